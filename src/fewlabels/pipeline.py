@@ -15,7 +15,6 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from fewlabels.checks.arguments import level_of, seed_of, workers_of
-from fewlabels.checks.conditions import NOT_RANDOM
 from fewlabels.comparison import Residuals
 from fewlabels.data.inputs import reference_of
 from fewlabels.errors import UsageError, gravest_first, listed
@@ -32,7 +31,7 @@ from fewlabels.evaluation.groups import (
     refuse_many_groups,
 )
 from fewlabels.evaluation.guard import Guard, guarded_rows, guards_differences
-from fewlabels.evaluation.input_facts import facts, not_a_random_sample
+from fewlabels.evaluation.input_facts import facts, selection_facts
 from fewlabels.evaluation.item_variance import design_effect
 from fewlabels.evaluation.status import Reasons, reasons_of_many
 from fewlabels.kernels.arrays import Floats
@@ -313,16 +312,15 @@ def answered(
         All other fields of the result.
     """
     reasons, level, name = Reasons(), question.confidence_level, setup.name
-    elsewhere, selection, shown = question.reference, None, dict(diagnostics)
-    # Where annotators' distributions are judged there is no correction to point to.
-    if question.shift is None and not setup.distribution:
-        selection = not_a_random_sample(items, name)
-    if selection is not None:
-        shown[NOT_RANDOM] = {"p_value": selection.p_value, "difference": selection.worst}
+    elsewhere, shown, shifted = question.reference, dict(diagnostics), list[str]()
+    if question.shift is None:
+        found, shifted = selection_facts(items, name, distribution=setup.distribution)
+        shown |= found
     if setup.settings:
         shown["settings"] = setup.settings
     for sentence in (
-        *facts(items, name, level, distribution=setup.distribution, selection=selection),
+        *facts(items, name, level, distribution=setup.distribution),
+        *shifted,
         *(f"reference: {note}" for note in (elsewhere.notes if elsewhere else ())),
         *_order_of_grades(evaluator),
         *warnings,

@@ -52,11 +52,14 @@ def test_a_status_decides_before_the_numbers(text: str, status: Status) -> None:
 
 @pytest.mark.parametrize("text", CONDITIONS)
 def test_labels_that_are_no_random_sample_decide_too(text: str) -> None:
-    finding = {"p_value": 0.001, "difference": "m is more confident on labeled items"}
+    finding = {
+        "p_value": 0.001, "difference": "m is more confident on labeled items",
+        "remedy": "--shift auto corrects by weights",
+    }  # fmt: skip
     (line,) = parse_requirement(text).failures(Answer(Status.OK, not_a_random_sample=finding))
     assert line.endswith(
         "; labeled items are shown not to be a random sample (p = 0.001: m is more confident on "
-        "labeled items), and no correction is asked for; --shift auto corrects by weights"
+        "labeled items), and nothing corrects for it; --shift auto corrects by weights"
     )
 
 
@@ -124,6 +127,75 @@ def test_a_selected_sample_passes_nothing_unless_it_is_corrected(
         code, _, err = cli(*base, "--shift", "auto")
         assert (code, err) == (0, "")
         assert not list(ET.parse(junit).iter("failure"))
+
+
+Annotated = Callable[..., Path]
+
+
+@pytest.fixture
+def annotated(write: Write) -> Annotated:
+    """Three annotators' counts for 80 of 600 items: those of the highest scores, or any."""
+
+    def make(seed: int, *, chosen: bool, by_vote: bool = False) -> Path:
+        rng = np.random.default_rng(seed)
+        p = rng.beta(0.8, 1.2, 600).round(6)
+        counts = rng.binomial(3, p)
+        there = np.argsort(-p)[:80] if chosen else rng.choice(600, 80, replace=False)
+        told = np.isin(np.arange(600), there)
+        columns = {
+            f"h__{k}": [int(n) if t else "" for n, t in zip(of, told, strict=True)]
+            for k, of in enumerate((3 - counts, counts))
+        }
+        if by_vote:
+            columns = {
+                "y__person": [n // 2 if t else "" for n, t in zip(counts, told, strict=True)]
+            }
+        weight = np.where(told, 1.0, 2.0).tolist()
+        return write({**columns, "p__m__1": p.tolist(), "w": weight}, f"{seed}.csv")
+
+    return make
+
+
+OF_ANNOTATORS = {
+    "losses": ("annotations", "--require", "L<=9"),
+    "accuracy": (
+        "estimate", "--against", "distribution", "--metrics", "accuracy", "--method", "labeled",
+        "--require", "accuracy>=0",
+    ),
+}  # fmt: skip
+"""Commands on annotators' labels, with a condition that anything meets."""
+
+
+@pytest.mark.parametrize("engine", ["memory", "threads"])
+@pytest.mark.parametrize("what", OF_ANNOTATORS)
+def test_annotated_items_that_were_chosen_pass_nothing(
+    cli: Run, annotated: Annotated, what: str, engine: str
+) -> None:
+    command, *options = OF_ANNOTATORS[what]
+    path = annotated(0, chosen=True)
+    code, out, err = cli(command, path, *options, "--engine", engine)
+    (line,) = (line for line in err.splitlines() if line.startswith("not met: "))
+    assert code == 1
+    assert "not to be a random sample (p = 0.001: class 1 is predicted for" in line
+    assert line.endswith("or give sampling weights (--weight COL)")
+    assert "do not look like a random sample of all items" in " ".join(out.split())
+    code, _, err = cli(command, path, *options, "--engine", engine, "--weight", "w")
+    assert (code, err) == (0, "")
+
+
+def test_items_that_somebody_chose_to_vote_on_pass_nothing(cli: Run, annotated: Annotated) -> None:
+    for engine in ("memory", "threads"):
+        path = annotated(0, chosen=True, by_vote=True)
+        code, _, err = cli("annotations", path, "--require", "L<=9", "--engine", engine)
+        assert (code, "not to be a random sample" in err) == (1, True)
+
+
+@pytest.mark.parametrize("what", OF_ANNOTATORS)
+def test_annotated_items_drawn_at_random_pass(cli: Run, annotated: Annotated, what: str) -> None:
+    command, *options = OF_ANNOTATORS[what]
+    for seed in range(5):
+        code, _, err = cli(command, annotated(seed, chosen=False), *options)
+        assert (code, err) == (0, "")
 
 
 def test_junit_says_why_a_contradicted_row_fails(

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from workbooks import Date, ods, xlsx
+from workbooks import Date, ods, with_part, xlsx
 
 import fewlabels as fl
 from fewlabels.data import column_names, diagnose
@@ -272,6 +272,10 @@ def test_workbooks(write, tmp_path):
     refused(write(content[:-50], "cut.xlsx"), "is an Excel file that is damaged or cut short")
     broken = content.replace(b"<sheetData>", b"<sheetDat>>")
     refused(write(broken), r"cannot be read as a workbook|no prediction columns|nothing")
+    # The reader of sheets would go on without that cell, or take what no tag begins.
+    for whole, other in ((b'<c r="A2"', b'<d r="A2"'), (b"<v>0.5", b"<v>&0.5"), (b"<v>", b"<z:v>")):
+        path = write(with_part(content, "sheet1.xml", whole, other))
+        refused(path, r"damaged or cut short \(.*(tag|token|prefix)")
     csv = write(CSV, "a.csv")
     refused(f"{csv}#S", r"is CSV, which has no sheet 'S', and no log of a tool")
     hashed = write(CSV, "a#b.csv")

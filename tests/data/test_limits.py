@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from workbooks import ods, xlsx
+from workbooks import ods, with_part, xlsx
 
 import fewlabels as fl
 from fewlabels.checks import memory
@@ -139,19 +139,6 @@ def test_rows_that_take_no_bytes_are_counted(tmp_path, monkeypatch):
     refused(path, "reading its 2,000,000 rows of 2 columns whole takes about")
 
 
-def _with(book, name, old, new):
-    """A workbook with another text in one of its parts."""
-    source, stream = zipfile.ZipFile(io.BytesIO(book)), io.BytesIO()
-    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as file:
-        for part in source.namelist():
-            text = source.read(part)
-            if part.endswith(name):
-                assert old in text
-                text = text.replace(old, new)
-            file.writestr(part, text)
-    return stream.getvalue()
-
-
 TABLE = {"S": [["label", "p__a__1"], [1, 0.5], [0, 0.25]]}
 FAR = b'<row r="1048576"><c r="XFD1048576"><v>1</v></c></row></sheetData>'
 OFTEN = b'<table:table-cell table:number-columns-repeated="%d" office:value-type="float" '
@@ -160,10 +147,10 @@ OFTEN = b'<table:table-cell table:number-columns-repeated="%d" office:value-type
 @pytest.mark.parametrize(
     ("name", "content"),
     [
-        ("a.xlsx", _with(xlsx(TABLE), "sheet1.xml", b"</sheetData>", FAR)),
+        ("a.xlsx", with_part(xlsx(TABLE), "sheet1.xml", b"</sheetData>", FAR)),
         (
             "a.ods",
-            _with(
+            with_part(
                 ods(TABLE),
                 "content.xml",
                 b'<table:table-cell office:value-type="float" ',
@@ -186,9 +173,9 @@ def test_empty_cells_at_the_ends_of_a_sheet_are_nothing(tmp_path):
         b'<table:table-row table:number-rows-repeated="1048570">'
         b'<table:table-cell table:number-columns-repeated="16384"/></table:table-row></table:table>'
     )
-    book = _with(ods(TABLE), "content.xml", b"</table:table-row>", empty)
+    book = with_part(ods(TABLE), "content.xml", b"</table:table-row>", empty)
     path = tmp_path / "a.ods"
-    path.write_bytes(_with(book, "content.xml", b"</table:table>", rows))
+    path.write_bytes(with_part(book, "content.xml", b"</table:table>", rows))
     assert fl.read_predictions(path).n_items == 2
 
 

@@ -84,6 +84,19 @@ def ods(sheets: Sheets) -> bytes:
     return _zipped(parts)
 
 
+def with_part(book: bytes, name: str, old: bytes, new: bytes) -> bytes:
+    """A workbook with another text in one of its parts."""
+    source, stream = zipfile.ZipFile(io.BytesIO(book)), io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as file:
+        for part in source.namelist():
+            text = source.read(part)
+            if part.endswith(name):
+                assert old in text
+                text = text.replace(old, new, 1)
+            file.writestr(part, text)
+    return stream.getvalue()
+
+
 def _xlsx_cell(row: int, column: int, value: Any) -> str:
     place = f'r="{chr(ord("A") + column)}{row}"'
     if value is None:

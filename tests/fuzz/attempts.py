@@ -16,11 +16,13 @@ import argparse
 import base64
 import bz2
 import contextlib
+import datetime as dt
 import gzip
 import hashlib
 import io
 import json
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -37,7 +39,7 @@ import pyarrow.parquet as pq
 from answers import ANSWERS, ARRAYS, Case, of_arrays, wrong_answer
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
-from oracles import HOW, as_format, seen_by_others, truths, written
+from oracles import HOW, as_format, seen_by_others, truths, with_part, written
 from pyarrow import csv, feather
 
 from fewlabels.data.label_record import key_hash, keys_digest
@@ -758,31 +760,89 @@ def mutated(kind: str) -> st.SearchStrategy[Attempt]:
             at, there = (draw(st.integers(0, len(values) - 1)) for _ in range(2))
             some = [None, 0, 1] if column == "label" else [None, 0.0, 1.0, 0.5]
             values[at] = draw(st.sampled_from([*some, values[there]]))
+        if kind == "xlsx":
+            return _mutated_workbook(draw, columns, table.metrics)
         content = bytearray(as_format(kind, columns))
         head = content.find(b"\n") + 1 if kind in ("csv", "tsv") else 0
         changes = 0 if kind.endswith("gz") else draw(st.sampled_from([0, 0, 1, 1, 2]))
-        for _ in range(changes):
-            at = draw(st.integers(head, len(content) - 1))
-            byte = draw(st.sampled_from(b'0123456789.,;\t\n"\r -x:{}[]') | st.integers(0, 255))
-            how = draw(st.sampled_from(["change", "insert", "drop"]))
-            if how == "insert":
-                content.insert(at, byte)
-            elif how == "drop":
-                del content[at]
-            else:
-                content[at] = byte
+        content = _with_bytes(draw, content, changes, head)
         if draw(st.integers(0, 19)) == 0:
             del content[draw(st.integers(head, len(content) - 1)) :]
-        name, seen = f"f.{kind}", seen_by_others(f"f.{kind}", bytes(content))
-        return Attempt(
-            {name: bytes(content)}, ["estimate", name, *HOW, "--metrics", table.metrics],
-            expected=None if seen is None else seen.expected(),
-        )  # fmt: skip
+        return _read_by_others(f"f.{kind}", bytes(content), table.metrics)
 
     return made()
 
 
-MUTATED = ("csv", "tsv", "jsonl", "json", "parquet", "feather", "npz", "csv.gz")
+def _read_by_others(name: str, content: bytes, metrics: str, *more: str) -> Attempt:
+    seen = seen_by_others(name, content)
+    return Attempt(
+        {name: content}, ["estimate", name, *HOW, "--metrics", metrics, *more],
+        expected=None if seen is None else seen.expected(),
+    )  # fmt: skip
+
+
+_BYTES = st.sampled_from(b'0123456789.,;\t\n"\r -x:{}[]') | st.integers(0, 255)
+
+
+def _with_bytes(
+    draw: Any, content: bytearray, changes: int, head: int = 0, inside: bytes | None = None
+) -> bytearray:
+    """So many bytes changed, put in or left out, behind a head; in what matches, by its bytes."""
+    for _ in range(changes):
+        if inside is None:
+            at, byte = draw(st.integers(head, len(content) - 1)), draw(_BYTES)
+        else:
+            within = draw(st.sampled_from([m.span() for m in re.finditer(inside, content)] or [()]))
+            if not within:
+                return content
+            at = draw(st.integers(within[0], within[1] - 1))
+            byte = draw(st.sampled_from(b"0123456789.-+eEABCDnsbdrit "))
+        how = draw(st.sampled_from(["change", "insert", "drop"]))
+        if how == "insert":
+            content.insert(at, byte)
+        elif how == "drop":
+            del content[at]
+        else:
+            content[at] = byte
+    return content
+
+
+CELLS_OF_BOOKS = (
+    None, 0, 1, 0.5, "0.5", "1", "", " ", "x", True, False, 1e-300, "#N/A", "#REF!",
+    dt.date(2024, 2, 29), dt.datetime(2024, 2, 29, 12, 30), dt.time(6), dt.timedelta(hours=30),
+)  # fmt: skip
+
+LABELS_OF_BOOKS = (None, 0, 1, 1.0, "1", "0", " ", "", "#N/A", True)
+_VALUES_OF_XML = rb"""(?<=\s[rst]=")[^"]+(?=")|(?<=<v>)[^<]+|(?<=<t>)[^<]+|(?<=Id=")\w+"""
+
+
+def _mutated_workbook(draw: Any, columns: dict[str, list[Any]], metrics: str) -> Attempt:
+    """Cells of any types, groups of one or several, then bytes of a part or of the archive."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    n, by = len(columns["label"]), []
+    if rng.random() < 0.5:
+        kinds = rng.choice(len(CELLS_OF_BOOKS), int(rng.integers(1, 4)), replace=False)
+        columns["site"] = [CELLS_OF_BOOKS[k] for k in rng.choice(kinds, n)]
+        by = ["--by", "site"]
+    for _ in range(draw(st.sampled_from([0, 0, 1, 2]))):
+        column = draw(st.sampled_from(list(columns)))
+        some = LABELS_OF_BOOKS if column == "label" else CELLS_OF_BOOKS
+        columns[column][int(rng.integers(n))] = draw(st.sampled_from(some))
+    content = as_format("xlsx", columns, draw)
+    where = draw(st.sampled_from([None, "/sheet1.xml", "/sheet1.xml", "/sheet1.xml", ".xml", ""]))
+    if where == "":
+        content = bytes(_with_bytes(draw, bytearray(content), 1))
+    elif where is not None:
+        changes = draw(st.integers(1, 2))
+        inside = None if draw(st.integers(0, 4)) == 0 else _VALUES_OF_XML
+        content = with_part(
+            content, where,
+            lambda part: bytes(_with_bytes(draw, bytearray(part), changes, inside=inside)),
+        )  # fmt: skip
+    return _read_by_others("f.xlsx", content, metrics, *by)
+
+
+MUTATED = ("csv", "tsv", "jsonl", "json", "parquet", "feather", "npz", "csv.gz", "xlsx")
 
 _PROTOCOL = "\n".join(f"{key} = {json.dumps(value)}" for key, value in PROTOCOL.items()).encode()
 
@@ -812,7 +872,7 @@ AREAS: dict[str, tuple[st.SearchStrategy[Attempt], int, str]] = {
     **{
         f"mutated {kind}": (
             mutated(kind),
-            550 if kind == "csv.gz" else 900,
+            550 if kind in ("csv.gz", "xlsx") else 900,
             f"{kind} with cells or bytes changed",
         )
         for kind in MUTATED

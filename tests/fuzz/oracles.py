@@ -2,21 +2,28 @@
 
 A table is made of labels, predictions, groups and weights; it is written in some format and some
 odd way, and the answer of the command must be what numpy makes of the numbers. Mutated files are
-read by csv, json, pyarrow or numpy: where the command answers, it saw what these see.
+read by csv, json, pyarrow, numpy or openpyxl: where the command answers, it saw what these see.
 """
 
 from __future__ import annotations
 
 import csv
+import datetime
 import gzip
 import io
 import json
+import re
+import warnings
+import zipfile
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from hypothesis import strategies as st
+from openpyxl import Workbook, load_workbook
+from openpyxl.styles import PatternFill
 from pyarrow import feather
 
 HOW = ("--method", "labeled", "--estimand", "sample", "--json", "-")
@@ -151,7 +158,7 @@ def delimited(draw: Any, columns: dict[str, list[Any]]) -> bytes:
 def written(draw: Any, table: Table) -> tuple[str, bytes]:
     """The table in some format: name and content of the file."""
     columns = table.columns()
-    kinds = ["csv", "csv", "csv.gz", "jsonl", "parquet", "feather"]
+    kinds = ["csv", "csv", "csv.gz", "jsonl", "parquet", "feather", "xlsx"]
     if not table.y and table.group is None:
         kinds.append("npz")
     kind = draw(st.sampled_from(kinds))
@@ -174,6 +181,8 @@ def as_format(kind: str, columns: dict[str, list[Any]], draw: Any = None) -> byt
         else:
             content = delimited(draw, columns)
         return gzip.compress(content, mtime=0) if kind.endswith("gz") else content
+    if kind == "xlsx":
+        return workbook(draw, columns)
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     if kind == "jsonl":
         return "".join(json.dumps(row) + "\n" for row in rows).encode()
@@ -197,13 +206,83 @@ def as_format(kind: str, columns: dict[str, list[Any]], draw: Any = None) -> byt
     return out.getvalue()
 
 
+FORMATS = (
+    "General", "0%", "0.00E+00", '"day" 0.0', "[Red]0.0", "0.0_);(0.0)", "# ?/?", "0.0\\d", "@",
+    'General;"d"', "#,##0.00 [$€-407]", "[>1]0;General",
+)  # fmt: skip
+"""Of numbers that are numbers, though some hold the letters of dates."""
+
+DATES = ("yyyy-mm-dd", "h:mm", "[h]:mm", "mm", "[$-409]d mmm")
+
+
+def workbook(draw: Any, columns: dict[str, list[Any]]) -> bytes:
+    """The columns as the only table of a workbook: below and beside empty cells, with notes.
+
+    Numbers have formats, are texts, or are what a formula gave when the workbook was saved.
+    """
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    book = Workbook()
+    sheet = book.active
+    sheet.title = str(rng.choice(["Sheet1", "My data & more", "<ü>"]))
+    if rng.random() < 0.2:
+        book.epoch = datetime.datetime(1904, 1, 1)
+    down, right = (int(k) for k in rng.integers(0, 3, 2) * (rng.random() < 0.4))
+    odd = rng.random() < 0.7
+    formulas: dict[tuple[int, int], str] = {}
+    for k, (name, values) in enumerate(columns.items()):
+        sheet.cell(down + 1, right + k + 1, name)
+        for i, value in enumerate(values):
+            cell = sheet.cell(down + i + 2, right + k + 1)
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            how = rng.choice(["plain", "format", "text", "formula"], p=[0.7, 0.1, 0.1, 0.1])
+            if odd and number and how == "text":
+                value = repr(value)
+            elif odd and number and how == "formula":
+                formulas[i, k] = f"<v>{value!r}</v>"
+                value = f"={value!r}+0"
+            elif odd and number and how == "format":
+                cell.number_format = str(rng.choice(FORMATS))
+            elif odd and value is None and rng.random() < 0.3:
+                cell.fill = PatternFill("solid", fgColor="FFFF00")
+            elif odd and value is None and rng.random() < 0.3:
+                value = str(rng.choice(["#N/A", "#DIV/0!"]))
+            cell.value = value
+    if rng.random() < 0.3:
+        notes = book.create_sheet("Notes", int(rng.integers(0, 2)))
+        notes.append(["made in May"])
+        notes.append(["by us"])
+        notes.sheet_state = str(rng.choice(["visible", "hidden", "veryHidden"]))
+    if rng.random() < 0.2:
+        end = down + len(next(iter(columns.values()))) + 3
+        sheet.merge_cells(start_row=end, end_row=end + 1, start_column=1, end_column=2)
+    out = io.BytesIO()
+    book.save(out)
+    values_of = (formulas[place] for place in sorted(formulas))  # as they stand: row by row
+    return with_part(
+        out.getvalue(), f"sheet{1 + book.worksheets.index(sheet)}.xml",
+        lambda part: re.sub(rb"<v ?/>", lambda _: next(values_of).encode(), part),
+    )  # fmt: skip
+
+
+def with_part(content: bytes, end: str, changed: Callable[[bytes], bytes]) -> bytes:
+    """A zip archive with the members of such an end changed."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(out, "w") as new:
+        for name in old.namelist():
+            part = old.read(name)
+            new.writestr(zipfile.ZipInfo(name), changed(part) if name.endswith(end) else part)
+    return out.getvalue()
+
+
 # What another reader sees of mutated files --------------------------------------------------------
 
 
 def seen_by_others(name: str, content: bytes) -> Table | None:
-    """The table as csv, json, pyarrow or numpy reads it; None where it has no plain meaning."""
+    """The table as csv, json, pyarrow, numpy or openpyxl reads it; None where it is not plain."""
     try:
-        return _as_table(_columns(name, content))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return _as_table(_columns(name, content))
     except Exception:  # whatever these readers raise: they do not see a table
         return None
 
@@ -222,6 +301,8 @@ def _columns(name: str, content: bytes) -> dict[str, list[Any]]:
         return _of_records([json.loads(line) for line in content.decode().split("\n") if line])
     if name.endswith("json"):
         return _of_records(json.loads(content))
+    if name.endswith("xlsx"):
+        return _of_workbook(content)
     if name.endswith("npz"):
         with np.load(io.BytesIO(content), allow_pickle=False) as file:
             arrays = {n: file[n] for n in file.files}
@@ -245,7 +326,45 @@ def _of_records(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
     return {name: [row[name] for row in rows] for name in names}
 
 
+def _of_workbook(content: bytes) -> dict[str, list[Any]]:
+    """The only sheet with a table, without the empty cells around it; errors are empty cells."""
+    tables = []
+    for sheet in load_workbook(io.BytesIO(content), data_only=True).worksheets:
+        cells = [
+            [None if c.data_type == "e" or c.value == "" else c.value for c in row]
+            for row in sheet.iter_rows()
+        ]
+        rows = [row for row in cells if any(value is not None for value in row)]
+        across = [k for k in range(sheet.max_column) if any(row[k] is not None for row in rows)]
+        if len(rows) > 1 and len(across) > 1:
+            tables.append([[row[k] for k in across] for row in rows])
+    ((header, *rows),) = tables
+    names = ["" if name is None else _group(name).strip() for name in header]
+    named = {name: [row[k] for row in rows] for k, name in enumerate(names) if name}
+    if len(named) + names.count("") < len(names):
+        raise ValueError("two columns of one name")
+    return named
+
+
+def _group(value: Any) -> str:
+    """The name of a group, as text says it."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, datetime.datetime):
+        return (value.date() if value.time() == datetime.time() else value).isoformat()
+    if isinstance(value, datetime.time | datetime.timedelta):
+        return str(value)
+    if isinstance(value, int | float):
+        return str(int(value)) if value == int(value) else repr(value)
+    if not isinstance(value, str):
+        raise ValueError(value)
+    return value if value.strip() else "null"
+
+
 def _as_table(columns: dict[str, list[Any]]) -> Table:
+    group = [_group(v) for v in columns.pop("site")] if "site" in columns else None
     label = [_number(v, (0, 1)) for v in columns.pop("label")]
     p = {c[3:-3]: [_number(v) for v in columns[c]] for c in columns if c.startswith("p__")}
     if len(p) != len(columns) or not p:
@@ -255,7 +374,7 @@ def _as_table(columns: dict[str, list[Any]]) -> Table:
             raise ValueError("no probability")
     if {v for v in label if v is not None} != {0, 1}:
         raise ValueError("other classes")
-    return Table([None if v is None else int(v) for v in label], p, {}, None, None)
+    return Table([None if v is None else int(v) for v in label], p, {}, group, None)
 
 
 def _number(value: Any, among: tuple[int, ...] | None = None) -> float | None:

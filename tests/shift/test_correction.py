@@ -10,7 +10,7 @@ import pytest
 
 import fewlabels as fl
 from fewlabels.checks.conditions import NOT_RANDOM
-from fewlabels.evaluation.input_facts import not_a_random_sample
+from fewlabels.evaluation.input_facts import not_a_random_sample, selection_facts
 from fewlabels.shifts.label_shift import LEARN_FREQUENCIES, LabelShift
 from fewlabels.shifts.weights import class_importance, covariate_weights
 from shift_worlds import confident_labeled, label_shifted
@@ -176,6 +176,7 @@ class TestWarning:
         assert found.diagnostics[NOT_RANDOM] == {
             "p_value": test.p_value,
             "difference": test.worst,
+            "remedy": "shift='auto' (--shift auto) corrects by weights",
         }
         assert "do not look like a random sample" in said
         assert "--shift" in said
@@ -186,9 +187,13 @@ class TestWarning:
         allowing = fl.estimate(predictions, "tempered-ensemble", "accuracy").warnings
         assert "allows for items chosen by their scores" in " ".join(allowing)
 
-    def test_false_alarms_are_rare(self) -> None:
-        worlds = (label_shifted(s, 10, [0.7, 0.3], [0.7, 0.3], 100) for s in range(400))
-        alarms = sum(not_a_random_sample(w.predictions(), "auto") is not None for w in worlds)
+    @pytest.mark.parametrize("annotated", [False, True])
+    def test_false_alarms_are_rare(self, annotated: bool) -> None:
+        alarms = 0
+        for seed in range(400):
+            items = label_shifted(seed, 10, [0.7, 0.3], [0.7, 0.3], 100).predictions()
+            items = items.as_histograms() if annotated else items
+            alarms += selection_facts(items, "auto", distribution=annotated) != ({}, [])
         assert alarms <= 11  # 4 expected at most; 11 in one of a thousand
 
     def test_silence(self) -> None:

@@ -23,12 +23,15 @@ from fewlabels.data.inputs import predictions_of
 from fewlabels.errors import InputError, UsageError, listed, plain_name, unknown
 from fewlabels.estimates import Estimate
 from fewlabels.evaluation.groups import all_and_groups
+from fewlabels.evaluation.input_facts import selection_facts
 from fewlabels.evaluation.status import Reasons, judge_losses
 from fewlabels.kernels.arrays import Array, Floats, Frozen, FrozenDict, Ints
 from fewlabels.kernels.blocks import using_workers
 from fewlabels.methods.base import refuse_multiplicity
 from fewlabels.predictions import Predictions
 from fewlabels.report.shown import Estimated, plain_values
+
+METHOD = "label-histograms"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -87,7 +90,7 @@ class Assessment(Frozen, Estimated):
         out: dict[str, Any] = plain_values(
             {
                 "fewlabels": __version__,
-                "method": "label-histograms",
+                "method": METHOD,
                 "seed": self.seed,
                 "n_items": self.n_items,
                 "n_labeled": self.n_labeled,
@@ -204,7 +207,7 @@ def assess(
 
     with using_workers(workers):
         return assessed(
-            asked, facts, cells(), predictions.models, predictions.classes, predictions.notes,
+            asked, facts, cells(), predictions, predictions.models, predictions.notes,
             tuple(predictions.models[j] for j in sorted(rows.alpha)),
         )  # fmt: skip
 
@@ -472,15 +475,21 @@ def assessed(
     asked: AssessmentSettings,
     facts: AnnotationCounts,
     cells: Iterable[Cell],
+    items: Predictions,
     models: Sequence[str],
-    classes: Sequence[Any],
     remarks: Sequence[str],
     concentration: Sequence[str] = (),
 ) -> Assessment:
-    """Put it together: all items first, then the groups, with every classifier each."""
+    """Put it together: all items first, then the groups, with every classifier each.
+
+    `items` are those with labels and the others, or some of each: is the one a sample of all?
+    """
     rows: list[Estimate] = []
     diagrams: dict[str, list[dict[str, Any]]] = {}
-    notes = Reasons()
+    notes, classes = Reasons(), items.classes
+    selection, warnings = selection_facts(items, METHOD, distribution=True)
+    for sentence in warnings:
+        notes.add(sentence)
     for cell in cells:
         model = models[cell.model]
         rows += cell.rows(asked, model, notes)
@@ -508,7 +517,7 @@ def assessed(
         n_labels=sum(size * items for size, items in labels.items()),
         labels_per_item=labels,
         models=tuple(models[j] for j in facts.judged),
-        classes=tuple(classes),
+        classes=classes,
         **{name: tuple(found) for name, found in diagrams.items()},
         diagnostics={
             "bins": asked.losses[0].scheme.bins,
@@ -516,6 +525,7 @@ def assessed(
             "concentration": list(concentration),
             "n_items_of_two_labels": sum(n for size, n in labels.items() if size >= 2),
             "disagreement": _rates(diagrams["disagreement_reliability"]),
+            **selection,
         },
         warnings=(*remarks, *notes.sentences()),
     )

@@ -116,8 +116,8 @@ class Requirement:
             elif sample is not None:
                 value += (
                     "; labeled items are shown not to be a random sample "
-                    f"(p = {sample['p_value']:.3f}: {sample['difference']}), and no correction is "
-                    "asked for; --shift auto corrects by weights"
+                    f"(p = {sample['p_value']:.3f}: {sample['difference']}), and nothing corrects "
+                    f"for it; {sample['remedy']}"
                 )
             line = f"not met: {self.text}: model {row.model!r} has {value}"
             met = sample is None and self.met_by(row)

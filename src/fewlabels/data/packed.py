@@ -6,13 +6,15 @@ and a sheet spans all cells between its first and its last. Few bytes can say, a
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import re
 import struct
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import NamedTuple
+from xml.parsers.expat import ParserCreate
 
 import pyarrow as pa
 
@@ -41,6 +43,8 @@ def refuse_workbook(path: Path) -> None:
     with zipfile.ZipFile(path) as archive:
         for member in archive.infolist():
             parts = _inflated(archive, member, inflation)
+            if re.fullmatch(r"xl/.*\.(xml|rels)|content\.xml", member.filename, re.IGNORECASE):
+                parts = _well_formed(parts)
             if re.fullmatch(r"xl/worksheets/[^/]*\.xml", member.filename, re.IGNORECASE):
                 cells += _of_excel(parts)
             elif re.fullmatch(r"xl/worksheets/[^/]*\.bin", member.filename, re.IGNORECASE):
@@ -56,7 +60,7 @@ def refuse_workbook(path: Path) -> None:
 
 def _inflated(
     archive: zipfile.ZipFile, member: zipfile.ZipInfo, inflation: Inflation
-) -> Iterator[bytes]:
+) -> Generator[bytes, None, None]:
     """All that a member holds, in parts, whatever size it says."""
     whole = copy.copy(member)
     whole.file_size = 1 << 62
@@ -64,6 +68,22 @@ def _inflated(
         while part := file.read(_CHUNK):
             inflation.take(len(part))
             yield part
+
+
+def _well_formed(parts: Generator[bytes, None, None]) -> Generator[bytes, None, None]:
+    """The same parts of XML; what is none ends them, as readers of sheets skip what they miss.
+
+    Raises
+    ------
+    ExpatError
+        With the line and the column.
+    """
+    parser = ParserCreate(namespace_separator=" ")
+    with contextlib.closing(parts):  # or an error would hold the file open
+        for part in parts:
+            parser.Parse(part)
+            yield part
+    parser.Parse(b"", True)
 
 
 class _Span:

@@ -15,6 +15,7 @@ import numpy as np
 
 from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
 from fewlabels.kernels.blocks import one_blas_thread
+from fewlabels.kernels.counter_based import mix
 from fewlabels.kernels.counter_based_counts import some_items
 from fewlabels.kernels.simplex import centred_log, clip, vote_counts
 from fewlabels.predictions import Predictions
@@ -196,7 +197,7 @@ POWER = 1.96 + 0.84
 LEVEL = 0.05
 """Level at which a difference is spoken of."""
 
-_DRAWN_SALT = 0x5A3C
+_DRAWN_SALT, _ORDER_SALT = 0x5A3C, np.uint64(0x5A3D)
 
 _EQUAL = 1e-9
 """Statistics that differ by less, relatively, are ties: sums in another order."""
@@ -298,11 +299,15 @@ class SamplingTest:
 
 
 def compared(predictions: Predictions, sizes: Sizes) -> tuple[Predictions, int]:
-    """The items looked at, in the order of their keys, labeled first, and how many these are."""
+    """The items looked at, in an order that is random by their keys, labeled first, and how many.
+
+    Not those of smallest key: a stream's rows are at hand because their keys are small, and copies
+    of a frequent row whatever theirs.
+    """
     split = Split.of(predictions)
     masks, most = (split.labeled, split.unlabeled), (sizes.labeled, sizes.unlabeled)
     if predictions.multiplicity is None:
-        order = np.argsort(predictions.keys)
+        order = np.argsort(mix(predictions.keys ^ _ORDER_SALT))
         rows = [order[part[order]][:size] for part, size in zip(masks, most, strict=True)]
     else:
         rows = [

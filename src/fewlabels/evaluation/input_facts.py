@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from fewlabels.checks.conditions import NOT_RANDOM
 from fewlabels.data.sampling_test import FEWEST_LABELS, GLANCE, QUICK, SamplingTest, Split
 from fewlabels.data.sampling_test import sampling_test as run_test
 from fewlabels.errors import listed
@@ -37,7 +38,6 @@ def facts(
     level: float | None,
     *,
     distribution: bool,
-    selection: SamplingTest | None = None,
 ) -> list[str]:
     """Notes, and what is not used.
 
@@ -51,8 +51,6 @@ def facts(
         Confidence level; None without intervals.
     distribution
         Whether classifiers are judged against the distribution of annotators' labels.
-    selection
-        What shows that the labeled items are no random sample, where nothing corrects for it.
     """
     sentences = list(predictions.notes)
     _, labels = (predictions.as_histograms() if distribution else predictions).named
@@ -71,7 +69,6 @@ def facts(
         )
     sentences += _seen(predictions)
     sentences += _copies(predictions)
-    sentences += [] if selection is None else [_not_random(selection, method)]
     if distribution:
         sentences.append(_distribution(predictions))
     elif predictions.histogram is not None and not predictions.n_annotated:
@@ -275,18 +272,31 @@ def not_a_random_sample(predictions: Predictions, method: str) -> SamplingTest |
     return test if test.p_value < _SHIFT_LEVEL else None
 
 
-def _not_random(test: SamplingTest, method: str) -> str:
-    """What differs, what follows from it, and what to do."""
-    known = METHODS.get(method)
+def selection_facts(
+    predictions: Predictions, method: str, *, distribution: bool
+) -> tuple[dict[str, Any], list[str]]:
+    """Diagnostics and warnings where labeled items are shown to be no random sample; else none.
+
+    With what differs, what follows from it, and what to do: of label `distribution`s there is no
+    correction but sampling weights.
+    """
+    test = not_a_random_sample(predictions, method)
+    if test is None:
+        return {}, []
+    known = None if distribution else METHODS.get(method)
     consequence = "estimates may be off by more than their intervals say"
     if known is not None and known.chosen_by_score.startswith("yes"):
         consequence = f"{method} allows for items chosen by their scores, not for any other choice"
+    remedy = "shift='auto' (--shift auto) corrects by weights"
+    if distribution:
+        remedy = "draw the items to label at random, or give sampling weights (--weight COL)"
     p = f"{test.p_value:.3f}".lstrip("0")
-    return (
+    warning = (
         f"shift: labeled items do not look like a random sample of all items (p = {p}): "
-        f"{test.worst}; {consequence}; shift='auto' (--shift auto) "
-        "corrects by weights, `fewlabels shift` and docs/shift.md say more"
+        f"{test.worst}; {consequence}; {remedy}, `fewlabels shift` and docs/shift.md say more"
     )
+    finding = {"p_value": test.p_value, "difference": test.worst, "remedy": remedy}
+    return {NOT_RANDOM: finding}, [warning]
 
 
 def below_chance_by_rank(scores: Floats, positive: Array) -> float:

@@ -28,7 +28,6 @@ from fewlabels.errors import InputError, UsageError, unknown
 from fewlabels.evaluation.groups import MAX_GROUPS, values_of
 from fewlabels.kernels.arrays import Bools, Floats, UInts
 from fewlabels.kernels.blocks import using_workers
-from fewlabels.kernels.counter_based import hash_columns
 from fewlabels.predictions import Predictions
 from fewlabels.streaming.checkpoint import Checkpoint, key_of
 from fewlabels.streaming.example import example_of
@@ -36,7 +35,7 @@ from fewlabels.streaming.executors import Engine, open_executor
 from fewlabels.streaming.passes import COUNT, Passes, Progress
 from fewlabels.streaming.reading import Batch, Reader, find_classes
 from fewlabels.streaming.samples import HeavyRows, sampled
-from fewlabels.streaming.scan import frequent
+from fewlabels.streaming.scan import SUPPORT_ROWS, frequent, ranks_of
 from fewlabels.streaming.sketch import BottomSample, RowArrays
 from fewlabels.streaming.units import lay_out, skipped_words
 from fewlabels.streaming.work import Feed, Piece
@@ -97,7 +96,7 @@ def assess_files(
     classes = find_classes(layout, options, skip_bad_files=skip_bad_files)
     feed = Feed(Reader(layout, classes, groups), positive=classes.positive_name)
     named = feed.chosen(example_of(layout.roles, classes.names)).classes
-    run = _Run(feed, asked, groups, None if select is None else tuple(select))
+    run = _Run(feed, asked, groups, None if select is None else tuple(select), named)
     said = (asked, groups, run.select, options, classes.names, feed.positive)
     key = key_of(Path(source).resolve(), *said)
     notes: list[str] = []
@@ -110,16 +109,16 @@ def assess_files(
         sums, heavy = passes.whole(partial(run.sums, passes))
         skipped = [*layout.skipped, *passes.bad.values()]
         remarks = [*skipped_words(skipped, "the losses are"), *feed.notes]
-        judged, most = sums.all.n_judged, sums.all.kept.size
-        if asked.level is not None and judged > most:
+        told, most = sums.all.n_told, sums.all.kept.size
+        if asked.level is not None and told > most:
             remarks.append(
-                f"intervals are drawn from a random sample of {most:,} of the {judged:,} annotated "
+                f"intervals are drawn from a random sample of {most:,} of the {told:,} annotated "
                 "items, for all of them; the losses themselves are of all items"
             )
         remarks += dict.fromkeys(notes)
         sums.facts.check()
-        models = sums.plan.models
-        found = assessed(asked, sums.facts, sums.cells(heavy), models, named, remarks)
+        cells, items = sums.cells(heavy[0]), sums.items(heavy)
+        found = assessed(asked, sums.facts, cells, items, sums.plan.models, remarks)
         passes.clear(STEPS)
     stream = passes.facts(engine, skipped)
     return replace(found, diagnostics={**found.diagnostics, "stream": stream})
@@ -133,8 +132,9 @@ class _Run:
     asked: AssessmentSettings
     by: tuple[str, ...]
     select: tuple[str, ...] | None
+    classes: tuple[Any, ...]
 
-    def sums(self, passes: Passes) -> tuple[AnnotationSums, HeavyRows]:
+    def sums(self, passes: Passes) -> tuple[AnnotationSums, BothHeavy]:
         """All passes, again when a column turns out to be empty throughout."""
         silent = self._without_columns()
         sums = self._assess(passes, ASSESS, silent)
@@ -167,15 +167,28 @@ class _Run:
         for name in self.select or ():
             if name not in models:
                 raise UsageError(unknown("model", name, models))
-        return AnnotationPlan(self.asked, self.by, tuple(silent.tolist()), self.select or models)
+        return AnnotationPlan(
+            self.asked, self.by, tuple(silent.tolist()), self.select or models, self.classes
+        )
 
-    def _heavy(self, passes: Passes, sums: AnnotationSums) -> HeavyRows:
+    def _heavy(self, passes: Passes, sums: AnnotationSums) -> BothHeavy:
         """Rows of which there are very many: a sample of distinct rows could miss all of them."""
-        ranks = sums.repeated.ranks
-        if self.asked.level is None or sums.all.kept.complete or not len(ranks):
-            return HeavyRows.none()
-        counts = passes.counts(self.feed, sums.plan.ranked, ranks)
-        return HeavyRows.of(sums.repeated, counts, True, sums.all.n_judged)
+        repeated, sides = sums.repeated, (sums.all.kept, sums.others)
+        if repeated.rows is None or all(side.complete for side in sides):
+            return HeavyRows.none(), HeavyRows.none()
+        counts = passes.counts(self.feed, sums.plan.ranked, repeated.ranks)
+        told = sums.plan.predictions(repeated.rows).told
+        of_told, of_others = (
+            HeavyRows.none() if side.complete else HeavyRows.of(repeated, counts, which, total)
+            for side, which, total in zip(
+                sides, (told, ~told), (sums.all.n_told, sums.n_others), strict=True
+            )
+        )
+        return of_told, of_others
+
+
+BothHeavy = tuple[HeavyRows, HeavyRows]
+"""Those among the rows with a label, and among the others."""
 
 
 INTERVAL_ROWS = 100_000
@@ -189,74 +202,82 @@ GROUP_ROWS = 10_000
 class AnnotationPlan:
     """What to sum: `silent` says of every classifier of the files whether it is an annotator.
 
-    `models` are the classifiers that are assessed.
+    `models` are the classifiers that are assessed, `classes` those of all.
     """
 
     asked: AssessmentSettings
     by: tuple[str, ...]
     silent: tuple[bool, ...]
     models: tuple[str, ...]
+    classes: tuple[Any, ...]
 
     def rows(self, read: Predictions) -> Predictions:
         """A batch with annotators as annotators, and the classifiers that are asked for."""
         return read.with_annotators(np.array(self.silent)).select_models(self.models)
 
     def ranked(self, batch: Batch) -> UInts:
-        """Ranks of the rows of a batch that are judged."""
+        """Ranks of the rows of a batch that have some weight."""
         some = _Some.of(self.rows(batch.predictions), batch.weight)
-        return some.ranks[some.judged]
+        return some.ranks[some.told | some.others]
+
+    def predictions(self, rows: RowArrays) -> Predictions:
+        """Rows that were kept."""
+        return rows.predictions(self.models, self.classes)
 
 
 @dataclass(eq=False)
 class GroupSums:
     """Sums of each classifier over a group's rows, and some of the rows.
 
-    `n_judged` counts rows with a label, a prediction and some weight; `kept` are some of these.
+    `n_told` counts rows with a label and some weight; `kept` are some of these.
     """
 
     cells: list[CellSums]
     kept: BottomSample
-    n_judged: int = 0
+    n_told: int = 0
 
     def update(self, asked: AssessmentSettings, some: _Some, mine: Bools) -> None:
         """Take in rows of a batch."""
-        rows, judged = np.flatnonzero(mine), mine & some.judged
+        rows, told = np.flatnonzero(mine), mine & some.told
         cells = [asked.sums(some.rows.of_model(j, rows)) for j in range(len(self.cells))]
-        self._add(cells, int(judged.sum()))
-        self.kept.update(some.ranks, some.kept, judged)
+        self._add(cells, int(told.sum()))
+        self.kept.update(some.ranks, some.kept, told)
 
     def merge(self, other: GroupSums) -> None:
         """Add those of other rows."""
-        self._add(other.cells, other.n_judged)
+        self._add(other.cells, other.n_told)
         self.kept.merge(other.kept)
 
-    def _add(self, cells: Sequence[CellSums], n_judged: int) -> None:
+    def _add(self, cells: Sequence[CellSums], n_told: int) -> None:
         self.cells = list(map(added, self.cells, cells))
-        self.n_judged += n_judged
+        self.n_told += n_told
 
     def to_dict(self) -> dict[str, Any]:
         """Arrays and plain values."""
         cells = [{name: list(state) for name, state in cell.items()} for cell in self.cells]
-        return {"cells": cells, "kept": self.kept.to_dict(), "n_judged": self.n_judged}
+        return {"cells": cells, "kept": self.kept.to_dict(), "n_told": self.n_told}
 
     @staticmethod
     def from_dict(value: Mapping[str, Any]) -> GroupSums:
         """What `to_dict` gave."""
-        return GroupSums(value["cells"], BottomSample.from_dict(value["kept"]), value["n_judged"])
+        return GroupSums(value["cells"], BottomSample.from_dict(value["kept"]), value["n_told"])
 
 
 @dataclass(eq=False)
 class AnnotationSums:
     """Counts and sums of all rows: those of any parts of the data add up.
 
-    `spoke` says which classifiers of the files have probabilities or scores; `groups` are by
-    column and value, those of all rows by None.
+    `spoke` says which classifiers of the files have probabilities or scores; `others` are some of
+    the `n_others` rows of some weight without a label; `groups` are by column and value, those of
+    all rows by None.
     """
 
     plan: AnnotationPlan
     facts: AnnotationCounts
     spoke: Bools
     repeated: BottomSample
+    others: BottomSample
+    n_others: int
     groups: dict[tuple[str, str] | None, GroupSums]
 
     @staticmethod
@@ -270,6 +291,8 @@ class AnnotationSums:
             ),
             np.zeros(len(plan.silent), dtype=bool),
             BottomSample.empty(INTERVAL_ROWS),
+            BottomSample.empty(SUPPORT_ROWS),
+            0,
             {},
         )
         sums._group(None)
@@ -287,7 +310,10 @@ class AnnotationSums:
         some = _Some.of(given, batch.weight)
         self.facts = self.facts.plus(AnnotationCounts.of(given, some.rows.counts))
         self.all.update(self.plan.asked, some, np.ones(given.n_items, dtype=bool))
-        self.repeated.update(some.ranks, some.kept, frequent(some.ranks, some.judged))
+        self.others.update(some.ranks, some.kept, some.others)
+        self.n_others += int(some.others.sum())
+        often = frequent(some.ranks, some.told) | frequent(some.ranks, some.others)
+        self.repeated.update(some.ranks, some.kept, often)
         for column in self.plan.by:
             codes, names = values_of(given, column)
             for code, name in enumerate(names):
@@ -309,6 +335,8 @@ class AnnotationSums:
         self.facts = self.facts.plus(other.facts)
         self.spoke |= other.spoke
         self.repeated.merge(other.repeated)
+        self.others.merge(other.others)
+        self.n_others += other.n_others
         for key, group in other.groups.items():
             self._group(key).merge(group)
 
@@ -316,6 +344,15 @@ class AnnotationSums:
         """Take in a unit's, and say how many rows it had."""
         self.merge(result)
         return result.facts.n_items
+
+    def items(self, heavy: BothHeavy) -> Predictions:
+        """Rows with a label, and others: some of each."""
+        told, others = self.all, self.others
+        parts = (
+            sampled(told.kept, heavy[0], told.kept.size, told.n_told),
+            sampled(others, heavy[1], others.size, self.n_others),
+        )
+        return self.plan.predictions(RowArrays.joined([part for part in parts if part is not None]))
 
     def cells(self, heavy: HeavyRows) -> Iterator[Cell]:
         """Every classifier on all rows, then on each group, column by column."""
@@ -327,16 +364,15 @@ class AnnotationSums:
                 # of their copies would show less of how rows differ.
                 kept = replace(group.kept, complete=True)
                 known = HeavyRows.none() if key else heavy
-                rows = sampled(kept, known, kept.size, group.n_judged)
+                rows = sampled(kept, known, kept.size, group.n_told)
+            these = None
+            if rows is not None:
+                these = LabeledRows.of(self.plan.predictions(rows))._replace(weight=rows.weight)
             size = 0 if rows is None else len(rows)
             for j in self.facts.judged:
-                items = None
-                if rows is not None:
-                    arrays = rows.arrays
-                    these = LabeledRows(arrays["histogram"], arrays["probabilities"], rows.weight)
-                    items = these.of_model(j, np.arange(size))
+                items = None if these is None else these.of_model(j, np.arange(size))
                 name = f"{key[0]}={key[1]}" if key else None
-                yield Cell(j, name, group.cells[j], items, sampled=size < group.n_judged)
+                yield Cell(j, name, group.cells[j], items, sampled=size < group.n_told)
 
     def to_dict(self) -> dict[str, Any]:
         """Arrays and plain values."""
@@ -344,6 +380,8 @@ class AnnotationSums:
             "facts": self.facts._asdict() | {"sizes": dict(self.facts.sizes)},
             "spoke": self.spoke,
             "repeated": self.repeated.to_dict(),
+            "others": self.others.to_dict(),
+            "n_others": self.n_others,
             "groups": [[key, group.to_dict()] for key, group in self.groups.items()],
         }
 
@@ -355,33 +393,30 @@ class AnnotationSums:
             tuple(key) if key else None: GroupSums.from_dict(group)
             for key, group in value["groups"]
         }
-        repeated = BottomSample.from_dict(value["repeated"])
-        return AnnotationSums(plan, facts, value["spoke"], repeated, groups)
+        repeated, others = (BottomSample.from_dict(value[of]) for of in ("repeated", "others"))
+        spoke, n_others = value["spoke"], value["n_others"]
+        return AnnotationSums(plan, facts, spoke, repeated, others, n_others, groups)
 
 
 class _Some(NamedTuple):
-    """A batch: `judged` (n,) are rows that count for any classifier, `kept` what is kept of them.
+    """A batch: `told` (n,) are rows with a label and some weight, `others` those without a label.
 
-    `ranks` (n,) are hashes of all that losses depend on: rows of one rank are the same for them.
+    `kept` is what is kept of them, and rows of one of the `ranks` (n,) are the same.
     """
 
     rows: LabeledRows
-    judged: Bools
+    told: Bools
+    others: Bools
     ranks: UInts
     kept: RowArrays
 
     @staticmethod
     def of(given: Predictions, weight: Floats | None) -> _Some:
-        rows = LabeledRows.of(given)._replace(weight=weight)
-        counts, p = rows.counts, rows.probabilities
-        judged = np.asarray(counts.any(axis=1) & given.has_probabilities.any(axis=1))
-        columns = [*p.reshape(len(p), -1).T, *counts.T]
-        arrays = {"labels": given.labels, "probabilities": p, "histogram": counts}
-        if weight is not None:
-            judged &= weight > 0
-            columns.append(weight)
-            arrays["weight"] = weight
-        return _Some(rows, judged, hash_columns(columns, len(p)), RowArrays(arrays))
+        there = np.ones(given.n_items, dtype=bool) if weight is None else weight > 0
+        return _Some(
+            LabeledRows.of(given)._replace(weight=weight), given.told & there, ~given.told & there,
+            ranks_of(Batch(given, weight, 0), ()), RowArrays.of(given.keeping(()), weight),
+        )  # fmt: skip
 
 
 def sum_unit(feed: Feed, plan: AnnotationPlan, piece: Piece) -> AnnotationSums:
