@@ -189,7 +189,7 @@ ARGUMENTS = {
 }
 # An empty folder may be written to, and one without pictures read; paths for output may be bytes.
 MAY_BE = {("pictures", "."), ("folder", "."), ("folder", "no/such/folder/a.csv"),
-          *((role, "not-\udcff-text.csv") for role in ("written", "table"))}  # fmt: skip
+          *((role, "not-\udcff-text.csv") for role in ("written", "edited", "table"))}  # fmt: skip
 
 
 @pytest.mark.parametrize("path", IMPOSSIBLE)
@@ -244,3 +244,23 @@ def test_a_table_goes_to_a_path_that_is_no_text(
         path = f"{tmp_path}/not-\udcff-text{ending}"
         assert cli("convert", predictions_file, path)[0] == 0
         assert os.path.getsize(path)
+
+
+def test_what_somebody_may_have_edited_is_not_replaced(
+    cli: Run, predictions_file: Path, tmp_path: Path
+) -> None:
+    columns, report = tmp_path / "columns.toml", tmp_path / "report.json"
+    command = ("doctor", predictions_file, "--write", columns, "--json", report)
+    assert cli(*command)[0] == 0
+    report.unlink()
+    assert cli(*command)[0] == 0  # the same again
+    report.unlink()
+    edited = columns.read_text() + "# by hand\n"
+    columns.write_text(edited)
+    code, _, err = cli(*command)
+    assert (code, len(err.splitlines())) == (2, 1)
+    assert "columns.toml" in err
+    assert "name another file" in err
+    assert columns.read_text() == edited
+    assert not report.exists()  # all or nothing
+    assert sorted(p.name for p in tmp_path.iterdir() if p.name.startswith(".")) == []

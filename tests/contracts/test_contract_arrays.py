@@ -116,3 +116,28 @@ def test_the_positive_class_is_that_of_a_known_word(classes, positive):
     np.testing.assert_array_equal(
         scores.with_positive(other).scores, -scores.with_positive(positive).scores
     )
+
+
+@pytest.mark.parametrize(
+    ("classes", "message"),
+    [
+        ([1, True], "must be different"),
+        ([0, 1, 1.0], "must be different"),
+        (["1", 1], "must be different"),
+        ([None, 1], "must be names or numbers; got None"),
+        ([float("nan"), 1], "must be names or numbers; got nan"),
+        ([np.float32("nan"), 1], "must be names or numbers; got nan"),
+        ([np.datetime64("NaT", "D"), 1], "must be names or numbers"),
+        ([pd.NA, 1], "must be names or numbers; got <NA>"),
+        ([pd.NaT, 1], "must be names or numbers; got NaT"),
+        ([[0], [1]], r"must be names or numbers; got \[0\]"),
+    ],
+)
+def test_classes_are_different_names(classes, message):
+    votes = np.array([[0, 1], [1, 0]])
+    with pytest.raises(fl.InputError, match=message) as refused:
+        fl.Predictions(votes=votes, classes=classes)
+    assert "\n" not in str(refused.value)
+    with pytest.raises(fl.InputError, match=message):
+        fl.Predictions({"a": votes[:, 0]}, classes=classes)
+    assert fl.Predictions(votes=votes, classes=[False, True]).classes == (False, True)

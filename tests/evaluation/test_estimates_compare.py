@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 from typing import Any
@@ -11,12 +12,14 @@ import pytest
 
 import fewlabels as fl
 from fewlabels.errors import UsageError
+from fewlabels.evaluation import differences
 from fewlabels.evaluation.differences import (
     comparison,
     errors_together,
     gap,
     group_gaps,
 )
+from fewlabels.evaluation.item_variance import item_variance
 from fewlabels.questions.compare import compared
 
 
@@ -203,3 +206,51 @@ def test_a_column_may_be_named_with_an_equals_sign() -> None:
         group_gaps(found, "accuracy", "a")
     report = compared(found).to_dict()
     assert {row["column"] for row in report["group_gaps"]} == {"a=b", "many=b"}
+
+
+def test_comparisons_and_scores_of_very_many_are_refused_before_the_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    comparing, scoring = (
+        importlib.import_module(f"fewlabels.questions.{name}") for name in ("compare", "score")
+    )
+    rng = np.random.default_rng(0)
+    votes, labels = rng.integers(2, size=(20, 5)), rng.integers(2, size=20)
+    predictions = fl.Predictions(votes=votes, labels=labels)
+    estimates = fl.estimate(predictions, "labeled", ["accuracy"])
+    monkeypatch.setattr(comparing, "MOST_PAIRED", 4)
+    monkeypatch.setattr(scoring, "MOST_JUDGES", 4)
+    two = predictions.models[:2]
+    assert fl.compare(estimates, models=two).get("accuracy").ranking
+    assert fl.score(predictions, select=two).rows
+
+    def work(*_: Any, **__: Any) -> None:
+        raise AssertionError("refused before the work")
+
+    monkeypatch.setattr(comparing, "estimated", work)
+    monkeypatch.setattr(scoring, "estimate", work)
+    for ask in (fl.compare, fl.score):
+        with pytest.raises(UsageError, match=r"at most 4 classifiers, and there are 5; .*--models"):
+            ask(predictions)
+    with pytest.raises(UsageError, match="at most 4 classifiers"):
+        fl.compare(estimates)
+
+
+def test_a_comparison_of_some_looks_at_the_pairs_of_these(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    truth = rng.integers(2, size=60)
+    votes = np.where(rng.random((60, 40)) < 0.8, truth[:, None], 1 - truth[:, None])
+    estimates = fl.estimate(fl.Predictions(votes=votes, labels=truth), "labeled", ["accuracy"])
+    chosen, sizes = ("model39", "model3", "model20"), []
+    whole = item_variance(estimates.judged, estimates.judged_by, ["accuracy"], np.arange(60))
+
+    def counted(*given: Any) -> dict[str, Any]:
+        found = item_variance(*given)
+        sizes.extend(v.shape for v in found.values())
+        places = [39, 3, 20]
+        assert np.array_equal(found["accuracy"], whole["accuracy"][np.ix_(places, places)])
+        return found
+
+    monkeypatch.setattr(differences, "item_variance", counted)
+    comparison(estimates, "accuracy", None, chosen)
+    assert sizes == [(3, 3)]

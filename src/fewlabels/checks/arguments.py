@@ -372,6 +372,29 @@ def whole(name: str, value: Any, least: int = 1, most: int | None = None) -> int
     return int(value)
 
 
+def few_enough(n: int, most: int, what: str, argument: str = "models") -> None:
+    """Refuse more classifiers than something is made of, before the work.
+
+    Raises
+    ------
+    UsageError
+        With how many there are, and by which argument fewer are chosen.
+    """
+    if n > most:
+        raise UsageError(
+            f"{what} are of at most {most:,} classifiers, and there are {n:,}; name those that "
+            f"matter with `{argument}` (--models)"
+        )
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value stands for none: None, NaN, or one of pandas' own."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    # NaN is the one number that differs from itself.
+    return isinstance(value, float | np.datetime64 | np.timedelta64) and bool(value != value)
+
+
 def bins_of(bins: Any) -> int:
     """The number of bins, from 1 to 10,000.
 

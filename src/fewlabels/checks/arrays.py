@@ -15,6 +15,7 @@ from fewlabels.checks.arguments import (
     SUM_ROUNDING,
     SUM_TOLERANCE,
     as_real,
+    is_missing,
     matrix,
     one_per,
     plain_array,
@@ -490,7 +491,12 @@ def class_names(
         names = tuple(c.item() if isinstance(c, np.generic) else c for c in classes)
         if len(names) < 2:
             raise InputError(f"one class declared: {names}; at least two are needed")
-        if len({str(c) for c in names}) < len(names):
+        odd = [c for c in names if is_missing(c) or isinstance(c, list | dict | set | np.ndarray)]
+        if odd:
+            raise InputError(f"`classes` must be names or numbers; got {odd[0]}")
+        # Numbers are one class however they are written (1, 1.0, True), and so are texts.
+        alike = {str(c) for c in names}, {c if isinstance(c, Real) else str(c) for c in names}
+        if min(map(len, alike)) < len(names):
             raise InputError(f"`classes` must be different; got {names}")
         if any(str(c) == str(UNKNOWN) for c in names):
             raise InputError(

@@ -17,10 +17,11 @@ from typing import Literal, NamedTuple
 
 from fewlabels.errors import FewlabelsError, UsageError
 
-Role = Literal["read", "pictures", "written", "table", "folder", "record"]
+Role = Literal["read", "pictures", "written", "edited", "table", "folder", "record"]
 """What a path is to a run: data, or anything else, that is `read`, be it a folder of files;
-a folder of `pictures`; a file that is `written`, or a `table`, whose ending says which;
-a `folder` of files that are written; a `record`, which is read and added to."""
+a folder of `pictures`; a file that is `written`, or written to be `edited` and so never replaced
+by another content, or a `table`, whose ending says which; a `folder` of files that are written;
+a `record`, which is read and added to."""
 
 _DASH = "-"
 
@@ -56,7 +57,7 @@ def check_files(named: Iterable[Named]) -> None:
             from fewlabels.data.write import table_kind
 
             table_kind(one.path)
-        if one.role in ("written", "table"):
+        if one.role in ("written", "edited", "table"):
             _check_writable(one)
         elif one.role == "folder" and (not one.path or "\0" in one.path):
             raise UsageError(f"{one.option} must name a folder; got {one.path!r}")
@@ -69,7 +70,7 @@ def check_files(named: Iterable[Named]) -> None:
     for one in outputs:
         place = _identity(one.path)
         words = taken.get(place) if place is not None else None
-        if one.role in ("written", "table") and _like_data(one.path):
+        if one.role in ("written", "edited", "table") and _like_data(one.path):
             words = words or next(("in the input folder" for of in read if _part_of(one, of)), None)
         elif one.role == "folder":
             within = (of for of in (*read, *outputs) if of is not one and _below(of.path, one.path))

@@ -5,13 +5,13 @@ Files are written whole or not at all; before the work they are proven writable 
 
 from __future__ import annotations
 
+import filecmp
 import json
 import os
 import shlex
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +19,8 @@ import click
 
 from fewlabels.checks.conditions import Requirement
 from fewlabels.cli import terminal
-from fewlabels.cli.files import cannot_write, draft_of, is_device
-from fewlabels.cli.options import OUTPUT, Record, option
+from fewlabels.cli.files import Role, cannot_write, draft_of, is_device
+from fewlabels.cli.options import OUTPUT, Record, fields_of, option
 from fewlabels.errors import InputError, UsageError, one_line, quoted, unknown
 
 if TYPE_CHECKING:
@@ -32,8 +32,10 @@ Writer = Callable[[Path], None]
 TYPED = "fewlabels.typed"
 """Where the context has what was typed behind the program's name."""
 
+
 # A path may be bytes that are no text.
-_path = partial(option, OUTPUT, file="written", type=str)
+def _path(about: str | None, metavar: str, file: Role = "written") -> Any:
+    return option(OUTPUT, about, metavar, file=file, type=str)
 
 
 class Output(Record):
@@ -52,7 +54,9 @@ class Output(Record):
         "PATH",
     )
     junit: str | None = _path("Write each --require as a test, as JUnit's XML.", "PATH")
-    write: str | None = _path("Write what was recognised as a file for --columns.", "TOML")
+    write: str | None = _path(
+        "Write what was recognised as a file for --columns.", "TOML", file="edited"
+    )
     raw_cells: bool = option(
         OUTPUT, "Leave text of CSV that a spreadsheet takes for a formula as it is.", default=False
     )
@@ -95,8 +99,9 @@ class Output(Record):
             writers["json"] = lambda path: json_writer(report())(path)
         paths = {name: getattr(self, name) for name in writers}
         asked = {path: writers[name] for name, path in paths.items() if path is not None}
+        roles = {getattr(self, name): one.file for name, one in fields_of(Output).items()}
         with of_this_command():
-            write_outputs(asked, last)
+            write_outputs(asked, last, [path for path in asked if roles[path] == "edited"])
 
     def show(
         self,
@@ -159,7 +164,11 @@ def of_this_command() -> AbstractContextManager[None]:
     return made_by(one_line(shlex.join(["fewlabels", *typed])) if typed else None, files)
 
 
-def write_outputs(writers: Mapping[str, Writer], last: Callable[[], object] | None = None) -> None:
+def write_outputs(
+    writers: Mapping[str, Writer],
+    last: Callable[[], object] | None = None,
+    edited: Collection[str] = (),
+) -> None:
     """Write all files, or none of them.
 
     Each writer gets the path of a temporary file in the folder of its target. When all have
@@ -170,11 +179,13 @@ def write_outputs(writers: Mapping[str, Writer], last: Callable[[], object] | No
     ----------
     last
         What else must succeed for the files to stay.
+    edited
+        Those that somebody may have edited: they stay as they are, or nothing is written.
 
     Raises
     ------
     UsageError
-        Where the system refuses to write (a full disk, say).
+        Where the system refuses to write (a full disk, say), or such a file has another content.
     """
     written: dict[str, Path] = {}
     try:
@@ -186,6 +197,12 @@ def write_outputs(writers: Mapping[str, Writer], last: Callable[[], object] | No
                 raise InputError(str(error).replace(str(written[path]), path)) from None
             with written[path].open("rb") as draft:
                 os.fsync(draft.fileno())  # some disks say only here that they are full
+        for path in edited:
+            if os.path.isfile(path) and not filecmp.cmp(path, written[path], shallow=False):
+                raise UsageError(
+                    f"{path!r} is there and says something else, which somebody may have written; "
+                    "name another file, or move that one away"
+                )
         # What a device has taken cannot be taken back: it comes before whatever can.
         for path in filter(is_device, written):
             with written[path].open("rb") as source, open(path, "wb") as device:

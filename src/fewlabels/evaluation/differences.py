@@ -87,11 +87,11 @@ def comparison(
     chosen, direction = _chosen(estimates, models), estimates.direction(metric)
     values, draws, variance = estimates.pairs(metric, group)
     size = next(g for g in estimates.groups if g.group == group)
-    columns = [estimates.models.index(model) for model in chosen]
+    columns = [estimates.judged.place[model] for model in chosen]
+    variance = None if variance is None else variance[np.ix_(columns, columns)]
     if variance is None and len(draws):
-        rows = _rows_of(estimates, group)
-        found = item_variance(estimates.judged, estimates.judged_by, [metric], rows)
-        variance = found.get(metric)
+        rows, judged = _rows_of(estimates, group), estimates.judged
+        variance = item_variance(judged, estimates.judged_by, [metric], rows, columns).get(metric)
     return compare(
         chosen,
         np.array([estimates.get(model, metric, group).value for model in chosen]),
@@ -100,7 +100,7 @@ def comparison(
         level=estimates.confidence_level,
         metric=metric,
         group=group,
-        item_variance=None if variance is None else variance[np.ix_(columns, columns)],
+        item_variance=variance,
         n_labeled=size.n_labeled or _n_annotated(estimates, group),
         n_unlabeled=size.n_items - size.n_labeled if estimates.estimand == "sample" else None,
         contradicted=estimates.contradicted(metric, group),
@@ -196,7 +196,7 @@ def errors_together(
 def _chosen(estimates: Estimates, models: Sequence[str] | None) -> tuple[str, ...]:
     """Some of the classifiers, each once; None: all."""
     for model in models or ():
-        if model not in estimates.models:
+        if model not in estimates.judged.place:
             raise UsageError(unknown("model", model, estimates.models))
     return estimates.models if models is None else tuple(dict.fromkeys(models))
 

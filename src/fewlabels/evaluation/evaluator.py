@@ -374,7 +374,7 @@ def _of_rates(
     names = [evaluator.predictions.models[int(j)] for j in columns]
     doubts = evaluator.posterior.doubts(names, evaluator.n_draws)
     # The model knows those that vote; a classifier without a vote shifts the places of the others.
-    places = np.array([rates.models.index(who) for who in names], dtype=np.int64)
+    places = np.array([rates.place[who] for who in names], dtype=np.int64)
     out = {}
     for name, e in metrics_of_rates(rates, metrics, rows, places).items():
         value, bounds = over_draws(np.nanmean, e), metrics[name].bounds

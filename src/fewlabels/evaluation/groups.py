@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from fewlabels.checks.arguments import is_missing
 from fewlabels.errors import UsageError, unknown
 from fewlabels.kernels.arrays import Array, Ints
 from fewlabels.metrics.plans import Chosen
@@ -185,10 +186,8 @@ def _codes(values: Array) -> tuple[Ints, list[str]]:
 
 
 def _text(value: Any) -> str:
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):  # pandas' missing values
+    if is_missing(value):
         return "null"
     if isinstance(value, float):
-        if value != value:  # NaN is the one number that differs from itself
-            return "null"
         return str(int(value)) if value.is_integer() else str(value)
     return str(value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -26,8 +26,9 @@ _LABELS_SALT, _ROWS_SALT = 0x17E3, 0x17E4
 
 
 def item_variance(
-    predictions: Predictions, posterior: LabelPosterior, metrics: Iterable[str], rows: Ints
-) -> dict[str, Floats]:
+    predictions: Predictions, posterior: LabelPosterior, metrics: Iterable[str], rows: Ints,
+    columns: Sequence[int] | None = None,
+) -> dict[str, Floats]:  # fmt: skip
     """Variance v of one item's part in the difference of every two classifiers, (M, M) by metric.
 
     With n labels alone the difference has variance v / n. A mean over the items has v =
@@ -45,20 +46,23 @@ def item_variance(
         left out.
     rows
         The items, indices into `predictions`; of more than 5,000 as many chosen by identity.
+    columns
+        Indices of the M classifiers; None: all.
     """
     names = {name: ALIASES.get(name, name) for name in metrics}
     known = {name: METRICS[full] for name, full in names.items() if full in METRICS}
-    everyone = list(range(predictions.n_models))
-    out = _of(predictions, posterior, known, rows, everyone)
+    chosen = list(range(predictions.n_models) if columns is None else columns)
+    out = _of(predictions, posterior, known, rows, chosen)
     own: dict[int, list[int]] = {}
-    for j in everyone:
+    for place, j in enumerate(chosen):
         if posterior.of(j) is not posterior:
-            own.setdefault(id(posterior.of(j)), []).append(j)
-    for columns in own.values():
-        if len(columns) > 1:
-            theirs = _of(predictions, posterior.of(columns[0]), known, rows, columns)
+            own.setdefault(id(posterior.of(j)), []).append(place)
+    for places in own.values():
+        if len(places) > 1:
+            alike = [chosen[place] for place in places]
+            theirs = _of(predictions, posterior.of(alike[0]), known, rows, alike)
             for name, variance in out.items():
-                variance[np.ix_(columns, columns)] = theirs.get(name, np.nan)
+                variance[np.ix_(places, places)] = theirs.get(name, np.nan)
     return out
 
 

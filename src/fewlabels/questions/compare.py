@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fewlabels import report
+from fewlabels.checks.arguments import few_enough
 from fewlabels.comparison import Comparison, GroupGap, Together
 from fewlabels.data.inputs import predictions_of
 from fewlabels.errors import UsageError, quoted, unknown
@@ -172,14 +173,14 @@ def compare(
         check_ranking([metric] if isinstance(metric, str) else metric)
     if isinstance(predictions, Estimates):
         asked = [metric] if isinstance(metric, str) else metric
-        chosen = None if models is None else _chosen(models, predictions.models)
+        chosen = _chosen(models, predictions.models)
         with using_workers(workers):
             return compared(predictions, chosen, asked)
     given = predictions_of(predictions, columns, positive)
     elsewhere = aligned_reference(reference, given, method, columns=columns)
     usual = "accuracy" if given.has_hard.any() else "roc_auc"
     asked = [usual] if metric is None else [metric] if isinstance(metric, str) else list(metric)
-    chosen = None if models is None else _chosen(models, given.models)
+    chosen = _chosen(models, given.models)
     check_settings(confidence_level, estimand, workers)
     question = Question(method, asked, by, confidence_level, estimand, random_state=random_state)
     estimates = estimated(question.about(given, elsewhere), given, workers, progress)
@@ -203,8 +204,16 @@ def check_ranking(metrics: Sequence[str]) -> None:
             )
 
 
-def _chosen(models: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
-    names = tuple(dict.fromkeys([models] if isinstance(models, str) else models))
+MOST_PAIRED = 300
+"""Classifiers that are compared at most: of their pairs, 45,000, some seconds are spent."""
+
+
+def _chosen(models: Sequence[str] | None, known: Sequence[str]) -> tuple[str, ...] | None:
+    named = known if models is None else [models] if isinstance(models, str) else models
+    names = tuple(dict.fromkeys(named))
+    few_enough(len(names), MOST_PAIRED, "comparisons of every two")
+    if models is None:
+        return None
     for name in names:
         if name not in known:
             raise UsageError(unknown("model", name, known))

@@ -15,7 +15,7 @@ import numpy as np
 
 from fewlabels import __version__, report
 from fewlabels.annotations.agreement import Agreement, agreement
-from fewlabels.checks.arguments import level_of, seed_of
+from fewlabels.checks.arguments import few_enough, level_of, seed_of
 from fewlabels.checks.class_words import polarity
 from fewlabels.data.inputs import predictions_of
 from fewlabels.errors import InputError, UsageError, listed, quoted
@@ -42,6 +42,8 @@ _UNLIKE = 3
 """Standard errors between shares that chance does not explain."""
 _FEW = 3
 """Labels that a correlation needs."""
+MOST_JUDGES = 1_000
+"""Judges that are scored at most: each is an estimate of its own, of some ten milliseconds."""
 
 
 class ScoreRow(NamedTuple):
@@ -223,6 +225,7 @@ def scored(
     found = []
     for criterion, items in each:
         chosen = items if select is None else items.select_models(list(select))
+        few_enough(chosen.n_models, MOST_JUDGES, "scores", "select")
         if chosen.n_classes == 2:
             # The grades go by the order of the classes, which `estimate` ends with the positive.
             chosen = chosen.with_positive(positive)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -169,6 +169,11 @@ class VoteRates(Frozen):
     def size(self) -> int:
         """Number of draws, T."""
         return len(self.shares)
+
+    @cached_property
+    def place(self) -> Mapping[str, int]:
+        """Place of every classifier among the `models`."""
+        return {name: j for j, name in enumerate(self.models)}
 
     @cached_property
     def n_votes(self) -> Ints:

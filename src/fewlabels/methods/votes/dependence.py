@@ -82,8 +82,9 @@ class Counted:
 
     def of(self, domains: Sequence[str | None], models: Sequence[str]) -> Floats:
         """Weights of the units of some of the domains, (D M,)."""
-        rows = [self.domains.index(d) for d in domains]
-        columns = [self.models.index(m) for m in models]
+        row = {name: d for d, name in enumerate(self.domains)}
+        column = {name: m for m, name in enumerate(self.models)}
+        rows, columns = [row[d] for d in domains], [column[m] for m in models]
         return self.weights[np.ix_(rows, columns)].ravel()
 
     def warnings(self) -> tuple[str, ...]:
