@@ -105,7 +105,8 @@ def _of_means(
                 mass = weight * times
                 p = q[both] * (mass / mass.sum())[:, None]
                 spread = (p * gap**2).sum() - (p * gap).sum() ** 2
-                out[a, b] = out[b, a] = spread * design_effect(weight, times)
+                worth = predictions.worth(rows[both], predictions.weight).rows
+                out[a, b] = out[b, a] = spread * (times.sum() / worth if worth else math.nan)
     np.fill_diagonal(out, 0.0)
     return out
 
