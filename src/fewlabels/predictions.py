@@ -50,14 +50,6 @@ from fewlabels.kernels.arrays import (
     read_only,
 )
 from fewlabels.kernels.blocks import computed_once
-from fewlabels.kernels.counter_based import (
-    alone,
-    distinguish,
-    hash_columns,
-    hash_rows,
-    hash_strings,
-    uniforms,
-)
 from fewlabels.kernels.clusters import (
     Worth,
     intraclass_correlation,
@@ -65,6 +57,14 @@ from fewlabels.kernels.clusters import (
     powers,
     unexplained,
     worth,
+)
+from fewlabels.kernels.counter_based import (
+    alone,
+    distinguish,
+    hash_columns,
+    hash_rows,
+    hash_strings,
+    uniforms,
 )
 from fewlabels.kernels.votes import (
     agreement,

@@ -607,7 +607,9 @@ class LabelWeights:
         total = np.bincount(group, mass, len(sizes))
         own = np.bincount(group, mass * weight, len(sizes))
         unit = own.copy()
-        for keys, rho in zip(self.clusters if self.clustered else (), self.correlation, strict=True):
+        for keys, rho in zip(
+            self.clusters if self.clustered else (), self.correlation, strict=True
+        ):
             _, code = np.unique(keys, return_inverse=True)
             code = code if entries.items is None else code[entries.items]
             pairs, code = np.unique(code * len(sizes) + group, return_inverse=True)

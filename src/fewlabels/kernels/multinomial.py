@@ -76,8 +76,8 @@ def fit_maps(
     """
     n, k, _ = features.shape
     each = k * (columns.shape[1] + by_class.shape[1])
-    # Features times the roots of the powers: products of two of them, which slopes are sums of, have
-    # the powers then, and logits are divided by the roots.
+    # Features times the roots of the powers: products of two of them, which slopes are sums of,
+    # have the powers then, and logits are divided by the roots.
     root = np.ones(n) if power is None else np.sqrt(power)
     known, size = _Known.of(evidence, root), n * each + means.shape[1] ** 2
     blocks = spans(n, max(_PART // max(each, 1), 1)) if size > _AT_ONCE else [slice(0, n)]

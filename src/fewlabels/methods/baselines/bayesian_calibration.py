@@ -205,9 +205,7 @@ def logits(theta: Floats, x: Floats) -> Floats:
     return out
 
 
-def log_posterior(
-    theta: Floats, x: Floats, evidence: Floats, power: Floats, sds: Floats
-) -> Floats:
+def log_posterior(theta: Floats, x: Floats, evidence: Floats, power: Floats, sds: Floats) -> Floats:
     """Unnormalised log posterior of parameters (D, 3), priors N(0, sds^2): (D,).
 
     The likelihood of an item is sum_k exp(evidence_k) P(y = k | s), evidence (n, 2), to a power.

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from fewlabels.kernels.arrays import Array, Floats
+from fewlabels.kernels.arrays import Array, Floats, UInts
 from fewlabels.kernels.blocks import spans
 from fewlabels.kernels.simplex import logsumexp, softmax
 from fewlabels.methods.ssme.real_nvp import BLOCK, RealNVP, Trace
