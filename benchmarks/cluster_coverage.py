@@ -31,9 +31,9 @@ LEVEL, METRICS = 0.9, ("accuracy", "f1", "roc_auc")
 RUNS = {"labeled": (200, 50), "auto": (30, 15)}
 """Runs of a cell, and of how many of them the answer without clusters is beside it."""
 
-SIZES, CORRELATIONS, CLUSTERS = (5, 20, 50), (0.0, 0.3, 0.9), 40
+SIZES, CORRELATIONS, CLUSTERS = (5, 50), (0.0, 0.3, 0.9), 40
 LABELED_CLUSTERS, LABELED_ROWS, FEW = 20, 100, (5, 8)
-READERS, CASES, LABELED_CASES = 8, 40, 20
+READERS, CASES, LABELED_CASES, DRAWN = 8, 40, 20, 100
 STRENGTHS, PREVALENCE, WHOLE = (1.3, 1.0), 0.4, 400_000
 NAMES = ("a", "b")
 
@@ -86,9 +86,10 @@ def simulated(rng: np.random.Generator, clusters: dict[str, Ints], rho: float) -
     return Rows(labels, expit(2 * z), None, clusters)
 
 
-def of_size(size: int, number: int = CLUSTERS) -> dict[str, Ints]:
-    """Clusters of one size."""
-    return {"case": np.repeat(np.arange(number), size)}
+def of_sizes(rng: np.random.Generator) -> dict[str, Ints]:
+    """Clusters whose logarithms of sizes are uniform."""
+    sizes = np.exp(rng.uniform(*np.log(SIZES), size=CLUSTERS)).round().astype(np.int64)
+    return {"case": np.repeat(np.arange(CLUSTERS), sizes)}
 
 
 def crossed() -> dict[str, Ints]:
@@ -130,7 +131,7 @@ def drawn_clusters(rows: Rows, number: int, rng: np.random.Generator) -> Rows:
 def truth(data: Path, name: str) -> dict[str, float]:
     """Every question's value in the superpopulation."""
     if name == "simulated":
-        rows = simulated(np.random.default_rng(SEED), of_size(1, WHOLE), 0.0)
+        rows = simulated(np.random.default_rng(SEED), {"case": np.arange(WHOLE)}, 0.0)
     else:
         rows = real(data, name)
     found = fl.estimate(rows.predictions(slice(None)), "labeled", METRICS, confidence_level=None)
@@ -149,19 +150,19 @@ def cells_of(plan: Plan, cells: list[Arguments]) -> list[Arguments]:
 
 
 def run(
-    data: Path, world: str, size: int, rho: float, drawn: str, labeled: int, method: str,
+    data: Path, world: str, rho: float, drawn: str, labeled: int, method: str,
     runs: int, both: int,
 ) -> list[Record]:  # fmt: skip
     """Whether the intervals hold the truth, and how wide they are, run by run."""
     known, out = truth(data, "simulated" if world in ("clusters", "crossed") else world), []
     for number in range(runs):
-        rng = stream("clusters", world, size, rho, drawn, labeled, number)
+        rng = stream("clusters", world, rho, drawn, labeled, number)
         if world == "clusters":
-            rows = simulated(rng, of_size(size), rho)
+            rows = simulated(rng, of_sizes(rng), rho)
         elif world == "crossed":
             rows = simulated(rng, crossed(), rho)
         else:
-            rows = drawn_clusters(real(data, world), size, rng)
+            rows = drawn_clusters(real(data, world), DRAWN, rng)
         own, n = rows.clusters["case"], len(rows.labels)
         if drawn == "cluster":
             chosen = np.flatnonzero(np.isin(own, rng.permutation(own.max() + 1)[:labeled]))
@@ -177,7 +178,7 @@ def run(
                          f"{metric} difference": found.difference("a", "b", metric)}  # fmt: skip
                 out += [
                     {
-                        "world": world, "size": size, "rho": rho, "drawn": drawn,
+                        "world": world, "rho": rho, "drawn": drawn,
                         "labeled": labeled, "method": method, "run": number, "what": what,
                         "clustered": cluster is not None, "width": one.high - one.low,
                         "held": one.low <= known[what] <= one.high,
@@ -189,13 +190,13 @@ def run(
 
 def blocks(name: str, records: pd.DataFrame) -> dict[str, str]:
     """Shares of intervals that hold the truth, and mean widths, with --cluster and without it."""
-    columns = ["world", "size", "rho", "drawn", "labeled", "method"]
+    columns = ["world", "rho", "drawn", "labeled", "method"]
     rows = []
     for key, cell in records.groupby(columns, sort=False):
-        world, size, rho, drawn, labeled, method = key
+        world, rho, drawn, labeled, method = key
         apart = cell["what"].str.endswith("difference")
         kind = cell["what"].where(~apart, "differences")
-        line = [world, size, rho, f"{labeled} {drawn}s", method]
+        line = [world, rho, f"{labeled} {drawn}s", method]
         for clustered in (True, False):
             some = cell["clustered"] == clustered
             held = cell[some].groupby(kind[some])["held"].mean()
@@ -205,22 +206,22 @@ def blocks(name: str, records: pd.DataFrame) -> dict[str, str]:
         line.append(f"{(pairs[True] / pairs[False]).median():.2f}")  # of the runs that have both
         rows.append(line)
     heads = ["accuracy", "F1", "AUC", "differences"]
-    header = ["rows", "size", "icc", "labels", "method", *heads]
+    header = ["rows", "icc", "labels", "method", *heads]
     header += [f"{head} without" for head in heads[2:]] + ["width / without"]
     return {name: table(header, rows)}
 
 
 def _simulated(plan: Plan) -> list[Arguments]:
     return cells_of(plan, [
-        {"world": "clusters", "size": size, "rho": rho, "drawn": drawn, "labeled": labeled}
-        for (drawn, labeled), size, rho in product(
-            (("cluster", LABELED_CLUSTERS), ("row", LABELED_ROWS)), SIZES, CORRELATIONS)
+        {"world": "clusters", "rho": rho, "drawn": drawn, "labeled": labeled}
+        for (drawn, labeled), rho in product(
+            (("cluster", LABELED_CLUSTERS), ("row", LABELED_ROWS)), CORRELATIONS)
     ])  # fmt: skip
 
 
 def _crossed(plan: Plan) -> list[Arguments]:
     return cells_of(plan, [
-        {"world": "crossed", "size": READERS, "rho": rho, "drawn": drawn, "labeled": labeled}
+        {"world": "crossed", "rho": rho, "drawn": drawn, "labeled": labeled}
         for (drawn, labeled), rho in product(
             (("cluster", LABELED_CASES), ("row", LABELED_ROWS)), CORRELATIONS)
     ])  # fmt: skip
@@ -228,14 +229,14 @@ def _crossed(plan: Plan) -> list[Arguments]:
 
 def _few(plan: Plan) -> list[Arguments]:
     return cells_of(plan, [
-        {"world": "clusters", "size": 20, "rho": rho, "drawn": "cluster", "labeled": labeled}
+        {"world": "clusters", "rho": rho, "drawn": "cluster", "labeled": labeled}
         for labeled, rho in product(FEW, CORRELATIONS)
     ])  # fmt: skip
 
 
 def _real(plan: Plan) -> list[Arguments]:
     return cells_of(plan, [
-        {"world": world, "size": 100, "rho": "real", "drawn": drawn, "labeled": labeled}
+        {"world": world, "rho": "real", "drawn": drawn, "labeled": labeled}
         for world, (drawn, labeled) in product(
             ("chexpert", "llm_rubric"), (("cluster", LABELED_CLUSTERS), ("row", LABELED_ROWS)))
     ])  # fmt: skip

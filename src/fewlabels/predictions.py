@@ -639,8 +639,9 @@ class Predictions(Frozen, Shown):
         for block in (self.probabilities, self.scores):
             if block is not None:
                 said.append(pooled_words(block[rows]))
-        left = unexplained(np.stack(said, axis=2), self.evidence[rows])
-        return tuple(intraclass_correlation(left, keys) for keys in self.clusters_of(rows))
+        clusters = self.clusters_of(rows)
+        left = unexplained(np.stack(said, axis=2), self.evidence[rows], clusters)
+        return tuple(intraclass_correlation(left, keys) for keys in clusters)
 
     @computed_once
     def information(self) -> Floats:

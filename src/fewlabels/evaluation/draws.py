@@ -606,7 +606,7 @@ class LabelWeights:
         item[sizes == 0] = -1
         total = np.bincount(group, mass, len(sizes))
         own = np.bincount(group, mass * weight, len(sizes))
-        unit = own.copy()
+        unit = own
         for keys, rho in zip(
             self.clusters if self.clustered else (), self.correlation, strict=True
         ):
@@ -614,7 +614,8 @@ class LabelWeights:
             code = code if entries.items is None else code[entries.items]
             pairs, code = np.unique(code * len(sizes) + group, return_inverse=True)
             of_cluster = np.bincount(code, mass) ** 2
-            unit += rho * (np.bincount(pairs % len(sizes), of_cluster, len(sizes)) - own)
+            together = np.bincount(pairs % len(sizes), of_cluster, len(sizes))
+            unit = unit + rho * (together - own)
         unit = np.divide(unit, total, out=np.zeros_like(unit), where=total > 0)
         return item, drawn.mass * unit[:, None, None]
 

@@ -54,16 +54,18 @@ def pooled_words(said: Floats) -> Floats:
     return mean
 
 
-def unexplained(words: Floats, evidence: Floats) -> Floats:
+def unexplained(words: Floats, evidence: Floats, clusters: Sequence[UInts]) -> Floats:
     """What is known of labels less a logistic regression of it on a few `words` (n, K, F): (n, K).
 
-    `evidence` (n, K) is a log-likelihood.
+    `evidence` (n, K) is a log-likelihood. A cluster counts as one label, lest what its rows share
+    be explained away.
     """
-    _, k, f = words.shape
+    n, k, f = words.shape
     offsets = k <= _MOST_OFFSETS
     mean = np.r_[np.zeros(k * offsets), np.ones(f)]
     precision = np.r_[np.full(k * offsets, _OFFSET_SD**-2.0), np.full(f, _SLOPE_SD**-2.0)]
-    found = fit_map(words, evidence, mean, precision, offsets=offsets).coefficients
+    once = powers(clusters, [1.0] * len(clusters), np.zeros(n, dtype=np.int64))
+    found = fit_map(words, evidence, mean, precision, offsets=offsets, power=once).coefficients
     logits = words @ found[k * offsets :] + (found[:k] if offsets else 0.0)
     left: Floats = softmax(evidence) - softmax(logits)
     return left

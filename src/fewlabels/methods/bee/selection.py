@@ -122,7 +122,7 @@ class VoteSelection(LabelModel):
         scores = _compare(candidates, some, parts, int(rng.integers(2**63)), counted)
         seen = ~np.isnan(scores).any(axis=0)
         scores, times = scores[:, seen], (some.times * some.information)[seen]
-        weights = _weights(scores, times, some.clusters_of(seen))
+        weights = _weights(scores, times, some.clusters_of(np.flatnonzero(seen)))
         kept = np.flatnonzero(weights >= _LEAST_WEIGHT)
         fits = [
             candidates[m].fit_each([served], [own], counted=counted)[0]
