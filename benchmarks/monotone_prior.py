@@ -108,7 +108,8 @@ def example_of(found: ScoreList) -> Example:
     chosen = rng.permutation(len(margins))[:MOST_LABELS]
     evidence = np.zeros((len(chosen), 2))
     evidence[np.arange(len(chosen)), 1 - found.labels[chosen]] = -np.inf
-    seen = pool(ScoreCoordinates(places.x[chosen], places.z[chosen]), evidence, BINS)
+    at = ScoreCoordinates(places.x[chosen], places.z[chosen])
+    seen = pool(at, evidence, np.ones(len(evidence)), BINS)
     curves = {
         name: _curve(seen, zero, rng) for name, zero in (("zero", scale.zero), ("free", None))
     }

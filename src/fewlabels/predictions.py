@@ -50,14 +50,22 @@ from fewlabels.kernels.arrays import (
     read_only,
 )
 from fewlabels.kernels.blocks import computed_once
+from fewlabels.kernels.clusters import (
+    Worth,
+    intraclass_correlation,
+    pooled_words,
+    powers,
+    unexplained,
+    worth,
+)
 from fewlabels.kernels.counter_based import (
     alone,
     distinguish,
     hash_columns,
     hash_rows,
     hash_strings,
+    uniforms,
 )
-from fewlabels.kernels.importance import effective_size
 from fewlabels.kernels.votes import (
     agreement,
     annotator_accuracy,
@@ -70,6 +78,9 @@ from fewlabels.report.shown import Shown
 
 Needs = Literal["hard", "probabilities", "ranking"]
 """What a metric may need of a classifier."""
+
+_CORRELATED, _TOGETHER = 2**17, 0x7063
+"""Labels times classes that correlations of clusters are found from."""
 
 MOST_CELLS = 2**22
 """Votes of so many items times annotators are no burden as a dense table."""
@@ -156,6 +167,7 @@ class Predictions(Frozen, Shown):
     groups: Mapping[str, Array]
     domain: Array | None
     clusters: Mapping[str, Array]
+    known_correlation: tuple[float, ...] | None
     weight: Floats
     models: tuple[str, ...]
     classes: tuple[Any, ...]
@@ -249,6 +261,7 @@ class Predictions(Frozen, Shown):
             },
             domain=None if domain is None else per_item("domain", domain, n),
             clusters=cluster_values(by_column("clusters", clusters), n, said),
+            known_correlation=None,
             weight=sampling_weight(weight, n),
             models=names,
             classes=called,
@@ -314,8 +327,8 @@ class Predictions(Frozen, Shown):
         return round(float(self.times[rows].sum()))
 
     def effective_size(self, rows: Ints) -> float:
-        """How many labels of equal weight those of these rows are worth (Kish)."""
-        return round(effective_size(self.weight_of_labels[rows], self.times[rows]), 6)
+        """How many labels of equal weight, and independent, those of these rows are worth."""
+        return round(self.worth(rows, self.weight_of_labels).rows, 6)
 
     @computed_once
     def weight_of_labels(self) -> Floats:
@@ -607,6 +620,69 @@ class Predictions(Frozen, Shown):
             found.append(np.where(missing_values(values), self.keys, key))
         return tuple(found)
 
+    def clusters_of(self, rows: Array) -> tuple[UInts, ...]:
+        """The keys of the clusters of some rows."""
+        return tuple(keys[rows] for keys in self.cluster_keys)
+
+    @computed_once
+    def correlation(self) -> tuple[float, ...]:
+        """How far labels of two rows of one cluster go together, for every one of `clusters`.
+
+        Intraclass correlations of what is known of labels, less what the classifiers together make
+        of it (`kernels.clusters`).
+        """
+        if not self.clusters:
+            return ()
+        if self.known_correlation is not None:
+            return self.known_correlation
+        rows = np.flatnonzero(self.told)
+        rows = rows[np.argsort(self.cluster_keys[0][rows], kind="stable")]  # whole clusters
+        rows = rows[: max(_CORRELATED // self.n_classes, 2)]
+        votes = by_class(self.vote_counts[rows], self.n_classes)
+        votes = np.asarray(votes.sum(axis=1)).reshape(len(rows), self.n_classes)
+        said = [votes / np.maximum(votes.sum(axis=1, keepdims=True), 1.0)]
+        for block in (self.probabilities, self.scores):
+            if block is not None:
+                said.append(pooled_words(block[rows]))
+        clusters = self.clusters_of(rows)
+        left = unexplained(np.stack(said, axis=2), self.evidence[rows], clusters)
+        return tuple(intraclass_correlation(left, keys) for keys in clusters)
+
+    @computed_once
+    def information(self) -> Floats:
+        """To what power the likelihood of each row counts, (n,): what it tells beside its cluster.
+
+        1 without clusters, and 1 / m of one of m copies of an item. Labels of few clusters count
+        less, by what their variance may be larger than it looks.
+        """
+        if not self.clusters:
+            return np.ones(self.n_items)
+        out = powers(self.cluster_keys, self.correlation, self.told.astype(np.int64))
+        out[self.told] /= self.worth(np.flatnonzero(self.told), np.ones(self.n_items)).widening
+        return out
+
+    @computed_once
+    def label_keys(self) -> UInts:
+        """Keys that labels are drawn by, (n,): rows with one key go together as far as may be.
+
+        A share sqrt(rho) of the rows of a cluster, chosen at random, has that of the cluster, so
+        that two rows share it with probability rho, their `correlation`.
+        """
+        if not self.clusters:
+            return self.keys
+        shares = np.sqrt(self.correlation)
+        place = uniforms(self.keys, np.arange(1), _TOGETHER)[:, 0] * max(shares.sum(), 1.0)
+        out = self.keys.copy()
+        for keys, end, share in zip(self.cluster_keys, np.cumsum(shares), shares, strict=True):
+            own = (place < end) & (place >= end - share)
+            out[own] = keys[own]
+        return out
+
+    def worth(self, rows: Ints, weight: Floats) -> Worth:
+        """How many independent rows of equal weight some rows of weights (n,) are worth."""
+        keys = self.clusters_of(rows) if self.clusters else ()
+        return worth(weight[rows], keys, self.correlation, self.times[rows])
+
     @computed_once
     def identity(self) -> UInts:
         """Identity of each item, shape (n,): a hash of its predictions, label and domain."""
@@ -640,12 +716,15 @@ class Predictions(Frozen, Shown):
             **changes,
             groups={g: a[rows] for g, a in self.groups.items()},
             clusters={c: a[rows] for c, a in self.clusters.items()},
+            known_correlation=self.correlation if self.clusters else None,
             weight=sampling_weight(self.weight[rows], len(self.weight[rows])),
         )
 
     def with_labels(self, labels: Any) -> Predictions:
         """The same predictions with other labels, shape (n,); -1 = unknown."""
-        return self._with(labels=known_labels(labels, self.n_items, self.classes))
+        return self._with(
+            labels=known_labels(labels, self.n_items, self.classes), known_correlation=None
+        )
 
     def keeping(self, groups: Iterable[str]) -> Predictions:
         """The same items with no other groups than some of these, and no names of their own."""
@@ -674,11 +753,12 @@ class Predictions(Frozen, Shown):
             clusters = {name: known[name] for name in names}
         notes = list(self.notes)
         values = cluster_values(clusters, self.n_items, notes)
-        return self._with(clusters=values, notes=tuple(dict.fromkeys(notes)))
+        notes = list(dict.fromkeys(notes))
+        return self._with(clusters=values, known_correlation=None, notes=tuple(notes))
 
     def in_clusters(self, clusters: Mapping[str, Array]) -> Predictions:
         """The same items, or a part of more, in clusters that were checked before."""
-        return self._with(clusters=dict(clusters))
+        return self._with(clusters=dict(clusters), known_correlation=None)
 
     def with_weight(self, weight: Any) -> Predictions:
         """The same predictions with other sampling weights, (n,), normalised to sum to n."""
@@ -825,7 +905,7 @@ class Predictions(Frozen, Shown):
         if self.repeated_votes is not None:
             chosen = np.array(columns, dtype=np.int64)
             changes["repeated_votes"] = votes_of(self.repeated_votes, 1, chosen, self.n_models)
-        return self._with(**changes, models=tuple(models))
+        return self._with(**changes, models=tuple(models), known_correlation=None)
 
     def _with(self, **changes: Any) -> Predictions:
         """A copy with other fields, which are known to be good: nothing is checked twice."""

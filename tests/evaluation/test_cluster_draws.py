@@ -8,9 +8,11 @@ import pytest
 import fewlabels as fl
 
 
-def copies(each: int, n: int = 120, labels: int = 60, **more: object) -> fl.Predictions:
+def copies(
+    each: int, n: int = 120, labels: int = 60, seed: int = 3, **more: object
+) -> fl.Predictions:
     """Items of which every one is there several times, its cluster."""
-    rng = np.random.default_rng(3)
+    rng = np.random.default_rng(seed)
     truth = rng.integers(2, size=n)
     z = 1.2 * (2 * truth[:, None] - 1) + rng.normal(size=(n, 2))
     p, known = 1 / (1 + np.exp(-z)), np.where(np.arange(n) < labels, truth, -1)
@@ -29,6 +31,75 @@ def test_copies_of_items_are_worth_one_item_each(metrics: list[str]) -> None:
     together = widths(fl.estimate(copies(8), "labeled", metrics, cluster="case"))
     assert (apart < 0.6 * plain).all()
     np.testing.assert_allclose(together, plain, rtol=0.25)
+
+
+SEEDS = range(3)
+
+
+def relative(method: str, metrics: list[str], each: int, cluster: str | None) -> np.ndarray:
+    """Widths, classifier by metric, in units of those of the file with every item once."""
+    found = [
+        widths(fl.estimate(copies(each, seed=s), method, metrics, cluster=cluster))
+        / widths(fl.estimate(copies(1, seed=s), method, metrics))
+        for s in SEEDS
+    ]
+    return np.exp(np.log(found).mean(axis=0))
+
+
+@pytest.mark.parametrize("method", ["auto", "monotone-curves", "bayesian-calibration"])
+def test_a_fit_counts_copies_once(method: str) -> None:
+    metrics = ["accuracy", "roc_auc"]
+    assert (relative(method, metrics, 8, None) < 0.8).all()
+    np.testing.assert_allclose(relative(method, metrics, 8, "case"), 1, atol=0.1)
+
+
+def test_copies_give_the_estimate_of_one_row_per_item() -> None:
+    one, many = (fl.estimate(copies(e), cluster="case" if e > 1 else None) for e in (1, 20))
+    for row, same in zip(one.rows, many.rows, strict=True):
+        assert same.value == pytest.approx(row.value, abs=0.1 * (row.high - row.low))
+
+
+def independent(rho: float, seed: int, clusters: int = 80, size: int = 5) -> fl.Predictions:
+    """Clusters of rows whose labels and scores have an effect of the cluster in them."""
+    rng, case = np.random.default_rng(seed), np.repeat(np.arange(clusters), size)
+
+    def noise() -> np.ndarray:
+        own = rng.normal(size=len(case))
+        return np.sqrt(1 - rho) * own + np.sqrt(rho) * rng.normal(size=clusters)[case]
+
+    truth = (noise() > 0).astype(int)
+    z = 1.2 * (2 * truth[:, None] - 1) + np.stack([noise(), noise()], axis=1)
+    known = np.where(case < clusters // 2, truth, -1)
+    return fl.Predictions(1 / (1 + np.exp(-2 * z)), known, groups={"case": case.astype(str)})
+
+
+@pytest.mark.parametrize("method", ["auto", "labeled"])
+def test_rows_that_are_independent_lose_little(method: str) -> None:
+    ratios = {
+        rho: [
+            widths(fl.estimate(independent(rho, s), method, "accuracy", cluster="case"))
+            / widths(fl.estimate(independent(rho, s), method, "accuracy"))
+            for s in range(6)
+        ]
+        for rho in (0.0, 0.9)
+    }
+    assert 0.95 < np.mean(ratios[0.0]) < 1.1
+    assert np.mean(ratios[0.9]) > 1.4
+
+
+def test_what_labels_are_worth() -> None:
+    items = copies(8).with_clusters("case")
+    rows = np.flatnonzero(items.labeled)
+    assert items.effective_size(rows) == pytest.approx(60, rel=0.05)
+    assert items.information[rows].sum() == pytest.approx(60, rel=0.05)
+    # Copies get one label in a draw, and rows that are independent labels of their own.
+    assert len(np.unique(items.label_keys)) < 1.2 * 120
+    apart = independent(0.0, 0).with_clusters("case")
+    assert len(np.unique(apart.label_keys)) > 0.8 * apart.n_items
+    found = fl.estimate(copies(8, labels=3), "labeled", "accuracy", cluster="case")
+    few = found.rows[0]
+    assert few.status == "few-labels"
+    assert any("by their clusters" in said for said in found.warnings)
 
 
 def test_differences_and_functions_follow() -> None:

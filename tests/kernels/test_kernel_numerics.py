@@ -205,9 +205,19 @@ class TestMultinomial:
             np.testing.assert_allclose(mode.hessian, laid.hessian, atol=1e-7)
             assert mode.log_evidence == pytest.approx(laid.log_evidence)
             beta = np.random.default_rng(0).normal(size=(5, 10))
-            apart = log_posterior(design, features[:, :, [4, 0]], evidence, means, precisions, beta)
+            apart = log_posterior(
+                design,
+                features[:, :, [4, 0]],
+                evidence,
+                means,
+                precisions,
+                beta,
+                np.ones(len(evidence)),
+            )
             nothing = np.empty((30, 3, 0))
-            together = log_posterior(columns, nothing, evidence, means, precisions, beta)
+            together = log_posterior(
+                columns, nothing, evidence, means, precisions, beta, np.ones(len(evidence))
+            )
             np.testing.assert_allclose(apart, together)
         offsets = fit_map(design, evidence, means[3:], precisions[3:], offsets=True)
         laid = fit_map(columns[:, :, [0, 1, 2, *range(6, 10)]], evidence, means[3:], precisions[3:])

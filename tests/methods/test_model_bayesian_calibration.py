@@ -43,13 +43,17 @@ def labeled_scores(n: int = 30, soft: bool = False) -> tuple[np.ndarray, np.ndar
 def test_gradient_and_hessian_are_the_derivatives(soft):
     x, evidence = labeled_scores(soft=soft)
     theta = np.array([0.3, -0.4, 0.7])
-    gradient, hessian = slope_and_curvature(theta, x, evidence, SDS)
+    gradient, hessian = slope_and_curvature(theta, x, evidence, np.ones(len(x)), SDS)
     np.testing.assert_allclose(
         gradient,
-        approx_fprime(theta, lambda t: log_posterior(t[None], x, evidence, SDS)[0]),
+        approx_fprime(
+            theta, lambda t: log_posterior(t[None], x, evidence, np.ones(len(x)), SDS)[0]
+        ),
         rtol=1e-4,
     )
-    numeric = approx_fprime(theta, lambda t: slope_and_curvature(t, x, evidence, SDS)[0])
+    numeric = approx_fprime(
+        theta, lambda t: slope_and_curvature(t, x, evidence, np.ones(len(x)), SDS)[0]
+    )
     np.testing.assert_allclose(hessian, numeric, rtol=1e-4, atol=1e-5)
 
 

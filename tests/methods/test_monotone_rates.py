@@ -324,7 +324,7 @@ def one_by_one(curve, places, labels):
 def test_few_labels_count_one_by_one():
     scale, places, labels = world(150)
     curve = curves(scale)
-    seen = pool(places, known(labels))
+    seen = pool(places, known(labels), np.ones(len(labels)))
     assert seen.ones.sum() == labels.sum()
     assert seen.zeros.sum() == (1 - labels).sum()
     np.testing.assert_allclose(
@@ -335,7 +335,7 @@ def test_few_labels_count_one_by_one():
 @pytest.mark.parametrize(("n", "bins"), [(600, 120), (2000, 200), (20_000, 200)])
 def test_pooling_many_labels_leaves_the_likelihood_nearly_the_same(n, bins):
     scale, places, labels = world(n)
-    seen = pool(places, known(labels), bins)
+    seen = pool(places, known(labels), np.ones(len(labels)), bins)
     assert len(seen.hard.x) == len(seen.hard.z) == bins
     assert seen.ones.sum() == labels.sum()
     assert (seen.ones + seen.zeros).sum() == n
@@ -357,7 +357,7 @@ def test_soft_evidence_approaches_the_label():
     for strength in (1.0, 5.0, 20.0, 60.0):
         evidence = np.zeros((80, 2))
         evidence[np.arange(80), 1 - labels] = -strength
-        seen = pool(places, evidence)
+        seen = pool(places, evidence, np.ones(len(evidence)))
         assert len(seen.ones) == 0
         away.append(np.abs(seen.log_likelihood(curve) - hard).max())
     assert away == sorted(away, reverse=True)
@@ -373,7 +373,7 @@ def test_evidence_counts_up_to_a_constant_and_what_says_nothing_is_left_out():
     one, rest = curve.probabilities(places)
     p = np.exp(evidence)
     exact = np.log(p[:, [0]] * rest + p[:, [1]] * one).sum(axis=0)
-    seen = pool(places, evidence)
+    seen = pool(places, evidence, np.ones(len(evidence)))
     assert len(seen.likelihood) == 40
     error = seen.log_likelihood(curve) - exact
     np.testing.assert_allclose(error, error[0], atol=1e-9)

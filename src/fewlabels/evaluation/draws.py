@@ -41,9 +41,11 @@ from functools import cached_property
 from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
+from scipy.special import gamma
 
 from fewlabels.kernels.arrays import Array, Floats, Ints, UInts
 from fewlabels.kernels.blocks import Progress, collect_blocks, index_blocks, silent, spans
+from fewlabels.kernels.clusters import weight_shape, worth
 from fewlabels.kernels.counter_based import shared_exponentials
 from fewlabels.kernels.counter_based_counts import gammas, label_counts, some_items, weight_sums
 from fewlabels.kernels.interval_draws import PSEUDO_MASS, PseudoObservations, pseudo_observations
@@ -182,8 +184,10 @@ class LabelWeights:
         self.n_draws = n_draws
         self.n_classes = predictions.n_classes
         self.keys: UInts = predictions.keys[rows]
+        self.label_keys: UInts = predictions.label_keys[rows]
         self.clustered = bool(predictions.clusters)
-        self.clusters = tuple(keys[rows] for keys in predictions.cluster_keys)
+        self.clusters = predictions.clusters_of(rows)
+        self.correlation = predictions.correlation
         by_labels = posterior.observed is not None
         weight = predictions.weight_of_labels if by_labels else predictions.weight
         self.weight: Floats = weight[rows]
@@ -447,7 +451,7 @@ class LabelWeights:
         self, p: Floats, kind: DrawKind, index: Ints, block: slice, which: Ints | None = None
     ) -> Ints:
         """Labels (b, D) from `which` of P(label) (b, K, U); known ones are never arbitrary."""
-        labels = draw_labels(p, self.keys[block], index, self.posterior.salt, which=which)
+        labels = draw_labels(p, self.label_keys[block], index, self.posterior.salt, which=which)
         if kind.arbitrary:
             known = np.flatnonzero(self.known[block] >= 0)
             labels[known] = self.known[block][known, None]
@@ -488,7 +492,7 @@ class LabelWeights:
         """
         assert self.label_spread is not None
         spread = self.label_spread.of(index, self.rows[block])
-        label = draw_labels(p, self.keys[block], index, self.posterior.salt)
+        label = draw_labels(p, self.label_keys[block], index, self.posterior.salt)
         mixed: Floats = p * (1 - spread[:, None, :])
         item, draw = np.arange(len(label))[:, None], np.arange(len(index))
         mixed[item, label, draw] += spread
@@ -509,11 +513,26 @@ class LabelWeights:
         """
         salt = self.posterior.salt ^ _ROWS_SALT
         weights = shared_exponentials(self.clusters, index, salt)
+        if self.shape != 1:
+            weights **= self.shape
+            weights /= gamma(1 + self.shape) ** len(self.clusters)
         if self.times is not None:
             several = np.flatnonzero(self.times > 1)
             weights[several] = gammas(self.keys[several], index, self.times[several, None], salt)
         weights *= self.weight[:, None]
         return weights
+
+    @cached_property
+    def shape(self) -> float:
+        """The exponent of the row weights: more than 1 of few clusters (`Worth.widening`)."""
+        if not self.clustered:
+            return 1.0
+        found = worth(self.weight, self.clusters, self.correlation, self._times)
+        return weight_shape(found.widening, found.freedom + 1)
+
+    @property
+    def _times(self) -> Floats:
+        return np.ones(len(self)) if self.times is None else self.times
 
     def _urn_rows(self, index: Ints) -> Floats:
         """How many of all items have the label of each labeled one, times weights, (n, D)."""
@@ -603,7 +622,7 @@ class LabelWeights:
         """Entries (G, D) and class weights (G, D, K) of the pseudo-observations of every group.
 
         -1 of a group without entries. One weighs an item of the effective number of items: with
-        equal weights, one.
+        equal weights, and rows that are independent, one.
         """
         drawn, entries = self.unseen, self.entries
         keys, mass, weight = self.keys, self.mass, self.weight
@@ -626,7 +645,17 @@ class LabelWeights:
         item = by_key[np.minimum(place, len(by_key) - 1)]
         item[sizes == 0] = -1
         total = np.bincount(group, mass, len(sizes))
-        unit = np.bincount(group, mass * weight, len(sizes))
+        own = np.bincount(group, mass * weight, len(sizes))
+        unit = own
+        for keys, rho in zip(
+            self.clusters if self.clustered else (), self.correlation, strict=True
+        ):
+            _, code = np.unique(keys, return_inverse=True)
+            code = code if entries.items is None else code[entries.items]
+            pairs, code = np.unique(code * len(sizes) + group, return_inverse=True)
+            of_cluster = np.bincount(code, mass) ** 2
+            together = np.bincount(pairs % len(sizes), of_cluster, len(sizes))
+            unit = unit + rho * (together - own)
         unit = np.divide(unit, total, out=np.zeros_like(unit), where=total > 0)
         return item, drawn.mass * unit[:, None, None]
 

@@ -127,8 +127,9 @@ class Evaluator:
 
     def measure(self, rows: Ints) -> dict[str, Measured]:
         """Every metric of every classifier on some of the items."""
-        parts = self.patterns(rows[self.predictions.weight[rows] > 0])
-        out = nothing_measured(self.metrics, self.n_draws, self.predictions.n_models)
+        predictions = self.predictions
+        parts = self.patterns(rows[predictions.weight[rows] > 0])
+        out = nothing_measured(self.metrics, self.n_draws, predictions.n_models)
 
         def enter(columns: Ints, found: dict[str, Measured]) -> None:
             for name, part in found.items():
@@ -139,8 +140,10 @@ class Evaluator:
         rest: list[_Part] = []
         for posterior, chosen, columns, own in parts:
             known: dict[str, Measured] = {}
-            if posterior.vote_rates is not None and self.estimand == "population":
-                known = _of_rates(self, posterior.vote_rates, chosen, own, columns)
+            rates = posterior.vote_rates
+            # Of clusters they are as sure as of independent rows, so that rows are drawn there.
+            if rates is not None and self.estimand == "population" and not predictions.clusters:
+                known = _of_rates(self, rates, chosen, own, columns)
                 enter(columns, known)
             left = {name: metric for name, metric in chosen.items() if name not in known}
             if left:

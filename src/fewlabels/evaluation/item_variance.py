@@ -109,7 +109,8 @@ def _of_means(
                 mass = weight * times
                 p = q[both] * (mass / mass.sum())[:, None]
                 spread = (p * gap**2).sum() - (p * gap).sum() ** 2
-                out[a, b] = out[b, a] = spread * design_effect(weight, times)
+                worth = predictions.worth(rows[both], predictions.weight).rows
+                out[a, b] = out[b, a] = spread * (times.sum() / worth if worth else math.nan)
     np.fill_diagonal(out, 0.0)
     return out
 
@@ -157,6 +158,7 @@ def _shifts(
 ) -> dict[str, Floats]:  # fmt: skip
     """What reweighting the items does to metrics, for drawn labelings, (D, M) each."""
     keys, weight = predictions.keys[rows], predictions.weight[rows][:, None]
+    label_keys = predictions.label_keys[rows]
     clusters = [own[rows] for own in predictions.cluster_keys]
     views = [view_of(predictions, rows, j) for j in columns]
     p, salt = posterior.probabilities[rows], posterior.salt
@@ -172,7 +174,7 @@ def _shifts(
         before: Weighting
         after: Weighting
         if predictions.multiplicity is None:
-            labels = draw_labels(p, keys, index, salt ^ _LABELS_SALT)
+            labels = draw_labels(p, label_keys, index, salt ^ _LABELS_SALT)
             again = weight * shared_exponentials(clusters, index, salt ^ _ROWS_SALT)
             before, after = (
                 Drawn(labels, own, predictions.n_classes, len(index)) for own in (weight, again)

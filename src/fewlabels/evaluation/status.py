@@ -198,11 +198,12 @@ def _few(
     if size < (FEW if group.name is None or labels_only else FEW_IN_GROUP):
         taken = "" if labels_only or size < FEW else "; the group is assumed to be like the others"
         return f"only {size} labeled item{'s' * (size > 1)}{_where(group)}{taken}"
-    # Labels are worth what their items weigh: one of great weight beside others of none is one. A
+    # Labels are worth what their items weigh, and copies of one as much as one. A
     # label model learns from all of them, but nothing then shows that it is wrong.
     worth = predictions.effective_size(np.unique(item[inside]))
     if worth < FEW:
-        return f"{size} labeled items{_where(group)}, which count like {worth:.1f} by their weights"
+        why = "clusters" if predictions.clusters else "weights"
+        return f"{size} labeled items{_where(group)}, which count like {worth:.1f} by their {why}"
     # With more than the labels, the model learns from all of them; a group borrows from the others.
     counted = inside if labels_only else np.ones_like(inside)
     times = predictions.times[item[counted]]

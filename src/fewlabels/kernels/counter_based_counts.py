@@ -7,14 +7,14 @@ stream number), by rejection: an attempt that is refused is followed by the next
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from scipy.special import ndtri
 
 from fewlabels.kernels.arrays import Array, Bools, Floats, Ints, UInts
 from fewlabels.kernels.blocks import spans
-from fewlabels.kernels.counter_based import exponentials, mix, to_uniforms
+from fewlabels.kernels.counter_based import mix, shared_exponentials, to_uniforms
 
 _NORMALS, _ACCEPT, _BOOST, _COUNTS, _RATIOS = 0x6A11, 0x6A22, 0x6A33, 0xB1A1, 0xB1A2
 _BY_INVERSION = 10.0
@@ -194,11 +194,13 @@ def weight_sums(key: UInts, streams: Ints, counts: Floats, salt: int) -> Floats:
     return np.stack(parts, axis=1)
 
 
-def exponential_sums(key: UInts, streams: Ints, times: Floats | None, salt: int) -> Floats:
-    """Exp(1) variables, (n, S); of rows that stand for `times` (n,) items, sums of so many."""
+def exponential_sums(
+    clusters: Sequence[UInts], streams: Ints, times: Floats | None, salt: int
+) -> Floats:
+    """Row weights (n, S) by keys of clusters; of rows that stand for `times` (n,) items, sums."""
     if times is None:
-        return exponentials(key, streams, salt)
-    return gammas(key, streams, times[:, None], salt)
+        return shared_exponentials(clusters, streams, salt)
+    return gammas(clusters[0], streams, times[:, None], salt)
 
 
 def _of_class(key: UInts, c: int) -> UInts:

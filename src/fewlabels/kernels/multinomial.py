@@ -31,20 +31,22 @@ class Mode(NamedTuple):
 
 def fit_map(
     design: Floats, evidence: Floats, mean: Floats, precision: Floats, *, offsets: bool = False,
-    iterations: int = 100,
+    power: Floats | None = None, iterations: int = 100,
 ) -> Mode:  # fmt: skip
-    """Maximise sum_i log sum_k exp(evidence_ik) softmax_k(design_i beta) + log N(beta) by Newton.
+    """Maximise sum_i w_i log sum_k exp(evidence_ik) softmax_k(x_i beta) + log N(beta) by Newton.
 
     Parameters
     ----------
     design
-        Features of each item and class, shape (n, K, p).
+        Features x of each item and class, shape (n, K, p).
     evidence
         Log-likelihood of what is known of each label, shape (n, K): one-hot for a known label.
     mean, precision
         Gaussian prior of the coefficients, both (p,); with `offsets` both (K + p,).
     offsets
         Whether each class has a constant of its own; the K constants come first.
+    power
+        To what power w the likelihood of each item counts, (n,); None: as it is.
 
     Notes
     -----
@@ -57,12 +59,12 @@ def fit_map(
         design = np.concatenate([design, np.ones((*design.shape[:2], 1))], axis=2)
         by_class = np.full((1, 1), design.shape[2] - 1)
     given = (design, evidence, every, by_class, mean[None], precision[None])
-    return next(fit_maps(*given, iterations=iterations))
+    return next(fit_maps(*given, power=power, iterations=iterations))
 
 
 def fit_maps(
     features: Floats, evidence: Floats, columns: Ints, by_class: Ints, means: Floats,
-    precisions: Floats, *, iterations: int = 100,
+    precisions: Floats, *, power: Floats | None = None, iterations: int = 100,
 ) -> Iterator[Mode]:  # fmt: skip
     """`fit_map` of several regressions on some of the features (n, K, F), in order.
 
@@ -74,10 +76,14 @@ def fit_maps(
     """
     n, k, _ = features.shape
     each = k * (columns.shape[1] + by_class.shape[1])
-    known, size = _Known.of(evidence), n * each + means.shape[1] ** 2
+    # Features times the roots of the powers: products of two of them, which slopes are sums of,
+    # have the powers then, and logits are divided by the roots.
+    root = np.ones(n) if power is None else np.sqrt(power)
+    known, size = _Known.of(evidence, root), n * each + means.shape[1] ** 2
     blocks = spans(n, max(_PART // max(each, 1), 1)) if size > _AT_ONCE else [slice(0, n)]
 
-    planes = np.ascontiguousarray(features.transpose(2, 0, 1))  # sums over few features are slow
+    # Sums over few features are slow.
+    planes = np.ascontiguousarray(features.transpose(2, 0, 1)) * root[:, None]
 
     def run(some: slice) -> list[Mode]:
         parts = [
@@ -91,14 +97,16 @@ def fit_maps(
 
 
 def log_posterior(
-    x: Floats, phi: Floats, evidence: Floats, mean: Floats, precision: Floats, beta: Floats
-) -> Floats:
+    x: Floats, phi: Floats, evidence: Floats, mean: Floats, precision: Floats, beta: Floats,
+    power: Floats,
+) -> Floats:  # fmt: skip
     """What is maximised, at each of several coefficients (D, c K + p): (D,), less a constant.
 
-    x (n, K, p) are the features of one coefficient, phi (n, K, c) those by class.
+    x (n, K, p) are the features of one coefficient, phi (n, K, c) those by class, and items count
+    to a power (n,).
     """
     n, k, _ = x.shape
-    size, labels = k * phi.shape[2], _Known.of(evidence).labels
+    size, labels = k * phi.shape[2], _Known.of(evidence, power).labels
     out = -0.5 * (precision * (beta - mean) ** 2).sum(axis=1)
     # Items last: sums over a few classes take long where these are.
     single, by_class = x.transpose(2, 1, 0).reshape(-1, k * n), phi.transpose(2, 1, 0)
@@ -107,28 +115,33 @@ def log_posterior(
         for c, of_class in enumerate(by_class):
             logits += of_class * beta[some, c * k : (c + 1) * k, None]
         said = logsumexp(logits + evidence.T) if labels is None else logits[:, labels, np.arange(n)]
-        out[some] += (said - logsumexp(logits)).sum(axis=1)
+        out[some] += ((said - logsumexp(logits)) * power).sum(axis=1)
     return out
 
 
 class _Known(NamedTuple):
-    """Evidence (n, K), and the labels (n,) where it is nothing but known labels."""
+    """Evidence (n, K), the labels (n,) where it is known labels alone, and roots of powers (n,)."""
 
     evidence: Floats
     labels: Ints | None
+    root: Floats
 
     @staticmethod
-    def of(evidence: Floats) -> _Known:
+    def of(evidence: Floats, root: Floats) -> _Known:
         certain = (evidence == 0).sum(axis=1) == 1
         known = certain.all() and ((evidence == 0) | np.isneginf(evidence)).all()
-        return _Known(evidence, evidence.argmax(axis=1) if known else None)
+        return _Known(evidence, evidence.argmax(axis=1) if known else None, root)
 
     def of_some(self, rows: slice) -> _Known:
-        return _Known(self.evidence[rows], None if self.labels is None else self.labels[rows])
+        labels = None if self.labels is None else self.labels[rows]
+        return _Known(self.evidence[rows], labels, self.root[rows])
 
 
 class _Part:
-    """Some items of B regressions, of features (F, n, K): x (B, p, n, K) and phi (B, c, n, K)."""
+    """Some items of B regressions, of features (F, n, K) times roots of powers.
+
+    x is (B, p, n, K) and phi (B, c, n, K).
+    """
 
     def __init__(self, features: Floats, columns: Ints, by_class: Ints, known: _Known) -> None:
         self.features, self.columns, self.by_class, self.known = features, columns, by_class, known
@@ -158,11 +171,13 @@ class _Part:
         logits = (beta[:, None, size:] @ x.reshape(b, p, n * k)).reshape(b, n, k)
         for c in range(phi.shape[1]):
             logits += phi[:, c] * beta[:, None, c * k : (c + 1) * k]
+        logits /= self.known.root[:, None]
         if self.known.labels is None:
             said = logsumexp(logits + self.known.evidence, axis=2)
         else:
             said = logits[:, np.arange(n), self.known.labels]
-        return (said - logsumexp(logits, axis=2)).sum(axis=1), logits
+        gain = (said - logsumexp(logits, axis=2)) * self.known.root**2
+        return gain.sum(axis=1), logits
 
     def slopes(self, logits: Floats, *, hold: bool) -> tuple[Floats, Floats]:
         """Gradients (B, c K + p) and negative Hessians of the log-likelihoods."""
@@ -177,6 +192,7 @@ class _Part:
             gap += known
         else:
             gap[:, np.arange(n), self.known.labels] += 1
+        gap *= self.known.root[:, None]
         of_classes = [(gap * phi[:, c]).sum(axis=1) for c in range(phi.shape[1])]
         of_slopes = (x.reshape(b, p, n * k) @ gap.reshape(b, n * k, 1))[:, :, 0]
         return np.concatenate([*of_classes, of_slopes], axis=1), hessian

@@ -95,6 +95,7 @@ class BayesianCalibration(LabelModel):
         found = sample_posterior(
             log_scores(p[informed, 0, 1]),
             served.evidence[informed],
+            served.information[informed],
             np.array([self.slope_sd, self.slope_sd, self.offset_sd]),
             size=self.n_draws,
             proposals=self.proposals,
@@ -204,29 +205,30 @@ def logits(theta: Floats, x: Floats) -> Floats:
     return out
 
 
-def log_posterior(theta: Floats, x: Floats, evidence: Floats, sds: Floats) -> Floats:
+def log_posterior(theta: Floats, x: Floats, evidence: Floats, power: Floats, sds: Floats) -> Floats:
     """Unnormalised log posterior of parameters (D, 3), priors N(0, sds^2): (D,).
 
-    The likelihood of an item is sum_k exp(evidence_k) P(y = k | s), evidence (n, 2).
+    The likelihood of an item is sum_k exp(evidence_k) P(y = k | s), evidence (n, 2), to a power.
     """
     out: Floats = -0.5 * ((theta / sds) ** 2).sum(axis=1)
     for block in spans(len(x), max(_BLOCK // len(theta), 1)):
         z = logits(theta, x[block])
         told = evidence[block]
-        out += (np.logaddexp(told[:, :1], told[:, 1:] + z) - np.logaddexp(0.0, z)).sum(axis=0)
+        gain = np.logaddexp(told[:, :1], told[:, 1:] + z) - np.logaddexp(0.0, z)
+        out += (power[block, None] * gain).sum(axis=0)
     return out
 
 
 def slope_and_curvature(
-    theta: Floats, x: Floats, evidence: Floats, sds: Floats
+    theta: Floats, x: Floats, evidence: Floats, power: Floats, sds: Floats
 ) -> tuple[Floats, Floats]:
     """Gradient (3,) and Hessian (3, 3) of the log posterior at one theta (3,)."""
     z = logits(theta[None], x)[:, 0]
     p, known = expit(z), expit(z + (evidence[:, 1] - evidence[:, 0]))
     # dz/dtheta: a log s and -b log(1 - s), which are also their own second derivatives.
     inner = np.column_stack([x * np.exp(theta[:2]) * (1.0, -1.0), np.ones(len(x))])
-    error = known - p
-    bend = known * (1 - known) - p * (1 - p)
+    error = power * (known - p)
+    bend = power * (known * (1 - known) - p * (1 - p))
     hessian = inner.T @ (inner * bend[:, None]) - np.diag(sds**-2.0)
     hessian[[0, 1], [0, 1]] += error @ inner[:, :2]
     return error @ inner - theta / sds**2, hessian
@@ -235,6 +237,7 @@ def slope_and_curvature(
 def sample_posterior(
     x: Floats,
     evidence: Floats,
+    power: Floats,
     sds: Floats,
     *,
     size: int,
@@ -247,18 +250,18 @@ def sample_posterior(
     Monte Carlo error, so no chain has to be run or judged.
     """
     found = minimize(
-        lambda t: -log_posterior(t[None], x, evidence, sds)[0],
+        lambda t: -log_posterior(t[None], x, evidence, power, sds)[0],
         np.zeros(3),
-        jac=lambda t: -slope_and_curvature(t, x, evidence, sds)[0],
-        hess=lambda t: -slope_and_curvature(t, x, evidence, sds)[1],
+        jac=lambda t: -slope_and_curvature(t, x, evidence, power, sds)[0],
+        hess=lambda t: -slope_and_curvature(t, x, evidence, power, sds)[1],
         method="trust-exact",
         options={"gtol": 1e-6 * max(len(x), 1) ** 0.5},
     )
-    values, vectors = np.linalg.eigh(-slope_and_curvature(found.x, x, evidence, sds)[1])
+    values, vectors = np.linalg.eigh(-slope_and_curvature(found.x, x, evidence, power, sds)[1])
     # At a mode the least curvature is positive; the prior's is a floor wherever it is not.
     root = vectors / np.sqrt(np.maximum(values, 0.1 * sds.max() ** -2.0))
     sample = ImportanceSample.draw(
-        lambda theta: log_posterior(theta, x, evidence, sds),
+        lambda theta: log_posterior(theta, x, evidence, power, sds),
         Proposal.of(found.x, root, _FREEDOM),
         proposals,
         rng,

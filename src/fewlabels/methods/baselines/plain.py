@@ -12,7 +12,7 @@ import numpy as np
 from fewlabels.checks.arguments import whole
 from fewlabels.errors import InputError, Status, UsageError
 from fewlabels.kernels.arrays import Floats, Ints, UInts
-from fewlabels.kernels.counter_based import exponentials
+from fewlabels.kernels.counter_based import shared_exponentials
 from fewlabels.kernels.simplex import (
     CLIP,
     additive_log_ratio,
@@ -166,7 +166,9 @@ class PseudoLabel(LabelModel):
             models=served.models,
             average=average,
             training=_Training.of(
-                self.scores(p[informed], average), served.evidence[informed], served.keys[informed]
+                self.scores(p[informed], average),
+                served.evidence[informed],
+                served.clusters_of(informed),
             ),
             classes=tuple(map(str, served.classes)),
             salt=int(rng.integers(2**63)),
@@ -195,14 +197,19 @@ class _Training(NamedTuple):
     label: Ints
     weight: Floats
     item: Ints
-    keys: UInts
+    clusters: tuple[UInts, ...]
     n_classes: int
 
     @staticmethod
-    def of(scores: Floats, evidence: Floats, keys: UInts) -> _Training:
+    def of(scores: Floats, evidence: Floats, clusters: tuple[UInts, ...]) -> _Training:
         told = softmax(evidence)
         item, label = np.nonzero(told > 0)
-        return _Training(scores[item], label, told[item, label], item, keys, evidence.shape[1])
+        return _Training(scores[item], label, told[item, label], item, clusters, evidence.shape[1])
+
+    @property
+    def n_items(self) -> int:
+        """How many items there are."""
+        return len(self.clusters[0])
 
     def fit(self, item_weights: Floats) -> tuple[Floats, bool]:
         """Coefficients (1 + d, K), the intercept first, and whether the fit converged.
@@ -240,13 +247,13 @@ class _FittedPseudoLabel(FittedLabelModel):
 
     @cached_property
     def result(self) -> tuple[Floats, bool]:
-        return self.training.fit(np.ones(len(self.training.keys)))
+        return self.training.fit(np.ones(self.training.n_items))
 
     @cached_property
     def refits(self) -> Floats:
         """Coefficients of the replicates, (1 + d, K, R)."""
         streams = np.arange(self.model.replicates)
-        weights = exponentials(self.training.keys, streams, self.salt ^ _REFIT_SALT)
+        weights = shared_exponentials(self.training.clusters, streams, self.salt ^ _REFIT_SALT)
         return np.stack([self.training.fit(w)[0] for w in weights.T], axis=2)
 
     def posterior(self, predictions: Predictions) -> LabelPosterior:
@@ -271,7 +278,7 @@ class _FittedPseudoLabel(FittedLabelModel):
             value_from="marginals",
             status=status_of([warning]),
             warnings=(warning,),
-            diagnostics={"labels_learned_from": len(self.training.keys)},
+            diagnostics={"labels_learned_from": self.training.n_items},
         )
 
     def probabilities(self, scores: Floats, evidence: Floats, coefficients: Floats) -> Floats:

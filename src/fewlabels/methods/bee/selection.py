@@ -121,8 +121,8 @@ class VoteSelection(LabelModel):
             parts = parts[:2]
         scores = _compare(candidates, some, parts, int(rng.integers(2**63)), counted)
         seen = ~np.isnan(scores).any(axis=0)
-        scores, times = scores[:, seen], some.times[seen]
-        weights = _weights(scores, times, some.keys[seen])
+        scores, times = scores[:, seen], (some.times * some.information)[seen]
+        weights = _weights(scores, times, some.clusters_of(np.flatnonzero(seen)))
         kept = np.flatnonzero(weights >= _LEAST_WEIGHT)
         fits = [
             candidates[m].fit_each([served], [own], counted=counted)[0]
@@ -156,10 +156,11 @@ def _models(predictions: Predictions, *, several: bool) -> list[VoteModel]:
     return own + ([CBEE(**learned), ConfusionCBEE(**learned)] if several else [])
 
 
-def _weights(scores: Floats, times: Floats, keys: UInts) -> Floats:
+def _weights(scores: Floats, times: Floats, clusters: Sequence[UInts]) -> Floats:
     """How likely each candidate is the best, (candidates,); the plainest if nothing was held out.
 
-    scores (candidates, n) are log-likelihoods of held-out items that count `times` (n,) each.
+    scores (candidates, n) are log-likelihoods of held-out items that count `times` (n,) each, of
+    clusters with these keys.
     """
     if not scores.size:
         return np.eye(len(scores))[0]
@@ -174,8 +175,9 @@ def _weights(scores: Floats, times: Floats, keys: UInts) -> Floats:
         spread = np.average((off - np.average(off, weights=times)) ** 2, weights=times)
         penalty[m] = penalty[plain] + np.sqrt(spread * size)
     totals, mass = np.zeros((len(gap), _REWEIGHTED)), np.zeros(_REWEIGHTED)
-    for block in spans(len(keys), _BLOCK):
-        anew = exponential_sums(keys[block], np.arange(_REWEIGHTED), times[block], _WEIGH_SALT)
+    for block in spans(len(times), _BLOCK):
+        own = [keys[block] for keys in clusters]
+        anew = exponential_sums(own, np.arange(_REWEIGHTED), times[block], _WEIGH_SALT)
         totals += gap[:, block] @ anew
         mass += anew.sum(axis=0)
     totals = totals * (size / mass) - penalty[:, None]

@@ -260,7 +260,7 @@ def _fit_class(
     margins = margin(score_of(predictions, 0, k), probability=probability)
     there = ~np.isnan(margins)
     scale = ScoreScale.of(margins[there])
-    seen = pool(scale.places(margins[there]), evidence[there])
+    seen = pool(scale.places(margins[there]), evidence[there], predictions.information[there])
     rng = np.random.default_rng(seed)
     more = settings.other_kinds(predictions, scale, rng) if predictions.n_classes == 2 else []
     rest = 1 - sum(kind.weight for kind in more)

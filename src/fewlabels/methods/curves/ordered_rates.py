@@ -167,7 +167,7 @@ class PooledLabels(NamedTuple):
     """What is known of labels, by place: counts of hard labels, and likelihoods of soft ones.
 
     `ones`, `zeros` (b,) count labels pooled at `hard`; `likelihood` (m, 2) is that of each class
-    for the items at `soft`, up to a constant per item.
+    for the items at `soft`, up to a constant per item, which counts to a `power` (m,).
     """
 
     hard: ScoreCoordinates
@@ -175,6 +175,7 @@ class PooledLabels(NamedTuple):
     ones: Floats
     soft: ScoreCoordinates
     likelihood: Floats
+    power: Floats
 
     def log_likelihood(self, curve: Curve) -> Floats:
         """Log-likelihood of each of the curves, (D,)."""
@@ -183,36 +184,41 @@ class PooledLabels(NamedTuple):
         if len(self.likelihood):
             one, zero = curve.probabilities(self.soft)
             mixed = self.likelihood[:, :1] * zero + self.likelihood[:, 1:] * one
-            total = total + np.log(mixed).sum(axis=0)
+            total = total + (self.power[:, None] * np.log(mixed)).sum(axis=0)
         return total
 
 
-def pool(places: ScoreCoordinates, evidence: Floats, bins: int = LABEL_BINS) -> PooledLabels:
+def pool(
+    places: ScoreCoordinates, evidence: Floats, power: Floats, bins: int = LABEL_BINS
+) -> PooledLabels:
     """Gather what is known of items at `places` from their evidence (n, 2), a log-likelihood.
+
+    It counts to a power (n,).
 
     Known labels beyond `bins` are pooled with their neighbours in score at their mean place, so
     the cost of a fit does not grow with their number.
     """
     hard: Bools = np.isneginf(evidence[:, 0]) | np.isneginf(evidence[:, 1])
     label = (evidence[hard, 1] > evidence[hard, 0]).astype(np.float64)
+    counts = power[hard]
     x, z = places.x[hard], places.z[hard]
     order = np.lexsort((label, z, x))
-    x, z, label = x[order], z[order], label[order]
+    x, z, label, counts = x[order], z[order], label[order], counts[order]
     size = min(len(label), bins)
     starts = (np.arange(size) * len(label)) // max(size, 1)
-    count = np.diff(np.append(starts, len(label))).astype(np.float64)
     if size:
-        ones = np.add.reduceat(label, starts)
-        at = ScoreCoordinates(
-            np.add.reduceat(x, starts) / count, np.add.reduceat(z, starts) / count
+        count, ones, x, z = (
+            np.add.reduceat(counts * part, starts) for part in (np.ones(len(x)), label, x, z)
         )
+        at = ScoreCoordinates(x / count, z / count)
     else:
-        ones, at = np.empty(0), ScoreCoordinates(np.empty(0), np.empty(0))
+        ones, count, at = np.empty(0), np.empty(0), ScoreCoordinates(np.empty(0), np.empty(0))
     said = ~hard & (evidence[:, 0] != evidence[:, 1])
     likelihood = np.exp(evidence[said] - evidence[said].max(axis=1, keepdims=True))
     return PooledLabels(
-        at, count - ones, ones, ScoreCoordinates(places.x[said], places.z[said]), likelihood
-    )
+        at, count - ones, ones, ScoreCoordinates(places.x[said], places.z[said]), likelihood,
+        power[said],
+    )  # fmt: skip
 
 
 SHAPE = (

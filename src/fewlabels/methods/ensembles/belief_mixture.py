@@ -450,13 +450,14 @@ _LEAST_SAID = 0.005
 def _worth(predictions: Predictions, rows: Ints) -> float:
     """How many labels the rows with evidence are: rows that share an item's weight are one.
 
-    Those of which nothing is said are none; weighted up they count no more than once.
+    Those of which nothing is said are none; weighted up they count no more than once, and those of
+    a cluster as much as they tell.
     """
-    weight = predictions.weight * _spoken_of(predictions)
+    weight, power = predictions.weight * _spoken_of(predictions), predictions.information[rows]
     others = np.delete(weight, rows)
     usual = others[others > 0].mean() if (others > 0).any() else weight.max(initial=0.0)
-    count = np.count_nonzero(weight[rows])
-    return float(min(count, weight[rows].sum() / usual)) if count else 0.0
+    count = float(power[weight[rows] > 0].sum())
+    return min(count, float((power * weight[rows]).sum()) / usual) if count else 0.0
 
 
 def _last_kept(make: PoolMaker) -> PoolMaker:
@@ -473,7 +474,10 @@ def _last_kept(make: PoolMaker) -> PoolMaker:
 
 @dataclass(frozen=True, eq=False)
 class _Evidence:
-    """What members are fitted to: evidence (n, K) of some rows of the items, and their features."""
+    """What members are fitted to: evidence (n, K) of some rows of the items, and their features.
+
+    The likelihood of a row counts to a power (n,) (`Predictions.information`).
+    """
 
     index: PooledIndex
     members: list[_Member]
@@ -481,6 +485,7 @@ class _Evidence:
     items: Predictions
     rows: Ints
     evidence: Floats
+    power: Floats
     keys: UInts
     n_labels: float
 
@@ -519,6 +524,7 @@ class _Evidence:
             served,
             rows,
             evidence[rows],
+            served.information[rows],
             served.keys[rows],
             _worth(served, rows),
         )
@@ -550,7 +556,7 @@ class _Evidence:
         priors = [self.columns.prior(member) for member in members]
         some = slice(None) if rows is None else rows
         features, at = self._features(priors, some)
-        evidence = self.evidence[some]
+        evidence, power = self.evidence[some], self.power[some]
         fits: dict[int, _Fit] = {}
         sizes = [(len(prior.by_class), len(prior.features)) for prior in priors]
         for size in dict.fromkeys(sizes):
@@ -559,7 +565,8 @@ class _Evidence:
                 np.stack([getattr(priors[a], name) for a in alike])
                 for name in ("by_class", "features", "mean", "precision")
             )
-            modes = fit_maps(features, evidence, at[columns], at[by_class], means, precisions)
+            given = (features, evidence, at[columns], at[by_class], means, precisions)
+            modes = fit_maps(*given, power=power)
             for place, mode in zip(alike, modes, strict=True):
                 fits[place] = _Fit(priors[place], mode)
         return [fits[place] for place in range(len(members))]
@@ -599,7 +606,8 @@ class _Evidence:
             return drawn
         features, at = self._features([prior], slice(None))
         x, phi = features[:, :, at[prior.features]], features[:, :, at[prior.by_class]]
-        ratio = log_posterior(x, phi, self.evidence, prior.mean, prior.precision, drawn)
+        given = (x, phi, self.evidence, prior.mean, prior.precision, drawn, self.power)
+        ratio = log_posterior(*given)
         ratio += 0.5 * (normal**2).sum(axis=1)
         weights = np.exp(ratio - ratio.max())
         # No draw stands for very many (truncated importance sampling; Ionides 2008).

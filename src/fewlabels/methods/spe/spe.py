@@ -197,7 +197,8 @@ class ScoredItems:
         if found is not None and not found.low < found.high:
             found = None
         evidence, keys = predictions.evidence[rows], predictions.keys[rows]
-        return ScoredItems(every, rows, evidence, predictions.weight[rows], keys, found)
+        weight = predictions.weight * predictions.information
+        return ScoredItems(every, rows, evidence, weight[rows], keys, found)
 
     def data(self, evidence: Floats) -> ScoreData:
         """The scores on the unit interval, with this evidence (n, 2)."""

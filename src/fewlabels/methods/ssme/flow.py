@@ -15,7 +15,7 @@ from fewlabels.checks.arguments import whole
 from fewlabels.errors import InputError, UsageError
 from fewlabels.kernels.arrays import Array, Floats, Ints, UInts
 from fewlabels.kernels.blocks import map_blocks, spans
-from fewlabels.kernels.counter_based import exponentials, uniforms
+from fewlabels.kernels.counter_based import shared_exponentials, uniforms
 from fewlabels.kernels.simplex import (
     additive_log_ratio,
     clip,
@@ -168,7 +168,8 @@ class SSMEFlow(LabelModel):
         # A dimension without spread carries no information.
         standard = Standard(average, scores.mean(axis=0), np.where(scale > 1e-9, scale, 1.0))
         pool = with_evidence(linear_pool(p[support], average), served.evidence[support])
-        items = Items(standard.of(scores), served.evidence[support].T, weight)
+        clusters = served.clusters_of(support)
+        items = Items(standard.of(scores), served.evidence[support].T, weight, clusters)
         train = partial(self._train, served.models, standard, items, pool, salt, rng)
         # One block: BLAS is held to one thread, and its sums do not depend on their number.
         (fitted,) = map_blocks(train, [served.keys[support]])
@@ -312,7 +313,7 @@ class _FittedFlow(FittedLabelModel):
 
     def refit(self, size: int) -> list[LatentMixture]:
         """Latent mixtures of `size` bootstrap replicates, the flow as it is."""
-        weights = exponentials(self.keys, np.arange(size), self.salt ^ _REFIT_SALT)
+        weights = shared_exponentials(self.items.clusters, np.arange(size), self.salt ^ _REFIT_SALT)
         # With the noise of training: without it, each refit would be narrower than the fit.
         dimensions = np.arange(self.flow.n_dimensions)
         noise = ndtri(uniforms(self.keys, dimensions, self.salt ^ _NOISE_SALT)).T

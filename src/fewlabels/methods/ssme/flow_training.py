@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from fewlabels.kernels.arrays import Array, Floats
+from fewlabels.kernels.arrays import Array, Floats, UInts
 from fewlabels.kernels.blocks import spans
 from fewlabels.kernels.simplex import logsumexp, softmax
 from fewlabels.methods.ssme.real_nvp import BLOCK, RealNVP, Trace
@@ -208,11 +208,15 @@ class TrainingOptions:
 
 @dataclass(frozen=True, eq=False)
 class Items:
-    """Scores (d, n), what is known of the labels (K, n), and how often each item counts (n,)."""
+    """Scores (d, n), what is known of the labels (K, n), and how often each item counts (n,).
+
+    And the keys of its clusters, (n,) each.
+    """
 
     scores: Array
     evidence: Floats
     weight: Floats
+    clusters: tuple[UInts, ...] = ()
 
     def take(self, rows: Array) -> Items:
         """Some of the items."""

@@ -235,7 +235,7 @@ class SSMEKDE(LabelModel):
         salt = int(rng.integers(2**63))
         average = mean_probability(probabilities)
         scores = self.log_ratios(probabilities, average)
-        h, failed = self._bandwidths(scores, served.times.sum())
+        h, failed = self._bandwidths(scores, float(served.times @ served.information))
         informed = has_evidence(served.evidence)
         support = choose_support(served.keys, informed, self.max_support, salt, served.times)
         rows = support.rows
@@ -248,6 +248,7 @@ class SSMEKDE(LabelModel):
             official=official,
             points=scores[rows] / h,
             keys=served.keys[rows],
+            clusters=served.clusters_of(rows),
             evidence=served.evidence[rows],
             pool=linear_pool(probabilities[rows], average),
             label_scale=support.label_scale,

@@ -13,7 +13,7 @@ from scipy.sparse import csr_matrix
 
 from fewlabels.kernels.arrays import Array, Bools, Floats, Ints, UInts
 from fewlabels.kernels.blocks import map_blocks, spans
-from fewlabels.kernels.counter_based import exponentials, uniforms
+from fewlabels.kernels.counter_based import shared_exponentials, uniforms
 from fewlabels.kernels.simplex import softmax
 from fewlabels.kernels.votes import has_evidence
 from fewlabels.methods.base import with_evidence
@@ -47,6 +47,7 @@ class KDEMixture:
     official: bool
     points: Floats
     keys: UInts
+    clusters: tuple[UInts, ...]
     evidence: Floats
     pool: Floats
     label_scale: float
@@ -73,7 +74,7 @@ class KDEMixture:
 
     def refit(self, size: int) -> tuple[EMResult, Floats]:
         """EM of `size` bootstrap replicates at once: new starts, Exp(1) row weights (m, size)."""
-        rows = exponentials(self.keys, np.arange(size), self.salt ^ _REFIT_SALT)
+        rows = shared_exponentials(self.clusters, np.arange(size), self.salt ^ _REFIT_SALT)
         return self._run(rows, first_stream=1), rows
 
     def starting_labels(self) -> Floats:

@@ -82,14 +82,14 @@ class ItemPatterns:
 
     first: Ints
     of_item: Ints
-    keys: UInts
+    clusters: tuple[UInts, ...]
     times: Floats | None
 
     @staticmethod
     def of(predictions: Predictions, domain: Ints | None = None) -> ItemPatterns:
         """The patterns of some predictions; `domain` (n,) are codes."""
         rows = patterns(predictions.vote_counts, predictions.evidence, domain)
-        return ItemPatterns(*rows, predictions.keys, predictions.multiplicity)
+        return ItemPatterns(*rows, predictions.cluster_keys, predictions.multiplicity)
 
     def __len__(self) -> int:
         return len(self.first)
@@ -102,9 +102,10 @@ class ItemPatterns:
     def bootstrapped(self, size: int, salt: int) -> Floats:
         """Sums of Exp(1) weights of the items of each pattern, (U, size)."""
         streams, out = np.arange(size), np.zeros((len(self), size))
-        for block in spans(len(self.keys), _ROWS):
+        for block in spans(len(self.of_item), _ROWS):
             times = None if self.times is None else self.times[block]
-            weights = exponential_sums(self.keys[block], streams, times, salt)
+            own = [keys[block] for keys in self.clusters]
+            weights = exponential_sums(own, streams, times, salt)
             here, place = np.unique(self.of_item[block], return_inverse=True)
             out[here] += Patterns(here, place).sums(weights)
         return out

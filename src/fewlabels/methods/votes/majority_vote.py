@@ -66,8 +66,8 @@ class MajorityVote(LabelModel):
 
         def drawn(draw: slice) -> Floats:
             streams = np.arange(draw.start, draw.stop)
-            keys = served.keys[informed]
-            rows = exponential_sums(keys, streams, times, salt ^ _DRAWS_SALT)
+            own = served.clusters_of(informed)
+            rows = exponential_sums(own, streams, times, salt ^ _DRAWS_SALT)
             return _accuracies(voted, told, rows)
 
         total = vote_totals(served)

@@ -1,0 +1,259 @@
+"""Coverage of intervals where rows belong together, with and without --cluster.
+
+    python benchmarks/cluster_coverage.py all | simulated | crossed | few | real
+        [--data DIR] [--work DIR] [--workers N] [--fresh] [--quick]
+
+Two classifiers, 90% intervals of accuracy, F1, AUC and of their differences, for the population
+that the clusters come from. Simulated clusters are new in every run, real ones are drawn with
+replacement from all there are, so the truth is the value in the superpopulation: that of 400,000
+independent rows, whose distribution is that of a row of any cluster, or of all real rows. Cells are
+kept in the folder --work; another run goes on where one stopped. The tables go between the marks of
+docs/benchmarks/clusters.md.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import product
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy.special import expit, ndtr
+
+import fewlabels as fl
+from curves_data import stream
+from curves_parts import ROOT, SEED, Arguments, Part, Plan, Record, run_page, table
+from fewlabels.kernels.arrays import Floats, Ints
+
+LEVEL, METRICS = 0.9, ("accuracy", "f1", "roc_auc")
+RUNS = {"labeled": (200, 50), "auto": (30, 15)}
+"""Runs of a cell, and of how many of them the answer without clusters is beside it."""
+
+SIZES, CORRELATIONS, CLUSTERS = (5, 50), (0.0, 0.3, 0.9), 40
+LABELED_CLUSTERS, LABELED_ROWS, FEW = 20, 100, (5, 8)
+READERS, CASES, LABELED_CASES, DRAWN = 8, 40, 20, 100
+STRENGTHS, PREVALENCE, WHOLE = (1.3, 1.0), 0.4, 400_000
+NAMES = ("a", "b")
+
+
+class Rows(NamedTuple):
+    """Labels (n,), probabilities (n, 2), votes (n, 2) if any, and clusters (n,) by name."""
+
+    labels: Ints
+    probabilities: Floats
+    votes: Ints | None
+    clusters: dict[str, Ints]
+
+    def take(self, rows: Ints) -> Rows:
+        """Some of the rows."""
+        votes = None if self.votes is None else self.votes[rows]
+        clusters = {name: own[rows] for name, own in self.clusters.items()}
+        return Rows(self.labels[rows], self.probabilities[rows], votes, clusters)
+
+    def predictions(self, labeled: Ints | slice) -> fl.Predictions:
+        """The rows, of which some have a label."""
+        known = np.full(len(self.labels), -1)
+        known[labeled] = self.labels[labeled]
+        groups = {name: own.astype(str) for name, own in self.clusters.items()}
+        return fl.Predictions(
+            self.probabilities, known, votes=self.votes, models=NAMES, groups=groups
+        )
+
+
+# --- worlds ---------------------------------------------------------------------------------
+
+
+def simulated(rng: np.random.Generator, clusters: dict[str, Ints], rho: float) -> Rows:
+    """Normal effects of clusters with a share rho of the variance of labels and of scores.
+
+    Of several clusterings each has its share of rho. Two classifiers have half of their noise in
+    common.
+    """
+    n, share = len(next(iter(clusters.values()))), rho / len(clusters)
+
+    def noise() -> Floats:
+        out = np.sqrt(1 - rho) * rng.normal(size=n)
+        for own in clusters.values():
+            out += np.sqrt(share) * rng.normal(size=own.max() + 1)[own]
+        return out
+
+    labels = (ndtr(noise()) < PREVALENCE).astype(np.int64)
+    common, apart = noise(), [noise() for _ in NAMES]
+    signs = (2 * labels - 1)[:, None] * np.array(STRENGTHS)
+    z = signs + np.sqrt(0.5) * (common[:, None] + np.stack(apart, axis=1))
+    return Rows(labels, expit(2 * z), None, clusters)
+
+
+def of_sizes(rng: np.random.Generator) -> dict[str, Ints]:
+    """Clusters whose logarithms of sizes are uniform."""
+    sizes = np.exp(rng.uniform(*np.log(SIZES), size=CLUSTERS)).round().astype(np.int64)
+    return {"case": np.repeat(np.arange(CLUSTERS), sizes)}
+
+
+def crossed() -> dict[str, Ints]:
+    """Every reader reads every case."""
+    case, reader = (part.ravel() for part in np.indices((CASES, READERS)))
+    return {"case": case, "reader": reader}
+
+
+@cache
+def real(data: Path, name: str) -> Rows:
+    """All rows: findings of studies by two networks, or answers about conversations by a judge."""
+    frame = pd.read_parquet(data / name / "data.parquet")
+    if name == "chexpert":
+        p = frame[["p__jfaboy__1", "p__ngango3__1"]].to_numpy()
+        votes = frame[["y__jfaboy_tuned", "y__ngango3_tuned"]].to_numpy(dtype=np.int64)
+        labels, cluster = frame["label"].to_numpy(dtype=np.int64), frame["item"]
+    else:
+        classes = frame[[f"p__gpt35__{k}" for k in (1, 2, 3, 4)]].to_numpy()
+        p = np.stack([classes[:, 2:].sum(axis=1), classes[:, 3]], axis=1)  # two ways to say "good"
+        votes = (p > 0.5).astype(np.int64)
+        labels, cluster = (frame["label"].to_numpy() >= 3).astype(np.int64), frame["text_id"]
+    codes = np.unique(cluster.astype(str), return_inverse=True)[1]
+    return Rows(labels, p, votes, {"case": codes})
+
+
+def drawn_clusters(rows: Rows, number: int, rng: np.random.Generator) -> Rows:
+    """Clusters drawn with replacement, each a new one every time that it is drawn."""
+    own = rows.clusters["case"]
+    chosen = rng.integers(own.max() + 1, size=number)
+    parts = [np.flatnonzero(own == c) for c in chosen]
+    again = np.repeat(np.arange(number), [len(part) for part in parts])
+    return rows.take(np.concatenate(parts))._replace(clusters={"case": again})
+
+
+# --- what is asked --------------------------------------------------------------------------
+
+
+@cache
+def truth(data: Path, name: str) -> dict[str, float]:
+    """Every question's value in the superpopulation."""
+    if name == "simulated":
+        rows = simulated(np.random.default_rng(SEED), {"case": np.arange(WHOLE)}, 0.0)
+    else:
+        rows = real(data, name)
+    found = fl.estimate(rows.predictions(slice(None)), "labeled", METRICS, confidence_level=None)
+    value = {(row.model, row.metric): row.value for row in found.rows}
+    return {f"{metric}{' difference' * apart}": value["a", metric] - apart * value["b", metric]
+            for metric in METRICS for apart in (0, 1)}  # fmt: skip
+
+
+def cells_of(plan: Plan, cells: list[Arguments]) -> list[Arguments]:
+    """Every cell by every method."""
+    some = plan.some(cells, 2)
+    return [
+        {**cell, "method": method, "runs": 2 if plan.quick else runs, "both": apart}
+        for cell, (method, (runs, apart)) in product(some, RUNS.items())
+    ]
+
+
+def run(
+    data: Path, world: str, rho: float, drawn: str, labeled: int, method: str,
+    runs: int, both: int,
+) -> list[Record]:  # fmt: skip
+    """Whether the intervals hold the truth, and how wide they are, run by run."""
+    known, out = truth(data, "simulated" if world in ("clusters", "crossed") else world), []
+    for number in range(runs):
+        rng = stream("clusters", world, rho, drawn, labeled, number)
+        if world == "clusters":
+            rows = simulated(rng, of_sizes(rng), rho)
+        elif world == "crossed":
+            rows = simulated(rng, crossed(), rho)
+        else:
+            rows = drawn_clusters(real(data, world), DRAWN, rng)
+        own, n = rows.clusters["case"], len(rows.labels)
+        if drawn == "cluster":
+            chosen = np.flatnonzero(np.isin(own, rng.permutation(own.max() + 1)[:labeled]))
+        else:
+            chosen = rng.permutation(n)[:labeled]
+        given = rows.predictions(chosen)
+        for cluster in (list(rows.clusters), None)[: 1 + (number < both)]:
+            found = fl.estimate(
+                given, method, METRICS, confidence_level=LEVEL, random_state=number, cluster=cluster
+            )
+            for metric in METRICS:
+                asked = {metric: found.get("a", metric),
+                         f"{metric} difference": found.difference("a", "b", metric)}  # fmt: skip
+                out += [
+                    {
+                        "world": world, "rho": rho, "drawn": drawn,
+                        "labeled": labeled, "method": method, "run": number, "what": what,
+                        "clustered": cluster is not None, "width": one.high - one.low,
+                        "held": one.low <= known[what] <= one.high,
+                    }
+                    for what, one in asked.items()
+                ]  # fmt: skip
+    return out
+
+
+def blocks(name: str, records: pd.DataFrame) -> dict[str, str]:
+    """Shares of intervals that hold the truth, and mean widths, with --cluster and without it."""
+    columns = ["world", "rho", "drawn", "labeled", "method"]
+    rows = []
+    for key, cell in records.groupby(columns, sort=False):
+        world, rho, drawn, labeled, method = key
+        apart = cell["what"].str.endswith("difference")
+        kind = cell["what"].where(~apart, "differences")
+        line = [world, rho, f"{labeled} {drawn}s", method]
+        for clustered in (True, False):
+            some = cell["clustered"] == clustered
+            held = cell[some].groupby(kind[some])["held"].mean()
+            shown = (*METRICS, "differences") if clustered else ("roc_auc", "differences")
+            line += [f"{held[what]:.0%}" for what in shown]
+        pairs = cell.pivot_table(index=["run", "what"], columns="clustered", values="width")
+        line.append(f"{(pairs[True] / pairs[False]).median():.2f}")  # of the runs that have both
+        rows.append(line)
+    heads = ["accuracy", "F1", "AUC", "differences"]
+    header = ["rows", "icc", "labels", "method", *heads]
+    header += [f"{head} without" for head in heads[2:]] + ["width / without"]
+    return {name: table(header, rows)}
+
+
+def _simulated(plan: Plan) -> list[Arguments]:
+    return cells_of(plan, [
+        {"world": "clusters", "rho": rho, "drawn": drawn, "labeled": labeled}
+        for (drawn, labeled), rho in product(
+            (("cluster", LABELED_CLUSTERS), ("row", LABELED_ROWS)), CORRELATIONS)
+    ])  # fmt: skip
+
+
+def _crossed(plan: Plan) -> list[Arguments]:
+    return cells_of(plan, [
+        {"world": "crossed", "rho": rho, "drawn": drawn, "labeled": labeled}
+        for (drawn, labeled), rho in product(
+            (("cluster", LABELED_CASES), ("row", LABELED_ROWS)), CORRELATIONS)
+    ])  # fmt: skip
+
+
+def _few(plan: Plan) -> list[Arguments]:
+    return cells_of(plan, [
+        {"world": "clusters", "rho": rho, "drawn": "cluster", "labeled": labeled}
+        for labeled, rho in product(FEW, CORRELATIONS)
+    ])  # fmt: skip
+
+
+def _real(plan: Plan) -> list[Arguments]:
+    return cells_of(plan, [
+        {"world": world, "rho": "real", "drawn": drawn, "labeled": labeled}
+        for world, (drawn, labeled) in product(
+            ("chexpert", "llm_rubric"), (("cluster", LABELED_CLUSTERS), ("row", LABELED_ROWS)))
+    ])  # fmt: skip
+
+
+_DESIGN = f"{LEVEL:.0%} intervals, seed {SEED}; " + " and ".join(
+    f"{runs} runs a cell of `{method}` (standard error of a coverage of 90%: "
+    f"{np.sqrt(0.09 / runs):.1%}), {apart} of them without clusters too"
+    for method, (runs, apart) in RUNS.items()
+)
+PARTS = {
+    name: Part(cells, run, lambda records, plan, name=name: blocks(name, records), _DESIGN)
+    for name, cells in (
+        ("simulated", _simulated), ("crossed", _crossed), ("few", _few), ("real", _real))
+}  # fmt: skip
+
+
+if __name__ == "__main__":
+    page = ROOT / "docs" / "benchmarks" / "clusters.md"
+    run_page(__doc__ or "", "cluster_coverage", PARTS, page, {"real"})

@@ -1,0 +1,172 @@
+"""Rows of clusters: how alike they are, how many independent rows they are worth.
+
+Rows i and j of n have correlation R_ij = sum of rho_c over the clusterings c that put them in one
+cluster (R_ii = 1; crossed clusters are several clusterings). Of weights v they are worth
+
+    n_eff = (sum v)^2 / v'Rv                                                    (Kish 1965, with R),
+
+and a row's likelihood counts to the power 1 / sum_j R_ij: m copies of an item count as one, and
+rows that tell nothing of each other count in full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import expit, gammaln, ndtri, stdtrit
+
+from fewlabels.kernels.arrays import Floats, Ints, UInts
+from fewlabels.kernels.multinomial import fit_map
+from fewlabels.kernels.simplex import centred_logs, softmax
+
+_PRIOR = 0.5, 1.0
+"""Beta prior of a correlation between rows of a cluster: mostly small, a third on average."""
+
+_ONE_LABEL = 0.25
+"""Squares that are added for what has not been seen: those of one label of two classes."""
+
+_MOST_LOG, _MOST_OFFSETS = 4.0, 300
+_OFFSET_SD, _SLOPE_SD = 3.0, 1.0
+
+_GRID = expit(np.linspace(-12.0, 12.0, 481))
+
+
+def pooled_words(said: Floats) -> Floats:
+    """What all classifiers together say for each class, (n, K): of probabilities or scores.
+
+    The mean of centred logs of probabilities (n, M, K), or half of that of standardised scores
+    (n, M); 0 where nothing is said.
+    """
+    if said.ndim == 3:
+        words = np.clip(centred_logs(said), -_MOST_LOG, _MOST_LOG)
+    else:
+        there = ~np.isnan(said)
+        count = np.maximum(there.sum(axis=0), 1)
+        away = np.where(there, said - np.where(there, said, 0.0).sum(axis=0) / count, np.nan)
+        scale = np.sqrt(np.where(there, away**2, 0.0).sum(axis=0) / count)
+        z = away / np.where(scale > 0, scale, 1.0)
+        words = np.stack([-z / 2, z / 2], axis=2)
+    there = ~np.isnan(words)
+    mean: Floats = np.where(there, words, 0.0).sum(axis=1) / np.maximum(there.sum(axis=1), 1)
+    return mean
+
+
+def unexplained(words: Floats, evidence: Floats, clusters: Sequence[UInts]) -> Floats:
+    """What is known of labels less a logistic regression of it on a few `words` (n, K, F): (n, K).
+
+    `evidence` (n, K) is a log-likelihood. A cluster counts as one label, lest what its rows share
+    be explained away.
+    """
+    n, k, f = words.shape
+    offsets = k <= _MOST_OFFSETS
+    mean = np.r_[np.zeros(k * offsets), np.ones(f)]
+    precision = np.r_[np.full(k * offsets, _OFFSET_SD**-2.0), np.full(f, _SLOPE_SD**-2.0)]
+    once = powers(clusters, [1.0] * len(clusters), np.zeros(n, dtype=np.int64))
+    found = fit_map(words, evidence, mean, precision, offsets=offsets, power=once).coefficients
+    logits = words @ found[k * offsets :] + (found[:k] if offsets else 0.0)
+    left: Floats = softmax(evidence) - softmax(logits)
+    return left
+
+
+def intraclass_correlation(residuals: Floats, cluster: UInts) -> float:
+    """Mean of the posterior of rho, of residuals (n, K) of rows with these keys of clusters (n,).
+
+    Of a cluster of m rows the mean has variance s^2 (1 + (m - 1) rho) / m and the rows about it
+    s^2 (1 - rho), as if residuals were normal; s^2 has a scale-free prior. Rows all of clusters of
+    their own say nothing, and the prior's mean is left. rho is not negative.
+    """
+    n, (a, b) = len(residuals), _PRIOR
+    if not n:
+        return a / (a + b)
+    _, place, sizes = np.unique(cluster, return_inverse=True, return_counts=True)
+    away = residuals - residuals.mean(axis=0)
+    sums = np.stack([np.bincount(place, column, len(sizes)) for column in away.T], axis=1)
+    between = (sums**2).sum(axis=1) / sizes
+    within = max(float((away**2).sum() - between.sum()), 0.0)
+    # Clusters of one size are alike, whatever their number.
+    size, which = np.unique(sizes, return_inverse=True)
+    number, between = np.bincount(which), np.bincount(which, between)
+    one = _ONE_LABEL / n
+    height = a * np.log(_GRID) + b * np.log1p(-_GRID)
+    wide = 1 + (size - 1) * _GRID[:, None]
+    squares = ((between + one * number) / wide).sum(axis=1)
+    squares += (within + one * (n - len(sizes))) / (1 - _GRID)
+    height -= 0.5 * (np.log(wide) @ number + (n - len(sizes)) * np.log1p(-_GRID))
+    height -= 0.5 * n * np.log(squares)
+    return float(softmax(height, axis=0) @ _GRID)
+
+
+class Worth(NamedTuple):
+    """How many rows of equal weight that are independent some rows are worth, n_eff.
+
+    And the degrees of freedom of an estimate of their variance from the clusters (Satterthwaite's:
+    of one clustering of equal clusters, their number less one).
+    """
+
+    rows: float
+    freedom: float
+
+    @property
+    def widening(self) -> float:
+        """By what share the variance is larger than what clusters show, rather than n_eff rows.
+
+        f(G) / f(n_eff), f(x) = (t / z)^2 (x + 1) / (x - 1), of the freedom G - 1: the Bayesian
+        bootstrap of x values has the variance (x - 1) / (x + 1) s^2 / x, and intervals of a mean
+        are Student's. What few rows need, pseudo-observations give.
+        """
+        return max(_of_few(self.freedom + 1) / _of_few(self.rows), 1.0)
+
+
+def worth(
+    weights: Floats, clusters: Sequence[UInts], correlation: Sequence[float], times: Floats
+) -> Worth:
+    """Of rows of these weights (n,) and keys of clusters, which count `times` (n,) each."""
+    total, own = float((times * weights).sum()), float((times * weights**2).sum())
+    if not own:
+        return Worth(0.0, 0.0)
+    spread, freedom = own, 0.0
+    for keys, rho in zip(clusters, correlation, strict=True):
+        _, place = np.unique(keys, return_inverse=True)
+        squares = float((np.bincount(place, times * weights) ** 2).sum())
+        spread += rho * (squares - own)
+        part = own / len(correlation) + rho * (squares - own)
+        freedom += part**2 / max(total**2 / squares - 1, 1e-9)
+    rows = total**2 / spread
+    return Worth(rows, spread**2 / freedom if freedom else rows - 1)
+
+
+def powers(clusters: Sequence[UInts], correlation: Sequence[float], kind: Ints) -> Floats:
+    """What the likelihood of a row counts, (n,), beside the other rows of its `kind` (n,)."""
+    out = np.ones(len(kind))
+    for keys, rho in zip(clusters, correlation, strict=True):
+        both = np.stack([keys, kind.astype(np.uint64)], axis=1)
+        _, place, size = np.unique(both, axis=0, return_inverse=True, return_counts=True)
+        out += rho * (size[place.ravel()] - 1)
+    return 1 / out
+
+
+@cache
+def _of_few(rows: float) -> float:
+    """f(x): see `Worth.widening`."""
+    freedom = max(rows - 1, 1.0)
+    ratio = stdtrit(freedom, 0.95) / ndtri(0.95)
+    return float(ratio**2 * (freedom + 2) / freedom)
+
+
+@cache
+def weight_shape(widening: float, rows: float) -> float:
+    """The exponent g of row weights Exp(1)^g / Gamma(1 + g) with `widening` times the variance.
+
+    Of G rows these have, normalised, the variance s / (G + s) with s the square of their
+    coefficient of variation, Gamma(1 + 2g) / Gamma(1 + g)^2 - 1.
+    """
+    if widening <= 1:
+        return 1.0
+    least = max(rows, 2.0)
+    wanted = widening * least / max(least + 1 - widening, 0.5)
+    grid = np.linspace(1.0, 3.0, 401)
+    spread = np.exp(gammaln(1 + 2 * grid) - 2 * gammaln(1 + grid)) - 1
+    return float(np.interp(wanted, spread, grid))

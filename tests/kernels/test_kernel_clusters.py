@@ -1,0 +1,73 @@
+"""Rows of clusters: their correlation, what they are worth, and powers of likelihoods."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fewlabels.kernels.clusters import intraclass_correlation, powers, weight_shape, worth
+
+N, EACH = 40, 10
+CASE = np.repeat(np.arange(N, dtype=np.uint64), EACH)
+ONES = np.ones(N * EACH)
+
+
+def residuals(rho: float, seed: int, n: int = N) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    between = np.repeat(rng.normal(size=n), EACH)
+    z = np.sqrt(rho) * between + np.sqrt(1 - rho) * rng.normal(size=n * EACH)
+    return 0.3 * np.stack([-z, z], axis=1)
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.3, 0.9])
+def test_the_correlation_is_found(rho: float) -> None:
+    found = [intraclass_correlation(residuals(rho, seed), CASE) for seed in range(20)]
+    assert np.mean(found) == pytest.approx(rho, abs=0.03)
+    assert intraclass_correlation(residuals(1.0, 0), CASE) > 0.99
+
+
+def test_few_rows_say_little() -> None:
+    prior = intraclass_correlation(np.zeros((0, 2)), CASE[:0])
+    alone = np.arange(30, dtype=np.uint64)
+    assert prior == pytest.approx(1 / 3)
+    assert intraclass_correlation(residuals(0.0, 0, 3), alone) == pytest.approx(prior, abs=0.01)
+    # Labels that all agree show nothing: a cluster is not certain then to be one label.
+    assert intraclass_correlation(np.zeros((50, 2)), CASE[:50]) < prior
+
+
+def test_what_rows_are_worth() -> None:
+    copies = worth(ONES, [CASE], [1.0], ONES)
+    assert copies.rows == pytest.approx(N)
+    assert copies.freedom == pytest.approx(N - 1)
+    assert copies.widening == pytest.approx(1)
+    apart = worth(ONES, [CASE], [0.0], ONES)
+    assert apart.rows == pytest.approx(N * EACH)
+    assert 1 < apart.widening < 1.12
+    assert worth(ONES[:50], [CASE[:50]], [0.0], ONES[:50]).widening > 2
+    other = np.tile(np.arange(EACH, dtype=np.uint64), N)
+    crossed = worth(ONES, [CASE, other], [0.2, 0.1], ONES)
+    assert crossed.rows == pytest.approx(N * EACH / (1 + 9 * 0.2 + 39 * 0.1))
+    assert EACH - 1 < crossed.freedom < N
+    assert worth(0 * ONES, [CASE], [0.5], ONES).rows == 0
+    # Weights without clusters: Kish's formula.
+    assert worth(np.array([1.0, 3.0]), [], [], np.ones(2)) == pytest.approx((1.6, 0.6))
+
+
+def test_powers_of_likelihoods() -> None:
+    kind = np.zeros(N * EACH, dtype=np.int64)
+    np.testing.assert_allclose(powers([CASE], [1.0], kind), 1 / EACH)
+    np.testing.assert_allclose(powers([CASE], [0.0], kind), 1)
+    kind[::EACH] = 1  # one of each cluster is labeled
+    found = powers([CASE], [0.5], kind)
+    np.testing.assert_allclose(found[::EACH], 1)
+    np.testing.assert_allclose(found[1::EACH], 1 / (1 + 0.5 * (EACH - 2)))
+
+
+def test_row_weights_of_few_clusters_vary_as_they_should() -> None:
+    assert weight_shape(1.0, 5) == 1
+    rng, rows, wanted = np.random.default_rng(0), 10, 1.6
+    shape = weight_shape(wanted, rows)
+    drawn = rng.exponential(size=(200_000, rows)) ** np.array([[1.0], [shape]])[:, :, None]
+    share = drawn[:, :, 0] / drawn.sum(axis=2)
+    plain, wide = share.var(axis=1)
+    assert wide / plain == pytest.approx(wanted, rel=0.1)
