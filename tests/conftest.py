@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +73,37 @@ def cli(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str
         return code, out, err
 
     return run
+
+
+def drawn(cases: Sequence[set[Any]]) -> Iterator[int]:
+    """Cases that together hold what all of them hold: each adds most of what is still missing."""
+    missing = set().union(*cases)
+    while missing:
+        gains = [len(case & missing) for case in cases]
+        best = gains.index(max(gains))
+        yield best
+        missing -= cases[best]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of the cases of a `product` those stay quick that hold every value; the others are slow.
+
+    `product(2)`: that hold every pair of values. `slow_with` names values that take long.
+    """
+    products = defaultdict(list)
+    for item in items:
+        for mark in item.iter_markers("product"):
+            products[item.nodeid.partition("[")[0], *mark.args].append(item)
+        given = item.callspec.params.values() if hasattr(item, "callspec") else ()
+        for mark in item.iter_markers("slow_with"):
+            if any(isinstance(value, str) and value in mark.args for value in given):
+                item.add_marker("slow")
+    for (_, *strength), cases in products.items():
+        values = [[(k, repr(value)) for k, value in each.callspec.params.items()] for each in cases]
+        quick = set(drawn([set(combinations(each, *(strength or [1]))) for each in values]))
+        for i, item in enumerate(cases):
+            if i not in quick:
+                item.add_marker("slow")
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

@@ -52,6 +52,7 @@ def test_an_option_with_a_path_says_what_it_names(command: str) -> None:
     assert not missing, "say `file=` in the option"
 
 
+@pytest.mark.product(2)
 @pytest.mark.parametrize("by", ["path", "spelling", "hard link", "link", "chain"])
 @pytest.mark.parametrize(("command", "read", "written"), list(pairs("read")))
 def test_no_output_is_an_input(
@@ -192,6 +193,7 @@ MAY_BE = {("pictures", "."), ("folder", "."), ("folder", "no/such/folder/a.csv")
           *((role, "not-\udcff-text.csv") for role in ("written", "edited", "table"))}  # fmt: skip
 
 
+@pytest.mark.product(2)
 @pytest.mark.parametrize("path", IMPOSSIBLE)
 @pytest.mark.parametrize(
     ("command", "option", "role"),

@@ -84,6 +84,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
         run.communicate()
 
 
+@pytest.mark.product
 @pytest.mark.parametrize(
     ("number", "code", "said"),
     [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "stopped by SIGTERM")],

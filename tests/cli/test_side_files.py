@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -54,8 +55,14 @@ def test_toml_that_goes_too_far(cli: Run, predictions_file: Path, tmp_path: Path
 
 
 @pytest.mark.parametrize("kind", ["pipe", "/dev/zero", "large"])
-def test_pipes_devices_and_what_is_too_large(predictions_file: Path, tmp_path: Path, kind):
-    """In a process of its own, which would wait for ever."""
+def test_pipes_devices_and_what_is_too_large(
+    cli: Run, predictions_file: Path, tmp_path: Path, kind
+):
+    """Nothing waits for ever, or reads without end."""
+
+    def late(*_: object) -> None:
+        pytest.fail("waits, or reads without end")
+
     path = Path(kind) if kind.startswith("/") else tmp_path / "side.toml"
     if kind == "pipe":
         os.mkfifo(path)
@@ -64,16 +71,18 @@ def test_pipes_devices_and_what_is_too_large(predictions_file: Path, tmp_path: P
             file.truncate(1 << 30)
     (tmp_path / "zero.toml").symlink_to("/dev/zero")
     protocol = tmp_path / "zero.toml" if kind.startswith("/") else path
-    for arguments in (
-        ["estimate", predictions_file, "--columns", path],
-        ["calibrate", predictions_file, "--apply", path, "--out", tmp_path / "o.csv"],
-        ["benchmark", protocol, "--data", predictions_file, "--out", tmp_path / "out"],
-    ):
-        run = subprocess.run(
-            [sys.executable, "-m", "fewlabels", *map(str, arguments)],
-            capture_output=True, text=True, timeout=60, check=False,
-        )  # fmt: skip
-        refused((run.returncode, run.stdout, run.stderr), "is ")
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(60)
+    try:
+        for arguments in (
+            ["estimate", predictions_file, "--columns", path],
+            ["calibrate", predictions_file, "--apply", path, "--out", tmp_path / "o.csv"],
+            ["benchmark", protocol, "--data", predictions_file, "--out", tmp_path / "out"],
+        ):
+            refused(cli(*arguments), "is ")
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
 
 
 IMPOSSIBLE = [-1, 1e308, -1e308, 10**400, 1e-320, 1e12, "x", None, [1e308, 1.0]]

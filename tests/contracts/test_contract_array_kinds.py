@@ -227,6 +227,7 @@ def outcome(door: Door, given: Any) -> Any:
         return type(error) if str(error).isprintable() else error
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("kind", HOLED)
 @pytest.mark.parametrize("name", DOORS)
 def test_what_is_missing_is_missing_in_every_kind_of_array(name, kind):
@@ -237,6 +238,7 @@ def test_what_is_missing_is_missing_in_every_kind_of_array(name, kind):
     np.testing.assert_equal(outcome(door, HOLED[kind](door.data)), outcome(door, plain))
 
 
+@pytest.mark.product
 @pytest.mark.filterwarnings("ignore:the matrix subclass")
 @pytest.mark.parametrize("kind", PLAIN)
 @pytest.mark.parametrize("name", DOORS)
@@ -247,6 +249,7 @@ def test_the_same_data_are_the_same_in_every_kind_of_array(name, kind):
     np.testing.assert_equal(outcome(door, PLAIN[kind](door.data)), found)
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("kind", REFUSED)
 @pytest.mark.parametrize("name", DOORS)
 def test_what_is_no_such_array_is_refused_in_one_line(name, kind):

@@ -22,6 +22,8 @@ NAMES = list(METHODS)
 # Models of votes differ in how they are fitted; what is made of their draws is one and the same.
 AS_BEE = {"confusion-bee", "confusion-cbee", "cbee", "hcbee", "cbcc", "vote-selection"}
 JUDGED = [name for name in NAMES if name not in AS_BEE]
+# Monotone curves and densities: seconds for items that are not those of `world`.
+SLOW_TO_FIT = pytest.mark.slow_with("averaged-curves")
 N, KNOWN = 180, 40
 
 
@@ -112,6 +114,7 @@ class TestPosterior:
 
 @pytest.mark.parametrize("method", NAMES)
 class TestEstimates:
+    @SLOW_TO_FIT
     def test_order_of_items_is_irrelevant_to_estimates(self, method):
         base, rng = world(), np.random.default_rng(1)
         predictions = fl.Predictions(
@@ -167,6 +170,7 @@ class TestEstimates:
             assert row.status in ("few-labels", "undefined", "not-converged"), row
             assert np.isnan(row.value) or row.high > row.low
 
+    @SLOW_TO_FIT
     def test_missing_predictions_and_votes_with_some_of_the_probabilities(self, method):
         base = world()
         p = base.probabilities.copy()
@@ -179,6 +183,7 @@ class TestEstimates:
         )
         assert all(r.low <= r.value <= r.high for r in found.rows)
 
+    @SLOW_TO_FIT
     def test_duplicate_items_count_twice(self, method):
         twice = world().take(np.repeat(np.arange(N), 2))
         marginals = quick(method).infer(twice, 0).marginals()
@@ -205,6 +210,7 @@ class TestEstimates:
         ).marginals()
         np.testing.assert_allclose(found.sum(axis=1), 1)
 
+    @SLOW_TO_FIT
     def test_annotators_histograms(self, method):
         n, p = 30, world().probabilities[:30, 1:, 1]
         truth = np.random.default_rng(0).integers(2, size=N)[:n]  # as in `world`
@@ -238,6 +244,7 @@ class TestIntervals:
         for row in fl.estimate(world(), quick(method), metrics, **asked).rows:
             assert (row.status == "not-applicable") == (row.metric not in defined)
 
+    @SLOW_TO_FIT
     def test_a_group_without_labels_keeps_its_rows(self, method):
         base, group = world(), np.where(np.arange(N) < N - 40, "seen", "unseen")
         predictions = fl.Predictions(base.probabilities, base.labels, groups={"g": group})
@@ -263,6 +270,7 @@ class TestIntervals:
             # Agreement alone says that those who always agree are never wrong; labels object.
             assert row.high > row.low or row.status is Status.CONTRADICTED
 
+    @SLOW_TO_FIT
     def test_unit_of_the_weights_does_not_matter(self, method):
         base, weight = world(), np.random.default_rng(1).exponential(size=N)
         one, other = (
@@ -281,6 +289,7 @@ class TestIntervals:
         for a, b in zip(one, other, strict=True):
             np.testing.assert_allclose(a[3:6], b[3:6], atol=1e-9)
 
+    @SLOW_TO_FIT
     def test_a_users_function_is_weighted_like_the_rest(self, method):
         if METHODS[method].serves == "means":
             pytest.skip("a function is not known to be a mean")
@@ -298,6 +307,7 @@ class TestIntervals:
             own, built_in = (found.get(model, m) for m in ("share_right", "accuracy"))
             assert abs(own.value - built_in.value) < 0.3 * (built_in.high - built_in.low)
 
+    @SLOW_TO_FIT
     def test_only_a_classifiers_own_labels_count(self, method):
         base = world()
         p = base.probabilities[:, :, 1].copy()

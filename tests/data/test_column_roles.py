@@ -110,9 +110,11 @@ def weighted(name, weight, *, native=True):
     return {columns[0]: label, columns[1]: p.tolist(), name: weight}
 
 
+AS_LABELED = {"method": "labeled", "metrics": "accuracy"}
 WEIGHTS = np.random.default_rng(4).choice([1.0, 3.0, 20.0], 200).tolist()
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("native", [True, False])
 @pytest.mark.parametrize(
     "name",
@@ -123,8 +125,8 @@ WEIGHTS = np.random.default_rng(4).choice([1.0, 3.0, 20.0], 200).tolist()
 )  # fmt: skip
 def test_sampling_weights_by_another_name_are_used_and_said(name, native, tmp_path):
     table = weighted(name, WEIGHTS, native=native)
-    plain = fl.estimate(weighted("weight", WEIGHTS, native=native), metrics="accuracy")
-    found = fl.estimate(table, metrics="accuracy")
+    plain = fl.estimate(weighted("weight", WEIGHTS, native=native), **AS_LABELED)
+    found = fl.estimate(table, **AS_LABELED)
     assert found.rows == plain.rows
     assert f"sampling weights: column {name!r}" in " ".join(found.predictions.reading)
     assert f"column {name!r}" in found.summary()
@@ -133,7 +135,7 @@ def test_sampling_weights_by_another_name_are_used_and_said(name, native, tmp_pa
     assert "--weight" in fl.diagnose(tmp_path / "table.csv").command
     pd.DataFrame(table).rename(columns={name: "weight"}).to_csv(tmp_path / "n.csv", index=False)
     files = (tmp_path / "table.csv", tmp_path / "n.csv")
-    streamed, same = (fl.estimate_files(file, metrics="accuracy") for file in files)
+    streamed, same = (fl.estimate_files(file, **AS_LABELED) for file in files)
     assert streamed.rows == same.rows
 
 
@@ -148,8 +150,8 @@ def test_sampling_weights_by_another_name_are_used_and_said(name, native, tmp_pa
 def test_what_may_be_sampling_weights_is_asked_about(name, weight, tmp_path):
     table = weighted(name, weight)
     unweighted = {key: column for key, column in table.items() if key != name}
-    found = fl.estimate(table, metrics="accuracy")
-    assert found.rows == fl.estimate(unweighted, metrics="accuracy").rows
+    found = fl.estimate(table, **AS_LABELED)
+    assert found.rows == fl.estimate(unweighted, **AS_LABELED).rows
     (said,) = (text for text in found.warnings if "weight" in text)
     assert said.startswith(f"column {name!r} may hold sampling weights, and is not used")
     assert f"--weight {name}" in said
@@ -157,10 +159,10 @@ def test_what_may_be_sampling_weights_is_asked_about(name, weight, tmp_path):
     (finding,) = (f for f in fl.diagnose(table).findings if "weight" in f.what)
     assert (finding.severity, finding.mend) == ("warning", f"--weight {name}")
     pd.DataFrame(table).to_csv(tmp_path / "table.csv", index=False)
-    assert said in fl.estimate_files(tmp_path / "table.csv", metrics="accuracy").warnings
+    assert said in fl.estimate_files(tmp_path / "table.csv", **AS_LABELED).warnings
     if weight is WEIGHTS:
-        used = fl.estimate(table, metrics="accuracy", columns={"weight": name})
-        assert used.rows == fl.estimate(weighted("weight", weight), metrics="accuracy").rows
+        used = fl.estimate(table, **AS_LABELED, columns={"weight": name})
+        assert used.rows == fl.estimate(weighted("weight", weight), **AS_LABELED).rows
         assert not any("weight" in text for text in used.warnings)
     kept = fl.read_predictions(table, keep=[name])  # said to be a group
     assert not any("weight" in text for text in kept.notes)
@@ -176,7 +178,7 @@ def test_what_may_be_sampling_weights_is_asked_about(name, weight, tmp_path):
 )  # fmt: skip
 def test_what_is_no_sampling_weight_is_left_alone(name, weight):
     table = weighted(name, weight)
-    found = fl.estimate(table, metrics="accuracy")
+    found = fl.estimate(table, **AS_LABELED)
     assert (found.predictions.weight == 1).all()
     assert not any("weight" in text for text in (*found.warnings, *found.predictions.reading))
 

@@ -84,6 +84,7 @@ def test_names_of_others_are_not_looked_up(part: Any) -> None:
         object_of({"whole": [0], "parts": [part]})
 
 
+@pytest.mark.slow_with("averaged-curves")
 @pytest.mark.parametrize("name", [name for name, known in METHODS.items() if known.streams])
 def test_every_method_that_reads_in_parts(name: str) -> None:
     """A new one too: its fit can be kept, and gives the same posterior."""
