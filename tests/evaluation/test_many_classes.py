@@ -21,7 +21,6 @@ from fewlabels.metrics.ranking import Ranking
 METRICS = ["accuracy", "f1", "specificity", "cohen_kappa", "weighted_kappa",
            "mean_absolute_error", "within_one", "matthews_corrcoef", "ece",
            "ece_quantile", "brier", "log_loss", "roc_auc", "average_precision"]  # fmt: skip
-RANKINGS = {"roc_auc", "average_precision"}
 
 
 def classified(n: int, k: int, labels: int, seed: int = 0) -> tuple[Floats, Ints, Ints]:
@@ -59,7 +58,7 @@ def items() -> fl.Predictions:
 def test_labels_counted_by_cell_say_what_sums_by_class_say(
     items: fl.Predictions, asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All but rankings to rounding; of these, bins of ranks are a small share of an interval."""
+    """To rounding, whatever the number of classes that are ranked at a time."""
 
     def rows() -> list[Any]:
         return fl.estimate(items, metrics=METRICS, **asked).rows  # type: ignore[return-value]
@@ -67,34 +66,27 @@ def test_labels_counted_by_cell_say_what_sums_by_class_say(
     plain = rows()
     monkeypatch.setattr(weighting, "FEW_CLASSES", 20)
     monkeypatch.setattr(posterior, "_FEW_CLASSES", 4)
-    monkeypatch.setattr(metrics_ranking, "MOST_EXACT", 0)
-    monkeypatch.setattr(metrics_ranking, "MOST_LOGIT", 1)
-    monkeypatch.setattr(metrics_ranking, "_BY_MEAN", 2**12)
+    monkeypatch.setattr(metrics_ranking, "_AT_ONCE", 2**10)
     for row, other in zip(plain, rows(), strict=True):
         assert row[:3] == other[:3]
         assert row.status == other.status
         ends, others = (np.array([r.value, r.low, r.high]) for r in (row, other))
-        width = ends[2] - ends[1]
-        close = 1e-9
-        if row.metric in RANKINGS:
-            close = 0.03 * width if width > 0 else 1e-4
-        np.testing.assert_allclose(others, ends, rtol=0, atol=close, err_msg=str(row[:3]))
+        np.testing.assert_allclose(others, ends, rtol=0, atol=1e-9, err_msg=str(row[:3]))
 
 
-@pytest.mark.parametrize("logits", [False, True])
-def test_bins_are_near_exact_rankings(logits: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of 3,000 items, and where many probabilities are equal."""
+@pytest.mark.parametrize("k", [5, 60])
+def test_bins_are_near_exact_rankings(k: int) -> None:
+    """Of 5,000 items, of any number of classes, and where many probabilities are equal."""
     rng = np.random.default_rng(2)
-    p, truth, _ = classified(3000, 5, 0)
-    rows = rng.standard_exponential((3000, 3))
-    monkeypatch.setattr(metrics_ranking, "MOST_LOGIT", 32 if logits else 1)
-    for given in (p[:, 0], np.round(p[:, 0], 1)):
-        drawn = weighting.Drawn(truth[:, None], rows, 5, 3)
-        view = ScoreView(5, given, exact=False)
+    p, truth, _ = classified(5000, k, 0)
+    rows = rng.standard_exponential((5000, 3))
+    for given in (p[:, 0], np.round(p[:, 0], 2)):
+        drawn = weighting.Drawn(truth[:, None], rows, k, 3)
+        view = ScoreView(k, given, exact=False)
         plans = [Ranking().prepare(view), Ranking().prepare(replace(view, exact=True))]
-        near, exact = (plan.digest(plan.state(drawn)[..., 0, :]) for plan in plans)
-        np.testing.assert_allclose(near[0], exact[0], atol=2e-4)
-        np.testing.assert_allclose(near[1], exact[1], atol=2e-3)
+        near, exact = (plan.measured(drawn)[..., 0, :] for plan in plans)
+        gap = abs((near - exact).mean(axis=1))
+        assert (gap < [[1e-5], [2e-5]]).all(), gap.max(axis=1)
 
 
 @pytest.mark.parametrize("soft", [False, True])

@@ -6,6 +6,7 @@ Weights are summed per code once; everything after that is a cumulative sum over
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
@@ -69,6 +70,21 @@ def codes_at(steps: tuple[Floats, Ints], scores: Floats) -> Ints:
     values, codes = steps
     place = np.searchsorted(values, scores, side="right") - 1
     return codes[np.maximum(place, 0)]
+
+
+TOP = 2048
+"""Of so many items with the highest scores none shares a bin with another score: among n items, a
+positive one counts to its own precision, which the path through a bin misses, as 1 / (2 n)."""
+
+
+def top_codes(scores: Floats, of_others: Callable[[Floats], tuple[Ints, int]]) -> tuple[Ints, int]:
+    """Codes that tell the highest scores apart, and below them are those `of_others`."""
+    codes, size = of_others(scores)
+    cut = np.partition(scores, -TOP)[-TOP] if len(scores) > TOP else -np.inf
+    top = np.flatnonzero(scores >= cut)
+    own, count = dense_codes(scores[top])
+    codes[top] = size + own
+    return codes, size + count
 
 
 def places(codes: Ints, size: int) -> tuple[Ints, int]:

@@ -114,7 +114,7 @@ class Ranking(Statistic):
     """AUC and average precision of each class against the rest, (2, classes, D).
 
     Two classes: the positive one is ranked. More: each. Exact where asked for, and of groups; else
-    by bins of logits.
+    by the first places and bins of logits.
     """
 
     def prepare(self, view: ScoreView) -> Plan:
@@ -123,9 +123,10 @@ class Ranking(Statistic):
         exact = view.exact or view.group is not None
         codes_of: Callable[[Floats], tuple[Ints, int]] = ranking.dense_codes
         if not exact:
-            codes_of = ranking.logit_codes
+            codes_of = partial(ranking.top_codes, of_others=ranking.logit_codes)
             if view.probabilities is None:
-                codes_of = partial(ranking.quantile_codes, times=view.times)
+                others = partial(ranking.quantile_codes, times=view.times)
+                codes_of = partial(ranking.top_codes, of_others=others)
         place = np.empty((view.n_items, len(classes)), dtype=np.int32)
         ends = np.zeros((len(classes), view.n_groups + 1), dtype=np.int64)
         several, stop = [], 0
