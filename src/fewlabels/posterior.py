@@ -74,6 +74,10 @@ class VoteRates(Protocol):
         """Names of the M classifiers."""
 
     @property
+    def place(self) -> Mapping[str, int]:
+        """Place of every classifier among them, by its name."""
+
+    @property
     def domains(self) -> tuple[str | None, ...]:
         """Names of the D domains; None alone where there are none."""
 

@@ -294,3 +294,29 @@ def test_bad_use_is_one_line(world, labels):
         MatrixScaling().predict(f)
     with pytest.raises(fl.InputError, match="fitted on 4"):
         TemperatureScaling().fit(f, labels).predict_proba(P)
+
+
+def test_fits_of_many_coefficients_go_on_from_each_other(world, labels, monkeypatch):
+    starts, ends, tolerances = [], [], []
+    descend = kernel.descend
+
+    def followed(loss, hessian, start, *, tolerance, max_iter):
+        found = descend(loss, hessian, start, tolerance=tolerance, max_iter=max_iter)
+        starts.append(start)
+        ends.append(found.point)
+        tolerances.append(tolerance)
+        return found
+
+    monkeypatch.setattr(kernel, "descend", followed)
+    few = MatrixScaling(inputs="logits").fit(world["logits"], labels)
+    assert all((start == kernel.identity(4, full=True)).all() for start in starts)
+    assert set(tolerances) == {1e-9}
+    for recorded in (starts, ends, tolerances):
+        recorded.clear()
+    monkeypatch.setattr(kernel, "_LARGEST_HESSIAN", 0)
+    many = MatrixScaling(inputs="logits", tol=1e-7).fit(world["logits"], labels)
+    assert len(starts) == 10
+    assert all((start == end).all() for start, end in zip(starts[1:9], ends[:8], strict=True))
+    assert tolerances == [kernel._ROUGH] * 9 + [1e-7]
+    assert many.penalty_ == few.penalty_
+    np.testing.assert_allclose(many.weights_, few.weights_, atol=1e-3)

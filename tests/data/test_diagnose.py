@@ -11,6 +11,7 @@ import pytest
 
 import fewlabels as fl
 from fewlabels.data import Finding, diagnose
+from fewlabels.data.doctor import facts
 
 N = 400
 
@@ -398,3 +399,19 @@ def test_diagnosis_does_not_depend_on_the_order_of_rows(healthy):
     shuffled = frame.sample(frac=1, random_state=0)
     first, second = diagnose(frame), diagnose(shuffled)
     assert first.findings == second.findings
+
+
+def test_scores_of_very_many_classes_are_of_few_rows(tmp_path, monkeypatch):
+    path = tmp_path / "names.csv"
+    path.write_text("item,y__a\n" + "".join(f"i{i},v{i}\n" for i in range(1500)))
+    sizes, scores = [], facts.class_scores
+
+    def counted(predictions):
+        out = scores(predictions)
+        sizes.append(out.size)
+        return out
+
+    monkeypatch.setattr(facts, "class_scores", counted)
+    diagnose(path)
+    assert sizes
+    assert max(sizes) <= max(facts._MOST_NUMBERS, 100 * 1500)

@@ -8,8 +8,10 @@ import scipy.sparse
 
 import fewlabels as fl
 from fewlabels import predictions as nouns
-from fewlabels.methods.bee import bee
-from fewlabels.methods.bee.variational import draw_variational
+from fewlabels.methods import registry
+from fewlabels.methods.bee import bee, selection
+from fewlabels.methods.bee.variational import draw_variational, n_draws
+from fewlabels.methods.votes import dependence
 
 SIZE = (400, 40, 3)
 
@@ -170,3 +172,64 @@ def test_many_votes_are_sampled_in_fewer_sweeps_and_more_without_chains(monkeypa
     assert any("for 2,000 votes" in w for w in found.warnings)
     coupled = fl.models.CBEE(burn_in=5, sweeps=10, thin=1).infer(table, 0)
     assert not any("variational" in w for w in coupled.warnings)
+
+
+# --- bounds ---------------------------------------------------------------------------------------
+
+
+def votes_of(n, m, k, seed=0):
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(k, size=n)
+    wrong = rng.random((n, m)) < 0.2
+    votes = np.where(wrong, rng.integers(k, size=(n, m)), truth[:, None])
+    return fl.Predictions(votes=votes, classes=list(range(k)))
+
+
+@pytest.mark.parametrize(
+    ("size", "sweeps"), [((300, 12, 2), 1000), ((200, 129, 2), 176), ((900, 129, 2), 100)]
+)
+def test_sweeps_of_many_votes_are_fewer(size, sweeps):
+    predictions = votes_of(*size)
+    candidates = selection._models(predictions, several=False)
+    assert {model.sweeps for model in candidates} == {sweeps}
+    assert all(model.burn_in == sweeps // 2 for model in candidates)
+    visits = size[0] * size[1] + selection._DRAWN * size[1] * size[2] ** 2
+    assert sweeps in (100, 1000) or sweeps * visits <= selection._WORK
+
+
+def test_models_with_more_rates_than_votes_are_not_tried():
+    few, many = votes_of(60, 3, 5), votes_of(60, 3, 100)
+    assert [m.name for m in selection._models(few, several=False)][1] == "confusion-bee"
+    assert [m.name for m in selection._models(many, several=False)] == ["bee"]
+    assert [m.name for m in selection._models(many, several=True)] == ["bee", "cbee"]
+
+
+def test_joint_votes_of_many_classes_are_not_counted(monkeypatch):
+    def joined(*_):
+        raise AssertionError("too many cells for any gain")
+
+    monkeypatch.setattr(dependence, "_joined", joined)
+    predictions = votes_of(60, 5, 40)
+    assert dependence.counted_votes(predictions, [None]).groups == ()
+    with pytest.raises(AssertionError, match="cells"):
+        dependence.counted_votes(votes_of(60, 5, 2), [None])
+
+
+def test_auto_fits_one_model_of_very_many_annotators(both, monkeypatch):
+    dense, sparse = both(labeled=True)
+    monkeypatch.setattr(registry, "MOST_SAMPLED", SIZE[1] - 1)
+    for table in (dense, sparse):
+        assert fl.models.resolve("auto", table)[0] == "dawid-skene"
+    monkeypatch.setattr(registry, "MOST_SAMPLED", SIZE[1])
+    assert fl.models.resolve("auto", sparse)[0] == "vote-selection"
+
+
+def test_fits_to_compare_draw_no_more_than_chains_keep():
+    assert n_draws(10, 10) == n_draws(10, 10, 800) == 200
+    assert n_draws(10, 10, 25) == 50
+
+
+def test_classifiers_are_looked_up_once(both):
+    _, sparse = both()
+    rates = fl.models.BEE(inference="variational").infer(sparse, 0).vote_rates
+    assert rates.place == {name: j for j, name in enumerate(rates.models)}

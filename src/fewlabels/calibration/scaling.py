@@ -36,6 +36,9 @@ _LARGEST_HESSIAN = 512
 _HAND_OVER = 1e-6
 """Slopes below which L-BFGS gives way to Newton steps."""
 
+_ROUGH = 1e-5
+"""Slopes at which large problems stop while a penalty is chosen."""
+
 _NEWTON_STEPS = 20
 
 
@@ -436,29 +439,38 @@ class _AffineScaling(_Scaling):
 
     def _fit(self, logits: Floats, counts: Floats, weight: Floats) -> None:
         candidates = self._candidates()
-        chosen = candidates[0]
+        chosen, start = candidates[0], identity(logits.shape[1], full=self._full)
+        # Few coefficients have one minimum, which Newton's steps reach from anywhere. Of many, each
+        # fit goes on from that of the next larger penalty, as far as the choice of one needs.
+        large = len(start) > _LARGEST_HESSIAN
+        enough = max(self.tol, _ROUGH) if large else self.tol
         if len(candidates) > 1:
             losses = np.zeros(len(candidates))
             for held_out in self._held_out(len(logits)):
                 kept = labels_of(counts[~held_out], weight[~held_out])
                 judged = labels_of(counts[held_out], weight[held_out])
                 share = float(counts[held_out].sum(axis=1) @ weight[held_out])
-                for c, form in enumerate(candidates):
-                    theta = self._descend(logits[~held_out], kept, form).point
+                theta = start
+                for c, form in reversed(list(enumerate(candidates))):
+                    first = theta if large else start
+                    theta = self._descend(logits[~held_out], kept, form, first, enough).point
                     scaled = self._affine(theta, logits[held_out])
                     losses[c] += share * negative_log_likelihood(scaled, judged)
             chosen = candidates[int(losses.argmin())]
-        found = self._descend(logits, labels_of(counts, weight), chosen)
+        found = self._descend(logits, labels_of(counts, weight), chosen, start, self.tol)
         self._keep(*split_coefficients(found.point, logits.shape[1]), chosen)
         self.converged_ = found.converged
         self.n_iter_ = found.n_iter
 
-    def _descend(self, logits: Floats, labels: Labels, form: Affine) -> Minimum:
+    def _descend(
+        self, logits: Floats, labels: Labels, form: Affine, start: Floats,
+        tolerance: float,
+    ) -> Minimum:  # fmt: skip
         return descend(
             lambda theta: affine_loss(theta, logits, labels, form),
             lambda theta: affine_hessian(theta, logits, labels, form),
-            identity(logits.shape[1], full=self._full),
-            tolerance=self.tol,
+            start,
+            tolerance=tolerance,
             max_iter=self.max_iter,
         )
 

@@ -87,9 +87,13 @@ CHOOSING = frozenset({"active-testing", "active-surrogate"})
 
 AUTO = (
     "what the data allow: learned-ensemble; monotone-curves for the scores of one classifier, "
-    "vote-selection for votes without a label, or of many annotators"
+    "vote-selection for votes without a label, or of many annotators, dawid-skene of very many"
 )
 """Which of them "auto" is."""
+
+MOST_SAMPLED = 20_000
+"""Of more annotators vote-selection would take many minutes: it fits several models of them again
+and again, and dawid-skene one of them."""
 
 
 def resolve(
@@ -162,8 +166,10 @@ def _automatic(predictions: Predictions) -> str:
     informants = int((votes | ranks).sum())
     known = predictions.n_labeled or predictions.n_annotated
     several = predictions.multiplicity is not None
-    if predictions.is_sparse:  # a belief for each of a thousand annotators is too many
-        return "vote-selection"
+    very_many = predictions.n_models > MOST_SAMPLED and not ranks.any()
+    votes_alone = "dawid-skene" if very_many else "vote-selection"
+    if predictions.is_sparse or very_many:  # a belief for each of a thousand is too many
+        return votes_alone
     if ranks.any():
         alone = informants == 1 and predictions.n_classes == 2
         return "monotone-curves" if alone else "learned-ensemble"
@@ -171,5 +177,5 @@ def _automatic(predictions: Predictions) -> str:
     return (
         "learned-ensemble"
         if known and informants > 1 and not several
-        else ("labeled" if known and informants < 3 else "vote-selection")
+        else ("labeled" if known and informants < 3 else votes_alone)
     )

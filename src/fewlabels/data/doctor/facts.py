@@ -246,7 +246,7 @@ class Evidence:
     def spread(self, most_numbers: int) -> Predictions:
         """Known rows, evenly spread over the file where rows times classes are more than this."""
         n, k = self.known.n_items, self.known.n_classes
-        most = max(most_numbers // (1 if k == 2 else k), 1000)
+        most = max(most_numbers // (1 if k == 2 else k), 100)
         return self.known if n <= most else self.known.take(np.linspace(0, n - 1, most).astype(int))
 
 

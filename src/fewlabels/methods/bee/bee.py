@@ -298,7 +298,9 @@ class VoteModel(LabelModel):
             fit, prior = fit_variational(
                 run.table, run.prior, run.n_units, learned=self.error_prior == "learned"
             )
-            size = n_draws(fit.cells.size, len(run.table.vote))
+            size = n_draws(
+                fit.cells.size, len(run.table.vote), self.chains * self.sweeps // self.thin
+            )
             every.append(draw_variational(fit, run.table, prior, size, run.rng))
             if not fit.converged:
                 said[

@@ -53,6 +53,13 @@ _REWEIGHTED = 400
 _BLOCK = 2**14
 """Items that are weighed anew at a time."""
 
+_SWEEPS, _WORK, _DRAWN = (100, 1000), 5_000_000, 5
+"""Sweeps of a chain, at least and at most: as many as go through so many votes of two classes; to
+draw a rate takes as long as five of these."""
+
+_MOST_RATES = 20_000
+"""Rates, and more than there are votes, beyond which a model is not tried: most are its prior's."""
+
 _LEAST_WEIGHT = 0.02
 """Models that weigh less are left out."""
 
@@ -147,8 +154,15 @@ def _models(predictions: Predictions, *, several: bool) -> list[VoteModel]:
     Hard items have rates of their own where votes are more than what has to be learned: K^M - 1
     shares of joint votes for 2 K M (K - 1) rates and 2 K - 1 shares of states.
     """
-    # Half the sweeps of a model alone, as there are several; chains that disagree go on.
-    learned: Any = {"error_prior": "learned", "burn_in": 500, "sweeps": 1000, "thin": 5}
+    # Half the sweeps of a model alone, as there are several, and fewer of many votes, in which the
+    # chains soon agree; those that do not go on.
+    sweeps = _sweeps(predictions)
+    learned: Any = {
+        "error_prior": "learned", "burn_in": sweeps // 2, "sweeps": sweeps,
+        "thin": max(sweeps // 200, 1),
+    }  # fmt: skip
+    if _n_rates(predictions) > max(_n_votes(predictions), _MOST_RATES):
+        return [BEE(**learned), *([CBEE(**learned)] if several else [])]
     own: list[VoteModel] = [BEE(**learned), ConfusionBEE(**learned)]
     k, m = predictions.n_classes, min(predictions.n_models, 64)
     if k**m - 1 >= 2 * k * m * (k - 1) + 2 * k - 1:
@@ -191,6 +205,18 @@ def _names(candidates: Sequence[VoteModel]) -> tuple[str, ...]:
         f"{name} ({names[: i + 1].count(name)})" if names.count(name) > 1 else name
         for i, name in enumerate(names)
     )
+
+
+def _sweeps(predictions: Predictions) -> int:
+    """How many sweeps a chain makes, of many votes and rates as few as bound its work."""
+    rates = min(_n_rates(predictions), max(_n_votes(predictions), _MOST_RATES))
+    visits = predictions.vote_counts.nnz * predictions.n_classes / 2 + _DRAWN * rates
+    return int(np.clip(_WORK / max(visits, 1), *_SWEEPS))
+
+
+def _n_rates(predictions: Predictions) -> int:
+    """How many rates all confusion matrices have."""
+    return predictions.n_models * predictions.n_classes**2
 
 
 def _n_votes(predictions: Predictions) -> float:
@@ -320,7 +346,7 @@ def _compare(
         with reporting(None):
             # The same random numbers for all: less noise in their differences.
             own = np.random.default_rng(seed)
-            ahead = (len(candidates) - 1 - done) * held_out_work(parts) + model.work
+            ahead = (len(candidates) - 1 - done) * held_out_work(parts, predictions) + model.work
             out.append(log_predictive(model, predictions, parts, own, ahead, counted))
     return np.stack(out)
 
@@ -330,13 +356,13 @@ GRID = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 _COARSE = (0.1, 0.3, 1.0, 3.0, 10.0)
 _SIZES: dict[Selection, int] = {"folds": FOLDS, "split": 10}
 _PARTS_SALT = 0xF01D
-_BURN_IN, _SWEEPS, _THIN, _CHAINS = 250, 500, 2, 1
-"""A fit to compare by needs fewer draws than one to report."""
+_THIN, _CHAINS = 2, 1
+"""A fit to compare by needs fewer draws than one to report, of half the sweeps."""
 
 
-def held_out_work(parts: list[Bools]) -> int:
+def held_out_work(parts: list[Bools], predictions: Predictions) -> int:
     """Sweeps of all chains of `log_predictive`."""
-    return len(parts) * _CHAINS * (_BURN_IN + _SWEEPS)
+    return len(parts) * _CHAINS * _sweeps(predictions) * 3 // 4
 
 
 def held_out(predictions: Predictions, selection: Selection) -> list[Bools]:
@@ -390,7 +416,8 @@ def log_predictive(
 
     `ahead` is as of `VoteModel.fit_each`, in addition to what is held out here.
     """
-    quick = replace(model, burn_in=_BURN_IN, sweeps=_SWEEPS, thin=_THIN, chains=_CHAINS)
+    sweeps = _sweeps(predictions) // 2
+    quick = replace(model, burn_in=sweeps // 2, sweeps=sweeps, thin=_THIN, chains=_CHAINS)
     if model.shared == ALONE and _n_votes(predictions) > _FEW_VOTES:
         quick = replace(quick, inference="variational")
     out = np.full(predictions.n_items, np.nan)

@@ -159,12 +159,12 @@ class _Model:
         return out
 
 
-def n_draws(n_cells: int, n_votes: int) -> int:
+def n_draws(n_cells: int, n_votes: int, n_kept: int = _MOST) -> int:
     """How many draws there are: 200, and fewer of many rates, which are large, and of many votes.
 
-    These take long.
+    These take long. And no more than chains would have kept, but for 50.
     """
-    most = min(_CELLS // max(n_cells, 1), _VISITS // max(n_votes, 1))
+    most = min(_CELLS // max(n_cells, 1), _VISITS // max(n_votes, 1), n_kept)
     return int(np.clip(most, _FEWEST, _MOST))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import combinations
@@ -300,6 +301,10 @@ class _RefitRates:
     @property
     def models(self) -> tuple[str, ...]:
         return self.fitted.models
+
+    @property
+    def place(self) -> Mapping[str, int]:
+        return self.predictions.place
 
     @property
     def domains(self) -> tuple[str | None, ...]:

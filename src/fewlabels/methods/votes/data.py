@@ -171,10 +171,10 @@ class VoteRates(Frozen):
         """Number of draws, T."""
         return len(self.shares)
 
-    @cached_property
+    @property
     def place(self) -> Mapping[str, int]:
-        """Place of every classifier among the `models`."""
-        return {name: j for j, name in enumerate(self.models)}
+        """Place of every classifier among them, by its name."""
+        return self.predictions.place
 
     @cached_property
     def n_votes(self) -> Ints:

@@ -47,8 +47,9 @@ _TRIPLES = 10
 _PAIRS = 45
 """Most pairs that are tried; of more those that agree most beyond what independence says."""
 
-_CLASSIFIERS, _ITEMS = 60, 4000
-"""Most classifiers of a domain that are compared, the busiest, and most items."""
+_CLASSIFIERS, _ITEMS, _ONE_HOT, _FEWEST = 60, 4000, 2**25, 500
+"""Most classifiers of a domain that are compared, the busiest, and most items: of many classes
+those whose one-hot votes are so many numbers, but no fewer than the last."""
 
 _STEPS, _GLANCE, _FINALISTS = 60, 8, 8
 """Steps of EM; at a first look; and how many groups get a second one."""
@@ -136,8 +137,10 @@ def counted_votes(predictions: Predictions, domains: Sequence[str | None]) -> Co
     found: list[SharedMistakes] = []
     for d, name in enumerate(domains):
         rows = np.flatnonzero(domain == d)
-        if len(rows) > _ITEMS:
-            rows = rows[np.argsort(predictions.keys[rows])[:_ITEMS]]
+        width = min(predictions.n_models, _CLASSIFIERS) * predictions.n_classes
+        most = min(_ITEMS, max(_ONE_HOT // width, _FEWEST))
+        if len(rows) > most:
+            rows = rows[np.argsort(predictions.keys[rows])[:most]]
         cast = predictions.vote_counts[rows].indices // predictions.n_classes
         busy = np.bincount(cast, minlength=predictions.n_models)
         models = np.sort(np.argsort(-busy, kind="stable")[:_CLASSIFIERS])
@@ -293,8 +296,12 @@ def _best(
 
 def _groups(votes: _Votes) -> list[_Group]:
     """Groups that explain the votes better than independence does."""
-    n = votes.items.sum()
+    n, k = votes.items.sum(), votes.cast.shape[2]
     groups: list[_Group] = []
+    # Votes of two gain no more than 2 n log K^2 over votes that tell nothing; a joint distribution
+    # of theirs in each class has (K - 1)^2 parameters more: of many classes too many for any gain.
+    if np.log(n) * k * (k - 1) ** 2 >= 4 * n * np.log(k):
+        return groups
     now = _best(votes, groups, None)
     while True:
         best: tuple[float, list[_Group], _Fit] | None = None
