@@ -232,7 +232,7 @@ class TestConcentration:
     def test_both_of_a_franchise(self):
         base, _ = world((0.1, 0.1, 0.3), n=30, seed=1)
         predictions = fl.Predictions(votes=base.votes, domain=["a", "b"] * 15)
-        few = {"burn_in": 20, "sweeps": 80, "thin": 4, "chains": 1}
+        few = {"burn_in": 4, "sweeps": 16, "thin": 4, "chains": 1}
         model = HCBEE(concentration="held-out", top_concentration="held-out", **few)
         chosen = model.with_strengths(predictions, np.random.default_rng(0))
         assert chosen.concentration in (0.1, 1.0, 10.0)

@@ -36,19 +36,25 @@ def share_of_densities(predictions: fl.Predictions, **settings) -> float:
     return sum(weight for name, weight in said.items() if name.startswith("densities"))
 
 
-def test_the_evidence_is_a_probability_of_labels():
-    """Over all labels that three items can have it sums to 1, of either belief."""
+@pytest.mark.parametrize(
+    ("model", "places"),
+    [
+        (MonotoneCurves(), [60, 150, 270]),
+        (AveragedCurves(densities=0.95), [60, 270]),
+        pytest.param(AveragedCurves(densities=0.95), [60, 150, 270], marks=pytest.mark.slow),
+        pytest.param(AveragedCurves(), [60, 150, 270], marks=pytest.mark.slow),
+    ],
+)
+def test_the_evidence_is_a_probability_of_labels(model, places):
+    """Over all labels that a few items can have it sums to 1, of either belief."""
     scores, _ = two_normals(0, 300)
-    order = np.argsort(scores)
-    rows = order[[60, 150, 270]]
-    for model in (MonotoneCurves(), AveragedCurves(), AveragedCurves(densities=0.95)):
-        total = 0.0
-        for labels in product((0, 1), repeat=3):
-            given = np.full(300, -1)
-            given[rows] = labels
-            predictions = fl.Predictions(scores=scores[:, None], labels=given)
-            total += np.exp(model.infer(predictions, 1).diagnostics["log_evidence"]["model0"])
-        assert total == pytest.approx(1.0, abs=0.02)
+    total = 0.0
+    for labels in product((0, 1), repeat=len(places)):
+        given = np.full(300, -1)
+        given[np.argsort(scores)[places]] = labels
+        predictions = fl.Predictions(scores=scores[:, None], labels=given)
+        total += np.exp(model.infer(predictions, 1).diagnostics["log_evidence"]["model0"])
+    assert total == pytest.approx(1.0, abs=0.02)
 
 
 def test_labels_favour_densities_that_are_right():
@@ -88,7 +94,6 @@ def test_the_curve_is_that_of_the_densities_between_and_beyond_the_knots():
     """P(y=1 | score) of the densities' share of the draws, at any score, as Bayes' rule says."""
     scores, truth = two_normals(5)
     predictions = of_scores(scores, truth, 1400)
-    found = AveragedCurves(densities=0.999).infer(predictions, 0)
     at = np.array([-8.0, -1.0, 0.1234, 0.25, 2.0, 8.0])
     odds = np.log(0.3 / 0.7) + 2.5 * (at - 0.25)
     fitted = AveragedCurves(densities=0.999).fit(predictions, np.random.default_rng(0))
@@ -96,7 +101,7 @@ def test_the_curve_is_that_of_the_densities_between_and_beyond_the_knots():
     inside = slice(1, 5)
     assert np.abs(p - expit(odds))[inside].max() < 0.06
     assert (np.diff(p) > -1e-6).all()
-    assert found.marginals().shape == (1500, 2)
+    assert fitted.posterior(predictions).marginals().shape == (1500, 2)
 
 
 def test_without_densities_it_is_monotone_curves():
@@ -140,14 +145,15 @@ def test_scores_are_asked_by_both_beliefs_and_probabilities_by_curves():
     assert asked == ["averaged-curves", "monotone-curves"]
 
 
-def test_scores_the_wrong_way_round_are_said():
+@pytest.mark.parametrize("worlds", [1, pytest.param(6, marks=pytest.mark.slow)])
+def test_scores_the_wrong_way_round_are_said(worlds):
     said = 0
-    for seed in range(6):
+    for seed in range(worlds):
         rng = np.random.default_rng(seed)
         truth = rng.random(1000) < 0.35
         predictions = of_scores(-rng.normal(1.8 * truth, 1.0), truth, 20)
         said += fl.curve(predictions, estimand="sample").status == "assumption"
-    assert said >= 5
+    assert said >= max(worlds - 1, 1)
 
 
 # --- Coverage off the model ---------------------------------------------------------------------
