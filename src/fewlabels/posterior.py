@@ -279,19 +279,17 @@ class LabelPosterior(Frozen):
 
 
 def draw_labels(
-    probabilities: Floats, keys: UInts, streams: Ints, salt: int, arbitrary: Floats | None = None,
-    which: Ints | None = None,
-) -> Ints:  # fmt: skip
+    probabilities: Floats, keys: UInts, streams: Ints, salt: int, which: Ints | None = None
+) -> Ints:
     """One label per item and stream, shape (n, S), from P(label) (n, K) or (n, K, T).
 
-    `which` (S,) of the T distributions each stream takes; None: in turn. `arbitrary` (S,) is the
-    chance, by stream, that a label is any class.
+    `which` (S,) of the T distributions each stream takes; None: in turn.
     """
     u = uniforms(keys, streams, salt ^ _LABELS_SALT)
     q = probabilities if probabilities.ndim == 3 else probabilities[:, :, None]
-    if q.shape[1] > _FEW_CLASSES or arbitrary is not None:
+    if q.shape[1] > _FEW_CLASSES:
         which = np.arange(u.shape[1]) % q.shape[2] if which is None else which
-        return _by_bisection(q, u, arbitrary, which)
+        return _by_bisection(q, u, which)
     if which is not None:
         q = q[:, :, which]
     label = np.zeros(u.shape, dtype=np.int64)
@@ -311,7 +309,7 @@ _FEW_CLASSES = 16
 """Of more classes labels are found by bisection of the cumulative sums."""
 
 
-def _by_bisection(q: Floats, u: Floats, arbitrary: Floats | None, which: Ints) -> Ints:
+def _by_bisection(q: Floats, u: Floats, which: Ints) -> Ints:
     """The same labels from q (n, K, T) and uniforms (n, S)."""
     k = q.shape[1]
     cumulative = np.cumsum(q, axis=1)
@@ -319,15 +317,11 @@ def _by_bisection(q: Floats, u: Floats, arbitrary: Floats | None, which: Ints) -
     low, high = np.zeros(u.shape, dtype=np.int64), np.full(u.shape, k - 1)
     for _ in range((k - 1).bit_length()):
         middle = (low + high) // 2
-        reached = cumulative[item, middle, which]
-        if arbitrary is not None:
-            reached = (1 - arbitrary) * reached + arbitrary * (middle + 1) / k
-        beyond = u >= reached
+        beyond = u >= cumulative[item, middle, which]
         low = np.where(beyond & (low < high), middle + 1, low)
         high = np.where(beyond, high, middle)
     # Rounding can lead to the last class, whose own probability may be zero.
     last = np.argwhere((low == k - 1) & (q[:, -1][:, which] == 0))
-    if arbitrary is None:
-        for i, s in last.tolist():
-            low[i, s] = np.flatnonzero(q[i, :, which[s]] > 0)[-1]
+    for i, s in last.tolist():
+        low[i, s] = np.flatnonzero(q[i, :, which[s]] > 0)[-1]
     return low
