@@ -495,8 +495,8 @@ def class_names(
         if odd:
             raise InputError(f"`classes` must be names or numbers; got {odd[0]}")
         # Numbers are one class however they are written (1, 1.0, True), and so are texts.
-        alike = {str(c) for c in names}, {c if isinstance(c, Real) else str(c) for c in names}
-        if min(map(len, alike)) < len(names):
+        numbers = {c if isinstance(c, Real) else str(c) for c in names}
+        if min(len(numbers), len({str(c) for c in names})) < len(names):
             raise InputError(f"`classes` must be different; got {names}")
         if any(str(c) == str(UNKNOWN) for c in names):
             raise InputError(
