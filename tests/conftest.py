@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -123,6 +124,20 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 def pytest_make_parametrize_id(config: pytest.Config, val: object, argname: str) -> str | None:
     """Bytes by the argument's name: those of archives hold the time at which they were made."""
     return argname if isinstance(val, bytes) else None
+
+
+@pytest.fixture
+def curves_fitted_once(monkeypatch):
+    """Curves of the same items are fitted once, whatever is asked of them."""
+    from fewlabels.methods.curves.monotone_curves import MonotoneCurves
+    from fits import remembered
+
+    fit = MonotoneCurves.fit
+    monkeypatch.setattr(
+        MonotoneCurves,
+        "fit",
+        lambda model, *given: remembered(partial(fit, model), repr(model))(*given),
+    )
 
 
 @pytest.fixture

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import copy
-import pickle
 from dataclasses import replace
-from typing import Any
 
-import numpy as np
-
-import fewlabels as fl
 from fewlabels.methods import registry
-from fewlabels.methods.base import FittedLabelModel
 from fewlabels.methods.bee.bee import VoteModel
 from fewlabels.metrics import resolve
 from fewlabels.models import BEE, ConfusionBEE, CrowdSVM, LabelModel, SSMEFlow, VoteSelection
+from fits import remembered
 
 # Contracts hold after any number of epochs; the paper's thousand would take hours here.
 # Choosing c and l of crowd-svm takes 27 chains.
@@ -38,24 +33,11 @@ def fresh(method: str) -> LabelModel:
     return model
 
 
-_FITTED: dict[Any, tuple[FittedLabelModel, dict[str, Any]]] = {}
-_GIVEN = ("probabilities", "scores", "votes", "labels", "weight", "histogram", "groups", "classes")
-
-
 def quick(method: str) -> LabelModel:
     """The same, which many tests ask about the same items and which is fitted to these once."""
     model = fresh(method)
-
-    def fit(predictions: fl.Predictions, rng: np.random.Generator) -> FittedLabelModel:
-        given = pickle.dumps([getattr(predictions, name) for name in _GIVEN])
-        key = method, given, pickle.dumps(rng.bit_generator.state)
-        if key not in _FITTED:
-            _FITTED[key] = model.fit(predictions, rng), rng.bit_generator.state
-        fitted, rng.bit_generator.state = _FITTED[key]
-        return fitted
-
     remembering = copy.copy(model)
-    object.__setattr__(remembering, "fit", fit)
+    object.__setattr__(remembering, "fit", remembered(model.fit, method))
     return remembering
 
 

@@ -437,6 +437,7 @@ RISING = {
 }
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("world", RISING)
 @pytest.mark.parametrize("n_labeled", [20, 200])
 def test_labels_that_rise_with_the_score_contradict_nothing(world, n_labeled):

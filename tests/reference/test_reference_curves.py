@@ -57,6 +57,7 @@ def check(curve: fl.Curve, kind: str) -> None:
 @pytest.mark.parametrize("estimand", ["sample", "population"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("method", PROBABILITIES)
+@pytest.mark.usefixtures("curves_fitted_once")
 def test_the_dictionary_is_the_contracts(method, kind, estimand):
     w = score_world(n=150, labeled=20, seed=1, probability=True)
     curve = curve_of(w.predictions(), kind=kind, method=method, estimand=estimand)
@@ -67,6 +68,7 @@ def test_the_dictionary_is_the_contracts(method, kind, estimand):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.usefixtures("curves_fitted_once")
 def test_the_report_is_json_and_holds_what_pages_need(kind):
     w = score_world(n=120, labeled=15, seed=2)
     curve = curve_of(w.predictions(classes=["no", "yes"]), kind=kind, random_state=5)
@@ -218,6 +220,7 @@ def test_the_band_is_the_quantiles_over_drawn_labels(method, ties, rng):
 
 
 @pytest.mark.parametrize("method", ANY_SCORE)
+@pytest.mark.usefixtures("curves_fitted_once")
 def test_levels_are_nested(method):
     w = score_world(n=150, labeled=20, seed=11)
     each = [
@@ -232,6 +235,7 @@ def test_levels_are_nested(method):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.usefixtures("curves_fitted_once")
 def test_shortest_intervals_are_no_longer_than_those_of_quantiles(kind):
     w = score_world(n=150, labeled=20, seed=11)
     a, b = (

@@ -167,6 +167,7 @@ def test_monotone_curves_against_particles_of_the_prior(probability, rng):
 
 
 @pytest.mark.parametrize("method", METHODS)
+@pytest.mark.usefixtures("curves_fitted_once")
 def test_more_is_asked_less_is_likely(method):
     w = score_world(n=100, labeled=20, seed=48)
     each = [
@@ -181,6 +182,7 @@ def test_more_is_asked_less_is_likely(method):
     assert (both.probability >= each[1] + recall - 1 - 1e-12).all()
 
 
+@pytest.mark.usefixtures("curves_fitted_once")
 def test_recall_is_kept_by_a_lower_threshold():
     w = score_world(n=100, labeled=20, seed=49)
     result = threshold_of(w.predictions(), min_recall=0.8)
@@ -188,6 +190,7 @@ def test_recall_is_kept_by_a_lower_threshold():
     assert (np.diff(np.asarray(result.probability)[order]) >= 0).all()
 
 
+@pytest.mark.usefixtures("curves_fitted_once")
 def test_a_condition_of_ones_own():
     """A condition that says of the rates what the arguments say gives their answer."""
     w = score_world(n=60, labeled=20, seed=50)
@@ -246,6 +249,7 @@ def test_which_classifier_must_be_said():
         threshold_of(w.predictions(), min_precision=0.8)
 
 
+@pytest.mark.usefixtures("curves_fitted_once")
 def test_the_report_is_json_and_holds_what_pages_need():
     w = score_world(n=90, labeled=15, seed=52)
     result = threshold_of(
