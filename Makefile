@@ -13,7 +13,7 @@ TEST := $(BLAS) $(BIN)/python -m pytest -n auto --dist loadfile --durations=20
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint docs test-slow test-recipes test-logs test-install labeling-page screenshots bench reproduce paper papers curves votes votes-labels disagreement stress labeling judges compare-power study study-reduced reference peers clean
+.PHONY: help demo test lint docs test-slow test-recipes test-logs test-install labeling-page screenshots bench reproduce paper papers curves votes votes-labels disagreement stress labeling clusters judges compare-power study study-reduced reference peers clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "make %-13s %s\n", $$1, $$2 }'
@@ -89,6 +89,9 @@ compare-power: $(VENV)/.dev  ## how often two classifiers are called different, 
 
 stress: $(VENV)/.dev  ## worlds made to break an estimator, with the truth known (an hour or two; goes on where it stopped)
 	$(BLAS) $(BIN)/python benchmarks/stress.py
+
+clusters: $(VENV)/.dev  ## coverage where rows belong together (FEWLABELS_DATA; ten minutes; goes on where it stopped)
+	$(BIN)/python benchmarks/cluster_coverage.py all
 
 labeling: $(VENV)/.dev  ## which items to label, and when to stop (FEWLABELS_DATA; an hour or two; goes on where it stopped)
 	$(BIN)/python benchmarks/labeling.py all

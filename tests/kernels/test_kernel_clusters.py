@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fewlabels.kernels.clusters import intraclass_correlation, powers, weight_shape, worth
+from fewlabels.kernels.clusters import Worth, intraclass_correlation, powers, worth
 
 N, EACH = 40, 10
 CASE = np.repeat(np.arange(N, dtype=np.uint64), EACH)
@@ -50,7 +50,7 @@ def test_what_rows_are_worth() -> None:
     assert EACH - 1 < crossed.freedom < N
     assert worth(0 * ONES, [CASE], [0.5], ONES).rows == 0
     # Weights without clusters: Kish's formula.
-    assert worth(np.array([1.0, 3.0]), [], [], np.ones(2)) == pytest.approx((1.6, 0.6))
+    assert worth(np.array([1.0, 3.0]), [], [], np.ones(2)) == pytest.approx((1.6, 0.6, 1, 1))
 
 
 def test_powers_of_likelihoods() -> None:
@@ -64,10 +64,23 @@ def test_powers_of_likelihoods() -> None:
 
 
 def test_row_weights_of_few_clusters_vary_as_they_should() -> None:
-    assert weight_shape(1.0, 5) == 1
-    rng, rows, wanted = np.random.default_rng(0), 10, 1.6
-    shape = weight_shape(wanted, rows)
-    drawn = rng.exponential(size=(200_000, rows)) ** np.array([[1.0], [shape]])[:, :, None]
-    share = drawn[:, :, 0] / drawn.sum(axis=2)
-    plain, wide = share.var(axis=1)
-    assert wide / plain == pytest.approx(wanted, rel=0.1)
+    assert Worth(80, 79).exponent == pytest.approx(1, abs=1e-3)
+    few = Worth(100, 9)
+    rng, rows = np.random.default_rng(0), 10
+    drawn = rng.exponential(size=(200_000, rows))
+    variances = [((w := drawn**g)[:, 0] / w.sum(axis=1)).var() for g in (1, few.exponent)]
+    assert variances[1] / variances[0] == pytest.approx(few.widening, rel=0.1)
+
+
+@pytest.mark.parametrize("own", [1.0, 0.3])
+def test_product_weights_do_not_count_a_row_thrice(own: float) -> None:
+    """A sum over 60 x 60 rows of noise of the row, the case and the reader: its variance."""
+    n, rng = 60, np.random.default_rng(1)
+    share = np.sqrt((1 - own) / (2 * n * own))  # of v'Rv = own + 2 n share^2, by row
+    g = Worth(1e6, 1e6, own, 2).exponent
+    x = rng.normal(size=(n, n)) + share * (rng.normal(size=(n, 1)) + rng.normal(size=n))
+    x -= x.mean()
+    weights = [rng.exponential(size=(4_000, n)) ** g for _ in range(2)]
+    weights = [w / w.mean() for w in weights]
+    drawn = np.einsum("dc,cr,dr->d", weights[0], x, weights[1])
+    assert drawn.var() == pytest.approx(n**2 / own, rel=0.25)

@@ -45,7 +45,7 @@ from scipy.special import gamma
 
 from fewlabels.kernels.arrays import Array, Floats, Ints, UInts
 from fewlabels.kernels.blocks import Progress, collect_blocks, index_blocks, silent, spans
-from fewlabels.kernels.clusters import weight_shape, worth
+from fewlabels.kernels.clusters import worth
 from fewlabels.kernels.counter_based import shared_exponentials
 from fewlabels.kernels.counter_based_counts import gammas, label_counts, some_items, weight_sums
 from fewlabels.kernels.interval_draws import PSEUDO_MASS, PseudoObservations, pseudo_observations
@@ -524,11 +524,10 @@ class LabelWeights:
 
     @cached_property
     def shape(self) -> float:
-        """The exponent of the row weights: more than 1 of few clusters (`Worth.widening`)."""
+        """The exponent of the row weights: 1 but for few clusters, or crossed ones."""
         if not self.clustered:
             return 1.0
-        found = worth(self.weight, self.clusters, self.correlation, self._times)
-        return weight_shape(found.widening, found.freedom + 1)
+        return worth(self.weight, self.clusters, self.correlation, self._times).exponent
 
     @property
     def _times(self) -> Floats:

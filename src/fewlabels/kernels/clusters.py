@@ -103,11 +103,14 @@ class Worth(NamedTuple):
     """How many rows of equal weight that are independent some rows are worth, n_eff.
 
     And the degrees of freedom of an estimate of their variance from the clusters (Satterthwaite's:
-    of one clustering of equal clusters, their number less one).
+    of one clustering of equal clusters, their number less one), which share of v'Rv is `own`, that
+    of the rows by themselves, and how many clusterings there are.
     """
 
     rows: float
     freedom: float
+    own: float = 1.0
+    clusterings: int = 1
 
     @property
     def widening(self) -> float:
@@ -118,6 +121,21 @@ class Worth(NamedTuple):
         are Student's. What few rows need, pseudo-observations give.
         """
         return max(_of_few(self.freedom + 1) / _of_few(self.rows), 1.0)
+
+    @property
+    def exponent(self) -> float:
+        """The g of row weights, products of Exp(1)^g / Gamma(1 + g) of a row's clusters.
+
+        The square of the coefficient of variation of a factor is s = Gamma(1 + 2g) / Gamma(1 + g)^2
+        - 1. Of C clusterings the variance of a sum is (1 + s)^C - 1 times what is of the rows by
+        themselves (2^C - 1 times too much with g = 1; Owen 2007), and s times the rest; of G
+        clusters that are normalised, G + 1 over G + s of it.
+        """
+        steps = np.linspace(0.1, 3.0, 581)
+        spread = np.exp(gammaln(1 + 2 * steps) - 2 * gammaln(1 + steps)) - 1
+        sums = self.own * ((1 + spread) ** self.clusterings - 1) + (1 - self.own) * spread
+        s, g = float(np.interp(self.widening, sums, spread)), max(self.freedom + 1, 2.0)
+        return float(np.interp(s * g / max(g + 1 - s, 0.5), spread, steps))
 
 
 def worth(
@@ -135,7 +153,8 @@ def worth(
         part = own / len(correlation) + rho * (squares - own)
         freedom += part**2 / max(total**2 / squares - 1, 1e-9)
     rows = total**2 / spread
-    return Worth(rows, spread**2 / freedom if freedom else rows - 1)
+    freedom = spread**2 / freedom if freedom else rows - 1
+    return Worth(rows, freedom, own / spread, max(len(correlation), 1))
 
 
 def powers(clusters: Sequence[UInts], correlation: Sequence[float], kind: Ints) -> Floats:
@@ -154,19 +173,3 @@ def _of_few(rows: float) -> float:
     freedom = max(rows - 1, 1.0)
     ratio = stdtrit(freedom, 0.95) / ndtri(0.95)
     return float(ratio**2 * (freedom + 2) / freedom)
-
-
-@cache
-def weight_shape(widening: float, rows: float) -> float:
-    """The exponent g of row weights Exp(1)^g / Gamma(1 + g) with `widening` times the variance.
-
-    Of G rows these have, normalised, the variance s / (G + s) with s the square of their
-    coefficient of variation, Gamma(1 + 2g) / Gamma(1 + g)^2 - 1.
-    """
-    if widening <= 1:
-        return 1.0
-    least = max(rows, 2.0)
-    wanted = widening * least / max(least + 1 - widening, 0.5)
-    grid = np.linspace(1.0, 3.0, 401)
-    spread = np.exp(gammaln(1 + 2 * grid) - 2 * gammaln(1 + grid)) - 1
-    return float(np.interp(wanted, spread, grid))
