@@ -48,7 +48,7 @@ from fewlabels.kernels.counter_based import shared_exponentials
 from fewlabels.kernels.counter_based_counts import gammas, label_counts, some_items, weight_sums
 from fewlabels.kernels.interval_draws import PSEUDO_MASS, PseudoObservations, pseudo_observations
 from fewlabels.kernels.weighting import Drawn, PlacedObservations, Soft, Weighting
-from fewlabels.posterior import LabelPosterior, ParameterDraws, draw_labels
+from fewlabels.posterior import Fixed, LabelPosterior, ParameterDraws, draw_labels
 from fewlabels.predictions import Predictions
 
 
@@ -82,7 +82,6 @@ SAMPLE = DrawKind("intervals", drawn=True, arbitrary=True)
 LABELS = DrawKind("intervals", drawn=True)
 URN = DrawKind("marginals", drawn=True, rows="urn")
 POINT = DrawKind("values", drawn=True)
-MARGINAL_POINT = DrawKind("marginals", drawn=True)
 
 DRAWS_AT_ONCE, _FEWEST_AT_ONCE = 50, 8
 """Draws go in chunks of so many, the last one perhaps of fewer."""
@@ -171,8 +170,7 @@ class LabelWeights:
         self.keys: UInts = predictions.keys[rows]
         self.clustered = bool(predictions.clusters)
         self.clusters = tuple(keys[rows] for keys in predictions.cluster_keys)
-        by_labels = posterior.observed is not None
-        weight = predictions.weight_of_labels if by_labels else predictions.weight
+        weight = predictions.weight if posterior.infers else predictions.weight_of_labels
         self.weight: Floats = weight[rows]
         self.times = None if predictions.multiplicity is None else predictions.multiplicity[rows]
         self.mass = self.weight if self.times is None else self.weight * self.times
@@ -193,11 +191,8 @@ class LabelWeights:
         entries: Entries | None = None,
     ) -> LabelWeights:  # fmt: skip
         """Weights of some items: of a posterior that knows observed labels alone, of those."""
-        others = rows[:0]
-        if posterior.observed is not None:
-            there = posterior.observed[rows]
-            rows, others = rows[there], rows[~there]
-        return LabelWeights(predictions, posterior, rows, others, n_draws, entries)
+        there = posterior.speaks_of(rows)
+        return LabelWeights(predictions, posterior, rows[there], rows[~there], n_draws, entries)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -224,27 +219,16 @@ class LabelWeights:
 
     # --- which draws --------------------------------------------------------------------------
 
+    @property
     def of_values(self) -> tuple[int, DrawKind]:
         """How many draws a value is made of, and of what: of P(label), not of labels."""
-        if self.certain or self.posterior.value_from == "marginals":
-            return 1, MARGINAL
-        return self.posterior.parameters.size, SOFT
+        return (1, MARGINAL) if self.certain else (self.posterior.value_draws.size, SOFT)
 
     def of_intervals(self, *, population: bool) -> DrawKind:
         """What interval draws are made of."""
         if population:
             return POPULATION
-        return SAMPLE if self.posterior.observed is None else URN
-
-    @property
-    def point(self) -> DrawKind:
-        """What labels for a point estimate are drawn from: the draws, or the marginals."""
-        return POINT if self.posterior.value_from == "draws" else MARGINAL_POINT
-
-    @property
-    def n_interval_parameters(self) -> int:
-        """How many parameter draws intervals use."""
-        return (self.posterior.interval_parameters or self.posterior.parameters).size
+        return SAMPLE if self.posterior.infers else URN
 
     # --- draws in chunks, P(label) in blocks --------------------------------------------------
 
@@ -379,12 +363,14 @@ class LabelWeights:
 
     def _chances(self, kind: DrawKind, index: Ints, block: slice | Ints) -> Floats:
         """P(label) (b, K, D) of a block of items in some draws."""
+        draws: ParameterDraws
         if kind.of == "marginals":
-            p = self.posterior.probabilities[self.rows[block]]
-            return np.repeat(p[:, :, None], len(index), axis=2)
-        p = self._parameters(
-            index, block, self.posterior.interval_parameters if kind.of == "intervals" else None
-        )
+            draws = Fixed(self.posterior.probabilities)
+        else:
+            values = kind.of == "values"
+            draws = self.posterior.value_draws if values else self.posterior.interval_draws
+        # A slice of all rows is a view; indices would copy the features of the block.
+        p = draws.block(index % draws.size, block if self.all_rows else self.rows[block])
         if kind.arbitrary:
             # What has not been seen shows, in these very items, as a chance of about one in n that
             # an unlabeled item's label is arbitrary.
@@ -392,14 +378,6 @@ class LabelWeights:
             p *= 1 - share
             p += share / self.n_classes
         return p
-
-    def _parameters(
-        self, index: Ints, block: slice | Ints, parameters: ParameterDraws | None = None
-    ) -> Floats:
-        parameters = parameters or self.posterior.parameters
-        # A slice of all rows is a view; indices would copy the features of the block.
-        rows = block if self.all_rows else self.rows[block]
-        return parameters.block(index % parameters.size, rows)
 
     def chances(self, index: Ints, block: slice | Ints) -> Floats:
         """P(label | parameter draw) of some items (b, K, D), for the draws that intervals use."""
@@ -505,7 +483,7 @@ class LabelWeights:
         For functions that take no weights. In an interval's draws about one item gets an
         arbitrary label; with `point` none does.
         """
-        drawn = self.drawn(self.point if point else LABELS, index)
+        drawn = self.drawn(POINT if point else LABELS, index)
         labels = np.array(np.broadcast_to(drawn.labels, (len(self), len(index))), dtype=np.int64)
         n, rows = len(self), np.empty_like(labels)
         chance = self.weight[self.by_key] / self.weight.sum()
