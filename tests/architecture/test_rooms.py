@@ -51,8 +51,9 @@ LINES = {
     "methods": 16_800, "metrics": 1_460, "questions": 3_810, "report": 7_000, "shifts": 1_200,
     "streaming": 6_400,
 }  # fmt: skip
-SURFACE = 2_575
-"""Lines of all that stands beside the rooms: the nouns, errors, `estimate` and its pipeline."""
+SURFACE = 2_610
+"""Lines of all that stands beside the rooms: the nouns, errors, `estimate` and its pipeline. What a
+method knows is of three kinds, which answer for themselves (50 lines; evaluation lost 90)."""
 
 # Rooms that may import less than that.
 ONLY = {
