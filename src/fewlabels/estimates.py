@@ -207,7 +207,7 @@ class Estimates(Frozen, Estimated):
                 "a stream's items are not held; write their class probabilities to files with "
                 "`posterior` (--posterior FOLDER)"
             )
-        if posterior.means is not None or posterior.observed is not None:
+        if not posterior.infers:
             raise UsageError(
                 f"method {self.method!r} says nothing of the labels of single items; take one that "
                 "infers them, such as 'tempered-ensemble' for probabilities or 'dawid-skene' for "

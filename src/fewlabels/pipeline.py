@@ -208,8 +208,7 @@ def answer(
 
     def measure(group: Group) -> dict[str, Measured]:
         nonlocal everything
-        observed = posterior.observed
-        if everything and observed is not None and not observed[group.rows].any():
+        if everything and not posterior.speaks_of(group.rows).any():
             return _borrowed(evaluator, everything, group)
         measured = evaluator.measure(group.rows)
         everything = everything or measured

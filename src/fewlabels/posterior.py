@@ -1,11 +1,17 @@
-"""LabelPosterior: what a label model knows of the labels, known and unknown."""
+"""What a method knows of the labels, of three kinds.
+
+`LabelPosterior` is a class posterior: draws of P(label | parameters) for every item.
+`ObservedLabels` are labels, or annotators' counts, and nothing of other items. `Means` estimate
+metrics that are means over items without going through labels. Whoever evaluates them asks all
+three alike: of which items they speak, whether they infer labels, which draws there are.
+"""
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 import numpy as np
 from scipy.special import ndtri
@@ -180,13 +186,10 @@ class LabelPosterior(Frozen):
     for the intervals; `inflation` is by how much a metric's draws are moved away from the estimate,
     where they are known to lie too close. `allowance` is by how much, in log-odds, the model may be
     wrong about any bounded metric: see `doubts`.
-    `observed`, where given, marks the only items that the method speaks about (the labeled ones,
-    for `labeled`).
 
     A method that fits one classifier at a time gives `per_model`, the posterior by which each one
-    is judged (None: by the posterior of all); see `averaged`. A method that estimates means
-    without a posterior gives `means`; it serves no other metric. `score_rates`, where given, are
-    the rates of the population that follow from the parameters alone; `vote_rates`, those of hard
+    is judged (None: by the posterior of all); see `averaged`. `score_rates`, where given, are the
+    rates of the population that follow from the parameters alone; `vote_rates`, those of hard
     predictions.
 
     Where a label is no class but a distribution (what annotators say of the item), `label_spread`
@@ -201,24 +204,40 @@ class LabelPosterior(Frozen):
     interval_parameters: ParameterDraws | None = None
     inflation: float = 1.0
     allowance: Allowance = _NO_DOUBT
-    observed: Bools | None = None
     label_spread: LabelSpread | None = None
     per_model: tuple[LabelPosterior | None, ...] = ()
-    means: MeanEstimator | None = None
     score_rates: ScoreRates | None = None
     vote_rates: VoteRates | None = None
     status: Status = Status.OK
     warnings: tuple[str, ...] = ()
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
 
+    infers: ClassVar[bool] = True
+    """Whether it says something of items without a label."""
+
     @property
     def counts_alone(self) -> bool:
-        """Whether all it knows is what annotators say of some items.
+        """Whether all it knows is what annotators say of some items."""
+        return False
 
-        Their counts do not tell how far these items' own distributions are from them, so even
-        these very items are judged as a sample of a population, which is on the wide side.
-        """
-        return self.observed is not None and self.label_spread is not None
+    @property
+    def means(self) -> MeanEstimator | None:
+        """What estimates metrics that are means, where labels do not."""
+        return None
+
+    def speaks_of(self, rows: Ints) -> Bools:
+        """Of which of some items (n,) it says something."""
+        return np.ones(len(rows), dtype=bool)
+
+    @property
+    def value_draws(self) -> ParameterDraws:
+        """The draws that point estimates come from."""
+        return self.parameters if self.value_from == "draws" else Fixed(self.probabilities)
+
+    @property
+    def interval_draws(self) -> ParameterDraws:
+        """The draws that intervals come from."""
+        return self.interval_parameters or self.parameters
 
     def __getstate__(self) -> dict[str, Any]:
         # A function of the items, their features and all, does not travel; what it gives does.
@@ -254,8 +273,8 @@ class LabelPosterior(Frozen):
     def prepare(self) -> None:
         """Have done once, before there are threads, what parameter draws do once."""
         every = [self, *(own for own in self.per_model if own is not None)]
-        both = (p for own in every for p in (own.parameters, own.interval_parameters))
-        for parameters in {id(p): p for p in both if p is not None}.values():
+        both = (p for own in every for p in (own.parameters, own.interval_draws))
+        for parameters in {id(p): p for p in both}.values():
             first_block(parameters)
 
     def marginals(self) -> Floats:
@@ -276,6 +295,39 @@ class LabelPosterior(Frozen):
             index = (start + np.arange(first, min(first + chunk, size))) % self.parameters.size
             block = self.parameters.block(index, slice(None))
             yield np.full(len(index), 1 / size), block.transpose(2, 0, 1)
+
+
+@dataclass(frozen=True, eq=False)
+class ObservedLabels(LabelPosterior):
+    """Labels, or annotators' counts, of the items that are `observed` (n,), and of no others."""
+
+    observed: Bools = field(kw_only=True)
+    infers = False
+
+    @property
+    def counts_alone(self) -> bool:
+        """Whether they are annotators' counts.
+
+        These do not tell how far the items' own distributions are from them, so even these very
+        items are judged as a sample of a population, which is on the wide side.
+        """
+        return self.label_spread is not None
+
+    def speaks_of(self, rows: Ints) -> Bools:
+        """Which of some items (n,) are observed."""
+        return self.observed[rows]
+
+
+@dataclass(frozen=True, eq=False)
+class Means(ObservedLabels):
+    """Means over items, by an estimator that serves no other metric."""
+
+    estimator: MeanEstimator = field(kw_only=True)
+
+    @property
+    def means(self) -> MeanEstimator:
+        """The estimator."""
+        return self.estimator
 
 
 def draw_labels(

@@ -55,8 +55,9 @@ LINES = {
     "methods": 16_720, "metrics": 1_420, "questions": 3_820, "report": 7_000, "shifts": 1_200,
     "streaming": 6_400,
 }  # fmt: skip
-SURFACE = 2_650
-"""Lines of all that stands beside the rooms: the nouns, errors, `estimate` and its pipeline."""
+SURFACE = 2_690
+"""Lines of all that stands beside the rooms: the nouns, errors, `estimate` and its pipeline. What a
+method knows is of three kinds, which answer for themselves (50 lines; evaluation lost 90)."""
 
 # Rooms that may import less than that.
 ONLY = {

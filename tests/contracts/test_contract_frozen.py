@@ -76,7 +76,8 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "diagnose": lambda: fl.diagnose(TABLE),
 }  # fmt: skip
 METHODS_OWN = (
-    "parameters", "interval_parameters", "vote_rates", "score_rates", "means", "label_posterior",
+    "parameters", "interval_parameters", "vote_rates", "score_rates", "estimator",
+    "label_posterior", "value_draws", "interval_draws", "means",
 )  # fmt: skip
 PLAIN = (str, bytes, int, float, complex, type, type(None), np.generic, np.random.Generator)
 
@@ -99,6 +100,8 @@ def inside(value: Any, *, properties: bool) -> Iterator[tuple[str, Any]]:
             else:
                 yield f".{name}", part
         for name, kind in inspect.getmembers(type(value)) if properties else ():
+            if name in METHODS_OWN:
+                continue
             if isinstance(kind, property) or hasattr(kind, "__set_name__"):
                 try:
                     yield f".{name}", getattr(value, name)

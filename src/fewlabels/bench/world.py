@@ -153,8 +153,8 @@ def gaps_by_item(posterior: LabelPosterior, predictions: Predictions) -> Floats:
         return out
     for j in range(predictions.n_models):
         own = posterior.of(j)
-        seen = ~np.isnan(p[:, j, 0]) & (True if own.observed is None else own.observed)
-        rows = np.flatnonzero(seen)
+        rows = np.flatnonzero(~np.isnan(p[:, j, 0]))
+        rows = rows[own.speaks_of(rows)]
         event = np.ones(len(rows), np.int64) if k == 2 else p[rows, j].argmax(axis=1)
         gap = own.probabilities[rows, event] - p[rows, j, event]
         out[j] = np.abs(gap).mean() if len(rows) else np.nan

@@ -141,9 +141,7 @@ def _profiles(
     if predictions.probabilities is None:
         return []
     rows = np.arange(predictions.n_items)
-    if posterior.observed is not None:
-        rows = rows[posterior.observed]
-    rows = rows[predictions.weight[rows] > 0]
+    rows = rows[posterior.speaks_of(rows) & (predictions.weight > 0)]
     some, rows = some_items_of(predictions, rows, _MOST_ITEMS)
     present = predictions.has_probabilities[rows]
     # Classifiers with probabilities for the same items, and the same posterior, share draws.

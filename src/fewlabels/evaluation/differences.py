@@ -171,8 +171,8 @@ def errors_together(
         If there is no such group or classifier, fewer than two classifiers with hard
         predictions, or no posterior over labels.
     """
-    rows, observed, accuracy = _rows_of(estimates, group), estimates.judged_by.observed, None
-    if "accuracy" in estimates.directions and (observed is None or observed[rows].any()):
+    rows, accuracy = _rows_of(estimates, group), None
+    if "accuracy" in estimates.directions and estimates.judged_by.speaks_of(rows).any():
         aside = estimates.contradicted("accuracy", group)
         accuracy = Accuracies(
             np.array([estimates.get(model, "accuracy", group).value for model in estimates.models]),
@@ -207,12 +207,11 @@ def _of_groups(
 ) -> tuple[Floats, Floats]:  # fmt: skip
     """Values (G,) and draws (D, G) of a classifier; NaN where the method knows nothing."""
     values = np.array([estimates.get(model, metric, name).value for name in names])
-    j, observed = estimates.models.index(model), estimates.judged_by.observed
+    j, posterior = estimates.models.index(model), estimates.judged_by
     draws = np.stack([estimates.draws_of(metric, name)[:, j] for name in names], axis=1)
-    if observed is not None:
-        # Such a group has the values of all items, which say nothing of how it differs.
-        blind = [not observed[rows[name]].any() for name in names]
-        values[blind], draws[:, blind] = np.nan, np.nan
+    # Such a group has the values of all items, which say nothing of how it differs.
+    blind = [not posterior.speaks_of(rows[name]).any() for name in names]
+    values[blind], draws[:, blind] = np.nan, np.nan
     return values, draws
 
 

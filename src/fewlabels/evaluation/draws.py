@@ -50,7 +50,7 @@ from fewlabels.kernels.counter_based import shared_exponentials
 from fewlabels.kernels.counter_based_counts import gammas, label_counts, some_items, weight_sums
 from fewlabels.kernels.interval_draws import PSEUDO_MASS, PseudoObservations, pseudo_observations
 from fewlabels.kernels.weighting import Drawn, PlacedObservations, Soft, Weighting
-from fewlabels.posterior import LabelPosterior, ParameterDraws, draw_labels
+from fewlabels.posterior import Fixed, LabelPosterior, ParameterDraws, draw_labels
 from fewlabels.predictions import Predictions
 
 
@@ -84,7 +84,6 @@ SAMPLE = DrawKind("intervals", drawn=True, arbitrary=True)
 LABELS = DrawKind("intervals", drawn=True)
 URN = DrawKind("marginals", drawn=True, rows="urn")
 POINT = DrawKind("values", drawn=True)
-MARGINAL_POINT = DrawKind("marginals", drawn=True)
 
 DRAWS_AT_ONCE, _FEWEST_AT_ONCE = 50, 8
 """Draws go in chunks of so many, the last one perhaps of fewer."""
@@ -188,8 +187,7 @@ class LabelWeights:
         self.clustered = bool(predictions.clusters)
         self.clusters = predictions.clusters_of(rows)
         self.correlation = predictions.correlation
-        by_labels = posterior.observed is not None
-        weight = predictions.weight_of_labels if by_labels else predictions.weight
+        weight = predictions.weight if posterior.infers else predictions.weight_of_labels
         self.weight: Floats = weight[rows]
         self.times = None if predictions.multiplicity is None else predictions.multiplicity[rows]
         self.mass = self.weight if self.times is None else self.weight * self.times
@@ -210,11 +208,8 @@ class LabelWeights:
         entries: Entries | None = None,
     ) -> LabelWeights:  # fmt: skip
         """Weights of some items: of a posterior that knows observed labels alone, of those."""
-        others = rows[:0]
-        if posterior.observed is not None:
-            there = posterior.observed[rows]
-            rows, others = rows[there], rows[~there]
-        return LabelWeights(predictions, posterior, rows, others, n_draws, entries)
+        there = posterior.speaks_of(rows)
+        return LabelWeights(predictions, posterior, rows[there], rows[~there], n_draws, entries)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -241,27 +236,16 @@ class LabelWeights:
 
     # --- which draws --------------------------------------------------------------------------
 
+    @property
     def of_values(self) -> tuple[int, DrawKind]:
         """How many draws a value is made of, and of what: of P(label), not of labels."""
-        if self.certain or self.posterior.value_from == "marginals":
-            return 1, MARGINAL
-        return self.posterior.parameters.size, SOFT
+        return (1, MARGINAL) if self.certain else (self.posterior.value_draws.size, SOFT)
 
     def of_intervals(self, *, population: bool) -> DrawKind:
         """What interval draws are made of."""
         if population:
             return POPULATION
-        return SAMPLE if self.posterior.observed is None else URN
-
-    @property
-    def point(self) -> DrawKind:
-        """What labels for a point estimate are drawn from: the draws, or the marginals."""
-        return POINT if self.posterior.value_from == "draws" else MARGINAL_POINT
-
-    @property
-    def n_interval_parameters(self) -> int:
-        """How many parameter draws intervals use."""
-        return (self.posterior.interval_parameters or self.posterior.parameters).size
+        return SAMPLE if self.posterior.infers else URN
 
     # --- draws in chunks, P(label) in blocks --------------------------------------------------
 
@@ -312,7 +296,7 @@ class LabelWeights:
 
     def by_parameters(self, size: int) -> Ints:
         """Draws 0 .. size - 1, those of one parameter draw side by side."""
-        return np.argsort(np.arange(size) % self.n_interval_parameters, kind="stable")
+        return np.argsort(np.arange(size) % self.posterior.interval_draws.size, kind="stable")
 
     def chunks(self, size: int, cells: int = 1, *, soft: bool = False) -> list[Ints]:
         """Draws 0 .. size - 1 in parts, of a size that depends on the data alone.
@@ -375,9 +359,7 @@ class LabelWeights:
 
         None: all are different.
         """
-        size = 1
-        if kind.of != "marginals":
-            size = self._of(kind).size
+        size = self._of(kind).size
         _, first, which = np.unique(index % size, return_index=True, return_inverse=True)
         if kind.arbitrary or len(first) == len(index):
             return index, None
@@ -423,13 +405,9 @@ class LabelWeights:
 
     def _chances(self, kind: DrawKind, index: Ints, block: slice | Ints) -> Floats:
         """P(label) (b, K, D) of a block of items in some draws."""
-        if kind.of == "marginals":
-            p = self.posterior.probabilities[self.rows[block]]
-            return np.repeat(p[:, :, None], len(index), axis=2)
-        parameters = self._of(kind)
+        draws = self._of(kind)
         # A slice of all rows is a view; indices would copy the features of the block.
-        rows = block if self.all_rows else self.rows[block]
-        p = parameters.block(index % parameters.size, rows)
+        p = draws.block(index % draws.size, block if self.all_rows else self.rows[block])
         if kind.arbitrary:
             # What has not been seen shows, in these very items, as a chance of about one in n that
             # an unlabeled item's label is arbitrary.
@@ -439,9 +417,11 @@ class LabelWeights:
         return p
 
     def _of(self, kind: DrawKind) -> ParameterDraws:
-        if kind.of == "intervals" and self.posterior.interval_parameters is not None:
-            return self.posterior.interval_parameters
-        return self.posterior.parameters
+        """Draws of P(label) that a kind of draw takes in turn."""
+        if kind.of == "marginals":
+            return Fixed(self.posterior.probabilities)
+        values = kind.of == "values"
+        return self.posterior.value_draws if values else self.posterior.interval_draws
 
     def chances(self, index: Ints, block: slice | Ints) -> Floats:
         """P(label | parameter draw) of some items (b, K, D), for the draws that intervals use."""
@@ -563,7 +543,7 @@ class LabelWeights:
         For functions that take no weights. In an interval's draws about one item gets an
         arbitrary label; with `point` none does.
         """
-        drawn = self.drawn(self.point if point else LABELS, index)
+        drawn = self.drawn(POINT if point else LABELS, index)
         labels = np.array(np.broadcast_to(drawn.labels, (len(self), len(index))), dtype=np.int64)
         n, rows = len(self), np.empty_like(labels)
         chance = self.weight[self.by_key] / self.weight.sum()

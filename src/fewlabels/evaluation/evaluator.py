@@ -20,6 +20,7 @@ from fewlabels.evaluation.draws import (
     EXACT_ITEMS,
     EXPECTED,
     INTERVAL_SOFT,
+    POINT,
     DrawKind,
     Entries,
     LabelWeights,
@@ -187,10 +188,9 @@ class Evaluator:
         if len(parts) < MANY or self.estimand != "population":
             return False
         posterior, metrics = parts[0][:2]
-        labels = posterior.observed is None and posterior.label_spread is None
         return (
-            labels
-            and posterior.means is None
+            posterior.infers
+            and posterior.label_spread is None
             and self.predictions.multiplicity is None
             and all(metric.needs == "hard" for metric in metrics.values())
             and all(part[0] is posterior and part[1].keys() == metrics.keys() for part in parts)
@@ -477,7 +477,7 @@ class _Task:
         hard = {n: m for n, m in metrics.items() if m.in_memory or (drawn_labels and not m.linear)}
         soft = {n: m for n, m in metrics.items() if n not in hard}
         out = {}
-        size, kind = self.weights.of_values()
+        size, kind = self.weights.of_values
         # One draw costs little: its rankings are exact, however many the items.
         for name, drawn in self._over(size, soft, kind, exact=size == 1 or None).items():
             only_mean = not self.population and soft[name].linear
@@ -485,7 +485,7 @@ class _Task:
         own = {n: m for n, m in hard.items() if m.in_memory and not self.weights.unweighted}
         hard = {n: m for n, m in hard.items() if n not in own}
         values = self._resampled(LABEL_DRAWS, own, point=True)
-        values |= self._of_labels(1 if certain else LABEL_DRAWS, hard, self.weights.point)
+        values |= self._of_labels(1 if certain else LABEL_DRAWS, hard, POINT)
         return out | {name: over_draws(np.nanmean, drawn) for name, drawn in values.items()}
 
     # --- interval draws -------------------------------------------------------------------
@@ -690,7 +690,7 @@ class _Task:
             order=order, progress=self.evaluator.progress,
         )  # fmt: skip
         if plain is not None:
-            first = back[: self.weights.n_interval_parameters]
+            first = back[: self.posterior.interval_draws.size]
             for j in range(len(self.views)):
                 digests = [part[1][j] for part in parts]
                 plain[2].append({

@@ -142,7 +142,7 @@ def refuse_many_groups(
         If there is any.
     """
     own = [name for name, m in metrics.items() if m.in_memory]
-    if posterior.means is not None or posterior.observed is not None:
+    if not posterior.infers:
         why = f"method {method!r}"
     elif items.histogram is not None:
         why = "counts of annotators"

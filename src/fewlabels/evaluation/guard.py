@@ -107,12 +107,11 @@ class Guard:
         """The guard; None where the method takes the labels as they are, or they are too few."""
         moves = method in METHODS and METHODS[method].guarded
         predictions, posterior = evaluator.predictions, evaluator.posterior
-        speak_for_themselves = posterior.observed is not None or posterior.means is not None
         informed = predictions.n_labeled
         labels: LabelModel = Labeled()
         if posterior.label_spread is not None:
             informed, labels = predictions.n_annotated, LabelDistribution(labels)
-        if speak_for_themselves or not LEAST <= informed <= MOST:
+        if not posterior.infers or not LEAST <= informed <= MOST:
             return None
         alone = replace(
             evaluator,
@@ -131,9 +130,8 @@ class Guard:
 
         `n_items` is how many items the group has; None: those of the evaluator.
         """
-        observed, predictions = self.alone.posterior.observed, self.evaluator.predictions
-        assert observed is not None
-        rows = group.rows[observed[group.rows]]
+        predictions = self.evaluator.predictions
+        rows = group.rows[self.alone.posterior.speaks_of(group.rows)]
         wrong = _ALLOWED if group.name is None else _GROUP_ALLOWED
         size, scale = predictions.size_of(rows), 1.0
         if self.evaluator.estimand == "sample":  # what is known of these items varies no more

@@ -71,9 +71,7 @@ def _of(
     columns: list[int],
 ) -> dict[str, Floats]:  # fmt: skip
     """The variances among some of the classifiers, under one posterior; nothing of no items."""
-    if posterior.observed is not None:
-        rows = rows[posterior.observed[rows]]
-    rows = rows[predictions.weight[rows] > 0]
+    rows = rows[posterior.speaks_of(rows) & (predictions.weight[rows] > 0)]
     if not len(rows):
         return {}
     predictions, rows = some_items_of(predictions, rows, _MOST_ITEMS)

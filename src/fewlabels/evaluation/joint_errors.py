@@ -409,7 +409,7 @@ def _rates(weights: LabelWeights, votes: _Votes, *, population: bool) -> tuple[F
         )
         return np.concatenate([np.empty((0, len(votes.bounds[0]))), *parts])
 
-    values = point_value(over(*weights.of_values()), only_mean=not population)
+    values = point_value(over(*weights.of_values), only_mean=not population)
     values = values.clip(*votes.bounds)
     if not population and weights.certain and not weights.n_others:
         return values, np.tile(values, (size, 1))

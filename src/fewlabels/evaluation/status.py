@@ -95,7 +95,7 @@ def judge(
         )
     if posterior.status is Status.NOT_CONVERGED:
         return Verdict(posterior.status)  # the posterior's own warnings say why
-    labels_only = posterior.observed is not None
+    labels_only = not posterior.infers
     key = (metric.every_class, metric.needs if labels_only else "", j if labels_only else -1)
     if key not in looked_up:
         item, label = predictions.named
@@ -168,7 +168,7 @@ _NEEDS = {
 
 
 def _why(posterior: LabelPosterior) -> str:
-    if posterior.observed is not None or posterior.means is not None:
+    if not posterior.infers:
         return "the labeled items do not define it (no label, or a class is missing)"
     return (
         "these items do not define it (a class is absent or never predicted, there is no "

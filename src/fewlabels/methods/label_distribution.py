@@ -15,7 +15,7 @@ from fewlabels.kernels.dirichlet_multinomial import derivatives, terms
 from fewlabels.kernels.simplex import linear_pool
 from fewlabels.methods.base import FittedLabelModel, LabelModel
 from fewlabels.methods.baselines.plain import Labeled
-from fewlabels.posterior import Fixed, LabelPosterior, LabelSpread, ParameterDraws
+from fewlabels.posterior import Fixed, LabelPosterior, LabelSpread, ObservedLabels, ParameterDraws
 from fewlabels.predictions import Predictions
 
 _FOLDS = 5
@@ -271,7 +271,7 @@ class _Annotated:
             own = np.flatnonzero(fold == number)
             if posterior is not None:  # of no items too: see `first_block`
                 one = _of(posterior, j)
-                draws = (one.interval_parameters if of_intervals else None) or one.parameters
+                draws = one.interval_draws if of_intervals else one.parameters
                 f[own] = draws.block(index % draws.size, place[own])
         told = np.flatnonzero(counts.any(axis=1))
         total = concentration + counts[told].sum(axis=1, keepdims=True)
@@ -355,7 +355,7 @@ class _FittedCounts(FittedLabelModel):
         p = np.tile(self.frequency, (told.n_items, 1))
         rows = np.flatnonzero(sizes)
         p[rows] = told.histogram[rows] / sizes[rows, None]
-        return LabelPosterior(
+        return ObservedLabels(
             p,
             Fixed(p),
             told.keys,

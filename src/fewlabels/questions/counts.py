@@ -19,6 +19,7 @@ from fewlabels.evaluation.draws import (
     DRAWS_AT_ONCE,
     INTERVAL_SOFT,
     LABELS,
+    POINT,
     POPULATION,
     DrawKind,
     LabelWeights,
@@ -249,14 +250,14 @@ class CutCounts:
     def points(self, *, population: bool) -> Points:
         """Points whose intervals are of the Bayesian bootstrap, or of these very items."""
         certain, posterior = self.weights.certain, self.weights.posterior
-        value = self._draws(1 if certain else VALUE_DRAWS, self.weights.point)
+        value = self._draws(1 if certain else VALUE_DRAWS, POINT)
         # A method that speaks of the labeled items alone says nothing of the others' labels, so the
         # band of these very items is the bootstrap's as well.
-        if population or posterior.observed is not None:
+        if population or not posterior.infers:
             interval = self.population()
         else:
             interval = self.sample(1 if certain else self.n_draws)
-            if certain or (posterior.value_from == "draws" and not posterior.interval_parameters):
+            if certain or posterior.value_draws is posterior.interval_draws:
                 value = interval  # of the same labels
         return Points(self.cuts.thresholds, value, interval, self.cuts.exact)
 

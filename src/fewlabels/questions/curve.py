@@ -500,7 +500,7 @@ def _histogram(question: OneClassifier) -> dict[str, Any]:
 def _recalibration(question: OneClassifier) -> dict[str, Floats]:
     """Mean P(positive) of the unlabeled items around about 60 quantiles of the score."""
     rows = question.rows[question.labels < 0]
-    if question.posterior.observed is not None:
+    if not question.posterior.infers:
         rows = rows[:0]  # it says nothing of items without a label
     # By their keys where scores tie, so that the order of the rows does not show.
     rows = rows[np.lexsort((question.predictions.keys[rows], question.scores[rows]))]
@@ -510,7 +510,7 @@ def _recalibration(question: OneClassifier) -> dict[str, Floats]:
         return {name: np.empty(0) for name in ("score", "probability", "low", "high")}
     posterior = question.posterior
     posterior.prepare()
-    parameters = posterior.interval_parameters or posterior.parameters
+    parameters = posterior.interval_draws
     size = np.array([len(g) for g in groups])
     starts = np.cumsum(size) - size
     taken = np.concatenate(groups)

@@ -240,7 +240,7 @@ def _of_curve(
     question: OneClassifier, kind: str, min_precision: float | None, draw: _Draw
 ) -> LabelNext:
     """Items that tell of one classifier's curve."""
-    if question.posterior.observed is not None:
+    if not question.posterior.infers:
         raise UsageError(
             f"method {question.method!r} says nothing of items without a label, so it cannot "
             "choose among them; use 'auto' or 'tempered-ensemble'"
@@ -315,7 +315,7 @@ class Design:
         self.min_precision = min_precision
         self.counts = CutCounts(question, question.rows, question.n_draws)
         self.weights = self.counts.weights
-        self.size = min(self.weights.n_interval_parameters, MOST_DRAWS)
+        self.size = min(self.weights.posterior.interval_draws.size, MOST_DRAWS)
         self.unit = float(self.weights.weight.mean())
         self.places = self._candidates()
 

@@ -365,7 +365,7 @@ def label_posterior(
     """
     called, label_model = resolve_method(method, predictions)
     posterior = label_model.infer(predictions, np.random.default_rng(seed))
-    if posterior.means is not None or posterior.observed is not None:
+    if not posterior.infers:
         raise UsageError(
             f"method {called!r} says nothing of items without a label, so it cannot choose among "
             "them; use 'auto' or 'tempered-ensemble'"
@@ -400,8 +400,7 @@ def metric_target(
                 "them; name it (`model`), or use method 'auto'"
             )
         posterior = posterior.of(predictions.place[model] if model else 0)
-    parameters = posterior.interval_parameters or posterior.parameters
-    size = min(parameters.size, MOST_DRAWS)
+    size = min(posterior.interval_draws.size, MOST_DRAWS)
     parts = [np.arange(predictions.n_items)]
     if group is not None:
         parts += list(_groups(predictions, group).values())
@@ -414,7 +413,7 @@ def metric_target(
         raise InputError(f"{metric} of {model or 'any classifier'} is not defined on these items")
     numbers = np.where(known, numbers, 0.0) @ asked.T
     rows = open_rows[np.argsort(predictions.keys[open_rows])[:CANDIDATES]]
-    block = parameters.block(np.arange(size), rows)
+    block = posterior.interval_draws.block(np.arange(size), rows)
     likeliest = block.mean(axis=2).argmax(axis=1)
     chance = block[np.arange(len(rows)), likeliest]
     covariance = (numbers - numbers.mean(axis=0)).T @ chance.T / size

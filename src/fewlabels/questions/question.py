@@ -243,8 +243,7 @@ class OneClassifier:
     @cached_property
     def answered(self) -> Ints:
         """Those of `rows` that the posterior speaks about."""
-        observed = self.posterior.observed
-        return self.rows if observed is None else self.rows[observed[self.rows]]
+        return self.rows[self.posterior.speaks_of(self.rows)]
 
     @cached_property
     def labels(self) -> Ints:
@@ -291,7 +290,7 @@ class OneClassifier:
         labels, so that the test, of labels drawn from it, errs to the side of silence.
         """
         known, scores = self.labels >= 0, self.scores[self.rows]
-        alone = self.predictions.n_models == 1 and self.posterior.observed is None
+        alone = self.predictions.n_models == 1 and self.posterior.infers
         if not alone or known.sum() < _FEWEST_TO_TEST or known.all():
             return None
         p = self.posterior.probabilities[self.rows, self.positive]
@@ -317,7 +316,7 @@ class OneClassifier:
 
     def warnings(self, *more: str | None) -> tuple[str, ...]:
         """What a person should know: of the input, of the method's fit, then `more`; each once."""
-        binary, labels_only = self.binary, self.posterior.observed is not None
+        binary, labels_only = self.binary, not self.posterior.infers
         notes = list(binary.notes)
         if not self._informed:
             notes.append("assumption: no labels, so the answer is the method's prior")

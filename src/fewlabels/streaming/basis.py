@@ -94,16 +94,9 @@ class Basis:
         self, posterior: LabelPosterior, which: Ints, rows: Ints | slice = slice(None)
     ) -> Floats:
         """P(label) of any columns, (n, K, len(which)), which must ascend."""
-        of_intervals = posterior.interval_parameters or posterior.parameters
         values, rest = which[which < self.n_values], which[which >= self.n_values]
-        parts = []
-        if posterior.value_from == "marginals":
-            if len(values):
-                parts.append(posterior.probabilities[rows][:, :, None])
-        elif len(values):
-            parts.append(posterior.parameters.block(values, rows))
-        if len(rest):
-            parts.append(of_intervals.block(rest - self.n_values, rows))
+        both = (posterior.value_draws, values), (posterior.interval_draws, rest - self.n_values)
+        parts = [draws.block(index, rows) for draws, index in both if len(index)]
         n, k = parts[0].shape[:2]
         # Class by class in memory: states are sums over the items of one class after the other.
         out = np.empty((k, n, len(which))).transpose(1, 0, 2)
@@ -115,11 +108,8 @@ class Basis:
 
 
 def _sizes(posterior: LabelPosterior) -> tuple[int, int, bool]:
-    of_intervals = posterior.interval_parameters or posterior.parameters
-    if posterior.value_from == "marginals":
-        return 1, of_intervals.size, False
-    shared = posterior.interval_parameters is None
-    return posterior.parameters.size, of_intervals.size, shared
+    values, intervals = posterior.value_draws, posterior.interval_draws
+    return values.size, intervals.size, values is intervals
 
 
 def _combinations(table: Floats, most: int) -> tuple[Ints, Floats]:

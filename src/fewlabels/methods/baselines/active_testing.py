@@ -23,7 +23,7 @@ from fewlabels.methods.base import (
     with_probabilities,
 )
 from fewlabels.methods.baselines.plain import Ensemble
-from fewlabels.posterior import Fixed, LabelPosterior
+from fewlabels.posterior import Fixed, LabelPosterior, Means
 from fewlabels.predictions import Predictions
 
 _ORDER_SALT, _ROWS_SALT = 0xAC71, 0xAC72
@@ -192,14 +192,14 @@ class _FittedActiveTesting(FittedLabelModel):
         )
         probabilities[asked] = np.eye(predictions.n_classes)[labels[asked]]
         few = self.acquired is not None and int((labels >= 0).sum()) < 5
-        return LabelPosterior(
+        return Means(
             probabilities,
             Fixed(probabilities),
             predictions.keys,
             salt=self.salt,
             value_from="marginals",
             observed=labels >= 0,
-            means=_LevelledRisk(predictions, labels, weights, asked, self.salt),
+            estimator=_LevelledRisk(predictions, labels, weights, asked, self.salt),
             status=Status.FEW_LABELS if few else Status.OK,
             warnings=self._warnings(few),
             diagnostics=self._diagnostics(predictions),

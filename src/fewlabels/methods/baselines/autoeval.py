@@ -20,7 +20,7 @@ from fewlabels.methods.base import (
     with_evidence,
     with_probabilities,
 )
-from fewlabels.posterior import Fixed, LabelPosterior
+from fewlabels.posterior import Fixed, LabelPosterior, Means
 from fewlabels.predictions import Predictions
 
 _ROWS_SALT, _REST_SALT = 0xA07E, 0xA07F
@@ -87,14 +87,14 @@ class _FittedAutoEval(FittedLabelModel):
 
     def _of(self, proxy: Floats, predictions: Predictions) -> LabelPosterior:
         probabilities = with_evidence(proxy, predictions.evidence)
-        return LabelPosterior(
+        return Means(
             probabilities,
             Fixed(probabilities),
             predictions.keys,
             salt=self.salt,
             value_from="marginals",
             observed=predictions.labeled,
-            means=_Rectified(self.model.power_tuning, predictions, proxy, self.salt),
+            estimator=_Rectified(self.model.power_tuning, predictions, proxy, self.salt),
         )
 
 

@@ -32,7 +32,7 @@ from fewlabels.methods.base import (
     with_probabilities,
 )
 from fewlabels.methods.replicates import Refits
-from fewlabels.posterior import Fixed, LabelPosterior
+from fewlabels.posterior import Fixed, LabelPosterior, ObservedLabels
 from fewlabels.predictions import Predictions
 
 _REFIT_SALT = 0x95E0D0
@@ -65,7 +65,7 @@ class _FittedLabeled(FittedLabelModel):
         rows = np.flatnonzero(predictions.labeled)
         probabilities[rows] = 0.0
         probabilities[rows, predictions.labels[rows]] = 1.0
-        return LabelPosterior(
+        return ObservedLabels(
             probabilities,
             Fixed(probabilities),
             predictions.keys,
