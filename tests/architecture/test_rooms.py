@@ -48,7 +48,7 @@ FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 # every fit as what it tells beside the others of its cluster (200 of kernels, 80 of the nouns).
 # What would not end is bounded, and classes are different names (30 of checks, 10 of questions);
 # what somebody may have edited is not replaced (15 of cli). Sums and rankings are compiled too, by
-# what votes had for themselves (300 of kernels, of which 95 came from methods; 50 fewer of metrics).
+# what votes had for themselves (300 of kernels, 95 of them from methods; 50 fewer of metrics).
 LINES = {
     "annotations": 2_450, "bench": 5_500, "calibration": 2_000, "checks": 1_590, "cli": 3_745,
     "comparison": 800, "data": 13_460, "evaluation": 4_200, "kernels": 3_360, "labeling": 2_480,
