@@ -117,8 +117,7 @@ def _accuracy(of: Margins) -> Floats:
 def _right(view: ScoreView) -> Floats:
     """1 where the predicted class is the true one, (n, K)."""
     assert view.hard is not None
-    out: Floats = (view.hard[:, None] == np.arange(view.n_classes)).astype(np.float64)
-    return out
+    return (view.hard[:, None] == np.arange(view.n_classes)).astype(np.float64)
 
 
 def _wrong(view: ScoreView) -> Floats:
