@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 from fractions import Fraction
 from functools import partial
@@ -316,3 +317,8 @@ def test_a_function_that_writes_into_its_arguments_changes_nothing():
         return out
 
     assert [row[3:] for row in estimated_by(careless)[0]] == [row[3:] for row in clean[0]]
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_metrics_travel_to_other_processes(name: str) -> None:
+    assert pickle.loads(pickle.dumps(METRICS[name])).name == name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -116,8 +117,11 @@ def _accuracy(of: Margins) -> Floats:
 def _right(view: ScoreView) -> Floats:
     """1 where the predicted class is the true one, (n, K)."""
     assert view.hard is not None
-    out: Floats = (view.hard[:, None] == np.arange(view.n_classes)).astype(np.float64)
-    return out
+    return (view.hard[:, None] == np.arange(view.n_classes)).astype(np.float64)
+
+
+def _wrong(view: ScoreView) -> Floats:
+    return 1 - _right(view)
 
 
 def _error_rate(of: Margins) -> Floats:
@@ -209,6 +213,10 @@ def _mean_absolute_error(of: Margins) -> Floats:
     return _mean_apart(of, 1)
 
 
+def _near(view: ScoreView) -> Floats:
+    return (_off(view) <= 1).astype(np.float64)
+
+
 def _within_one(of: Margins) -> Floats:
     return _mean_apart(of, 2)
 
@@ -222,6 +230,10 @@ def _matthews_corrcoef(of: Margins) -> Floats:
     fine = (spread[0] > _RESIDUE) & (spread[1] > _RESIDUE)
     result: Floats = ratio(covariance, np.where(fine, np.sqrt(spread[0] * spread[1]), 0.0))
     return np.clip(result, -1.0, 1.0)
+
+
+def _finished(finish: Callable[[Margins], Floats], statistic: Confusion, state: Floats) -> Floats:
+    return finish(statistic.margins(state))
 
 
 def _metric(
@@ -244,7 +256,7 @@ def _metric(
         (lowest, highest),
         "hard",
         statistic,
-        lambda state: finish(statistic.margins(state)),
+        partial(_finished, finish, statistic),  # no lambda: metrics travel to other processes
         per_item=per_item,
         every_class=every_class,
     )
@@ -263,7 +275,7 @@ CONFUSION_METRICS = (
         "share of items whose predicted class is wrong",
         _error_rate,
         direction=-1,
-        per_item=lambda view: 1 - _right(view),
+        per_item=_wrong,
         every_class=False,
     ),
     _metric("balanced_accuracy", "mean over the classes of the share found", _balanced_accuracy),
@@ -312,7 +324,7 @@ CONFUSION_METRICS = (
         "share of items whose grade is right or off by one; the classes in their order",
         _within_one,
         grades=True,
-        per_item=lambda view: (_off(view) <= 1).astype(np.float64),
+        per_item=_near,
         every_class=False,
     ),
     _metric(
