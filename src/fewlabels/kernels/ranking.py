@@ -11,14 +11,14 @@ from itertools import pairwise
 
 import numpy as np
 
-from fewlabels.kernels.arrays import Bools, Floats, Ints
+from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
 from fewlabels.kernels.weighting import loops_for
 
 LOGIT_BINS = 4096
 _LOGIT_RANGE = 16.0
 
 
-def dense_codes(scores: Floats) -> tuple[Ints, int]:
+def dense_codes(scores: Floats | Ints) -> tuple[Ints, int]:
     """One code per distinct score: codes (n,) in ascending order of score, and their number."""
     values, codes = np.unique(scores, return_inverse=True)
     return codes.ravel().astype(np.int64), len(values)
@@ -98,7 +98,7 @@ def places(codes: Ints, size: int) -> tuple[Ints, int]:
     return place[codes], len(there)
 
 
-def of_several(scores: Floats, place: Ints, size: int) -> Bools:
+def of_several(scores: Floats, place: Array, size: int) -> Bools:
     """Which places hold more than one score, (size,)."""
     one = np.empty(size)
     one[place] = scores
