@@ -339,9 +339,9 @@ class LabelWeights:
                 if kind in labels:
                     labels[kind][block] = self._labels(p[of], kind, index, block, which)
                 else:
-                    every = p[of] if which is None else p[of][:, :, which]
+                    chances = p[of] if which is None else p[of][:, :, which]
                     own = rows[kind.rows][block]
-                    soft = self._soft(kind, every, own, index, block, pseudo[kind])
+                    soft = self._soft(kind, chances, own, index, block, pseudo[kind])
                     yield kind, soft, block if height < n else None
         for kind, drawn in labels.items():
             k, size = self.n_classes, len(index)
