@@ -326,21 +326,23 @@ class LabelWeights:
                 labels[kind] = np.empty((n, len(index)), np.min_scalar_type(-self.n_classes))
         pseudo = {kind: self.placed(kind, index) for kind in kinds}
         left = [kind for kind in kinds if not (kind in labels and self.certain)]
-        own = {kind: self._distinct(kind, index) for kind in left}
-        width = max((len(index) if k not in labels else len(own[k][0]) for k in left), default=1)
+        distinct = {kind: self._distinct(kind, index) for kind in left}
+        width = max(
+            (len(index) if k not in labels else len(distinct[k][0]) for k in left), default=1
+        )
         height = n if whole else max(_BLOCK // (self.n_classes * width), 1)
         for block in spans(n, max(height, 1)) if left else ():
             p: dict[tuple[str, bool], Floats] = {}
             for kind in left:
-                of, (draws, which) = (kind.of, kind.arbitrary), own[kind]
+                of, (draws, which) = (kind.of, kind.arbitrary), distinct[kind]
                 if of not in p:
                     p[of] = self._chances(kind, draws, block)
                 if kind in labels:
                     labels[kind][block] = self._labels(p[of], kind, index, block, which)
                 else:
                     chances = p[of] if which is None else p[of][:, :, which]
-                    rows_of = rows[kind.rows][block]
-                    soft = self._soft(kind, chances, rows_of, index, block, pseudo[kind])
+                    own = rows[kind.rows][block]
+                    soft = self._soft(kind, chances, own, index, block, pseudo[kind])
                     yield kind, soft, block if height < n else None
         for kind, drawn in labels.items():
             k, size = self.n_classes, len(index)

@@ -18,7 +18,7 @@ LOGIT_BINS = 4096
 _LOGIT_RANGE = 16.0
 
 
-def dense_codes(scores: Array) -> tuple[Ints, int]:
+def dense_codes(scores: Floats | Ints) -> tuple[Ints, int]:
     """One code per distinct score: codes (n,) in ascending order of score, and their number."""
     values, codes = np.unique(scores, return_inverse=True)
     return codes.ravel().astype(np.int64), len(values)
