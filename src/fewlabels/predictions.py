@@ -629,7 +629,7 @@ class Predictions(Frozen, Shown):
         """How far labels of two rows of one cluster go together, for every one of `clusters`.
 
         Intraclass correlations of what is known of labels, less what the classifiers together make
-        of it (`kernels.clusters`).
+        of it: of that itself, or of how wrong they are, which is larger (`kernels.clusters`).
         """
         if not self.clusters:
             return ()
@@ -645,8 +645,8 @@ class Predictions(Frozen, Shown):
             if block is not None:
                 said.append(pooled_words(block[rows]))
         clusters = self.clusters_of(rows)
-        left = unexplained(np.stack(said, axis=2), self.evidence[rows], clusters)
-        return tuple(intraclass_correlation(left, keys) for keys in clusters)
+        both = unexplained(np.stack(said, axis=2), self.evidence[rows], clusters)
+        return tuple(max(intraclass_correlation(left, k) for left in both) for k in clusters)
 
     @computed_once
     def information(self) -> Floats:

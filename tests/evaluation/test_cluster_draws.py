@@ -87,6 +87,18 @@ def test_rows_that_are_independent_lose_little(method: str) -> None:
     assert np.mean(ratios[0.9]) > 1.4
 
 
+def test_rows_that_are_wrong_together_whichever_the_class() -> None:
+    rng, case = np.random.default_rng(2), np.repeat(np.arange(40), 10)
+    truth = rng.integers(2, size=400)
+    for rate, low, high in (
+        (np.full(40, 0.2), 0, 0.05),
+        (0.2 * (np.arange(40) % 5 == 0) * 5, 0.5, 1),
+    ):
+        votes = np.where(rng.random(400) < rate[case], 1 - truth, truth)
+        items = fl.Predictions(votes=votes[:, None], labels=truth, clusters={"case": case})
+        assert low < items.correlation[0] < high
+
+
 def test_what_labels_are_worth() -> None:
     items = copies(8).with_clusters("case")
     rows = np.flatnonzero(items.labeled)

@@ -54,8 +54,13 @@ def pooled_words(said: Floats) -> Floats:
     return mean
 
 
-def unexplained(words: Floats, evidence: Floats, clusters: Sequence[UInts]) -> Floats:
+def unexplained(
+    words: Floats, evidence: Floats, clusters: Sequence[UInts]
+) -> tuple[Floats, Floats]:
     """What is known of labels less a logistic regression of it on a few `words` (n, K, F): (n, K).
+
+    And how far that is where the words point to, (n, 1): rows of a cluster may all be too positive,
+    or all be wrong whichever the class.
 
     `evidence` (n, K) is a log-likelihood. A cluster counts as one label, lest what its rows share
     be explained away.
@@ -67,8 +72,10 @@ def unexplained(words: Floats, evidence: Floats, clusters: Sequence[UInts]) -> F
     once = powers(clusters, [1.0] * len(clusters), np.zeros(n, dtype=np.int64))
     found = fit_map(words, evidence, mean, precision, offsets=offsets, power=once).coefficients
     logits = words @ found[k * offsets :] + (found[:k] if offsets else 0.0)
-    left: Floats = softmax(evidence) - softmax(logits)
-    return left
+    left = softmax(evidence) - softmax(logits)
+    logits -= logits.mean(axis=1, keepdims=True)
+    size = np.sqrt((logits**2).mean()) if logits.any() else 1.0
+    return left, (left * logits).sum(axis=1, keepdims=True) / size
 
 
 def intraclass_correlation(residuals: Floats, cluster: UInts) -> float:
