@@ -106,7 +106,7 @@ class VoteRates(Protocol):
     def covers(self, rows: Ints, j: int) -> bool:
         """Whether these items are all that classifier j votes on in the domains they are of."""
 
-    def joint(self, rows: Ints, j: int) -> Floats:
+    def joint(self, rows: Ints, j: int, draws: slice = slice(None)) -> Floats:
         """P(vote, label) of classifier j, (K votes, K classes, T), where these items come from."""
 
 

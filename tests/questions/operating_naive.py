@@ -113,8 +113,7 @@ def label_weights(q: OneClassifier, size: int, kind: str) -> tuple[np.ndarray, n
     thresholds: one of them is the pseudo-observation, whose mass is not on any other.
     """
     rows = np.flatnonzero(~np.isnan(q.scores) & (q.predictions.weight > 0))
-    if q.posterior.observed is not None:
-        rows = rows[q.posterior.observed[rows]]
+    rows = rows[q.posterior.speaks_of(rows)]
     posterior, out = q.posterior, np.zeros((len(rows), 2, size))
     own = LabelWeights(q.predictions, posterior, rows, rows[:0], size)
     for d in range(size):

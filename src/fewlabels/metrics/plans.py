@@ -16,6 +16,8 @@ from fewlabels.posterior import VoteRates
 from fewlabels.predictions import Predictions
 
 Chosen = Mapping[str, Metric]
+_CELLS = 2**22
+"""Of the confusion matrices of a model's draws that are held at once."""
 
 
 class States:
@@ -114,12 +116,16 @@ def metrics_of_rates(
     wanted = {n: m for n, m in chosen.items() if m.linear or not rates.one_rate}
     if not wanted or not all(rates.covers(rows, int(j)) for j in columns):
         return {}
-    joint, out = [rates.joint(rows, int(j)) for j in columns], {}
-    for name, metric in wanted.items():
-        states = [metric.statistic.of_matrix(matrix) for matrix in joint]
-        known = [metric.finish(state) for state in states if state is not None]
-        if known:
-            out[name] = np.stack(known, axis=1)
+    cells = rates.joint(rows, int(columns[0]), slice(1)).size
+    out: dict[str, Floats] = {}
+    for column, j in enumerate(columns):
+        for draws in spans(rates.size, max(_CELLS // cells, 1)):
+            matrix = rates.joint(rows, int(j), draws)
+            for name, metric in wanted.items():
+                state = metric.statistic.of_matrix(matrix)
+                if state is not None:
+                    found = out.setdefault(name, np.empty((rates.size, len(columns))))
+                    found[draws, column] = metric.finish(state)
     return out
 
 

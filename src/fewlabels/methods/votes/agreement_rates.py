@@ -335,8 +335,8 @@ class _RefitRates:
         told = self.fitted.refits[np.unique(self.domain[rows]), j].std(axis=1) > 0
         return bool(told.all()) and self._rates.covers(rows, j)
 
-    def joint(self, rows: Ints, j: int) -> Floats:
-        return self._rates.joint(rows, j)
+    def joint(self, rows: Ints, j: int, draws: slice = slice(None)) -> Floats:
+        return self._rates.joint(rows, j, draws)
 
     @cached_property
     def _rates(self) -> VoteRates:

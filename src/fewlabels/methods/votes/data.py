@@ -221,12 +221,12 @@ class VoteRates(Frozen):
             out[d] = not some.size or np.ptp(some) == 0
         return out
 
-    def joint(self, rows: Ints, j: int) -> Floats:
+    def joint(self, rows: Ints, j: int, draws: slice = slice(None)) -> Floats:
         """P(vote, label) of classifier j, (K votes, K classes, T), where these items come from."""
         mass = self.predictions.weight[rows] * self.predictions.times[rows]
         weight = np.bincount(self.domain[rows], weights=mass, minlength=len(self.domains))
         here = np.flatnonzero(weight)
         share = weight[here] / weight[here].sum()
-        rates = np.exp(log_rates(self.rates[:, here, j], self.shares.shape[2]))
-        out = np.einsum("d,tdk,tdkv->vkt", share, self.shares[:, here], rates)
+        rates = np.exp(log_rates(self.rates[draws, here, j], self.shares.shape[2]))
+        out = np.einsum("d,tdk,tdkv->vkt", share, self.shares[draws, here], rates)
         return np.ascontiguousarray(out)  # sums over it do not hang on how the draws lie
