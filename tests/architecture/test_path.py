@@ -8,11 +8,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
-FILES, FUNCTIONS = 92, 770
+FILES, FUNCTIONS = 92, 790
 """Of `fewlabels estimate examples/moderation.csv`, from the command line to its last line. Three of
 the files tell a table from the log of a tool; twelve functions read arrays of any kind, freeze the
-results, and look for sampling weights; fourteen add up labels and rankings, compiled or not; one
-file counts what rows are worth, of clusters or not."""
+results, and look for sampling weights; fourteen add up labels and rankings, compiled or not; in one
+file fifteen count what rows are worth, of clusters or not."""
 
 PRINTING = 62
 """Functions that format the finished estimates as a table: none of them computes a statistic."""

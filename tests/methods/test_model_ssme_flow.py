@@ -258,7 +258,8 @@ def test_refits_with_equal_weights_stay_at_the_fit(monkeypatch):
     small = SMALL | {"joint_epochs": 200, "learning_rate": 1e-3}
     fitted = SSMEFlow(**small).fit(predictions, np.random.default_rng(0))
     monkeypatch.setattr(
-        "fewlabels.methods.ssme.flow.exponentials", lambda keys, streams, salt: np.ones((600, 1))
+        "fewlabels.methods.ssme.flow.shared_exponentials",
+        lambda keys, streams, salt: np.ones((600, 1)),
     )
     (refit,) = fitted.refit(1)
     for now, before in zip(refit.covariances, fitted.trained.mixture.covariances, strict=True):

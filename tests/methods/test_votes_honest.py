@@ -208,10 +208,10 @@ class TestWeights:
         plain = np.zeros(60)
         noisy = rng.normal(0, 0.06 * np.sqrt(60), 60)
         noisy += 0.05 - noisy.mean()  # ahead by .05 +- .06 per item
-        assert _weights(np.stack([plain, noisy]), times, keys)[0] > 0.35
+        assert _weights(np.stack([plain, noisy]), times, [keys])[0] > 0.35
         clear = np.full(60, 0.3)
-        assert _weights(np.stack([plain, clear]), times, keys)[1] > 0.99
-        assert _weights(np.empty((2, 0)), np.empty(0), keys[:0]).tolist() == [1, 0]
+        assert _weights(np.stack([plain, clear]), times, [keys])[1] > 0.99
+        assert _weights(np.empty((2, 0)), np.empty(0), [keys[:0]]).tolist() == [1, 0]
 
 
 class TestLearnedPrior:

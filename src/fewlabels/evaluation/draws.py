@@ -38,6 +38,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
@@ -155,6 +156,10 @@ class Entries:
         self, items: Ints | None = None, group: Ints | None = None, n_groups: int = 1
     ) -> None:
         self.items, self.group, self.n_groups = items, group, n_groups
+
+
+def _within(placed: PlacedObservations | None, block: slice) -> PlacedObservations | None:
+    return None if placed is None else placed.within(block)
 
 
 class LabelWeights:
@@ -331,30 +336,40 @@ class LabelWeights:
             (len(index) if k not in labels else len(distinct[k][0]) for k in left), default=1
         )
         height = n if whole else max(_BLOCK // (self.n_classes * width), 1)
-        for block in spans(n, max(height, 1)) if left else ():
+        items = self.entries.items
+        of_entries = [] if items is None else [kind for kind in left if kind not in labels]
+        of_items = [kind for kind in left if kind not in of_entries]
+        for block in spans(n, max(height, 1)) if of_items else ():
             p: dict[tuple[str, bool], Floats] = {}
-            for kind in left:
+            for kind in of_items:
                 of, (draws, which) = (kind.of, kind.arbitrary), distinct[kind]
                 if of not in p:
                     p[of] = self._chances(kind, draws, block)
                 if kind in labels:
                     labels[kind][block] = self._labels(p[of], kind, index, block, which)
                 else:
-                    chances = p[of] if which is None else p[of][:, :, which]
-                    own = rows[kind.rows][block]
-                    soft = self._soft(kind, chances, own, index, block, pseudo[kind])
+                    every = p[of] if which is None else p[of][:, :, which]
+                    near, own = _within(pseudo[kind], block), rows[kind.rows][block]
+                    soft = self._soft(kind, every, own, index, block, near)
                     yield kind, soft, block if height < n else None
         for kind, drawn in labels.items():
             k, size = self.n_classes, len(index)
-            if self.entries.items is None:
+            if items is None:
                 yield kind, Drawn(drawn, rows[kind.rows], k, size, pseudo[kind]), None
                 continue
-            every = Drawn(drawn, rows[kind.rows], k, size)
-            for block in spans(len(self.entries.items), max(_BLOCK // size, 1)):
-                part = every.take(self.entries.items[block])
-                placed = pseudo[kind]
-                near = None if placed is None else placed.within(block)
+            drawn_once = Drawn(drawn, rows[kind.rows], k, size)
+            for block in spans(len(items), max(_BLOCK // size, 1)):
+                part, near = drawn_once.take(items[block]), _within(pseudo[kind], block)
                 yield kind, Drawn(part.labels, part.rows, k, size, near), block
+        if items is None:
+            return
+        # An item of many entries is looked up for each of them: P(label) of all is held nowhere.
+        for kind, block in product(of_entries, spans(len(items), max(height, 1))):
+            (draws, which), at = distinct[kind], items[block]
+            every = self._chances(kind, draws, at)
+            every = every if which is None else every[:, :, which]
+            near, own = _within(pseudo[kind], block), rows[kind.rows][at]
+            yield kind, self._soft(kind, every, own, index, at, near), block
 
     def _distinct(self, kind: DrawKind, index: Ints) -> tuple[Ints, Ints | None]:
         """Draws with the P(label) of some draws, each once, and which of them each has.
@@ -380,11 +395,10 @@ class LabelWeights:
         return Drawn(labels, rows, k, size, placed)
 
     def _soft(
-        self, kind: DrawKind, p: Floats, rows: Floats, index: Ints, block: slice,
-        pseudo: PlacedObservations | None,
+        self, kind: DrawKind, p: Floats, rows: Floats, index: Ints, block: slice | Ints,
+        near: PlacedObservations | None,
     ) -> Soft:  # fmt: skip
         """P(label), drawn counts or drawn distributions, times row weights."""
-        near = None if pseudo is None else pseudo.within(block)
         if not kind.drawn:
             if self.times is not None and kind.rows == "bootstrap":
                 # Those of the population, so that the two differ by the labels alone.
@@ -439,7 +453,7 @@ class LabelWeights:
             labels[known] = self.known[block][known, None]
         return labels
 
-    def counts(self, p: Floats, index: Ints, block: slice) -> Floats:
+    def counts(self, p: Floats, index: Ints, block: slice | Ints) -> Floats:
         """How many of the items of each row get each label (b, K, D), from P(label) (b, K, D)."""
         assert self.times is not None
         keys, salt = self.keys[block], self.posterior.salt ^ _COUNTS_SALT
@@ -451,11 +465,11 @@ class LabelWeights:
         out[several] = label_counts(keys[several], index, times, p[several], salt)
         return out
 
-    def counted(self, p: Floats, index: Ints, block: slice) -> Soft:
+    def counted(self, p: Floats, index: Ints, block: slice | Ints) -> Soft:
         """Drawn counts of each label from P(label) (b, K, D), times sampling weights."""
         return Soft(self.counts(p, index, block), self.weight[block, None], counts=True)
 
-    def _of_several(self, p: Floats, index: Ints, block: slice) -> Floats:
+    def _of_several(self, p: Floats, index: Ints, block: slice | Ints) -> Floats:
         """Drawn labels of rows that stand for several items, each item times its row weight."""
         assert self.times is not None
         counts = self.counts(p, index, block)
@@ -467,7 +481,7 @@ class LabelWeights:
         weights *= self.weight[block, None, None]
         return weights
 
-    def _distributions(self, p: Floats, kind: DrawKind, index: Ints, block: slice) -> Floats:
+    def _distributions(self, p: Floats, kind: DrawKind, index: Ints, block: slice | Ints) -> Floats:
         """Drawn distributions over classes (b, K, D) with means p.
 
         A drawn label mixed in has the mean and all covariances of a Dirichlet, at no cost.
