@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse
 from scipy.stats import hypergeom, mannwhitneyu
 
 import fewlabels as fl
@@ -113,6 +114,24 @@ def test_independent_weak_classifiers_say_nothing_of_the_labels():
     """They agree with one another as little as with the labels."""
     rng = np.random.default_rng(8)
     assert not any(labels_of_other_items(_judges(rng, (0.55,) * 4, 2)) for _ in range(40))
+
+
+def _annotators(seed: int, *, shuffled: bool) -> fl.Predictions:
+    """5 votes of each of 500 items, by 5,000 annotators: of labeled items mostly one, or none."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(2, size=500)
+    item, who = np.repeat(np.arange(500), 5), rng.permutation(5_000)[:2_500]
+    votes = np.where(rng.random(2_500) < 0.8, truth[item], 1 - truth[item])
+    known = rng.permutation(truth) if shuffled else truth
+    return fl.Predictions(
+        votes=scipy.sparse.csr_matrix((votes + 1, (item, who)), (500, 5_000)),
+        labels=np.where(np.arange(500) < 100, known, -1),
+    )
+
+
+def test_annotators_of_one_labeled_item_each_tell_nothing_of_chance():
+    """How often one of them is right by chance is not to be seen, and is not taken for certain."""
+    assert not any(labels_of_other_items(_annotators(seed, shuffled=False)) for seed in range(5))
 
 
 def _with_a_judge_of_known_labels(seed: int, accuracy: float, *, leak: bool) -> fl.Predictions:

@@ -7,7 +7,10 @@ import pytest
 from scipy.spatial.distance import cdist
 from scipy.stats import energy_distance, ks_2samp
 
+import fewlabels as fl
 from fewlabels.data.sampling_test import (
+    Sizes,
+    compared,
     distances,
     energy_distances,
     kolmogorov_smirnov,
@@ -82,3 +85,13 @@ def test_kolmogorov_smirnov_is_that_of_scipy() -> None:
     found = kolmogorov_smirnov(np.r_[x, np.nan], np.r_[inside, True])
     assert found == pytest.approx(ks_2samp(x[inside], x[~inside]).statistic)
     assert np.isnan(kolmogorov_smirnov(x, np.zeros(50, dtype=bool)))
+
+
+def test_of_many_classifiers_those_with_most_predictions_are_looked_at() -> None:
+    rng = np.random.default_rng(0)
+    votes = rng.integers(-1, 2, size=(40, 300))
+    votes[:, ::3] = np.maximum(votes[:, ::3], 0)
+    items = fl.Predictions(votes=votes, labels=np.where(np.arange(40) < 20, votes[:, 0], -1))
+    few, n_labeled = compared(items, Sizes(20, 20, 99, cells=40 * 2 * 100))
+    assert n_labeled == 20
+    assert few.models == items.models[::3]

@@ -212,12 +212,14 @@ _AT_ONCE = 2**22
 class Sizes:
     """At most so many items of each kind are looked at, and so many subsets drawn.
 
-    Which items is settled by their keys: a random part of a random sample is one.
+    Of many classifiers as many are looked at as give `cells` probabilities of classes. Which items
+    is settled by their keys: a random part of a random sample is one.
     """
 
     labeled: int
     unlabeled: int
     permutations: int
+    cells: int = 2**23
 
 
 THOROUGH = Sizes(500, 2000, 1999)
@@ -315,7 +317,19 @@ def compared(predictions: Predictions, sizes: Sizes) -> tuple[Predictions, int]:
             for part, size in zip(masks, most, strict=True)
         ]
         predictions = predictions.with_multiplicity(None)
-    return predictions.take(np.concatenate(rows)), len(rows[0])
+    return _most_heard(predictions.take(np.concatenate(rows)), sizes.cells), len(rows[0])
+
+
+def _most_heard(items: Predictions, cells: int) -> Predictions:
+    """Those of many classifiers that give most items something: what a test can hold."""
+    most = max(cells // max(items.n_items * items.n_classes, 1), _MANY)
+    if items.n_models <= most:
+        return items
+    heard = items.ballots.getnnz(axis=0)
+    if items.scores is not None:
+        heard = np.maximum(heard, np.isfinite(items.scores).sum(axis=0))
+    chosen = np.sort(np.argsort(-heard, kind="stable")[:most])
+    return items.select_models([items.models[j] for j in chosen])
 
 
 def _drawn(predictions: Predictions, rows: Ints, size: int) -> Ints:

@@ -396,7 +396,7 @@ def labels_of_other_items(predictions: Predictions) -> bool:
     chosen, times = np.zeros(predictions.n_items, dtype=bool), predictions.times[known]
     chosen[known] = True
     counts = np.zeros((len(known), predictions.n_classes))
-    by_chance = 0.0
+    by_chance = compared = 0.0
     for j in range(len(predictions.models)):
         rows = predictions.given_by("hard", j)
         rows = rows[chosen[rows]]
@@ -408,14 +408,18 @@ def labels_of_other_items(predictions: Predictions) -> bool:
         better = ndtr((mean + 0.5 - agreed) / deviation) if deviation else 1.0
         if better < _UNLIKE / len(predictions.models):
             return False
-        by_chance += mean
+        size = float(predictions.times[rows].sum())
+        if size > 1:
+            # Of predictions with labels of other items: their own say nothing of chance.
+            by_chance += (size * mean - agreed) / (size - 1)
+            compared += size
     given = counts.sum(axis=1)
     pairs, items, _ = vote_agreement(counts, times)
-    if items < _FEWEST_TO_TELL:
+    if min(items, compared) < _FEWEST_TO_TELL:
         return False
     share = times @ counts / (times @ given)
     kappa = (pairs / items - share @ share) / max(1 - share @ share, 1e-12)
-    chance = by_chance / (times @ given)
+    chance = by_chance / compared
     agrees = counts[np.arange(len(known)), predictions.labels[known]][given > 0] / given[given > 0]
     n = float(times[given > 0].sum())
     mean = float(np.average(agrees, weights=times[given > 0]))
