@@ -276,6 +276,8 @@ def test_workbooks(write, tmp_path):
     for whole, other in ((b'<c r="A2"', b'<d r="A2"'), (b"<v>0.5", b"<v>&0.5"), (b"<v>", b"<z:v>")):
         path = write(with_part(content, "sheet1.xml", whole, other))
         refused(path, r"damaged or cut short \(.*(tag|token|prefix)")
+    other = with_part(content, "sheet1.xml", b't="inlineStr"', b't="inlineSts"')
+    refused(write(other), r"damaged or cut short \(a cell of kind 'inlineSts'\)")
     csv = write(CSV, "a.csv")
     refused(f"{csv}#S", r"is CSV, which has no sheet 'S', and no log of a tool")
     hashed = write(CSV, "a#b.csv")

@@ -844,7 +844,7 @@ def _mutated_workbook(draw: Any, columns: dict[str, list[Any]], metrics: str) ->
 
 MUTATED = {
     "csv": 1_100, "tsv": 1_100, "jsonl": 1_600, "json": 1_600, "parquet": 1_500, "feather": 1_700,
-    "npz": 1_600, "csv.gz": 620, "xlsx": 1_800,
+    "npz": 1_600, "csv.gz": 620, "xlsx": 2_200,
 }  # fmt: skip
 """Kinds of files, and attempts: at least 500 of each are still read, and compared."""
 

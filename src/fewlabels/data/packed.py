@@ -45,15 +45,16 @@ def refuse_workbook(path: Path) -> None:
             parts = _inflated(archive, member, inflation)
             if re.fullmatch(r"xl/.*\.(xml|rels)|content\.xml", member.filename, re.IGNORECASE):
                 parts = _well_formed(parts)
-            if re.fullmatch(r"xl/worksheets/[^/]*\.xml", member.filename, re.IGNORECASE):
-                cells += _of_excel(parts)
-            elif re.fullmatch(r"xl/worksheets/[^/]*\.bin", member.filename, re.IGNORECASE):
-                cells += _of_binary(parts)
-            elif member.filename == "content.xml":
-                cells += _of_open_document(parts)
-            else:
-                for _ in parts:
-                    pass
+            with contextlib.closing(parts):  # or an error would hold the file open
+                if re.fullmatch(r"xl/worksheets/[^/]*\.xml", member.filename, re.IGNORECASE):
+                    cells += _of_excel(parts)
+                elif re.fullmatch(r"xl/worksheets/[^/]*\.bin", member.filename, re.IGNORECASE):
+                    cells += _of_binary(parts)
+                elif member.filename == "content.xml":
+                    cells += _of_open_document(parts)
+                else:
+                    for _ in parts:
+                        pass
     # Cells are objects, some ten times as large as their text; empty ones have a place too.
     refuse_whole(max(3 * inflation.size, 8 * cells), f"its sheets, which span {cells:,} cells,")
 
@@ -79,7 +80,7 @@ def _well_formed(parts: Generator[bytes, None, None]) -> Generator[bytes, None, 
         With the line and the column.
     """
     parser = ParserCreate(namespace_separator=" ")
-    with contextlib.closing(parts):  # or an error would hold the file open
+    with contextlib.closing(parts):
         for part in parts:
             parser.Parse(part)
             yield part
@@ -105,6 +106,9 @@ class _Span:
         return sizes[0] * sizes[1]
 
 
+_KINDS = {b"b", b"d", b"e", b"inlineStr", b"n", b"s", b"str"}
+"""Of cells (ECMA-376, ST_CellType). Of a cell of another kind one reader sees a text, one nothing."""
+_KIND = re.compile(rb"""<(?:\w+:)?c\s[^>]*?\bt=["']([^"'>]*)["']""")
 _CELL = re.compile(rb"""<(?:\w+:)?c\s[^>]*?\br=["']([A-Za-z]{1,3})(\d{1,9})["']""")
 
 
@@ -112,6 +116,9 @@ def _of_excel(parts: Iterator[bytes]) -> int:
     span, rest = _Span(), b""
     for part in parts:
         text = rest + part
+        odd = set(_KIND.findall(text)) - _KINDS
+        if odd:
+            raise ValueError(f"a cell of kind {min(odd).decode(errors='replace')!r}")
         found = _CELL.findall(text)
         span.take([int(row) for _, row in found], [_number(name) for name in {n for n, _ in found}])
         rest = text[max(text.rfind(b"<"), len(text) - _CHUNK, 0) :]
