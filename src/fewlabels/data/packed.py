@@ -107,7 +107,7 @@ class _Span:
 
 
 _KINDS = {b"b", b"d", b"e", b"inlineStr", b"n", b"s", b"str"}
-"""Of cells (ECMA-376, ST_CellType). Of a cell of another kind one reader sees a text, one nothing."""
+"""Of cells (ECMA-376, ST_CellType). In one of another kind one reader sees a text, one nothing."""
 _KIND = re.compile(rb"""<(?:\w+:)?c\s[^>]*?\bt=["']([^"'>]*)["']""")
 _CELL = re.compile(rb"""<(?:\w+:)?c\s[^>]*?\br=["']([A-Za-z]{1,3})(\d{1,9})["']""")
 
