@@ -38,39 +38,42 @@ def write_joined(
     read = read_record(record)
     labels, notes = read.labels, read.notes(record)
     located = locate(source)
-    name = "the frame" if located is None else located.name
-    with told_of(None if located is None else located.name):
+    where = None if located is None else located.name
+    with told_of(where):
         opened = open_source(source, located)
         names = [name for name in opened.names if name]
         column = item_column(opened, item)
-        here = items_here(opened, column, read, name)
+        here = items_here(opened, column, read, where or "the frame")
     with told_of(str(record)):
         notes += tuple(f"{record}: {note}" for note in read.match(here))
-    with told_of(None if located is None else located.name):
-        target = label if label is not None and label in names else "label"
-        found = 0
+    target, found = label if label is not None and label in names else "label", 0
 
-        def joined() -> Iterator[pa.RecordBatch]:
-            nonlocal found
-            for batch in batches_of(opened, names):
-                keys = [class_text(v) for v in batch.rows.column(column).to_pylist()]
-                said = [labels.get(key) for key in keys]
-                if target in names:
-                    own = [class_text(v) for v in batch.rows.column(target).to_pylist()]
-                    for row, (mine, other) in enumerate(zip(own, said, strict=True)):
-                        if mine in NO_LABEL:
-                            continue
-                        if other not in (None, mine):
-                            raise InputError(
-                                f"item {quoted(keys[row])} has two labels: {quoted(mine)} in "
-                                f"{batch.place(row)} and {quoted(other)} in {record}; correct one"
-                            )
-                        said[row] = mine
-                found += sum(key in labels for key in keys)
-                yield _with_column(batch.rows, target, pa.array(said, pa.string()))
+    def joined() -> Iterator[pa.RecordBatch]:
+        nonlocal found
+        for batch in batches_of(opened, names):
+            keys = [class_text(v) for v in batch.rows.column(column).to_pylist()]
+            said = [labels.get(key) for key in keys]
+            if target in names:
+                own = [class_text(v) for v in batch.rows.column(target).to_pylist()]
+                for row, (mine, other) in enumerate(zip(own, said, strict=True)):
+                    if mine in NO_LABEL:
+                        continue
+                    if other not in (None, mine):
+                        raise InputError(
+                            f"item {quoted(keys[row])} has two labels: {quoted(mine)} in "
+                            f"{batch.place(row)} and {quoted(other)} in {record}; correct one"
+                        )
+                    said[row] = mine
+            found += sum(key in labels for key in keys)
+            yield _with_column(batch.rows, target, pa.array(said, pa.string()))
 
-        write_batches(joined(), path, kind, raw=raw)
-        if not found:
+    def read_joined() -> Iterator[pa.RecordBatch]:
+        with told_of(where):  # not what fails in writing them
+            yield from joined()
+
+    write_batches(read_joined(), path, kind, raw=raw)
+    if not found:
+        with told_of(where):
             raise InputError(
                 f"no item of {record} is in column {quoted(column)}; its items are such as "
                 f"{listed(map(quoted, labels), 3) or 'none'}"
