@@ -221,7 +221,7 @@ def test_votes_by_pattern_teach_what_votes_by_item_do(known, monkeypatch):
     assert sizes[0] < 400
     every = Patterns(np.arange(500), np.arange(500))
     monkeypatch.setattr(module, "patterns", lambda *columns: every)
-    monkeypatch.setattr(module, "_distinct_columns", lambda r: Patterns(np.arange(3), np.arange(3)))
+    monkeypatch.setattr(module, "distinct_columns", lambda r: Patterns(np.arange(3), np.arange(3)))
     apart = VotedClasses.of(ballots, start, labels)
     np.testing.assert_allclose(fitted.log_rates, apart.log_rates, atol=1e-10)
     np.testing.assert_allclose(fitted.log_shares, apart.log_shares, atol=1e-10)

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse
 
 from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
-from fewlabels.kernels.counter_based import hash_columns, hash_rows
+from fewlabels.kernels.counter_based import hash_columns, hash_rows, mix
 
 
 def vote_shares(counts: scipy.sparse.csr_matrix, weights: Floats, empty: Floats) -> Floats:
@@ -175,6 +175,15 @@ def patterns(
     keys = hash_columns(columns if domain is None else [*columns, domain], counts.shape[0])
     _, first, of_item = np.unique(keys, return_index=True, return_inverse=True)
     return Patterns(first, of_item)
+
+
+def distinct_columns(values: Floats) -> Patterns:
+    """Columns of (n, K) that differ, in their order, and which one each is."""
+    salt = mix(np.arange(len(values), dtype=np.uint64))
+    keys = mix((values + 0.0).view(np.uint64) ^ salt[:, None]).sum(axis=0)
+    _, first, which = np.unique(keys, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    return Patterns(first[order], np.argsort(order)[which])
 
 
 def has_evidence(evidence: Floats) -> Bools:

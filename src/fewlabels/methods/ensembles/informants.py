@@ -24,7 +24,7 @@ from fewlabels.kernels.simplex import (
     centred_logs,
     softmax,
 )
-from fewlabels.kernels.votes import Patterns, by_group, patterns
+from fewlabels.kernels.votes import Patterns, by_group, distinct_columns, patterns
 from fewlabels.methods.scores import score_of
 from fewlabels.methods.votes.data import domains_of, item_domains
 from fewlabels.predictions import Predictions
@@ -327,9 +327,9 @@ class VoteTable(NamedTuple):
 
     def __call__(self, votes: Array) -> Floats:
         """P(class | vote) of votes (n,), (n, K)."""
-        out = _shrunk(_usual_voter(votes, self.rows.shape[1]))
-        seen = np.isin(votes, self.votes)
+        out, seen = np.empty((len(votes), self.rows.shape[1])), np.isin(votes, self.votes)
         out[seen] = self.rows[np.searchsorted(self.votes, votes[seen])]
+        out[~seen] = _shrunk(_usual_voter(votes[~seen], out.shape[1]))
         return out
 
 
@@ -595,7 +595,7 @@ class VotedClasses:
         some = Ballots(ballots.votes[alike.first], ballots.domain[alike.first], ballots.n_domains)
         labels, times = labels[alike.first], alike.sums(np.ones((n, 1)))
         r = alike.sums(_clamped(start, known))
-        classes = _distinct_columns(r)
+        classes = distinct_columns(r)
         sizes = classes.sums(np.ones((k, 1)))[:, 0]
         r, labels = r[:, classes.first], np.append(classes.of_item, -1)[labels]
         columns, voters = np.unique(some.votes.indices), some.votes.shape[1] // k
@@ -642,10 +642,3 @@ class VotedClasses:
         row = np.where(seen, place, len(self.columns) + votes.indices // k)
         shape = (votes.shape[0], len(self.columns) + votes.shape[1] // k)
         return scipy.sparse.csr_matrix((votes.data, row, votes.indptr), shape)
-
-
-def _distinct_columns(r: Floats) -> Patterns:
-    """Columns of (n, K) that differ, in their order."""
-    found = patterns(scipy.sparse.csr_matrix((r.shape[1], 0)), r.T)
-    order = np.argsort(found.first)
-    return Patterns(found.first[order], np.argsort(order)[found.of_item])
