@@ -156,7 +156,7 @@ def mean_of_draws(parameters: ParameterDraws, n: int, rows: Ints | None = None) 
     every = np.arange(parameters.size)
     k = first_block(parameters).shape[1]
     blocks = spans(n if rows is None else len(rows), max(_CELLS // (k * len(every)), 1))
-    own = blocks if rows is None else [rows[block] for block in blocks]
+    own: list[Ints | slice] = [block if rows is None else rows[block] for block in blocks]
     parts = map_blocks(lambda some: parameters.block(every, some).mean(axis=2), own)
     return np.concatenate([np.empty((0, k)), *parts])
 

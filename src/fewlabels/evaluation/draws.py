@@ -102,6 +102,9 @@ which the others are combinations (`streaming/basis.py`), wherever the items are
 _FEW_CLASSES = 32
 """Of more classes items, and their labels in a chunk, count as fewer, in proportion."""
 
+_MOST_TIMES = 4
+"""A chunk of draws of many classes holds so many times as many draws at most."""
+
 MOST_UNITS = 1000
 """Of items whose labels are all known more than this are dealt into so many random units, which
 are drawn as a whole."""
@@ -310,11 +313,11 @@ class LabelWeights:
         """
         n = max(len(self), 1)
         # Of many classes P(label) costs most, and what it is made of is made for every part anew.
-        labels = _CELLS * max(1, self.n_classes // _FEW_CLASSES)
-        most = min(max(labels // n, _FEWEST_AT_ONCE), _STATE // max(cells, 1))
+        times = max(1, self.n_classes // _FEW_CLASSES)
+        most = min(max(times * _CELLS // n, _FEWEST_AT_ONCE), _STATE // max(cells, 1))
         if soft:
             most = min(most, 4 * _BLOCK // (n * max(self.n_classes, 1)))
-        return index_blocks(size, int(np.clip(most, 1, DRAWS_AT_ONCE)))
+        return index_blocks(size, int(np.clip(most, 1, DRAWS_AT_ONCE * min(times, _MOST_TIMES))))
 
     def plain(self, kind: DrawKind) -> bool:
         """Whether draws are labels: one of each row."""

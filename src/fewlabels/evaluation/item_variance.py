@@ -94,7 +94,7 @@ def _of_means(
     given = predictions.provides(metric.needs)[rows][:, columns]
     mass = predictions.weight[rows] * predictions.times[rows]
     sums, out = np.zeros((2, m, m)), np.full((m, m), np.nan)
-    pairs = {pair: given[:, pair].all(axis=1) for pair in combinations(range(m), 2)}
+    pairs = {pair: np.all(given[:, pair], axis=1) for pair in combinations(range(m), 2)}
     shares = {pair: mass / mass[both].sum() for pair, both in pairs.items() if both.any()}
     for block in spans(len(rows), max(_CELLS // predictions.n_classes, 1)) if shares else ():
         loss = np.zeros((m, len(rows[block]), predictions.n_classes))

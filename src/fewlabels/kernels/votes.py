@@ -177,8 +177,15 @@ def patterns(
     return Patterns(first, of_item)
 
 
+_GLANCE = 8
+"""Rows in which all columns mostly differ, where they do."""
+
+
 def distinct_columns(values: Floats) -> Patterns:
     """Columns of (n, K) that differ, in their order, and which one each is."""
+    few = distinct_columns(values[:_GLANCE]) if len(values) > _GLANCE else None
+    if few is not None and len(few.first) == values.shape[1]:
+        return few
     salt = mix(np.arange(len(values), dtype=np.uint64))
     keys = mix((values + 0.0).view(np.uint64) ^ salt[:, None]).sum(axis=0)
     _, first, which = np.unique(keys, return_index=True, return_inverse=True)
