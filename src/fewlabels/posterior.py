@@ -151,12 +151,13 @@ def first_block(parameters: ParameterDraws) -> Floats:
     return parameters.block(np.arange(parameters.size), slice(0, 0))
 
 
-def mean_of_draws(parameters: ParameterDraws, n: int) -> Floats:
-    """Mean of P(label) of n items over all parameter draws, (n, K)."""
+def mean_of_draws(parameters: ParameterDraws, n: int, rows: Ints | None = None) -> Floats:
+    """Mean of P(label) of n items, or some of them, over all parameter draws, (n, K)."""
     every = np.arange(parameters.size)
     k = first_block(parameters).shape[1]
-    blocks = spans(n, max(_CELLS // (k * len(every)), 1))
-    parts = map_blocks(lambda rows: parameters.block(every, rows).mean(axis=2), blocks)
+    blocks = spans(n if rows is None else len(rows), max(_CELLS // (k * len(every)), 1))
+    own: list[Ints | slice] = [block if rows is None else rows[block] for block in blocks]
+    parts = map_blocks(lambda some: parameters.block(every, some).mean(axis=2), own)
     return np.concatenate([np.empty((0, k)), *parts])
 
 
@@ -249,6 +250,12 @@ class LabelPosterior(Frozen):
         if self.given is None:
             return mean_of_draws(self.parameters, len(self.keys))
         return self.given() if callable(self.given) else self.given
+
+    def probabilities_of(self, rows: Ints) -> Floats:
+        """P(label) of some items, (n, K); of these alone where they are a part."""
+        if self.given is None and len(rows) < len(self.keys):
+            return mean_of_draws(self.parameters, len(rows), rows)
+        return self.probabilities[rows]
 
     def of(self, j: int) -> LabelPosterior:
         """The posterior by which classifier j is judged."""

@@ -910,7 +910,9 @@ class Predictions(Frozen, Shown):
     def _with(self, **changes: Any) -> Predictions:
         """A copy with other fields, which are known to be good: nothing is checked twice."""
         copy = object.__new__(Predictions)
-        copy._set(**({name: getattr(self, name) for name in _FIELDS} | changes))
+        for name in _FIELDS:  # what is kept is frozen
+            object.__setattr__(copy, name, getattr(self, name))
+        copy._set(**changes)
         return copy
 
 

@@ -19,6 +19,7 @@ from scipy.stats import kstest, multivariate_normal
 from fewlabels.kernels import counter_based, multinomial, simplex
 from fewlabels.kernels.blocks import available_workers, go_on, map_blocks, spans, using_workers
 from fewlabels.kernels.multinomial import fit_map, fit_maps, log_posterior
+from fewlabels.kernels.votes import Patterns
 from fewlabels.methods.ssme import kde as ssme_kde
 from fewlabels.methods.ssme import kde_mixture
 from fewlabels.methods.ssme.kde_mixture import KernelSums
@@ -383,3 +384,30 @@ class TestBandwidth:
         h, failed = ssme_kde.improved_sheather_jones(x)
         assert failed >= 1
         assert np.isfinite(h).all()
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_classes_of_which_all_is_the_same_are_one(known, monkeypatch):
+    """Of 60 classes 12 differ: mode, curvature and evidence are those of all 60."""
+    rng = np.random.default_rng(5)
+    features = rng.normal(size=(30, 12, 3))[:, np.r_[np.arange(11), np.full(49, 11)]]
+    evidence = np.where(np.arange(60) == rng.integers(11, size=30)[:, None], 0.0, -np.inf)
+    if not known:
+        evidence = np.where(evidence == 0, 0.0, -1.5)
+    columns, by_class = np.array([[0, 1], [2, 0]]), np.empty((2, 0), dtype=np.int64)
+    asked = (features, evidence, columns, by_class, np.ones((2, 2)), np.full((2, 2), 4.0))
+    power, sizes, find = rng.uniform(0.5, 2, size=30), [], multinomial.distinct_columns
+
+    def counted(values):
+        sizes.append(len(find(values).first))
+        return find(values)
+
+    monkeypatch.setattr(multinomial, "distinct_columns", counted)
+    few = list(fit_maps(*asked, power=power))
+    assert set(sizes) == {12}
+    every = Patterns(np.arange(60), np.arange(60))
+    monkeypatch.setattr(multinomial, "distinct_columns", lambda values: every)
+    for one, other in zip(few, fit_maps(*asked, power=power), strict=True):
+        np.testing.assert_allclose(one.coefficients, other.coefficients, atol=1e-9)
+        np.testing.assert_allclose(one.hessian, other.hessian, atol=1e-8)
+        np.testing.assert_allclose(one.log_evidence, other.log_evidence, atol=1e-9)

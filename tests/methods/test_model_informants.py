@@ -13,7 +13,7 @@ from fewlabels.kernels.simplex import calibrated_pool
 from fewlabels.kernels.votes import Patterns, patterns
 from fewlabels.methods.ensembles import belief_mixture
 from fewlabels.methods.ensembles import informants as module
-from fewlabels.methods.ensembles.informants import Informants, NormalScores, VotedClasses
+from fewlabels.methods.ensembles.informants import Informants, NormalScores, VotedClasses, VoteTable
 from fewlabels.methods.registry import resolve
 from fewlabels.models import LearnedEnsemble
 from worlds import votes_of, world
@@ -221,6 +221,7 @@ def test_votes_by_pattern_teach_what_votes_by_item_do(known, monkeypatch):
     assert sizes[0] < 400
     every = Patterns(np.arange(500), np.arange(500))
     monkeypatch.setattr(module, "patterns", lambda *columns: every)
+    monkeypatch.setattr(module, "distinct_columns", lambda r: Patterns(np.arange(3), np.arange(3)))
     apart = VotedClasses.of(ballots, start, labels)
     np.testing.assert_allclose(fitted.log_rates, apart.log_rates, atol=1e-10)
     np.testing.assert_allclose(fitted.log_shares, apart.log_shares, atol=1e-10)
@@ -451,3 +452,53 @@ def test_gains_that_differ():
     share = held(said, truth, 60, 8)
     assert share.mean() >= 0.75
     assert share.min() >= 0.5
+
+
+def index_by_all_classes(votes, start, labels, later):
+    """Centred logs of P(class) of votes and later ones, by EM over every pair of classes."""
+    r, k = start, start.shape[1]
+    for _ in range(module.VOTE_STEPS):
+        r = np.where(labels[:, None] >= 0, np.arange(k) == labels[:, None], r)
+        seen = np.stack([[r[own == v].sum(axis=0) for v in range(k)] for own in votes.T])
+        seen += module.SMOOTHING * 2 / k
+        rates, shares = np.log(seen / seen.sum(axis=1, keepdims=True)), r.sum(axis=0) + 0.5
+        both = np.concatenate([votes, later])
+        h = np.log(shares / shares.sum()) + sum(rates[j][own] for j, own in enumerate(both.T))
+        h = np.maximum(h - h.max(axis=1, keepdims=True), -24)
+        r = np.exp(h[: len(votes)]) / np.exp(h[: len(votes)]).sum(axis=1, keepdims=True)
+    return h - h.mean(axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("n_classes", [3, 40])
+def test_votes_and_classes_that_differ_stand_for_all(n_classes):
+    """As matrices of all pairs of classes say, also of votes that were not cast when fitted."""
+    rng = np.random.default_rng(4)
+    truth = rng.zipf(1.5, 300) % n_classes
+    guesses = rng.integers(n_classes, size=(300, 3))
+    votes = np.where(rng.random((300, 3)) < 0.7, truth[:, None], guesses)
+    labels = np.where(np.arange(300) < 40, truth, -1)
+    given = fl.Predictions(votes=votes, labels=labels, classes=range(n_classes))
+    some = given.take(np.arange(120))
+    start = np.where(votes[:120, :1] == np.arange(n_classes), 0.8, 0.2 / (n_classes - 1))
+    ballots = Informants.of(given).said(given).ballots
+    fitted = VotedClasses.of(Informants.of(some).said(some).ballots, start, some.labels)
+    expected = index_by_all_classes(votes[:120], start, labels[:120], votes[120:])
+    np.testing.assert_allclose(fitted.index(ballots), expected, atol=1e-10)
+    cast = {(j, v) for vote in votes[:120] for j, v in enumerate(vote)}
+    assert len(fitted.log_rates) == len(cast) + 2 * 3  # others of 3 voters, in 2 domains
+    if n_classes > 3:
+        assert fitted.log_rates.shape[1] < n_classes
+        assert any((j, v) not in cast for vote in votes[120:] for j, v in enumerate(vote))
+
+
+def test_what_a_vote_tells_holds_the_votes_that_occur():
+    """P(class | vote) as by a matrix of all votes; one that was not cast is a usual voter's."""
+    votes, r = np.array([2, 4, 2, -1]), np.random.default_rng(0).dirichlet(np.ones(6), 4)
+    every = np.full((6, 6), 0.2 / 5) + np.eye(6) * (0.8 - 0.2 / 5)
+    every += np.stack([r[votes == v].sum(axis=0) for v in range(6)])
+    every = (every / every.sum(axis=1, keepdims=True)) ** 0.8
+    table = VoteTable.of(votes, r)
+    assert table.rows.shape == (2, 6)
+    asked = np.array([5, 2, 0, 4, 2])
+    expected = (every / every.sum(axis=1, keepdims=True))[asked]
+    np.testing.assert_allclose(table(asked), expected, rtol=1e-12)

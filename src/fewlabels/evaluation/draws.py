@@ -100,7 +100,10 @@ ALL_DRAWS_ITEMS, BASIS_DRAWS = 15_000, 32
 which the others are combinations (`streaming/basis.py`), wherever the items are."""
 
 _FEW_CLASSES = 32
-"""Of more classes, whose sums by bins of scores take longer than the items, in proportion."""
+"""Of more classes items, and their labels in a chunk, count as fewer, in proportion."""
+
+_MOST_TIMES = 4
+"""A chunk of draws of many classes holds so many times as many draws at most."""
 
 MOST_UNITS = 1000
 """Of items whose labels are all known more than this are dealt into so many random units, which
@@ -309,10 +312,12 @@ class LabelWeights:
         Not on workers, so that neither the answer does. `soft`: P(label) of all items is held.
         """
         n = max(len(self), 1)
-        most = min(max(_CELLS // n, _FEWEST_AT_ONCE), _STATE // max(cells, 1))
+        # Of many classes P(label) costs most, and what it is made of is made for every part anew.
+        times = max(1, self.n_classes // _FEW_CLASSES)
+        most = min(max(times * _CELLS // n, _FEWEST_AT_ONCE), _STATE // max(cells, 1))
         if soft:
             most = min(most, 4 * _BLOCK // (n * max(self.n_classes, 1)))
-        return index_blocks(size, int(np.clip(most, 1, DRAWS_AT_ONCE)))
+        return index_blocks(size, int(np.clip(most, 1, DRAWS_AT_ONCE * min(times, _MOST_TIMES))))
 
     def plain(self, kind: DrawKind) -> bool:
         """Whether draws are labels: one of each row."""

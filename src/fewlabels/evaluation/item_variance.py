@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from itertools import combinations
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from fewlabels.metrics.registry import ALIASES, METRICS
 from fewlabels.posterior import LabelPosterior, draw_labels
 from fewlabels.predictions import Predictions
 
-_MOST_ITEMS = 5_000
+_MOST_ITEMS, _CELLS = 5_000, 2**22
 _DRAWS, _AT_ONCE = 40, 20
 _LABELS_SALT, _ROWS_SALT = 0x17E3, 0x17E4
 
@@ -91,24 +92,26 @@ def _of_means(
     assert metric.per_item is not None
     m = len(columns)
     given = predictions.provides(metric.needs)[rows][:, columns]
-    loss = np.zeros((m, len(rows), predictions.n_classes))
-    for place, j in enumerate(columns):
-        own = given[:, place]
-        if own.any():
-            loss[place, own] = metric.per_item(view_of(predictions, rows[own], j))
-    q = posterior.probabilities[rows]
-    out = np.full((m, m), np.nan)
-    for a in range(m):
-        for b in range(a + 1, m):
-            both = given[:, a] & given[:, b]
-            if both.any():
-                gap, weight = loss[a, both] - loss[b, both], predictions.weight[rows[both]]
-                times = predictions.times[rows[both]]
-                mass = weight * times
-                p = q[both] * (mass / mass.sum())[:, None]
-                spread = (p * gap**2).sum() - (p * gap).sum() ** 2
-                worth = predictions.worth(rows[both], predictions.weight).rows
-                out[a, b] = out[b, a] = spread * (times.sum() / worth if worth else math.nan)
+    mass = predictions.weight[rows] * predictions.times[rows]
+    sums, out = np.zeros((2, m, m)), np.full((m, m), np.nan)
+    pairs = {pair: np.all(given[:, pair], axis=1) for pair in combinations(range(m), 2)}
+    shares = {pair: mass / mass[both].sum() for pair, both in pairs.items() if both.any()}
+    for block in spans(len(rows), max(_CELLS // predictions.n_classes, 1)) if shares else ():
+        loss = np.zeros((m, len(rows[block]), predictions.n_classes))
+        for place, j in enumerate(columns):
+            own = given[block, place]
+            if own.any():
+                loss[place, own] = metric.per_item(view_of(predictions, rows[block][own], j))
+        q = posterior.probabilities_of(rows[block])
+        for (a, b), share in shares.items():
+            both = pairs[a, b][block]
+            gap, p = loss[a, both] - loss[b, both], q[both] * share[block][both, None]
+            sums[:, a, b] += (p * gap**2).sum(), (p * gap).sum()
+    for a, b in shares:
+        some = rows[pairs[a, b]]
+        worth, times = predictions.worth(some, predictions.weight).rows, predictions.times[some]
+        spread = sums[0, a, b] - sums[1, a, b] ** 2
+        out[a, b] = out[b, a] = spread * (times.sum() / worth if worth else math.nan)
     np.fill_diagonal(out, 0.0)
     return out
 
@@ -159,7 +162,7 @@ def _shifts(
     label_keys = predictions.label_keys[rows]
     clusters = [own[rows] for own in predictions.cluster_keys]
     views = [view_of(predictions, rows, j) for j in columns]
-    p, salt = posterior.probabilities[rows], posterior.salt
+    p, salt = posterior.probabilities_of(rows), posterior.salt
     plans = [prepare(view, metrics, exact=True) for view in views]
 
     def values(weights: Weighting) -> dict[str, Floats]:

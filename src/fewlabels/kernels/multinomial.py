@@ -10,6 +10,7 @@ import numpy as np
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.blocks import map_blocks, spans
 from fewlabels.kernels.simplex import along, logsumexp, softmax
+from fewlabels.kernels.votes import distinct_columns
 
 _AT_ONCE, _CACHED, _HELD = 2**20, 2**16, 2**24
 """Numbers worked on at a time, and logits of candidates, which stay in the processor's cache; and
@@ -70,26 +71,36 @@ def fit_maps(
 
     The features `columns` (B, p) have one coefficient each, the features `by_class` (B, c) one for
     every class: logit_ik = sum_c u_ck phi_ikc + sum_p b_p x_ikp. Means and precisions are
-    (B, c K + p), those by class first. Columns for classes are never laid out, and many items go in
-    blocks, so memory is that of the features and of a Hessian. All of a batch take their Newton
-    steps together.
+    (B, c K + p), those by class first. Classes without coefficients of their own, of which all
+    features and evidence are the same, are one that counts as often. Columns for classes are never
+    laid out, and many items go in blocks, so memory is that of the features and of a Hessian. All
+    of a batch take their Newton steps together.
     """
     n, k, _ = features.shape
     each = k * (columns.shape[1] + by_class.shape[1])
     # Features times the roots of the powers: products of two of them, which slopes are sums of,
     # have the powers then, and logits are divided by the roots.
     root = np.ones(n) if power is None else np.sqrt(power)
-    known, size = _Known.of(evidence, root), n * each + means.shape[1] ** 2
-    blocks = spans(n, max(_PART // max(each, 1), 1)) if size > _AT_ONCE else [slice(0, n)]
-
-    # Sums over few features are slow.
-    planes = np.ascontiguousarray(features.transpose(2, 0, 1)) * root[:, None]
+    size = n * each + means.shape[1] ** 2
 
     def run(some: slice) -> list[Mode]:
-        parts = [
-            _Part(planes[:, b], columns[some], by_class[some], known.of_some(b)) for b in blocks
-        ]
-        given = _Regressions(parts, means[some], precisions[some], n * each <= _HELD)
+        both = np.concatenate([columns[some], by_class[some]], axis=1)
+        used, place = np.unique(both, return_inverse=True)
+        place = place.reshape(both.shape)
+        # Sums over few features are slow.
+        planes, own = np.ascontiguousarray(features.transpose(2, 0, 1)[used]), evidence
+        sizes = np.ones(k)
+        if not by_class.shape[1]:
+            alike = distinct_columns(np.concatenate([planes.reshape(-1, k), evidence]))
+            planes, own = planes[:, :, alike.first], evidence[:, alike.first]
+            sizes = np.bincount(alike.of_item).astype(np.float64)
+        planes *= root[:, None]
+        known = _Known.of(own, root, np.log(sizes))
+        cells = max(each * len(sizes) // k, 1)
+        blocks = spans(n, max(_PART // cells, 1)) if size > _AT_ONCE else [slice(0, n)]
+        p = columns.shape[1]
+        parts = [_Part(planes[:, b], place[:, :p], place[:, p:], known.of_some(b)) for b in blocks]
+        given = _Regressions(parts, means[some], precisions[some], n * cells <= _HELD)
         return list(_newton(given, iterations))
 
     for modes in map_blocks(run, spans(len(means), max(_AT_ONCE // max(size, 1), 1))):
@@ -106,7 +117,7 @@ def log_posterior(
     to a power (n,).
     """
     n, k, _ = x.shape
-    size, labels = k * phi.shape[2], _Known.of(evidence, power).labels
+    size, labels = k * phi.shape[2], _Known.of(evidence, power, np.zeros(k)).labels
     out = -0.5 * (precision * (beta - mean) ** 2).sum(axis=1)
     # Items last: sums over a few classes take long where these are.
     single, by_class = x.transpose(2, 1, 0).reshape(-1, k * n), phi.transpose(2, 1, 0)
@@ -120,21 +131,25 @@ def log_posterior(
 
 
 class _Known(NamedTuple):
-    """Evidence (n, K), the labels (n,) where it is known labels alone, and roots of powers (n,)."""
+    """Evidence (n, K), the labels (n,) where it is known labels alone, and roots of powers (n,).
+
+    And logs (K,) of how many classes each stands for.
+    """
 
     evidence: Floats
     labels: Ints | None
     root: Floats
+    log_sizes: Floats
 
     @staticmethod
-    def of(evidence: Floats, root: Floats) -> _Known:
+    def of(evidence: Floats, root: Floats, log_sizes: Floats) -> _Known:
         certain = (evidence == 0).sum(axis=1) == 1
         known = certain.all() and ((evidence == 0) | np.isneginf(evidence)).all()
-        return _Known(evidence, evidence.argmax(axis=1) if known else None, root)
+        return _Known(evidence, evidence.argmax(axis=1) if known else None, root, log_sizes)
 
     def of_some(self, rows: slice) -> _Known:
         labels = None if self.labels is None else self.labels[rows]
-        return _Known(self.evidence[rows], labels, self.root[rows])
+        return _Known(self.evidence[rows], labels, self.root[rows], self.log_sizes)
 
 
 class _Part:
@@ -172,6 +187,7 @@ class _Part:
         for c in range(phi.shape[1]):
             logits += phi[:, c] * beta[:, None, c * k : (c + 1) * k]
         logits /= self.known.root[:, None]
+        logits += self.known.log_sizes
         if self.known.labels is None:
             said = logsumexp(logits + self.known.evidence, axis=2)
         else:

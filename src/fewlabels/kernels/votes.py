@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse
 
 from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
-from fewlabels.kernels.counter_based import hash_columns, hash_rows
+from fewlabels.kernels.counter_based import hash_columns, hash_rows, mix
 
 
 def vote_shares(counts: scipy.sparse.csr_matrix, weights: Floats, empty: Floats) -> Floats:
@@ -175,6 +175,22 @@ def patterns(
     keys = hash_columns(columns if domain is None else [*columns, domain], counts.shape[0])
     _, first, of_item = np.unique(keys, return_index=True, return_inverse=True)
     return Patterns(first, of_item)
+
+
+_GLANCE = 8
+"""Rows in which all columns mostly differ, where they do."""
+
+
+def distinct_columns(values: Floats) -> Patterns:
+    """Columns of (n, K) that differ, in their order, and which one each is."""
+    few = distinct_columns(values[:_GLANCE]) if len(values) > _GLANCE else None
+    if few is not None and len(few.first) == values.shape[1]:
+        return few
+    salt = mix(np.arange(len(values), dtype=np.uint64))
+    keys = mix((values + 0.0).view(np.uint64) ^ salt[:, None]).sum(axis=0)
+    _, first, which = np.unique(keys, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    return Patterns(first[order], np.argsort(order)[which])
 
 
 def has_evidence(evidence: Floats) -> Bools:

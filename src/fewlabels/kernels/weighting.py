@@ -218,7 +218,7 @@ class Soft(_Kept):
         return out
 
     def _by_class(self, group: Indicator) -> Floats:
-        return np.stack([group.sums(self.of_class(k)) for k in range(self.p.shape[1])])
+        return group.sums(self._times_rows(self.p)).swapaxes(0, 1)
 
     def by_event(self, items: Indicator, event: Ints) -> Floats:
         """Weights of one class of each item, event (b,), by code: (size, D)."""
@@ -244,8 +244,10 @@ class Soft(_Kept):
         return Soft(self.p[items], self.rows[items], counts=self.counts)
 
     def _times_rows(self, p: Floats) -> Floats:
-        even = self.rows.shape[1] == 1 and bool((self.rows == 1).all())
-        return p if even else p * self.rows
+        """P of some classes (b, ..., D) times the row weights."""
+        if self.rows.shape[1] == 1 and (self.rows == 1).all():
+            return p
+        return p * self.rows.reshape(len(p), *[1] * (p.ndim - 2), -1)
 
 
 Weighting = Drawn | Soft

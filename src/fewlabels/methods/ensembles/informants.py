@@ -24,8 +24,7 @@ from fewlabels.kernels.simplex import (
     centred_logs,
     softmax,
 )
-from fewlabels.kernels.votes import by_group, patterns
-from fewlabels.methods.base import refuse_confusion_beyond_memory
+from fewlabels.kernels.votes import Patterns, by_group, distinct_columns, patterns
 from fewlabels.methods.scores import score_of
 from fewlabels.methods.votes.data import domains_of, item_domains
 from fewlabels.predictions import Predictions
@@ -62,16 +61,16 @@ class Informants:
     """The kinds of the classifiers, their maps, and the latent classes that nobody labeled.
 
     `normal` holds the normal scores of each classifier that ranks, by class; `slopes` (M, 2) the
-    log odds a + b z of those that give scores; `tables` (M, K votes, K) P(class | vote). `ordered`
-    says whether the classes are three numbers or more, which may be grades. `floors` (M,) are what
-    a probability of exactly 0 stands for.
+    log odds a + b z of those that give scores; `tables` P(class | vote) of each classifier, none
+    where all give probabilities. `ordered` says whether the classes are three numbers or more,
+    which may be grades. `floors` (M,) are what a probability of exactly 0 stands for.
     """
 
     models: tuple[str, ...]
     kinds: tuple[Kind, ...]
     normal: tuple[tuple[NormalScores, ...], ...]
     slopes: Floats
-    tables: Floats
+    tables: tuple[VoteTable, ...]
     latent: LatentClasses | None
     voted: VotedClasses | None
 
@@ -89,12 +88,11 @@ class Informants:
         Without `every_kind` only probabilities are taken, as they are. `pooled` makes the pool.
         """
         k, m = some.n_classes, some.n_models
-        refuse_confusion_beyond_memory(some)
-        nothing, flat = np.zeros((m, 2)), np.full((m, k, k), 1 / k)
+        nothing = np.zeros((m, 2))
         if not every_kind:
             alike: tuple[Kind, ...] = tuple("probability" for _ in range(m))
             return Informants(
-                some.models, alike, (), nothing, flat, None, None, np.zeros(m), every_kind=False
+                some.models, alike, (), nothing, (), None, None, np.zeros(m), every_kind=False
             )
         floors = _floors(some)
         kinds = _kinds(some)
@@ -110,16 +108,15 @@ class Informants:
         if some.n_items < _DOMAIN_ITEMS * len(domains):  # too few for matrices of their own
             domains = (None,)
         votes = _ballots(some, domains) if some.has_hard.any(axis=0).sum() > 1 else None
-        tables, slopes = flat, nothing
+        slopes, tables = nothing, tuple[VoteTable, ...]()
         if set(kinds) != {"probability"}:
             r = start
             if ranks:
                 r = softmax(LatentClasses.of(ranked, start, some.labels).index(ranked))
             elif votes is not None:
                 r = softmax(VotedClasses.of(votes, start, some.labels).index(votes))
-            rows = np.flatnonzero(some.labeled)
-            r[rows] = np.eye(k)[some.labels[rows]]
-            tables = np.stack([_table(some.hard[:, j], r) for j in range(m)])
+            r = _clamped(r, some.labels)
+            tables = tuple(VoteTable.of(some.hard[:, j], r) for j in range(m))
             slopes = np.array(
                 [
                     _line(ranked.scores[:, j, 0], r) if kind == "score" else (0.0, 0.0)
@@ -166,7 +163,7 @@ class Informants:
                 out[:, j] = np.stack([1 - p, p], axis=1)
             silent = np.isnan(out[:, j, 0]) & (hard[:, j] >= 0)
             if silent.any():
-                out[silent, j] = self.tables[j][hard[silent, j]]
+                out[silent, j] = self.tables[j](hard[silent, j]) if self.tables else 1 / k
         votes = hard.astype(np.int64)
         if (votes < 0).any():
             unvoted = (votes < 0) & ~np.isnan(out[:, :, 0])
@@ -284,7 +281,7 @@ def _start(
             p[:, j] = np.stack([1 - odds, odds], axis=1)
         elif kind == "vote":
             vote = predictions.hard[:, j]
-            p[:, j] = np.where(vote[:, None] == np.arange(k), _VOTER, (1 - _VOTER) / (k - 1))
+            p[:, j] = _usual_voter(vote, k)
             p[vote < 0, j] = np.nan
     c = centred_logs(p)
     votes = np.where(np.isnan(p[:, :, 0]), -1, np.argmax(np.nan_to_num(p), axis=2))
@@ -306,15 +303,40 @@ def _line(z: Floats, r: Floats) -> tuple[float, float]:
     return float(beta[0]), float(beta[1])
 
 
-def _table(votes: Array, r: Floats) -> Floats:
-    """P(class | vote), (K, K), from votes (n,) and responsibilities (n, K)."""
-    k = r.shape[1]
-    prior = np.full((k, k), (1 - _VOTER) / (k - 1))
-    np.fill_diagonal(prior, _VOTER)
-    seen = prior + np.stack([r[votes == v].sum(axis=0) for v in range(k)])
-    logs = _SHRINKAGE * np.log(seen / seen.sum(axis=1, keepdims=True))
-    table = np.exp(logs)
-    out: Floats = table / table.sum(axis=1, keepdims=True)
+def _usual_voter(votes: Array, k: int) -> Floats:
+    """P(class | vote) before anything is known of the voter, (n, K)."""
+    return np.where(votes[:, None] == np.arange(k), _VOTER, (1 - _VOTER) / (k - 1))
+
+
+class VoteTable(NamedTuple):
+    """P(class | vote) of one classifier: rows (V, K) of the votes (V,) that occur, ascending.
+
+    Any other vote is taken as a usual voter's.
+    """
+
+    votes: Ints
+    rows: Floats
+
+    @staticmethod
+    def of(votes: Array, r: Floats) -> VoteTable:
+        """From votes (n,), -1 none, and responsibilities (n, K)."""
+        given = votes >= 0
+        each, first, which = np.unique(votes[given], return_index=True, return_inverse=True)
+        sums = Patterns(first, which).sums(r[given])
+        return VoteTable(each, _shrunk(_usual_voter(each, r.shape[1]) + sums))
+
+    def __call__(self, votes: Array) -> Floats:
+        """P(class | vote) of votes (n,), (n, K)."""
+        out, seen = np.empty((len(votes), self.rows.shape[1])), np.isin(votes, self.votes)
+        out[seen] = self.rows[np.searchsorted(self.votes, votes[seen])]
+        out[~seen] = _shrunk(_usual_voter(votes[~seen], out.shape[1]))
+        return out
+
+
+def _shrunk(seen: Floats) -> Floats:
+    """Shares of what is seen, (V, K), by the share of their logs that is taken."""
+    shares = np.exp(_SHRINKAGE * np.log(seen / seen.sum(axis=1, keepdims=True)))
+    out: Floats = shares / shares.sum(axis=1, keepdims=True)
     return out
 
 
@@ -459,7 +481,8 @@ def _clamped(r: Floats, known: Ints | None) -> Floats:
     if known is not None:
         rows = np.flatnonzero(known >= 0)
         r = r.copy()
-        r[rows] = np.eye(r.shape[1])[known[rows]]
+        r[rows] = 0.0
+        r[rows, known[rows]] = 1.0
     return r
 
 
@@ -550,9 +573,15 @@ _NO_BALLOTS = Ballots(scipy.sparse.csr_matrix((0, 0)), np.empty(0, dtype=np.int6
 class VotedClasses:
     """Confusion matrices of all that vote, by EM, in every domain by itself.
 
-    log P(vote | class) (D M K, K), and log shares of the classes (D, K).
+    Votes that nobody casts are alike, and so are, in every step, classes that have the same
+    P(class) of every item at the start. So log P(vote | class) (V + D M, C) is of the V columns of
+    the ballots that occur, and one more for each voter of a domain, that stands for its others;
+    of C classes that differ, each of which stands for `sizes` (C,); log shares of them are (D, C).
     """
 
+    columns: Ints
+    classes: Patterns
+    sizes: Floats
     log_rates: Floats
     log_shares: Floats
 
@@ -565,21 +594,51 @@ class VotedClasses:
         alike = patterns(ballots.votes, labels[:, None].astype(float), ballots.domain)
         some = Ballots(ballots.votes[alike.first], ballots.domain[alike.first], ballots.n_domains)
         labels, times = labels[alike.first], alike.sums(np.ones((n, 1)))
-        by_vote = some.votes.T.tocsr()
-        gather = np.eye(some.n_domains)[some.domain]  # (n, D)
         r = alike.sums(_clamped(start, known))
+        classes = distinct_columns(r)
+        sizes = classes.sums(np.ones((k, 1)))[:, 0]
+        r, labels = r[:, classes.first], np.append(classes.of_item, -1)[labels]
+        columns, voters = np.unique(some.votes.indices), some.votes.shape[1] // k
+        # By row of rates: whose it is, and how many votes it stands for.
+        whose = np.append(columns // k, np.arange(voters))
+        others = k - np.bincount(whose[: len(columns)], minlength=voters)
+        each = np.append(np.ones(len(columns)), others)
+        rows = np.arange(len(whose))
+        by_voter = scipy.sparse.csr_matrix((each, (whose, rows)), (voters, len(rows)))
+        fitted = VotedClasses(columns, classes, sizes, np.empty((0, 0)), np.empty((0, 0)))
+        by_vote = fitted._by_row(some).T.tocsr()
+        gather = np.eye(some.n_domains)[some.domain]  # (n, D)
         for _ in range(VOTE_STEPS):
-            seen = (by_vote @ r).reshape(-1, k, k) + SMOOTHING * 2 / k
-            rates = np.log(seen / seen.sum(axis=1, keepdims=True)).reshape(-1, k)
+            seen = by_vote @ r + SMOOTHING * 2 / k
             shares = gather.T @ r + 0.5
-            fitted = VotedClasses(rates, np.log(shares / shares.sum(axis=1, keepdims=True)))
-            r = times * _clamped(softmax(fitted.index(some)), labels)
+            fitted = VotedClasses(
+                columns,
+                classes,
+                sizes,
+                np.log(seen / (by_voter @ seen)[whose]),
+                np.log(shares / (shares * sizes).sum(axis=1, keepdims=True)),
+            )
+            h = fitted._of_distinct(some) + np.log(sizes)
+            r = times * _clamped(softmax(h) / sizes, labels)
         return fitted
 
     def index(self, ballots: Ballots) -> Floats:
         """Centred logs of P(class), (n, K)."""
-        h = ballots.votes @ self.log_rates + self.log_shares[ballots.domain]
+        return self._of_distinct(ballots)[:, self.classes.of_item]
+
+    def _of_distinct(self, ballots: Ballots) -> Floats:
+        """The index of classes that differ, (n, C)."""
+        h = self._by_row(ballots) @ self.log_rates + self.log_shares[ballots.domain]
         # Below the likeliest class: about the mean, many votes would tie all classes that lead.
         h = np.maximum(h - h.max(axis=1, keepdims=True), -2 * _MOST_LOG_ODDS)
-        index: Floats = h - h.mean(axis=1, keepdims=True)
+        index: Floats = h - (h * self.sizes).sum(axis=1, keepdims=True) / self.sizes.sum()
         return index
+
+    def _by_row(self, ballots: Ballots) -> scipy.sparse.csr_matrix:
+        """Votes (n, V + D M) by the rows of the rates."""
+        votes, k = ballots.votes, len(self.classes.of_item)
+        place = np.searchsorted(self.columns, votes.indices)
+        seen = np.append(self.columns, -1)[place] == votes.indices
+        row = np.where(seen, place, len(self.columns) + votes.indices // k)
+        shape = (votes.shape[0], len(self.columns) + votes.shape[1] // k)
+        return scipy.sparse.csr_matrix((votes.data, row, votes.indptr), shape)
