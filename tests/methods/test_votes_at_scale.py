@@ -65,6 +65,20 @@ def test_sparse_votes_answer_as_dense_ones(both, method, estimand):
     assert one.warnings == other.warnings
 
 
+@pytest.mark.parametrize("method", ["dawid-skene", "majority-vote"])
+def test_many_voters_have_the_value_that_each_has(method):
+    """Of a population all go together, of these items each by itself: a mean is the same."""
+    rng = np.random.default_rng(0)
+    truth, accuracy = rng.integers(2, size=400), rng.uniform(0.55, 0.95, 300)
+    votes = np.where(rng.random((400, 300)) < accuracy, truth[:, None], 1 - truth[:, None])
+    table = fl.Predictions(votes=np.where(rng.random((400, 300)) < 0.05, votes, -1))
+    together, apart = (
+        [r.value for r in fl.estimate(table, method, "accuracy", estimand=estimand).rows]
+        for estimand in ("population", "sample")
+    )
+    assert np.allclose(together, apart, atol=1e-12)
+
+
 def test_sparse_votes_are_not_made_dense(both):
     _, sparse = both()
     for method in ("dawid-skene", "majority-vote", fl.models.ConfusionBEE(inference="variational")):
