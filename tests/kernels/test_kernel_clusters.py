@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from fewlabels.kernels.clusters import Worth, intraclass_correlation, powers, worth
+from fewlabels.kernels.counter_based_counts import exponential_sums
 
 N, EACH = 40, 10
 CASE = np.repeat(np.arange(N, dtype=np.uint64), EACH)
@@ -84,3 +85,13 @@ def test_product_weights_do_not_count_a_row_thrice(own: float) -> None:
     weights = [w / w.mean() for w in weights]
     drawn = np.einsum("dc,cr,dr->d", weights[0], x, weights[1])
     assert drawn.var() == pytest.approx(n**2 / own, rel=0.25)
+
+
+@pytest.mark.parametrize("times", [None, np.ones(4)])
+def test_crossed_clusters_both_move_the_weights(times: np.ndarray | None) -> None:
+    """Rows that share a reader, a case or nothing: correlations of products of two Exp(1)."""
+    case, reader = np.array([[1, 1, 2, 2], [7, 8, 7, 8]], dtype=np.uint64)
+    weights = exponential_sums([case, reader], np.arange(40_000), times, 3)
+    found = np.corrcoef(weights)[0]
+    assert weights.mean(axis=1) == pytest.approx(np.ones(4), abs=0.05)
+    assert found == pytest.approx([1, 1 / 3, 1 / 3, 0], abs=0.05)

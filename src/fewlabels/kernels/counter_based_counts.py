@@ -200,7 +200,8 @@ def exponential_sums(
     """Row weights (n, S) by keys of clusters; of rows that stand for `times` (n,) items, sums."""
     if times is None:
         return shared_exponentials(clusters, streams, salt)
-    return gammas(clusters[0], streams, times[:, None], salt)
+    weights = gammas(clusters[0], streams, times[:, None], salt)
+    return weights * shared_exponentials(clusters[1:], streams, salt) if clusters[1:] else weights
 
 
 def _of_class(key: UInts, c: int) -> UInts:
