@@ -9,10 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
-from fewlabels.kernels.compiled import IS_COMPILED, compiled
-
-__all__ = ["IS_COMPILED", "areas", "drawn_classes", "drawn_events", "drawn_places",
-           "soft_events", "soft_places"]  # fmt: skip
+from fewlabels.kernels.compiled import compiled
 
 
 @compiled

@@ -30,9 +30,9 @@ def loops_for(cells: int) -> ModuleType | None:
     """Compiled loops for so many cells; None where arrays are quicker."""
     if cells < COMPILED_FROM:
         return None
-    from fewlabels.kernels import loops
+    from fewlabels.kernels import compiled, loops
 
-    return loops if loops.IS_COMPILED else None
+    return loops if compiled.IS_COMPILED else None
 
 
 class PlacedObservations(NamedTuple):
