@@ -3,8 +3,9 @@
     python benchmarks/evaluator_speed.py --before OLD/src --after src [WORK ...] [--repeats 3]
         [--limit 300] [--without-numba] [--growth] [--json FILE] [--page]
 
-Every run is a process of its own, the trees in turns; figures are medians. Small works are timed in
-a second call, when everything is loaded, large ones in the first. A yardstick runs before every
+Every run is a process of its own, the trees in turns, and calls what a user calls, with no option;
+figures are medians, of large works of one run. Small works are timed in a second call, when
+everything is loaded, large ones in the first. A yardstick runs before every
 work, so that machines compare: a loop of numpy, and 100 bootstrap resamples of 1,000 items x 5
 classifiers through scikit-learn's metrics. --growth is the exponent of processor time in rows,
 classifiers, classes, groups and labels: the slope of its logarithm in theirs.
@@ -13,7 +14,6 @@ classifiers, classes, groups and labels: the slope of its logarithm in theirs.
 from __future__ import annotations
 
 import argparse
-import inspect
 import json
 import os
 import platform
@@ -165,14 +165,11 @@ def child(work: Work, folder: Path) -> Record:
     import fewlabels as fl
 
     items = items_of(work, folder)
-    # Versions that made what a report shows beside the estimates at once could leave it out.
-    takes = inspect.signature(fl.estimate).parameters
-    leaner = {"details": False} if "details" in takes else {}
 
     def estimate() -> Any:
         by = "site" if work.case.groups else None
         metrics = None if work.metrics is None else list(work.metrics)
-        return fl.estimate(items, work.method, metrics, by, **leaner)
+        return fl.estimate(items, work.method, metrics, by)
 
     if work.is_small:
         estimate()
@@ -222,7 +219,7 @@ class Runner(NamedTuple):
             sizes.make(work.case, _file(work.case, self.folder))
         found: dict[str, list[Record]] = {side: [] for side in trees}
         measure = self.run("yardstick", next(iter(trees.values())))
-        for _ in range(repeats):
+        for _ in range(repeats if work.is_small else 1):
             for side, tree in trees.items():
                 if not any("failed" in run for run in found[side]):
                     found[side].append(self.run(json.dumps(_plain(work)), tree))
@@ -313,8 +310,9 @@ def page(records: list[Record], axes: Mapping[str, list[Record]], repeats: int) 
     )
     lines = [
         f"Made by `benchmarks/evaluator_speed.py` on {os.cpu_count()} processors, Python "
-        f"{platform.python_version()}, numpy {np.__version__}: two versions in turns, medians of "
-        f"{repeats}; small works in a second call. The yardstick of this run, in processor time: "
+        f"{platform.python_version()}, numpy {np.__version__}: two versions in turns, each called "
+        f"without options; small works in a second call, medians of {repeats}, others once. "
+        "The yardstick of this run, in processor time: "
         f"{stick}.",
         "",
         *table(records),

@@ -86,7 +86,7 @@ LABELS = DrawKind("intervals", drawn=True)
 URN = DrawKind("marginals", drawn=True, rows="urn")
 POINT = DrawKind("values", drawn=True)
 
-DRAWS_AT_ONCE, _FEWEST_AT_ONCE = 50, 8
+DRAWS_AT_ONCE, _FEWEST_AT_ONCE = 100, 8
 """Draws go in chunks of so many, the last one perhaps of fewer."""
 
 _CELLS, _BLOCK, _STATE = 2**18, 2**20, 2**25
@@ -102,7 +102,7 @@ which the others are combinations (`streaming/basis.py`), wherever the items are
 _FEW_CLASSES = 32
 """Of more classes items, and their labels in a chunk, count as fewer, in proportion."""
 
-_MOST_TIMES = 4
+_MOST_TIMES = 2
 """A chunk of draws of many classes holds so many times as many draws at most."""
 
 MOST_UNITS = 1000
@@ -337,14 +337,13 @@ class LabelWeights:
         pseudo = {kind: self.placed(kind, index) for kind in kinds}
         left = [kind for kind in kinds if not (kind in labels and self.certain)]
         distinct = {kind: self._distinct(kind, index) for kind in left}
-        width = max(
-            (len(index) if k not in labels else len(distinct[k][0]) for k in left), default=1
-        )
+        width = max((len(distinct[kind][0]) for kind in left), default=1)
         height = n if whole else max(_BLOCK // (self.n_classes * width), 1)
+        low = n if whole else max(_BLOCK // (self.n_classes * len(index)), 1)
         items = self.entries.items
         of_entries = [] if items is None else [kind for kind in left if kind not in labels]
         of_items = [kind for kind in left if kind not in of_entries]
-        for block in spans(n, max(height, 1)) if of_items else ():
+        for block in spans(n, height) if of_items else ():
             p: dict[tuple[str, bool], Floats] = {}
             for kind in of_items:
                 of, (draws, which) = (kind.of, kind.arbitrary), distinct[kind]
@@ -352,11 +351,15 @@ class LabelWeights:
                     p[of] = self._chances(kind, draws, block)
                 if kind in labels:
                     labels[kind][block] = self._labels(p[of], kind, index, block, which)
-                else:
-                    every = p[of] if which is None else p[of][:, :, which]
-                    near, own = _within(pseudo[kind], block), rows[kind.rows][block]
-                    soft = self._soft(kind, every, own, index, block, near)
-                    yield kind, soft, block if height < n else None
+                    continue
+                # Draws of one P(label) differ by their rows, and are made of a few items at a time.
+                for some in [slice(None)] if which is None else spans(len(p[of]), low):
+                    start, stop, _ = some.indices(len(p[of]))
+                    own = slice(block.start + start, block.start + stop)
+                    every = p[of][some] if which is None else np.take(p[of][some], which, axis=2)
+                    near, weights = _within(pseudo[kind], own), rows[kind.rows][own]
+                    soft = self._soft(kind, every, weights, index, own, near)
+                    yield kind, soft, None if len(every) == n else own
         for kind, drawn in labels.items():
             k, size = self.n_classes, len(index)
             if items is None:
@@ -369,10 +372,10 @@ class LabelWeights:
         if items is None:
             return
         # An item of many entries is looked up for each of them: P(label) of all is held nowhere.
-        for kind, block in product(of_entries, spans(len(items), max(height, 1))):
+        for kind, block in product(of_entries, spans(len(items), low)):
             (draws, which), at = distinct[kind], items[block]
             every = self._chances(kind, draws, at)
-            every = every if which is None else every[:, :, which]
+            every = every if which is None else np.take(every, which, axis=2)
             near, own = _within(pseudo[kind], block), rows[kind.rows][at]
             yield kind, self._soft(kind, every, own, index, at, near), block
 

@@ -14,8 +14,19 @@ import numpy as np
 from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
 from fewlabels.kernels.weighting import loops_for
 
-LOGIT_BINS = 4096
+LOGIT_BINS, _FEWEST_BINS = 4096, 512
 _LOGIT_RANGE = 16.0
+
+TOP, _PLACES = 2048, 2**18
+"""Of so many items with the highest scores none shares a bin with another score: among n items, a
+positive one counts to its own precision, which the path through a bin misses, as 1 / (2 n). Of
+many classes there are fewer, so that all rankings have so many places together."""
+
+
+def places_of(classes: int) -> tuple[int, int]:
+    """How many of the highest scores have a place of their own, and bins of the others."""
+    fewer = min(_PLACES / max(classes, 1), TOP) / TOP
+    return max(int(TOP * fewer), _FEWEST_BINS // 2), max(int(LOGIT_BINS * fewer), _FEWEST_BINS)
 
 
 def dense_codes(scores: Floats | Ints) -> tuple[Ints, int]:
@@ -72,18 +83,15 @@ def codes_at(steps: tuple[Floats, Ints], scores: Floats) -> Ints:
     return codes[np.maximum(place, 0)]
 
 
-TOP = 2048
-"""Of so many items with the highest scores none shares a bin with another score: among n items, a
-positive one counts to its own precision, which the path through a bin misses, as 1 / (2 n)."""
-
-
-def top_codes(scores: Floats, of_others: Callable[[Floats], tuple[Ints, int]]) -> tuple[Ints, int]:
+def top_codes(
+    scores: Floats, of_others: Callable[[Floats], tuple[Ints, int]], top: int = TOP
+) -> tuple[Ints, int]:
     """Codes that tell the highest scores apart, and below them are those `of_others`."""
     codes, size = of_others(scores)
-    cut = np.partition(scores, -TOP)[-TOP] if len(scores) > TOP else -np.inf
-    top = np.flatnonzero(scores >= cut)
-    own, count = dense_codes(scores[top])
-    codes[top] = size + own
+    cut = np.partition(scores, -top)[-top] if len(scores) > top else -np.inf
+    highest = np.flatnonzero(scores >= cut)
+    own, count = dense_codes(scores[highest])
+    codes[highest] = size + own
     return codes, size + count
 
 

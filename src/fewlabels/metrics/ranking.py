@@ -123,10 +123,11 @@ class Ranking(Statistic):
         exact = view.exact or view.group is not None
         codes_of: Callable[[Floats], tuple[Ints, int]] = ranking.dense_codes
         if not exact:
-            codes_of = partial(ranking.top_codes, of_others=ranking.logit_codes)
+            top, bins = ranking.places_of(len(classes))
+            others: Callable[[Floats], tuple[Ints, int]] = partial(ranking.logit_codes, bins=bins)
             if view.probabilities is None:
-                others = partial(ranking.quantile_codes, times=view.times)
-                codes_of = partial(ranking.top_codes, of_others=others)
+                others = partial(ranking.quantile_codes, bins=bins, times=view.times)
+            codes_of = partial(ranking.top_codes, of_others=others, top=top)
         place = np.empty((view.n_items, len(classes)), dtype=np.int32)
         ends = np.zeros((len(classes), view.n_groups + 1), dtype=np.int64)
         several, stop = [], 0
