@@ -333,7 +333,7 @@ def test_picture(probability):
 def test_progress_is_told():
     seen = []
     curve(one(), method="bayesian-calibration", progress=lambda *step: seen.append(step))
-    assert seen == [(i, 8) for i in range(1, 9)]
+    assert seen == [(i, 4) for i in range(1, 5)]
 
 
 # --- by threshold -----------------------------------------------------------------------------

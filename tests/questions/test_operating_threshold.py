@@ -246,7 +246,7 @@ def test_many_draws_for_a_high_level():
     seen = []
     threshold(random_world(8), min_recall=0.5, method=told(), confidence_level=0.99,
                  progress=lambda *step: seen.append(step))  # fmt: skip
-    assert seen == 2 * [(i, 40) for i in range(1, 41)]
+    assert seen == 2 * [(i, 20) for i in range(1, 21)]
 
 
 @pytest.mark.parametrize(

@@ -317,7 +317,8 @@ class LabelWeights:
         most = min(max(times * _CELLS // n, _FEWEST_AT_ONCE), _STATE // max(cells, 1))
         if soft:
             most = min(most, 4 * _BLOCK // (n * max(self.n_classes, 1)))
-        return index_blocks(size, int(np.clip(most, 1, DRAWS_AT_ONCE * min(times, _MOST_TIMES))))
+        most = int(np.clip(most, 1, DRAWS_AT_ONCE * min(times, _MOST_TIMES)))
+        return index_blocks(size, math.ceil(size / math.ceil(size / most))) if size else []
 
     def plain(self, kind: DrawKind) -> bool:
         """Whether draws are labels: one of each row."""

@@ -451,6 +451,7 @@ class _Task:
                 group, n_groups = self.entries.group, self.entries.n_groups
                 views = [replace(view, group=group, n_groups=n_groups) for view in views]
         self.views = views
+        self.prepared: list[dict[object, Plan]] = [{} for _ in views]
         self.n_columns = len(views) * self.entries.n_groups
         doubts = posterior.doubts([predictions.models[int(j)] for j in columns], self.n_draws)
         if doubts is not None and doubts.shape[1] < self.n_columns:
@@ -705,4 +706,5 @@ class _Task:
         }
 
     def _plans(self, chosen: Chosen, *, exact: bool) -> list[dict[str, Plan]]:
-        return [prepare(view, chosen, exact) for view in self.views]
+        pairs = zip(self.views, self.prepared, strict=True)
+        return [prepare(view, chosen, exact, prepared) for view, prepared in pairs]

@@ -53,7 +53,7 @@ def drawn_places(
         for c in range(place.shape[1]):
             at, k = place[i, c], first + c
             for d in range(total.shape[1]):
-                total[at, d] += rows[i, d]
+                total[at, d] += rows[i, d if weighted else 0]
             for d in range(own.shape[1]):
                 hit = labels[i, d if several else 0] == k
                 own[at, d] += rows[i, d if weighted else 0] * hit
@@ -64,12 +64,12 @@ def soft_places(
     p: Floats, rows: Floats, every: Floats, place: Array, first: int, own: Floats, total: Floats
 ) -> None:
     """As `drawn_places`, of P(label) (n, K, D); `every` (n, R) are the weights of all classes."""
-    weighted = rows.shape[1] > 1
+    weighted, differ = rows.shape[1] > 1, every.shape[1] > 1
     for i in range(len(place)):
         for c in range(place.shape[1]):
             at, k = place[i, c], first + c
             for d in range(total.shape[1]):
-                total[at, d] += every[i, d]
+                total[at, d] += every[i, d if differ else 0]
             for d in range(own.shape[1]):
                 own[at, d] += p[i, k, d] * rows[i, d if weighted else 0]
 

@@ -143,26 +143,26 @@ class Drawn(_Kept):
         cells = self.labels * np.int64(g) + group.codes[:, None]
         return self._counted(cells, self.rows, k * g).reshape(k, g, self.size)
 
-    def by_place(self, place: Ints, first: int, size: int) -> tuple[Floats, Floats]:
-        """Weights of classes `first` .. and of all, by the place (b, C) for each: (size, D) both.
+    def add_by_place(self, place: Ints, first: int, own: Floats, total: Floats) -> None:
+        """Add weights of classes `first` .. and of all, by the place (b, C) for each, (size, D).
 
-        The second is (size, 1) where no draw differs.
+        `total` is (size, 1) where no draw differs.
         """
-        own, total = np.zeros((size, self.size)), np.zeros((size, self.rows.shape[1]))
+        size = len(own)
         if self.loops is not None:
             self.loops.drawn_places(self.labels, self.rows, place, first, own, total)
-            return own, total
-        total = _stacked(place, self.rows, size)
+            return
+        total += _stacked(place, self.rows, size)
         if self.n_classes <= FEW_CLASSES:
             for c in range(place.shape[1]):
                 own += Indicator(place[:, c], size).sums(self.of_class(first + c))
-            return own, total
+            return
         labels = np.broadcast_to(self.labels, (len(place), self.size))
         item, draw = np.nonzero((labels >= first) & (labels < first + place.shape[1]))
         at = place[item, labels[item, draw] - first] * np.int64(self.size) + draw
         rows = self.rows[item, draw if self.rows.shape[1] > 1 else 0]
         counted = np.bincount(at, rows, minlength=size * self.size)
-        return counted.astype(np.float64, copy=False).reshape(size, self.size), total
+        own += counted.reshape(size, self.size)
 
     def _counted(self, cells: Ints, rows: Floats, size: int) -> Floats:
         places = cells * np.int64(self.size) + np.arange(self.size)
@@ -228,16 +228,15 @@ class Soft(_Kept):
         self.loops.soft_events(self.p, self.rows, items.codes, event, out)
         return out
 
-    def by_place(self, place: Ints, first: int, size: int) -> tuple[Floats, Floats]:
-        """As `Drawn.by_place`."""
-        total, c = self.total, place.shape[1]
+    def add_by_place(self, place: Ints, first: int, own: Floats, total: Floats) -> None:
+        """As `Drawn.add_by_place`."""
+        every, c = self.total, place.shape[1]
         if self.loops is not None:
-            own, summed = np.zeros((size, self.size)), np.zeros((size, total.shape[1]))
-            self.loops.soft_places(self.p, self.rows, total, place, first, own, summed)
-            return own, summed
+            self.loops.soft_places(self.p, self.rows, every, place, first, own, total)
+            return
         weighted = self.p[:, first : first + c] * self.rows[:, None, :]
-        own = Indicator(place.ravel(), size).sums(weighted.reshape(-1, self.size))
-        return own, _stacked(place, total, size)
+        own += Indicator(place.ravel(), len(own)).sums(weighted.reshape(-1, self.size))
+        total += _stacked(place, every, len(own))
 
     def take(self, items: Ints | slice) -> Soft:
         """Some of the items, or items several times; without pseudo-observations."""

@@ -86,6 +86,11 @@ class Plan(ABC):
         predictions takes them to be called `predicted`, which need not occur among the items.
         """
 
+    def add(self, sums: Floats | None, weights: Weighting, block: slice | None = None) -> Floats:
+        """Sums of states, of other items so far (None: none), and these; `sums` is written to."""
+        state = self.state(weights, block)
+        return state if sums is None else np.add(sums, state, out=sums)
+
     def digest(self, state: Floats) -> Floats:
         """What metrics finish from, last axis D, of a complete state; often the state itself."""
         return state

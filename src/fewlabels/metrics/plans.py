@@ -33,11 +33,10 @@ class States:
         self.whole = block is None
         for own, sums in zip(self.plans, self.sums, strict=True):
             for plan in {id(p): p for p in own.values()}.values():
-                state = plan.measured(weights) if block is None else plan.state(weights, block)
-                if id(plan) in sums:
-                    sums[id(plan)] += state
+                if block is None:
+                    sums[id(plan)] = plan.measured(weights)
                 else:
-                    sums[id(plan)] = state
+                    sums[id(plan)] = plan.add(sums.get(id(plan)), weights, block)
 
     def digests(self) -> list[dict[str, Floats]]:
         """Digest of every metric, last axes (G, D), per classifier."""
@@ -61,16 +60,22 @@ class States:
         return out
 
 
-def prepare(view: ScoreView, chosen: Chosen, exact: bool) -> dict[str, Plan]:
-    """Plans of the metrics that apply; metrics of one statistic share its plan."""
+def prepare(
+    view: ScoreView, chosen: Chosen, exact: bool, prepared: dict[object, Plan] | None = None
+) -> dict[str, Plan]:
+    """Plans of the metrics that apply; metrics of one statistic share its plan.
+
+    `prepared` are plans of the same view from before, and gets those that are new.
+    """
     view = replace(view, exact=exact)
-    shared: dict[object, Plan] = {}
+    shared = {} if prepared is None else prepared
     out = {}
     for name, metric in chosen.items():
         if view.provides(metric.needs):
-            if metric.statistic not in shared:
-                shared[metric.statistic] = metric.statistic.prepare(view)
-            out[name] = shared[metric.statistic]
+            key = metric.statistic, exact
+            if key not in shared:
+                shared[key] = metric.statistic.prepare(view)
+            out[name] = shared[key]
     return out
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from fewlabels.kernels import ranking
 from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
 from fewlabels.kernels.blocks import spans
-from fewlabels.kernels.weighting import Weighting, in_every_draw
+from fewlabels.kernels.weighting import Weighting
 from fewlabels.metrics.base import Metric, Plan, ScoreView, Statistic
 
 _AT_ONCE = 2**17
@@ -53,20 +53,27 @@ class _RankingPlan(Plan):
         return 2 * self.ends[:, 1:].size
 
     def state(self, weights: Weighting, block: slice | None = None) -> Floats:
+        return self.measured(weights) if self.whole else self.add(None, weights, block)
+
+    def add(self, sums: Floats | None, weights: Weighting, block: slice | None = None) -> Floats:
         if self.whole:
-            return self.measured(weights)
+            return super().add(sums, weights, block)
         place = self.place if block is None else self.place[block]
-        state = np.empty((2, len(self.several), 1, weights.size))
+        state = np.zeros((2, len(self.several), 1, weights.size)) if sums is None else sums
         for some in self._blocks(weights.size):
-            within = self._places(some)
-            state[0, within, 0], state[1, within, 0] = self._sums(weights, some, place)
+            own, total = state[:, self._places(some), 0]
+            self._add(weights, some, place, own, total)
         return state
 
     def measured(self, weights: Weighting) -> Floats:
         values = np.empty((2, *self.ends[:, 1:].shape, weights.size))
-        cells = weights.cells
+        cells, alike = weights.cells, weights.total.shape[1] == 1 and weights.pseudo is None
         for some in self._blocks(weights.size):
-            own, total = self._sums(weights, some, self.place)
+            within = self._places(some)
+            size = within.stop - within.start
+            own = np.zeros((size, weights.size))
+            total = np.zeros((size, 1 if alike else weights.size))
+            self._add(weights, some, self.place, own, total)
             values[:, some] = self._areas(own, total, some, cells)
         return values
 
@@ -87,18 +94,17 @@ class _RankingPlan(Plan):
     def _places(self, some: slice) -> slice:
         return slice(int(self.ends[some.start, 0]), int(self.ends[some.stop - 1, -1]))
 
-    def _sums(self, weights: Weighting, some: slice, place: Array) -> tuple[Floats, Floats]:
-        """Weight of some classes and of all by place: (places, D), or (places, 1)."""
-        within, first = self._places(some), self.classes[some.start]
-        size, starts = within.stop - within.start, self.ends[some, 0] - within.start
+    def _add(
+        self, weights: Weighting, some: slice, place: Array, own: Floats, total: Floats
+    ) -> None:
+        """Add the weight of some classes and of all by place: (places, D), or (places, 1)."""
+        first, starts = self.classes[some.start], self.ends[some, 0] - self.ends[some.start, 0]
         at = place[:, some] + starts.astype(np.int32)
-        own, total = weights.by_place(at, first, size)
+        weights.add_by_place(at, first, own, total)
         if weights.pseudo is not None:
             item, draw, _, mass, whole = weights.pseudo
-            total = np.array(in_every_draw(total, weights.size)) if total.shape[1] == 1 else total
             own[at[item], draw[:, None]] += mass[:, first : first + at.shape[1]]
             total[at[item], draw[:, None]] += whole[:, None]
-        return own, total
 
     def _areas(self, own: Floats, total: Floats, some: slice, cells: int) -> Floats:
         """Areas of some classes by group, (2, classes, G, D)."""
