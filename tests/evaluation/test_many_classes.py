@@ -74,9 +74,12 @@ def test_labels_counted_by_cell_say_what_sums_by_class_say(
         np.testing.assert_allclose(others, ends, rtol=0, atol=1e-9, err_msg=str(row[:3]))
 
 
-@pytest.mark.parametrize("k", [5, 60])
-def test_bins_are_near_exact_rankings(k: int) -> None:
-    """Of 5,000 items, of any number of classes, and where many probabilities are equal."""
+@pytest.mark.parametrize(("k", "error"), [(5, 2e-5), (60, 2e-5), (400, 1e-4)])
+def test_bins_are_near_exact_rankings(k: int, error: float) -> None:
+    """Of 5,000 items, of any number of classes, and where many probabilities are equal.
+
+    Of many classes there are fewer bins.
+    """
     rng = np.random.default_rng(2)
     p, truth, _ = classified(5000, k, 0)
     rows = rng.standard_exponential((5000, 3))
@@ -86,7 +89,7 @@ def test_bins_are_near_exact_rankings(k: int) -> None:
         plans = [Ranking().prepare(view), Ranking().prepare(replace(view, exact=True))]
         near, exact = (plan.measured(drawn)[..., 0, :] for plan in plans)
         gap = abs((near - exact).mean(axis=1))
-        assert (gap < [[1e-5], [2e-5]]).all(), gap.max(axis=1)
+        assert (gap < [[error / 2], [error]]).all(), gap.max(axis=1)
 
 
 @pytest.mark.parametrize("soft", [False, True])
