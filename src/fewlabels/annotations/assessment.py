@@ -309,13 +309,7 @@ class AssessmentSettings(NamedTuple):
 def asked_for(
     bins: Any, statistics: Any, confidence_level: Any, random_state: Any
 ) -> AssessmentSettings:
-    """What the arguments of `assess` ask for.
-
-    Raises
-    ------
-    UsageError
-        If one is not what is said there.
-    """
+    """What the arguments of `assess` ask for."""
     scheme = Scheme(bins_of(bins), dispersion=True)
     of_labels = (StatisticLosses.of(phi, scheme) for phi in statistics_of(statistics))
     losses: tuple[Losses[Any], ...] = (HistogramLosses(scheme), *of_labels)
@@ -372,13 +366,7 @@ class AnnotationCounts(NamedTuple):
         return self.n_items - self.sizes[0]
 
     def check(self) -> None:
-        """Refuse what nothing can be said of.
-
-        Raises
-        ------
-        InputError
-            If there is no label, or no classifier has probabilities.
-        """
+        """Refuse what nothing can be said of."""
         if not self.n_annotated:
             raise InputError(
                 "no item has a label; give how many annotators chose each class (`histogram`, in a "
@@ -392,13 +380,7 @@ class AnnotationCounts(NamedTuple):
 
 
 def statistics_of(value: Any) -> tuple[LabelStatistic, ...]:
-    """The statistics that `assess` is asked for, by their names or as they are.
-
-    Raises
-    ------
-    UsageError
-        If there is none of a name, two have the same, or one is always assessed.
-    """
+    """The statistics that `assess` is asked for, by their names or as they are."""
     many = [value] if isinstance(value, (str, LabelStatistic)) else list(value)
     found = tuple(resolve(one) for one in many)
     names = [phi.name for phi in found]

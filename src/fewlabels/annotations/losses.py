@@ -487,11 +487,6 @@ def annotated(
 
     Nothing is copied that need not be. Rows of probabilities whose sum is within 1e-3 of 1 are
     renormalised.
-
-    Raises
-    ------
-    InputError
-        Where the arrays are not what is said here, or no item has both a label and a prediction.
     """
     counts = label_counts(histogram)
     p = probability_rows(probabilities, counts.shape)
@@ -517,13 +512,7 @@ def _used(items: Annotated) -> Bools:
 
 
 def item_weights(weight: Any, n: int) -> Floats | None:
-    """Weights (n,) that sum to n; None where all are equal.
-
-    Raises
-    ------
-    InputError
-        If one is negative or missing, or all are zero.
-    """
+    """Weights (n,) that sum to n; None where all are equal."""
     if weight is None:
         return None
     w = sampling_weight(weight, n)

@@ -297,13 +297,7 @@ class LabelStatistic(ABC):
 
 
 def concentrations(value: Any, n: int) -> Floats:
-    """Concentrations alpha0 above 0, (n,); NaN is let through.
-
-    Raises
-    ------
-    InputError
-        If they are not.
-    """
+    """Concentrations alpha0 above 0, (n,); NaN is let through."""
     alpha = numbers("concentration", value).astype(np.float64)
     if alpha.shape not in ((), (n,)):
         raise InputError(

@@ -242,13 +242,7 @@ def _read(value: Any, form: Any, k: int, name: str) -> Any:
 
 
 def _check_possible(estimator: Any, kind: str) -> None:
-    """Refuse numbers that no fit gives: they are of the right kind and would give any answer.
-
-    Raises
-    ------
-    InputError
-        With the attribute and its value.
-    """
+    """Refuse numbers that no fit gives: they are of the right kind and would give any answer."""
     for name in _FITTED[kind]:
         value = getattr(estimator, name)
         if isinstance(value, str | bool):

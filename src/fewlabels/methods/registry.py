@@ -126,13 +126,7 @@ def resolve(
 
 
 def check_reference(method: Any, reference: object) -> None:
-    """Refuse a method, by its name, that learns nothing from the reference there is.
-
-    Raises
-    ------
-    UsageError
-        One line that says which methods do.
-    """
+    """Refuse a method, by its name, that learns nothing from the reference there is."""
     known = METHODS.get(method) if isinstance(method, str) else None
     if reference is not None and known is not None:
         _check_takes(known.make(), known.name)

@@ -46,13 +46,7 @@ class Setting(NamedTuple):
 
 
 def settings_of(name: str) -> dict[str, Setting]:
-    """The settings of a method by their names, in the order of the class.
-
-    Raises
-    ------
-    UsageError
-        If there is no such method.
-    """
+    """The settings of a method by their names, in the order of the class."""
     if name not in METHODS:
         raise UsageError(unknown("method", name, METHODS))
     return {
@@ -70,13 +64,7 @@ def changed_settings(name: str, model: LabelModel) -> dict[str, Any]:
 
 
 def model_of(name: str, options: Iterable[str] = ()) -> str | LabelModel:
-    """The method of this name with settings such as "bandwidth=scott"; its name without any.
-
-    Raises
-    ------
-    UsageError
-        If the method, a setting or a value is unknown.
-    """
+    """The method of this name with settings such as "bandwidth=scott"; its name without any."""
     given = list(options)
     if not given:
         return name
@@ -103,11 +91,6 @@ def split_methods(text: str) -> list[str]:
 def canonical(text: str) -> str:
     """The one spelling of a method with its settings.
 
-    Raises
-    ------
-    UsageError
-        If the method, a setting or a value is unknown.
-
     Examples
     --------
     >>> canonical("ssme-kde[leave_one_out = true, bandwidth=scott]")
@@ -121,13 +104,7 @@ def canonical(text: str) -> str:
 
 
 def make(text: str) -> LabelModel:
-    """The label model of a method with its settings.
-
-    Raises
-    ------
-    UsageError
-        If the method, a setting or a value is unknown.
-    """
+    """The label model of a method with its settings."""
     return _model(*_parse(text), text)
 
 
@@ -220,13 +197,7 @@ def _is_text(kind: Any) -> bool:
 
 
 def _value(text: str, kind: Any) -> Any:
-    """The value of the type that the text stands for.
-
-    Raises
-    ------
-    ValueError
-        If there is none.
-    """
+    """The value of the type that the text stands for."""
     inner = get_args(kind)
     if get_origin(kind) in (Union, UnionType):
         # Text is anything, and one number a list of numbers too: these come last.

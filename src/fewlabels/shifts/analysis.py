@@ -326,13 +326,7 @@ class Corrected(NamedTuple):
 
 
 def check_correction(shift: Any, estimand: str, method: str, *, distribution: bool) -> None:
-    """Refuse a correction that is unknown, or that cannot be had of this method.
-
-    Raises
-    ------
-    UsageError
-        One line that says what is wrong and how to mend it.
-    """
+    """Refuse a correction that is unknown, or that cannot be had of this method."""
     if shift is None:
         return
     if shift not in get_args(Correction):

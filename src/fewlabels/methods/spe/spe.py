@@ -215,13 +215,7 @@ _CHOICES = {
 
 
 def _families(names: Any) -> tuple[str, ...]:
-    """Long names of families, each once.
-
-    Raises
-    ------
-    UsageError
-        If a name is unknown, or there is none.
-    """
+    """Long names of families, each once."""
     given = (names,) if isinstance(names, str) else tuple(names)
     if not given:
         raise UsageError("`families` is empty; name at least one, such as 'normal'")

@@ -47,13 +47,7 @@ def by_domain(
 
 
 def domain_codes(predictions: Predictions, domains: Sequence[str | None]) -> Ints:
-    """Index of every item's domain, (n,).
-
-    Raises
-    ------
-    InputError
-        If an item is of a domain that is not among them.
-    """
+    """Index of every item's domain, (n,)."""
     index = {name: d for d, name in enumerate(domains)}
     if index.keys() == {None}:
         return np.zeros(predictions.n_items, dtype=np.int64)
