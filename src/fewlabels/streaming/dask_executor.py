@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import socket
 import threading
 import time
 import warnings
@@ -11,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future as Promise
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 from uuid import uuid4
 
@@ -55,7 +55,12 @@ _SETTINGS = {
     "distributed.worker.multiprocessing-method": "spawn",
     # It would drop the copies of the function that workers are about to need.
     "distributed.scheduler.active-memory-manager.start": False,
+    # Pages over HTTP would show anybody what goes on.
+    "distributed.scheduler.http.routes": [],
+    "distributed.worker.http.routes": [],
 }
+
+_HERE = "127.0.0.1"
 
 
 class DaskExecutor(Executor):
@@ -268,21 +273,32 @@ _BLAS = _Hold()
 def _local(workers: int, belongings: ExitStack) -> Any:
     """A client of a cluster of our own, with one thread in each process."""
     import dask
-    from distributed import Client, SpecCluster
+    from distributed import Client, LocalCluster, Security
 
-    if not hasattr(socket, "AF_UNIX"):
-        raise UsageError(
-            "the engine 'dask' starts its own cluster on Unix sockets, which this system lacks; "
-            "use the engine 'processes', or give the address of a scheduler"
-        )
-    from fewlabels.streaming.dask_sockets import cluster_spec, socket_folder
-
-    folder = belongings.enter_context(socket_folder())
+    # Whoever reaches a scheduler or a worker runs code there, and every user of a machine reaches
+    # its ports: they answer nobody who does not have this key, which is in memory alone.
+    try:
+        key = Security.temporary()
+    except ImportError:
+        raise MissingExtraError("cryptography", "dask") from None
     # Modules are imported from the folder of a scheduler: it is not to be one that others share.
+    folder = belongings.enter_context(
+        TemporaryDirectory(prefix="fewlabels-", ignore_cleanup_errors=True)
+    )
     with dask.config.set(_SETTINGS | {"temporary-directory": folder}):
         try:
-            cluster = SpecCluster(
-                **cluster_spec(folder, workers), silence_logs=logging.CRITICAL, name="fewlabels"
+            cluster = LocalCluster(
+                name="fewlabels",
+                n_workers=workers,
+                threads_per_worker=1,
+                host=_HERE,
+                security=key,
+                scheduler_kwargs={"dashboard": False, "dashboard_address": f"{_HERE}:0"},
+                config=_SETTINGS,
+                silence_logs=logging.CRITICAL,
+                local_directory=folder,
+                # Units are small by design; Dask's limits would halt a worker on a busy machine.
+                memory_limit=0,
             )
         except (RuntimeError, OSError) as error:
             said = one_line(str(error), 300)
