@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future as Promise
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
+from importlib import import_module
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 from uuid import uuid4
@@ -178,25 +179,19 @@ def open_dask(workers: int, scheduler: str | None) -> DaskExecutor:
     except ImportError:
         raise MissingExtraError("dask", "dask") from None
 
-    def make() -> DaskExecutor:
-        with ExitStack() as belongings:
-            belongings.enter_context(_silence())
-            if scheduler is None:
-                client = _local(workers, belongings)
-            else:
-                client = _connect(scheduler, belongings)
-                check_workers(client, scheduler)
-            count = workers if scheduler is None else sum(client.nthreads().values())
-            return DaskExecutor(client, count, belongings.pop_all())
-
     # In a thread that is deaf to Ctrl-C, as then are all threads and processes begun from there.
     # The main thread hears it, and lets what was begun come to its end.
-    def make_deaf() -> DaskExecutor:
-        with deaf_children():
-            return make()
+    def make() -> DaskExecutor:
+        with deaf_children(), ExitStack() as belongings:
+            belongings.enter_context(_silence())
+            if scheduler is None:
+                return DaskExecutor(_local(workers, belongings), workers, belongings.pop_all())
+            client = _connect(scheduler, belongings)
+            check_workers(client, scheduler)
+            return DaskExecutor(client, sum(client.nthreads().values()), belongings.pop_all())
 
     with ThreadPoolExecutor(1) as thread:
-        made = thread.submit(make_deaf)
+        made = thread.submit(make)
         try:
             return made.result()
         except KeyboardInterrupt:
@@ -212,12 +207,6 @@ def check_workers(client: Any, address: str) -> None:
     UsageError
         No workers, or some without fewlabels or with another version.
     """
-
-    def version() -> str:
-        from fewlabels import __version__ as theirs
-
-        return theirs
-
     try:
         client.wait_for_workers(1, timeout=_PATIENCE)
     except TimeoutError:
@@ -226,13 +215,14 @@ def check_workers(client: Any, address: str) -> None:
             f"`dask worker {address}`"
         ) from None
     # A function inside a function travels as code, not by a name that workers may not know.
-    for worker, found in sorted(client.run(version, on_error="return").items()):
-        if isinstance(found, ImportError):
-            found = "none"
-        if found != __version__:
+    versions = client.run(lambda: import_module("fewlabels").__version__, on_error="return")
+    for worker, version in sorted(versions.items()):
+        if isinstance(version, ImportError):
+            version = "none"
+        if version != __version__:
             raise UsageError(
                 f"the Dask worker {worker} must have fewlabels {__version__}; got "
-                f"{one_line(str(found), 200)}; install the same version there"
+                f"{one_line(str(version), 200)}; install the same version there"
             )
 
 
@@ -276,7 +266,7 @@ def _local(workers: int, belongings: ExitStack) -> Any:
     from distributed import Client, LocalCluster, Security
 
     # Whoever reaches a scheduler or a worker runs code there, and every user of a machine reaches
-    # its ports: they answer nobody who does not have this key, which is in memory alone.
+    # its ports: they answer nobody who does not have this key, which is made for the run.
     try:
         key = Security.temporary()
     except ImportError:
@@ -301,8 +291,8 @@ def _local(workers: int, belongings: ExitStack) -> Any:
                 memory_limit=0,
             )
         except (RuntimeError, OSError) as error:
-            said = one_line(str(error), 300)
-            raise InputError(f"{MAIN_GUARD} (Dask says: {said})") from None
+            message = one_line(str(error), 300)
+            raise InputError(f"{MAIN_GUARD} (Dask says: {message})") from None
         belongings.enter_context(cluster)
         return belongings.enter_context(Client(cluster, set_as_default=False))
 
