@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import ray
 
 import fewlabels as fl
-from fewlabels.streaming.anywhere import FittedStream, Stream
+from fewlabels.streaming.external import FittedStream, Stream
 
 
 @ray.remote

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 import fewlabels as fl
-from fewlabels.streaming.anywhere import Stream
+from fewlabels.streaming.external import Stream
 
 # Partitions are worked on by Python processes of Spark's, which must be of this very Python.
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

@@ -153,9 +153,9 @@ def estimated(
     setup = question.setup(items)
     with using_workers(workers), reporting(progress):
         if question.answered_in_parts(setup, items):
-            from fewlabels.streaming.held import estimate_held
+            from fewlabels.streaming.in_memory import estimate_in_parts
 
-            in_parts = estimate_held(question, items, workers, progress, many)
+            in_parts = estimate_in_parts(question, items, workers, progress, many)
             if in_parts is not None:
                 return in_parts
         return answer(question, setup, items, progress=progress, many=many)

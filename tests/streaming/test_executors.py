@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from contextvars import ContextVar
 from functools import partial
+from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -214,8 +216,10 @@ def test_as_many_workers_as_are_allowed() -> None:
         assert threads.workers == 3
 
 
-def test_dask_without_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "distributed", None)
+@pytest.mark.parametrize("missing", ["distributed", "cryptography"])
+def test_dask_without_its_extra(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("distributed")
+    monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(MissingExtraError, match=r"fewlabels\[dask\]"):
         open_executor("dask", 1)
 
@@ -277,20 +281,32 @@ def test_a_script_without_a_guard_is_told_once(tmp_path: Path) -> None:
     assert "under `if __name__ == '__main__':`" in done.stdout
 
 
-def _listening(processes: set[int]) -> list[str]:
-    """TCP ports on which processes listen, and Unix sockets, as /proc shows them."""
+def _listening(processes: set[int]) -> list[tuple[str, int]]:
+    """Addresses and ports on which processes listen, as /proc shows them."""
     inodes = set()
     for process in processes:
         for file in Path(f"/proc/{process}/fd").iterdir():
             with suppress(OSError):
                 inodes.add(os.readlink(file))
     found = []
-    for kind, number in (("tcp", 9), ("tcp6", 9), ("unix", 6)):
-        for line in Path("/proc/net", kind).read_text().splitlines()[1:]:
-            fields = line.split()
-            listens = fields[3] == "0A" if kind != "unix" else fields[3] == "00010000"
-            if listens and f"socket:[{fields[number]}]" in inodes:
-                found.append(fields[-1] if kind == "unix" else f"{kind} {fields[1]}")
+    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        fields = line.split()
+        if fields[3] == "0A" and f"socket:[{fields[9]}]" in inodes:
+            address, _, port = fields[1].partition(":")
+            found.append((address, int(port, 16)))
+    other = Path("/proc/net/tcp6").read_text().splitlines()[1:]
+    assert not any(f"socket:[{line.split()[9]}]" in inodes for line in other)
+    return found
+
+
+def _pages(port: int) -> set[int]:
+    """What a port answers over HTTP, if it does."""
+    found = set()
+    for path in ("/", "/health", "/info/main/workers.html", "/json/counts.json", "/metrics"):
+        connection = HTTPConnection("127.0.0.1", port, timeout=10)
+        with suppress(OSError, HTTPException), closing(connection):
+            connection.request("GET", path)
+            found.add(connection.getresponse().status)
     return found
 
 
@@ -298,12 +314,28 @@ def _listening(processes: set[int]) -> list[str]:
 def test_nobody_else_reaches_a_cluster_of_our_own(opened: dict[str, Executor]) -> None:
     """Whoever reaches a scheduler or a worker of Dask runs code in it."""
     executor = _open("dask", opened)
+    from distributed import Security, rpc
+
     assert isinstance(executor, dask_executor.DaskExecutor)
-    before = set(executor.map(work.who, range(8)))
-    assert os.getpid() not in before
-    sockets = _listening({os.getpid(), *before})
-    assert [place for place in sockets if place.startswith("tcp")] == []
-    assert len(sockets) >= 1 + WORKERS, "the scheduler and the workers"
-    for place in sockets:
-        folder = Path(place).parent
-        assert (folder.stat().st_mode & 0o777, folder.stat().st_uid) == (0o700, os.getuid())
+    client = executor._client
+    client.wait_for_workers(WORKERS, timeout=60)
+    processes = set(client.run(os.getpid).values())
+    assert len(processes - {os.getpid()}) == WORKERS
+    sockets = _listening({os.getpid(), *processes})
+    assert {address for address, _ in sockets} == {"0100007F"}, "this machine alone"
+
+    async def answers(address: str, security: Security, patience: float = 1) -> bool:
+        async with rpc(address, connection_args=security.get_connection_args("client")) as there:
+            try:
+                return bool(await asyncio.wait_for(there.identity(), patience))
+            except (OSError, TimeoutError):
+                return False
+
+    ask, ours = partial(client.sync, answers), 0
+    for _, port in sockets:
+        pages = _pages(port)
+        assert pages <= {404}, "what goes on is nobody's business"
+        assert not ask(f"tcp://127.0.0.1:{port}", Security())
+        assert not ask(f"tls://127.0.0.1:{port}", Security.temporary()), "another user's own key"
+        ours += not pages and ask(f"tls://127.0.0.1:{port}", client.security, 20)
+    assert ours == 1 + 2 * WORKERS, "the scheduler, the workers and who watches over each"

@@ -13,7 +13,7 @@ import pytest
 
 import fewlabels as fl
 from fewlabels.errors import InputError
-from fewlabels.streaming.anywhere import Stream
+from fewlabels.streaming.external import Stream
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 RECIPES = {"spark_recipe": "pyspark", "ray_recipe": "ray"}

@@ -42,9 +42,9 @@ def default_folder() -> Path:
     return Path(cache) / "fewlabels" / "checkpoints"
 
 
-def key_of(*said: object) -> str:
+def key_of(*inputs: object) -> str:
     """What tells a run's checkpoints from those of others, by all that its answer depends on."""
-    return hashlib.blake2b(repr((__version__, *said)).encode(), digest_size=12).hexdigest()
+    return hashlib.blake2b(repr((__version__, *inputs)).encode(), digest_size=12).hexdigest()
 
 
 class Checkpoint:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import socket
 import threading
 import time
 import warnings
@@ -11,6 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future as Promise
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
+from importlib import import_module
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 from uuid import uuid4
 
@@ -55,7 +56,12 @@ _SETTINGS = {
     "distributed.worker.multiprocessing-method": "spawn",
     # It would drop the copies of the function that workers are about to need.
     "distributed.scheduler.active-memory-manager.start": False,
+    # Pages over HTTP would show anybody what goes on.
+    "distributed.scheduler.http.routes": [],
+    "distributed.worker.http.routes": [],
 }
+
+_HERE = "127.0.0.1"
 
 
 class DaskExecutor(Executor):
@@ -173,25 +179,19 @@ def open_dask(workers: int, scheduler: str | None) -> DaskExecutor:
     except ImportError:
         raise MissingExtraError("dask", "dask") from None
 
-    def make() -> DaskExecutor:
-        with ExitStack() as belongings:
-            belongings.enter_context(_silence())
-            if scheduler is None:
-                client = _local(workers, belongings)
-            else:
-                client = _connect(scheduler, belongings)
-                check_workers(client, scheduler)
-            count = workers if scheduler is None else sum(client.nthreads().values())
-            return DaskExecutor(client, count, belongings.pop_all())
-
     # In a thread that is deaf to Ctrl-C, as then are all threads and processes begun from there.
     # The main thread hears it, and lets what was begun come to its end.
-    def make_deaf() -> DaskExecutor:
-        with deaf_children():
-            return make()
+    def make() -> DaskExecutor:
+        with deaf_children(), ExitStack() as belongings:
+            belongings.enter_context(_silence())
+            if scheduler is None:
+                return DaskExecutor(_local(workers, belongings), workers, belongings.pop_all())
+            client = _connect(scheduler, belongings)
+            check_workers(client, scheduler)
+            return DaskExecutor(client, sum(client.nthreads().values()), belongings.pop_all())
 
     with ThreadPoolExecutor(1) as thread:
-        made = thread.submit(make_deaf)
+        made = thread.submit(make)
         try:
             return made.result()
         except KeyboardInterrupt:
@@ -207,12 +207,6 @@ def check_workers(client: Any, address: str) -> None:
     UsageError
         No workers, or some without fewlabels or with another version.
     """
-
-    def version() -> str:
-        from fewlabels import __version__ as theirs
-
-        return theirs
-
     try:
         client.wait_for_workers(1, timeout=_PATIENCE)
     except TimeoutError:
@@ -221,13 +215,14 @@ def check_workers(client: Any, address: str) -> None:
             f"`dask worker {address}`"
         ) from None
     # A function inside a function travels as code, not by a name that workers may not know.
-    for worker, found in sorted(client.run(version, on_error="return").items()):
-        if isinstance(found, ImportError):
-            found = "none"
-        if found != __version__:
+    versions = client.run(lambda: import_module("fewlabels").__version__, on_error="return")
+    for worker, version in sorted(versions.items()):
+        if isinstance(version, ImportError):
+            version = "none"
+        if version != __version__:
             raise UsageError(
                 f"the Dask worker {worker} must have fewlabels {__version__}; got "
-                f"{one_line(str(found), 200)}; install the same version there"
+                f"{one_line(str(version), 200)}; install the same version there"
             )
 
 
@@ -268,25 +263,36 @@ _BLAS = _Hold()
 def _local(workers: int, belongings: ExitStack) -> Any:
     """A client of a cluster of our own, with one thread in each process."""
     import dask
-    from distributed import Client, SpecCluster
+    from distributed import Client, LocalCluster, Security
 
-    if not hasattr(socket, "AF_UNIX"):
-        raise UsageError(
-            "the engine 'dask' starts its own cluster on Unix sockets, which this system lacks; "
-            "use the engine 'processes', or give the address of a scheduler"
-        )
-    from fewlabels.streaming.dask_sockets import cluster_spec, socket_folder
-
-    folder = belongings.enter_context(socket_folder())
+    # Whoever reaches a scheduler or a worker runs code there, and every user of a machine reaches
+    # its ports: they answer nobody who does not have this key, which is made for the run.
+    try:
+        key = Security.temporary()
+    except ImportError:
+        raise MissingExtraError("cryptography", "dask") from None
     # Modules are imported from the folder of a scheduler: it is not to be one that others share.
+    folder = belongings.enter_context(
+        TemporaryDirectory(prefix="fewlabels-", ignore_cleanup_errors=True)
+    )
     with dask.config.set(_SETTINGS | {"temporary-directory": folder}):
         try:
-            cluster = SpecCluster(
-                **cluster_spec(folder, workers), silence_logs=logging.CRITICAL, name="fewlabels"
+            cluster = LocalCluster(
+                name="fewlabels",
+                n_workers=workers,
+                threads_per_worker=1,
+                host=_HERE,
+                security=key,
+                scheduler_kwargs={"dashboard": False, "dashboard_address": f"{_HERE}:0"},
+                config=_SETTINGS,
+                silence_logs=logging.CRITICAL,
+                local_directory=folder,
+                # Units are small by design; Dask's limits would halt a worker on a busy machine.
+                memory_limit=0,
             )
         except (RuntimeError, OSError) as error:
-            said = one_line(str(error), 300)
-            raise InputError(f"{MAIN_GUARD} (Dask says: {said})") from None
+            message = one_line(str(error), 300)
+            raise InputError(f"{MAIN_GUARD} (Dask says: {message})") from None
         belongings.enter_context(cluster)
         return belongings.enter_context(Client(cluster, set_as_default=False))
 

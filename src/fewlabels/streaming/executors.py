@@ -240,13 +240,13 @@ def answer_bytes(function: Callable[[Any], Any], unit: bytes) -> bytes:
         answer = attempt(function, pickle.loads(unit))  # noqa: S301
         return pickle.dumps(answer, pickle.HIGHEST_PROTOCOL)
     except Exception as error:
-        said = "".join(traceback.format_exception(error))
-        error.add_note(f"In a worker process:\n{said}")
+        trace = "".join(traceback.format_exception(error))
+        error.add_note(f"In a worker process:\n{trace}")
         try:
             packed = pickle.dumps(Raised(error), pickle.HIGHEST_PROTOCOL)
             pickle.loads(packed)  # noqa: S301  # an error may be pickled and not unpickled
         except Exception:
-            return pickle.dumps(Raised(RuntimeError(said)), pickle.HIGHEST_PROTOCOL)
+            return pickle.dumps(Raised(RuntimeError(trace)), pickle.HIGHEST_PROTOCOL)
         return packed
 
 

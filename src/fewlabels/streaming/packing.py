@@ -1,4 +1,8 @@
-"""Plain values and arrays as bytes: exact, checked when read, and nothing in them can run."""
+"""Values, arrays and objects of this package as bytes: exact, checked when read, and none can run.
+
+Not pickle, which runs what its bytes say: of names only those of this package are looked up, and
+objects of its classes are made without a call.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +11,25 @@ import io
 import json
 import math
 import struct
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from enum import Enum
+from functools import partial
+from importlib import import_module
+from itertools import chain
+from types import FunctionType, MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from fewlabels.errors import InputError
+from fewlabels.kernels.arrays import FrozenDict, FrozenList
 
 # Mark of the format, digest of all that follows it, and an npz file: the head (JSON), the arrays.
-_MARK = b"fewpack2"
+_MARK = b"fewpack3"
 _DIGEST_BYTES = 16
 _RAW_KINDS = "biufcmMSU"  # arrays whose memory says all: anything but objects and records
-
-# Every JSON object of the head has one key, which says what it stands for.
-_DICT, _ARRAY, _NUMPY_SCALAR, _OBJECTS, _FLOAT = "dict", "array", "scalar", "objects", "float"
+_PACKAGE = "fewlabels"
 
 
 def pack(value: Any) -> bytes:
@@ -28,20 +38,21 @@ def pack(value: Any) -> bytes:
     Parameters
     ----------
     value
-        Dictionaries and lists, as deep as wanted, of text, int, float, bool, None and numpy arrays
-        or scalars: numbers, bool, dates, fixed-length text; arrays of objects may hold text, int,
-        float, bool and None. Keys of dictionaries are text, int, float, bool or None. Tuples come
-        back as lists. Arrays keep their type, shape and whether they are in Fortran's order.
+        Text, int, float, bool, None; numpy arrays, scalars and types; sparse rows; collections and
+        mappings of these; functions and classes of this package, and objects of its classes.
+        Arrays keep their type, their shape and the order of their memory; what is held twice, by
+        itself even, is one again.
 
     Raises
     ------
     TypeError
         Anything else: a mistake in the program, not in the data.
     """
-    arrays: list[np.ndarray[Any, Any]] = []
-    head = json.dumps(_encode(value, arrays), separators=(",", ":")).encode("ascii")
+    packer = _Packer()
+    head = {"whole": packer.reference(value), "parts": packer.parts}
+    packed = json.dumps(head, separators=(",", ":")).encode("ascii")
     body = io.BytesIO()
-    np.savez(body, np.frombuffer(head, np.uint8), *arrays)
+    np.savez(body, np.frombuffer(packed, np.uint8), *packer.arrays)
     return b"".join([_MARK, _digest(body.getbuffer()), body.getbuffer()])
 
 
@@ -59,7 +70,8 @@ def unpack(packed: bytes) -> Any:
         try:
             with np.load(io.BytesIO(body), allow_pickle=False) as file:
                 head, *arrays = (file[f"arr_{k}"] for k in range(len(file.files)))
-            return _decode(json.loads(head.tobytes()), arrays)
+            plain = json.loads(head.tobytes())
+            return _Unpacker(plain["parts"], arrays).value(plain["whole"])
         except Exception:  # noqa: S110  # bytes that nobody packed, with a digest that fits
             pass
     raise InputError("the packed bytes are damaged or of another format; make them again")
@@ -69,47 +81,178 @@ def _digest(body: memoryview) -> bytes:
     return hashlib.blake2b(body, digest_size=_DIGEST_BYTES).digest()
 
 
-def _encode(value: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
-    """What the head says of a value, whose arrays join `arrays`."""
-    kind = type(value)
-    if kind is list or kind is tuple:
-        return [_encode(entry, arrays) for entry in value]
-    if kind is dict:
-        return {_DICT: [[_plain(key), _encode(entry, arrays)] for key, entry in value.items()]}
-    if kind is np.ndarray and value.dtype.kind == "O":
-        return {_OBJECTS: [list(value.shape), [_plain(entry) for entry in value.ravel().tolist()]]}
-    if kind is np.ndarray or isinstance(value, np.generic):
-        if value.dtype.kind not in _RAW_KINDS:
-            raise TypeError(f"an array of {value.dtype} cannot be packed")
-        arrays.append(np.asarray(value))
-        return {_ARRAY if kind is np.ndarray else _NUMPY_SCALAR: len(arrays) - 1}
-    return _plain(value)
+class _Kind(NamedTuple):
+    """A type whose values are made of parts by a call that does nothing else."""
+
+    of: type
+    parts: Callable[[Any], Iterable[Any]]
+    make: Callable[[list[Any]], Any]
 
 
-def _plain(value: Any) -> Any:
-    """A value without parts; classes derived from these types would not come back as they were."""
-    if value is None or type(value) in (str, bool, int):
-        return value
-    if type(value) is float:
-        # JSON has no word for these, and a NaN has bits that its name does not tell.
-        return value if math.isfinite(value) else {_FLOAT: struct.pack("<d", value).hex()}
-    raise TypeError(f"a {type(value).__qualname__} cannot be packed")
+def _mapping(of: type, make: Callable[[dict[Any, Any]], Any]) -> _Kind:
+    return _Kind(
+        of,
+        lambda mapping: chain.from_iterable(mapping.items()),
+        lambda parts: make(dict(zip(parts[::2], parts[1::2], strict=True))),
+    )
 
 
-def _decode(said: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
-    if isinstance(said, list):
-        return [_decode(entry, arrays) for entry in said]
-    if not isinstance(said, dict):
-        return said
-    ((kind, content),) = said.items()
-    if kind == _DICT:
-        return {_decode(key, arrays): _decode(entry, arrays) for key, entry in content}
-    if kind == _FLOAT:
-        return struct.unpack("<d", bytes.fromhex(content))[0]
-    if kind == _OBJECTS:
-        shape, entries = content
-        array = np.empty(len(entries), dtype=object)
-        array[:] = [_decode(entry, arrays) for entry in entries]
-        return array.reshape(shape)
-    array = dict(enumerate(arrays))[content]
-    return {_ARRAY: array, _NUMPY_SCALAR: array[()]}[kind]
+def _rows(of: type) -> _Kind:
+    return _Kind(
+        of,
+        lambda matrix: (matrix.data, matrix.indices, matrix.indptr, matrix.shape),
+        lambda parts: of(tuple(parts[:3]), shape=parts[3]),
+    )
+
+
+def _generator(parts: list[Any]) -> np.random.Generator:
+    bits = {"PCG64": np.random.PCG64, "Philox": np.random.Philox}[parts[0]]()
+    bits.state = parts[1]
+    return np.random.Generator(bits)
+
+
+_KINDS = {
+    # JSON has no word for NaN and infinity, and a NaN has bits that its name does not tell.
+    "float": _Kind(
+        float,
+        lambda number: [struct.pack("<d", number).hex()],
+        lambda parts: struct.unpack("<d", bytes.fromhex(parts[0]))[0],
+    ),
+    **{of.__name__: _Kind(of, list, of) for of in (list, tuple, set, frozenset, FrozenList)},
+    "dict": _mapping(dict, dict),
+    "FrozenDict": _mapping(FrozenDict, FrozenDict),
+    "mappingproxy": _mapping(MappingProxyType, MappingProxyType),
+    "slice": _Kind(slice, lambda s: (s.start, s.stop, s.step), lambda parts: slice(*parts)),
+    "partial": _Kind(
+        partial,
+        lambda f: (f.func, f.args, f.keywords),
+        lambda parts: partial(parts[0], *parts[1], **parts[2]),
+    ),
+    "generator": _Kind(
+        np.random.Generator,
+        lambda rng: (type(rng.bit_generator).__name__, rng.bit_generator.state),
+        _generator,
+    ),
+    "csr_matrix": _rows(sparse.csr_matrix),
+    "csr_array": _rows(sparse.csr_array),
+}
+_NAMES = {kind.of: name for name, kind in _KINDS.items()}
+
+
+class _Packer:
+    """What a value is made of, as plain lists: every part once, however many others hold it."""
+
+    def __init__(self) -> None:
+        self.parts: list[list[Any]] = []
+        self.arrays: list[np.ndarray[Any, Any]] = []
+        self._places: dict[int, int] = {}
+        self._held: list[Any] = []  # or another might get the identity of one that is gone
+
+    def reference(self, value: Any) -> Any:
+        """A plain value itself, or the place of a part."""
+        kind = type(value)
+        if value is None or kind in (bool, int, str) or (kind is float and math.isfinite(value)):
+            return value
+        if id(value) not in self._places:
+            self._places[id(value)] = place = len(self.parts)
+            self._held.append(value)
+            self.parts.append([])
+            name, content = self._described(value)
+            self.parts[place] = [name, *map(self.reference, content)]
+        return [self._places[id(value)]]
+
+    def _described(self, value: Any) -> tuple[str, Iterable[Any]]:
+        """The kind of a part, and what makes it."""
+        kind = type(value)
+        if kind in _NAMES:
+            return _NAMES[kind], _KINDS[_NAMES[kind]].parts(value)
+        if kind is np.ndarray and value.dtype.kind == "O":
+            return "objects", (value.ndim, *value.shape, *value.ravel().tolist())
+        if kind is np.ndarray:
+            # In the order of its memory: sums of floating-point numbers depend on it.
+            order = sorted(range(value.ndim), key=lambda axis: -abs(value.strides[axis]))
+            stored = value.transpose(order)
+            return "array", (self._stored(stored), *stored.shape, *order)
+        if isinstance(value, np.generic):
+            return "scalar", [self._stored(np.asarray(value))]
+        if isinstance(value, np.dtype):
+            return "dtype", [value.str]
+        if isinstance(value, type) and issubclass(value, np.generic):
+            return "scalar type", [value.__name__]
+        if isinstance(value, FunctionType | type):
+            return "name", [_name_of(value)]
+        if isinstance(value, Enum):
+            return "member", (_name_of(kind), value.name)
+        if isinstance(value, tuple):
+            return "named tuple", (_name_of(kind), *value)
+        name, state = _name_of(kind), value.__getstate__() or {}
+        if not isinstance(state, dict):
+            raise TypeError(f"a {kind.__qualname__} cannot be packed: it has no attributes to keep")
+        return "object", (name, *chain.from_iterable(state.items()))
+
+    def _stored(self, array: np.ndarray[Any, Any]) -> int:
+        if array.dtype.kind not in _RAW_KINDS:
+            raise TypeError(f"an array of {array.dtype} cannot be packed")
+        self.arrays.append(np.ascontiguousarray(array).reshape(-1))
+        return len(self.arrays) - 1
+
+
+class _Unpacker:
+    def __init__(self, parts: Sequence[Any], arrays: Sequence[np.ndarray[Any, Any]]) -> None:
+        self._parts, self._arrays = dict(enumerate(parts)), dict(enumerate(arrays))
+        self._made: dict[int, Any] = {}
+
+    def value(self, reference: Any) -> Any:
+        if not isinstance(reference, list):
+            return reference
+        (place,) = reference
+        if place not in self._made:
+            name, *content = self._parts[place]
+            if name == "object":  # which may hold others that hold it
+                made = self._made[place] = object.__new__(_named(content[0], type))
+                attributes = map(self.value, content[1:])
+                vars(made).update(zip(attributes, attributes, strict=True))
+            else:
+                self._made[place] = self._make(name, [self.value(entry) for entry in content])
+        return self._made[place]
+
+    def _make(self, name: str, parts: list[Any]) -> Any:
+        if name in _KINDS:
+            return _KINDS[name].make(parts)
+        first, *rest = parts
+        if name == "array":
+            shape, order = rest[: len(rest) // 2], rest[len(rest) // 2 :]
+            return self._arrays[first].reshape(shape).transpose(np.argsort(order))
+        if name == "objects":
+            return np.fromiter(rest[first:], dtype=object).reshape(rest[:first])
+        if name == "scalar":
+            return self._arrays[first][0]
+        if name == "dtype":
+            return np.dtype(first)
+        if name == "scalar type":
+            return np.dtype(first).type
+        if name == "name":
+            return _named(first, object)
+        if name == "member":
+            return _named(first, type)[rest[0]]
+        return {"named tuple": tuple.__new__}[name](_named(first, type), rest)
+
+
+def _name_of(thing: Any) -> str:
+    name = f"{thing.__module__}:{thing.__qualname__}"
+    if thing.__module__.partition(".")[0] != _PACKAGE or "<" in name:
+        raise TypeError(f"{name} cannot be packed: it is not of this package")
+    return name
+
+
+def _named(name: str, kind: type) -> Any:
+    module, _, path = name.partition(":")
+    if module.partition(".")[0] != _PACKAGE:
+        raise InputError(f"{name} is not of this package")
+    thing: Any = import_module(module)
+    for part in path.split("."):
+        thing = getattr(thing, part)
+    # A module of this package names others' things, too: what it has imported is not its own.
+    if not isinstance(thing, kind) or thing.__module__ != module:
+        raise InputError(f"{name} is not of this package")
+    return thing

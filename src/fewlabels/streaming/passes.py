@@ -16,7 +16,6 @@ from fewlabels.errors import FewlabelsError, InputError
 from fewlabels.kernels.arrays import Ints, UInts
 from fewlabels.streaming.checkpoint import Checkpoint
 from fewlabels.streaming.executors import Executor, Failed
-from fewlabels.streaming.objects import object_of, plain_of
 from fewlabels.streaming.reading import Batch
 from fewlabels.streaming.units import Unit
 from fewlabels.streaming.work import BatchSource, Counts, Piece, count_unit, pieces
@@ -72,10 +71,10 @@ class _Fit(NamedTuple):
 
     def to_dict(self) -> dict[str, Any]:
         """Everything."""
-        return plain_of(self.fitted)
+        return {"fitted": self.fitted}
 
 
-class Again(Exception):  # noqa: N818 - not an error: a file turned out bad after it was counted in
+class RestartPasses(Exception):  # noqa: N818 - no error: a file counted in turned out bad
     """All passes must be done again, without some file."""
 
 
@@ -149,7 +148,7 @@ class Passes:
         ------
         FewlabelsError
             What a unit answered, if it is not to be skipped; a checkpoint then says how far it got.
-        Again
+        RestartPasses
             If a file that passes before this one counted in is to be left out from now on.
         """
         saved = self._saved(step)
@@ -182,10 +181,8 @@ class Passes:
         saved = self._saved(step)
         if saved is None or saved["done"]:
             return None
-        try:
-            return object_of(saved["state"])
-        except InputError:
-            return None
+        state = saved["state"]
+        return state.get("fitted") if isinstance(state, dict) else None
 
     def keep_fitted(self, step: str, fitted: object, *, seldom: bool = False) -> None:
         """Keep it: who is killed again and again must not begin with it each time.
@@ -241,7 +238,7 @@ class Passes:
         self.bad[unit.path] = BadFile(unit.name, reason)
         if self._before or any(other.path == unit.path for other in taken):
             self._before = ""
-            raise Again
+            raise RestartPasses
 
     def _save(self, step: str, state: State, taken: Sequence[Unit]) -> None:
         if self.checkpoint is None:
@@ -305,7 +302,7 @@ class Passes:
         while True:
             try:
                 return once()
-            except Again:
+            except RestartPasses:
                 self.resume = False
             except (FewlabelsError, MemoryError):
                 raise
@@ -336,5 +333,5 @@ def _print(unit: Unit) -> list[Any]:
 
 def _digest(units: Sequence[Unit]) -> str:
     """What tells these units from others."""
-    said = json.dumps([_print(unit) for unit in units])
-    return hashlib.blake2b(said.encode(), digest_size=16).hexdigest()
+    stamps = json.dumps([_print(unit) for unit in units])
+    return hashlib.blake2b(stamps.encode(), digest_size=16).hexdigest()

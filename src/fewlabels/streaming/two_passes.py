@@ -59,7 +59,7 @@ def in_two_passes(
     *,
     workers: int | None = None,
     files: Callable[[str, tuple[Any, ...]], PosteriorFiles] | None = None,
-) -> tuple[Fitted | FewRows, Estimates]:
+) -> tuple[Fitted | SufficientSample, Estimates]:
     """The label model as it was fitted, and the estimates; again if a file turns out bad late.
 
     Parameters
@@ -80,7 +80,7 @@ def _in_two_passes(
     question: Question, rows: BatchSource, example: Predictions, passes: Passes,
     provenance: Callable[[Scan], Provenance], workers: int | None,
     files: Callable[[str, tuple[Any, ...]], PosteriorFiles] | None,
-) -> tuple[Fitted | FewRows, Estimates]:  # fmt: skip
+) -> tuple[Fitted | SufficientSample, Estimates]:  # fmt: skip
     plan = scan_plan(question, example)
     scan = passes.run(
         SCAN, partial(scan_unit, rows, plan), plan.empty, partial(Scan.from_dict, plan)
@@ -89,7 +89,7 @@ def _in_two_passes(
     if not scan.complete and len(ranks):
         counts = passes.counts(rows, partial(ranks_of, by=plan.by), ranks)
     fitted = fit_to(question, scan, counts, example, passes)
-    if isinstance(fitted, FewRows):
+    if isinstance(fitted, SufficientSample):
         if files is not None:
             raise UsageError(
                 f"--posterior goes with methods that apply to every row; {fitted.setup.name} "
@@ -132,7 +132,7 @@ def fit_to(
     counts: Ints | None,
     example: Predictions,
     passes: Passes | None = None,
-) -> Fitted | FewRows:
+) -> Fitted | SufficientSample:
     """Fit the label model; to so few rows that the answer needs no second pass, if it can be.
 
     Parameters
@@ -159,9 +159,9 @@ def fit_to(
             "out --cluster"
         )
     setup = question.setup(samples.known)
-    known, fit_to = METHODS.get(setup.name), samples.fitted_to
+    registered, fit_to = METHODS.get(setup.name), samples.fitted_to
     kept = None if passes is None else passes.fitted(FIT)
-    if known is not None and known.streams == "sample":
+    if registered is not None and registered.streams == "sample":
         if question.estimand == "sample":
             raise UsageError(
                 f"method {setup.name!r} cannot estimate for these items only in a stream, for it "
@@ -169,15 +169,15 @@ def fit_to(
                 "--engine memory"
             )
         few, what = samples.known, "a sample of the unlabeled rows"
-        return FewRows(question, setup, kept or setup.fit(question, few), scan, few, what)
-    if scan.patterns is not None and known is not None and known.counts_rows:
+        return SufficientSample(question, setup, kept or setup.fit(question, few), scan, few, what)
+    if scan.patterns is not None and registered is not None and registered.counts_rows:
         votes = scan.patterns.predictions(example.models, example.classes)
         if scan.plan.groups_in_patterns:
             what = f"{len(scan.patterns.keys):,} distinct rows of votes"
             fitted = kept or setup.fit(question, votes)
             if passes is not None and kept is None:
                 passes.keep_fitted(FIT, fitted)
-            return FewRows(question, setup, fitted, scan, votes, what)
+            return SufficientSample(question, setup, fitted, scan, votes, what)
         fit_to = votes.as_part(samples.accuracy, votes.keys)
     own = [m.name for m in setup.metrics.values() if m.in_memory]
     if own:
@@ -197,7 +197,7 @@ def fit_to(
 
 
 @dataclass(frozen=True, eq=False)
-class FewRows:
+class SufficientSample:
     """A label model fitted to rows from which all is answered: distinct votes, or a sample."""
 
     question: Question
@@ -216,23 +216,23 @@ class FewRows:
                 provenance,
             )
 
-    def _of_all(self, found: Estimates, provenance: Provenance) -> Estimates:
+    def _of_all(self, estimates: Estimates, provenance: Provenance) -> Estimates:
         """The estimates with the numbers of all rows."""
-        there = {group.group for group in found.groups}
-        groups = tuple(size for size in _sizes(self.scan) if size.group in there)
+        with_rows = {group.group for group in estimates.groups}
+        groups = tuple(size for size in _sizes(self.scan) if size.group in with_rows)
         place = {size.group: i for i, size in enumerate(groups)}
         size = self.scan.size
         return replace(
-            found,
-            rows=tuple(sorted(found.rows, key=lambda row: place[row.group])),
+            estimates,
+            rows=tuple(sorted(estimates.rows, key=lambda row: place[row.group])),
             n_items=size.items,
             n_labeled=size.labeled,
             n_annotated=_n_annotated(self.setup, self.scan),
             groups=groups,
             diagnostics={
-                **found.diagnostics, "stream": {**provenance.diagnostics, "from": self.what}
+                **estimates.diagnostics, "stream": {**provenance.diagnostics, "from": self.what}
             },
-            warnings=(*found.warnings, *provenance.warnings, *_limits(self.scan)),
+            warnings=(*estimates.warnings, *provenance.warnings, *_limits(self.scan)),
             streamed=True,
         )  # fmt: skip
 

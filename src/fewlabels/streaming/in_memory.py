@@ -30,18 +30,18 @@ PART_ROWS = 2 * BATCH_ROWS
 
 
 @dataclass(frozen=True)
-class HeldRows:
+class ArrayRows:
     """Batches of slices: the items without sampling weights, and these (None: all are equal)."""
 
     items: Predictions
     weight: Floats | None
 
     @staticmethod
-    def of(items: Predictions, columns: tuple[str, ...]) -> HeldRows:
+    def of(items: Predictions, columns: tuple[str, ...]) -> ArrayRows:
         """Of these other columns the groups of some are kept."""
         equal = bool((items.weight == items.weight[:1]).all())
         bare = items.keeping(columns).with_weight(None).noting(())
-        return HeldRows(bare, None if equal else items.weight)
+        return ArrayRows(bare, None if equal else items.weight)
 
     def batches(self, unit: Unit) -> Iterator[Batch]:
         """The rows of a part, `BATCH_ROWS` at a time."""
@@ -51,7 +51,7 @@ class HeldRows:
             yield Batch(self.items.take(rows), weight, span.start)
 
 
-def estimate_held(
+def estimate_in_parts(
     question: Question,
     items: Predictions,
     workers: int | None = None,
@@ -90,17 +90,17 @@ def estimate_held(
         run = {"engine": "memory", "parts": len(units)}
         return Provenance(run, items.notes, reading=items.reading)
 
-    feed = HeldRows.of(items, question.columns)
+    feed = ArrayRows.of(items, question.columns)
     try:
         with Passes(open_executor("threads", workers), units, progress=show) as passes:
-            fitted, found = in_two_passes(
+            fitted, estimates = in_two_passes(
                 question, feed, items, passes, provenance, workers=workers
             )
     except TooManyPatternsError:
         return None
     every = partial(fitted.fitted.posterior, items)
-    found = replace(found, predictions=items, label_posterior=every, streamed=False)
+    estimates = replace(estimates, predictions=items, label_posterior=every, streamed=False)
     if not many:
-        return found
-    refuse_many_groups(items, fitted.setup.name, fitted.setup.metrics, found.judged_by, "")
-    return with_many_groups(found, question, fitted.setup, items, fitted.fitted, many)
+        return estimates
+    refuse_many_groups(items, fitted.setup.name, fitted.setup.metrics, estimates.judged_by, "")
+    return with_many_groups(estimates, question, fitted.setup, items, fitted.fitted, many)

@@ -23,7 +23,7 @@ from fewlabels.streaming.packing import pack, unpack
 from fewlabels.streaming.reading import Reader
 from fewlabels.streaming.scan import Scan
 from fewlabels.streaming.tally import Tally
-from fewlabels.streaming.two_passes import FewRows, Fitted, Provenance, fit_to, scan_plan
+from fewlabels.streaming.two_passes import Fitted, Provenance, SufficientSample, fit_to, scan_plan
 from fewlabels.streaming.units import Layout
 
 
@@ -56,7 +56,7 @@ class Stream:
     Examples
     --------
     >>> import pyarrow as pa
-    >>> from fewlabels.streaming.anywhere import Stream
+    >>> from fewlabels.streaming.external import Stream
     >>> parts = [
     ...     pa.table({"label": [1, None, 0], "p__net__1": [0.9, 0.8, 0.2]}),
     ...     pa.table({"label": [None, 1, 0], "p__net__1": [0.1, 0.7, 0.4]}),
@@ -84,15 +84,15 @@ class Stream:
         groups = (by,) if isinstance(by, str) else tuple(by or ())
         options = column_options(classes=classes, **columns)
         roles = assign_roles(tuple(names), options, None)
-        known = decide_classes(roles, options, {}).positive_last()
-        if options.positive is not None and len(known.texts) > 2:
+        class_list = decide_classes(roles, options, {}).positive_last()
+        if options.positive is not None and len(class_list.texts) > 2:
             raise UsageError(
                 "`positive` is for two classes here; give every part as `with_positive` makes it, "
                 "or use fewlabels.estimate_files"
             )
         layout = Layout("the rows", (), roles, ())
-        self.reader = Reader(layout, known, tuple(g for g in groups if g in roles.groups))
-        self.probe: Predictions = example_of(roles, known.names)
+        self.reader = Reader(layout, class_list, tuple(g for g in groups if g in roles.groups))
+        self.probe: Predictions = example_of(roles, class_list.names)
         self.question = Question(
             method, metrics, groups, confidence_level, estimand, against, random_state
         ).about(self.probe)
@@ -126,11 +126,11 @@ class FittedStream:
     """A fitted label model, ready for the second pass; see `Stream`."""
 
     reader: Reader
-    fitted: Fitted | FewRows
+    fitted: Fitted | SufficientSample
 
     def tally(self, tables: Iterable[pa.Table | pa.RecordBatch]) -> bytes:
         """The second pass over a part of the rows."""
-        if isinstance(self.fitted, FewRows):
+        if isinstance(self.fitted, SufficientSample):
             return pack(None)  # what the scans hold was all that is needed
         tally = Tally()
         with one_blas_thread(), using_workers(1):
@@ -147,7 +147,7 @@ class FittedStream:
             If they are not of the rows that were scanned: a part was lost, or came twice.
         """
         provenance = Provenance({"engine": "stream"}, self.reader.notes)
-        if isinstance(self.fitted, FewRows):
+        if isinstance(self.fitted, SufficientSample):
             return self.fitted.estimates(provenance, workers)
         total = Tally()
         for packed in tallies:

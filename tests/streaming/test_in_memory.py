@@ -15,7 +15,7 @@ import fewlabels as fl
 from fewlabels.evaluation import draws
 from fewlabels.evaluation.differences import errors_together
 from fewlabels.models import MajorityVote, TemperedEnsemble
-from fewlabels.streaming import held, patterns, scan
+from fewlabels.streaming import in_memory, patterns, scan
 from worlds import items_table
 
 METRICS = ["accuracy", "ece", "auprc", "ece_quantile"]
@@ -29,7 +29,7 @@ class Own(TemperedEnsemble):
 def _few_are_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FEWLABELS_CHECKPOINTS", str(tmp_path / "checkpoints"))
     monkeypatch.setattr(draws, "ALL_DRAWS_ITEMS", 1000)
-    monkeypatch.setattr(held, "PART_ROWS", 700)
+    monkeypatch.setattr(in_memory, "PART_ROWS", 700)
 
 
 def votes(n: int = 2000) -> pa.Table:
