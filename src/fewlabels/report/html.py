@@ -27,6 +27,7 @@ _PAGES = {
     "shift": "shift_text.render_shift_html",
     "label-next": "curve_html.render_label_next_html",
     "annotations": "annotations.render_annotations_html",
+    "backtest": "backtest.render_backtest_html",
     "calibration": "calibration.render_calibration_html",
     "comparison": "comparison.render_comparison_html",
     "curves": "curve_html.render_curves_html",
@@ -210,8 +211,8 @@ def render_fragment(page: str, report: Report) -> str:
     Parameters
     ----------
     page
-        Whose: "estimates", "annotations", "comparison", "curves", "threshold", "shift" or
-        "label-next".
+        Whose: "estimates", "annotations", "backtest", "comparison", "curves", "threshold",
+        "shift" or "label-next".
     report
         The dictionary that the page is made from; plain JSON values.
     """
