@@ -91,7 +91,7 @@ _TEXTS: dict[str, Callable[..., str]] = {
 
 _MADE: dict[tuple[str, str], Callable[[], Any]] = {
     **{("estimates", name): made for name, made in SAMPLES.items()},
-    **{("estimates", f"compared {name}"): lambda n=names: estimates_of(n).report
+    **{("estimates", f"compared {name}"): lambda n=names: estimates_of(n).report()
        for name, names in COMPARED.items()},
     **{("annotations", name): made for name, made in ASSESSMENTS.items()},
     **{("calibration", name): made for name, made in CALIBRATIONS.items()},

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fewlabels import __version__, report
+from fewlabels import __version__
 from fewlabels.checks.arguments import level_of, seed_of, whole
 from fewlabels.data.inputs import predictions_of
 from fewlabels.errors import FewlabelsError, InputError, UsageError, listed, plain_name, quoted
@@ -28,7 +28,7 @@ from fewlabels.kernels.counter_based import uniforms
 from fewlabels.methods.base import LabelModel, refuse_multiplicity
 from fewlabels.methods.settings import canonical, make
 from fewlabels.predictions import Predictions
-from fewlabels.report.shown import Shown, frame, plain_values
+from fewlabels.report.shown import Result, plain_values
 
 ALWAYS = ("auto", "labeled")
 """Methods that every backtest has: the default, and the labels alone."""
@@ -61,7 +61,7 @@ class BacktestRow(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Backtest(Frozen, Shown):
+class Backtest(Frozen, Result):
     """What `fewlabels.backtest` returns.
 
     `rows` are ordered by group, metric, classifier (before them their mean, where there are
@@ -70,7 +70,8 @@ class Backtest(Frozen, Shown):
     which `n_asked` were asked for.
     """
 
-    _page = "backtest"
+    _page, _text, _row_fields = "backtest", "render_backtest", BacktestRow._fields
+    _text_columns = ("model", "group")
 
     rows: tuple[BacktestRow, ...]
     truth: tuple[Estimate, ...]
@@ -130,22 +131,6 @@ class Backtest(Frozen, Shown):
             }
         )
         return out
-
-    def to_frame(self, backend: str | None = None) -> Any:
-        """The rows as a table of kind `backend`: "pandas", "polars" or "pyarrow"."""
-        columns = {n: [getattr(row, n) for row in self.rows] for n in BacktestRow._fields}
-        return frame(columns, backend, texts=("model", "group"))
-
-    def summary(self, width: int = 80) -> str:
-        """The errors, coverage and widths as text."""
-        return report.render_backtest(self.to_dict(), width)
-
-    def _reported(self) -> dict[str, Any]:
-        return self.to_dict()
-
-    def save_html(self, path: Any) -> None:
-        """Write the backtest as one self-contained HTML file."""
-        report.save_page("backtest", self.to_dict(), path)
 
 
 def backtest(

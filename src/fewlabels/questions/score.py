@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fewlabels import __version__, report
+from fewlabels import __version__
 from fewlabels.annotations.agreement import Agreement, agreement
 from fewlabels.checks.arguments import few_enough, level_of, seed_of
 from fewlabels.checks.class_words import polarity
@@ -27,7 +27,7 @@ from fewlabels.methods.baselines.autoeval import AutoEval
 from fewlabels.metrics.base import Metric, ScoreView, ratio
 from fewlabels.metrics.confusion import Confusion
 from fewlabels.predictions import Predictions
-from fewlabels.report.shown import Shown, frame, plain_values
+from fewlabels.report.shown import Result, plain_values
 
 UNCORRECTED, LABELS, POWERED, TOGETHER = (
     "uncorrected",
@@ -103,8 +103,11 @@ class CriterionScore(Frozen):
 
 
 @dataclass(frozen=True, repr=False)
-class Scores(Frozen, Shown):
+class Scores(Frozen, Result):
     """What `fewlabels.score` returns: the scores under each criterion."""
+
+    _text, _row_fields = "render_score", ScoreRow._fields
+    _text_columns = ("criterion", "judge")
 
     criteria: tuple[CriterionScore, ...]
     seed: int
@@ -132,11 +135,6 @@ class Scores(Frozen, Shown):
             f"{listed(dict.fromkeys(row.way for row in self.rows))}"
         )
 
-    def to_frame(self, backend: str | None = None) -> Any:
-        """The rows as a table of kind `backend`: "pandas", "polars" or "pyarrow"."""
-        columns = {n: [getattr(row, n) for row in self.rows] for n in ScoreRow._fields}
-        return frame(columns, backend, texts=("criterion", "judge"))
-
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain values."""
         return {
@@ -146,10 +144,6 @@ class Scores(Frozen, Shown):
             "criteria": [one.to_dict() for one in self.criteria],
             "warnings": list(dict.fromkeys(w for one in self.criteria for w in one.warnings)),
         }
-
-    def summary(self, width: int = 80) -> str:
-        """The scores as text."""
-        return report.render_score(self.to_dict(), width=width)
 
 
 def score(

@@ -32,6 +32,7 @@ _PAGES = {
     "comparison": "comparison.render_comparison_html",
     "curves": "curve_html.render_curves_html",
     "threshold": "curve_html.render_threshold_html",
+    "summary": "html.render_summary_html",
 }
 """What makes which page; loaded when it is asked for."""
 
@@ -222,6 +223,11 @@ def render_fragment(page: str, report: Report) -> str:
 def summary_fragment(text: str) -> str:
     """The summary of a result that has no page of its own."""
     return render("summary_fragment.html.j2", (), lines=text.split("\n"), report=None).strip()
+
+
+def render_summary_html(report: Report) -> str:
+    """A page of the summary alone; `report` has it, and the `kind` of the result."""
+    return render("summary.html.j2", kind=report["kind"], lines=str(report["summary"]).split("\n"))
 
 
 def save_page(page: str, report: Report, path: str | os.PathLike[str], **more: Any) -> None:
