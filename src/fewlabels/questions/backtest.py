@@ -31,7 +31,7 @@ from fewlabels.predictions import Predictions
 from fewlabels.report.shown import Result, plain_values
 
 ALWAYS = ("auto", "labeled")
-"""Methods that every backtest has: the default, and the labels alone."""
+"""Methods that every backtest has: the default, and the labels only."""
 
 MOST_ITEMS = 5_000
 """Of more items a sample is taken: an estimate is then a second, and there are a hundred."""
@@ -333,9 +333,11 @@ class Runs:
         """The rows of one classifier, or the mean of several, by number of labels and method."""
         for size, n_labeled in enumerate(self.labels):
             for j, method in enumerate(self.methods):
-                figures = [float(_mean(part[size, j, rows])) for part in parts]
-                runs = int(defined[size, j, rows].min())
-                yield BacktestRow(n_labeled, method, model, metric, group, *figures, runs)
+                error, bias, coverage, width = (float(_mean(p[size, j, rows])) for p in parts)
+                yield BacktestRow(
+                    n_labeled, method, model, metric, group, error, bias, coverage, width,
+                    runs=int(defined[size, j, rows].min()),
+                )  # fmt: skip
 
 
 def _named(method: str | LabelModel) -> tuple[str, str | LabelModel]:

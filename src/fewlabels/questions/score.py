@@ -155,7 +155,7 @@ def score(
     workers: int | None = None,
     columns: Any = None,
     positive: Any = None,
-    select: Sequence[str] | None = None,
+    models: Sequence[str] | None = None,
 ) -> Scores:
     """Estimate the pass rate, or mean grade, of the system that the classifiers judge.
 
@@ -171,7 +171,7 @@ def score(
     positive
         What passes. None: of two classes the positive one; of grades in numbers the mean grade; of
         other classes the one whose word is a usual one for yes (pass, correct, good ...).
-    select
+    models
         Only these judges.
 
     Raises
@@ -200,7 +200,7 @@ def score(
     if not isinstance(predictions, Predictions):
         each = by_criterion(predictions)
     read = ((name, predictions_of(source, columns, against_rest=False)) for name, source in each)
-    return scored(read, method, confidence_level, random_state, workers, positive, select)
+    return scored(read, method, confidence_level, random_state, workers, positive, models)
 
 
 def scored(
@@ -210,7 +210,7 @@ def scored(
     random_state: int | None,
     workers: int | None,
     positive: Any,
-    select: Sequence[str] | None,
+    models: Sequence[str] | None,
 ) -> Scores:
     """The scores under each criterion, of the items that were read of it; arguments of `score`."""
     level, seed = level_of(confidence_level), seed_of(random_state)
@@ -218,8 +218,8 @@ def scored(
         raise UsageError("`confidence_level` must be between 0 and 1; got None")
     found = []
     for criterion, items in each:
-        chosen = items if select is None else items.select_models(list(select))
-        few_enough(chosen.n_models, MOST_JUDGES, "scores", "select")
+        chosen = items if models is None else items.select_models(list(models))
+        few_enough(chosen.n_models, MOST_JUDGES, "scores")
         if chosen.n_classes == 2:
             # The grades go by the order of the classes, which `estimate` ends with the positive.
             chosen = chosen.with_positive(positive)
