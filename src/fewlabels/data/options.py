@@ -36,7 +36,7 @@ class ColumnArguments(TypedDict, total=False):
     domain: str | None
     cluster: str | Sequence[str] | None
     weight: str | None
-    columns: str | Path | Mapping[str, Any] | None
+    columns: str | Path | Mapping[str, Any] | ColumnOptions | None
     classes: Sequence[Any] | None
     positive: Any
     no_label: Sequence[str] | None
@@ -176,7 +176,7 @@ def _name(name: str) -> str:
 
 
 def column_options(**arguments: Unpack[ColumnArguments]) -> ColumnOptions:
-    """Join the arguments and `columns`, a TOML file or a mapping; what an argument says wins.
+    """Join the arguments and `columns` (a TOML file, a mapping, or options); arguments win.
 
     Raises
     ------
@@ -229,7 +229,10 @@ def column_options(**arguments: Unpack[ColumnArguments]) -> ColumnOptions:
     )
     if columns is None:
         return given
-    said = _said(dict(columns)) if isinstance(columns, Mapping) else read_column_file(columns)
+    if isinstance(columns, ColumnOptions):
+        said = columns
+    else:
+        said = _said(dict(columns)) if isinstance(columns, Mapping) else read_column_file(columns)
     joined: dict[str, Any] = {}
     for name in (one.name for one in fields(ColumnOptions)):
         mine, theirs = getattr(given, name), getattr(said, name)
