@@ -176,15 +176,7 @@ def _name(name: str) -> str:
 
 
 def column_options(**arguments: Unpack[ColumnArguments]) -> ColumnOptions:
-    """Join the arguments and `columns` (a TOML file, a mapping, or options); arguments win.
-
-    Raises
-    ------
-    UsageError
-        If an argument is not of the kind described at `read_predictions`.
-    InputError
-        If the TOML file cannot be read or says something unknown.
-    """
+    """Join the arguments and `columns` (a TOML file, a mapping, or options); arguments win."""
     for name in arguments:
         if name not in ColumnArguments.__annotations__:
             raise TypeError(f"column_options() got an unexpected keyword argument {name!r}")
@@ -229,13 +221,12 @@ def column_options(**arguments: Unpack[ColumnArguments]) -> ColumnOptions:
     )
     if columns is None:
         return given
-    if isinstance(columns, ColumnOptions):
-        said = columns
-    else:
-        said = _said(dict(columns)) if isinstance(columns, Mapping) else read_column_file(columns)
+    if not isinstance(columns, ColumnOptions):
+        mapped = isinstance(columns, Mapping)
+        columns = _said(dict(columns)) if mapped else read_column_file(columns)
     joined: dict[str, Any] = {}
     for name in (one.name for one in fields(ColumnOptions)):
-        mine, theirs = getattr(given, name), getattr(said, name)
+        mine, theirs = getattr(given, name), getattr(columns, name)
         if isinstance(mine, Mapping):
             joined[name] = {**theirs, **mine}
         else:
