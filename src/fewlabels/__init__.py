@@ -17,6 +17,7 @@ _LAZY = {
     "Status": "fewlabels.errors",
     "UsageError": "fewlabels.errors",
     "anytime": "fewlabels.questions.anytime",
+    "backtest": "fewlabels.questions.backtest",
     "compare": "fewlabels.questions.compare",
     "curve": "fewlabels.questions.curve",
     "curves": "fewlabels.questions.curve",
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from fewlabels.labeling.notebook import label
     from fewlabels.predictions import Predictions
     from fewlabels.questions.anytime import anytime
+    from fewlabels.questions.backtest import backtest
     from fewlabels.questions.compare import compare
     from fewlabels.questions.curve import curve, curves
     from fewlabels.questions.label_next import label_next
@@ -65,6 +67,7 @@ __all__ = [
     "__version__",
     "annotations",
     "anytime",
+    "backtest",
     "bench",
     "calibration",
     "compare",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -90,7 +89,7 @@ class Estimates(Frozen, Estimated):
     estimates, in plain values, when somebody looks; `beside` are more of them.
     """
 
-    _page = "estimates"
+    _page, _text = "estimates", "render_text"
     _row_fields = Estimate._fields
 
     rows: tuple[Estimate, ...]
@@ -159,9 +158,8 @@ class Estimates(Frozen, Estimated):
         }
         return {name: plain_values(value) for name, value in facts.items()}
 
-    @property
     def report(self) -> dict[str, Any]:
-        """Everything that a report shows, as a dictionary of plain values, made anew."""
+        """Everything that a page shows, in plain values, made anew."""
         return with_some_groups(self._told() | self._parts(None) | dict(self.beside))
 
     def _parts(self, names: Sequence[str] | None) -> dict[str, Any]:
@@ -174,9 +172,6 @@ class Estimates(Frozen, Estimated):
     def _told(self) -> dict[str, Any]:
         info = {metric: {"direction": way} for metric, way in self.directions.items()}
         return self._facts() | {"metric_info": info}
-
-    def _reported(self) -> dict[str, Any]:
-        return self.report
 
     def labels_frame(self, backend: str | None = None) -> Any:
         """The likeliest class of every item, as a table of kind `backend` (see `to_frame`).
@@ -231,19 +226,13 @@ class Estimates(Frozen, Estimated):
         """The positive class, as text; None with more than two."""
         return str(self.classes[1]) if len(self.classes) == 2 else None
 
-    def summary(self, width: int = 80) -> str:
-        """The estimates as a table of text."""
-        shown = self._told() | self._parts(OF_TABLE) | dict(self.beside)
-        return report.render_text(with_some_groups(shown), width=width)
+    def _report_of_text(self) -> dict[str, Any]:
+        return with_some_groups(self._told() | self._parts(OF_TABLE) | dict(self.beside))
 
     def plot(self, metric: str | None = None) -> Any:
         """A forest plot per metric (or of one), as a matplotlib figure (extra `plot`)."""
         shown = with_some_groups(self._told() | self._parts(OF_TABLE))
         return report.render_figure(shown, metric=metric)
-
-    def save_html(self, path: str | Path) -> None:
-        """Write the report as one self-contained HTML file."""
-        report.save_page("estimates", self.report, path)
 
     def to_markdown(self) -> str:
         """The estimates as tables of Markdown, for a pull request or the page of a CI job."""
@@ -279,7 +268,7 @@ class Estimates(Frozen, Estimated):
             ) from None
         mlflow.log_metrics(self.to_dict(flat=True))
         mlflow.log_dict(self.to_dict(), f"{folder}/estimates.json")
-        mlflow.log_text(report.render_html(self.report), f"{folder}/report.html")
+        mlflow.log_text(report.render_html(self.report()), f"{folder}/report.html")
 
     def get(self, model: str, metric: str, group: str | None = None) -> Estimate:
         """The row of one classifier, metric and group.

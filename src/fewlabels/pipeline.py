@@ -391,7 +391,7 @@ def aligned_reference(
     predictions: Predictions,
     method: str | LabelModel,
     shift: Correction | None = None,
-    **columns: Any,
+    columns: Any = None,
 ) -> Predictions | None:
     """The reference in the terms of the predictions, for a method that can use it; None if none.
 
@@ -408,7 +408,7 @@ def aligned_reference(
             "`shift` and `reference` do not go together: one says that the labeled items differ "
             "from the others, the other brings more such items; leave one out"
         )
-    aligned = reference_of(reference, predictions, **columns)
+    aligned = reference_of(reference, predictions, columns=columns)
     refuse_multiplicity(aligned, "what learns from `reference`")
     return aligned
 

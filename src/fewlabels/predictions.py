@@ -726,6 +726,15 @@ class Predictions(Frozen, Shown):
             labels=known_labels(labels, self.n_items, self.classes), known_correlation=None
         )
 
+    def revealing(self, rows: Ints) -> Predictions:
+        """The same items, of which labels and annotators' counts of these alone are known."""
+        shown = np.zeros(self.n_items, dtype=bool)
+        shown[rows] = True
+        counts = None if self.histogram is None else np.where(shown[:, None], self.histogram, 0)
+        return self._with(
+            labels=np.where(shown, self.labels, -1), histogram=counts, known_correlation=None
+        )
+
     def keeping(self, groups: Iterable[str]) -> Predictions:
         """The same items with no other groups than some of these, and no names of their own."""
         kept = {name: self.groups[name] for name in groups if name in self.groups}

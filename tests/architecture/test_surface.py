@@ -30,6 +30,7 @@ SURFACE = [
     "__version__",
     "annotations",
     "anytime",
+    "backtest",
     "bench",
     "calibration",
     "compare",

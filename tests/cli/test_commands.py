@@ -61,6 +61,12 @@ COMMANDS = {
         {"--json": "a.json", "--out": "a.csv"},
     ),
     "shift": Command((), ("80 items",), {"--json": "a.json"}),
+    "backtest": Command(
+        ("--labels", "5,10", "--runs", "2", "--metrics", "accuracy"),
+        ("2 runs", "all of them", "good, truth 0.", "covered"),
+        {"--json": "a.json", "--html": "a.html"},
+        "How far off are estimates from few labels?",
+    ),
 }
 
 commands = pytest.mark.parametrize("command", COMMANDS)
@@ -163,6 +169,13 @@ REFUSED: list[tuple[tuple[str, ...], list[str], str]] = [
     (("threshold",), ["--condition", "recall"], r"recall"),
     (("threshold",), ["--condition", "__import__('os') >= 1"], r"condition"),
     (("threshold",), ["--probability", "2"], r"--probability.*2"),
+    (("backtest",), ["--labels", "10,many"], r"--labels must be whole numbers.*got '10,many'"),
+    (("backtest",), ["--labels", "1"], r"labels must be a whole number, at least 2; got 1"),
+    (("backtest",), ["--labels", "10,400"], r"fewer than .*: \d+ items have one; got 400: try 10"),
+    (("backtest",), ["--runs", "0"], r"--runs.*0"),
+    (("backtest",), ["--method", "labelled"], r"unknown method 'labelled'; did you mean 'labeled'"),
+    (("backtest",), ["--by", "place"], r"no column 'place'"),
+    (("backtest",), ["--confidence-level", "1"], r"--confidence-level must be between"),
     (("estimate",), ["--labels-out", "x.xlsx"], r"'x.xlsx' must end in .csv or .parquet"),
     (("estimate",), ["--threshold", "2"], r"from 0 to 1"),
     (("estimate",), ["--threshold", "a=x"], r"NAME=P with a number"),

@@ -87,6 +87,10 @@ CASES = {
         "label-next moderation.csv --model large", {"--json": "a.json", "--out": "a.csv"}
     ),
     "shift": Case("shift moderation.csv", {"--json": "a.json"}),
+    "backtest": Case(
+        "backtest moderation_labeled.csv --labels 20 --runs 1 --metrics accuracy",
+        {"--json": "a.json", "--html": "a.html"},
+    ),
     "calibrate": Case(
         "calibrate moderation.csv --method temperature",
         {"--json": "a.json", "--save": "map.json", "--out": "a.csv", "--html": "a.html"},

@@ -101,6 +101,7 @@ def test_a_command_takes_some_and_says_them_otherwise() -> None:
 CALLS: dict[str, tuple[Callable[..., Any], dict[str, str]]] = {
     "estimate": (fl.estimate, {}),
     "compare": (fl.compare, {"metric": "metrics"}),
+    "backtest": (fl.backtest, {}),
     "curve": (fl.curves, {}),
     "threshold": (fl.threshold, {}),
     "label-next": (fl.label_next, {}),

@@ -18,6 +18,7 @@ COMMANDS = {
     "threshold": ["--model", "good", "--min-recall", ".5"],
     "label-next": ["--model", "good"],
     "shift": [],
+    "backtest": ["--labels", "10", "--runs", "1", "--metrics", "accuracy"],
     "annotations": [],
     "doctor": [],
 }

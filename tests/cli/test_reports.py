@@ -33,6 +33,7 @@ REPORTS = {
     "threshold": "moderation.csv --model large --min-precision .9",
     "label-next": "moderation.csv --metric accuracy",
     "shift": "moderation.csv",
+    "backtest": "moderation_labeled.csv --labels 20 --runs 2 --metrics accuracy,ece",
     "annotations": "slides.csv",
     "calibrate": "slides.csv --method alpha",
 }

@@ -68,6 +68,7 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "curves": lambda: fl.curves(predictions(), model="model0"),
     "threshold": lambda: fl.threshold(predictions(), "model0", min_recall=0.5),
     "label_next": lambda: fl.label_next(predictions(), "model0", 5),
+    "backtest": lambda: fl.backtest(predictions(), 10, 2, metrics="accuracy"),
     "compare": lambda: fl.compare(predictions(), by="g"),
     "shift": lambda: fl.shift(predictions()),
     "score": lambda: fl.score(predictions()),

@@ -338,7 +338,7 @@ class TestIntervals:
         found = fl.estimate(world(), quick(method), "accuracy")
         again = pickle.loads(pickle.dumps(found))
         assert again.to_dict() == found.to_dict()
-        assert again.report == found.report
+        assert again.report() == found.report()
 
 
 def test_registry_is_complete():

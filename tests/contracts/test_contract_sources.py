@@ -20,6 +20,7 @@ QUICK = {"method": "ensemble"}
 FUNCTIONS: dict[str, Ask] = {
     "estimate": lambda p, **k: fl.estimate(p, metrics="accuracy", **QUICK, **k).to_dict(),
     "compare": lambda p, **k: fl.compare(p, **QUICK, **k).to_dict(),
+    "backtest": lambda p, **k: fl.backtest(p, 10, 1, metrics="accuracy", **k).to_dict(),
     "shift": lambda p, **k: fl.shift(p, **k).to_dict(),
     "assess": lambda p, **k: fl.annotations.assess(p, confidence_level=None, **k).to_dict(),
     "curve": lambda p, **k: fl.curve(p, "a", **QUICK, **k).report(),

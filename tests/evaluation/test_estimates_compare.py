@@ -222,7 +222,7 @@ def test_comparisons_and_scores_of_very_many_are_refused_before_the_work(
     monkeypatch.setattr(scoring, "MOST_JUDGES", 4)
     two = predictions.models[:2]
     assert fl.compare(estimates, models=two).get("accuracy").ranking
-    assert fl.score(predictions, select=two).rows
+    assert fl.score(predictions, models=two).rows
 
     def work(*_: Any, **__: Any) -> None:
         raise AssertionError("refused before the work")

@@ -321,11 +321,11 @@ def test_a_contradicted_row_never_leads(moved: fl.Estimates) -> None:
 def test_texts_and_pages_name_another_one(moved: fl.Estimates) -> None:
     first = Block("accuracy", None, rows_of(moved), 0.95, direction=1).ranked()[0].model
     assert first != "strong"
-    text = render_text(moved.report, 100)
+    text = render_text(moved.report(), 100)
     assert "not ranked, as the labels contradict it" in " ".join(text.split())
     assert "strong leads" not in text
     assert "strong is ahead" not in text
-    page = render_html(moved.report)
+    page = render_html(moved.report())
     answer = page.split('<p class="answer">')[1].split("</p>")[0]
     assert "Not ranked, as the labels contradict" in answer
     assert answer.index(f'title="{first}"') < answer.index('title="strong"')
@@ -372,13 +372,13 @@ def test_where_all_are_contradicted_none_is_named() -> None:
     turned = given.with_labels(np.where(given.labeled, 1 - truth, -1)).select_models(["b", "c"])
     found = fl.estimate(turned, "ensemble", ["accuracy"])
     assert {r.status for r in found.rows} == {fl.Status.CONTRADICTED}
-    text = " ".join(render_text(found.report, 100).split())
+    text = " ".join(render_text(found.report(), 100).split())
     assert "nobody leads: the labels disagree with all estimates" in text
-    page = render_html(found.report)
+    page = render_html(found.report())
     assert "no classifier is called the best" in page
     assert all(np.isnan(p) for p in found.probability_best("accuracy").values())
     assert comparison(found, "accuracy").may_be_best == ()
-    assert found.report["comparison"]["accuracy"]["contradicted"] == ["c", "b"]
+    assert found.report()["comparison"]["accuracy"]["contradicted"] == ["c", "b"]
 
 
 def test_a_group_by_hand_is_the_guard_of_its_rows() -> None:

@@ -155,5 +155,5 @@ def test_three_hundred_classes_end_and_hold_the_truth() -> None:
         row = next(r for r in estimates.rows if (r.model, r.metric) == (model, "accuracy"))
         assert row.low <= (p[:, j].argmax(axis=1) == truth).mean() <= row.high
     assert all(np.isfinite(row.value) for row in estimates.rows)
-    shown = estimates.report["profiles"][0]["distributions"]
+    shown = estimates.report()["profiles"][0]["distributions"]
     assert len(shown) == 30

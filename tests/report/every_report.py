@@ -40,6 +40,13 @@ def some(names: list[str], classes: list[str]) -> fl.Predictions:
     return fl.Predictions(p, np.where(shown, truth, -1), models=names, classes=classes)
 
 
+def backtest_of(names: list[str], classes: list[str], *method: str) -> dict[str, Any]:
+    """A backtest of two runs on the labeled items of `some`."""
+    known = some(names, classes)
+    known = known.take(known.labeled)
+    return fl.backtest(known, (5, 20), 2, method=method, metrics=["accuracy", "brier"]).to_dict()
+
+
 SHIFTS = {
     "two": lambda: fl.shift(some(["a", "b"], ["no", "yes"]), method="labeled").to_dict(),
     "nasty": lambda: fl.shift(some(NASTY[:3], NASTY[:4]), method="labeled").to_dict(),
@@ -49,6 +56,11 @@ NEXT = {
     "metric": lambda: fl.label_next(
         some(["a", "b"], NASTY[:3]), method="ensemble", metric="accuracy", size=3
     ),
+}
+
+BACKTESTS = {
+    "two": lambda: backtest_of(["a", "b"], ["no", "yes"]),
+    "nasty": lambda: backtest_of(NASTY, NASTY[:3], "majority-vote"),
 }
 
 COMPARED = {"two": ["a", "b"], "nasty": NASTY, "many": [f"m{j}" for j in range(14)]}
@@ -62,6 +74,7 @@ TITLES = {
     "threshold": "Where to put the threshold?",
     "shift": "Do the labeled items differ from the others?",
     "label-next": "Which items to label next?",
+    "backtest": "How far off are estimates from few labels?",
 }
 
 _TEXTS: dict[str, Callable[..., str]] = {
@@ -73,11 +86,12 @@ _TEXTS: dict[str, Callable[..., str]] = {
     "threshold": report.render_threshold,
     "shift": report.render_shift,
     "label-next": report.render_label_next,
+    "backtest": report.render_backtest,
 }
 
 _MADE: dict[tuple[str, str], Callable[[], Any]] = {
     **{("estimates", name): made for name, made in SAMPLES.items()},
-    **{("estimates", f"compared {name}"): lambda n=names: estimates_of(n).report
+    **{("estimates", f"compared {name}"): lambda n=names: estimates_of(n).report()
        for name, names in COMPARED.items()},
     **{("annotations", name): made for name, made in ASSESSMENTS.items()},
     **{("calibration", name): made for name, made in CALIBRATIONS.items()},
@@ -87,6 +101,7 @@ _MADE: dict[tuple[str, str], Callable[[], Any]] = {
     **{("threshold", name): made for name, made in THRESHOLDS.items()},
     **{("shift", name): made for name, made in SHIFTS.items()},
     **{("label-next", name): lambda m=made: m().report() for name, made in NEXT.items()},
+    **{("backtest", name): made for name, made in BACKTESTS.items()},
 }  # fmt: skip
 
 

@@ -38,7 +38,7 @@ def test_the_page_has_every_part(plain: dict[str, Any]) -> None:
 
 
 def test_the_report_of_the_estimates_has_the_parts_and_does_without_them() -> None:
-    report = estimates_of(["large", "small"]).report
+    report = estimates_of(["large", "small"]).report()
     assert "Which is best?" in render_html(report)
     assert "Which is best?" in render_text(report)
     bare = {k: v for k, v in report.items() if k not in ("comparison", "together")}

@@ -51,7 +51,7 @@ def coupled() -> fl.Estimates:
 
 
 def test_error_rates_are_those_of_the_posterior(coupled: fl.Estimates) -> None:
-    found = coupled.report["votes"]["error_rates"]
+    found = coupled.report()["votes"]["error_rates"]
     rates = coupled.posterior.vote_rates
     assert rates is not None
     assert found["domains"] == list(rates.domains)
@@ -71,7 +71,7 @@ def test_error_rates_are_those_of_the_posterior(coupled: fl.Estimates) -> None:
 
 
 def test_confusion_is_a_distribution_over_votes(coupled: fl.Estimates) -> None:
-    found = coupled.report["votes"]["confusion"]
+    found = coupled.report()["votes"]["confusion"]
     assert found["classes"] == ["no", "yes"]
     assert [entry["model"] for entry in found["matrices"]] == list(coupled.models)
     for entry in found["matrices"]:
@@ -81,7 +81,7 @@ def test_confusion_is_a_distribution_over_votes(coupled: fl.Estimates) -> None:
 
 
 def test_those_alike_stand_side_by_side(coupled: fl.Estimates) -> None:
-    (found,) = coupled.report["votes"]["similarity"]
+    (found,) = coupled.report()["votes"]["similarity"]
     assert found["of"] == "domain"
     kinds = [int(name[1:]) % 2 for name in found["names"]]
     assert kinds in ([0, 0, 0, 1, 1, 1], [1, 1, 1, 0, 0, 0])
@@ -93,16 +93,16 @@ def test_those_alike_stand_side_by_side(coupled: fl.Estimates) -> None:
 
 
 def test_one_domain_shows_no_heat_map_and_one_rate_no_confusion() -> None:
-    one = fl.estimate(voted(1, 3), fl.models.BEE(**FAST), "error_rate").report
+    one = fl.estimate(voted(1, 3), fl.models.BEE(**FAST), "error_rate").report()
     assert one["votes"] == {}
     assert error_map(one) is None
-    other = fl.estimate(voted(1, 3), "majority-vote", "error_rate").report
+    other = fl.estimate(voted(1, 3), "majority-vote", "error_rate").report()
     assert other["votes"] == {}
 
 
 def test_of_many_the_worst_are_shown() -> None:
     predictions = voted(MOST_CELLS + 2, 3, n=20)
-    report = fl.estimate(predictions, fl.models.BEE(**FAST), "error_rate").report
+    report = fl.estimate(predictions, fl.models.BEE(**FAST), "error_rate").report()
     found = report["votes"]["error_rates"]
     assert (len(found["domains"]), found["n_domains"]) == (MOST_CELLS, MOST_CELLS + 2)
     left_out = {f"d{k}" for k in range(MOST_CELLS + 2)} - set(found["domains"])
@@ -188,7 +188,7 @@ def test_partition_in_words() -> None:
 
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_text_has_the_table_where_it_fits(coupled: fl.Estimates, width: int) -> None:
-    text = render_text(coupled.report, width)
+    text = render_text(coupled.report(), width)
     assert max(map(len, text.splitlines())) <= width
     assert "Error rates by domain and classifier (posterior mean)" in text
     (row,) = (line.split() for line in text.splitlines() if line.startswith("  d0 "))

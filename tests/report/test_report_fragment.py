@@ -94,7 +94,7 @@ def test_a_fragment_is_whole_and_keeps_to_itself(results: dict[str, Any], name: 
 
 
 def test_the_fragment_says_what_the_report_says(results: dict[str, Any]) -> None:
-    fragment, page = results["estimates"]._repr_html_(), render_html(results["estimates"].report)
+    fragment, page = results["estimates"]._repr_html_(), render_html(results["estimates"].report())
     assert "120 items, 40 labeled, 2 classifiers, 2 classes; positive: yes" in fragment
     for said in (
         "labels: column &#39;gold&#39; (40 of 120 rows)",

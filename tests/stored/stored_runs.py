@@ -83,7 +83,7 @@ def _estimate(*, joint: bool = False, **options: Any) -> dict[str, Any]:
     if joint:
         out["together"] = errors_together(found).to_dict()
         out["compared"] = comparison(found, "accuracy").to_dict()
-        report = found.report
+        report = found.report()
         out["report"] = {k: report[k] for k in ("profiles", "class_balance")}
     return out
 

@@ -214,12 +214,12 @@ def test_a_column_without_a_number_is_no_classifier(tmp_path: Path) -> None:
 def test_what_is_missing_is_said(tmp_path: Path, columns: list[str], message: str) -> None:
     folder = spread(annotated_table(50).drop_columns(columns), tmp_path / "rows", 1)
     with pytest.raises(fl.InputError, match=message):
-        assess_files(folder, classes=[0, 1], checkpoints=tmp_path)
+        assess_files(folder, columns={"classes": [0, 1]}, checkpoints=tmp_path)
 
 
 def test_bad_arguments(tmp_path: Path) -> None:
     folder = spread(annotated_table(50), tmp_path / "rows", 1)
-    for said in ({"by": "sites"}, {"select": ["c"]}, {"bins": 0}, {"statistics": "disagreement"}):
+    for said in ({"by": "sites"}, {"models": ["c"]}, {"bins": 0}, {"statistics": "disagreement"}):
         with pytest.raises(fl.UsageError):
             assess_files(folder, checkpoints=tmp_path, **said)
 

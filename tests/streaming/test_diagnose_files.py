@@ -106,7 +106,7 @@ def test_a_stream_says_what_memory_says(tmp_path: Path, case: str, files: int, k
         columns = {k.replace("__no", "__0").replace("__yes", "__1"): v for k, v in columns.items()}
     folder = spread(columns, tmp_path / "rows", files, kind)
     expected = fl.diagnose(folder, **options)
-    found = diagnose_files(folder, workers=2, **options)
+    found = diagnose_files(folder, workers=2, columns=options)
     assert {(f.severity, f.what, f.where, f.mend) for f in found.findings} == {
         (f.severity, f.what, f.where, f.mend) for f in expected.findings
     }
@@ -126,10 +126,10 @@ def test_the_sample_depends_on_the_rows_alone(
 ) -> None:
     monkeypatch.setattr(doctor, "SAMPLE_ROWS", 300)
     columns = ill()
-    one = diagnose_files(spread(columns, tmp_path / "one", 1), label="labels")
+    one = diagnose_files(spread(columns, tmp_path / "one", 1), columns={"label": "labels"})
     order = np.random.default_rng(3).permutation(2000)
     shuffled = {n: v.take(pa.array(order)) for n, v in zip(columns, pa.table(columns), strict=True)}
-    five = diagnose_files(spread(shuffled, tmp_path / "five", 5), label="labels")
+    five = diagnose_files(spread(shuffled, tmp_path / "five", 5), columns={"label": "labels"})
     assert set(five.findings) == set(one.findings)
     assert one.counts == five.counts
     assert one.counts["n_sampled"] < 600
@@ -144,7 +144,8 @@ def test_the_sample_depends_on_the_rows_alone(
 def test_repeated_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     monkeypatch.setattr(doctor, "SAMPLE_ROWS", most)
     p = np.random.default_rng(0).permutation(np.repeat(np.arange(1000) / 1000, 3))
-    found = diagnose_files(spread({"p__a__1": p}, tmp_path / "rows", 2), classes=[0, 1])
+    rows = spread({"p__a__1": p}, tmp_path / "rows", 2)
+    found = diagnose_files(rows, columns={"classes": [0, 1]})
     said = next(f.what for f in found.findings if f.where == "rows" and "repeat" in f.what)
     assert said.startswith("about " * (most == 400) + "2,000 of 3,000 rows (66.7%) repeat")
 

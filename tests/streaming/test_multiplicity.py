@@ -193,10 +193,9 @@ class TestSameAsItemByItem:
         assert a.n_items == b.n_items
         for name in ("all_wrong", "oracle", "majority", "best_single", "effective_voters"):
             assert getattr(a, name).value == pytest.approx(getattr(b, name).value, abs=1e-9)
-        assert one.report["class_balance"]["labeled"] == other.report["class_balance"]["labeled"]
-        assert one.report["class_balance"]["estimated"] == pytest.approx(
-            other.report["class_balance"]["estimated"], abs=1e-9
-        )
+        first, second = (found.report()["class_balance"] for found in (one, other))
+        assert first["labeled"] == second["labeled"]
+        assert first["estimated"] == pytest.approx(second["estimated"], abs=1e-9)
 
     def test_rows_of_one_item_are_as_without(self):
         whole = votes_of(n=150)

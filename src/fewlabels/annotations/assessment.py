@@ -7,12 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from fewlabels import __version__, report
+from fewlabels import __version__
 from fewlabels.annotations.diagrams import diagrams_of
 from fewlabels.annotations.label_histograms import Annotated, HistogramSums, Scheme
 from fewlabels.annotations.losses import HistogramLosses, Losses, State, StatisticLosses
@@ -44,7 +43,7 @@ class Assessment(Frozen, Estimated):
     `dispersion` are those of all items, by classifier.
     """
 
-    _page = "annotations"
+    _page, _text = "annotations", "render_annotations"
     _row_fields = Estimate._fields
 
     rows: tuple[Estimate, ...]
@@ -110,25 +109,8 @@ class Assessment(Frozen, Estimated):
         )
         return out
 
-    def summary(self, width: int = 80) -> str:
-        """The losses and what they mean as text in lines of at most `width` columns."""
-        return report.render_annotations(self.to_dict(), width)
-
     def _in_brief(self) -> dict[str, Any]:
         return self.to_dict()
-
-    def _reported(self) -> dict[str, Any]:
-        return self.to_dict()
-
-    def save_html(self, path: str | Path) -> None:
-        """Write the report as one self-contained HTML file.
-
-        Raises
-        ------
-        InputError
-            If the path cannot be written.
-        """
-        report.save_page("annotations", self.to_dict(), path)
 
 
 def assess(

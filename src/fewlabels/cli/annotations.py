@@ -123,7 +123,7 @@ def assess_annotations(
         from fewlabels.streaming.annotations_files import assess_files
 
         check_classifiers(conditions, lambda: engine.classifiers(source, settings.chosen()))
-        arguments |= engine.reading() | {"select": settings.chosen() or None}
+        arguments |= engine.reading() | {"models": settings.chosen() or None}
         assessment = engine.run(assess_files, streamed, source, **arguments)
     else:
         from fewlabels.annotations import assess

@@ -106,7 +106,7 @@ def estimate(
                 estimate_files,
                 streamed,
                 source,
-                select=settings.chosen(),
+                models=settings.chosen(),
                 threshold=everyone,
                 thresholds=named,
                 reference=source.reference,

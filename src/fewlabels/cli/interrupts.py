@@ -22,6 +22,9 @@ from typing import Any, NoReturn
 PATIENCE = 0.8
 """Seconds in which the main thread may end by itself; a second signal waits for nobody."""
 
+TO_SHOW = 1.3
+"""The same where what is done is shown before the end."""
+
 _TIDYING = 0.6  # seconds for what is to be done at exit: temporary files, for the most part
 
 _USUAL: dict[signal.Signals, Any] = {
@@ -31,6 +34,7 @@ _USUAL: dict[signal.Signals, Any] = {
 _WORDS = {signal.SIGINT: "interrupted", signal.SIGTERM: "stopped by SIGTERM"}
 
 _advice: Callable[[], str] = str
+_patience = PATIENCE
 _said = False
 _sender: socket.socket  # when it closes, the watcher knows that the run has ended
 
@@ -44,10 +48,10 @@ class Stopped(KeyboardInterrupt):
         self.number = number
 
 
-def advise(advice: Callable[[], str]) -> None:
-    """Let `advice` give what follows in the line, such as how to go on."""
-    global _advice
-    _advice = advice
+def advise(advice: Callable[[], str], patience: float = PATIENCE) -> None:
+    """Let `advice` give what follows in the line, such as how to go on; see `PATIENCE`."""
+    global _advice, _patience
+    _advice, _patience = advice, patience
 
 
 def say(number: int) -> None:
@@ -102,7 +106,7 @@ def _watch(receiver: socket.socket, ours: list[signal.Signals]) -> None:
     with receiver:
         number = _next(receiver, ours)
         if number:
-            receiver.settimeout(PATIENCE)
+            receiver.settimeout(_patience)
             try:
                 again = _next(receiver, ours)
             except TimeoutError:

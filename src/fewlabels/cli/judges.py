@@ -52,7 +52,7 @@ def score(source: Input, passing: Passing, settings: Settings, output: Output) -
     arguments = settings.arguments("method", "confidence_level", "random_state", "workers")
     with terminal.progress_bar("scoring"):
         read = ((name, source.but(file=path).predictions(keep=[])) for name, path in each)
-        found = scored(read, positive=passing.positive, select=settings.chosen(), **arguments)
+        found = scored(read, positive=passing.positive, models=settings.chosen(), **arguments)
     output.save_all(found.to_dict)
     output.show(found.to_dict, found.summary)
 

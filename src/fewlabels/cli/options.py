@@ -340,7 +340,7 @@ def check_choice(kind: str, name: str, choices: Iterable[str]) -> None:
 
 _NAMED = re.compile(r"`([a-z][a-z0-9_]*|--[a-z0-9-]+)`")
 
-_ARGUMENTS = {"random_state": "seed", "select": "models"}
+_ARGUMENTS = {"random_state": "seed"}
 """Arguments of Python that an option of another name stands for; one of several is a plural's."""
 
 _PLAIN = {

@@ -244,6 +244,8 @@ class Engine(Record):
             settings["workers"] = None
         if "resume" in settings and not source.is_standard_input:
             advise(lambda: "; the same command with --resume goes on from what is saved")
+        from fewlabels.data.options import column_options
+
         with stream_bar() as progress:
             return reader(
                 source.file,
@@ -251,8 +253,8 @@ class Engine(Record):
                 scheduler=self.scheduler,
                 progress=progress,
                 positive=source.positive,
+                columns=column_options(**source.arguments()),
                 **settings,
-                **source.arguments(),
             )
 
 

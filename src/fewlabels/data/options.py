@@ -36,7 +36,7 @@ class ColumnArguments(TypedDict, total=False):
     domain: str | None
     cluster: str | Sequence[str] | None
     weight: str | None
-    columns: str | Path | Mapping[str, Any] | None
+    columns: str | Path | Mapping[str, Any] | ColumnOptions | None
     classes: Sequence[Any] | None
     positive: Any
     no_label: Sequence[str] | None
@@ -176,15 +176,7 @@ def _name(name: str) -> str:
 
 
 def column_options(**arguments: Unpack[ColumnArguments]) -> ColumnOptions:
-    """Join the arguments and `columns`, a TOML file or a mapping; what an argument says wins.
-
-    Raises
-    ------
-    UsageError
-        If an argument is not of the kind described at `read_predictions`.
-    InputError
-        If the TOML file cannot be read or says something unknown.
-    """
+    """Join the arguments and `columns` (a TOML file, a mapping, or options); arguments win."""
     for name in arguments:
         if name not in ColumnArguments.__annotations__:
             raise TypeError(f"column_options() got an unexpected keyword argument {name!r}")
@@ -229,10 +221,12 @@ def column_options(**arguments: Unpack[ColumnArguments]) -> ColumnOptions:
     )
     if columns is None:
         return given
-    said = _said(dict(columns)) if isinstance(columns, Mapping) else read_column_file(columns)
+    if not isinstance(columns, ColumnOptions):
+        mapped = isinstance(columns, Mapping)
+        columns = _said(dict(columns)) if mapped else read_column_file(columns)
     joined: dict[str, Any] = {}
     for name in (one.name for one in fields(ColumnOptions)):
-        mine, theirs = getattr(given, name), getattr(said, name)
+        mine, theirs = getattr(given, name), getattr(columns, name)
         if isinstance(mine, Mapping):
             joined[name] = {**theirs, **mine}
         else:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from fewlabels import report
 from fewlabels.checks.arguments import few_enough
 from fewlabels.comparison import Comparison, GroupGap, Together
 from fewlabels.data.inputs import predictions_of
@@ -28,11 +26,11 @@ from fewlabels.kernels.interval_draws import Interval
 from fewlabels.methods.base import LabelModel
 from fewlabels.metrics.registry import resolve
 from fewlabels.pipeline import Question, aligned_reference, check_settings
-from fewlabels.report.shown import Shown, plain_values
+from fewlabels.report.shown import Result, plain_values
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparisons(Frozen, Shown):
+class Comparisons(Frozen, Result):
     """What `fewlabels.compare` returns.
 
     `comparisons` maps (metric, group) to a comparison, group None being all items; `group_gaps`
@@ -47,10 +45,7 @@ class Comparisons(Frozen, Shown):
     together: Mapping[str | None, Together]
     warnings: tuple[str, ...]
 
-    _page = "comparison"
-
-    def _reported(self) -> Mapping[str, Any]:
-        return self.to_dict()
+    _page, _text = "comparison", "render_comparison"
 
     def get(self, metric: str, group: str | None = None) -> Comparison:
         """The comparison by one metric, of all items or of a group.
@@ -107,13 +102,18 @@ class Comparisons(Frozen, Shown):
             out.append(dataclasses.asdict(standing) | {"low": row.low, "high": row.high})
         return out
 
-    def summary(self, width: int = 80) -> str:
-        """The comparison as text of at most `width` columns."""
-        return report.render_comparison(self.to_dict(), width)
-
-    def save_html(self, path: str | Path) -> None:
-        """Write the comparison as one self-contained HTML file."""
-        report.save_page("comparison", self.to_dict(), path)
+    def _columns(self) -> dict[str, Any]:
+        """A row per metric, group and place in its ranking."""
+        rows = [
+            {"metric": found.metric, "group": found.group, **standing}
+            for found in self.comparisons.values()
+            for standing in self._standings(found)
+        ]
+        names = (
+            "metric", "group", "model", "value", "low", "high", "probability_best",
+            "expected_rank", "expected_loss", "may_be_best",
+        )  # fmt: skip
+        return {name: [row[name] for row in rows] for name in names}
 
 
 def compare(

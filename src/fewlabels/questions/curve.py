@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple, final, get_args
 
 import numpy as np
@@ -36,7 +35,6 @@ from fewlabels.questions.question import (
     band,
     summarise,
 )
-from fewlabels.report.shown import frame
 from fewlabels.report.shown import plain_values as plain
 
 
@@ -44,7 +42,7 @@ from fewlabels.report.shown import plain_values as plain
 class _Drawn(Answer):
     """What a curve and several curves have in common."""
 
-    _page = "curves"
+    _page, _text = "curves", "render_curves"
 
     prevalence: Interval
     recalibrated: Floats
@@ -56,19 +54,13 @@ class _Drawn(Answer):
         return self.draw_picture()
 
     @final
-    def summary(self, width: int = 80) -> str:
-        """The answer as text."""
-        return report.render_curves(self.report(), width=width)
-
-    @final
     def plot(self) -> Any:
         """Curves and their bands as a matplotlib figure (extra `plot`)."""
         return report.render_curve_figure(self.report())
 
     @final
-    def save_html(self, path: str | Path) -> None:
-        """Write the report as one self-contained HTML file."""
-        report.save_page("curves", self.report(), path, picture=self.picture())
+    def _beside_report(self) -> dict[str, Any]:
+        return {"picture": self.picture()}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -117,9 +109,8 @@ class Curve(_Drawn):
         prevalence = self.prevalence._asdict()
         return self._report("curve", {"kind": self.kind, **self.lines(), "prevalence": prevalence})
 
-    def to_frame(self, backend: str | None = None) -> Any:
-        """The points as a table of kind `backend`: "pandas", "polars" or "pyarrow"."""
-        return frame(self.to_dict() | {"threshold": self.threshold}, backend)
+    def _columns(self) -> dict[str, Any]:
+        return self.to_dict() | {"threshold": self.threshold}
 
 
 class Band(NamedTuple):
@@ -177,13 +168,13 @@ class Curves(_Drawn):
             },
         )
 
-    def to_frame(self, backend: str | None = None) -> Any:
-        """Points of all kinds as a table: kind, x, y, low, high, threshold."""
+    def _columns(self) -> dict[str, Any]:
+        """Points of all kinds."""
         each = list(self.curves.values())
         columns: dict[str, Any] = {"kind": [c.kind for c in each for _ in c.x]}
         for name in ("x", "y", "low", "high", "threshold"):
             columns[name] = np.concatenate([getattr(c, name) for c in each])
-        return frame(columns, backend)
+        return columns
 
 
 def curve(

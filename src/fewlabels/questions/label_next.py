@@ -10,13 +10,11 @@ class.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
 
-from fewlabels import report
 from fewlabels.checks.arguments import bounded, seed_of, whole
 from fewlabels.data.inputs import predictions_of
 from fewlabels.errors import (
@@ -47,7 +45,6 @@ from fewlabels.questions.next_items import (
     open_items,
 )
 from fewlabels.questions.question import Answer, OneClassifier
-from fewlabels.report.shown import frame
 from fewlabels.report.shown import plain_values as plain
 
 OF_VOTES = ("error-rates", "labels")
@@ -86,7 +83,7 @@ class LabelNext(Answer):
         probability `probability` then is (`score` is NaN).
     """
 
-    _page = "label-next"
+    _page, _text = "label-next", "render_label_next"
 
     items: Ints
     gain: Floats
@@ -110,20 +107,12 @@ class LabelNext(Answer):
         about = {"kind": self.kind, "order": self.order}
         return self._report("label-next", {**about, **self.to_dict(), "statement": self.statement})
 
-    def summary(self, width: int = 80) -> str:
-        """The items in the order to label them, as text; rows count from 1, as a file's do."""
-        return report.render_label_next(self.report(), width)
-
-    def save_html(self, path: str | Path) -> None:
-        """Write the items as one self-contained HTML file."""
-        report.save_page("label-next", self.report(), path)
-
-    def to_frame(self, backend: str | None = None) -> Any:
-        """A row per item: item, score, probability, gain, drawn ("pandas", "polars" ...)."""
+    def _columns(self) -> dict[str, Any]:
+        """A row per item."""
         columns: dict[str, Any] = {"item": self.items}
         columns |= {"likeliest": self.likeliest} if self.likeliest else {"score": self.score}
         columns |= {"probability": self.probability, "gain": self.gain, "drawn": self.drawn}
-        return frame(columns, backend)
+        return columns
 
 
 def label_next(

@@ -8,7 +8,6 @@ it, what their answers share: values with intervals, and how they become diction
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -46,7 +45,7 @@ from fewlabels.metrics.registry import METRICS
 from fewlabels.pipeline import check_settings
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
-from fewlabels.report.shown import Shown
+from fewlabels.report.shown import Result
 from fewlabels.report.shown import plain_values as plain
 
 _EQUAL = 1e-8
@@ -56,7 +55,7 @@ IntervalKind = Literal["shortest", "equal-tailed"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class Answer(Frozen, Shown):
+class Answer(Frozen, Result):
     """Whom an answer is about, how it was come by, and how far it can be trusted."""
 
     model: str
@@ -73,13 +72,6 @@ class Answer(Frozen, Shown):
     status: Status
     warnings: tuple[str, ...]
     diagnostics: Mapping[str, Any]
-
-    @abstractmethod
-    def report(self) -> dict[str, Any]:
-        """Everything, as a dictionary of plain values."""
-
-    def _reported(self) -> Mapping[str, Any]:
-        return self.report()
 
     def _report(self, what: str, answer: Mapping[str, Any]) -> dict[str, Any]:
         """The answer among the facts, in plain values."""

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fewlabels import __version__, report
+from fewlabels import __version__
 from fewlabels.annotations.agreement import Agreement, agreement
 from fewlabels.checks.arguments import few_enough, level_of, seed_of
 from fewlabels.checks.class_words import polarity
@@ -27,7 +27,7 @@ from fewlabels.methods.baselines.autoeval import AutoEval
 from fewlabels.metrics.base import Metric, ScoreView, ratio
 from fewlabels.metrics.confusion import Confusion
 from fewlabels.predictions import Predictions
-from fewlabels.report.shown import Shown, frame, plain_values
+from fewlabels.report.shown import Result, plain_values
 
 UNCORRECTED, LABELS, POWERED, TOGETHER = (
     "uncorrected",
@@ -103,8 +103,11 @@ class CriterionScore(Frozen):
 
 
 @dataclass(frozen=True, repr=False)
-class Scores(Frozen, Shown):
+class Scores(Frozen, Result):
     """What `fewlabels.score` returns: the scores under each criterion."""
+
+    _text, _row_fields = "render_score", ScoreRow._fields
+    _text_columns = ("criterion", "judge")
 
     criteria: tuple[CriterionScore, ...]
     seed: int
@@ -132,11 +135,6 @@ class Scores(Frozen, Shown):
             f"{listed(dict.fromkeys(row.way for row in self.rows))}"
         )
 
-    def to_frame(self, backend: str | None = None) -> Any:
-        """The rows as a table of kind `backend`: "pandas", "polars" or "pyarrow"."""
-        columns = {n: [getattr(row, n) for row in self.rows] for n in ScoreRow._fields}
-        return frame(columns, backend, texts=("criterion", "judge"))
-
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain values."""
         return {
@@ -146,10 +144,6 @@ class Scores(Frozen, Shown):
             "criteria": [one.to_dict() for one in self.criteria],
             "warnings": list(dict.fromkeys(w for one in self.criteria for w in one.warnings)),
         }
-
-    def summary(self, width: int = 80) -> str:
-        """The scores as text."""
-        return report.render_score(self.to_dict(), width=width)
 
 
 def score(
@@ -161,7 +155,7 @@ def score(
     workers: int | None = None,
     columns: Any = None,
     positive: Any = None,
-    select: Sequence[str] | None = None,
+    models: Sequence[str] | None = None,
 ) -> Scores:
     """Estimate the pass rate, or mean grade, of the system that the classifiers judge.
 
@@ -177,7 +171,7 @@ def score(
     positive
         What passes. None: of two classes the positive one; of grades in numbers the mean grade; of
         other classes the one whose word is a usual one for yes (pass, correct, good ...).
-    select
+    models
         Only these judges.
 
     Raises
@@ -206,7 +200,7 @@ def score(
     if not isinstance(predictions, Predictions):
         each = by_criterion(predictions)
     read = ((name, predictions_of(source, columns, against_rest=False)) for name, source in each)
-    return scored(read, method, confidence_level, random_state, workers, positive, select)
+    return scored(read, method, confidence_level, random_state, workers, positive, models)
 
 
 def scored(
@@ -216,7 +210,7 @@ def scored(
     random_state: int | None,
     workers: int | None,
     positive: Any,
-    select: Sequence[str] | None,
+    models: Sequence[str] | None,
 ) -> Scores:
     """The scores under each criterion, of the items that were read of it; arguments of `score`."""
     level, seed = level_of(confidence_level), seed_of(random_state)
@@ -224,8 +218,8 @@ def scored(
         raise UsageError("`confidence_level` must be between 0 and 1; got None")
     found = []
     for criterion, items in each:
-        chosen = items if select is None else items.select_models(list(select))
-        few_enough(chosen.n_models, MOST_JUDGES, "scores", "select")
+        chosen = items if models is None else items.select_models(list(models))
+        few_enough(chosen.n_models, MOST_JUDGES, "scores")
         if chosen.n_classes == 2:
             # The grades go by the order of the classes, which `estimate` ends with the positive.
             chosen = chosen.with_positive(positive)

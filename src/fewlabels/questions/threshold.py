@@ -11,12 +11,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fewlabels import report
 from fewlabels.errors import Status, UsageError, quoted, unknown
 from fewlabels.evaluation.evaluator import Estimand
 from fewlabels.kernels.arrays import Bools, Floats
@@ -25,7 +23,6 @@ from fewlabels.kernels.interval_draws import UNDEFINED, Interval
 from fewlabels.methods.base import LabelModel
 from fewlabels.questions.counts import FORMULAS, Counts, Points, Rates, points_of
 from fewlabels.questions.question import Answer, OneClassifier, summarise
-from fewlabels.report.shown import frame
 from fewlabels.report.shown import plain_values as plain
 
 _ROUNDING = 1e-12
@@ -258,7 +255,7 @@ class Thresholds(Answer):
         The conditions in words.
     """
 
-    _page = "threshold"
+    _page, _text = "threshold", "render_threshold"
 
     thresholds: Floats
     probability: Floats
@@ -306,17 +303,8 @@ class Thresholds(Answer):
             },
         )
 
-    def to_frame(self, backend: str | None = None) -> Any:
-        """Thresholds and probabilities as a table: "pandas", "polars" or "pyarrow"."""
-        return frame({"threshold": self.thresholds, "probability": self.probability}, backend)
-
-    def summary(self, width: int = 80) -> str:
-        """The answer as text."""
-        return report.render_threshold(self.report(), width=width)
-
-    def save_html(self, path: str | Path) -> None:
-        """Write the report as one self-contained HTML file."""
-        report.save_page("threshold", self.report(), path)
+    def _columns(self) -> dict[str, Any]:
+        return {"threshold": self.thresholds, "probability": self.probability}
 
 
 def threshold(

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 # Files, and what of each is asked for by its name alone (PEP 562).
 _LAZY = {
     "annotations": ("render_annotations",),
+    "backtest": ("render_backtest",),
     "calibration": ("render_calibration",),
     "comparison": ("render_comparison",),
     "curves": ("render_curves", "render_label_next", "render_threshold"),
@@ -34,6 +35,7 @@ _LAZY = {
 
 if TYPE_CHECKING:
     from fewlabels.report.annotations import render_annotations
+    from fewlabels.report.backtest import render_backtest
     from fewlabels.report.calibration import render_calibration
     from fewlabels.report.comparison import render_comparison
     from fewlabels.report.curves import render_curves, render_label_next, render_threshold
@@ -61,6 +63,7 @@ __all__ = [
     "flat_numbers",
     "model_index",
     "render_annotations",
+    "render_backtest",
     "render_calibration",
     "render_comparison",
     "render_curve_figure",

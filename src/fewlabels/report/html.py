@@ -27,10 +27,12 @@ _PAGES = {
     "shift": "shift_text.render_shift_html",
     "label-next": "curve_html.render_label_next_html",
     "annotations": "annotations.render_annotations_html",
+    "backtest": "backtest.render_backtest_html",
     "calibration": "calibration.render_calibration_html",
     "comparison": "comparison.render_comparison_html",
     "curves": "curve_html.render_curves_html",
     "threshold": "curve_html.render_threshold_html",
+    "summary": "html.render_summary_html",
 }
 """What makes which page; loaded when it is asked for."""
 
@@ -210,8 +212,8 @@ def render_fragment(page: str, report: Report) -> str:
     Parameters
     ----------
     page
-        Whose: "estimates", "annotations", "comparison", "curves", "threshold", "shift" or
-        "label-next".
+        Whose: "estimates", "annotations", "backtest", "comparison", "curves", "threshold",
+        "shift" or "label-next".
     report
         The dictionary that the page is made from; plain JSON values.
     """
@@ -221,6 +223,11 @@ def render_fragment(page: str, report: Report) -> str:
 def summary_fragment(text: str) -> str:
     """The summary of a result that has no page of its own."""
     return render("summary_fragment.html.j2", (), lines=text.split("\n"), report=None).strip()
+
+
+def render_summary_html(report: Report) -> str:
+    """A page of the summary alone; `report` has it, and the `kind` of the result."""
+    return render("summary.html.j2", kind=report["kind"], lines=str(report["summary"]).split("\n"))
 
 
 def save_page(page: str, report: Report, path: str | os.PathLike[str], **more: Any) -> None:

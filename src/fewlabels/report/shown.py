@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -16,23 +17,11 @@ from fewlabels.errors import MissingExtraError, Status, UsageError
 
 
 class Shown(ABC):
-    """A result with a summary, of which `repr` gives the first lines and a notebook all.
-
-    Attributes
-    ----------
-    _page
-        Whose templates a notebook shows; None: the summary as it is.
-    """
-
-    _page: ClassVar[str | None] = None
+    """What has a summary, of which `repr` gives the first lines and a notebook all."""
 
     @abstractmethod
     def summary(self, width: int = 80) -> str:
-        """The answer as text."""
-
-    def _reported(self) -> Mapping[str, Any]:
-        """The dictionary that a page is made from."""
-        raise NotImplementedError
+        """The answer as text in lines of at most `width` columns."""
 
     def __str__(self) -> str:
         return self.summary()
@@ -41,26 +30,88 @@ class Shown(ABC):
         return report.brief_summary(type(self).__name__, self.summary)
 
     def _repr_html_(self) -> str:
-        if self._page is None:
-            return report.summary_fragment(self.summary(width=100))
-        return report.render_fragment(self._page, self._reported())
+        return report.summary_fragment(self.summary(width=100))
 
 
-class Estimated(Shown):
-    """A result of many estimates, of which `repr` gives the first rows."""
+class Result(Shown):
+    """The answer to a question; what all answers have: text, table, plain values and a page.
 
-    rows: tuple[Any, ...]
+    Attributes
+    ----------
+    _page
+        Whose page it has; None: the summary is the page.
+    _text
+        What of the room `report` makes the summary from the report.
+    _row_fields, _text_columns
+        Columns of the table of `rows`, and those that are text even where all of it is missing.
+    """
+
+    _page: ClassVar[str | None] = None
+    _text: ClassVar[str]
+    _row_fields: ClassVar[tuple[str, ...]]
+    _text_columns: ClassVar[tuple[str, ...]] = ("group",)
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """The answer in plain values; NaN and infinities are None."""
+
+    def report(self) -> dict[str, Any]:
+        """Everything that a page shows, in plain values, made anew."""
+        return self.to_dict()
+
+    def summary(self, width: int = 80) -> str:
+        """The answer as text in lines of at most `width` columns."""
+        text: str = getattr(report, self._text)(self._report_of_text(), width=width)
+        return text
 
     def to_frame(self, backend: str | None = None) -> Any:
-        """The rows as a table of kind `backend`: "pandas", "polars" or "pyarrow".
+        """The answer as a table of kind `backend`: "pandas", "polars" or "pyarrow".
 
         Without `backend` it is the first of these that is installed.
         """
-        columns = {name: [getattr(row, name) for row in self.rows] for name in self._row_fields}
-        columns["status"] = [str(s) for s in columns["status"]]
-        return frame(columns, backend, texts=("group",))
+        columns = self._columns()
+        return frame(columns, backend, [name for name in self._text_columns if name in columns])
 
-    _row_fields: ClassVar[tuple[str, ...]]
+    def save_html(self, path: str | os.PathLike[str]) -> None:
+        """Write the answer as one self-contained HTML file.
+
+        Raises
+        ------
+        InputError
+            If the path cannot be written.
+        """
+        if self._page is None:
+            shown = {"kind": type(self).__name__, "summary": self.summary(width=100)}
+            report.save_page("summary", shown, path)
+        else:
+            report.save_page(self._page, self.report(), path, **self._beside_report())
+
+    def _repr_html_(self) -> str:
+        if self._page is None:
+            return super()._repr_html_()
+        return report.render_fragment(self._page, self.report())
+
+    def _report_of_text(self) -> Mapping[str, Any]:
+        """What the summary is made from; all of the report, unless less will do."""
+        return self.report()
+
+    def _beside_report(self) -> Mapping[str, Any]:
+        """What a page of its own shows beside the report."""
+        return {}
+
+    def _columns(self) -> dict[str, Any]:
+        """The columns of the table; by default a row for each of `rows`."""
+        rows: Sequence[Any] = self.rows  # type: ignore[attr-defined]
+        columns = {name: [getattr(row, name) for row in rows] for name in self._row_fields}
+        if "status" in columns:
+            columns["status"] = [str(status) for status in columns["status"]]
+        return columns
+
+
+class Estimated(Result):
+    """A result of many estimates, of which `repr` gives the first rows."""
+
+    rows: tuple[Any, ...]
 
     @abstractmethod
     def _in_brief(self) -> Mapping[str, Any]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from fewlabels import __version__, report
+from fewlabels import __version__
 from fewlabels.checks.arguments import seed_of, some_level
 from fewlabels.data.inputs import predictions_of
 from fewlabels.data.sampling_test import (
@@ -31,7 +30,7 @@ from fewlabels.methods.registry import resolve as resolve_method
 from fewlabels.methods.settings import changed_settings
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
-from fewlabels.report.shown import Shown
+from fewlabels.report.shown import Result
 from fewlabels.report.shown import plain_values as plain
 from fewlabels.shifts.label_shift import (
     LEARN_FREQUENCIES,
@@ -47,7 +46,7 @@ Verdict = Literal["none", "not-decidable", "not-label-alone"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Shift(Frozen, Shown):
+class Shift(Frozen, Result):
     """What `fewlabels.shift` found.
 
     `verdict`: "none" where the labeled items look like a random sample; "not-label-alone" where
@@ -58,7 +57,7 @@ class Shift(Frozen, Shown):
     of the method that are not its own.
     """
 
-    _page = "shift"
+    _page, _text = "shift", "render_shift"
 
     sampling: SamplingTest
     label: LabelShiftFit
@@ -125,16 +124,10 @@ class Shift(Frozen, Shown):
         )
         return out
 
-    def summary(self, width: int = 80) -> str:
-        """The answer as text of at most `width` columns."""
-        return report.render_shift(self.to_dict(), width)
-
-    def save_html(self, path: str | Path) -> None:
-        """Write the answer as one self-contained HTML file."""
-        report.save_page("shift", self.to_dict(), path)
-
-    def _reported(self) -> Mapping[str, Any]:
-        return self.to_dict()
+    def _columns(self) -> dict[str, Any]:
+        """A row per class: its frequencies, and the weight of its labels."""
+        rows = self.to_dict()["label_shift"]["classes"]
+        return {name: [row[name] for row in rows] for name in ("class", *_BY_CLASS)}
 
 
 _BY_CLASS = {

@@ -59,9 +59,9 @@ def assess_files(
     skip_bad_files: bool = False,
     checkpoints: str | Path | None = None,
     progress: Callable[[Progress], None] | None = None,
-    select: Sequence[str] | None = None,
+    models: Sequence[str] | None = None,
     positive: Any = None,
-    **columns: Any,
+    columns: Any = None,
 ) -> Assessment:
     """Assess the classifiers in Parquet or CSV files of any size against annotators' labels.
 
@@ -77,12 +77,12 @@ def assess_files(
         As in `fewlabels.annotations.assess`.
     engine, workers, scheduler, resume, skip_bad_files, checkpoints, progress
         As in `fewlabels.estimate_files`.
-    select
+    models
         Only these classifiers.
     positive
         The positive class, as in `fewlabels.estimate`.
     columns
-        As in `fewlabels.read_predictions`: label, models, domain, weight, columns, classes.
+        What the columns are, as in `fewlabels.read_predictions`.
 
     Raises
     ------
@@ -90,13 +90,13 @@ def assess_files(
         One line that says what is wrong and how to mend it.
     """
     asked = asked_for(bins, statistics, confidence_level, random_state)
-    options = column_options(positive=positive, **columns)
+    options = column_options(positive=positive, columns=columns)
     layout = lay_out(source, options, skip_bad_files=skip_bad_files)
     groups = layout.groups([by] if isinstance(by, str) else by or ())
     classes = find_classes(layout, options, skip_bad_files=skip_bad_files)
     feed = Feed(Reader(layout, classes, groups), positive=classes.positive_name)
     named = feed.chosen(example_of(layout.roles, classes.names)).classes
-    run = _Run(feed, asked, groups, None if select is None else tuple(select), named)
+    run = _Run(feed, asked, groups, None if models is None else tuple(models), named)
     said = (asked, groups, run.select, options, classes.names, feed.positive)
     key = key_of(Path(source).resolve(), *said)
     notes: list[str] = []

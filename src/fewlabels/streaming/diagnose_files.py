@@ -48,7 +48,8 @@ def diagnose_files(
     workers: int | None = None,
     scheduler: str | None = None,
     progress: Callable[[Progress], None] | None = None,
-    **columns: Any,
+    positive: Any = None,
+    columns: Any = None,
 ) -> Diagnosis:
     """Say what is in Parquet or CSV files of any size, and everything that is wrong with them.
 
@@ -62,8 +63,8 @@ def diagnose_files(
         A Parquet or CSV file, or a folder of such files of one kind.
     engine, workers, scheduler, progress
         As in `fewlabels.estimate_files`.
-    columns
-        As in `fewlabels.read_predictions`: label, models, domain, weight, columns, classes.
+    positive, columns
+        The positive class, and what the columns are, as in `fewlabels.read_predictions`.
 
     Raises
     ------
@@ -72,7 +73,7 @@ def diagnose_files(
     UsageError
         If an argument is not what is said here.
     """
-    options = column_options(**columns)
+    options = column_options(positive=positive, columns=columns)
     case = Case(str(source), options)
     try:
         layout = lay_out(source, options, skip_bad_files=True)

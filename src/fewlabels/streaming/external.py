@@ -46,7 +46,7 @@ class Stream:
     method, metrics, by, confidence_level, estimand, against, random_state
         As in `fewlabels.estimate`.
     columns
-        As in `fewlabels.read_predictions`: label, models, domain, weight, columns.
+        What the columns are, as in `fewlabels.read_predictions`.
 
     Raises
     ------
@@ -79,10 +79,10 @@ class Stream:
         estimand: Estimand = "population",
         against: Against = "auto",
         random_state: int | None = 0,
-        **columns: Any,
+        columns: Any = None,
     ) -> None:
         groups = (by,) if isinstance(by, str) else tuple(by or ())
-        options = column_options(classes=classes, **columns)
+        options = column_options(classes=classes, columns=columns)
         roles = assign_roles(tuple(names), options, None)
         class_list = decide_classes(roles, options, {}).positive_last()
         if options.positive is not None and len(class_list.texts) > 2:

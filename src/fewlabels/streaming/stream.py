@@ -51,12 +51,13 @@ def estimate_files(
     checkpoints: str | Path | None = None,
     done: ExitStack | None = None,
     progress: Callable[[Progress], None] | None = None,
-    select: Sequence[str] | None = None,
+    models: Sequence[str] | None = None,
     threshold: float | None = None,
     thresholds: Mapping[str, float] | None = None,
     reference: Any = None,
     positive: Any = None,
-    **columns: Any,
+    cluster: Any = None,
+    columns: Any = None,
 ) -> Estimates:
     """Estimate from Parquet or CSV files of any size, in memory that does not grow with the rows.
 
@@ -88,7 +89,7 @@ def estimate_files(
         checkpoints go; None: it is safe when it is there.
     progress
         Called with a `Progress` after every part.
-    select
+    models
         Only these classifiers.
     threshold, thresholds
         Where P(positive) makes a prediction positive: for all, and by classifier; as in
@@ -98,8 +99,9 @@ def estimate_files(
         read whole.
     positive
         The positive class, as in `fewlabels.estimate`.
-    columns
-        As in `fewlabels.read_predictions`: label, models, domain, weight, columns, classes.
+    cluster, columns
+        Columns that say which rows belong together, and what the columns are, as in
+        `fewlabels.read_predictions`.
 
     Raises
     ------
@@ -113,17 +115,17 @@ def estimate_files(
     """
     groups = (by,) if isinstance(by, str) else tuple(by or ())
     question = Question(method, metrics, groups, confidence_level, estimand, against, random_state)
-    options = column_options(positive=positive, **columns)
+    options = column_options(positive=positive, cluster=cluster, columns=columns)
     layout = lay_out(source, options, skip_bad_files=skip_bad_files)
     kept, item = layout.groups(groups), layout.roles.item
     if posterior is not None and item in layout.roles.groups:
         kept = layout.groups((*kept, item))
     classes = find_classes(layout, options, skip_bad_files=skip_bad_files)
-    chosen = None if select is None else tuple(select)
+    chosen = None if models is None else tuple(models)
     said = (chosen, threshold, thresholds, classes.positive_name)
     feed = Feed(Reader(layout, classes, kept), *said)
     rows = feed.chosen(example_of(layout.roles, classes.names))
-    aligned = aligned_reference(reference, rows, method, **columns)
+    aligned = aligned_reference(reference, rows, method, columns=columns)
     if aligned is not None:
         aligned = cut_at(aligned, threshold, thresholds)
     question = question.about(rows, aligned)

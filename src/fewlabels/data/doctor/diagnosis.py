@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from fewlabels.errors import listed, one_line
 from fewlabels.kernels.arrays import Frozen
-from fewlabels.report.shown import Shown
+from fewlabels.report.shown import Result
 from fewlabels.report.words import ink
 
 Severity = Literal["error", "warning", "info"]
@@ -31,7 +31,7 @@ class Finding:
 
 
 @dataclass(frozen=True, repr=False)
-class Diagnosis(Frozen, Shown):
+class Diagnosis(Frozen, Result):
     """What `fewlabels.diagnose` returns.
 
     `roles` maps every column (or NPZ key) to its role in words. `counts` are the numbers of
@@ -42,6 +42,8 @@ class Diagnosis(Frozen, Shown):
     `command` is the command line that reads the data so (None for a frame, or where it cannot be
     read), and `columns` the same as the TOML file of --columns.
     """
+
+    _row_fields = ("severity", "what", "where", "mend")
 
     name: str
     roles: Mapping[str, str]
@@ -71,6 +73,11 @@ class Diagnosis(Frozen, Shown):
             "reading": list(self.reading),
             "command": self.command,
         }
+
+    @property
+    def rows(self) -> tuple[Finding, ...]:
+        """The findings, of which a table has one each."""
+        return self.findings
 
     def summary(self, width: int = 80) -> str:
         """Everything as text, no line longer than `width`."""

@@ -1,0 +1,111 @@
+"""All results alike: the same methods, of the same kind, with the same meaning."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import fewlabels as fl
+from fewlabels.report.shown import Result
+
+QUICK = {"method": "ensemble"}
+METHODS = ("summary", "to_frame", "to_dict", "report", "save_html", "_repr_html_")
+
+
+def predictions(**more: Any) -> fl.Predictions:
+    rng = np.random.default_rng(0)
+    truth = rng.integers(2, size=80)
+    p = 1 / (1 + np.exp(-(2 * truth - 1)[:, None] - rng.normal(size=(80, 2))))
+    return fl.Predictions(p, np.where(np.arange(80) < 40, truth, -1), models=["a", "b"], **more)
+
+
+COUNTS = np.random.default_rng(1).multinomial(3, [0.4, 0.6], 80)
+# Each result: how it is made, and how many rows its table has.
+RESULTS: dict[str, tuple[Callable[[], Result], Callable[[Any], int]]] = {
+    "estimate": (lambda: fl.estimate(predictions(), **QUICK), lambda r: len(r.rows)),
+    "curve": (lambda: fl.curve(predictions(), "a", **QUICK), lambda r: 100),
+    "curves": (lambda: fl.curves(predictions(), "a", **QUICK), lambda r: 200),
+    "threshold": (
+        lambda: fl.threshold(predictions(), "a", min_recall=0.5, **QUICK),
+        lambda r: len(r.thresholds),
+    ),
+    "label_next": (lambda: fl.label_next(predictions(), "a", 3, **QUICK), lambda r: 3),
+    "compare": (lambda: fl.compare(predictions(), **QUICK), lambda r: 2),
+    "shift": (lambda: fl.shift(predictions()), lambda r: 2),
+    "score": (lambda: fl.score(predictions()), lambda r: len(r.rows)),
+    "backtest": (
+        lambda: fl.backtest(predictions(), 10, 1, metrics="accuracy"), lambda r: len(r.rows),
+    ),
+    "assess": (
+        lambda: fl.annotations.assess(predictions(histogram=COUNTS), confidence_level=None),
+        lambda r: len(r.rows),
+    ),
+    "diagnose": (
+        lambda: fl.diagnose(pd.DataFrame({"label": ["x", "y"] * 9, "p__a__x": [0.1, 0.9] * 9})),
+        lambda r: len(r.findings),
+    ),
+}  # fmt: skip
+results = pytest.mark.parametrize("name", RESULTS)
+
+
+@cache
+def made(name: str) -> Result:
+    return RESULTS[name][0]()
+
+
+def test_every_kind_of_result_is_here() -> None:
+    def kinds(kind: type) -> set[type]:
+        return {kind}.union(*map(kinds, kind.__subclasses__()))
+
+    concrete = {kind for kind in kinds(Result) if not inspect.isabstract(kind)}
+    assert concrete - {type(made(name)) for name in RESULTS} == set()
+
+
+@results
+def test_results_have_the_same_methods(name: str, tmp_path: Path) -> None:
+    result = made(name)
+    for method in METHODS:
+        assert inspect.ismethod(getattr(result, method)), method
+    for width in (80, 120):
+        assert max(map(len, result.summary(width).splitlines())) <= width
+    assert str(result) == result.summary()
+    for plain in (result.to_dict(), result.report()):
+        assert isinstance(plain, dict)
+        json.dumps(plain, allow_nan=False)
+    assert result.to_dict() == result.to_dict()
+    path = tmp_path / "a.html"
+    result.save_html(path)
+    assert path.read_text("utf-8").rstrip().endswith("</html>")
+    fragment = result._repr_html_()
+    assert fragment
+    assert "<html" not in fragment
+    with pytest.raises(fl.InputError, match="cannot write"):
+        result.save_html(tmp_path / "no" / "a.html")
+
+
+@results
+def test_results_are_tables_of_every_kind(name: str) -> None:
+    result, rows = made(name), RESULTS[name][1](made(name))
+    pandas, arrow = result.to_frame("pandas"), result.to_frame("pyarrow")
+    assert isinstance(pandas, pd.DataFrame)
+    assert isinstance(arrow, pa.Table)
+    assert len(pandas) == len(arrow) == rows
+    assert list(pandas.columns) == arrow.column_names
+    assert type(result.to_frame()) is pd.DataFrame
+    with pytest.raises(fl.UsageError, match="unknown backend 'excel'"):
+        result.to_frame("excel")
+
+
+@pytest.mark.parametrize("name", ["estimate", "curve", "curves"])
+def test_results_with_a_picture_plot_it(name: str) -> None:
+    figure = made(name).plot()  # type: ignore[attr-defined]
+    assert figure.axes
