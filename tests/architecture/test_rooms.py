@@ -22,7 +22,7 @@ FLOORS = [
     {"pipeline", "annotations"},
     {"streaming", "calibration"},
     {"estimating"},
-    {"bench", "questions"},
+    {"questions"},
     {"labeling"},
     {"cli", "__main__"},
 ]
@@ -51,7 +51,7 @@ FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 # what votes had for themselves (300 of kernels, 95 of them from methods; 50 fewer of metrics);
 # classes of which all is the same are one there (25 of kernels).
 LINES = {
-    "annotations": 2_450, "bench": 5_500, "calibration": 2_000, "checks": 1_590, "cli": 3_745,
+    "annotations": 2_450, "calibration": 2_000, "checks": 1_590, "cli": 3_745,
     "comparison": 800, "data": 13_490, "evaluation": 4_200, "kernels": 3_390, "labeling": 2_480,
     "methods": 16_720, "metrics": 1_430, "questions": 3_820, "report": 7_000, "shifts": 1_200,
     "streaming": 6_400,

@@ -14,7 +14,7 @@ import click
 from fewlabels import __version__
 from fewlabels.cli import interrupts, terminal
 from fewlabels.cli.annotations import assess_annotations
-from fewlabels.cli.benchmark import benchmark, demo
+from fewlabels.cli.demo import demo
 from fewlabels.cli.estimate import compare, estimate
 from fewlabels.cli.judges import convert, score
 from fewlabels.cli.label import label
@@ -43,7 +43,7 @@ COMMANDS = {
     "Decide": (curve, threshold),
     "Label": (label, label_next),
     "Repair": (shift, calibrate),
-    "Try": (demo, benchmark, methods),
+    "Try": (demo, methods),
 }
 """Commands by task, in the order in which somebody needs them."""
 
