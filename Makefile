@@ -50,67 +50,67 @@ test-install: $(VENV)/.core  ## the wheel with newest and oldest dependencies an
 	tests/install.sh $(BIN)/python requirements/oldest.txt requirements/oldest-extras.txt
 
 labeling-page: $(VENV)/.dev  ## pictures and times of the page to label in (needs chromium and chromedriver)
-	$(BLAS) $(BIN)/python benchmarks/labeling_page.py --out docs/labeling
+	$(BLAS) $(BIN)/python -m benchmarks labeling_page --out docs/labeling
 
 screenshots: $(VENV)/.dev  ## pictures of the reports, light and dark (needs chromium and chromedriver)
-	$(BLAS) $(BIN)/python benchmarks/screenshots.py --out docs/screenshots
+	$(BLAS) $(BIN)/python -m benchmarks screenshots --out docs/screenshots
 
 bench: $(VENV)/.dev  ## speed and memory (FEWLABELS_DATA for files of ten million rows)
-	$(BIN)/python benchmarks/speed.py --out docs/speed.md
-	$(BIN)/python benchmarks/annotations_speed.py
-	$(BIN)/python benchmarks/calibration_speed.py
-	$(BIN)/python benchmarks/scaling.py --votes 20000000
-	$(BIN)/python benchmarks/sizes.py
+	$(BIN)/python -m benchmarks speed --out docs/speed.md
+	$(BIN)/python -m benchmarks annotations_speed
+	$(BIN)/python -m benchmarks calibration_speed
+	$(BIN)/python -m benchmarks scaling --votes 20000000
+	$(BIN)/python -m benchmarks sizes
 
 reproduce: $(VENV)/.dev  ## the tables of docs/ on real data (FEWLABELS_DATA)
-	$(BIN)/python benchmarks/civilcomments.py
+	$(BIN)/python -m benchmarks civilcomments
 
 paper: $(VENV)/.dev  ## the SSME paper's experiments on real data (FEWLABELS_DATA; hours, mostly the flow's)
-	$(BIN)/python benchmarks/paper.py
+	$(BIN)/python -m benchmarks paper
 
 papers: $(VENV)/.dev  ## docs/papers.md: what fits into an hour of the four papers' numbers (FEWLABELS_DATA), then the page
-	$(BLAS) $(BIN)/python benchmarks/papers.py --run --minutes 60
-	$(BIN)/python benchmarks/quoted.py --write
+	$(BLAS) $(BIN)/python -m benchmarks papers --run --minutes 60
+	$(BIN)/python -m benchmarks quoted --write
 
 curves: $(VENV)/.dev  ## curves, bands and thresholds from few labels (FEWLABELS_DATA; about an hour)
-	$(BIN)/python benchmarks/curves.py
+	$(BIN)/python -m benchmarks curves
 
 votes: $(VENV)/.dev  ## error rates and labels from votes (FEWLABELS_DATA; half an hour; goes on where it stopped)
-	$(BIN)/python benchmarks/votes.py all
+	$(BIN)/python -m benchmarks votes all
 
 votes-labels: $(VENV)/.dev  ## votes with few labels: errors and coverage (FEWLABELS_DATA; half an hour; goes on where it stopped)
-	$(BLAS) $(BIN)/python benchmarks/votes_labels.py
+	$(BLAS) $(BIN)/python -m benchmarks votes_labels
 
 disagreement: $(VENV)/.dev  ## label histograms, disagreement and calibration (FEWLABELS_DATA; half an hour)
-	$(BIN)/python benchmarks/disagreement.py all
+	$(BIN)/python -m benchmarks disagreement all
 
 compare-power: $(VENV)/.dev  ## how often two classifiers are called different, beside McNemar (half an hour)
-	$(BIN)/python benchmarks/compare_power.py
+	$(BIN)/python -m benchmarks compare_power
 
 stress: $(VENV)/.dev  ## worlds made to break an estimator, with the truth known (an hour or two; goes on where it stopped)
-	$(BLAS) $(BIN)/python benchmarks/stress.py
+	$(BLAS) $(BIN)/python -m benchmarks stress
 
 clusters: $(VENV)/.dev  ## coverage where rows belong together (FEWLABELS_DATA; ten minutes; goes on where it stopped)
-	$(BIN)/python benchmarks/cluster_coverage.py all
+	$(BIN)/python -m benchmarks cluster_coverage all
 
 labeling: $(VENV)/.dev  ## which items to label, and when to stop (FEWLABELS_DATA; an hour or two; goes on where it stopped)
-	$(BIN)/python benchmarks/labeling.py all
+	$(BIN)/python -m benchmarks labeling all
 
 judges: $(VENV)/.dev  ## LLM judges by few labels: errors and coverage (FEWLABELS_DATA; half an hour; goes on where it stopped)
-	$(BLAS) $(BIN)/python benchmarks/judges.py all
+	$(BLAS) $(BIN)/python -m benchmarks judges all
 
 study: $(VENV)/.dev  ## coverage and errors on real and made sets (FEWLABELS_DATA; overnight; goes on where it stopped)
-	$(BLAS) $(BIN)/python benchmarks/study.py --out build/study
+	$(BLAS) $(BIN)/python -m benchmarks study --out build/study
 
 study-reduced: $(VENV)/.dev  ## its reduced form: few runs, sizes and sets (FEWLABELS_DATA; ten minutes)
-	$(BLAS) $(BIN)/python benchmarks/study.py --reduced --out build/study-reduced
+	$(BLAS) $(BIN)/python -m benchmarks study --reduced --out build/study-reduced
 
 reference: $(VENV)/.dev  ## labeled items from elsewhere: errors and coverage (FEWLABELS_DATA; half an hour)
-	$(BLAS) $(BIN)/python benchmarks/reference.py
+	$(BLAS) $(BIN)/python -m benchmarks reference
 
 peers: $(VENV)/.dev  ## other packages on the items of the study (FEWLABELS_DATA; some minutes; then its page anew)
-	$(BLAS) $(BIN)/python benchmarks/peers.py --out build/study
-	test ! -e build/study/manifest.json || $(BIN)/python benchmarks/study.py --out build/study --page-only
+	$(BLAS) $(BIN)/python -m benchmarks peers --out build/study
+	test ! -e build/study/manifest.json || $(BIN)/python -m benchmarks study --out build/study --page-only
 
 clean:  ## remove the virtual environment and everything that was built
 	rm -rf $(VENV) build dist docs/gallery .pytest_cache .mypy_cache .ruff_cache .hypothesis report.html

@@ -28,7 +28,7 @@ import numpy as np
 import pyarrow.parquet
 
 import fewlabels as fl
-from fewlabels.bench.splits import draw, halve
+from bench.splits import draw, halve
 from fewlabels.models import SSMEKDE
 
 MODELS = ("CORAL", "ERM", "ERM_seed1", "ERM_seed2", "IRM", "IRM_seed1", "IRM_seed2")

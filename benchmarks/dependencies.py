@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 import fewlabels as fl
-from fewlabels.bench.world import likeness
+from bench.world import likeness
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "dependencies.json"

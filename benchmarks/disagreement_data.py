@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from fewlabels.bench.datasets import Reading
-from fewlabels.bench.disagreement import METHODS, HistogramWorld, method_of, read_worlds
+from bench.datasets import Reading
+from bench.disagreement import METHODS, HistogramWorld, method_of, read_worlds
 
 SEED = 0
 RUNS = 5

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 import fewlabels as fl
+from bench.splits import generator
 from curves_parts import Part, Plan, Record, number, table
 from disagreement_data import CIFAR, MNIST, SEED, Floats, truth, world
-from fewlabels.bench.splits import generator
 
 RUNS, ITEMS, LEVEL = 25, 2000, 0.9
 METRICS = ("accuracy", "brier", "ece")

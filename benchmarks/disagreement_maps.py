@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from bench.disagreement import Trial, forecasts, method_of
 from curves_figures import save_svg
 from curves_parts import Part, Plan, Record, number, table
 from disagreement_data import CIFAR, MNIST, RUNS, SEED, SIZES, Floats, truth, world
 from fewlabels.annotations import evaluate
-from fewlabels.bench.disagreement import Trial, forecasts, method_of
 
 # --- the calibration-dispersion map of F.3 ------------------------------------------------------
 

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from bench.splits import generator
 from curves_parts import Part, Plan, Record, number, table
 from disagreement_data import RUNS, SEED, Floats, draw_labels
 from fewlabels.annotations import evaluate
-from fewlabels.bench.splits import generator
 from fewlabels.calibration import (
     AlphaCalibration,
     ensemble_disagreement,

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from bench import run
+from bench.disagreement import ENSEMBLE, MEAN, METHODS, ONE_NUMBER, SCALINGS, Trial
 from curves_figures import save_svg
 from curves_parts import Part, Plan, Record, number, table
 from disagreement_data import ALPHA, CIFAR, MNIST, RUNS, SEED, SIZES, joined, world
 from fewlabels.annotations import evaluate
-from fewlabels.bench import run
-from fewlabels.bench.disagreement import ENSEMBLE, MEAN, METHODS, ONE_NUMBER, SCALINGS, Trial
 from fewlabels.calibration import AlphaCalibration, TemperatureScaling
 
 # --- the protocol: Tables 1, 2, 4 and 5 ---------------------------------------------------------
@@ -26,7 +26,7 @@ def _protocol_cells(plan: Plan) -> list[dict[str, Any]]:
 
 
 def _protocol(data: Path, dataset: str, runs: int) -> list[Record]:
-    """`fewlabels benchmark disagreement` on a data set, without its empty bins."""
+    """`python -m benchmarks histograms` on a data set, without its empty bins."""
     with tempfile.TemporaryDirectory() as folder:
         source = data / "cifar10" / "data.parquet"
         if dataset == MNIST:
@@ -34,7 +34,7 @@ def _protocol(data: Path, dataset: str, runs: int) -> list[Record]:
         methods = [*METHODS, *([] if dataset == MNIST else ["vector+alpha-constant",
                                                           "matrix+alpha-constant"])]  # fmt: skip
         found = run(
-            "disagreement",
+            "histograms",
             source,
             Path(folder) / "out",
             runs=runs,
@@ -43,7 +43,7 @@ def _protocol(data: Path, dataset: str, runs: int) -> list[Record]:
             seed=SEED,
         )
     names = ("method", "n_labeled", "run", "model", "metric", "group", "estimate")
-    rows = zip(*(found.columns[name].tolist() for name in names), strict=True)
+    rows = zip(*(found.rows[name].tolist() for name in names), strict=True)
     return [{"dataset": dataset, **dict(zip(names, row, strict=True))} for row in rows]
 
 

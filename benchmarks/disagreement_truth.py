@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from bench.disagreement import ONE_NUMBER, Trial, forecasts, method_of
+from bench.splits import generator
 from curves_figures import save_svg
 from curves_parts import Part, Plan, Record, number, table
 from disagreement_data import (
@@ -22,8 +24,6 @@ from disagreement_data import (
     world,
 )
 from fewlabels.annotations import evaluate
-from fewlabels.bench.disagreement import ONE_NUMBER, Trial, forecasts, method_of
-from fewlabels.bench.splits import generator
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -20,8 +20,8 @@ import numpy as np
 import pandas as pd
 
 import fewlabels as fl
+from bench.splits import seed_of
 from curves_parts import ROOT, SEED, Arguments, Part, Plan, Record, number, run_page, table
-from fewlabels.bench.splits import seed_of
 from votes_labels import (
     LEAST_LABELS,
     LEVEL,

@@ -2,9 +2,9 @@
 
     python benchmarks/paper.py --data DIR [--work DIR] [--only NAME ...] [--resume]
 
-Every study is one `fewlabels benchmark` (the command is printed, and stands in the page). Pages and
-figures go to docs/benchmarks. An interrupted study goes on with --resume; do so only with unchanged
-code, as finished cells are kept.
+Every study is one protocol of `python -m benchmarks`; the command is printed, and stands in the
+page. Pages and figures go to docs/benchmarks. An interrupted study goes on with --resume; do so
+only with unchanged code, as finished cells are kept.
 """
 
 from __future__ import annotations
@@ -105,10 +105,10 @@ STUDIES = {
 
 
 def command(name: str, runs: int | None) -> list[str]:
-    """The `fewlabels benchmark` of a study, with paths relative to the data folder."""
+    """What stands behind `python -m benchmarks`, with paths relative to the data folder."""
     study = STUDIES[name]
     fewer = ["--runs", str(runs)] if runs else []
-    return ["benchmark", study.protocol, *study.options, *fewer]
+    return [study.protocol, *study.options, *fewer]
 
 
 def run(
@@ -117,8 +117,8 @@ def run(
     """Run one study in the data folder, and copy its page and figures to docs."""
     out = work / name
     asked = command(name, runs)
-    print(f"\n{name}: fewlabels {shlex.join(asked)}", flush=True)
-    call = [sys.executable, "-m", "fewlabels", *asked, "--out", str(out)]
+    print(f"\n{name}: python -m benchmarks {shlex.join(asked)}", flush=True)
+    call = [sys.executable, str(ROOT / "benchmarks"), *asked, "--out", str(out)]
     if resume and (out / "manifest.json").exists():
         call.append("--resume")
     else:
@@ -130,7 +130,7 @@ def run(
         subprocess.run(call, cwd=data, stdout=log, check=True)
     page = (out / "report.md").read_text(encoding="utf-8")
     heading, rest = page.split("\n", 1)
-    told = f"{heading}\n\n    fewlabels {shlex.join(asked)}\n\n{PRIOR}\n{rest}"
+    told = f"{heading}\n\n    python -m benchmarks {shlex.join(asked)}\n\n{PRIOR}\n{rest}"
     (PAGES / f"{name}.md").write_text(told.replace("](figures/", f"](figures/{name}/"))
     figures = PAGES / "figures" / name
     if figures.exists():
@@ -237,7 +237,7 @@ def worth_of_two(folder: Path) -> dict[str, float]:
     rows = rows[(rows.metric == "accuracy") & (rows.method == "ssme-kde")]
     rows = rows.assign(error=100 * (rows.estimate - rows.truth).abs())
     error = rows.groupby([rows.level.astype(str), "run"]).error.mean()
-    traits = pd.read_csv(folder / "traits.csv", dtype={"level": str})
+    traits = pd.read_parquet(folder / "traits.parquet")
     traits = traits[(traits.name == "mean_accuracy") & (traits.level == "3")]
     accuracy = 100 * traits.set_index("run")["value"]
     three, five = error["3"], error["5"]
@@ -280,7 +280,7 @@ def main() -> None:
             runs=given.runs, workers=given.workers, resume=given.resume,
         )  # fmt: skip
     if (given.work / "semisynthetic" / "results.parquet").exists():
-        kept = {"command": "python benchmarks/paper.py --only semisynthetic"}
+        kept = {"command": "python -m benchmarks paper --only semisynthetic"}
         kept |= worth_of_two(given.work / "semisynthetic")
         RESULTS.mkdir(exist_ok=True)
         (RESULTS / "semisynthetic.json").write_text(json.dumps(kept) + "\n", encoding="utf-8")

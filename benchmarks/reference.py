@@ -27,7 +27,7 @@ from scipy.stats import rankdata
 from sklearn.metrics import roc_auc_score
 
 import fewlabels as fl
-from fewlabels.bench.splits import generator, seed_of
+from bench.splits import generator, seed_of
 from fewlabels.data import read_predictions
 from fewlabels.errors import FewlabelsError
 from fewlabels.kernels.arrays import Bools, Floats, Ints

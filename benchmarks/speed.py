@@ -239,16 +239,19 @@ QUICK = "labeled,majority-vote,pseudo-label,dawid-skene,autoeval,bayesian-calibr
 
 
 def protocol(n: int = 133_782) -> Line:
-    """`fewlabels benchmark ssme-binary` on a file as large as CivilComments, and its report."""
+    """`python -m benchmarks ssme-binary` on a file as large as CivilComments, and its page."""
     scores, labels = make_scores(n, 6)
     columns = {f"p__m{j}__1": scores[:, j].astype(np.float32) for j in range(MODELS)}
     with tempfile.TemporaryDirectory() as folder:
         file, out = Path(folder) / "predictions.parquet", Path(folder) / "out"
         pyarrow.parquet.write_table(pyarrow.table({"label": labels, **columns}), file)
-        command = ["benchmark", "ssme-binary", "--data", str(file), "--methods", QUICK]
-        program = str(Path(sys.executable).with_name("fewlabels"))
+        command = ["-m", "benchmarks", "ssme-binary", "--data", str(file), "--methods", QUICK]
+        program = sys.executable
         started = time.perf_counter()
-        subprocess.run([program, *command, "--out", str(out)], check=True, capture_output=True)
+        root = Path(__file__).resolve().parents[1]
+        subprocess.run(
+            [program, *command, "--out", str(out)], check=True, capture_output=True, cwd=root
+        )
         ours = time.perf_counter() - started
         rows = pyarrow.parquet.read_table(
             out / "results.parquet", filters=[("method", "=", "ssme-kde")]

@@ -27,7 +27,7 @@ import pandas as pd
 import ppi_py
 
 import fewlabels as fl
-from fewlabels.bench.splits import generator, seed_of
+from bench.splits import generator, seed_of
 from fewlabels.errors import FewlabelsError, Status
 from fewlabels.kernels.arrays import Bools, Floats, Ints
 from fewlabels.kernels.votes import vote_shares

@@ -6,7 +6,7 @@ What happens, in order:
 2. `sets`, `families`: real sets are read, made ones made once and kept; the truth of each is the
    metric on all its items.
 3. `trial`: a part, some runs of one method at one place, reduced to means over the classifiers.
-4. `runner`: parts on every core, kept by `fewlabels.bench.folder`, block after block of runs, so
+4. `runner`: parts on every core, kept by `bench.folder`, block after block of runs, so
    that a stop at any time leaves all cells with about equally many; `facts` of the sets are kept
    beside them, so that a page can be written without the sets.
 5. `results`, `statistics`: runs of every cell; means, paired ratios and their standard errors.

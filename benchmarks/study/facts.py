@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fewlabels.bench.folder import replace_text
+from bench.folder import replace_text
 
 FILE = "facts.json"
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from numbers import Integral
 from typing import Any
 
-from fewlabels.bench.cells import Cell
+from bench.cells import Cell
 from fewlabels.errors import UsageError, listed, unknown
 from fewlabels.methods.registry import METHODS
 from fewlabels.methods.settings import canonical

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from bench.cells import Body, Cell
+from bench.folder import replace_text
 from fewlabels import __version__
-from fewlabels.bench.cells import Body, Cell
-from fewlabels.bench.folder import replace_text
 from fewlabels.errors import listed
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.report.shown import plain_values

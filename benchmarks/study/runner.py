@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fewlabels.bench.cells import Body, Cell, Job
-from fewlabels.bench.folder import (
+from bench.cells import Body, Cell, Job
+from bench.folder import (
     KeptCells,
     Manifest,
     check_free,
@@ -19,7 +19,7 @@ from fewlabels.bench.folder import (
     read_manifest,
     writing,
 )
-from fewlabels.bench.runner import Progress, kept_or_computed, places_of, run_jobs
+from bench.runner import Progress, kept_or_computed, places_of, run_jobs
 from fewlabels.errors import InputError, UsageError, listed
 from fewlabels.kernels.blocks import available_workers, silent
 from study import facts as kept_facts

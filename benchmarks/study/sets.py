@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fewlabels.bench.folder import replace_file
+from bench.folder import replace_file
 from fewlabels.data import read_predictions
 from fewlabels.errors import InputError
 from fewlabels.estimating import estimate

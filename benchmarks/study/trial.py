@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from fewlabels.bench.cells import FAILED, Body, Cell
-from fewlabels.bench.experiment import shown
-from fewlabels.bench.splits import generator, seed_of
+from bench.cells import FAILED, Body, Cell
+from bench.experiment import shown
+from bench.splits import generator, seed_of
 from fewlabels.errors import FewlabelsError, Status, one_line
 from fewlabels.estimates import Estimates
 from fewlabels.estimating import estimate
@@ -133,7 +133,7 @@ def _mean(values: Floats, rows: Bools) -> Floats:
 
 
 def _body(runs: Sequence[int], values: Floats, seconds: Sequence[float], message: str) -> Body:
-    """The answer as `fewlabels.bench.folder` keeps it; seven digits are more than runs can tell."""
+    """The answer as `bench.folder` keeps it; seven digits are more than runs can tell."""
     flat = [float(f"{v:.7g}") if np.isfinite(v) else None for v in values.ravel().tolist()]
     return {
         "models": [],

@@ -31,11 +31,10 @@ _LAZY = {
     "shift": "fewlabels.shifts.analysis",
     "threshold": "fewlabels.questions.threshold",
 }
-_SUBPACKAGES = ("annotations", "bench", "calibration", "metrics", "models")
+_SUBPACKAGES = ("annotations", "calibration", "metrics", "models")
 
 if TYPE_CHECKING:
     from fewlabels import annotations as annotations
-    from fewlabels import bench as bench
     from fewlabels import calibration as calibration
     from fewlabels import metrics as metrics
     from fewlabels import models as models

@@ -22,7 +22,7 @@ FLOORS = [
     {"pipeline", "annotations"},
     {"streaming", "calibration"},
     {"estimating"},
-    {"bench", "questions"},
+    {"questions"},
     {"labeling"},
     {"cli", "__main__"},
 ]

@@ -122,7 +122,7 @@ def test_help_loads_nothing() -> None:
     """So it starts in a fraction of a second; the time itself is in `make bench`."""
     code = (
         "from fewlabels.cli import main\n"
-        "for c in ([], ['estimate'], ['demo'], ['doctor'], ['benchmark'], ['label']):\n"
+        "for c in ([], ['estimate'], ['demo'], ['doctor'], ['label']):\n"
         "    assert main([*c, '--help']) == 0"
     )
     modules = modules_after(code)

@@ -43,13 +43,6 @@ function measure(frame) {
     scroll: root.scrollWidth,
     smallest: Math.min(...texts.map(e => parseFloat(style(e).fontSize))),
     background: style(page.body).backgroundColor,
-    tables: [...page.querySelectorAll(".bench-scroll")].map(e => ({
-      scrolls: e.scrollWidth > e.clientWidth,
-      first: style(e.querySelector("tbody th")).position,
-      shadow: style(e).backgroundAttachment,
-      fades: style(e).animationTimeline,
-      hint: style(e.querySelector(".hint")).animationTimeline,
-    })),
     heat: [...page.querySelectorAll(".heat")].map(e => ({
       columns: e.querySelectorAll("thead th").length - 1,
       scrolls: e.parentElement.scrollWidth > e.parentElement.clientWidth,

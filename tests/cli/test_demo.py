@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fewlabels.bench.demo import METRICS, make_demo, true_values
 from fewlabels.errors import UsageError
+from fewlabels.questions.demo import METRICS, make_demo, true_values
 
 Run = Callable[..., tuple[int, str, str]]
 

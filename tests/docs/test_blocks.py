@@ -23,7 +23,7 @@ NOT_RUN = {"text", "toml", "yaml", "bibtex", "sh", "json", ""}
 ELSEWHERE = {
     "docs/add-a-method.md": "the skeleton, in test_pages.py",
     "docs/add-a-metric.md": "the skeleton, in test_pages.py",
-    "docs/benchmark.md": "the benchmark, in tests/bench/test_bench_docs.py",
+    "docs/benchmark.md": "the benchmark, in tests/benchmarks/test_bench_docs.py",
     "docs/shift.md": "tests/shift/test_shift_page.py, which also looks at the numbers",
 }
 """Pages whose Python is run by a test of its own."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fewlabels.bench.folder import CELLS, Manifest
+from bench.folder import CELLS, Manifest
 from fewlabels.errors import FewlabelsError, InputError, UsageError
 from fewlabels.estimating import estimate
 from fewlabels.methods.ensembles.ensembles import LearnedEnsemble

@@ -1,0 +1,166 @@
+"""One command for all that fewlabels is measured by.
+
+    python -m benchmarks                               what there is
+    python -m benchmarks PROTOCOL --data DIR --runs 50 --resume    a protocol of the papers
+    python -m benchmarks NAME ...                      a study: writes or fills its pages in docs/
+    python -m benchmarks stale [--data DIR]            pages whose code or data changed since
+
+Run it from the root of the repository. DIR is by default FEWLABELS_DATA.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import runpy
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+HERE = Path(__file__).resolve().parent
+DOCS = HERE.parent / "docs"
+sys.path.insert(0, str(HERE))  # modules of this folder import one another by their names
+
+
+class Study(NamedTuple):
+    """Pages of docs/ that a module of this folder writes or fills, and data that it reads."""
+
+    pages: tuple[str, ...] = ()
+    data: tuple[str, ...] = ()
+
+
+_ALL_SETS = ("adult", "cifar10", "mixed_lh", "nell", "ssme_civilcomments")
+_JUDGED = ("llm_judges", "cifar10", "nell")
+_SSME = (
+    "adult", "cifar10", "civilcomments", "classifiers", "correlation", "drawn-vs-expected",
+    "effective-sizes", "ensembling", "ensembling-trained", "flow-adult", "flow-cifar10",
+    "flow-civilcomments", "flow-mix-mnist", "mix-mnist", "semisynthetic", "subgroups",
+)  # fmt: skip
+
+STUDIES = {
+    "annotations_speed": Study(),
+    "answered_by": Study(),
+    "big_files": Study(),
+    "calibration_speed": Study(),
+    "civilcomments": Study(("civilcomments",), ("ssme_civilcomments",)),
+    "cluster_coverage": Study(("benchmarks/clusters",), ("llm_judges", "nell")),
+    "compare_power": Study(("comparing",)),
+    "curves": Study(
+        ("benchmarks/curves",), ("adult", "cifar10", "spe_scores", "ssme_civilcomments")
+    ),
+    "dependencies": Study((), ("ssme_civilcomments",)),
+    "disagreement": Study(("benchmarks/disagreement",), ("cifar10", "mixed_lh")),
+    "ensemble_prior": Study(),
+    "evaluator_speed": Study(("speed",)),
+    "interrupts": Study(),
+    "judges": Study(("benchmarks/judges",), _JUDGED),
+    "kernel_pass": Study(),
+    "labeling": Study(("benchmarks/labeling",), _ALL_SETS),
+    "labeling_page": Study(),
+    "logs_speed": Study(),
+    "monotone_prior": Study(),
+    "paper": Study(
+        tuple(f"benchmarks/{name}" for name in _SSME),
+        ("adult", "cifar10", "mixed_lh", "ssme_civilcomments"),
+    ),
+    "papers": Study(("papers",)),
+    "peers": Study((), _ALL_SETS),
+    "prior_judged": Study(),
+    "prior_tables": Study(),
+    "prior_tables_list": Study(),
+    "quoted": Study(),
+    "readability": Study(),
+    "reference": Study(("reference-data",), ("llm_judges", "sports_538")),
+    "scaling": Study(),
+    "screenshots": Study(),
+    "sizes": Study(),
+    "speed": Study(("speed",)),
+    "stress": Study(("when-it-fails",)),
+    "study": Study(("benchmarks/coverage-study",), _ALL_SETS),
+    "taxonomies": Study(("benchmarks/taxonomies",)),
+    "votes": Study(("benchmarks/votes",), ("brain_fmri", "crowd", "nell")),
+    "votes_labels": Study(("votes",), _JUDGED),
+    "votes_paper": Study(("benchmarks/votes-paper",), ("brain_fmri", "nell")),
+    "votes_without_numba": Study(),
+}
+"""Modules of this folder that are commands."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run what is named, and give the pages that it wrote their fingerprints."""
+    name, *rest = arguments or ["--help"]
+    if name in ("-h", "--help", "--list"):
+        print("\n".join([__doc__ or "", *_what_there_is()]))
+        return 0
+    if name == "stale":
+        return _stale(rest)
+    if name not in STUDIES:
+        from bench import command
+
+        return command.main(arguments)
+    return _study(name, rest)
+
+
+def _what_there_is() -> Iterator[str]:
+    from bench.command import listed
+
+    yield from ["Protocols", "", listed(), "", "Studies", ""]
+    for name, study in STUDIES.items():
+        head = (HERE / f"{name}.py").read_text(encoding="utf-8").partition("\n")[0]
+        about = head.strip('" ')
+        pages = f" [{', '.join(study.pages)}]" if 0 < len(study.pages) < 3 else ""
+        yield f"{name:24}{about}{pages}"
+
+
+def _study(name: str, arguments: Sequence[str]) -> int:
+    from bench.fingerprints import stamp
+
+    pages = [DOCS / f"{page}.md" for page in STUDIES[name].pages]
+    before = {page: page.stat().st_mtime_ns for page in pages if page.exists()}
+    sys.argv = [f"python -m benchmarks {name}", *arguments]
+    code = 0
+    try:
+        runpy.run_path(str(HERE / f"{name}.py"), run_name="__main__")
+    except SystemExit as ended:
+        if isinstance(ended.code, str):
+            print(ended.code, file=sys.stderr)
+        code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    command = f"python -m benchmarks {shlex.join([name, *_without_folders(arguments)])}"
+    for page in pages:
+        if not code and page.exists() and page.stat().st_mtime_ns != before.get(page):
+            stamp(page, command, name, _root(arguments), STUDIES[name].data)
+    return code
+
+
+def _without_folders(arguments: Sequence[str]) -> list[str]:
+    """Arguments without the folders of a machine."""
+    return [re.sub(r"^(--[\w-]+=)?/.*/", r"\1", argument) for argument in arguments]
+
+
+def _root(arguments: Sequence[str]) -> Path:
+    """The folder of the data: that of --data, or FEWLABELS_DATA."""
+    given = [after for option, after in pairwise(arguments) if option == "--data"]
+    given += [a.removeprefix("--data=") for a in arguments if a.startswith("--data=")]
+    return Path(given[0] if given else os.environ.get("FEWLABELS_DATA", "data"))
+
+
+def _stale(arguments: Sequence[str]) -> int:
+    """Print each page that is no longer what its command would write; 1 if there is one."""
+    from bench.fingerprints import stale
+
+    found = [
+        (page, why)
+        for name, study in STUDIES.items()
+        for page in study.pages
+        if (why := stale(DOCS / f"{page}.md", name, _root(arguments)))
+    ]
+    for page, why in found:
+        print(f"docs/{page}.md {why}")
+    return int(bool(found))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

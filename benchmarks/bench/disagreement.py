@@ -1,0 +1,491 @@
+"""The benchmark of disagreement: how far from the label distribution, and what calibration mends.
+
+Any file with p__ and h__ columns; the protocol's `n_labeled` are labels per validation item. Files
+become `HistogramWorld`s; a `Trial` holds what the cells of a run share: the two parts, the labels
+that are drawn, scaled probabilities and fitted concentrations; a cell is one method on one trial,
+every classifier of it; `disagreement_page` makes tables and reliability diagrams.
+
+Traps: calibration maps see the drawn labels of the validation items alone, losses are those of
+the test items with all their labels; a label that a posterior was given is taken out of the
+histogram that judges it; draws of few labels are the first of the draws of more, so that numbers
+of labels are compared on the same votes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bench.cells import FAILED, Body, Cell, DatasetFacts, Job, body_of, failure
+from bench.datasets import (
+    ANNOTATED,
+    Reading,
+    digest_of,
+    open_file,
+    read_each,
+    with_probabilities,
+)
+from bench.protocol import Protocol
+from bench.splits import generator, seed_of
+from fewlabels.annotations import DISAGREEMENT as SHARE_THAT_DIFFER
+from fewlabels.annotations import disagreement_reliability, evaluate
+from fewlabels.calibration import (
+    AlphaCalibration,
+    MatrixScaling,
+    TemperatureScaling,
+    VectorScaling,
+    ensemble_disagreement,
+    ensemble_mean,
+    ensemble_posterior,
+)
+from fewlabels.errors import FewlabelsError, InputError, Status, UsageError, one_line, unknown
+from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
+from fewlabels.kernels.blocks import map_blocks, using_workers
+
+ONE_NUMBER = "one-number"
+"""The share of pairs of labels that differ, of all validation items, for every item."""
+
+SCALINGS = ("raw", "temperature", "vector", "matrix")
+"""Maps of the probabilities, fitted to the labels of the validation items."""
+
+CONCENTRATIONS = ("constant", "logits", "features")
+"""What the concentration of alpha-calibration depends on."""
+
+_ALPHA = "+alpha-"
+
+METHODS = (
+    ONE_NUMBER,
+    *SCALINGS,
+    *(f"{scaling}{_ALPHA}{kind}" for scaling in ("raw", "temperature") for kind in CONCENTRATIONS),
+)
+
+LOSSES = ("accuracy", "L", "EL", "CL", "CE", "EL_plugin", "CL_plugin")
+"""Of the probabilities, which an alpha-calibration leaves as they are."""
+
+DISAGREEMENT = ("L_disagreement", "CL_disagreement", "CE_disagreement")
+
+UPDATES = ("prior_EL", "posterior_EL")
+"""Before and after one label of an expert, on the other labels of the item."""
+
+BIN = "bin"
+RELIABILITY = ("predicted_disagreement", "observed_disagreement", "share")
+"""Of the items in a bin of the predicted disagreement, group `bin=<number>`."""
+
+METRICS = (*LOSSES, *DISAGREEMENT, *UPDATES, *RELIABILITY)
+
+BINS = 15
+
+
+@dataclass(frozen=True)
+class Method:
+    """A map of the probabilities, and what the concentration depends on; "" where there is none.
+
+    Without either it is `ONE_NUMBER`, which looks at no classifier.
+    """
+
+    scaling: str
+    concentration: str
+
+
+def method_of(name: str) -> Method:
+    """A method by its name, `<scaling>` or `<scaling>+alpha-<concentration>`.
+
+    Raises
+    ------
+    UsageError
+        If it is not one.
+
+    Examples
+    --------
+    >>> method_of("vector+alpha-logits")
+    Method(scaling='vector', concentration='logits')
+    """
+    if name == ONE_NUMBER:
+        return Method("", "")
+    scaling, plus, kind = name.partition(_ALPHA)
+    known = [*METHODS, *(f"{s}{_ALPHA}{k}" for s in SCALINGS for k in CONCENTRATIONS)]
+    if scaling not in SCALINGS or (plus and kind not in CONCENTRATIONS):
+        raise UsageError(unknown("method", name, tuple(dict.fromkeys(known))))
+    return Method(scaling, kind)
+
+
+# --- data -------------------------------------------------------------------------------------
+
+PARTITION = "partition"
+VALID, TEST = ("valid", "validation"), ("test",)
+"""Values of the column `partition`; rows of other values (of training, say) are left out."""
+
+
+@dataclass(frozen=True, eq=False)
+class HistogramWorld:
+    """Items that every classifier has probabilities for and somebody labeled.
+
+    `probabilities` (n, M, K); `histogram` (n, K) counts; `valid` (n,) marks the validation items
+    where the file says which they are, else None.
+    """
+
+    facts: DatasetFacts
+    probabilities: Floats
+    histogram: Floats
+    valid: Bools | None
+
+    def parts(self, seed: int, run: int) -> tuple[Ints, Ints]:
+        """Rows to validate and to test on: the file's own, or random halves, new in every run."""
+        if self.valid is not None:
+            return np.flatnonzero(self.valid), np.flatnonzero(~self.valid)
+        n = len(self.histogram)
+        order = generator("parts", seed, self.facts.name, run).permutation(n)
+        return np.sort(order[: n // 2]), np.sort(order[n // 2 :])
+
+
+def read_worlds(
+    sources: Sequence[str | Path], reading: Reading, protocol: Protocol | None = None
+) -> tuple[list[HistogramWorld], list[str]]:
+    """Every file with probabilities and histograms, and a line for each file without.
+
+    Raises
+    ------
+    UsageError
+        If no file has a classifier that is asked for.
+    InputError
+        If no file can be used.
+    """
+    return read_each(
+        sources, reading, lambda file, name, offered: _read(file, name, reading, offered)
+    )
+
+
+def _read(file: Path, name: str, reading: Reading, offered: dict[str, None]) -> HistogramWorld:
+    read, groups, rows, notes = open_file(file, (PARTITION,), reading, ANNOTATED, offered)
+    read, said = with_probabilities(read, reading)
+    notes += said
+
+    def keep(good: Bools, why: str) -> None:
+        lost = int((rows & ~good).sum())
+        if lost:
+            notes.append(f"{lost:,} rows {why} are left out")
+        rows[~good] = False
+
+    valid = None
+    if PARTITION in groups:
+        texts = np.array([str(v).strip().lower() for v in groups[PARTITION]], dtype=object)
+        valid = np.isin(texts, VALID)
+        keep(valid | np.isin(texts, TEST), "neither valid nor test")
+        notes.append("validation and test items are those of the column `partition`")
+    if read.histogram is None:
+        raise InputError(
+            "has no histograms of labels; name the counts of each class h__<class>, one column each"
+        )
+    histogram: Floats = np.asarray(read.histogram, dtype=float)
+    keep(np.asarray(read.has_probabilities.all(axis=1)), "without a prediction of every classifier")
+    keep(histogram.sum(axis=1) > 0, "without a label")
+    assert read.probabilities is not None
+    probabilities, histogram = read.probabilities[rows], histogram[rows]
+    valid = None if valid is None else valid[rows]
+    # Nothing can be learned from, or measured on, fewer.
+    for part, of in ((valid, "valid"), (None if valid is None else ~valid, "test")):
+        some = histogram if part is None else histogram[part]
+        several = int((some.sum(axis=1) >= 2).sum())
+        if several < 2:
+            where = "" if valid is None else f" of {PARTITION} {of}"
+            raise InputError(
+                f"{several} items{where} have two labels or more, and the benchmark needs 2 at "
+                "least to see experts disagree; add items that several annotators labeled"
+            )
+    names = (read.models, tuple(map(str, read.classes)))
+    facts = DatasetFacts(
+        name, len(histogram), int(valid.sum()) if valid is not None else len(histogram) // 2,
+        read.models, read.classes, (), tuple(map(one_line, notes)), str(file),
+        digest_of(names, probabilities, histogram, *([] if valid is None else [valid])),
+    )  # fmt: skip
+    return HistogramWorld(facts, probabilities, histogram, valid)
+
+
+def plan(protocol: Protocol, worlds: Sequence[HistogramWorld]) -> tuple[list[Job], list[str]]:
+    """A job per trial; every data set can serve every number of labels."""
+    return [
+        tuple(Cell("estimates", w.facts.name, "", n, 0, run, m) for m in protocol.methods)
+        for w in worlds
+        for run in range(protocol.runs)
+        for n in protocol.n_labeled
+    ], []
+
+
+# --- what cells share -------------------------------------------------------------------------
+
+FEWEST = 1e-12
+"""Least probability whose logarithm is a feature: that of alpha-calibration itself."""
+
+LEFT_TO_JUDGE = 2
+"""Labels that an item must keep to judge a posterior: an unbiased loss needs two."""
+
+
+class Fitted(NamedTuple):
+    """Alpha-calibrations, one per classifier, with what they get to see.
+
+    `valid` and `test` are the probabilities (n, M, K) that they are of; `features` those of the
+    test items, None where the concentration does not depend on any.
+    """
+
+    models: list[Any]
+    test: Floats
+    features: Floats | None
+
+
+class Trial:
+    """What the methods of a run and a number of labels share, fitted once.
+
+    `valid` and `test` are the rows of the two parts, `counts` and `histogram` their labels.
+    Every validation item keeps `n_labels` of its labels at random (all, where it has fewer); test
+    items keep theirs, except for one of each in `expert` that posteriors are given: `rest` holds
+    the others, for the items (`again`) that have enough of them.
+    """
+
+    def __init__(self, world: HistogramWorld, seed: int, run: int, n_labels: int) -> None:
+        self.world, self.seed, self.run = world, seed, run
+        name = world.facts.name
+        valid, test = world.parts(seed, run)
+        self.valid, self.test = valid, test
+        # One order of the labels per run: those of 2 labels are the first of those of 5.
+        self.counts = first_labels(
+            world.histogram[valid], n_labels, generator("labels", seed, name, run)
+        )
+        self.histogram = world.histogram[test]
+        self.again: Bools = self.histogram.sum(axis=1) > LEFT_TO_JUDGE
+        judged = self.histogram[self.again]
+        self.expert = first_labels(judged, 1, generator("expert", seed, name, run))
+        self.rest = judged - self.expert
+        self._scaled: dict[str, tuple[Floats, Floats]] = {}
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Names of the classifiers."""
+        return self.world.facts.models
+
+    @property
+    def share_that_differ(self) -> float:
+        """Mean over validation items of the share of pairs of their labels that differ.
+
+        Raises
+        ------
+        InputError
+            If no item has two labels.
+        """
+        observed = SHARE_THAT_DIFFER.observed(self.counts)
+        if np.isnan(observed).all():
+            raise InputError(
+                "no validation item keeps two labels, and one shows no disagreement; raise "
+                "`labels_per_item` to 2 at least"
+            )
+        return float(np.nanmean(observed))
+
+    @cached_property
+    def features(self) -> tuple[Floats, Floats]:
+        """Log-probabilities of all classifiers on validation and test items, (n, M K)."""
+        p = self.world.probabilities
+        flat = np.log(np.maximum(p, FEWEST)).reshape(len(p), -1)
+        return flat[self.valid], flat[self.test]
+
+    def scaled(self, scaling: str) -> tuple[Floats, Floats]:
+        """Probabilities of validation and test items after a map, each (n, M, K)."""
+        if scaling not in self._scaled:
+            raw = self.world.probabilities[self.valid], self.world.probabilities[self.test]
+            if scaling == "raw":
+                self._scaled[scaling] = raw
+            else:
+                parts = list(
+                    map_blocks(lambda j: self._map(scaling, j, *raw), range(len(self.models)))
+                )
+                valid, test = (np.stack(part, axis=1) for part in zip(*parts, strict=True))
+                self._scaled[scaling] = valid, test
+        return self._scaled[scaling]
+
+    def with_mean(self, scaling: str) -> tuple[Floats, Floats]:
+        """The same with the mean of all classifiers behind them, where there are several."""
+        valid, test = self.scaled(scaling)
+        if len(self.models) == 1:
+            return valid, test
+        mean = (np.concatenate([p, p.mean(axis=1, keepdims=True)], axis=1) for p in (valid, test))
+        return next(mean), next(mean)
+
+    def alpha(self, scaling: str, kind: str) -> Fitted:
+        """Alpha-calibration of every classifier, and of their mean."""
+        valid, test = self.with_mean(scaling)
+        seen, later = self.features if kind == "features" else (None, None)
+
+        def fit(j: int) -> Any:
+            with using_workers(1):
+                model = AlphaCalibration(concentration=kind)
+                return model.fit(valid[:, j], self.counts, features=seen)
+
+        return Fitted(list(map_blocks(fit, range(valid.shape[1]))), test, later)
+
+    def _map(self, scaling: str, j: int, valid: Floats, test: Floats) -> tuple[Floats, Floats]:
+        """Classifier j after a map that is fitted to the labels of the validation items."""
+        drawn = seed_of("fit", self.seed, self.world.facts.name, self.run, scaling) % 2**32
+        scalings: dict[str, Any] = {
+            "temperature": TemperatureScaling(),
+            "vector": VectorScaling(random_state=drawn),
+            "matrix": MatrixScaling(random_state=drawn),
+        }
+        model = scalings[scaling]
+        with using_workers(1):
+            model.fit(valid[:, j], self.counts)
+            return model.predict_proba(valid[:, j]), model.predict_proba(test[:, j])
+
+
+def first_labels(histogram: Floats, size: int, rng: np.random.Generator) -> Floats:
+    """Counts (n, K) of the first `size` labels of every item in a random order of its labels.
+
+    An item with fewer labels keeps them all.
+    """
+    counts = histogram.astype(np.int64)
+    n, k = counts.shape
+    labels = np.repeat(np.tile(np.arange(k), n), counts.ravel())
+    items = np.repeat(np.arange(n), counts.sum(axis=1))
+    order = np.lexsort((rng.random(len(items)), items))
+    sizes = counts.sum(axis=1)
+    place = np.arange(len(items)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    kept = order[place < size]
+    cells = items[kept] * k + labels[kept]
+    found: Floats = np.bincount(cells, minlength=n * k).reshape(n, k).astype(float)
+    return found
+
+
+# --- cells ------------------------------------------------------------------------------------
+
+MEAN, ENSEMBLE = "mean of all", "ensemble"
+"""Rows beside the classifiers: their average probability as one more classifier, which is
+calibrated as such, and the classifiers as draws of a class probability, equations 72, 73 and 81."""
+
+GROUPS = ("", *(f"{BIN}={k + 1}" for k in range(BINS)))
+_PLACE = {metric: k for k, metric in enumerate(METRICS)}
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What is said of the test items: `probabilities` (n, K), `disagreement` (n,).
+
+    `posterior` (m, K) is of those that were given a label, None where a method has none.
+    """
+
+    name: str
+    probabilities: Floats
+    disagreement: Floats
+    posterior: Floats | None
+
+
+class Bench:
+    """Computes cells; those of a run and a number of labels share a trial."""
+
+    def __init__(self, worlds: Mapping[str, HistogramWorld], protocol: Protocol) -> None:
+        self._trial = lru_cache(maxsize=1)(
+            lambda dataset, run, n: Trial(worlds[dataset], protocol.seed, run, n)
+        )
+
+    def run(self, cell: Cell) -> Body:
+        """What a method finds; that it cannot be fitted is part of the answer."""
+        started = time.perf_counter()
+        method = method_of(cell.method)
+        trial = self._trial(cell.dataset, cell.run, cell.n_labeled)
+        try:
+            said = list(forecasts(trial, method))
+            parts = list(map_blocks(lambda f: _measured(f, trial, method), said))
+        except FewlabelsError as error:
+            return failure(FAILED, error, cell.run)
+        values = np.stack(parts, axis=1)
+        return body_of(
+            [f.name for f in said], METRICS, GROUPS, [cell.run], values,
+            status=_statuses(values, method), seconds=[time.perf_counter() - started],
+        )  # fmt: skip
+
+
+def forecasts(trial: Trial, method: Method) -> Iterator[Forecast]:
+    """What every classifier says after a method, their mean, and their ensemble."""
+    _, test = trial.with_mean(method.scaling or "raw")
+    several = len(trial.models) > 1
+    names = [*trial.models, *([MEAN] if several else [])]
+    if not method.scaling:
+        # The same for every item and classifier: what any prediction of disagreement must beat.
+        share = np.full(len(test), trial.share_that_differ)
+        for j, name in enumerate([*names, *([ENSEMBLE] if several else [])]):
+            yield Forecast(name, test[:, min(j, test.shape[1] - 1)], share, None)
+        return
+    fitted = trial.alpha(method.scaling, method.concentration) if method.concentration else None
+    for j, name in enumerate(names):
+        p = test[:, j]
+        if fitted is None:
+            yield Forecast(name, p, np.clip(1.0 - (p**2).sum(axis=1), 0.0, 1.0), None)
+            continue
+        model, p, again = fitted.models[j], fitted.test[:, j], trial.again
+        later = None if fitted.features is None else fitted.features[again]
+        after = model.posterior(p[again], trial.expert, features=later)
+        yield Forecast(name, p, model.predict_disagreement(p, features=fitted.features), after)
+    if several:
+        yield _ensemble(trial, test[:, : len(trial.models)], fitted)
+
+
+def _ensemble(trial: Trial, test: Floats, fitted: Fitted | None) -> Forecast:
+    samples = np.ascontiguousarray(test.swapaxes(0, 1))
+    alpha = None
+    if fitted is not None:
+        own = range(len(samples))
+        alpha = np.stack(
+            [fitted.models[j].concentration(samples[j], features=fitted.features) for j in own]
+        )
+    some = None if alpha is None else alpha[:, trial.again]
+    return Forecast(
+        ENSEMBLE,
+        ensemble_mean(samples),
+        ensemble_disagreement(samples, concentration=alpha),
+        ensemble_posterior(samples[:, trial.again], trial.expert, concentration=some),
+    )
+
+
+def _measured(forecast: Forecast, trial: Trial, method: Method) -> Floats:
+    """Metrics (groups, metrics) of a forecast; NaN where the method has none, or undefined."""
+    values = np.full((len(GROUPS), len(METRICS)), np.nan)
+    with using_workers(1):
+        found = evaluate(
+            trial.histogram, forecast.probabilities, disagreement=forecast.disagreement, bins=BINS
+        )
+        for metric in _losses(method):
+            values[0, _PLACE[metric]] = found[metric]
+        prior = forecast.probabilities[trial.again] if method.scaling else None
+        for metric, p in (("prior_EL", prior), ("posterior_EL", forecast.posterior)):
+            if p is not None and len(p):
+                values[0, _PLACE[metric]] = evaluate(trial.rest, p, bins=BINS)["EL"]
+        for row in disagreement_reliability(
+            trial.histogram, forecast.disagreement, bins=BINS, confidence_level=None
+        ):
+            place = 1 + row["bin"]
+            seen = row["mean_probability"], row["label_frequency"], row["share"]
+            for metric, value in zip(RELIABILITY, seen, strict=True):
+                values[place, _PLACE[metric]] = value
+    return values
+
+
+def _losses(method: Method) -> tuple[str, ...]:
+    """What `evaluate` says of a method: where it changes them, of the probabilities too."""
+    plain = method.scaling and not method.concentration
+    return (*(LOSSES if plain else ()), *DISAGREEMENT)
+
+
+def _statuses(values: Floats, method: Method) -> Array:
+    """A missing number of all items is undefined if the method could have had it."""
+    status = np.where(np.isfinite(values), str(Status.OK), str(Status.NOT_APPLICABLE))
+    could = (
+        *_losses(method),
+        *(("prior_EL",) if method.scaling else ()),
+        *(("posterior_EL",) if method.concentration else ()),
+    )
+    for metric in could:
+        column = status[0, :, _PLACE[metric]]
+        column[column != str(Status.OK)] = str(Status.UNDEFINED)
+    return status

@@ -1,0 +1,397 @@
+"""Estimates to errors run by run, and to what a table says of a method in a setting.
+
+Errors are averaged over the classifiers within a run, then over runs; where that of some classifier
+is unknown the run counts as missing, with the reason. A setting is what one column of a table holds
+fixed: `SETTING`, and the classifier where each has a column of its own.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import spearmanr
+
+from bench.protocol import FLOOR, REFERENCE
+from bench.results import Results
+from fewlabels.errors import Status
+from fewlabels.metrics.registry import ALIASES, METRICS
+
+Floats = np.ndarray
+
+PLACE = ["dataset", "factor", "level", "n_labeled", "n_unlabeled"]
+SETTING = [*PLACE, "metric", "group"]
+NUMBERS = ["error", "signed", "covered", "width"]
+CURVE = "curve"
+"""Factor of the rows that belong to the labeled-only curve and to no table."""
+
+TRUTH_UNDEFINED = "the true value is undefined on the half that it is taken from"
+NOT_RUN = "the run is missing"
+INCOMPLETE = "not every classifier has an estimate"
+NOT_SERVED = "the method or a classifier does not provide this metric"
+_WORDS = {s.value: s.message for s in Status} | {Status.NOT_APPLICABLE.value: NOT_SERVED}
+
+RESAMPLES = 2000
+LEVEL = 0.95
+"""Confidence level of the bootstrap interval of a ratio."""
+
+FEWEST_RUNS = 5
+"""Of fewer runs a bootstrap has too few different resamples for an interval."""
+
+_FOLDERS = re.compile(
+    r"(?<![\w.~:/\\-])(?:[A-Za-z]:)?(?:[\\/][^\s\\/:'\"]+)*[\\/](?=[^\s\\/:'\"]+)"
+)
+
+# What sharpening does not change, as it keeps the order of two classes' probabilities.
+_OF_ORDER = frozenset({"accuracy", "error_rate", "roc_auc", "auc", "average_precision", "auprc"})
+
+
+def without_folders(line: str) -> str:
+    """A line as a page has it, which is for forwarding: paths by their last part."""
+    return _FOLDERS.sub("", line)
+
+
+def reasons(rows: pd.DataFrame) -> pd.Series:
+    """Why rows have no estimate."""
+    words = rows["status"].map(_WORDS).fillna(rows["status"]).replace("", "the estimate is missing")
+    return rows["message"].map(without_folders).where(rows["message"] != "", words)
+
+
+def failures(rows: pd.DataFrame) -> pd.DataFrame:
+    """Cells that gave nothing at all: place, method, run and reason."""
+    lost = rows[rows["model"] == ""]
+    return lost[[*PLACE, "method", "run"]].assign(reason=reasons(lost))
+
+
+def by_run(rows: pd.DataFrame, *, each_model: bool = False) -> pd.DataFrame:
+    """One row per setting, method and run: `NUMBERS`, seconds, n_classifiers and reason.
+
+    Numbers are means over the classifiers and in the metric's own unit, NaN where not known.
+
+    Parameters
+    ----------
+    rows
+        Those of `Results.rows`, in any order.
+    each_model
+        One setting per classifier, instead of the average over them.
+    """
+    setting = [*SETTING, *(["model"] if each_model else [])]
+    key = [*setting, "method", "run"]
+    own = rows[rows["model"] != ""].sort_values(list(dict.fromkeys([*key, "model"])))
+    gap, width = own["estimate"] - own["truth"], own["high"] - own["low"]
+    held = (own["low"] <= own["truth"]) & (own["truth"] <= own["high"])
+    reason = reasons(own).where(own["truth"].notna(), TRUTH_UNDEFINED).where(gap.isna(), None)
+    own = own.assign(
+        error=gap.abs(), signed=gap, width=width, reason=reason,
+        covered=held.astype(float).where(width.notna() & own["truth"].notna()),
+    )  # fmt: skip
+    grouped = own.groupby(key)
+    found = grouped[NUMBERS].mean().where(grouped[NUMBERS].count().eq(grouped.size(), axis=0))
+    found = found.assign(
+        seconds=grouped["seconds"].first(), reason=grouped["reason"].first(),
+        n_classifiers=grouped.size(),
+    )  # fmt: skip
+    # An average over fewer classifiers than elsewhere is none.
+    most = found.groupby(level=setting)["n_classifiers"].transform("max")
+    fewer = found["n_classifiers"] < most
+    found[NUMBERS] = found[NUMBERS].mask(fewer)
+    found["reason"] = found["reason"].where(found["reason"].notna() | ~fewer, INCOMPLETE)
+    found = found.assign(n_classifiers=most).reset_index()
+    settings = found[setting].drop_duplicates()
+    found = pd.concat([found, settings.merge(failures(rows), on=PLACE)], ignore_index=True)
+    # Every method has every run of its setting.
+    methods = found[[*setting, "method"]].drop_duplicates()
+    grid = methods.merge(found[[*setting, "run"]].drop_duplicates(), on=setting)
+    found = grid.merge(found, on=key, how="left", indicator=True)
+    absent = found.pop("_merge") == "left_only"
+    found["reason"] = found["reason"].where(~absent, NOT_RUN)
+    most = found.groupby(setting)["n_classifiers"].transform("max")
+    return found.assign(n_classifiers=most)
+
+
+# --- statistics of one setting -------------------------------------------------------------------
+
+
+def spread(values: Floats) -> dict[str, Any]:
+    """Mean, sd (ddof 1) and standard error over the known values, and how many there are."""
+    known = np.asarray(values, dtype=float)
+    known = known[~np.isnan(known)]
+    n = len(known)
+    sd = float(np.std(known, ddof=1)) if n > 1 else math.nan
+    mean = float(known.mean()) if n else math.nan
+    return {"mean": mean, "sd": sd, "se": sd / math.sqrt(max(n, 1)), "n_runs": n}
+
+
+def coverage_error(covered: Floats, n_classifiers: int) -> float:
+    """Standard error of a coverage, above nothing even where every interval covers, or none does.
+
+    The larger of that over runs, to which the classifiers of a run are one observation, and that
+    of Agresti and Coull (1998), sqrt(p (1 - p) / n) with two successes and two failures added to
+    the runs x classifiers intervals.
+
+    Parameters
+    ----------
+    covered
+        (runs,) share of the classifiers whose interval covers; NaN where not known.
+    n_classifiers
+        How many classifiers each run has.
+    """
+    known = covered[~np.isnan(covered)]
+    if not len(known):
+        return math.nan
+    n = len(known) * n_classifiers + 4
+    p = (float(known.sum()) * n_classifiers + 2) / n
+    return float(np.nanmax([math.sqrt(p * (1 - p) / n), spread(known)["se"]]))
+
+
+def ratio(errors: Floats, reference: Floats) -> dict[str, float]:
+    """Ratio of mean errors over the runs that both know, with a bootstrap interval of 5 or more."""
+    found = dict.fromkeys(("rmae", "rmae_low", "rmae_high"), math.nan)
+    both = ~np.isnan(errors) & ~np.isnan(reference)
+    if not both.any() or reference[both].mean() == 0:
+        return found
+    found["rmae"] = float(errors[both].mean() / reference[both].mean())
+    n = int(np.count_nonzero(both))
+    if n >= FEWEST_RUNS:
+        above, below = (resamples(n) @ part[both] for part in (errors, reference))
+        # A resample of runs in which Labeled happens to make no error has no ratio.
+        ratios = above[below > 0] / below[below > 0]
+        tail = (1 - LEVEL) / 2
+        found["rmae_low"], found["rmae_high"] = np.quantile(ratios, [tail, 1 - tail]).tolist()
+    return found
+
+
+@lru_cache(maxsize=8)
+def resamples(n: int) -> Floats:
+    """How often each of n runs is drawn, (RESAMPLES, n): the same for all, so pairs stay pairs."""
+    return np.random.default_rng([RESAMPLES, n]).multinomial(n, np.full(n, 1 / n), RESAMPLES) / n
+
+
+def best(errors: pd.DataFrame) -> pd.Series:
+    """Which methods no other one beats by more than one paired standard error.
+
+    The leader has the least mean error of those with the most known errors: a method that fails on
+    hard runs must not win by it. One method alone is not the best of anything.
+
+    Parameters
+    ----------
+    errors
+        A row per method, NaN where not known; columns (part, run), parts being groups whose mean
+        is compared, or (run,). The floor takes no part.
+    """
+    if errors.columns.nlevels == 1:
+        errors = pd.concat({"": errors}, axis=1)
+    marks = pd.Series(False, index=errors.index)
+    entered = errors[errors.notna().any(axis=1) & (errors.index != FLOOR)]
+    if len(entered) < 2:
+        return marks
+    count = entered.notna().sum(axis=1)
+    means = entered.T.groupby(level=0).mean().mean()
+    leader = means[count == count.max()].idxmin()
+    for method, own in entered.iterrows():
+        # The mean over runs of the paired gaps, each averaged over the parts that both know.
+        paired = spread((own - entered.loc[leader]).groupby(level=1).mean().to_numpy())
+        level = paired["mean"] <= np.nan_to_num(paired["se"])
+        marks[method] = method == leader or bool(level)
+    return marks
+
+
+NO_SIZE = {"ess": math.nan, "ess_bound": "", "ess_low": math.nan, "ess_high": math.nan}
+
+
+def effective_size(curve: pd.DataFrame, error: float) -> dict[str, Any]:
+    """The number of labels whose mean error is nearest; the smallest of several.
+
+    ess_bound is ">" where the error is below the whole curve and "<" where it is above it, and ess
+    is then the end of the curve. ess_low and ess_high are the least and greatest size whose error
+    is within one standard error (of the curve) of the one given: wide where the curve is flat.
+
+    Parameters
+    ----------
+    curve
+        One of `Errors.curves`: mean and se by ascending size.
+    """
+    known = curve[curve["mean"].notna()]
+    found = dict(NO_SIZE)
+    if known.empty or math.isnan(error):
+        return found
+    sizes, gaps = known["n_labeled"], (known["mean"] - error).abs()
+    near = sizes[gaps <= known["se"].fillna(0)]
+    if len(near):
+        found |= {"ess_low": near.iloc[0], "ess_high": near.iloc[-1]}
+    if error < known["mean"].min():
+        return found | {"ess": sizes.iloc[-1], "ess_bound": ">"}
+    if error > known["mean"].max():
+        return found | {"ess": sizes.iloc[0], "ess_bound": "<"}
+    return found | {"ess": sizes[gaps.idxmin()]}
+
+
+def rank_correlation(x: Any, y: Any) -> float:
+    """Spearman's coefficient over the points where both are known; NaN where it has no meaning."""
+    x, y = (np.asarray(part, dtype=float) for part in (x, y))
+    both = ~np.isnan(x) & ~np.isnan(y)
+    if both.sum() < 3 or np.ptp(x[both]) == 0 or np.ptp(y[both]) == 0:
+        return math.nan
+    return float(spearmanr(x[both], y[both]).statistic)
+
+
+def scale(metric: str) -> float:
+    """100 where errors are in percentage points: metrics that lie between 0 and 1."""
+    known = METRICS.get(ALIASES.get(metric, metric))
+    return 100.0 if known is None or known.bounds == (0.0, 1.0) else 1.0
+
+
+def natural(text: str) -> tuple[Any, ...]:
+    """Sort key by which 9 stands before 10, "<30" before "30 to <40" and ">=60" behind them."""
+    bound = re.match(r"(<|>=?)?\s*(\d+(?:\.\d+)?)", text)
+    parts = re.split(r"(\d+(?:\.\d+)?)", text)
+    rest = [(0, float(p), "") if k % 2 else (1, 0.0, p) for k, p in enumerate(parts) if p]
+    if bound is None:
+        return (1, 0.0, 0, rest)
+    return (0, float(bound[2]), {"<": -1, None: 0}.get(bound[1], 1), rest)
+
+
+# --- all settings of a benchmark -----------------------------------------------------------------
+
+
+class Errors:
+    """The errors of a benchmark's results, in the order in which they are shown."""
+
+    def __init__(self, results: Results) -> None:
+        self.results = results
+        self.rows, self.traits = results.rows, results.traits
+        self.datasets = [dataset.name for dataset in results.datasets]
+        self.metrics = list(results.protocol.metrics)
+
+    @cached_property
+    def methods(self) -> list[str]:
+        """As the protocol has them, others behind, and the floor last."""
+        asked = [m for m in self.results.protocol.methods if m != FLOOR]
+        there = set(self.rows["method"])
+        rest = sorted(there - set(asked) - {FLOOR})
+        return [m for m in [*asked, *rest, FLOOR] if m in there]
+
+    @cached_property
+    def runs(self) -> pd.DataFrame:
+        """`by_run` of all rows but those of the curve, in the order shown."""
+        return self._ordered(by_run(self.rows[self.rows["factor"] != CURVE]))
+
+    @cached_property
+    def of_models(self) -> pd.DataFrame:
+        """`by_run` with a setting per classifier, of all items."""
+        rows = self.rows
+        of_all = (rows["group"] == "") | (rows["model"] == "")
+        found = by_run(rows[of_all & (rows["factor"] != CURVE)], each_model=True)
+        return self._ordered(found)
+
+    @cached_property
+    def curves(self) -> pd.DataFrame:
+        """Mean, se and n_runs of the labels alone by dataset, metric, group and n_labeled."""
+        rows = self.rows[self.rows["factor"] == CURVE]
+        keys = ["dataset", "metric", "group", "n_labeled"]
+        if rows.empty:
+            return pd.DataFrame(columns=[*keys, "mean", "se", "n_runs"])
+        errors = by_run(rows).groupby(keys)["error"]
+        found = pd.DataFrame({"mean": errors.mean(), "se": errors.sem(), "n_runs": errors.count()})
+        return found.reset_index()
+
+    def curve(self, setting: Mapping[str, Any]) -> pd.DataFrame | None:
+        """The curve that holds for a setting: that of the same classifiers, unchanged."""
+        factor = setting["factor"]
+        same = factor in ("", "labels") or (
+            factor == "sharpness" and setting["metric"] in _OF_ORDER
+        )
+        found = self.curves
+        for key in ("dataset", "metric", "group"):
+            found = found[found[key] == setting[key]]
+        return found if same and len(found) else None
+
+    @cached_property
+    def cells(self) -> pd.DataFrame:
+        """A row per setting and method, of the average over the classifiers; see `summary`."""
+        return self._cells(self.runs, SETTING)
+
+    @cached_property
+    def cells_of_models(self) -> pd.DataFrame:
+        """A row per setting, classifier and method, without effective sizes."""
+        return self._cells(self.of_models, [*SETTING, "model"])
+
+    def _cells(self, runs: pd.DataFrame, setting: list[str]) -> pd.DataFrame:
+        parts = []
+        for key, part in runs.groupby(setting, sort=False):
+            place = dict(zip(setting, key, strict=True))
+            curve = None if "model" in place else self.curve(place)
+            parts.append(summary(part, place, curve).assign(**place))
+        return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=setting)
+
+    def _ordered(self, runs: pd.DataFrame) -> pd.DataFrame:
+        """Rows by data set, level, metric, group, size, classifier, method and run."""
+
+        def rank(name: str, order: Sequence[str]) -> tuple[int, str]:
+            return (order.index(name) if name in order else len(order), name)
+
+        keys: dict[str, Any] = {
+            "dataset": lambda v: rank(v, self.datasets), "factor": str, "level": natural,
+            "n_unlabeled": int, "metric": lambda v: rank(v, self.metrics),
+            "group": lambda v: (v.partition("=")[0], natural(v.partition("=")[2])),
+            "n_labeled": int, "model": str, "method": lambda v: rank(v, self.methods), "run": int,
+        }  # fmt: skip
+        keys = {name: key for name, key in keys.items() if name in runs}
+        places = {}
+        for name, key in keys.items():
+            order = {v: k for k, v in enumerate(sorted(runs[name].unique(), key=key))}
+            places[name] = runs[name].map(order)
+        order = pd.DataFrame(places).sort_values(list(places)).index
+        return runs.loc[order].reset_index(drop=True)
+
+
+def summary(
+    runs: pd.DataFrame, setting: Mapping[str, Any], curve: pd.DataFrame | None
+) -> pd.DataFrame:
+    """A row per method of one setting; errors, bias and width in points where these are shares.
+
+    mean, sd (ddof 1) and se over the runs in which the error is known; bias, the mean signed error;
+    rmae, the ratio of mean errors to Labeled's on the runs that both know, with a paired bootstrap
+    interval over runs; ess, the effective size; coverage and width of intervals; seconds per run;
+    n_runs of n_of; reasons, how many runs are missing by why; best, whether no method is better by
+    more than one paired standard error. Unknown numbers are NaN. The effective size of Labeled is
+    its own number of labels: read from the curve it would be that and noise.
+    """
+    unit = scale(setting["metric"])
+    wide = runs.pivot(index="method", columns="run", values="error")
+    methods = list(dict.fromkeys(runs["method"]))
+    marks = best(wide)
+    nothing = np.full(wide.shape[1], np.nan)
+    labeled = wide.loc[REFERENCE].to_numpy() if REFERENCE in wide.index else nothing
+    found = []
+    for method, own in runs.groupby("method", sort=False):
+        errors, covered = wide.loc[method].to_numpy(), own["covered"].to_numpy(dtype=float)
+        cell: dict[str, Any] = {
+            "method": method,
+            **spread(errors * unit),
+            "bias": own["signed"].mean() * unit,
+            "n_of": wide.shape[1],
+            "coverage": own["covered"].mean(),
+            "coverage_se": coverage_error(covered, int(np.nan_to_num(own["n_classifiers"].max()))),
+            "width": own["width"].mean() * unit,
+            "seconds": own["seconds"].mean(),
+            "reasons": own["reason"].value_counts().sort_index().to_dict(),
+            "best": bool(marks[method]),
+            **ratio(errors, labeled),
+        }
+        size = NO_SIZE if curve is None else effective_size(curve, cell["mean"] / unit)
+        if method == REFERENCE and not math.isnan(size["ess"]):
+            size = {**NO_SIZE, "ess": setting["n_labeled"]}
+        found.append(cell | size)
+    return pd.DataFrame(found).set_index("method").loc[methods].reset_index()
+
+
+def in_order(methods: Iterable[str], order: Sequence[str]) -> list[str]:
+    """Methods in this order."""
+    there = set(methods)
+    return [m for m in order if m in there]

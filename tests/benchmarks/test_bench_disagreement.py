@@ -1,0 +1,351 @@
+"""The benchmark of disagreement: what it draws, fits, measures, keeps and says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.csv as pv
+import pytest
+
+from bench import Results, load, run
+from bench.command import main
+from bench.datasets import Reading
+from bench.disagreement import (
+    ENSEMBLE,
+    MEAN,
+    METHODS,
+    METRICS,
+    Trial,
+    first_labels,
+    method_of,
+    read_worlds,
+)
+from bench.disagreement_page import best, page_of
+from bench.errors import failures
+from bench.page import write_page
+from fewlabels.annotations import evaluate
+from fewlabels.calibration import (
+    AlphaCalibration,
+    TemperatureScaling,
+    ensemble_disagreement,
+    ensemble_posterior,
+)
+from fewlabels.errors import FewlabelsError, InputError, UsageError
+
+Make = Callable[..., Path]
+SHORT: dict[str, Any] = {
+    "methods": ["raw", "temperature", "raw+alpha-constant", "raw+alpha-features"],
+    "runs": 2,
+    "labels_per_item": [2, 4],
+    "workers": 1,
+}
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Make:
+    """Write items whose labels are draws of Q ~ Dirichlet(1.5 f): `sure` says f, `mild` f^.5."""
+
+    def write(n: int = 300, labels: int = 6, name: str = "toy.csv", **columns: Any) -> Path:
+        rng = np.random.default_rng(1)
+        f = rng.dirichlet([0.7, 0.7, 0.7], size=n)
+        q = np.array([rng.dirichlet(1.5 * row + 1e-3) for row in f])
+        counts = rng.multinomial(labels, q / q.sum(axis=1, keepdims=True))
+        mild = np.sqrt(f) / np.sqrt(f).sum(axis=1, keepdims=True)
+        table: dict[str, Any] = {}
+        for model, p in (("sure", f), ("mild", mild)):
+            table |= {f"p__{model}__{k}": p[:, k] for k in range(3)}
+        table |= {f"h__{k}": counts[:, k] for k in range(3)}
+        kept = {k: v for k, v in (table | columns).items() if v is not None}
+        path = tmp_path / name
+        pv.write_csv(pa.table(kept), path)
+        return path
+
+    return write
+
+
+@pytest.fixture
+def short(made: Make, tmp_path: Path) -> Callable[..., Results]:
+    def go(**options: Any) -> Results:
+        asked = {"data": None, "out": tmp_path / "out"} | SHORT | options
+        asked["data"] = asked["data"] or made()
+        return run("histograms", **asked)
+
+    return go
+
+
+def value(results: Results, method: str, metric: str, model: str = "sure", **where: Any) -> float:
+    place = {"n_labeled": 2, "run": 0, "group": ""} | where
+    rows = np.ones(len(results.rows["run"]), dtype=bool)
+    for name, wanted in ({"method": method, "metric": metric, "model": model} | place).items():
+        rows &= results.rows[name] == wanted
+    (found,) = results.rows["estimate"][rows]
+    return float(found)
+
+
+# --- draws ----------------------------------------------------------------------------------
+
+
+def test_first_labels_are_a_random_part_of_the_histogram() -> None:
+    histogram = np.tile([[3.0, 1.0, 0.0], [0.0, 0.0, 1.0], [0.0, 2.0, 2.0]], (4000, 1))
+    two, three = (first_labels(histogram, n, np.random.default_rng(0)) for n in (2, 3))
+    assert (two <= three).all()
+    assert (three <= histogram).all()
+    assert two.sum(axis=1)[:3].tolist() == [2, 1, 2]
+    mean = two.reshape(-1, 3, 3).mean(axis=0)
+    # Without replacement: a label of 3 among 4 has mean 2 x 3/4 and variance 1/4.
+    assert mean[0] == pytest.approx([1.5, 0.5, 0], abs=4 * 0.5 / np.sqrt(4000))
+    assert mean[2] == pytest.approx([0, 1, 1], abs=4 * 0.6 / np.sqrt(4000))
+
+
+def test_a_label_is_never_both_given_and_judged(made: Make) -> None:
+    (world,), _ = read_worlds([made()], Reading())
+    trial = Trial(world, 0, 0, 2)
+    np.testing.assert_array_equal(trial.expert + trial.rest, trial.histogram[trial.again])
+    assert (trial.expert.sum(axis=1) == 1).all()
+    assert (trial.rest.sum(axis=1) >= 2).all()
+    assert not set(trial.valid) & set(trial.test)
+
+
+def test_runs_halve_anew_but_a_partition_stays(made: Make) -> None:
+    (world,), _ = read_worlds([made()], Reading())
+    assert world.parts(0, 0)[0].tolist() != world.parts(0, 1)[0].tolist()
+    partition = np.array(["train", "valid", "test"] * 100)
+    (world,), _ = read_worlds([made(partition=partition)], Reading())
+    assert world.facts.n_items == 200
+    assert "100 rows neither valid nor test are left out" in world.facts.notes
+    valid, test = world.parts(0, 0)
+    assert valid.tolist() == world.parts(0, 7)[0].tolist() == list(range(0, 200, 2))
+    assert test.tolist() == list(range(1, 200, 2))
+
+
+# --- what is measured -----------------------------------------------------------------------
+
+
+def test_numbers_are_those_of_the_public_functions(
+    made: Make, short: Callable[..., Results]
+) -> None:
+    path = made()
+    results = short(data=path)
+    (world,), _ = read_worlds([path], Reading())
+    trial = Trial(world, 0, 0, 2)
+    p, q = (world.probabilities[rows, 0] for rows in (trial.valid, trial.test))
+    found = evaluate(trial.histogram, q)
+    for metric in ("accuracy", "L", "EL", "CL", "CE", "L_disagreement", "CE_disagreement"):
+        assert value(results, "raw", metric) == pytest.approx(found[metric], abs=1e-12)
+    scaled = TemperatureScaling().fit(p, trial.counts).predict_proba(q)
+    found = evaluate(trial.histogram, scaled)
+    assert value(results, "temperature", "EL") == pytest.approx(found["EL"], abs=1e-12)
+    alpha = AlphaCalibration().fit(p, trial.counts)
+    said = evaluate(trial.histogram, q, disagreement=alpha.predict_disagreement(q))
+    assert value(results, "raw+alpha-constant", "L_disagreement") == said["L_disagreement"]
+    after = evaluate(trial.rest, alpha.posterior(q[trial.again], trial.expert))
+    assert value(results, "raw+alpha-constant", "posterior_EL") == after["EL"]
+    samples = world.probabilities[trial.test].swapaxes(0, 1)
+    said = evaluate(
+        trial.histogram, samples.mean(axis=0), disagreement=ensemble_disagreement(samples)
+    )
+    for metric in ("L_disagreement", "EL"):
+        found_here = value(results, "raw", metric, ENSEMBLE)
+        assert found_here == pytest.approx(said[metric], abs=1e-12)
+    after = evaluate(trial.rest, ensemble_posterior(samples[:, trial.again], trial.expert))
+    assert value(results, "raw", "posterior_EL", ENSEMBLE) == pytest.approx(after["EL"], abs=1e-12)
+    assert value(results, "raw", "EL", MEAN) == pytest.approx(value(results, "raw", "EL", ENSEMBLE))
+
+
+def test_alpha_calibration_learns_disagreement_from_two_labels(
+    short: Callable[..., Results],
+) -> None:
+    """Q ~ Dirichlet(1.5 f): experts agree more than f alone says, and a label teaches a lot."""
+    results = short()
+    for run_ in range(2):
+        plain = value(results, "raw", "L_disagreement", run=run_)
+        assert value(results, "raw+alpha-constant", "L_disagreement", run=run_) < plain - 0.01
+        prior = value(results, "raw+alpha-constant", "prior_EL", run=run_)
+        assert value(results, "raw+alpha-constant", "posterior_EL", run=run_) < prior - 0.05
+
+
+def test_results_do_not_depend_on_workers(short: Callable[..., Results], tmp_path: Path) -> None:
+    one = short(methods=["raw+alpha-logits", "vector"])
+    three = short(methods=["raw+alpha-logits", "vector"], out=tmp_path / "three", workers=3)
+    for name, column in one.rows.items():
+        if name != "seconds":
+            np.testing.assert_array_equal(column, three.rows[name])
+    again = Results.load(tmp_path / "three")
+    np.testing.assert_array_equal(again.rows["estimate"], three.rows["estimate"])
+
+
+def test_every_method_has_rows(short: Callable[..., Results]) -> None:
+    results = short(methods=METHODS, runs=1, labels_per_item=[4])
+    assert set(results.rows["method"]) == set(METHODS)
+    assert set(results.rows["status"]) == {"ok"}
+    assert set(results.rows["model"]) == {"sure", "mild", MEAN, ENSEMBLE}
+
+
+def test_one_number_is_the_share_of_pairs_that_differ(
+    made: Make, short: Callable[..., Results]
+) -> None:
+    path = made()
+    results = short(data=path, methods=["one-number"])
+    (world,), _ = read_worlds([path], Reading())
+    trial = Trial(world, 0, 0, 2)
+    share = np.mean(trial.counts.max(axis=1) == 1)
+    histogram, rows = trial.histogram, world.probabilities[trial.test, 0]
+    found = evaluate(histogram, rows, disagreement=np.full(len(rows), share))
+    for model in ("sure", "mild", MEAN, ENSEMBLE):
+        got = value(results, "one-number", "L_disagreement", model)
+        assert got == pytest.approx(found["L_disagreement"], abs=1e-12)
+    assert set(results.rows["metric"]) >= {"L_disagreement", "CE_disagreement"}
+    assert not {"EL", "prior_EL", "posterior_EL"} & set(results.rows["metric"])
+
+
+def test_one_classifier_has_no_ensemble(short: Callable[..., Results]) -> None:
+    results = short(models=["mild"])
+    assert set(results.rows["model"]) == {"mild"}
+
+
+# --- keeping and going on -------------------------------------------------------------------
+
+
+def test_an_interrupted_benchmark_goes_on_and_grows(
+    made: Make, short: Callable[..., Results], tmp_path: Path
+) -> None:
+    whole = short(data=made(), out=tmp_path / "whole")
+
+    def stop(done: int, total: int) -> None:
+        if done == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        short(data=made(), labels_per_item=[2], runs=1, progress=stop)
+    kept = (tmp_path / "out" / "cells.jsonl").read_bytes()
+    assert sum(map(bool, kept.splitlines())) == 3
+    grown = run(
+        "histograms", out=tmp_path / "out", resume=True, workers=1, runs=2, labels_per_item=[4],
+    )  # fmt: skip
+    assert (tmp_path / "out" / "cells.jsonl").read_bytes().startswith(kept)
+    np.testing.assert_array_equal(grown.rows["estimate"], whole.rows["estimate"])
+    with pytest.raises(UsageError, match="seed was 0 and is 1 now"):
+        run("histograms", out=tmp_path / "out", resume=True, seed=1)
+    with pytest.raises(UsageError, match="holds parts of a benchmark already"):
+        short(data=made())
+
+
+# --- what is refused ------------------------------------------------------------------------
+
+NO_COUNTS: dict[str, Any] = dict.fromkeys(("h__0", "h__1", "h__2"))
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        (NO_COUNTS | {"label": np.arange(300) % 3}, "has no histograms of labels; name the counts"),
+        ({"h__0": np.ones(300, int), "h__1": np.zeros(300, int), "h__2": np.zeros(300, int)},
+         "0 items have two labels or more"),
+        ({"partition": np.array(["valid"] * 300)}, "0 items of partition test have two labels"),
+    ],
+)  # fmt: skip
+def test_files_without_disagreement(
+    made: Make, short: Callable[..., Results], columns: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        short(data=made(**columns))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"methods": ["platt"]}, "unknown method 'platt'"),
+        ({"methods": ["raw+alpha-"]}, "unknown method 'raw\\+alpha-'"),
+        ({"n_labeled": [2]}, "`n_labeled` has no use in protocol 'histograms'"),
+        ({"labels_per_item": [0]}, "`labels_per_item` must be a whole number, at least 1; got 0"),
+        ({"models": ["best"]}, "unknown model 'best'"),
+        ({"where": {"site": "north"}}, "has no column 'site'"),
+    ],
+)
+def test_options_that_cannot_be(
+    short: Callable[..., Results], options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(FewlabelsError, match=message) as caught:
+        short(**options)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_cannot_be_fitted_is_said(short: Callable[..., Results]) -> None:
+    """One label per item says nothing of the concentration: other methods go on."""
+    results = short(labels_per_item=[1], methods=["one-number", "raw", "raw+alpha-constant"])
+    failed = results.rows["status"] == "failed"
+    assert set(results.rows["method"][failed]) == {"one-number", "raw+alpha-constant"}
+    assert all(results.rows["message"][failed])
+    lost = failures(results.rows)
+    assert lost.groupby("method").size().to_dict() == {"one-number": 2, "raw+alpha-constant": 2}
+
+
+def test_method_names() -> None:
+    assert [name for name in METHODS if not method_of(name).scaling] == ["one-number"]
+    assert method_of("raw").concentration == ""
+
+
+# --- the report -----------------------------------------------------------------------------
+
+
+def test_the_page_marks_the_best(short: Callable[..., Results]) -> None:
+    results = short()
+    page = page_of(results)
+    assert [title for title, _ in page.sections] == [
+        "Losses of the probabilities: toy", "Predicted disagreement: toy",
+        "One label of an expert: toy",
+    ]  # fmt: skip
+    table = page.sections[1][1][0]
+    assert list(table.cells) == ["sure", "mild", MEAN, ENSEMBLE]
+    runs = [value(results, "raw", "L_disagreement", run=r) for r in range(2)]
+    text = f"{np.mean(runs):.4f} ± {np.std(runs, ddof=1):.4f}"
+    assert table.cells.loc["raw", "sure"].strip("*") == text
+    line = page.figures[0].panels[0].lines["raw"]
+    assert line[["x", "mean"]].stack().between(0, 1).all()
+
+
+def test_one_number_has_no_calibration_to_be_best_at() -> None:
+    means = pd.DataFrame({"m": [0.0, 0.1, 0.2]}, index=["one-number", "raw", "vector"])
+    assert best(means, "CE_disagreement")["m"].tolist() == [False, True, False]
+    assert best(means, "L_disagreement")["m"].tolist() == [True, False, False]
+    assert best(means, "accuracy")["m"].tolist() == [False, False, True]
+
+
+def test_the_command_writes_a_page(
+    made: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    words = ["histograms", "--data", str(made()), "--out", str(out), "--runs", "2"]
+    words += ["--labels-per-item", "2", "--workers", "1", "--methods", "raw,raw+alpha-constant"]
+    assert main(words) == 0
+    said = capsys.readouterr().out
+    assert "raw+alpha-constant has the least loss of predicted disagreement in 4 of 4" in said
+    text = (out / "report.md").read_text(encoding="utf-8")
+    for part in ("--data toy.csv", "--methods raw,raw+alpha-constant", "--labels-per-item 2"):
+        assert part in text
+    assert len(list((out / "figures").glob("reliability-toy-2-labels*.svg"))) == 1
+    assert main([*words, "--resume"]) == 0
+    assert main([*words[:5], "--n-labeled", "20"]) == 2
+    assert "--n-labeled has no use in protocol 'histograms'" in capsys.readouterr().err
+
+
+def test_nothing_and_names_with_markup(
+    short: Callable[..., Results], made: Make, tmp_path: Path
+) -> None:
+    renamed = {f"p__<b>|x__{k}": np.full(300, 1 / 3) for k in range(3)}
+    results = short(data=made(name="a|b.csv", **renamed))
+    write_page(results, tmp_path)
+    assert r"\<b\>\|x" in (tmp_path / "report.md").read_text(encoding="utf-8")
+    empty = page_of(replace(results, rows=results.rows.iloc[:0]))
+    assert (empty.headline, empty.sections) == ("There are no results to compare.", [])
+
+
+def test_the_protocol_names_the_methods_and_metrics() -> None:
+    protocol = load("histograms")
+    assert (protocol.methods, protocol.metrics) == (METHODS, METRICS)
