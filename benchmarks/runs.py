@@ -61,14 +61,16 @@ def across(
     cells: pd.DataFrame, index: Sequence[str], columns: str, values: str = "text", empty: str = ""
 ) -> pd.DataFrame:
     """One row per `index` and one column per value of `columns`, in the order they come in."""
-    wide = cells.pivot(index=list(index), columns=columns, values=values)
     rows, names = cells[[*index]].drop_duplicates(), cells[columns].drop_duplicates()
-    return wide.reindex(pd.MultiIndex.from_frame(rows), columns=list(names)).fillna(empty)
+    wide = cells.set_index([*index, columns])[values].unstack(columns)
+    return wide.reindex(index=rows.set_index([*index]).index, columns=list(names)).fillna(empty)
 
 
 def markdown(wide: pd.DataFrame, head: Sequence[str]) -> str:
     """A pivoted table as Markdown; `head` names the columns of its index."""
-    return table([*head, *wide.columns], ((*key, *texts) for key, *texts in wide.itertuples()))
+    return table(
+        [*head, *wide.columns], (row.values() for row in wide.reset_index().to_dict("records"))
+    )
 
 
 def between(page: str, marks: tuple[str, str], text: str) -> str:
