@@ -8,7 +8,6 @@ but one of them, are summed.
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 import matplotlib as mpl
@@ -16,6 +15,7 @@ import numpy as np
 
 import fewlabels as fl
 from curves_figures import save_svg
+from runs import parser as command_line
 from stress_worlds import WORLDS
 
 mpl.use("svg")
@@ -57,9 +57,7 @@ def shares(world: str, n_labeled: int, runs: int) -> list[float]:
 
 def main() -> None:
     """Estimate, and draw."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--labels", type=int, default=100)
     parser.add_argument("--out", type=Path, default=FIGURE)

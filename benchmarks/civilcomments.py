@@ -14,22 +14,24 @@ points, with the standard deviation over runs.
 
 from __future__ import annotations
 
-import argparse
 import os
 import time
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import pyarrow.parquet
 
 import fewlabels as fl
 from bench.splits import draw, halve
 from fewlabels.models import SSMEKDE
+from runs import across, markdown
+from runs import parser as command_line
+from score_lists import spread
 
 MODELS = ("CORAL", "ERM", "ERM_seed1", "ERM_seed2", "IRM", "IRM_seed1", "IRM_seed2")
 METRICS = {
@@ -196,66 +198,65 @@ def stated() -> dict[tuple[str, int, str, str], tuple[float, float]]:
     return out
 
 
-def table(records: list[dict[str, Any]], experiment: str, metric: str) -> Iterator[str]:
-    """Markdown rows of one metric: error, sd and what the reference states."""
+def table(records: pd.DataFrame, experiment: str, metric: str) -> str:
+    """Markdown of one metric: error, sd and what the reference states."""
     claims = stated()
-    sizes = sorted({r["n_labeled"] for r in records if r["experiment"] == experiment})
-    yield f"| {metric} | " + " | ".join(f"n_l = {s}" for s in sizes) + " |"
-    yield "|---" * (len(sizes) + 1) + "|"
-    for method in METHODS:
-        cells = []
-        for size in sizes:
-            errors = _pick(records, "error", experiment, size, method, metric)
-            text = f"{errors.mean():.2f} ± {errors.std(ddof=1):.2f}"
-            claim = claims.get((experiment, size, method, metric))
-            cells.append(text + (f" ({claim[0]:.2f})" if claim else ""))
-        yield f"| {method} | " + " | ".join(cells) + " |"
+    own = records[(records.experiment == experiment) & (records.metric == metric)]
+    found = own.groupby(["method", "n_labeled"], sort=False).error.agg(["mean", "std"])
+    texts = [
+        f"{mean:.2f} ± {std:.2f}"
+        + (f" ({claim[0]:.2f})" if (claim := claims.get((experiment, n, method, metric))) else "")
+        for (method, n), mean, std in found.itertuples()
+    ]
+    cells = found.assign(text=texts).reset_index().assign(metric=metric)
+    return _by_size(cells, ["method"], [metric])
 
 
-def agreement(records: list[dict[str, Any]]) -> Iterator[tuple[str, float]]:
+def _by_size(cells: pd.DataFrame, index: list[str], head: list[str]) -> str:
+    """A column for each number of labels, and methods in their order."""
+    ranks = {method: k for k, method in enumerate(METHODS)}
+    cells = cells.sort_values("method", key=lambda m: m.map(ranks), kind="stable")
+    sizes = "n_l = " + cells.n_labeled.astype(str)
+    return markdown(across(cells.assign(n_labeled=sizes), index, "n_labeled"), head)
+
+
+def agreement(records: pd.DataFrame) -> Iterator[tuple[str, float]]:
     """Each stated cell and how many standard errors ours is away from it.
 
     Methods without randomness of their own see the same runs on the golden splits: one standard
     error. SSME starts from a random draw, and fresh splits are other runs: both means are random
     there, and both standard errors count.
     """
-    for (experiment, size, method, metric), (mean, _) in stated().items():
-        errors = _pick(records, "error", experiment, size, method, metric)
-        if not len(errors):
+    place = ["experiment", "n_labeled", "method", "metric"]
+    found = records.groupby(place).error.agg(["mean", "std", "size"])
+    for key, (claim, _) in stated().items():
+        if key not in found.index:
             continue
+        experiment, size, method, metric = key
+        mean, std, runs = found.loc[key]
         both = experiment == "fresh" or method.startswith("SSME")
-        se = errors.std(ddof=1) / np.sqrt(len(errors)) * (np.sqrt(2) if both else 1)
+        se = std / np.sqrt(runs) * (np.sqrt(2) if both else 1)
         # The reference rounds to two decimals.
-        gap = max(abs(errors.mean() - mean) - 0.005, 0.0)
+        gap = max(abs(mean - claim) - 0.005, 0.0)
         yield f"{experiment}, n_l = {size}, {method}, {metric}", gap / se
 
 
-def intervals(records: list[dict[str, Any]]) -> Iterator[str]:
-    """Markdown rows: coverage of 90% intervals and their width, on fresh splits."""
-    sizes = sorted({r["n_labeled"] for r in records})
-    yield "| method | metric | " + " | ".join(f"n_l = {s}" for s in sizes) + " |"
-    yield "|---" * (len(sizes) + 2) + "|"
-    for method in (name for name, m in METHODS.items() if m.estimand == "population"):
-        for metric in METRICS:
-            cells = []
-            for size in sizes:
-                hit = _pick(records, "covered", "fresh", size, method, metric)
-                width = _pick(records, "width", "fresh", size, method, metric)
-                se = hit.std(ddof=1) / np.sqrt(len(hit))
-                cells.append(f"{hit.mean():.2f} ± {se:.2f}, {width.mean():.1f}")
-            yield f"| {method} | {metric} | " + " | ".join(cells) + " |"
+def intervals(records: pd.DataFrame) -> str:
+    """Markdown: coverage of 90% intervals and their width, on fresh splits."""
+    shown = [name for name, method in METHODS.items() if method.estimand == "population"]
+    own = records[(records.experiment == "fresh") & records.method.isin(shown)]
+    found = own.groupby(["method", "metric", "n_labeled"], sort=False)
+    held, width = found.covered.agg(["mean", "sem"]), found.width.mean()
+    texts = [
+        f"{mean:.2f} ± {se:.2f}, {w:.1f}" for (mean, se), w in zip(held.values, width, strict=True)
+    ]
+    cells = held.assign(text=texts).reset_index()
+    return _by_size(cells, ["method", "metric"], ["method", "metric"])
 
 
-def _pick(records: list[dict[str, Any]], what: str, *key: Any) -> np.ndarray:
-    fields = ("experiment", "n_labeled", "method", "metric")
-    return np.array([r[what] for r in records if tuple(r[f] for f in fields) == key])
-
-
-def render(records: list[dict[str, Any]], seconds: float) -> str:
+def render(records: pd.DataFrame, seconds: float) -> str:
     """The whole page."""
-    runs = {
-        e: len({r["run"] for r in records if r["experiment"] == e}) for e in ("golden", "fresh")
-    }
+    runs = records.groupby("experiment").run.nunique().reindex(["golden", "fresh"], fill_value=0)
     lines = [
         "# CivilComments: errors beside the reference",
         "",
@@ -271,7 +272,7 @@ def render(records: list[dict[str, Any]], seconds: float) -> str:
     ):
         lines += [f"## {title}", ""]
         for metric in METRICS:
-            lines += [*table(records, experiment, metric), ""]
+            lines += [table(records, experiment, metric), ""]
     lines += ["## Agreement with the reference", ""]
     gaps = list(agreement(records))
     within = sum(g <= 2 for _, g in gaps)
@@ -287,7 +288,7 @@ def render(records: list[dict[str, Any]], seconds: float) -> str:
         "points. The intervals leave out that the model may be wrong, which the methods other than "
         "the labels' own need most.",
         "",
-        *intervals(records),
+        intervals(records),
         "",
         f"Computed in {seconds:.0f} s on {os.cpu_count()} processors.",
         "",
@@ -297,15 +298,8 @@ def render(records: list[dict[str, Any]], seconds: float) -> str:
 
 def main() -> None:
     """Run all cells on all processors and write the page."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    root = Path(__file__).resolve().parents[1]
-    shared = root.parent / "shared"
-    parser.add_argument(
-        "--data", type=Path, default=Path(os.environ.get("FEWLABELS_DATA", shared / "data"))
-    )
-    parser.add_argument("--out", type=Path, default=root / "docs" / "civilcomments.md")
+    parser = command_line(__doc__, data=True)
+    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "civilcomments.md")
     parser.add_argument("--golden-runs", type=int, default=50)
     parser.add_argument("--fresh-runs", type=int, default=60)
     options = parser.parse_args()
@@ -316,12 +310,8 @@ def main() -> None:
         for size in (20, 50, 100)
     ]
     started = time.perf_counter()
-    records: list[dict[str, Any]] = []
-    with ProcessPoolExecutor() as pool:
-        for done, part in enumerate(pool.map(run_cell, cells), 1):
-            records += part
-            print(f"\r{done}/{len(cells)} runs", end="", flush=True)
-    print()
+    found = spread(run_cell, cells, os.cpu_count() or 1, "runs")
+    records = pd.DataFrame([record for part in found for record in part])
     options.out.write_text(render(records, time.perf_counter() - started))
     print(f"wrote {options.out}")
 

@@ -10,7 +10,6 @@ p < .1. Results are kept in benchmarks/compare_power.json.
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Mapping
 from itertools import product
@@ -19,12 +18,15 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
+import pandas as pd
 from scipy.special import expit, logit
 from scipy.stats import binomtest, norm
 
 import fewlabels as fl
-from curves_parts import number, table
+from curves_parts import number
 from paper import fill
+from runs import across, markdown
+from runs import parser as command_line
 from score_lists import spread
 from stress_worlds import Sample
 
@@ -112,38 +114,27 @@ def run_cell(job: Job) -> dict[str, Any]:
     return {**job._asdict(), **dict(zip(names, found.mean(axis=0).tolist(), strict=True))}
 
 
-def _percent(cell: Mapping[str, float]) -> str:
-    return " / ".join(f"{number(100 * cell[way], 0)}%" for way in ("compare", "mcnemar"))
-
-
 def blocks(cells: list[dict[str, Any]]) -> dict[str, str]:
     """The page's table."""
-    by = {(c["kind"], c["n_labeled"], c["points"]): c for c in cells}
-    rows = [
-        [KINDS[kind], n, *(_percent(by[kind, n, p]) for p in POINTS)]
-        for kind, n in product(KINDS, LABELS)
-    ]
-    wrong = [max(c[f"{way}_wrong"] for c in cells if c["points"]) for way in ("compare", "mcnemar")]
+    ways = ["compare", "mcnemar"]
+    frame = pd.DataFrame(cells).replace({"kind": KINDS})
+    shares = (100 * frame[ways]).map(lambda x: f"{number(x, 0)}%")
+    names = {p: f"{p} point{'s' * (p > 1)}" if p else "no difference" for p in POINTS}
+    texts = frame.assign(text=shares.agg(" / ".join, axis=1), points=frame.points.map(names))
+    wrong = frame[frame.points > 0][[f"{way}_wrong" for way in ways]].max().tolist()
     runs = cells[0]["runs"]
     said = (
         f"{runs} runs a cell, standard errors up to {50 / np.sqrt(runs):.1f} points; fewlabels "
         f"{fl.__version__}. The worse one was called the better in at most {wrong[0]:.1%} and "
         f"{wrong[1]:.1%} of the runs of a cell with a difference."
     )
-    head = [
-        "classifiers",
-        "labels",
-        "no difference",
-        *(f"{p} point{'s' * (p > 1)}" for p in POINTS[1:]),
-    ]
-    return {"power": f"{table(head, rows)}\n\n{said}"}
+    power = markdown(across(texts, ["kind", "n_labeled"], "points"), ["classifiers", "labels"])
+    return {"power": f"{power}\n\n{said}"}
 
 
 def main() -> None:
     """Run all cells and write the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--page-only", action="store_true")

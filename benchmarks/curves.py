@@ -10,8 +10,6 @@ is a copy in the folder. Figure 4 is made from the fits of figure 2.
 
 from __future__ import annotations
 
-import argparse
-import os
 import shutil
 from pathlib import Path
 
@@ -23,6 +21,7 @@ from curves_parts import Part, Plan, run_part
 from curves_spe import FIGURE3G, SYNTHETIC
 from curves_speed import SPEED
 from paper import fill
+from runs import parser as command_line
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "benchmarks" / "curves.md"
@@ -54,11 +53,7 @@ def _caption(name: str, part: Part, plan: Plan, seconds: float) -> str:
 
 def main() -> None:
     """Run the parts that are asked for, or all, and fill the page."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    default = os.environ.get("FEWLABELS_DATA", ROOT.parent / "shared" / "data")
-    parser.add_argument("--data", type=Path, default=Path(default))
+    parser = command_line(__doc__, data=True)
     parser.add_argument("--work", type=Path, default=ROOT / "build" / "curves")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--workers", type=int, default=1)

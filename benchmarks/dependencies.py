@@ -9,10 +9,8 @@ of their log-ratios, on all items.
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
-import os
 from pathlib import Path
 
 import numpy as np
@@ -47,11 +45,7 @@ def dependencies(votes: np.ndarray, threshold: float = 1.0) -> set[tuple[int, in
 
 def main() -> None:
     """Infer the dependencies and keep them."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    default = os.environ.get("FEWLABELS_DATA", ROOT.parent / "shared" / "data")
-    parser.add_argument("--data", type=Path, default=Path(default))
+    parser = command_line(__doc__, data=True)
     data = parser.parse_args().data / "ssme_civilcomments" / "data.parquet"
     predictions = fl.read_predictions(data).select_models(MODELS)
     votes = predictions.hard

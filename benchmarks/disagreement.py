@@ -12,7 +12,6 @@ a few cells of each part, and the page is a copy in the folder.
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
 from pathlib import Path
@@ -25,6 +24,7 @@ from disagreement_network import NETWORK
 from disagreement_protocol import PENALTY, PROTOCOL, TEMPERATURE
 from disagreement_truth import DEBIASING, ORACLE, TRUTH
 from paper import fill
+from runs import parser as command_line
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "benchmarks" / "disagreement.md"
@@ -46,13 +46,9 @@ PARTS = {
 
 def main() -> None:
     """Run the parts that are asked for, and fill the page."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    default = os.environ.get("FEWLABELS_DATA", ROOT.parent / "shared" / "data")
+    parser = command_line(__doc__, data=True)
     work = CACHE / "fewlabels" / "benchmarks" / "disagreement"
     parser.add_argument("parts", nargs="+", choices=[*PARTS, "all"], metavar="PART")
-    parser.add_argument("--data", type=Path, default=Path(default))
     parser.add_argument("--work", type=Path, default=work)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--fresh", action="store_true", help="start over")

@@ -19,7 +19,6 @@ The result does not depend on the number of workers.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import zlib
@@ -43,6 +42,7 @@ from fewlabels.methods.ensembles.belief_mixture import Belief, IndexName, each_b
 from fewlabels.metrics.plans import States, prepare, view_of
 from fewlabels.metrics.registry import resolve
 from fewlabels.predictions import Predictions
+from runs import parser as command_line
 from study.families import FAMILIES, make_set
 
 LABELED = (10, 20, 50, 100)
@@ -328,9 +328,7 @@ def _learned(table: Table, chosen: Bools) -> Floats:
 
 def main() -> None:
     """Learn the weights and write the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--seeds", type=int, default=14, help="made sets of each family")
     parser.add_argument("--tables", type=int, default=1, help="sets of each target of a table")
     parser.add_argument("--workers", type=int, default=os.cpu_count())

@@ -17,7 +17,6 @@ number of workers.
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 from collections import Counter
@@ -45,6 +44,7 @@ from fewlabels.methods.curves.ordered_rates import (
     shape_statistics,
 )
 from fewlabels.methods.scores import margin
+from runs import parser as command_line
 from score_lists import (
     PACKAGE,
     REPORTED_ON,
@@ -315,9 +315,7 @@ def as_text(document: dict[str, Any]) -> str:
 
 def main() -> None:
     """Draw the lists, learn the four tables, and write them with their recipe."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--seeds", type=int, default=10, help="draws of every data set")
     parser.add_argument("--lists", type=int, default=1600, help="lists to learn from, at most")
     parser.add_argument("--hold-out", default="", help="families not to learn from, or fold:I/N")

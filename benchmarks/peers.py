@@ -12,9 +12,7 @@ peers.json there; the study's page ends with the former. The packages are in the
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -34,6 +32,7 @@ from sklearn.isotonic import isotonic_regression
 import study
 from fewlabels.errors import FewlabelsError, UsageError, unknown
 from fewlabels.kernels.arrays import Floats
+from runs import parser as command_line
 from study.heading import either
 from study.page import number
 from study.protocol import Study
@@ -382,11 +381,7 @@ def _versioned(package: str) -> str:
 
 def main() -> None:
     """Ask every peer on every set, on all processors."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    data = Path(os.environ.get("FEWLABELS_DATA", ROOT.parent / "shared" / "data"))
-    parser.add_argument("--data", type=Path, default=data)
+    parser = command_line(__doc__, data=True)
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "study")
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--sets", nargs="*", help="names; default: real ones and eight made ones")

@@ -10,13 +10,12 @@ tables are those of docs/default.md.
 
 from __future__ import annotations
 
-import argparse
 import json
-from collections import defaultdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 import fewlabels as fl
 import prior_tables
@@ -24,6 +23,7 @@ from curves_parts import number, table
 from fewlabels.methods.ensembles import ensembles
 from fewlabels.models import LearnedEnsemble
 from paper import fill
+from runs import parser as command_line
 from score_lists import spread
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -85,40 +85,32 @@ def blocks(kept: dict[str, Any]) -> dict[str, str]:
 
     And over those of the plain average, for siblings.
     """
-    sums: dict[tuple[int, str], dict[str, list[tuple[float, float, float]]]] = {}
-    for row in kept["rows"]:
-        sets = sums.setdefault((row["n"], row["metric"]), defaultdict(list))
-        sets[row["set"]].append((row["error"], row["labeled"], row["holds"]))
-    holds, errors = {}, {}
-    for key, sets in sums.items():
-        error, labeled, held = np.array([np.mean(v, axis=0) for v in sets.values()]).T
-        holds[key] = f"{100 * held.mean():.1f}% ± {100 * held.std() / np.sqrt(len(held)):.1f}"
-        errors[key] = number(error.mean() / labeled.mean(), 2)
-    alike = [row for row in kept["rows"] if row["average"] is not None]
-    plain = {
-        key: number(
-            np.mean([r["error"] for r in alike if (r["n"], r["metric"]) == key])
-            / np.mean([r["average"] for r in alike if (r["n"], r["metric"]) == key]), 2,
-        )
-        for key in sums
-    }  # fmt: skip
+    rows = pd.DataFrame(kept["rows"])
+    place = ["n", "metric"]
+    sets = rows.groupby([*place, "set"], sort=False)[["error", "labeled", "holds"]].mean()
+    places = sets.groupby(place)
+    means, held = places.mean(), places.holds
+    alike = rows[rows.average.notna()]
+    plain = alike.groupby(place)[["error", "average"]].mean()
+    ses = held.std(ddof=0) / np.sqrt(held.size())
+    holds = {k: f"{100 * means.holds[k]:.1f}% ± {100 * ses[k]:.1f}" for k in means.index}
+    errors = (means.error / means.labeled).map(lambda x: number(x, 2))
+    averages = (plain.error / plain.average).map(lambda x: number(x, 2))
     said = f"sets, seed {kept['seed']}, one run each"
     notes = [f"{kept['sets']} {said}; ± is a standard error over sets.", f"{kept['sets']} {said}.",
-             f"{len({row['set'] for row in alike})} {said}."]  # fmt: skip
+             f"{alike.set.nunique()} {said}."]  # fmt: skip
     return {
         name: table(["labels", *METRICS.values()],
                     [[n, *(kind[n, m] for m in METRICS)] for n in LABELED]) + f"\n\n{note}"
         for name, kind, note in zip(
-            ("coverage", "errors", "siblings"), (holds, errors, plain), notes, strict=True
+            ("coverage", "errors", "siblings"), (holds, errors, averages), notes, strict=True
         )
     }  # fmt: skip
 
 
 def main() -> None:
     """Judge the sets and write the tables."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--sets", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1, help="sets of seed 0 taught the weights")
     parser.add_argument("--workers", type=int, default=2)

@@ -14,7 +14,6 @@ that the made sets (`study.families`) are from.
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
 import warnings
@@ -39,6 +38,7 @@ from threadpoolctl import threadpool_limits
 from fewlabels.calibration import TemperatureScaling
 from fewlabels.kernels.arrays import Array, Floats, Ints
 from fewlabels.predictions import Predictions
+from runs import parser as command_line
 from score_lists import data_sets
 from study.families import (
     LEARNERS,
@@ -516,9 +516,7 @@ def describe(names: list[str], seeds: int) -> None:
 
 def main() -> None:
     """Describe the sets."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--seeds", type=int, default=4)
     parser.add_argument("--every", type=int, default=1, help="one of so many targets")
     said = parser.parse_args()

@@ -12,7 +12,6 @@ their columns from a larger one, or its name and number of rows, are left out.
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import warnings
@@ -41,6 +40,7 @@ from prior_tables import (
     load,
     prepared,
 )
+from runs import parser as command_line
 from score_lists import data_sets
 from study.families import trained
 
@@ -260,9 +260,7 @@ def write(chosen: Sequence[Target], out: Path) -> None:
 
 def main() -> None:
     """Write the manifest."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--out", type=Path, default=MANIFEST)
     said = parser.parse_args()
     with threadpool_limits(1), warnings.catch_warnings():

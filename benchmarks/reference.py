@@ -13,9 +13,6 @@ not there are skipped.
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,6 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from scipy.stats import rankdata
 from sklearn.metrics import roc_auc_score
 
@@ -33,13 +31,15 @@ from fewlabels.errors import FewlabelsError
 from fewlabels.kernels.arrays import Bools, Floats, Ints
 from fewlabels.kernels.multinomial import fit_map
 from fewlabels.predictions import Predictions
+from runs import across, between, joined, keep_rows, kept_rows, markdown, split
+from runs import parser as command_line
 from study.sets import REAL
 from study.statistics import mean
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "reference.json"
 PAGE = ROOT / "docs" / "reference-data.md"
-START, END = "<!-- results: benchmarks/reference.py -->", "<!-- end of results -->"
+MARKS = "<!-- results: benchmarks/reference.py -->", "<!-- end of results -->"
 
 METRICS = ("accuracy", "roc_auc")
 N_LABELED, N_UNLABELED, N_REFERENCE = (0, 20, 50), 800, 1_000
@@ -346,67 +346,40 @@ def _rounded(value: float) -> float | None:
 def table(rows: Sequence[Mapping[str, Any]]) -> str:
     """The page's tables: one per metric, a line per pair and size, a column per way."""
     runs = max((row["runs"] for row in rows), default=0)
-    lines = [
+    head = (
         f"{N_UNLABELED} unlabeled items of the target, {N_REFERENCE:,} labeled ones of the "
         f"reference, {runs} run{'s' * (runs != 1)}. Cells: mean absolute error in points, how "
-        f"often the {LEVEL:.0%} interval holds, its mean width in points.",
-    ]
-    for metric in METRICS:
-        mine = [row for row in rows if row["metric"] == metric]
-        cells = {(r["pair"], r["n_labeled"], r["way"]): r for r in mine}
-        lines += [
-            "",
-            f"| {metric}: target by reference | labels | " + " | ".join(WAYS) + " |",
-            "|---|---|" + "---|" * len(WAYS),
-        ]
-        for pair, n in dict.fromkeys((r["pair"], r["n_labeled"]) for r in mine):
-            shown = [_cell(cells.get((pair, n, way))) for way in WAYS]
-            lines.append(f"| {pair} | {n} | " + " | ".join(shown) + " |")
-    return "\n".join(lines)
+        f"often the {LEVEL:.0%} interval holds, its mean width in points."
+    )
+    cells = pd.DataFrame(rows).assign(text=[_cell(row) for row in rows])
+    tables = (
+        markdown(
+            across(own, ["pair", "n_labeled"], "way", empty="-").reindex(
+                columns=list(WAYS), fill_value="-"
+            ),
+            [f"{metric}: target by reference", "labels"],
+        )
+        for metric, own in cells.groupby("metric", sort=False)
+    )
+    return "\n\n".join([head, *tables])
 
 
-def _cell(row: Mapping[str, Any] | None) -> str:
-    if row is None or row["error"] is None:
+def _cell(row: Mapping[str, Any]) -> str:
+    if row["error"] is None:
         return "-"
     return f"{100 * row['error']:.1f}, {row['coverage']:.0%}, {100 * row['width']:.0f}"
 
 
 def with_table(page: str, rows: Sequence[Mapping[str, Any]]) -> str:
     """The page with its tables made anew."""
-    before, _, rest = page.partition(START)
-    _, _, after = rest.partition(END)
-    return f"{before}{START}\n\n{table(rows)}\n\n{END}{after}"
+    return between(page, MARKS, table(rows))
 
 
-def kept_rows() -> list[dict[str, Any]]:
-    """The rows that are kept."""
-    rows: list[dict[str, Any]] = []
-    if RESULTS.exists():
-        rows = json.loads(RESULTS.read_text(encoding="utf-8"))["rows"]
-    return rows
-
-
-def _keep(rows: Sequence[Mapping[str, Any]]) -> None:
-    lines = ",\n  ".join(json.dumps(row) for row in rows)
-    text = f'{{"version": "{fl.__version__}", "seed": {SEED}, "rows": [\n  {lines}\n]}}\n'
-    RESULTS.write_text(text, encoding="utf-8")
-
-
-def joined(
-    rows: Sequence[Mapping[str, Any]], found: Sequence[Mapping[str, Any]]
-) -> list[dict[str, Any]]:
-    """Rows with those that were found anew, in the order of pairs, sizes, metrics and ways."""
-    by_place = {
-        (r["pair"], r["n_labeled"], METRICS.index(r["metric"]), list(WAYS).index(r["way"])): r
-        for r in (*rows, *found)
-    }
-    pairs = list(dict.fromkeys(place[0] for place in by_place))
-    order = sorted(by_place, key=lambda place: (pairs.index(place[0]), *place[1:]))
-    return [dict(by_place[place]) for place in order]
+ORDER = {"pair": None, "n_labeled": N_LABELED, "metric": METRICS, "way": tuple(WAYS)}
 
 
 def _run(data: Path, runs: int, asked: Sequence[str], ways: Sequence[str]) -> None:
-    rows = kept_rows()
+    rows = kept_rows(RESULTS)
     for file, pairs in SOURCES.items():
         if not (data / file).is_file():
             print(f"skipped: there is no {file} below the data", file=sys.stderr)
@@ -415,23 +388,14 @@ def _run(data: Path, runs: int, asked: Sequence[str], ways: Sequence[str]) -> No
             if asked and not any(part in pair.name for part in asked):
                 continue
             started = time.perf_counter()
-            rows = joined(rows, judged(pair, runs, ways))
-            _keep(rows)
+            rows = joined([*rows, *judged(pair, runs, ways)], ORDER)
+            keep_rows(RESULTS, rows, seed=SEED)
             print(f"{pair.name}: {time.perf_counter() - started:.0f} s", file=sys.stderr)
-
-
-def split(text: str) -> list[str]:
-    """What commas separate."""
-    return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def main() -> None:
     """Run, and write the page's tables."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    data = Path(os.environ.get("FEWLABELS_DATA", ROOT.parent / "shared" / "data"))
-    parser.add_argument("--data", type=Path, default=data)
+    parser = command_line(__doc__, data=True)
     parser.add_argument("--runs", type=int, default=RUNS)
     parser.add_argument("--pairs", type=split, default=[], help="parts of names, by commas")
     parser.add_argument("--ways", type=split, default=list(WAYS), help="by commas; default: all")
@@ -439,7 +403,8 @@ def main() -> None:
     options = parser.parse_args()
     if not options.page_only:
         _run(options.data, options.runs, options.pairs, options.ways)
-    PAGE.write_text(with_table(PAGE.read_text(encoding="utf-8"), kept_rows()), encoding="utf-8")
+    page = with_table(PAGE.read_text(encoding="utf-8"), kept_rows(RESULTS))
+    PAGE.write_text(page, encoding="utf-8")
     print(f"wrote {PAGE}")
 
 

@@ -11,7 +11,6 @@ with another checkout's `src` on PYTHONPATH to stress other code in the same wor
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import time
@@ -23,11 +22,13 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
+import pandas as pd
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 import fewlabels as fl
 from curves_parts import number, plain, table
 from paper import fill
+from runs import parser as command_line
 from score_lists import spread
 from stress_worlds import WORLDS, Sample
 
@@ -115,21 +116,15 @@ def summary(found: np.ndarray, m: int, truth: float, status: Sequence[str]) -> R
     defined = np.isfinite(found[m]).all(axis=1)
     shared = np.isfinite(found[:, :, 0]).all(axis=0)
     outside = defined & ((low > truth + 1e-9) | (high < truth - 1e-9))
-    return {
-        "error": mean(np.abs(value - truth)[defined]),
-        "shared_error": mean(np.abs(value - truth)[shared]),
-        "coverage": mean(~outside[defined]),
-        "width": mean((high - low)[defined]),
-        "wrong_and_ok": mean(outside & (np.asarray(status) == "ok")),
-        "undefined": int((~defined).sum()),
-        "status": dict(Counter(status)),
+    parts = {
+        "error": np.abs(value - truth)[defined],
+        "shared_error": np.abs(value - truth)[shared],
+        "coverage": ~outside[defined],
+        "width": (high - low)[defined],
+        "wrong_and_ok": outside & (np.asarray(status) == "ok"),
     }
-
-
-def mean(values: Iterable[Any]) -> float:
-    """The mean of what is there; NaN of nothing."""
-    there = [float(v) for v in values if v is not None and np.isfinite(float(v))]
-    return float(np.mean(there)) if there else np.nan
+    means = {name: float(np.mean(x)) if len(x) else np.nan for name, x in parts.items()}
+    return means | {"undefined": int((~defined).sum()), "status": dict(Counter(status))}
 
 
 class Digest(NamedTuple):
@@ -150,19 +145,13 @@ class Digest(NamedTuple):
 
 def digest(cell: Record, method: str = "auto") -> Digest:
     """The figures of one method."""
-    rows = [row for row in cell["rows"] if row["method"] == method]
-    errors = {
-        (row["metric"], m): mean(r["shared_error"] for r in cell["rows"]
-                                 if (r["metric"], r["method"]) == (row["metric"], m))
-        for row, m in product(rows, (method, "labeled"))
-    }  # fmt: skip
-    ratios = [e / errors[metric, "labeled"] for (metric, m), e in errors.items() if m == method]
-    holds = [row["coverage"] for row in rows if row["coverage"] is not None]
-    wrong = [row["wrong_and_ok"] for row in rows]
+    rows = pd.DataFrame(cell["rows"]).astype({"shared_error": float, "coverage": float})
+    errors = rows.groupby(["method", "metric"]).shared_error.mean()
+    own = rows[rows.method == method]
     return Digest(
-        float(np.exp(mean(np.log(ratios)))), 100 * mean(r["shared_error"] for r in rows),
-        mean(holds), min(holds, default=np.nan), mean(wrong), max(wrong),
-        mean(row["undefined"] / cell["runs"] for row in rows),
+        float(np.exp(np.log(errors[method] / errors["labeled"]).mean())),
+        100 * own.shared_error.mean(), own.coverage.mean(), own.coverage.min(),
+        own.wrong_and_ok.mean(), own.wrong_and_ok.max(), own.undefined.mean() / cell["runs"],
     )  # fmt: skip
 
 
@@ -233,20 +222,19 @@ def blocks(columns: Mapping[str, Mapping[Key, Record]]) -> dict[str, str]:
 
 def same_worlds(columns: Mapping[str, Mapping[Key, Record]]) -> None:
     """Refuse columns that were measured in worlds of one name that differ."""
-    truth: dict[Any, float] = {}
-    for cells in columns.values():
-        for key, cell in cells.items():
-            for row in cell["rows"]:
-                name = (key, row["model"], row["metric"], row["group"])
-                if abs(truth.setdefault(name, row["truth"]) - row["truth"]) > 1e-5:
-                    raise SystemExit(f"error: {key[0]} has changed; run it again with --fresh")
+    every = [
+        {"key": key, **row} for cells in columns.values() for key, cell in cells.items()
+        for row in cell["rows"]
+    ]  # fmt: skip
+    truth = pd.DataFrame(every).groupby(["key", "model", "metric", "group"], dropna=False).truth
+    changed = truth.max() - truth.min() > 1e-5
+    if changed.any():
+        raise SystemExit(f"error: {changed.idxmax()[0][0]} has changed; run it again with --fresh")
 
 
 def main() -> None:
     """Run what is missing, and write the page."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--name", default="after", help="of the code: before, after, or any word")
     parser.add_argument("--worlds", nargs="+", choices=WORLDS, default=list(WORLDS), metavar="NAME")
     parser.add_argument("--labels", nargs="+", type=int, default=list(LABELS))

@@ -12,13 +12,12 @@ with the table of peers, where `benchmarks/peers.py` has written it.
 
 from __future__ import annotations
 
-import argparse
-import os
 import sys
 from pathlib import Path
 
 import study
 from fewlabels.errors import FewlabelsError
+from runs import parser as command_line
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "benchmarks" / "coverage-study.md"
@@ -42,11 +41,7 @@ def numbers(text: str) -> list[int]:
 
 def main() -> None:
     """Run, or go on with, the study, and write its page."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    data = Path(os.environ.get("FEWLABELS_DATA", ROOT.parent / "shared" / "data"))
-    parser.add_argument("--data", type=Path, default=data)
+    parser = command_line(__doc__, data=True)
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "study")
     parser.add_argument("--page", type=Path, help="default: docs/, or the folder if reduced")
     parser.add_argument("--runs", type=int)

@@ -8,7 +8,6 @@ Mitchell (2016), section 6, name logic as future work; nothing of the paper is r
 
 from __future__ import annotations
 
-import argparse
 import json
 from pathlib import Path
 from typing import NamedTuple
@@ -18,6 +17,7 @@ import numpy as np
 import fewlabels as fl
 from curves_parts import number, table
 from fewlabels.kernels.blocks import using_workers
+from runs import parser as command_line
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "taxonomies.json"
@@ -92,9 +92,7 @@ def replicate(taxonomy: Taxonomy, seed: int, *, wrong: float = 0.0) -> dict[str,
 
 def main() -> None:
     """Run all replicates and write the page."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--replicates", type=int, default=20)
     parser.add_argument("--quick", action="store_true", help="two replicates, nothing is written")
     given = parser.parse_args()

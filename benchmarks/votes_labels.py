@@ -13,9 +13,6 @@ at a time; another call adds the runs that are missing. Sets whose data are not 
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -32,7 +29,8 @@ from fewlabels.errors import FewlabelsError, Status
 from fewlabels.kernels.arrays import Bools, Floats, Ints
 from fewlabels.kernels.votes import vote_shares
 from fewlabels.predictions import Predictions
-from reference import split
+from runs import between, joined, keep_rows, kept_rows, split
+from runs import parser as command_line
 from study.statistics import Figure, mean, over_clusters, ratio
 from votes_crowd import SETS as CROWDS
 from votes_crowd import read_crowd
@@ -41,7 +39,7 @@ from votes_nell import read_nell
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "votes_labels.json"
 PAGE = ROOT / "docs" / "votes.md"
-START, END = "<!-- results: benchmarks/votes_labels.py -->", "<!-- end of results -->"
+MARKS = "<!-- results: benchmarks/votes_labels.py -->", "<!-- end of results -->"
 
 N_LABELED, N_UNLABELED = (20, 50, 100), 1_000
 RUNS, LEVEL = 20, 0.9
@@ -291,25 +289,7 @@ def added(row: Row, figures: Sequence[Sequence[float | None]], counts: Ints) -> 
     return {**row, "runs": [*row["runs"], *figures], "judges": (before + counts).tolist()}
 
 
-def kept_rows() -> list[Row]:
-    """The rows that are kept."""
-    rows: list[Row] = []
-    if RESULTS.exists():
-        rows = json.loads(RESULTS.read_text(encoding="utf-8"))["rows"]
-    return rows
-
-
-def _keep(rows: Sequence[Row]) -> None:
-    lines = ",\n  ".join(json.dumps(row, separators=(",", ":")) for row in rows)
-    text = f'{{"version": "{fl.__version__}", "seed": {SEED}, "rows": [\n  {lines}\n]}}\n'
-    RESULTS.write_text(text, encoding="utf-8")
-
-
-def ordered(rows: Sequence[Row]) -> list[Row]:
-    """Rows in the order of sets, sizes and ways; of equal places the last one."""
-    places = {(list(SETS).index(r["set"]), r["n_labeled"], list(WAYS).index(r["way"])): r
-              for r in rows}  # fmt: skip
-    return [places[place] for place in sorted(places)]
+ORDER = {"set": tuple(SETS), "n_labeled": N_LABELED, "way": tuple(WAYS)}
 
 
 def with_runs(
@@ -330,11 +310,11 @@ def with_runs(
         for way, (figures, counts) in more.items():
             place = name, n_labeled, way
             found[place] = added(found[place], figures, counts)
-    return ordered(list(found.values()))
+    return joined(list(found.values()), ORDER)
 
 
 def _run(data: Path, runs: int, asked: Sequence[str], ways: Sequence[str], fresh: bool) -> None:
-    rows = kept_rows()
+    rows = kept_rows(RESULTS)
     for name, source in SETS.items():
         if asked and not any(part in name for part in asked):
             continue
@@ -350,7 +330,7 @@ def _run(data: Path, runs: int, asked: Sequence[str], ways: Sequence[str], fresh
                     r for r in rows if (r["set"], r["n_labeled"]) != here or r["way"] not in ways
                 ]
             rows = with_runs(rows, name, votes, n_labeled, runs, ways)
-            _keep(rows)
+            keep_rows(RESULTS, rows, seed=SEED)
             seconds = time.perf_counter() - started
             print(f"{name}, {n_labeled} labels: {seconds:.0f} s", file=sys.stderr, flush=True)
 
@@ -421,31 +401,29 @@ def table(rows: Sequence[Row]) -> str:
         f"Up to {N_UNLABELED:,} unlabeled items, {runs} runs. *Ratio* is the error of `auto` over "
         "that of the best of " + ", ".join(RIVALS) + "; over sets its geometric mean, ± over sets.",
         "",
-        f"| labels | sets | ratio | at most {TARGET_RATIO:g} | coverage | "
-        f"at least {TARGET_COVERAGE:.0%} | least set | wrong and `ok` |",
-        "|---|---|---|---|---|---|---|---|",
-        *(_overall([c for c in cells if c.n_labeled == n], str(n)) for n in N_LABELED
-          if any(c.n_labeled == n for c in cells)),
-        _overall(cells, "all"),
+        markdown_table(
+            ["labels", "sets", "ratio", f"at most {TARGET_RATIO:g}", "coverage",
+             f"at least {TARGET_COVERAGE:.0%}", "least set", "wrong and `ok`"],
+            [*(_overall([c for c in cells if c.n_labeled == n], str(n)) for n in N_LABELED
+               if any(c.n_labeled == n for c in cells)),
+             _overall(cells, "all")],
+        ),
         "",
         f"By set. Cells: mean absolute error in points, how often the {LEVEL:.0%} interval holds, "
         "its mean width in points; *least* is the coverage of the classifier that `auto` covers "
         "least often.",
         "",
-        "| votes | labels | ratio | least | wrong and `ok` | auto | " + " | ".join(ways) + " |",
-        "|---|---|---|---|---|---|" + "---|" * len(ways),
+        markdown_table(
+            ["votes", "labels", "ratio", "least", "wrong and `ok`", "auto", *ways],
+            [[c.name, c.n_labeled, _figure(c.lead), f"{c.least('auto'):.0%}",
+              f"{np.nanmean(c.of('auto', 'wrong and ok')):.0%}",
+              *(_cell(c, way) for way in ("auto", *ways))] for c in cells],
+        ),
     ]  # fmt: skip
-    for cell in cells:
-        wrong = np.nanmean(cell.of("auto", "wrong and ok"))
-        shown = [_cell(cell, way) for way in ("auto", *ways)]
-        lines.append(
-            f"| {cell.name} | {cell.n_labeled} | {_figure(cell.lead)} | {cell.least('auto'):.0%} | "
-            f"{wrong:.0%} | " + " | ".join(shown) + " |"
-        )
     return "\n".join(lines)
 
 
-def _overall(cells: Sequence[Cell], label: str) -> str:
+def _overall(cells: Sequence[Cell], label: str) -> list[Any]:
     """What the cells of a size say together."""
     leads = [cell.lead.value for cell in cells]
     held = [float(np.nanmean(cell.of("auto", "coverage"))) for cell in cells]
@@ -454,11 +432,11 @@ def _overall(cells: Sequence[Cell], label: str) -> str:
     middle = over_clusters(leads, names, lambda x: float(np.exp(np.log(x).mean())))
     good = sum(lead <= TARGET_RATIO for lead in leads)
     held_well = sum(h >= TARGET_COVERAGE for h in held)
-    return (
-        f"| {label} | {len(set(names))} | {_figure(middle)} | {good} of {len(cells)} | "
-        f"{np.mean(held):.0%} | {held_well} of {len(cells)} | {min(held):.0%} | "
-        f"{np.mean(wrong):.0%} |"
-    )
+    return [
+        label, len(set(names)), _figure(middle), f"{good} of {len(cells)}",
+        f"{np.mean(held):.0%}", f"{held_well} of {len(cells)}", f"{min(held):.0%}",
+        f"{np.mean(wrong):.0%}",
+    ]  # fmt: skip
 
 
 def _figure(figure: Figure) -> str:
@@ -478,19 +456,13 @@ def _cell(cell: Cell, way: str) -> str:
 
 def with_table(page: str, rows: Sequence[Row]) -> str:
     """The page with its tables made anew."""
-    before, _, rest = page.partition(START)
-    _, _, after = rest.partition(END)
-    return f"{before}{START}\n\n{table(rows)}\n\n{END}{after}"
+    return between(page, MARKS, table(rows))
 
 
 def main() -> None:
     """Run, and write the page's tables."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    data = Path(os.environ.get("FEWLABELS_DATA", ROOT.parent / "shared" / "data"))
+    parser = command_line(__doc__, data=True)
     usual = [way for way in WAYS if way not in SLOW]
-    parser.add_argument("--data", type=Path, default=data)
     parser.add_argument("--runs", type=int, default=RUNS)
     parser.add_argument("--sets", type=split, default=[], help="parts of names, by commas")
     parser.add_argument("--ways", type=split, default=usual, help=f"of {', '.join(WAYS)}")
@@ -501,7 +473,8 @@ def main() -> None:
         parser.error(f"there is no way {unknown[0]!r}; there are {', '.join(WAYS)}")
     if not options.page_only:
         _run(options.data, options.runs, options.sets, options.ways, options.fresh)
-    PAGE.write_text(with_table(PAGE.read_text(encoding="utf-8"), kept_rows()), encoding="utf-8")
+    page = with_table(PAGE.read_text(encoding="utf-8"), kept_rows(RESULTS))
+    PAGE.write_text(page, encoding="utf-8")
     print(f"wrote {PAGE}")
 
 

@@ -12,6 +12,7 @@ import pandas as pd
 
 from curves_parts import table
 from fewlabels.kernels.arrays import Floats
+from runs import across
 from study.heading import at_usual, heading
 from study.protocol import DEFAULT, LEVELS, METRICS, PUBLISHED, REFERENCE, USUAL
 from study.results import Place, StudyResults
@@ -174,13 +175,6 @@ def _three(cell: Mapping[str, Any]) -> str:
     return ", ".join([*said, *([f"no answer {failed:.0%}"] if failed >= 0.005 else [])])
 
 
-def _across(cells: pd.DataFrame, index: Sequence[str], columns: str) -> pd.DataFrame:
-    """The texts of some cells, one row per `index`, in the order in which they come."""
-    wide = cells.pivot(index=list(index), columns=columns, values="text")
-    rows, names = cells[[*index]].drop_duplicates(), cells[columns].drop_duplicates()
-    return wide.fillna("").reindex(pd.MultiIndex.from_frame(rows))[list(names)]
-
-
 def _markdown(wide: pd.DataFrame, head: Sequence[str]) -> list[str]:
     rows = ((*map(_plain, key), *texts) for key, *texts in wide.itertuples())
     return [table([*head, *map(_name, wide.columns)], rows), ""]
@@ -200,7 +194,7 @@ def _real(results: StudyResults, usual: pd.DataFrame, name: str) -> list[str]:
     if own.empty:
         return []
     own = own.sort_values("metric", key=lambda m: m.map(METRICS.index), kind="stable")
-    texts = _across(own.replace({"metric": _SHORT}), ["metric", "n_labeled"], "method")
+    texts = across(own.replace({"metric": _SHORT}), ["metric", "n_labeled"], "method")
     return [
         f"## {name}",
         "",
@@ -307,7 +301,7 @@ def _by_size(cells: pd.DataFrame) -> list[str]:
         "",
         f"`{DEFAULT}` with 20 labels: error, coverage of 90% intervals in percent, width.",
         "",
-        *_markdown(_across(own, ["set", "n_unlabeled"], "metric"), ["set", "n_u"]),
+        *_markdown(across(own, ["set", "n_unlabeled"], "metric"), ["set", "n_u"]),
     ]
 
 
@@ -324,7 +318,7 @@ def _others(results: StudyResults, usual: pd.DataFrame) -> list[str]:
         f"With 20 labels and {at_usual(results)}: error, coverage of 90% intervals in percent, "
         "width; and seconds an estimate took on one core.",
         "",
-        *_markdown(_across(own, ["set", "method", "took"], "metric"), ["set", "method", "seconds"]),
+        *_markdown(across(own, ["set", "method", "took"], "metric"), ["set", "method", "seconds"]),
     ]
 
 

@@ -58,8 +58,8 @@ def test_rows_of_a_pair() -> None:
         assert row["runs"] == 2
     # The same items and seed again: what is made anew takes its place, and nothing else moves.
     again = recipe.judged(pair, 2, ["reference only"], sizes=(0, 20))
-    assert recipe.joined(rows, again) == recipe.joined(rows, [])
-    other = recipe.joined([{**r, "pair": "first"} for r in rows], rows)
+    assert recipe.joined([*rows, *again], recipe.ORDER) == recipe.joined(rows, recipe.ORDER)
+    other = recipe.joined([*({**r, "pair": "first"} for r in rows), *rows], recipe.ORDER)
     assert [r["pair"] for r in other] == ["first"] * len(rows) + ["made"] * len(rows)
 
 
@@ -67,7 +67,7 @@ def test_the_table_has_a_line_per_pair_and_size_and_the_page_keeps_the_rest() ->
     row = {"pair": "A by B", "way": "without", "metric": "accuracy", "n_labeled": 20}
     row |= {"error": 0.0123, "error_se": 0.001, "coverage": 0.95, "width": 0.2, "runs": 20}
     rows = [row, {**row, "way": "labels only", "error": None, "coverage": None, "width": None}]
-    page = recipe.with_table(f"before\n{recipe.START}\nstale\n{recipe.END}\nafter\n", rows)
+    page = recipe.with_table(f"before\n{recipe.MARKS[0]}\nstale\n{recipe.MARKS[1]}\nafter\n", rows)
     assert "| A by B | 20 | - | 1.2, 95%, 20 | - | - |" in page.splitlines()
     assert page.startswith("before\n")
     assert page.endswith("\nafter\n")

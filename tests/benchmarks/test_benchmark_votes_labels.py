@@ -106,7 +106,7 @@ def test_the_table_compares_with_the_best_rival_and_the_page_keeps_the_rest() ->
 
     rows = [row("auto", 0.02, 0.75), row("labels only", 0.05, 0.9)]
     rows.append(row("ppi by Dawid-Skene", 0.04, 0.8))
-    page = recipe.with_table(f"before\n{recipe.START}\nstale\n{recipe.END}\nafter\n", rows)
+    page = recipe.with_table(f"before\n{recipe.MARKS[0]}\nstale\n{recipe.MARKS[1]}\nafter\n", rows)
     lines = page.splitlines()
     assert "| 20 | 1 | 0.50 | 1 of 1 | 75% | 0 of 1 | 75% | 25% |" in lines
     assert (
@@ -121,7 +121,7 @@ def test_the_table_compares_with_the_best_rival_and_the_page_keeps_the_rest() ->
 
 def test_the_tables_of_the_page_are_those_of_the_results() -> None:
     page = recipe.PAGE.read_text(encoding="utf-8")
-    assert recipe.with_table(page, recipe.kept_rows()) == page
+    assert recipe.with_table(page, recipe.kept_rows(recipe.RESULTS)) == page
 
 
 def test_real_sets_have_all_labels_and_room_for_some(data_folder: Path) -> None:
