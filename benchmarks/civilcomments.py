@@ -28,6 +28,7 @@ import pyarrow.parquet
 
 import fewlabels as fl
 from bench.splits import draw, halve
+from curves_parts import ROOT
 from fewlabels.models import SSMEKDE
 from runs import across, markdown
 from runs import parser as command_line

@@ -17,6 +17,7 @@ import numpy as np
 
 import fewlabels as fl
 from bench.world import likeness
+from runs import parser as command_line
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "dependencies.json"

@@ -25,6 +25,7 @@ import ppi_py
 
 import fewlabels as fl
 from bench.splits import generator, seed_of
+from curves_parts import table as markdown_table
 from fewlabels.errors import FewlabelsError, Status
 from fewlabels.kernels.arrays import Bools, Floats, Ints
 from fewlabels.kernels.votes import vote_shares
