@@ -159,13 +159,10 @@ def test_no_folder_of_outputs_holds_an_input(
     cli: Run, predictions_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    folder = tmp_path / "benchmark-ssme-binary"
+    folder = tmp_path / "posterior"
     folder.mkdir()
     data = predictions_file.rename(folder / "results.csv")
     for arguments in (
-        ("benchmark", "ssme-binary", "--data", data),
-        ("benchmark", "ssme-binary", "--data", data, "--out", folder, "--resume"),
-        ("benchmark", "ssme-binary", "--data", folder, "--out", folder),
         ("estimate", data, "--posterior", folder),
         ("estimate", folder, "--posterior", folder),
     ):
@@ -180,11 +177,9 @@ NEEDED = {
     "curve": ["--model", "good"], "label-next": ["--model", "good"], "label": ["--terminal"],
     "threshold": ["--model", "good", "--min-precision", ".5"],
     "calibrate": ["--method", "temperature", "--save", "map.json"],
-    "benchmark": ["--methods", "labeled"],
 }  # fmt: skip
 ARGUMENTS = {
     "convert": ["FILE", "out.csv"],
-    "benchmark": ["ssme-binary"],
     "methods": [],
     "demo": [],
 }
@@ -223,8 +218,6 @@ def test_paths_that_cannot_be_are_one_line(
         needed = ["--out", "o.csv"]
     elif option == "--save":
         needed = needed[:2]
-    elif (command, option) in (("benchmark", "--out"), ("benchmark", None)):
-        needed = [*needed, "--data", str(predictions_file)]
     arguments = [
         str(predictions_file) if a == "FILE" else a for a in ARGUMENTS.get(command, ["FILE"])
     ]

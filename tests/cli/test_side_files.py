@@ -49,9 +49,6 @@ def test_toml_that_goes_too_far(cli: Run, predictions_file: Path, tmp_path: Path
     path = tmp_path / "said.toml"
     path.write_text(DEEP[text])
     refused(cli("estimate", predictions_file, "--columns", path), "said.toml: is not valid TOML")
-    data = ("--data", predictions_file, "--out", tmp_path / "out")
-    refused(cli("benchmark", path, *data), "protocol 'said' is not valid TOML")
-    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("kind", ["pipe", "/dev/zero", "large"])
@@ -69,15 +66,12 @@ def test_pipes_devices_and_what_is_too_large(
     elif kind == "large":
         with path.open("wb") as file:
             file.truncate(1 << 30)
-    (tmp_path / "zero.toml").symlink_to("/dev/zero")
-    protocol = tmp_path / "zero.toml" if kind.startswith("/") else path
     before = signal.signal(signal.SIGALRM, late)
     signal.alarm(60)
     try:
         for arguments in (
             ["estimate", predictions_file, "--columns", path],
             ["calibrate", predictions_file, "--apply", path, "--out", tmp_path / "o.csv"],
-            ["benchmark", protocol, "--data", predictions_file, "--out", tmp_path / "out"],
         ):
             refused(cli(*arguments), "is ")
     finally:

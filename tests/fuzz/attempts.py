@@ -353,27 +353,6 @@ def maps(draw: Any) -> Attempt:
     return Attempt(files, ["calibrate", "f.csv", "--apply", "m.json", "--out", "o.csv"], ("o.csv",))
 
 
-ONCE = ("--runs", "1", "--workers", "1")
-PROTOCOL = {
-    "title": "t", "serves": "two classes", "methods": ["labeled"], "metrics": ["accuracy"],
-    "n_labeled": [4], "n_unlabeled": [8], "runs": 1, "seed": 0,
-}  # fmt: skip
-
-
-@st.composite
-def protocols(draw: Any) -> Attempt:
-    """Protocols of a benchmark, of which one or two fields are others."""
-    said = dict(PROTOCOL)
-    for _ in range(draw(st.integers(0, 2))):
-        key = draw(
-            st.sampled_from([*PROTOCOL, "sampler", "estimand", "confidence_level", "levels"])
-        )
-        said[key] = _changed(draw, said.get(key))
-    out = ["--out", "out", *ONCE]
-    files = {"f.csv": LABELED_TABLE, "p.toml": _toml(said, draw)}
-    return Attempt(files, ["benchmark", "p.toml", "--data", "f.csv", *out], ("out",))
-
-
 @st.composite
 def beside(draw: Any) -> Attempt:
     """Votes, labels and reference data beside a table, with any cells."""
@@ -467,44 +446,6 @@ def options(draw: Any) -> Attempt:
     words = [word for pair in given_options for word in pair]
     written = tuple(word for option, word in given_options if option in ("--json", "--html"))
     return Attempt({"f.csv": TABLE}, [command, "f.csv", *words], written)
-
-
-@st.composite
-def logs(draw: Any) -> Attempt:
-    """Folders of benchmarks whose manifest or log of cells is another."""
-    name = draw(st.sampled_from(sorted(_finished())))
-    content = bytearray(_finished()[name])
-    for _ in range(draw(st.integers(0, 3))):
-        if content:
-            content[draw(st.integers(0, len(content) - 1))] = draw(st.integers(0, 255))
-    cut = draw(st.one_of(st.none(), st.integers(0, len(content))))
-    files = {**_finished(), name: bytes(content[:cut]), "f.csv": LABELED_TABLE, "p.toml": _PROTOCOL}
-    run = ["benchmark", "p.toml", "--data", "f.csv", "--out", "out", *ONCE, "--resume"]
-    return Attempt(files, run, ("out", *(f for f in files if f.startswith("out/"))))
-
-
-@cache
-def _finished() -> dict[str, bytes]:
-    with tempfile.TemporaryDirectory() as name, contextlib.chdir(name):
-        Path("f.csv").write_bytes(LABELED_TABLE)
-        Path("p.toml").write_bytes(_PROTOCOL)
-        code, _, err = _within(
-            [
-                "benchmark",
-                "p.toml",
-                "--data",
-                "f.csv",
-                "--out",
-                "out",
-                "--runs",
-                "1",
-                "--workers",
-                "1",
-            ]
-        )
-        assert code == 0, err
-        found = (path for path in Path("out").rglob("*") if path.is_file())
-        return {str(path): path.read_bytes() for path in found if path.stat().st_size < 100_000}
 
 
 _DIGEST = keys_digest(np.array([key_hash(f"i{i}") for i in range(40)], dtype=np.uint64))
@@ -848,8 +789,6 @@ MUTATED = {
 }  # fmt: skip
 """Kinds of files, and attempts: at least 500 of each are still read, and compared."""
 
-_PROTOCOL = "\n".join(f"{key} = {json.dumps(value)}" for key, value in PROTOCOL.items()).encode()
-
 
 def _attempt(case: Case) -> Attempt:
     return Attempt(case.files, case.arguments, case.outputs, expected=case.expected, code=case.code)
@@ -862,8 +801,6 @@ AREAS: dict[str, tuple[st.SearchStrategy[Attempt], int, str]] = {
     "columns": (column_files(), 200, "files of --columns with any values"),
     "saved maps": (maps(), 200, "calibrations of which a part is another"),
     "votes, labels, reference": (beside(), 200, "tables beside the table"),
-    "protocols": (protocols(), 120, "fields of a benchmark with any values"),
-    "logs": (logs(), 60, "manifests and cells of a benchmark, damaged, then --resume"),
     "score, convert": (scores_and_copies(), 200, "the tables above under other commands"),
     "records of labels": (records(), 150, "torn, with other values, of another file, several"),
     "label --out": (written_labels(), 100, "such records, written into tables of any name"),
