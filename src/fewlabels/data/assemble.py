@@ -39,11 +39,6 @@ def assemble(
         Texts of the votes and of the known labels in long votes beside the table, by column.
     found
         Where to put what is wrong with cells, column by column; None raises the first.
-
-    Raises
-    ------
-    InputError
-        If a cell does not hold what its column's role asks for.
     """
     if table.n_rows == 0 and table is not NOTHING:
         raise InputError("there are no rows; a file needs at least one item")
@@ -149,13 +144,7 @@ def _finite(table: Table, column: str, what: str) -> Floats:
 
 
 def _score(table: Table, roles: Roles, model: str, classes: Classes) -> Floats:
-    """Scores of one classifier, which are larger for the positive class.
-
-    Raises
-    ------
-    InputError
-        If the column is named for the other class.
-    """
+    """Scores of one classifier, which are larger for the positive class."""
     column = roles.scores[model]
     native = split_native(column) is not None
     named = None if native or len(classes.texts) != 2 else class_of_one(column, classes.texts)
@@ -233,11 +222,6 @@ def _to_shares(
     All rows that sum to 100 are percentages; one column is where its name says so, or `percent`.
     Rows whose sum is off 1 by at most half a unit of the last digit per class are rounded. Both
     are mended in place, with a note.
-
-    Raises
-    ------
-    InputError
-        With the value of the file that cannot be, its row and column.
     """
     each = list(read.values())
     total = np.sum(each, axis=0)
@@ -300,13 +284,7 @@ _FEW_BEYOND = 0.05
 
 
 def _from_percentages(table: Table, column: str, values: Floats) -> None:
-    """Divide a column of percentages by 100, in place.
-
-    Raises
-    ------
-    InputError
-        If hardly any value is above 1, as they may be shares, or a few are beyond 0 and 100.
-    """
+    """Divide a column of percentages by 100, in place."""
     known = values[~np.isnan(values)]
     if column in table.scaled or not len(known):
         return

@@ -89,11 +89,6 @@ def parquet_batches(
     coded
         Columns of few texts, each very often: codes into a dictionary are read three times as fast.
         Other texts may be as many as there are rows, and a batch would get them all.
-
-    Raises
-    ------
-    InputError
-        If the file is damaged.
     """
     with (
         readable("Parquet"),
@@ -103,13 +98,7 @@ def parquet_batches(
 
 
 def open_parquet(path: Path, name: str) -> ParquetFile:
-    """Read the column names of a Parquet file.
-
-    Raises
-    ------
-    InputError
-        If the file is not readable as Parquet.
-    """
+    """Read the column names of a Parquet file."""
     with readable("Parquet"), parquet_file(path) as file:
         schema, footer = file.schema_arrow, file.metadata
         rows = tuple(footer.row_group(i).num_rows for i in range(footer.num_row_groups))
@@ -145,13 +134,7 @@ class FeatherFile:
 
 
 def open_feather(path: Path, name: str) -> FeatherFile:
-    """Read the column names of a Feather file.
-
-    Raises
-    ------
-    InputError
-        If the file is not readable as Feather.
-    """
+    """Read the column names of a Feather file."""
     with _opened(path, None) as reader:
         return FeatherFile(path, name, tuple(reader.schema.names))
 
@@ -184,13 +167,7 @@ KEYS = (*_PER_ITEM, *_NAMES, f"{GROUP}<name>", f"{CLUSTER}<name>")
 
 
 def read_npz(files: Sequence[Path], options: ColumnOptions) -> dict[str, Any]:
-    """Arguments of `Predictions` from NPZ files, one after another.
-
-    Raises
-    ------
-    InputError
-        If a file is damaged, holds pickled objects, or has another key than `KEYS`.
-    """
+    """Arguments of `Predictions` from NPZ files, one after another."""
     flags = {"models": "model", "scores": "score", "no_label": "no-label", "votes": "annotator"}
     texts = ("label", "models", "hard", "scores", "confidence", "domain", "weight", "item")
     for option in (*texts, "no_label", "same", "votes"):

@@ -68,13 +68,7 @@ class RowCollector:
         self._columns: dict[str, _Column] = {}
 
     def add(self, row: Mapping[Any, Any]) -> None:
-        """Take in a row; objects within it become columns whose names are joined by dots.
-
-        Raises
-        ------
-        InputError
-            If two values get the same name, or there are too many names.
-        """
+        """Take in a row; objects within it become columns whose names are joined by dots."""
         if len(self._held) == _CHUNK_ROWS:
             self._close_chunk()
         cells: dict[str, Any] = {}
@@ -231,13 +225,7 @@ _RECORDS += "lines=True)"
 
 
 def open_json(path: Path, name: str) -> Cells:
-    """Read a JSON file, whichever of the three it is.
-
-    Raises
-    ------
-    InputError
-        If it is not JSON, or no table; the message says in which line or item.
-    """
+    """Read a JSON file, whichever of the three it is."""
     try:
         with byte_stream(path):  # whose words are said of bytes that cannot be read
             check_fits(path)
@@ -415,15 +403,7 @@ def _what(value: Any) -> str:
 
 
 def open_workbook(path: Path, name: str, sheet: str | None = None) -> Cells:
-    """Read a sheet of a workbook: the one that is asked for, or the only one with a table.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read, there is no such sheet, or several sheets hold tables.
-    MissingExtraError
-        If python-calamine is not installed.
-    """
+    """Read a sheet of a workbook: the one that is asked for, or the only one with a table."""
     try:
         from python_calamine import CalamineWorkbook
     except ImportError:

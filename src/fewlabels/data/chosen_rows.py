@@ -67,11 +67,6 @@ def choose_rows(
         Of either kind of rows; of rows with long texts there are fewer.
     seed
         Which sample.
-
-    Raises
-    ------
-    InputError
-        If an item has no key or two rows, there are no rows, or the source cannot be read.
     """
     names = tuple(name for name in source.names if name)
     labels = [column for column in known if column in names]
@@ -234,13 +229,7 @@ def _place(source: Any, row: int) -> str:
 
 
 def _refuse_repeated(source: Source, item: str, hashes: UInts) -> NoReturn:
-    """Refuse a column of items in which one comes twice.
-
-    Raises
-    ------
-    InputError
-        With the item, and where it is.
-    """
+    """Refuse a column of items in which one comes twice."""
     order = np.argsort(hashes, kind="stable")
     ordered = hashes[order]
     same = np.flatnonzero(ordered[1:] == ordered[:-1])
@@ -286,13 +275,7 @@ def _is_fraction(text: str) -> bool:
 
 
 def item_column(source: Source, asked: str | None) -> str:
-    """The column that names the items: the one that is asked for, or one of such a name.
-
-    Raises
-    ------
-    InputError
-        If there is none.
-    """
+    """The column that names the items: the one that is asked for, or one of such a name."""
     names = [name for name in source.names if name]
     if asked is not None:
         if asked not in names:

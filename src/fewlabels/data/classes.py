@@ -94,13 +94,7 @@ class Classes:
         return UNKNOWN
 
     def indices(self, names: Names, place: Place) -> Array:
-        """Class index per row, shape (n,), in the smallest integers that hold them; -1 = unknown.
-
-        Raises
-        ------
-        InputError
-            If a text is no class.
-        """
+        """Class index per row (n,), in the smallest integers that hold them; -1 = unknown."""
         index = [self.find(text) for text in names.texts]
         small = np.min_scalar_type(-max(len(self.texts), 2))
         table = np.array([-2 if i is None else i for i in index] + [UNKNOWN], dtype=small)
@@ -116,14 +110,7 @@ class Classes:
         return out
 
     def columns_of(self, model: str, columns: tuple[str, ...]) -> dict[str, str]:
-        """Class -> column of a classifier whose columns the caller names, by the names' ends.
-
-        Raises
-        ------
-        InputError
-            If names say nothing of the class and the caller gave no order of the classes, or there
-            is not one column per class.
-        """
+        """Class -> column of a classifier whose columns the caller names, by the names' ends."""
         size = len(self.texts)
         if len(columns) == 1 and size == 2:
             named = class_of_one(columns[0], self.texts)
@@ -152,14 +139,6 @@ def decide_classes(roles: Roles, options: ColumnOptions, seen: Counts) -> Classe
     ----------
     seen
         Texts of the labels and of the hard predictions.
-
-    Raises
-    ------
-    InputError
-        If the columns disagree about the classes, there is but one, or two spellings are perhaps
-        one class.
-    UsageError
-        If the positive class that is asked for is none.
     """
     declared = {c: column for by in roles.probabilities.values() for c, column in by.items()}
     declared |= roles.histogram
@@ -299,13 +278,7 @@ def of_two_signs(label: str, held: Mapping[str, int], options: ColumnOptions) ->
 
 
 def _of_contract(said: str, roles: Roles, seen: Counts) -> list[str]:
-    """A note on native labels of 1 and -1, by contract unlabeled; none where 0 is named elsewhere.
-
-    Raises
-    ------
-    InputError
-        If a column that is not native holds them, or all that classifiers predict is 1 and -1.
-    """
+    """A note on native labels of 1 and -1, by contract unlabeled, unless 0 is named elsewhere."""
     predicted = [set(seen.get(c, {})) - {""} for c in roles.votes.values()]
     native = roles.label == "label" and any(map(split_native, (*roles.text, *roles.numeric)))
     declared = len({c for by in roles.probabilities.values() for c in by}) > 1
@@ -359,13 +332,7 @@ def _never_predicted(seen: Counts, roles: Roles, classes: Classes) -> list[str]:
 def _one_spelling(
     counts: Mapping[str, Counter[str]], known: Collection[str], notes: list[str]
 ) -> dict[str, Counter[str]]:
-    """Texts that differ in case and blanks alone as one: the most frequent one of the labels.
-
-    Raises
-    ------
-    InputError
-        If one column has two spellings often: they may be two classes.
-    """
+    """Texts that differ in case and blanks alone as one: the most frequent one of the labels."""
     total: Counter[str] = Counter()
     for counter in counts.values():
         total.update(counter)

@@ -50,13 +50,7 @@ def is_plain(path: Path) -> bool:
 
 
 def check_fits(path: Path) -> None:
-    """Refuse a text that is read whole and would not fit into memory, before it is parsed.
-
-    Raises
-    ------
-    InputError
-        If it does not.
-    """
+    """Refuse a text that is read whole and would not fit into memory, before it is parsed."""
     codec = compression(path)
     inflation = Inflation(path, packed=codec is not None)
     if codec is None:
@@ -93,13 +87,7 @@ def not_utf8(byte: int, where: str) -> InputError:
 
 @contextmanager
 def byte_stream(path: Path) -> Iterator[Any]:
-    """The bytes of a file, decompressed where they are compressed, UTF-16 as UTF-8.
-
-    Raises
-    ------
-    InputError
-        If they cannot be read.
-    """
+    """The bytes of a file, decompressed where they are compressed, UTF-16 as UTF-8."""
     try:
         codec = compression(path)
         with pa.input_stream(str(path), compression=codec) as stream:
@@ -205,13 +193,7 @@ _COMPRESSED = ("CSV", "JSON")
 
 
 def file_kind(path: Path) -> str:
-    """CSV, Parquet, NPZ, JSON, Feather, Excel or Inspect, by the bytes.
-
-    Raises
-    ------
-    InputError
-        If the file is empty, or of a kind that is not read; the message says what it is.
-    """
+    """CSV, Parquet, NPZ, JSON, Feather, Excel or Inspect, by the bytes."""
     codec = compression(path)
     head = first_bytes(path)
     if not head and codec is None:

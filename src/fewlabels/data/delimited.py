@@ -156,11 +156,6 @@ class DelimitedFile:
 
         From where a cell is no number on, all columns are text, so that whoever asks for the
         numbers can name that cell.
-
-        Raises
-        ------
-        InputError
-            If the bytes are no rows of this file.
         """
         text = _check_text(self.path, start if start > self.body else 0, stop)
         types = self._types(numbers, texts)
@@ -296,13 +291,7 @@ class DelimitedFile:
 
 
 def open_delimited(path: Path, name: str) -> DelimitedFile:
-    """Read the header of a CSV file.
-
-    Raises
-    ------
-    InputError
-        If there is no header to read, or the file is not UTF-8.
-    """
+    """Read the header of a CSV file."""
     with byte_stream(path) as stream:
         head = stream.read(_HEADER)
     try:

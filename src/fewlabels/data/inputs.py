@@ -38,11 +38,6 @@ def predictions_of(
         Whether one of more than two classes is judged against the rest, and a note says so.
     cluster
         Columns, or groups of `Predictions`, whose values say which rows belong together.
-
-    Raises
-    ------
-    InputError, UsageError
-        As in `fewlabels.read_predictions`, or if the positive class is none.
     """
     if not isinstance(source, Predictions):
         from fewlabels.data import read_predictions
@@ -56,13 +51,7 @@ def predictions_of(
 
 
 def against_the_rest(predictions: Predictions, positive: Any) -> Predictions:
-    """The same with this class as the positive one, and a note where it stands against several.
-
-    Raises
-    ------
-    UsageError
-        If it is no class.
-    """
+    """The same with this class as the positive one, and a note where it stands against several."""
     turned = predictions.with_positive(positive)
     if positive is None or predictions.n_classes == 2:
         return turned
@@ -119,11 +108,6 @@ def reference_of(source: Any, target: Predictions, **columns: Any) -> Prediction
     -------
     Predictions
         Its `notes` say what of it was left out, and whether it is small.
-
-    Raises
-    ------
-    InputError, UsageError
-        If it cannot be read, has no labeled item, a class of its own, or no classifier in common.
     """
     name = str(source) if isinstance(source, str | os.PathLike) else "`reference`"
     found = source

@@ -99,12 +99,6 @@ class LongVotes:
             What `item_keys` says of these items.
         keep
             Which columns to keep as groups; None = all.
-
-        Raises
-        ------
-        InputError
-            If a label is no class, there is no vote at all, an annotator has the name of a
-            classifier, or votes are repeated and `duplicates` refuses them.
         """
         label = classes.indices(self.labels, self.place)
         kept = np.flatnonzero(label >= 0)
@@ -302,11 +296,6 @@ def read_votes(
     alone
         Whether there is no table beside them, so that `options.label` is a column of theirs: the
         known label of the vote's item.
-
-    Raises
-    ------
-    InputError
-        If they cannot be read, or a row has no item or no annotator.
     """
     located = locate(source)
     name = "votes" if located is None else located.name
@@ -343,13 +332,7 @@ MOST_CLASSES_UNASKED = 20
 
 
 def _refuse_names(labels: Names) -> None:
-    """Refuse votes of which hardly two are alike: names, times or numbers, not classes.
-
-    Raises
-    ------
-    InputError
-        With how many there are.
-    """
+    """Refuse votes of which hardly two are alike: names, times or numbers, not classes."""
     different, votes = len(labels.texts), int((labels.codes >= 0).sum())
     if different > MOST_CLASSES_UNASKED and 2 * different > votes:
         raise InputError(
@@ -360,13 +343,7 @@ def _refuse_names(labels: Names) -> None:
 
 
 def item_keys(table: Table, roles: Roles, votes: LongVotes) -> list[Key]:
-    """What tells the items of the wide table apart when votes are joined to them.
-
-    Raises
-    ------
-    InputError
-        If an item has no name, or has two rows.
-    """
+    """What tells the items of the wide table apart when votes are joined to them."""
     if roles.item is None:
         return []
     items = _identities(table, roles.item, "item", table.place)
@@ -481,11 +458,6 @@ def read_labels(
     ----------
     names
         The columns of the table that they are joined to.
-
-    Raises
-    ------
-    InputError
-        If there is no column of items or of labels, or an item has two labels in one of them.
     """
     several = isinstance(source, list | tuple) and not all(isinstance(s, Mapping) for s in source)
     return tuple(_kept(one, names, options) for one in (source if several else [source]))
@@ -564,13 +536,7 @@ def _of_record(path: str) -> KeptLabels:
 
 
 def held_to(kept: KeptLabels, source: Source, item: str) -> KeptLabels:
-    """The labels of a record that is seen to be of the items of this source; others as they are.
-
-    Raises
-    ------
-    InputError
-        If it is the record of other items.
-    """
+    """The labels of a record that is seen to be of the items of this source; others as they are."""
     if kept.record is None:
         return kept
     here = items_here(source, item, kept.record, source.name or "the frame")
@@ -580,13 +546,7 @@ def held_to(kept: KeptLabels, source: Source, item: str) -> KeptLabels:
 
 
 def one_label(kept: Sequence[KeptLabels]) -> KeptLabels:
-    """The labels of several files as one; where two say the same of an item it has one label.
-
-    Raises
-    ------
-    InputError
-        If they say different labels of an item.
-    """
+    """The labels of several files as one; where two say the same of an item it has one label."""
     if len(kept) == 1:
         return kept[0]
     by_item: dict[str, str] = {}
@@ -660,13 +620,7 @@ class WithCounts:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The columns, those of the counts last.
-
-        Raises
-        ------
-        InputError
-            If the table has such columns of its own.
-        """
+        """The columns, those of the counts last."""
         own = [name for name in self.inner.names if name.startswith("h__")]
         if own:
             raise InputError(
@@ -692,13 +646,7 @@ class WithCounts:
 
 
 def joined_items(table: Table, column: str, kept: Sequence[KeptLabels]) -> Names:
-    """The items of a table that labels are joined to; notes say which labels are of no item.
-
-    Raises
-    ------
-    InputError
-        If no item is in both, or one that has a label comes twice.
-    """
+    """The items of a table that labels are joined to; notes say which labels are of no item."""
     items = Names.of(table, column)
     count = np.bincount(items.codes[items.codes >= 0], minlength=len(items.texts))
     known = set(items.texts)
@@ -765,13 +713,7 @@ class WithLabels:
         return inner if self.label in inner else (*inner, self.label)
 
     def read(self, numbers: Collection[str], texts: Collection[str]) -> Table:
-        """Read some columns; labels are joined by the item.
-
-        Raises
-        ------
-        InputError
-            If no item is in both, an item comes twice, or the two say different labels of one.
-        """
+        """Read some columns; labels are joined by the item."""
         own = self.label in self.inner.names
         wanted = [t for t in dict.fromkeys([*texts, self.item]) if own or t != self.label]
         table = self.inner.read(numbers, wanted)

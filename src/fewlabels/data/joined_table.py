@@ -25,13 +25,6 @@ def write_joined(
     The column of labels is filled where it is empty; it is `label`, unless the file has one of
     another name; `raw` is as for `write_batches`. How many labels are in it, and
     what is worth a warning.
-
-    Raises
-    ------
-    InputError
-        If there is no record, it is of other items, or the file says another label of an item.
-    OSError
-        If it cannot be written.
     """
     if not is_record(record):
         raise InputError(f"{record}: there is no record of labels; label some items first")

@@ -256,11 +256,6 @@ class LabelRecord:
         ----------
         all_items
             Whether a file of more or fewer items is refused: it is to be gone on with.
-
-        Raises
-        ------
-        InputError
-            If it is the record of other items.
         """
         own, seen = self.header, self.ledger.seen
         found = {item: here.contents.get(item) for item in self.decisions}
@@ -330,13 +325,8 @@ def read_record(path: str | Path, name: str | None = None) -> LabelRecord:
     Parameters
     ----------
     name
-        What messages call it; the path, unless given.
-
-    Raises
-    ------
-    InputError
-        If it is no record, was written by a newer version, or none of its lines is an event. A
-        line that is none is left out: see `LabelRecord.notes`.
+        What messages call it; the path, unless given. A line that is no event is left out: see
+        `LabelRecord.notes`.
     """
     with told_of(str(path) if name is None else name):
         try:
@@ -391,13 +381,7 @@ def _is_object(line: bytes) -> bool:
 
 
 def _parsed(line: bytes) -> dict[str, Any]:
-    """What a line says, of plain text and numbers.
-
-    Raises
-    ------
-    InputError
-        If it is no object of JSON, or holds what no other program could read.
-    """
+    """What a line says, of plain text and numbers."""
 
     def refuse(name: str) -> None:
         raise ValueError(name)
@@ -415,13 +399,7 @@ def _parsed(line: bytes) -> dict[str, Any]:
 
 
 def read_header(line: bytes) -> Header:
-    """The first line of a record.
-
-    Raises
-    ------
-    InputError
-        If a newer version wrote it, or it does not say of which items the record is.
-    """
+    """The first line of a record."""
     try:
         said = _parsed(line)
     except InputError:
@@ -449,13 +427,7 @@ def read_header(line: bytes) -> Header:
 
 
 def read_event(line: bytes, header: Header) -> Event:
-    """The event that a line is: what is written is read by this first.
-
-    Raises
-    ------
-    InputError
-        If it is none.
-    """
+    """The event that a line is: what is written is read by this first."""
     said = _parsed(line)
     kind, shown = said.get("event"), said.get("shown", [])
     texts = [said.get("annotator"), said.get("time")]

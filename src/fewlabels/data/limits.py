@@ -26,13 +26,7 @@ MOST_COLUMNS = 10_000
 
 
 def refuse_wide(n_columns: int) -> None:
-    """Refuse a table of more columns than are recognised.
-
-    Raises
-    ------
-    InputError
-        With how many there are.
-    """
+    """Refuse a table of more columns than are recognised."""
     if n_columns > MOST_COLUMNS:
         raise InputError(
             f"has {n_columns:,} columns, and at most {MOST_COLUMNS:,} are read; keep those of "
@@ -41,13 +35,7 @@ def refuse_wide(n_columns: int) -> None:
 
 
 def refuse_whole(n_bytes: int, what: str) -> None:
-    """Refuse to read numbers of so many bytes whole where they do not fit; `what` they are.
-
-    Raises
-    ------
-    InputError
-        With how much they need and how much there is.
-    """
+    """Refuse to read numbers of so many bytes whole where they do not fit; `what` they are."""
     mend = (
         "use `estimate` with --engine threads, which reads CSV and Parquet in parts, or keep fewer "
         "rows or columns"
@@ -65,13 +53,7 @@ class Inflation:
         self._most = limit if packed else math.inf
 
     def take(self, n_bytes: int) -> None:
-        """Count more.
-
-        Raises
-        ------
-        InputError
-            If that is too much.
-        """
+        """Count more."""
         self.size += n_bytes
         if self.size > self._most:
             raise InputError(

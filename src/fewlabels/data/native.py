@@ -95,13 +95,6 @@ def open_frame(source: Any, argument: str = "source") -> Source:
         A frame of pandas, polars (eager or lazy), pyarrow or narwhals; whatever hands out Arrow's
         stream; a data set of Hugging Face; a dictionary of columns; a list of rows, each a
         dictionary.
-
-    Raises
-    ------
-    InputError
-        If a lazy frame cannot be computed, or columns differ in length.
-    UsageError
-        If it is no table.
     """
     if isinstance(source, ChosenRows):
         return source

@@ -104,13 +104,7 @@ class ColumnOptions:
         return said
 
     def arguments(self) -> list[str]:
-        """The same as options of the command line.
-
-        Raises
-        ------
-        UsageError
-            If a name cannot be said there (a comma or an equals sign within it).
-        """
+        """The same as options of the command line."""
         out: list[str] = []
         for key in ("label", "item", "domain", "weight", "positive"):
             if getattr(self, key) is not None:
@@ -255,11 +249,6 @@ def parse_model_option(text: str, known: Collection[str] = ()) -> tuple[str, tup
     known
         The columns that there are, for names with an equals sign.
 
-    Raises
-    ------
-    UsageError
-        If the text has another form.
-
     Examples
     --------
     >>> parse_model_option("forest=rf_no,rf_yes")
@@ -278,13 +267,7 @@ def parse_model_option(text: str, known: Collection[str] = ()) -> tuple[str, tup
 def parse_model_options(
     texts: Iterable[str], known: Collection[str] = ()
 ) -> dict[str, tuple[str, ...]]:
-    """Read every `--model` text.
-
-    Raises
-    ------
-    UsageError
-        If a text has another form than `parse_model_option` reads, or a name comes twice.
-    """
+    """Read every `--model` text."""
     return _no_name_twice("--model", (parse_model_option(text, known) for text in texts))
 
 
@@ -292,11 +275,6 @@ def parse_pairs(
     option: str, what: str, texts: Iterable[str], known: Collection[str] = ()
 ) -> dict[str, str]:
     """Read `NAME=VALUE` texts, such as those of --hard and --score.
-
-    Raises
-    ------
-    UsageError
-        If a text has another form, or a name comes twice.
 
     Examples
     --------
@@ -323,13 +301,7 @@ def _no_name_twice(option: str, pairs: Iterable[tuple[str, T]]) -> dict[str, T]:
 
 
 def read_column_file(path: str | Path) -> ColumnOptions:
-    """Read a TOML file: the roles of columns, classes, the tables [models] and [votes].
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, is not TOML, or has an unknown key or a value of another kind.
-    """
+    """Read a TOML file: the roles of columns, classes, the tables [models] and [votes]."""
     with told_of(str(path)):
         return _said(toml_of(side_text(path)))
 

@@ -31,11 +31,6 @@ def refuse_workbook(path: Path) -> None:
 
     Parts are decompressed for it: the reader does not stop at the size that is said, and ends the
     process where it finds no memory. One that is no zip archive is not compressed.
-
-    Raises
-    ------
-    InputError
-        With how much it needs and how much there is.
     """
     if not zipfile.is_zipfile(path):
         return
@@ -72,13 +67,7 @@ def _inflated(
 
 
 def _well_formed(parts: Generator[bytes, None, None]) -> Generator[bytes, None, None]:
-    """The same parts of XML; what is none ends them, as readers of sheets skip what they miss.
-
-    Raises
-    ------
-    ExpatError
-        With the line and the column.
-    """
+    """The same parts of XML; what is none ends them, as readers of sheets skip what they miss."""
     parser = ParserCreate(namespace_separator=" ")
     with contextlib.closing(parts):
         for part in parts:
@@ -203,13 +192,7 @@ def _of_open_document(parts: Iterator[bytes]) -> int:
 
 
 def refuse_feather(path: Path, *, is_file: bool, columns: int) -> None:
-    """Refuse batches whose buffers inflate too far, or whose rows do not fit, before they are read.
-
-    Raises
-    ------
-    InputError
-        With how much they need and how much there is.
-    """
+    """Refuse batches whose buffers inflate too far, or whose rows do not fit, before reading."""
     inflation, rows = Inflation(path, packed=True), 0
     with pa.memory_map(str(path)) as source:
         if is_file:

@@ -242,15 +242,7 @@ def open_input(
     labels: Any,
     labels_as: LabelsAs | None = None,
 ) -> Opened:
-    """Open a source, and what is joined to it, and recognise its columns.
-
-    Raises
-    ------
-    InputError
-        If it cannot be opened, or its columns can be read in two ways.
-    UsageError
-        If the arguments make no sense together.
-    """
+    """Open a source, and what is joined to it, and recognise its columns."""
     if source is None and votes is None:
         raise UsageError(
             "`source` must be a path or a frame in memory (pandas, polars, pyarrow), unless there "
@@ -333,13 +325,7 @@ def open_input(
 
 
 def column_names(source: Any) -> tuple[str, ...]:
-    """The columns of a file, folder or frame, without reading it; none for NPZ.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read.
-    """
+    """The columns of a file, folder or frame, without reading it; none for NPZ."""
     located = locate(source)
     with told_of(None if located is None else located.name):
         if located is not None and located.kind == "NPZ":
@@ -386,11 +372,6 @@ def read_reference(source: Any, positive: Any = None, **columns: Any) -> Predict
         The positive class of the other data; it says what scores are scores of.
     columns
         What is said of the columns of the other data, as in `read_predictions`.
-
-    Raises
-    ------
-    InputError, UsageError
-        As in `read_predictions`.
     """
     options = column_options(**columns)
     if options == ColumnOptions():

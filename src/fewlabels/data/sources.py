@@ -68,13 +68,6 @@ def standard_input(format_name: str | None = None) -> Path:
     ----------
     format_name
         One of `FORMATS`, where the content alone does not say what it is.
-
-    Raises
-    ------
-    InputError
-        If nobody sends anything.
-    UsageError
-        If the format is none.
     """
     if format_name is not None and format_name not in FORMATS:
         raise UsageError(unknown("format", format_name, FORMATS))
@@ -183,13 +176,6 @@ def locate(source: Any, skipped: list[BadFile] | None = None) -> Located | None:
     skipped
         Where to put files of a folder that are no tables, or of another kind than the first one;
         None refuses the folder.
-
-    Raises
-    ------
-    InputError
-        If there is nothing to read, it may not be read, or it is of no kind that is read here.
-    UsageError
-        If the path is empty.
     """
     if not isinstance(source, (str, Path)):
         return None
@@ -289,13 +275,7 @@ def is_part(name: str) -> bool:
 
 
 def _folder_files(folder: Path) -> tuple[list[Path], tuple[str, ...]]:
-    """What there is to read of a folder, in order of the names, and a note on what is left.
-
-    Raises
-    ------
-    InputError
-        If there is nothing, or something is there twice: as it is, and compressed.
-    """
+    """What there is to read of a folder, in order of the names, and a note on what is left."""
     parts = sorted(
         file
         for file in folder.iterdir()
@@ -327,13 +307,7 @@ def _ends(file: Path, suffixes: tuple[str, ...]) -> bool:
 
 
 def _check_file(file: Path) -> None:
-    """Refuse what is in a folder and is no file: opening a pipe would wait for somebody to write.
-
-    Raises
-    ------
-    InputError
-        Saying what it is.
-    """
+    """Refuse what in a folder is no file: opening a pipe would wait for somebody to write."""
     if file.is_file():
         return
     if file.is_symlink() and not file.exists():
@@ -408,11 +382,6 @@ def by_criterion(source: Any) -> list[tuple[str | None, Any]]:
     """The criteria of a log that people labeled and judges judged, each with the path of it alone.
 
     A table, and a log of whose criteria one is meant, is one without a name.
-
-    Raises
-    ------
-    InputError
-        As `locate`, or if the log cannot be read.
     """
     located = locate(source)
     asked = Asked() if located is None else Asked.parse(located.said)

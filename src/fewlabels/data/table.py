@@ -215,13 +215,7 @@ class Table:
         )  # fmt: skip
 
     def numbers(self, name: str) -> Floats:
-        """A column as real numbers, shape (n,); NaN where it is empty.
-
-        Raises
-        ------
-        InputError
-            If a value is not a number; the message says which, and where.
-        """
+        """A column as real numbers, shape (n,); NaN where it is empty."""
         out = np.empty(self.n_rows)
         start = 0
         before: bool | None = None
@@ -243,11 +237,6 @@ class Table:
         """A column as codes, shape (n,), into a list of its values; -1 where it is null.
 
         A value may be in the list more than once.
-
-        Raises
-        ------
-        InputError
-            If the column holds lists or the like.
         """
         codes = np.empty(self.n_rows, dtype=np.int64)
         values: list[Any] = []
@@ -330,13 +319,7 @@ class Table:
             return self._written(name, piece, start)
 
     def _written(self, name: str, piece: pa.ChunkedArray, start: int) -> pa.ChunkedArray:
-        """Numbers as people write them: 66,6 and 66.6%, where the whole column says how.
-
-        Raises
-        ------
-        InputError
-            If a cell is no number, only some are percentages, or a comma may be either.
-        """
+        """Numbers as people write them: 66,6 and 66.6%, where the whole column says how."""
         percent = pc.ends_with(piece, "%")
         whole = pc.all(percent, min_count=0).as_py()
         bare = pc.utf8_trim_whitespace(pc.replace_substring_regex(piece, r"%$", ""))
@@ -398,13 +381,7 @@ class Names:
 
 
 def refuse_mixed(name: str) -> NoReturn:
-    """Refuse a column that holds percentages in some rows or files and not in others.
-
-    Raises
-    ------
-    InputError
-        Always.
-    """
+    """Refuse a column that holds percentages in some rows or files and not in others."""
     raise InputError(
         f"column {quoted(name)} holds percentages in some rows or files and plain numbers in "
         "others; write them the same way everywhere"

@@ -19,13 +19,7 @@ TableKind = Literal["csv", "parquet"]
 
 
 def table_kind(path: str) -> TableKind:
-    """What the ending of a path asks for.
-
-    Raises
-    ------
-    UsageError
-        If it is neither .csv nor .parquet.
-    """
+    """What the ending of a path asks for."""
     ending = Path(path).suffix.lower()
     if ending == ".csv":
         return "csv"
@@ -35,13 +29,7 @@ def table_kind(path: str) -> TableKind:
 
 
 def native_columns(predictions: Predictions) -> dict[str, Any]:
-    """Predictions as the columns that are read without an option: label, p__, y__, s__, h__ ...
-
-    Raises
-    ------
-    UsageError
-        If rows stand for several items, or an annotator has voted on an item repeatedly.
-    """
+    """Predictions as the columns that are read without an option: label, p__, y__, s__, h__ ..."""
     if predictions.multiplicity is not None or predictions.repeated_votes is not None:
         raise UsageError(
             "repeated votes have no columns of their own; say --duplicates last, or keep the long "
@@ -93,11 +81,6 @@ def write_table(
     """Write named columns of one length, arrays or lists; None and NaN become null.
 
     `raw` is as for `write_batches`.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be written.
     """
     import pyarrow as pa
 
@@ -116,13 +99,6 @@ def write_batches(
     ----------
     raw
         Whether cells of CSV that a spreadsheet would take for formulas stay as they are.
-
-    Raises
-    ------
-    InputError
-        If there are none.
-    OSError
-        If the file cannot be written.
     """
     from pyarrow import csv, parquet
 
