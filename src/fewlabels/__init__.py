@@ -67,7 +67,6 @@ __all__ = [
     "annotations",
     "anytime",
     "backtest",
-    "bench",
     "calibration",
     "compare",
     "curve",

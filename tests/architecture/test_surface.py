@@ -31,7 +31,6 @@ SURFACE = [
     "annotations",
     "anytime",
     "backtest",
-    "bench",
     "calibration",
     "compare",
     "curve",

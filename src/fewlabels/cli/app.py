@@ -15,7 +15,7 @@ from fewlabels import __version__
 from fewlabels.cli import interrupts, terminal
 from fewlabels.cli.annotations import assess_annotations
 from fewlabels.cli.backtest import backtest
-from fewlabels.cli.benchmark import benchmark, demo
+from fewlabels.cli.demo import demo
 from fewlabels.cli.estimate import compare, estimate
 from fewlabels.cli.judges import convert, score
 from fewlabels.cli.label import label
@@ -44,7 +44,7 @@ COMMANDS = {
     "Decide": (curve, threshold),
     "Label": (label, label_next),
     "Repair": (shift, calibrate),
-    "Try": (demo, backtest, benchmark, methods),
+    "Try": (demo, backtest, methods),
 }
 """Commands by task, in the order in which somebody needs them."""
 
