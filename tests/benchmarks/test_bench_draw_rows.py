@@ -16,6 +16,7 @@ import pytest
 
 import fewlabels as fl
 from bench import load
+from bench.command import main
 from bench.datasets import Dataset, Reading, read_datasets
 from bench.disagreement import read_worlds
 from bench.draw_rows import draw_rows
@@ -148,30 +149,41 @@ def test_counts_where_there_is_no_label(tmp_path: Path) -> None:
     assert any("600 of the 4,000 rows" in note for note in histograms.facts.notes)
 
 
-def test_command(cli: Run, tmp_path: Path) -> None:
+@pytest.fixture
+def command(capsys: pytest.CaptureFixture[str]) -> Run:
+    """The command of the benchmark, in this process: exit code, what it prints, and its errors."""
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        code = main([str(argument) for argument in arguments])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def test_command(command: Run, tmp_path: Path) -> None:
     path = stored(world(), tmp_path / "x.parquet")
-    asked = ["benchmark", "ssme-binary", "--data", path, "--methods", "labeled", "--runs", 2]
+    asked = ["ssme-binary", "--data", path, "--methods", "labeled", "--runs", 2]
     asked += ["--n-labeled", 20, "--n-unlabeled", 100, "--curve-runs", 0, "--workers", 1]
     out = tmp_path / "out"
-    code, said, err = cli(*asked, "--most-items", 600, "--out", out)
+    code, said, err = command(*asked, "--most-items", 600, "--out", out)
     assert code == 0, err
     assert "600 of the" in said
     assert "(--most-items); there are 4,000 rows" in " ".join(said.split())
     manifest = json.loads((out / "manifest.json").read_text())
     assert manifest["reading"]["most_items"] == 600
     assert manifest["datasets"][0]["n_items"] == 600
-    assert cli(*asked, "--resume", "--out", out)[0] == 0
-    code, _, err = cli(*asked, "--resume", "--most-items", 700, "--out", out)
+    assert command(*asked, "--resume", "--out", out)[0] == 0
+    code, _, err = command(*asked, "--resume", "--most-items", 700, "--out", out)
     assert code == 2
     assert "changed since the benchmark began" in err
 
 
-def test_a_bad_row_in_the_middle(cli: Run, tmp_path: Path) -> None:
+def test_a_bad_row_in_the_middle(command: Run, tmp_path: Path) -> None:
     table = world().to_pydict()
     table["p__a__1"][2500] = 1.5
     path = stored(pa.table(table), tmp_path / "x.parquet")
-    code, _, err = cli(
-        "benchmark", "ssme-binary", "--data", path, "--most-items", 600, "--out", tmp_path / "o"
+    code, _, err = command(
+        "ssme-binary", "--data", path, "--most-items", 600, "--out", tmp_path / "o"
     )
     assert code == 2
     assert "row 2501" in err

@@ -181,7 +181,7 @@ def world() -> list[Row]:
             for method in (*METHODS[:2], FLOOR):
                 rows += [row(method, r, rng.normal() / n, n_labeled=n, model=m, group=g,
                              low=0.4, high=0.6) for m in "ab" for g in ("", "sex=F")]  # fmt: skip
-            rows.append(failed("ssme-kde", r, "it diverged in /home/me/x.csv", n_labeled=n))
+            rows.append(failed("ssme-kde", r, "it diverged in /data/x.csv", n_labeled=n))
     return rows
 
 

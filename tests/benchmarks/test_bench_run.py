@@ -67,7 +67,7 @@ def test_values_are_those_of_estimate(short: Run, write: Write) -> None:
             at = _rows(found, run=1, factor="", model=row.model, metric=row.metric, **keys)
             # The draws of ece differ by their seed.
             error = 0.01 if (by, row.metric) == ("ensemble", "ece_quantile") else 1e-12
-            assert found.rows[column][at] == pytest.approx(row.value, abs=error)
+            assert found.rows[column].to_numpy()[at] == pytest.approx(row.value, abs=error)
 
     check(everything.take(truth_rows), "labeled", "truth", method="ensemble")
     known = seen.with_labels(np.where(labeled, seen.labels, -1))
@@ -222,7 +222,7 @@ def test_a_method_that_breaks_is_a_row(short: Run, monkeypatch: pytest.MonkeyPat
     found = short()
     rows = _rows(found, method="ensemble")
     assert found.rows["status"][rows].tolist() == ["failed", "failed"]
-    assert found.rows["message"][rows][0] == "LinAlgError: singular\\nmatrix"
+    assert found.rows["message"].to_numpy()[rows][0] == "LinAlgError: singular\\nmatrix"
 
 
 def test_a_rare_class_fails_the_run_only(short: Run, write: Write) -> None:
@@ -231,7 +231,7 @@ def test_a_rare_class_fails_the_run_only(short: Run, write: Write) -> None:
     found = short(data=write(label=labels), sampler="uniform", curve_runs=0, runs=6, n_labeled=[2])
     failed = _rows(found, status="failed")
     assert len(failed)
-    assert "rarer than needed" in found.rows["message"][failed][0]
+    assert "rarer than needed" in found.rows["message"].to_numpy()[failed][0]
 
 
 def test_sizes_larger_than_the_data(short: Run, write: Write, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ def _column(results: Results, column: str, **keys: str | int) -> np.ndarray:
     found = np.ones(len(results.rows["run"]), dtype=bool)
     for name, value in keys.items():
         found &= results.rows[name] == value
-    return results.rows[column][found]
+    return results.rows[column].to_numpy()[found]
 
 
 def _traits(results: Results, name: str) -> dict[tuple[str, int], float]:

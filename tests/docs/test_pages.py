@@ -189,4 +189,7 @@ def test_skeleton_metric_is_that_of_scikit_learn(monkeypatch: pytest.MonkeyPatch
 
 def test_tables_of_reference_data_are_those_of_the_results() -> None:
     page = (ROOT / "docs/reference-data.md").read_text(encoding="utf-8")
-    assert reference_recipe.with_table(page, reference_recipe.kept_rows(reference_recipe.RESULTS)) == page
+    assert (
+        reference_recipe.with_table(page, reference_recipe.kept_rows(reference_recipe.RESULTS))
+        == page
+    )
