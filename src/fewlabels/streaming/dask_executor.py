@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
+import os
+import shutil
+import tempfile
 import threading
 import time
 import warnings
@@ -11,7 +15,6 @@ from concurrent.futures import Future as Promise
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from importlib import import_module
-from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 from uuid import uuid4
 
@@ -37,6 +40,7 @@ R = TypeVar("R")
 TRIES = 5
 """How often a unit that was given up (its workers died) is begun anew."""
 
+_REMOVALS = 20  # of a folder that is not empty yet
 _PATIENCE = 10  # seconds for a scheduler to answer, and for its first worker
 
 _GLANCE = 2  # seconds between two looks at whether there are workers at all
@@ -272,9 +276,7 @@ def _local(workers: int, belongings: ExitStack) -> Any:
     except ImportError:
         raise MissingExtraError("cryptography", "dask") from None
     # Modules are imported from the folder of a scheduler: it is not to be one that others share.
-    folder = belongings.enter_context(
-        TemporaryDirectory(prefix="fewlabels-", ignore_cleanup_errors=True)
-    )
+    folder = belongings.enter_context(_private_folder())
     with dask.config.set(_SETTINGS | {"temporary-directory": folder}):
         try:
             cluster = LocalCluster(
@@ -295,6 +297,26 @@ def _local(workers: int, belongings: ExitStack) -> Any:
             raise InputError(f"{MAIN_GUARD} (Dask says: {message})") from None
         belongings.enter_context(cluster)
         return belongings.enter_context(Client(cluster, set_as_default=False))
+
+
+@contextmanager
+def _private_folder() -> Iterator[str]:
+    """A new folder that only this user may enter; it goes, too, where a signal ends the process."""
+    folder = tempfile.mkdtemp(prefix="fewlabels-")
+
+    def remove() -> None:
+        for _ in range(_REMOVALS):  # of workers that are ending one may still write
+            shutil.rmtree(folder, ignore_errors=True)
+            if not os.path.exists(folder):
+                return
+            time.sleep(0.02)
+
+    atexit.register(remove)
+    try:
+        yield folder
+    finally:
+        remove()
+        atexit.unregister(remove)
 
 
 def _connect(address: str, belongings: ExitStack) -> Any:
