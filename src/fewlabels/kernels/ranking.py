@@ -26,8 +26,9 @@ precision 3e-4 with 1,000 classes)."""
 
 def places_of(classes: int) -> tuple[int, int]:
     """How many of the highest scores have a place of their own, and bins of the others."""
-    fewer = min(_PLACES / max(classes, 1), TOP) / TOP
-    return max(int(TOP * fewer), _FEWEST_BINS // 2), max(int(LOGIT_BINS * fewer), _FEWEST_BINS)
+    share = min(_PLACES / (classes * TOP), 1)
+    bins = max(int(LOGIT_BINS * share), _FEWEST_BINS)
+    return bins * TOP // LOGIT_BINS, bins
 
 
 def dense_codes(scores: Floats | Ints) -> tuple[Ints, int]:
