@@ -38,7 +38,6 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
 from typing import Any, Literal, Protocol, TypeVar
 
 import numpy as np
@@ -340,7 +339,10 @@ class LabelWeights:
         distinct = {kind: self._distinct(kind, index) for kind in left}
         width = max((len(distinct[kind][0]) for kind in left), default=1)
         height = n if whole else max(_BLOCK // (self.n_classes * width), 1)
-        low = n if whole else max(_BLOCK // (self.n_classes * len(index)), 1)
+        low = {
+            kind: n if whole else max(_BLOCK // (len(index) * self._classes_of(kind)), 1)
+            for kind in left
+        }
         items = self.entries.items
         of_entries = [] if items is None else [kind for kind in left if kind not in labels]
         of_items = [kind for kind in left if kind not in of_entries]
@@ -354,13 +356,12 @@ class LabelWeights:
                     labels[kind][block] = self._labels(p[of], kind, index, block, which)
                     continue
                 # Draws of one P(label) differ by their rows, and are made of a few items at a time.
-                for some in [slice(None)] if which is None else spans(len(p[of]), low):
+                for some in [slice(None)] if which is None else spans(len(p[of]), low[kind]):
                     start, stop, _ = some.indices(len(p[of]))
                     own = slice(block.start + start, block.start + stop)
-                    every = p[of][some] if which is None else np.take(p[of][some], which, axis=2)
                     near, weights = _within(pseudo[kind], own), rows[kind.rows][own]
-                    soft = self._soft(kind, every, weights, index, own, near)
-                    yield kind, soft, None if len(every) == n else own
+                    soft = self._soft(kind, p[of][some], weights, index, own, near, which)
+                    yield kind, soft, None if stop - start == n else own
         for kind, drawn in labels.items():
             k, size = self.n_classes, len(index)
             if items is None:
@@ -373,12 +374,17 @@ class LabelWeights:
         if items is None:
             return
         # An item of many entries is looked up for each of them: P(label) of all is held nowhere.
-        for kind, block in product(of_entries, spans(len(items), low)):
-            (draws, which), at = distinct[kind], items[block]
-            every = self._chances(kind, draws, at)
-            every = every if which is None else np.take(every, which, axis=2)
-            near, own = _within(pseudo[kind], block), rows[kind.rows][at]
-            yield kind, self._soft(kind, every, own, index, at, near), block
+        for kind in of_entries:
+            draws, which = distinct[kind]
+            for block in spans(len(items), low[kind]):
+                at, near = items[block], _within(pseudo[kind], block)
+                p, own = self._chances(kind, draws, at), rows[kind.rows][at]
+                yield kind, self._soft(kind, p, own, index, at, near, which), block
+
+    def _classes_of(self, kind: DrawKind) -> int:
+        """Numbers of an item in each draw: of P(label) that draws share only what is asked for."""
+        several = self.times is not None and kind.rows == "bootstrap"
+        return self.n_classes if kind.drawn or several else 1
 
     def _distinct(self, kind: DrawKind, index: Ints) -> tuple[Ints, Ints | None]:
         """Draws with the P(label) of some draws, each once, and which of them each has.
@@ -405,14 +411,16 @@ class LabelWeights:
 
     def _soft(
         self, kind: DrawKind, p: Floats, rows: Floats, index: Ints, block: slice | Ints,
-        near: PlacedObservations | None,
+        near: PlacedObservations | None, which: Ints | None,
     ) -> Soft:  # fmt: skip
         """P(label), drawn counts or drawn distributions, times row weights."""
+        if which is not None and self._classes_of(kind) > 1:
+            p, which = np.take(p, which, axis=2), None
         if not kind.drawn:
             if self.times is not None and kind.rows == "bootstrap":
                 # Those of the population, so that the two differ by the labels alone.
                 rows = self._of_several(p, index, block).sum(axis=1)
-            return Soft(p, rows, near)
+            return Soft(p, rows, near, which=which)
         if self.times is None:
             return Soft(self._distributions(p, kind, index, block), rows, near)
         if kind.rows == "bootstrap":

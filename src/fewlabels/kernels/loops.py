@@ -11,6 +11,9 @@ import numpy as np
 from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
 from fewlabels.kernels.compiled import compiled
 
+FEW_PLACES = 4
+"""Of fewer classes every draw is added to, where its label is another's with nothing."""
+
 
 @compiled
 def drawn_events(labels: Array, rows: Floats, codes: Array, event: Ints, out: Floats) -> None:
@@ -49,14 +52,24 @@ def drawn_places(
 ) -> None:
     """Add the weights of classes `first` .. and of all by place (n, C): (size, D), (size, R)."""
     several, weighted = labels.shape[1] > 1, rows.shape[1] > 1
+    few = place.shape[1] < FEW_PLACES
     for i in range(len(place)):
         for c in range(place.shape[1]):
-            at, k = place[i, c], first + c
+            at = place[i, c]
             for d in range(total.shape[1]):
                 total[at, d] += rows[i, d if weighted else 0]
+    for i in range(len(place)):
+        if few:
+            for c in range(place.shape[1]):
+                at, k = place[i, c], first + c
+                for d in range(own.shape[1]):
+                    hit = labels[i, d if several else 0] == k
+                    own[at, d] += rows[i, d if weighted else 0] * hit
+        else:
             for d in range(own.shape[1]):
-                hit = labels[i, d if several else 0] == k
-                own[at, d] += rows[i, d if weighted else 0] * hit
+                c = labels[i, d if several else 0] - first
+                if 0 <= c < place.shape[1]:
+                    own[place[i, c], d] += rows[i, d if weighted else 0]
 
 
 @compiled

@@ -177,25 +177,27 @@ class Drawn(_Kept):
 
 @dataclass(frozen=True, eq=False)
 class Soft(_Kept):
-    """P(label) of b items: p (b, K, D), row weights (b, D) or (b, 1).
+    """P(label) of b items: p (b, K, U), row weights (b, D) or (b, 1).
 
-    With `counts`, p are weights of the classes that need not sum to one.
+    With `counts`, p are weights of the classes that need not sum to one. `which` (D,) says which of
+    the U each draw has; None: U is D, each its own.
     """
 
     p: Floats
     rows: Floats
     pseudo: PlacedObservations | None = None
     counts: bool = False
+    which: Ints | None = None
 
     @property
     def size(self) -> int:
         """How many draws there are, D."""
-        return self.p.shape[2]
+        return self.p.shape[2] if self.which is None else len(self.which)
 
     @property
     def cells(self) -> int:
         """How many weights there are."""
-        return self.p.size
+        return self.p.shape[0] * self.p.shape[1] * self.size
 
     @property
     def total(self) -> Floats:
@@ -214,15 +216,16 @@ class Soft(_Kept):
 
     def expected(self, values: Floats) -> Floats:
         """Sums over the classes of values (b, K) times weights, (b, D)."""
-        out: Floats = np.einsum("nk,nkd->nd", values, self.p) * self.rows
-        return out
+        return self._times_rows(np.einsum("nk,nkd->nd", values, self.p))
 
     def _by_class(self, group: Indicator) -> Floats:
+        if self.which is not None:
+            return np.stack([group.sums(self.of_class(k)) for k in range(self.p.shape[1])])
         return group.sums(self._times_rows(self.p)).swapaxes(0, 1)
 
     def by_event(self, items: Indicator, event: Ints) -> Floats:
         """Weights of one class of each item, event (b,), by code: (size, D)."""
-        if self.loops is None:
+        if self.loops is None or self.which is not None:
             return items.sums(self.of_events(event))
         out = np.zeros((items.size, self.size))
         self.loops.soft_events(self.p, self.rows, items.codes, event, out)
@@ -231,19 +234,24 @@ class Soft(_Kept):
     def add_by_place(self, place: Ints, first: int, own: Floats, total: Floats) -> None:
         """As `Drawn.add_by_place`."""
         every, c = self.total, place.shape[1]
-        if self.loops is not None:
+        if self.loops is not None and self.which is None:
             self.loops.soft_places(self.p, self.rows, every, place, first, own, total)
             return
-        weighted = self.p[:, first : first + c] * self.rows[:, None, :]
+        weighted = self._of_draws(self.p[:, first : first + c]) * self.rows[:, None, :]
         own += Indicator(place.ravel(), len(own)).sums(weighted.reshape(-1, self.size))
         total += _stacked(place, every, len(own))
 
     def take(self, items: Ints | slice) -> Soft:
         """Some of the items, or items several times; without pseudo-observations."""
-        return Soft(self.p[items], self.rows[items], counts=self.counts)
+        return Soft(self.p[items], self.rows[items], counts=self.counts, which=self.which)
+
+    def _of_draws(self, p: Floats) -> Floats:
+        """P (..., U) of each draw, (..., D)."""
+        return p if self.which is None else np.take(p, self.which, axis=-1)
 
     def _times_rows(self, p: Floats) -> Floats:
-        """P of some classes (b, ..., D) times the row weights."""
+        """P of some classes (b, ..., U) times the row weights, (b, ..., D)."""
+        p = self._of_draws(p)
         if self.rows.shape[1] == 1 and (self.rows == 1).all():
             return p
         return p * self.rows.reshape(len(p), *[1] * (p.ndim - 2), -1)

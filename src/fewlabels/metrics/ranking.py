@@ -14,7 +14,7 @@ from fewlabels.kernels.blocks import spans
 from fewlabels.kernels.weighting import Weighting
 from fewlabels.metrics.base import Metric, Plan, ScoreView, Statistic
 
-_AT_ONCE = 2**17
+_AT_ONCE = 2**19
 """Sums that are held at a time: of as many classes as have room."""
 
 
