@@ -65,6 +65,21 @@ def with_probabilities(predictions: Predictions, method: str) -> tuple[Predictio
     return served, served.probabilities
 
 
+def refuse_more_classes(predictions: Predictions, method: str, others: str) -> None:
+    """Refuse more than two classes, and name methods that serve them.
+
+    Raises
+    ------
+    InputError
+        If there are more than two classes.
+    """
+    if predictions.n_classes != 2:
+        raise InputError(
+            f"method {method!r} is for two classes, and these predictions have "
+            f"{predictions.n_classes}; use method {others}"
+        )
+
+
 def refuse_confusion_beyond_memory(predictions: Predictions) -> None:
     """Refuse confusion matrices of all classifiers, of which a method holds several at once.
 

@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, logit
 
 from fewlabels.checks.arguments import whole
-from fewlabels.errors import InputError, UsageError
+from fewlabels.errors import UsageError
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.blocks import map_blocks, spans
 from fewlabels.kernels.importance import ImportanceSample, Proposal
@@ -22,6 +22,7 @@ from fewlabels.methods.base import (
     FittedLabelModel,
     LabelModel,
     probabilities_of,
+    refuse_more_classes,
     status_of,
     with_probabilities,
 )
@@ -76,12 +77,8 @@ class BayesianCalibration(LabelModel):
         InputError
             If there are more than two classes.
         """
-        if predictions.n_classes != 2:
-            raise InputError(
-                f"method 'bayesian-calibration' is for two classes, and these predictions have "
-                f"{predictions.n_classes}; use method 'tempered-ensemble', 'ssme-kde' or "
-                "'dawid-skene'"
-            )
+        others = "'tempered-ensemble', 'ssme-kde' or 'dawid-skene'"
+        refuse_more_classes(predictions, "bayesian-calibration", others)
         served, _ = with_probabilities(predictions, "bayesian-calibration")
         return fit_each(self._fit_one, served, rng)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import product
 from typing import Any, Literal, get_args
 
@@ -22,14 +21,13 @@ from fewlabels.kernels.votes import has_evidence
 from fewlabels.methods.base import (
     FittedLabelModel,
     LabelModel,
+    refuse_more_classes,
     status_of,
-    with_probabilities,
     with_scores,
 )
 from fewlabels.methods.per_model import ScoreDraws, fit_each
 from fewlabels.methods.scores import is_probability, score_of
 from fewlabels.methods.spe.check import Fit, check_fit, gap_in_words
-from fewlabels.methods.spe.classes import fit_classes
 from fewlabels.methods.spe.families import FAMILIES, SHORT_NAMES, Points, Truncation
 from fewlabels.methods.spe.mixture import (
     ClassDensity,
@@ -65,9 +63,6 @@ class SPE(LabelModel):
     recalibration. The posterior of the densities' parameters and of the prevalence, given all
     scores and the labels there are, is drawn by importance sampling; every draw gives each item a
     probability, and the population its recall and false-positive rate at any threshold.
-
-    With more than two classes, log-ratios of the probabilities have a normal density per class
-    (`components` of them); then only `components` and `n_draws` count. See `fit_classes`.
 
     Parameters
     ----------
@@ -139,12 +134,9 @@ class SPE(LabelModel):
         Raises
         ------
         InputError
-            If no classifier gives any; with more than two classes, any probabilities.
+            If no classifier gives any, or there are more than two classes.
         """
-        if predictions.n_classes > 2:
-            served, _ = with_probabilities(predictions, "spe")
-            fit = partial(fit_classes, self.components, self.n_draws)
-            return fit_each(fit, served, rng)
+        refuse_more_classes(predictions, "spe", "'monotone-curves' or 'tempered-ensemble'")
         return fit_each(self._fit_one, with_scores(predictions, "spe"), rng)
 
     def _fit_one(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:

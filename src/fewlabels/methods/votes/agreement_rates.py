@@ -13,11 +13,17 @@ import scipy.sparse
 from scipy.optimize import minimize
 
 from fewlabels.checks.arguments import chosen_from, whole
-from fewlabels.errors import InputError, Status, listed
+from fewlabels.errors import Status, listed
 from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
 from fewlabels.kernels.simplex import CLIP
 from fewlabels.kernels.votes import by_group, by_item, vote_shares
-from fewlabels.methods.base import FittedLabelModel, LabelModel, with_evidence, with_hard_votes
+from fewlabels.methods.base import (
+    FittedLabelModel,
+    LabelModel,
+    refuse_more_classes,
+    with_evidence,
+    with_hard_votes,
+)
 from fewlabels.methods.replicates import Refits
 from fewlabels.methods.votes.data import (
     ItemPatterns,
@@ -86,11 +92,7 @@ class AgreementRates(LabelModel):
             If there are more than two classes, or no hard predictions.
         """
         served = with_hard_votes(predictions, "agreement-rates")
-        if served.n_classes != 2:
-            raise InputError(
-                "method 'agreement-rates' is for two classes, and these predictions have "
-                f"{served.n_classes}; use method 'dawid-skene'"
-            )
+        refuse_more_classes(served, "agreement-rates", "'dawid-skene'")
         domains = domains_of(served) if self.by_domain else (None,)
         domain = domain_codes(served, domains)
         items = ItemPatterns.of(served, domain)
