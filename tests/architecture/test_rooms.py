@@ -52,7 +52,7 @@ FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 # classes of which all is the same are one there (25 of kernels). A backtest on one's own labels is
 # a question, a command and a page (370 of questions, 95 of cli, 195 of report); what all results
 # have is one mixin (55 of report, 60 fewer of questions). Draws share P(label), which is looked up
-(25 of kernels, 10 of evaluation); SPE is for two classes (400 fewer of methods).
+# (25 of kernels, 10 of evaluation); SPE is for two classes (400 fewer of methods).
 LINES = {
     "annotations": 2_400, "calibration": 1_940, "checks": 1_590, "cli": 3_590,
     "comparison": 780, "data": 13_080, "evaluation": 4_210, "kernels": 3_420, "labeling": 2_480,
