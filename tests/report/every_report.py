@@ -124,6 +124,7 @@ def _text(kind: str, name: str, width: int) -> str:
 PAGES: dict[str, Callable[[], str]] = {
     f"{kind}: {name}": cache(partial(_page, kind, name)) for kind, name in _MADE
 }
+"""Pages, which are made once: `PAGES[name].__wrapped__()` makes one anew."""
 TEXTS: dict[str, Callable[[int], str]] = {
     f"{kind}: {name}": partial(_text, kind, name) for kind, name in _MADE
 }

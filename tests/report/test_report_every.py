@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from every_report import PAGES, TEXTS, TITLES
-from test_report_html import Page
+from page import Page
 
 import fewlabels.report
 from fewlabels.report.words import cell_width

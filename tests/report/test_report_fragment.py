@@ -15,7 +15,7 @@ from report_samples import SAMPLES, Report, two_classes
 import fewlabels as fl
 from fewlabels.report import render_html
 from fewlabels.report.html import render_fragment, scoped, summary_fragment
-from fewlabels.report.text import brief_estimates, brief_summary
+from fewlabels.report.text import brief_estimates
 
 
 class Tags(HTMLParser):
@@ -120,19 +120,6 @@ def test_the_deciding_warning_is_at_the_top_and_said_once() -> None:
     assert "Please note</h2>" in page
     head = brief_estimates("Estimates", report).split("\n")
     assert head[1] == "! few-labels: only 3"
-
-
-def test_brief_has_the_first_rows_by_value() -> None:
-    report = two_classes() | {"warnings": []}
-    lines = brief_estimates("Estimates", report).split("\n")
-    assert lines[1].split() == ["classifier", "metric", "value"]
-    values = [float(re.findall(r"0\.\d{3}", line)[0]) for line in lines[2:] if "accuracy" in line]
-    assert values == sorted(values, reverse=True)
-    assert lines[-1].endswith("more; print() shows all")
-
-
-def test_brief_of_a_short_summary_is_the_summary() -> None:
-    assert brief_summary("Shift", lambda width: "one\n\ntwo") == "Shift: one\ntwo"
 
 
 def test_summaries_are_escaped() -> None:
