@@ -54,6 +54,7 @@ def check(curve: fl.Curve, kind: str) -> None:
 # the dictionary
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("estimand", ["sample", "population"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("method", PROBABILITIES)
@@ -94,6 +95,7 @@ def test_recalibrated_scores_are_the_posterior_means():
 # every label known: counting by hand
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("ties", [False, True], ids=["distinct", "ties"])
 @pytest.mark.parametrize("method", PROBABILITIES)
 def test_all_labels_known_is_the_curve_itself(method, ties):
@@ -105,6 +107,7 @@ def test_all_labels_known_is_the_curve_itself(method, ties):
     np.testing.assert_allclose(value, wanted, rtol=0, atol=1e-12)
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("ties", [False, True], ids=["distinct", "ties"])
 @pytest.mark.parametrize("method", PROBABILITIES)
 def test_all_labels_known_is_the_roc_curve_itself(method, ties):
@@ -120,6 +123,7 @@ def test_all_labels_known_is_the_roc_curve_itself(method, ties):
         assert within - 1e-9 <= y <= max(reach, within) + 1e-9
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("method", PROBABILITIES)
 @pytest.mark.parametrize("ties", [False, True], ids=["distinct", "ties"])
 def test_all_labels_known_is_the_area_of_scikit_learn(method, ties):
@@ -145,6 +149,7 @@ def test_all_labels_known_thresholds_reach_the_recall(probability):
         assert np.array_equal(w.scores >= got, w.scores >= t)
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("method", PROBABILITIES)
 def test_all_labels_known_leaves_the_population_uncertain(method, kind):
@@ -161,6 +166,7 @@ def test_all_labels_known_leaves_the_population_uncertain(method, kind):
 # some labels known: the quantiles over drawn labels
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("ties", [False, True], ids=["distinct", "ties"])
 @pytest.mark.parametrize("method", ["monotone-curves", "spe", "tempered-ensemble"])
 def test_the_band_is_the_quantiles_over_drawn_labels(method, ties, rng):
@@ -219,6 +225,7 @@ def test_more_labels_make_narrower_bands():
     assert widths[0] > widths[1] > widths[2] > widths[3] == 0
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("method", ANY_SCORE)
 @pytest.mark.parametrize("only", [0, 1])
 def test_labels_of_one_class_make_wide_bands(method, only):
@@ -293,6 +300,7 @@ def test_one_class_against_the_rest(method):
         np.testing.assert_allclose([low, value, high], [wanted] * 3, rtol=0, atol=1e-12)
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("method", ["auto", "spe"])
 def test_one_class_against_the_rest_with_few_labels(method, kind):
@@ -315,6 +323,7 @@ def one_line_or_wide(predictions: fl.Predictions, method: str, least: float) -> 
     assert (high - low).mean() > least
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("probability", [False, True], ids=["score", "probability"])
 @pytest.mark.parametrize("method", ANY_SCORE)
 @pytest.mark.parametrize("values", [(0.5,), (0.2, 0.9), (0.0,), (0.0, 1.0)], ids=str)
@@ -326,6 +335,7 @@ def test_one_or_two_distinct_scores(values, method, probability):
     one_line_or_wide(w.predictions(), method, 0.05)
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("method", ANY_SCORE)
 @pytest.mark.parametrize("n", [1, 2, 4])
 @pytest.mark.parametrize("labeled", [0, 1])
@@ -339,6 +349,7 @@ def test_a_handful_of_items(n, labeled, method):
     assert curve.report()["status"] != "ok" or labeled == n
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("method", ANY_SCORE)
 @pytest.mark.parametrize("bad", [math.inf, -math.inf])
 def test_infinite_scores_have_one_line(bad, method):

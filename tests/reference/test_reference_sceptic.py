@@ -289,6 +289,7 @@ def _odd() -> dict[str, fl.Predictions]:
     }
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("name", _odd())
 def test_odd_data(name, method):

@@ -61,6 +61,7 @@ def check(result: fl.Thresholds) -> None:
 # every label known
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("ties", [False, True], ids=["distinct", "ties"])
 @pytest.mark.parametrize("condition", CONDITIONS)
 @pytest.mark.parametrize("method", [*METHODS, "tempered-ensemble"])
@@ -116,6 +117,7 @@ def test_cost_is_that_of_false_alarms_and_misses(cost):
 # some labels known
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("ties", [False, True], ids=["distinct", "ties"])
 @pytest.mark.parametrize("method", [*METHODS, "tempered-ensemble"])
 def test_probability_is_the_share_of_label_draws(method, ties, rng):
@@ -212,6 +214,7 @@ def test_the_report_is_json_and_holds_what_pages_need():
         assert row["low"] <= row["value"] <= row["high"], name
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("only", [0, 1])
 def test_labels_of_one_class_are_few(method, only):
@@ -223,6 +226,7 @@ def test_labels_of_one_class_are_few(method, only):
     assert result.report()["warnings"]
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("values", [(0.5,), (0.2, 0.9)], ids=str)
 def test_one_or_two_distinct_scores(values, method):
