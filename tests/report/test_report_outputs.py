@@ -7,6 +7,7 @@ made.
 from __future__ import annotations
 
 import copy
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from every_report import PAGES, TEXTS
 from page import Page
 from report_samples import STATUS_MESSAGES, Report, minimal, two_classes
 
+import outputs
 from fewlabels.report import render_html, render_text, render_threshold
 from fewlabels.report.annotations import render_annotations
 from fewlabels.report.calibration import render_calibration_html
@@ -243,3 +245,18 @@ def test_groupings_in_words() -> None:
         texts[name] = "\n".join([found.heading, *found.parts])
     check("report/groupings", together(texts))
     assert partition({"diagnostics": {}}) is None
+
+
+def test_a_change_of_words_is_seen_until_it_is_renewed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outputs, "STORED", tmp_path)
+    monkeypatch.delenv("FEWLABELS_RENEW", raising=False)
+    with pytest.raises(AssertionError, match="nothing stored as a/b"):
+        check("a/b", "two words")
+    monkeypatch.setenv("FEWLABELS_RENEW", "1")
+    check("a/b", "two words")
+    monkeypatch.delenv("FEWLABELS_RENEW")
+    check("a/b", "two words\n")
+    with pytest.raises(AssertionError):
+        check("a/b", "other words")
