@@ -17,9 +17,9 @@ def check(name: str, text: str) -> None:
     text = text.rstrip("\n") + "\n"
     if os.environ.get("FEWLABELS_RENEW"):
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8", errors="surrogatepass", newline="\n")
+        path.write_text(text, encoding="utf-8", newline="\n")
     assert path.exists(), f"nothing stored as {name}; FEWLABELS_RENEW=1 writes it"
-    assert text == path.read_bytes().decode("utf-8", "surrogatepass")
+    assert text == path.read_bytes().decode()
 
 
 def together(texts: dict[str, str]) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from annotations_samples import ASSESSMENTS, CALIBRATIONS
 from curve_samples import CURVES, THRESHOLDS
+from page import Page
 from report_samples import NASTY, SAMPLES
 
 import fewlabels as fl
@@ -128,3 +129,9 @@ PAGES: dict[str, Callable[[], str]] = {
 TEXTS: dict[str, Callable[[int], str]] = {
     f"{kind}: {name}": partial(_text, kind, name) for kind, name in _MADE
 }
+
+
+@cache
+def parsed(name: str) -> Page:
+    """A page by its name, read once."""
+    return Page(PAGES[name]())

@@ -19,12 +19,13 @@ from fewlabels.report.provenance import made_by
 from fewlabels.report.words import clean
 
 
-@pytest.mark.parametrize("name", NASTY)
-def test_nasty_names_are_shown_as_they_are(name: str) -> None:
+def test_nasty_names_are_shown_as_they_are() -> None:
     page = Page(render_html(nasty_names()))
-    assert " ".join(clean(name).split()) in page.words
     assert {unicodedata.category(c) for c in page.words} & {"Cc", "Cs"} == set()
-    assert clean(name) in {a.get("title") for _, a in page.elements}
+    titles = {a.get("title") for _, a in page.elements}
+    for name in NASTY:
+        assert " ".join(clean(name).split()) in page.words
+        assert clean(name) in titles
 
 
 def test_names_of_any_kind_add_no_element() -> None:
