@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 
 import numpy as np
@@ -178,40 +177,6 @@ def test_recall_is_kept_by_a_lower_threshold():
 
 # --------------------------------------------------------------------------------------------
 # what cannot be met, and what cannot be asked
-
-
-@pytest.mark.usefixtures("curves_fitted_once")
-def test_the_report_is_json_and_holds_what_pages_need():
-    w = score_world(n=90, labeled=15, seed=52)
-    result = threshold_of(
-        w.predictions(classes=["no", "yes"]), min_precision=0.8, min_recall=0.8, random_state=5
-    )
-    report = result.report()
-    assert json.loads(json.dumps(report, allow_nan=False)) == report
-    wanted = {
-        "what": "threshold",
-        "model": "a",
-        "positive": "yes",
-        "classes": ["no", "yes"],
-        "method": "averaged-curves",
-        "estimand": "sample",
-        "seed": 5,
-        "n_items": 90,
-        "n_labeled": 15,
-        "n_labeled_positive": int((w.shown == 1).sum()),
-        "unit": "score",
-        "fewlabels": fl.__version__,
-        "conditions": ["precision >= 0.8", "recall >= 0.8"],
-        "best_probability": result.best_probability,
-        "best": result.best,
-        "met": result.met,
-    }
-    assert {k: report[k] for k in wanted} == wanted
-    assert report["thresholds"] == list(result.thresholds)
-    assert report["probability"] == list(result.probability)
-    for name in RATES:
-        row = report["rates"][name]
-        assert row["low"] <= row["value"] <= row["high"], name
 
 
 @pytest.mark.product
