@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+
 from not_checked import unchecked
 
 ROOT = Path(__file__).resolve().parents[2]
