@@ -5,15 +5,15 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip -qq --disable-pip-version-check
-# One thread per BLAS call: the library spreads rows over threads itself. Test files are shared out
-# to a process per processor. The twenty slowest are shown: all of `make test` is to take five
-# minutes on two idle cores.
+# One thread per BLAS call: the library spreads rows over threads itself. A process per processor
+# takes its share of the tests, in their order, and then from what others have left. The twenty
+# slowest are shown: all of `make test` is to take five minutes on two idle cores.
 BLAS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
-TEST := $(BLAS) $(BIN)/python -m pytest -n auto --dist loadfile --durations=20
+TEST := $(BLAS) $(BIN)/python -m pytest -n auto --dist worksteal --durations=20
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint docs test-slow test-recipes test-logs test-install labeling-page screenshots bench reproduce paper papers curves votes votes-labels disagreement stress labeling clusters judges compare-power study study-reduced reference peers clean
+.PHONY: help demo test lint style types quick docs test-slow test-recipes test-logs test-install labeling-page screenshots bench reproduce paper papers curves votes votes-labels disagreement stress labeling clusters judges compare-power study study-reduced reference peers clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "make %-13s %s\n", $$1, $$2 }'
@@ -21,14 +21,22 @@ help:  ## show this list
 demo: $(VENV)/.core  ## five classifiers, 20 labels, the hidden truth, and report.html
 	$(BIN)/fewlabels demo
 
-# A test that hangs, or a process that crashes, ends the run and shows where it was.
-test: lint  ## lint, types, and every test that is not slow
-	$(TEST) -m "not slow" --max-worker-restart 0 -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true
+# Types are checked beside the tests: alone they would leave the other processors idle.
+test: style  ## lint, types, and every test that is not slow
+	@$(MAKE) --no-print-directory -j 2 types quick
 
-lint: $(VENV)/.dev  ## ruff and mypy
+lint: style types  ## ruff and mypy
+
+style: $(VENV)/.dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+
+types: $(VENV)/.dev
 	$(BIN)/mypy
+
+# A test that hangs, or a process that crashes, ends the run and shows where it was.
+quick: $(VENV)/.dev
+	$(TEST) -m "not slow" --max-worker-restart 0 -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true
 
 # The gallery runs, warnings are errors, and every link and anchor within the site is followed.
 docs: $(VENV)/.docs  ## the site, in build/docs (no network needed but to install; five minutes)

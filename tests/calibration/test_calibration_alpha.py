@@ -44,29 +44,6 @@ def of_log_alpha0(log_alpha0):
 # --- golden values --------------------------------------------------------------------------------
 
 
-def test_golden_disagreement_and_posterior(golden):
-    case = golden["E_alpha"]
-    alpha = np.array(case["alpha"])
-    total = alpha.sum(axis=1)
-    model, features = of_log_alpha0(np.log(total))
-    model.n_features_in_ = 3
-    f = alpha / total[:, None]
-    found = model.predict_disagreement(f, features)
-    np.testing.assert_allclose(found, case["disagreement_eq71"], rtol=1e-9)
-    labels = np.eye(3)[case["posterior_probs_y"]]
-    found = model.posterior(f, labels, features)
-    np.testing.assert_allclose(found, case["posterior_probs"], rtol=1e-9)
-
-
-def test_golden_optima(golden):
-    for case in golden["I_opt_log_alpha0_lam.005"]:
-        f = [[case["z1"], 1 - case["z1"]]]
-        model = AlphaCalibration().fit(f, [case["y"]])
-        assert model.converged_
-        assert model.intercept_ == pytest.approx(case["log_alpha0"], abs=1e-8)
-        assert model.concentration(f)[0] == pytest.approx(np.exp(case["log_alpha0"]), rel=1e-7)
-
-
 # --- the loss and its minimum ---------------------------------------------------------------------
 
 

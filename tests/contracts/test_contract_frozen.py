@@ -161,19 +161,13 @@ def said(result: Any) -> str:
 
 
 @pytest.mark.parametrize("name", RESULTS)
-def test_nothing_in_a_result_can_be_written(name):
+def test_nothing_in_a_result_can_be_written_and_trying_changes_nothing(name):
     result = RESULTS[name]()
-    said(result)  # what is cached is there
+    before = said(result)  # what is cached is there
     found = [path for path, part in walk(result) if can_be_written(part)]
     assert found == []
     again = pickle.loads(pickle.dumps(result)) if name not in ("curve", "curves") else result
     assert [path for path, part in walk(again) if can_be_written(part)] == []
-
-
-@pytest.mark.parametrize("name", RESULTS)
-def test_writing_into_everything_that_can_be_reached_changes_nothing(name):
-    result = RESULTS[name]()
-    before = said(result)
     scribble(result)
     assert said(result) == before
     if isinstance(result, fl.Predictions) and name != "sparse votes":

@@ -58,6 +58,7 @@ SERVED = [
 ]
 
 
+@pytest.mark.product
 @pytest.mark.parametrize(("method", "n_classes"), SERVED)
 class TestPosterior:
     def test_rows_are_on_the_simplex(self, method, n_classes):
@@ -227,6 +228,7 @@ class TestEstimates:
 
 @pytest.mark.parametrize("method", JUDGED)
 class TestIntervals:
+    @pytest.mark.product
     @pytest.mark.parametrize("estimand", ["population", "sample"])
     def test_intervals_are_ordered_and_in_bounds(self, method, estimand):
         predictions = world(n_classes_of(method))

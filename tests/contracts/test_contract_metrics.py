@@ -59,84 +59,75 @@ def cases(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
     return p, labels
 
 
-@pytest.mark.parametrize("name", NAMES)
-class TestEveryMetric:
-    @settings(max_examples=40, deadline=None)
-    @given(case=cases())
-    def test_drawn_labels_are_their_weights(self, name, case):
-        p, labels = case
+@settings(max_examples=40, deadline=None)
+@given(case=cases())
+def test_drawn_labels_are_their_weights_in_bounds_or_undefined(case):
+    p, labels = case
+    for name in NAMES:
         plan = METRICS[name].statistic.prepare(view(p))
         quick = of_labels(name, plan, labels, p.shape[1])
         slow = value(name, plan, one_hot(labels, p.shape[1]))
-        np.testing.assert_allclose(quick, slow, atol=1e-12)
-
-    @settings(max_examples=40, deadline=None)
-    @given(case=cases())
-    def test_in_bounds_or_undefined(self, name, case):
-        p, labels = case
-        plan = METRICS[name].statistic.prepare(view(p))
-        found = value(name, plan, one_hot(labels, p.shape[1]))
+        np.testing.assert_allclose(quick, slow, atol=1e-12, err_msg=name)
         low, high = METRICS[name].bounds
-        defined = found[~np.isnan(found)]
-        assert ((defined >= low - 1e-12) & (defined <= high + 1e-12)).all()
+        defined = slow[~np.isnan(slow)]
+        assert ((defined >= low - 1e-12) & (defined <= high + 1e-12)).all(), name
 
-    @settings(max_examples=25, deadline=None)
-    @given(case=cases(), seed=st.integers(0, 9))
-    def test_states_of_parts_add_up(self, name, case, seed):
-        """One plan over all items: zero weight outside a part gives the part's state."""
-        p, labels = case
+
+@settings(max_examples=40, deadline=None)
+@given(case=cases(), seed=st.integers(0, 9))
+def test_states_of_parts_add_up(case, seed):
+    """One plan over all items: zero weight outside a part gives the part's state."""
+    p, labels = case
+    weights = one_hot(labels, p.shape[1])
+    inside = np.random.default_rng(seed).random(len(p)) < 0.5
+    cut = int(inside.sum())
+    drawn = Drawn(labels, np.ones((len(p), 1)), p.shape[1], 3)
+    for name in NAMES:
         plan = METRICS[name].statistic.prepare(view(p, exact=False))
-        assert not plan.whole
-        weights = one_hot(labels, p.shape[1])
-        inside = np.random.default_rng(seed).random(len(p)) < 0.5
+        assert not plan.whole, name
         parts = [state(plan, weights * mask[:, None, None]) for mask in (inside, ~inside)]
-        np.testing.assert_allclose(parts[0] + parts[1], state(plan, weights), atol=1e-12)
-        cut = int(inside.sum())
-        labels = Drawn(labels, np.ones((len(p), 1)), p.shape[1], 3)
+        whole = state(plan, weights)
+        np.testing.assert_allclose(parts[0] + parts[1], whole, atol=1e-12, err_msg=name)
         blocks = [slice(0, cut), slice(cut, len(p))]
-        each = [plan.state(labels.take(block), block) for block in blocks if len(p[block])]
-        np.testing.assert_allclose(sum(each), plan.state(labels), atol=1e-12)
+        each = [plan.state(drawn.take(block), block) for block in blocks if len(p[block])]
+        np.testing.assert_allclose(sum(each), plan.state(drawn), atol=1e-12, err_msg=name)
 
-    @settings(max_examples=25, deadline=None)
-    @given(case=cases(), seed=st.integers(0, 9))
-    def test_order_of_items_is_irrelevant(self, name, case, seed):
-        p, labels = case
-        order = np.random.default_rng(seed).permutation(len(p))
-        straight = METRICS[name].statistic.prepare(view(p))
-        turned = METRICS[name].statistic.prepare(view(p[order]))
-        weights = one_hot(labels, p.shape[1])
-        np.testing.assert_allclose(
-            value(name, straight, weights), value(name, turned, weights[order]), atol=1e-12
-        )
 
-    @settings(max_examples=25, deadline=None)
-    @given(case=cases())
-    def test_an_item_twice_is_an_item_of_weight_two(self, name, case):
-        if name == "ece_quantile":
-            pytest.skip("quantiles of the items place its bins")
-        p, labels = case
-        weights = one_hot(labels, p.shape[1])
-        single = METRICS[name].statistic.prepare(view(p))
-        double = METRICS[name].statistic.prepare(view(np.repeat(p, 2, axis=0)))
+@settings(max_examples=40, deadline=None)
+@given(case=cases(), seed=st.integers(0, 9))
+def test_order_of_items_is_irrelevant_and_an_item_twice_is_one_of_weight_two(case, seed):
+    p, labels = case
+    order = np.random.default_rng(seed).permutation(len(p))
+    weights = one_hot(labels, p.shape[1])
+    twice = np.repeat(weights, 2, axis=0)
+    for name in NAMES:
+        prepare = METRICS[name].statistic.prepare
+        single, turned = prepare(view(p)), prepare(view(p[order]))
         np.testing.assert_allclose(
-            value(name, single, 2 * weights), value(name, double, np.repeat(weights, 2, axis=0)),
-            atol=1e-12,
+            value(name, single, weights), value(name, turned, weights[order]), atol=1e-12,
+            err_msg=name,
         )  # fmt: skip
+        if name != "ece_quantile":  # quantiles of the items place its bins
+            double = value(name, prepare(view(np.repeat(p, 2, axis=0))), twice)
+            np.testing.assert_allclose(
+                value(name, single, 2 * weights), double, atol=1e-12, err_msg=name
+            )
 
-    def test_linear_metrics_are_linear(self, name):
-        if not METRICS[name].linear:
-            pytest.skip("not linear")
-        rng = np.random.default_rng(0)
-        p = rng.dirichlet([1, 1, 1], size=50)
-        soft = rng.dirichlet([1, 1, 1], size=50)[:, :, None]
-        plan = METRICS[name].statistic.prepare(view(p))
-        draws = np.stack([rng.choice(3, p=q, size=4000) for q in soft[:, :, 0]])
-        found = of_labels(name, plan, draws, 3)
-        error = found.std() / np.sqrt(len(found))
-        assert abs(found.mean() - value(name, plan, soft)[0]) < 4 * error
 
-    def test_says_what_it_is(self, name):
-        metric = METRICS[name]
+@pytest.mark.parametrize("name", [name for name in NAMES if METRICS[name].linear])
+def test_linear_metrics_are_linear(name):
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet([1, 1, 1], size=50)
+    soft = rng.dirichlet([1, 1, 1], size=50)[:, :, None]
+    plan = METRICS[name].statistic.prepare(view(p))
+    draws = np.stack([rng.choice(3, p=q, size=4000) for q in soft[:, :, 0]])
+    found = of_labels(name, plan, draws, 3)
+    error = found.std() / np.sqrt(len(found))
+    assert abs(found.mean() - value(name, plan, soft)[0]) < 4 * error
+
+
+def test_metrics_say_what_they_are():
+    for name, metric in METRICS.items():
         assert metric.name == name
         assert metric.description
         assert metric.direction in (-1, 1)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 from collections.abc import Callable
 from functools import cache
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ import fewlabels as fl
 from fewlabels.report.shown import Result
 
 QUICK = {"method": "ensemble"}
+A = "<b>a</b>"
 METHODS = ("summary", "to_frame", "to_dict", "report", "save_html", "_repr_html_")
 
 
@@ -25,20 +28,20 @@ def predictions(**more: Any) -> fl.Predictions:
     rng = np.random.default_rng(0)
     truth = rng.integers(2, size=80)
     p = 1 / (1 + np.exp(-(2 * truth - 1)[:, None] - rng.normal(size=(80, 2))))
-    return fl.Predictions(p, np.where(np.arange(80) < 40, truth, -1), models=["a", "b"], **more)
+    return fl.Predictions(p, np.where(np.arange(80) < 40, truth, -1), models=[A, "b"], **more)
 
 
 COUNTS = np.random.default_rng(1).multinomial(3, [0.4, 0.6], 80)
 # Each result: how it is made, and how many rows its table has.
 RESULTS: dict[str, tuple[Callable[[], Result], Callable[[Any], int]]] = {
     "estimate": (lambda: fl.estimate(predictions(), **QUICK), lambda r: len(r.rows)),
-    "curve": (lambda: fl.curve(predictions(), "a", **QUICK), lambda r: 100),
-    "curves": (lambda: fl.curves(predictions(), "a", **QUICK), lambda r: 200),
+    "curve": (lambda: fl.curve(predictions(), A, **QUICK), lambda r: 100),
+    "curves": (lambda: fl.curves(predictions(), A, **QUICK), lambda r: 200),
     "threshold": (
-        lambda: fl.threshold(predictions(), "a", min_recall=0.5, **QUICK),
+        lambda: fl.threshold(predictions(), A, min_recall=0.5, **QUICK),
         lambda r: len(r.thresholds),
     ),
-    "label_next": (lambda: fl.label_next(predictions(), "a", 3, **QUICK), lambda r: 3),
+    "label_next": (lambda: fl.label_next(predictions(), A, 3, **QUICK), lambda r: 3),
     "compare": (lambda: fl.compare(predictions(), **QUICK), lambda r: 2),
     "shift": (lambda: fl.shift(predictions()), lambda r: 2),
     "score": (lambda: fl.score(predictions()), lambda r: len(r.rows)),
@@ -109,3 +112,42 @@ def test_results_are_tables_of_every_kind(name: str) -> None:
 def test_results_with_a_picture_plot_it(name: str) -> None:
     figure = made(name).plot()  # type: ignore[attr-defined]
     assert figure.axes
+
+
+class Tags(HTMLParser):
+    """Names of all tags, and what their attributes ask for."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.names: list[str] = []
+        self.addresses: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.names.append(tag)
+        self.addresses += [v or "" for k, v in attrs if k in ("src", "href")]
+
+
+@results
+def test_repr_is_a_dozen_lines(name: str) -> None:
+    text = repr(made(name))
+    lines = text.split("\n")
+    assert lines[0].startswith(f"{type(made(name)).__name__}: ")
+    assert 1 < len(lines) <= 12
+    assert max(map(len, lines)) <= 100
+    assert "array(" not in text
+
+
+@results
+def test_a_fragment_is_whole_and_keeps_to_itself(name: str) -> None:
+    page = made(name)._repr_html_()
+    tags = Tags(page)
+    assert page.startswith('<div class="fewlabels">')
+    assert page.endswith("</div>")
+    assert not {"script", "link", "img", "iframe", "html", "body", "head", "b>"} & set(tags.names)
+    assert tags.addresses == []
+    assert "<b>a" not in page
+    style = page[page.index("<style>") + 7 : page.index("</style>")]
+    assert "rem" not in re.sub(r"@media[^{]*", "", style).replace("remove", "")
+    for selector in re.findall(r"^([^@{}\n][^{}\n]*)\{", style, re.MULTILINE):
+        assert all("div.fewlabels" in part for part in re.split(r",(?![^()]*\))", selector))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
 
 from not_checked import unchecked
 
@@ -24,13 +24,19 @@ def test_lines_count_tests_by_file() -> None:
     assert unchecked(skipped[2:]) == []
 
 
-def test_a_run_without_data_says_so(tmp_path: Path) -> None:
-    nowhere = {"FEWLABELS_DATA": str(tmp_path / "no"), "FEWLABELS_GOLDEN": str(tmp_path / "no")}
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-    command += [str(ROOT / "tests" / "golden" / "test_golden_histograms.py")]
-    done = subprocess.run(
-        command, cwd=ROOT, env=os.environ | nowhere, capture_output=True, text=True
+def test_a_run_without_data_says_so_last(request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    conftest = request.config.pluginmanager.get_plugin(str(ROOT / "tests" / "conftest.py"))
+    with pytest.raises(pytest.skip.Exception) as skipped:
+        conftest._there(tmp_path / "no", "set FEWLABELS_GOLDEN to the folder of the golden values")
+    test = "tests/golden/test_x.py"
+    report = SimpleNamespace(nodeid=f"{test}::one", longrepr=("f", 1, f"Skipped: {skipped.value}"))
+    lines: list[str] = []
+    terminal = SimpleNamespace(
+        stats={"skipped": [report]},
+        section=lambda title, sep: lines.append(title),
+        write_line=lines.append,
     )
-    last = done.stdout.strip().splitlines()[-6:]
-    assert any("NOT CHECKED for want of data" in line for line in last), last
-    assert any("test_golden_histograms.py" in line for line in last), last
+    conftest.pytest_terminal_summary(terminal)
+    assert lines[0] == "promises that were not checked"
+    assert "NOT CHECKED for want of data: 1 test " in lines[1]
+    assert lines[2:] == [f"  {test}: 1"]

@@ -87,6 +87,7 @@ def test_the_value_is_the_mean_over_drawn_labels(k: int) -> None:
     )
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("method", ["tempered-ensemble", "labeled", "ssme-kde", "dawid-skene"])
 @pytest.mark.parametrize("estimand", ["population", "sample"])
 def test_rates_keep_their_bounds_and_agree_with_accuracy(method: str, estimand: Any) -> None:
@@ -224,6 +225,7 @@ def test_refusals() -> None:
         errors_together(estimates).pair("m0", "m0")
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("method", ["learned-ensemble", "monotone-curves"])
 @pytest.mark.parametrize("estimand", ["population", "sample"])
 def test_the_best_single_is_the_row_of_its_accuracy(method: str, estimand: Any) -> None:

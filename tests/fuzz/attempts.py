@@ -176,53 +176,15 @@ def _as_process(arguments: list[str]) -> tuple[int, str, str]:
 # What attempts are made of ------------------------------------------------------------------------
 
 LABELED = ("--method", "labeled", "--metrics", "accuracy")
-NUMBERS = st.sampled_from(
-    [
-        "",
-        "0",
-        "1",
-        "1.0",
-        "-1",
-        ".5",
-        "0.25",
-        "1e999",
-        "-1e308",
-        "1e-320",
-        "nan",
-        "inf",
-        "50%",
-        "1,5",
-        "0x1",
-        "007",
-        "1_000",
-        "9" * 400,
-        "-0",
-        "None",
-    ]
-)
+NUMBERS = st.sampled_from([
+    "", "0", "1", "1.0", "-1", ".5", "0.25", "1e999", "-1e308", "1e-320", "nan", "inf", "50%",
+    "1,5", "0x1", "007", "1_000", "9" * 400, "-0", "None",
+])  # fmt: skip
 CELLS = st.one_of(NUMBERS, st.text(max_size=6), st.sampled_from(["yes", "no", "?", "N/A", '"']))
-COLUMNS = st.sampled_from(
-    [
-        "label",
-        "domain",
-        "weight",
-        "item",
-        "g",
-        "h__0",
-        "h__1",
-        "p__a__0",
-        "p__a__1",
-        "p__b__1",
-        "y__a",
-        "y__c",
-        "s__a",
-        "s__d",
-        "p__a=b__1",
-        "p____1",
-        "",
-        "label ",
-    ]
-)
+COLUMNS = st.sampled_from([
+    "label", "domain", "weight", "item", "g", "h__0", "h__1", "p__a__0", "p__a__1", "p__b__1",
+    "y__a", "y__c", "s__a", "s__d", "p__a=b__1", "p____1", "", "label ",
+])  # fmt: skip
 VALUES = st.recursive(
     st.one_of(
         st.none(), st.booleans(), st.integers(-(10**30), 10**30), st.floats(), st.text(max_size=6),
@@ -371,33 +333,11 @@ def beside(draw: Any) -> Attempt:
     )
 
 
-OPTIONS = st.sampled_from(
-    [
-        "--by",
-        "--models",
-        "--threshold",
-        "--require",
-        "--confidence-level",
-        "--seed",
-        "--metrics",
-        "--model",
-        "--hard",
-        "--score",
-        "--weight",
-        "--domain",
-        "--label",
-        "--classes",
-        "--positive",
-        "--same",
-        "--no-label",
-        "--option",
-        "--estimand",
-        "--workers",
-        "--json",
-        "--html",
-        "--method",
-    ]
-)
+OPTIONS = st.sampled_from([
+    "--by", "--models", "--threshold", "--require", "--confidence-level", "--seed", "--metrics",
+    "--model", "--hard", "--score", "--weight", "--domain", "--label", "--classes", "--positive",
+    "--same", "--no-label", "--option", "--estimand", "--workers", "--json", "--html", "--method",
+])  # fmt: skip
 WORDS = st.one_of(
     st.sampled_from(
         [

@@ -1,7 +1,7 @@
 """Files that people have: `doctor` and the command it prints take each to a right answer.
 
-What is right is what a data scientist would mean by the file; it stands beside the file, in
-`ordinary_judges`, `ordinary_exports` and `ordinary_tables`, computed from the arrays behind it.
+What is right is what a data scientist would mean by the file; it stands beside the files, in
+`files/readings.json`.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ordinary_files import FILES
-from ordinary_worlds import Classifier, Reading
+from ordinary_files import FILES, Classifier, OrdinaryFile
 from sklearn.metrics import accuracy_score, roc_auc_score
 
 import fewlabels as fl
@@ -25,8 +24,8 @@ import fewlabels as fl
 Run = Callable[..., tuple[int, str, str]]
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "ordinary-files.md"
-CLEAR = [name for name, file in FILES.items() if not file.ambiguous and not file.votes]
-AMBIGUOUS = [name for name, file in FILES.items() if file.ambiguous]
+CLEAR = [name for name, file in FILES.items() if not file.refusal and not file.votes]
+AMBIGUOUS = [name for name, file in FILES.items() if file.refusal]
 VOTES = [name for name, file in FILES.items() if file.votes]
 TOLERANCE = 1e-6
 
@@ -81,7 +80,7 @@ def agrees(name: str, kind: str, found: dict[str, float], classifier: Classifier
     )
 
 
-def check_predictions(predictions: fl.Predictions, reading: Reading) -> None:
+def check_predictions(predictions: fl.Predictions, reading: OrdinaryFile) -> None:
     """The arrays are those of the file's maker, whatever the classifiers are called."""
     classes = [canonical(c) for c in predictions.classes]
     assert sorted(classes) == sorted(map(canonical, reading.classes))
@@ -109,7 +108,7 @@ def check_predictions(predictions: fl.Predictions, reading: Reading) -> None:
         assert any(agrees(*row, classifier) for row in found), f"{classifier} is not in {found}"
 
 
-def check_estimates(output: str, reading: Reading) -> None:
+def check_estimates(output: str, reading: OrdinaryFile) -> None:
     """The values on standard output are those of the labeled items."""
     answer = json.loads(output)
     assert answer["n_items"] == len(reading.labels)
@@ -140,18 +139,11 @@ def printed_command(text: str) -> list[str]:
     return shlex.split(commands[0])[1:]
 
 
-def options(reading: Reading) -> list[str]:
+def options(reading: OrdinaryFile) -> list[str]:
     """What is asked of the command: the labeled items alone, where there are any."""
     method = "labeled" if reading.n_labels else "ensemble"
     asked = ["--metrics", "accuracy,roc_auc", "--method", method, "--confidence-level", "0.9"]
     return [*asked, "--json", "-"]
-
-
-@pytest.fixture
-def written(name: str, tmp_path: Path) -> Reading:
-    folder = tmp_path / "theirs"
-    folder.mkdir()
-    return FILES[name].write(folder)
 
 
 def done(cli: Run, *arguments: str | Path) -> str:
@@ -164,46 +156,52 @@ def done(cli: Run, *arguments: str | Path) -> str:
 
 
 @pytest.mark.parametrize("name", CLEAR)
-def test_doctor_prints_a_command_that_works(name: str, written: Reading, cli: Run) -> None:
+def test_doctor_prints_a_command_that_works(name: str, cli: Run) -> None:
+    written = FILES[name]
     command = printed_command(done(cli, "doctor", written.path))
     check_estimates(done(cli, *command, *options(written)), written)
 
 
 @pytest.mark.parametrize("name", CLEAR)
-def test_doctor_writes_the_columns(name: str, written: Reading, cli: Run, tmp_path: Path) -> None:
+def test_doctor_writes_the_columns(name: str, cli: Run, tmp_path: Path) -> None:
+    written = FILES[name]
     columns = tmp_path / "columns.toml"
     done(cli, "doctor", written.path, "--write", columns)
     check_predictions(fl.read_predictions(written.path, columns=columns), written)
 
 
 @pytest.mark.parametrize("name", CLEAR)
-def test_read_as_it_is(name: str, written: Reading, cli: Run) -> None:
+def test_read_as_it_is(name: str, cli: Run) -> None:
+    written = FILES[name]
     check_estimates(done(cli, "estimate", written.path, *options(written)), written)
     check_predictions(fl.read_predictions(written.path), written)
 
 
 @pytest.mark.parametrize("name", AMBIGUOUS)
-def test_two_readings_are_refused(name: str, written: Reading, cli: Run) -> None:
+def test_two_readings_are_refused(name: str, cli: Run) -> None:
+    written = FILES[name]
     code, out, err = cli("estimate", written.path)
     assert (code, out) == (2, "")
     assert err.startswith("error: ")
     assert len(err.splitlines()) == 1, err
-    for word in FILES[name].refusal:
+    for word in written.refusal:
         assert word in err
     with pytest.raises(fl.InputError):
         fl.read_predictions(written.path)
 
 
 @pytest.mark.parametrize("name", VOTES)
-def test_doctor_knows_votes(name: str, written: Reading, cli: Run) -> None:
+def test_doctor_knows_votes(name: str, cli: Run) -> None:
+    written = FILES[name]
     command = printed_command(done(cli, "doctor", written.path))
     assert "--votes" in command
     check_votes(done(cli, *command, *vote_options(written)), written)
 
 
 @pytest.mark.parametrize("name", VOTES)
-def test_votes_are_no_table_of_items(name: str, written: Reading, cli: Run) -> None:
+def test_votes_are_no_table_of_items(name: str, cli: Run) -> None:
     """They are read as votes, or the way to say so is shown."""
+    written = FILES[name]
     code, out, err = cli("estimate", written.path, *vote_options(written))
     if code:
         assert (code, out) == (2, "")
@@ -212,29 +210,18 @@ def test_votes_are_no_table_of_items(name: str, written: Reading, cli: Run) -> N
         check_votes(out, written)
 
 
-def vote_options(reading: Reading) -> list[str]:
+def vote_options(reading: OrdinaryFile) -> list[str]:
     method = "labeled" if reading.n_labels else "majority-vote"
     return ["--metrics", "accuracy", "--method", method, "--json", "-"]
 
 
-def check_votes(output: str, reading: Reading) -> None:
+def check_votes(output: str, reading: OrdinaryFile) -> None:
     """Every worker is a classifier, every item counts once."""
     answer = json.loads(output)
     names = [c.names[0] for c in reading.classifiers]
     assert sorted(answer["models"]) == sorted(names)
     assert sorted(map(canonical, answer["classes"])) == sorted(map(canonical, reading.classes))
     check_estimates(output, reading)
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_a_file_is_the_same_every_time(name: str, tmp_path: Path) -> None:
-    (tmp_path / "a").mkdir()
-    (tmp_path / "b").mkdir()
-    first, second = FILES[name].write(tmp_path / "a"), FILES[name].write(tmp_path / "b")
-    if first.path.is_file():
-        assert first.path.read_bytes() == second.path.read_bytes()
-    assert (first.labels, first.classifiers) == (second.labels, second.classifiers)
-    assert 200 <= len(first.labels) <= 1000
 
 
 def test_the_page_lists_every_file() -> None:

@@ -52,6 +52,7 @@ def test_golden_precision_at_recall(golden_folder):
     assert cut[0].tolist() == [0, 0, 1, 3, 3, 6]
 
 
+@pytest.mark.product(2)
 @pytest.mark.parametrize("estimand", ["sample", "population"])
 @pytest.mark.parametrize("kind", EACH)
 @pytest.mark.parametrize("seed", range(4))

@@ -100,6 +100,7 @@ EVERY = [
 ]
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("estimand", ["sample", "population"])
 @pytest.mark.parametrize("case", range(len(EVERY)))
 def test_random_worlds_against_loops(case, estimand):

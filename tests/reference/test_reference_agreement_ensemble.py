@@ -129,14 +129,28 @@ def infer(w: World, seed: int = 0) -> LabelPosterior:
 
 
 @functools.cache
-def posteriors(name: str) -> tuple[LabelPosterior, ...]:
-    return tuple(infer(case(name), s) for s in range(SEEDS))
+def posterior(name: str, seed: int = 0) -> LabelPosterior:
+    return infer(case(name), seed)
+
+
+def posteriors(name: str) -> list[LabelPosterior]:
+    return [posterior(name, seed) for seed in range(SEEDS)]
+
+
+FEW = {
+    "two-classes", "three-classes", "one-classifier", "no-labels", "one-class-labeled",
+    "missing-predictions-three-classes", "items-and-classifiers-without-predictions", "copies",
+    "zeros-and-ones", "opposed",
+}  # fmt: skip
+drawn = pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[] if n in FEW else pytest.mark.slow) for n in CASES]
+)
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_evidence_agreement_and_anchor_are_exact(name):
     """No Monte Carlo here: 16 modes, their evidence, the agreement and the slope it asks for."""
-    said = posteriors(name)[0].diagnostics
+    said = posterior(name).diagnostics
     np.testing.assert_allclose(said["agreement"], naive(name).agreement, rtol=1e-12)
     np.testing.assert_allclose(said["anchor"], naive(name).anchors[0], rtol=1e-6)
     np.testing.assert_allclose(
@@ -147,7 +161,7 @@ def test_evidence_agreement_and_anchor_are_exact(name):
     )
 
 
-@pytest.mark.parametrize("name", CASES)
+@drawn
 def test_marginals_are_the_posterior_mean(name):
     """Mean over the seeds of 200 draws against 1500 draws of the reference, z-scores per entry."""
     reference = reference_draws(name)
@@ -158,15 +172,15 @@ def test_marginals_are_the_posterior_mean(name):
     assert np.abs(z).max() < 5, np.abs(z).max()
 
 
-@pytest.mark.parametrize("name", CASES)
+@drawn
 def test_one_fit_is_within_the_error_of_two_hundred_draws(name):
     reference = reference_draws(name)
     se = reference.std(axis=0) * np.sqrt(1 / DRAWS + 1 / REFERENCE)
-    z = (posteriors(name)[0].marginals() - reference.mean(axis=0)) / np.maximum(se, 1e-9)
+    z = (posterior(name).marginals() - reference.mean(axis=0)) / np.maximum(se, 1e-9)
     assert np.abs(z).max() < 5, np.abs(z).max()
 
 
-@pytest.mark.parametrize("name", CASES)
+@drawn
 def test_parameter_draws_have_the_spread_of_the_mixture(name):
     """Kolmogorov-Smirnov per item, between draws of the library and of the reference."""
     items = np.flatnonzero(case(name).shown < 0)[:12]
@@ -174,8 +188,8 @@ def test_parameter_draws_have_the_spread_of_the_mixture(name):
     ours = np.concatenate(
         [
             Q[:, items, -1]
-            for posterior in posteriors(name)
-            for _, Q in posterior.soft_draws(DRAWS, np.random.default_rng(0))
+            for each in posteriors(name)
+            for _, Q in each.soft_draws(DRAWS, np.random.default_rng(0))
         ]
     )
     assert len(ours) == SEEDS * DRAWS
@@ -266,7 +280,7 @@ def test_intervals_of_accuracy_are_quantiles_stretched_about_the_point(name):
 def test_without_labels_the_weights_are_the_prior_s():
     deviations = np.array([0.40, 0.25, 0.20, 0.15])
     wanted = np.concatenate([0.5 * s * deviations for s in (0.7, 0.3, 0.7, 0.3)])
-    got = posteriors("no-labels")[0].diagnostics["component_weights"]
+    got = posterior("no-labels").diagnostics["component_weights"]
     np.testing.assert_allclose(got, wanted, rtol=0, atol=1e-12)
 
 
@@ -280,8 +294,8 @@ def test_copies_are_anchored_at_the_largest_slope(classes):
 
 
 def test_a_single_classifier_is_anchored_at_one():
-    assert posteriors("one-classifier")[0].diagnostics["anchor"] == 1
-    assert np.isnan(posteriors("one-classifier")[0].diagnostics["agreement"])
+    assert posterior("one-classifier").diagnostics["anchor"] == 1
+    assert np.isnan(posterior("one-classifier").diagnostics["agreement"])
 
 
 MOVED = ("two-classes", "three-classes", "missing-predictions-three-classes", "zeros-and-ones")
@@ -289,10 +303,10 @@ MOVED = ("two-classes", "three-classes", "missing-predictions-three-classes", "z
 
 def same_posterior(name: str, weights: np.ndarray, marginals: np.ndarray) -> None:
     """Equal weights, and marginals within the error of two times 200 draws."""
-    said = posteriors(name)[0].diagnostics["component_weights"]
+    said = posterior(name).diagnostics["component_weights"]
     np.testing.assert_allclose(weights, said, rtol=0, atol=1e-6)
     sd = reference_draws(name).std(axis=0)
-    gap = np.abs(marginals - posteriors(name)[0].marginals())
+    gap = np.abs(marginals - posterior(name).marginals())
     assert (gap / np.maximum(sd * np.sqrt(2 / DRAWS), 1e-9)).max() < 5
 
 
@@ -300,7 +314,7 @@ def same_posterior(name: str, weights: np.ndarray, marginals: np.ndarray) -> Non
 def test_order_of_classifiers_does_not_matter(name):
     w = case(name)
     moved = infer(World(w.P[:, ::-1], w.truth, w.shown))
-    assert moved.diagnostics["agreement"] == posteriors(name)[0].diagnostics["agreement"]
+    assert moved.diagnostics["agreement"] == posterior(name).diagnostics["agreement"]
     same_posterior(name, moved.diagnostics["component_weights"], moved.marginals())
 
 
@@ -322,7 +336,7 @@ def test_a_classifier_without_predictions_changes_nothing():
     w = case("two-classes")
     P = np.concatenate([w.P, np.full_like(w.P[:, :1], np.nan)], axis=1)
     more = infer(World(P, w.truth, w.shown))
-    np.testing.assert_allclose(more.marginals(), posteriors("two-classes")[0].marginals())
+    np.testing.assert_allclose(more.marginals(), posterior("two-classes").marginals())
 
 
 def test_labels_move_the_accuracy_towards_the_truth():

@@ -356,37 +356,6 @@ def test_extreme_counts_and_concentrations(calibration):
         assert model.loss_ == pytest.approx(expected, rel=1e-8)
 
 
-def change(array, value):
-    array = np.array(array, float)
-    array[2, 0] = value
-    return array
-
-
-BAD = {
-    "negative count": lambda f, y, h: (f, change(y, -1), h),
-    "fractional count": lambda f, y, h: (f, change(y, 1.5), h),
-    "NaN count": lambda f, y, h: (f, change(y, np.nan), h),
-    "all single labels": lambda f, y, h: (f, (np.arange(4) == 1) * (y[:, :1] * 0 + 1), h),
-    "no labels": lambda f, y, h: (f, y * 0, h),
-    "K mismatch": lambda f, y, h: (f, y[:, :3], h),
-    "n mismatch": lambda f, y, h: (f, y[:-1], h),
-    "NaN feature": lambda f, y, h: (f, y, change(h, np.nan)),
-    "infinite feature": lambda f, y, h: (f, y, change(h, np.inf)),
-    "too few features": lambda f, y, h: (f, y, h[:-1]),
-    "NaN probability": lambda f, y, h: (change(f, np.nan), y, h),
-    "probability above 1": lambda f, y, h: (change(f, 1.3), y, h),
-    "rows that do not sum to 1": lambda f, y, h: (f * 0.5, y, h),
-}
-
-
-@pytest.mark.parametrize("name", BAD)
-def test_bad_data_in_one_line(calibration, rng, name):
-    h, f, _, _, y = world(rng, 30, 3)
-    with pytest.raises(fl.InputError) as error:
-        fit(calibration, *BAD[name](f, y, h))
-    assert "\n" not in str(error.value)
-
-
 def test_bad_use(calibration, rng):
     h, f, _, _, y = world(rng, 30, 3)
     for options in ({"concentration": "x"}, {"penalty": -1.0}, {"compat": "x"}):
@@ -407,35 +376,6 @@ def test_bad_use(calibration, rng):
             calibration.ensemble_posterior(samples, bad)
     with pytest.raises((fl.UsageError, fl.InputError)):
         calibration.ensemble_disagreement(samples, -np.ones(30))
-
-
-def test_parameters_of_an_estimator(calibration):
-    from sklearn.base import clone
-
-    model = calibration.AlphaCalibration(concentration="constant", penalty=0.1)
-    assert model.get_params()["concentration"] == "constant"
-    assert clone(model).get_params() == model.get_params()
-    model.set_params(concentration="logits")
-    assert model.get_params()["concentration"] == "logits"
-    assert callable(model.concentration)
-    assert calibration.AlphaCalibration().get_params()["concentration"] is None
-
-
-def test_saved_models_return_the_same_bits(calibration, rng, tmp_path):
-    h, f, _, _, y = world(rng, 200, 3)
-    models = {
-        "constant": fit(calibration, f, y),
-        "features": fit(calibration, f, y, h),
-        "temperature": calibration.TemperatureScaling().fit(f, y),
-        "matrix": calibration.MatrixScaling().fit(f, y),
-    }
-    calibration.save(models, tmp_path / "models.json")
-    loaded = calibration.load(tmp_path / "models.json")
-    assert list(loaded) == list(models)
-    for name, model in models.items():
-        np.testing.assert_array_equal(loaded[name].predict_proba(f), model.predict_proba(f))
-    found = loaded["features"].concentration(f, h)
-    np.testing.assert_array_equal(found, models["features"].concentration(f, h))
 
 
 def test_likelihood_is_the_polya_urn():

@@ -75,16 +75,6 @@ def test_observed_statistics_are_unbiased(annotations, rng):
             assert np.abs(z_score(plugin, truth)).max() > 10
 
 
-def test_names_of_statistics(annotations):
-    assert annotations.unanimity(3).name == "unanimity_3"
-    assert annotations.majority_strength(4).name == "majority_strength_4"
-    assert annotations.statistic("disagreement") is annotations.DISAGREEMENT
-    assert annotations.statistic("unanimity_3").order == 3
-    with pytest.raises(fl.UsageError, match="disagreement") as error:
-        annotations.statistic("no such thing")
-    assert "\n" not in str(error.value)
-
-
 @pytest.mark.parametrize("weighted", [False, True])
 def test_losses_of_statistics(annotations, rng, weighted):
     y, _ = some_items(rng, N=40, K=3, sizes=(1, 9))
@@ -246,57 +236,3 @@ def test_assessment_of_few_items(annotations, rng):
 
 
 # ---------------------------------------------------------------- bad input
-
-
-def change(array, value, row=2):
-    array = np.array(array, float)
-    array[row, 0] = value
-    return array
-
-
-BAD = {
-    "negative count": lambda y, z: ((change(y, -1), z), {}),
-    "fractional count": lambda y, z: ((change(y, 1.5), z), {}),
-    "infinite count": lambda y, z: ((change(y, np.inf), z), {}),
-    "NaN count": lambda y, z: ((change(y, np.nan), z), {}),
-    "no labels": lambda y, z: ((y * 0, z), {}),
-    "no items": lambda y, z: ((y[:0], z[:0]), {}),
-    "K mismatch": lambda y, z: ((y[:, :2], z), {}),
-    "n mismatch": lambda y, z: ((y[:-1], z), {}),
-    "labels, not counts": lambda y, z: ((y[:, 0], z), {}),
-    "probability above 1": lambda y, z: ((y, change(z, 1.2)), {}),
-    "negative probability": lambda y, z: ((y, change(z, -0.1)), {}),
-    "rows that do not sum to 1": lambda y, z: ((y, z * 0.9), {}),
-    "infinite probability": lambda y, z: ((y, change(z, np.inf)), {}),
-    "no predictions": lambda y, z: ((y, z * np.nan), {}),
-    "disagreement above 1": lambda y, z: ((y, z), {"disagreement": np.full(len(y), 1.1)}),
-    "disagreement too short": lambda y, z: ((y, z), {"disagreement": np.full(3, 0.1)}),
-    "negative weight": lambda y, z: ((y, z), {"weight": -np.ones(len(y))}),
-    "NaN weight": lambda y, z: ((y, z), {"weight": np.full(len(y), np.nan)}),
-    "weights of zero": lambda y, z: ((y, z), {"weight": np.zeros(len(y))}),
-    "too few weights": lambda y, z: ((y, z), {"weight": np.ones(3)}),
-}
-
-
-@pytest.mark.parametrize("name", BAD)
-def test_bad_data_in_one_line(annotations, rng, name):
-    arguments, options = BAD[name](*some_items(rng, N=20, K=3))
-    with pytest.raises((fl.InputError, fl.UsageError)) as error:
-        annotations.evaluate(*arguments, **options)
-    assert "\n" not in str(error.value)
-    assert len(str(error.value)) > 20
-    if "count" in name and "labels" not in name:
-        assert isinstance(error.value, fl.InputError)
-        assert "2" in str(error.value)  # the item is named
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{"variance": "both"}, {"compat": "x"}, {"bins": 0}, {"bins": 2.5}, {"confidence_level": 1.5}],
-    ids=str,
-)
-def test_bad_arguments(annotations, rng, options):
-    with pytest.raises(fl.UsageError) as error:
-        annotations.evaluate(*some_items(rng), **options)
-    assert next(iter(options)) in str(error.value)
-    assert "\n" not in str(error.value)

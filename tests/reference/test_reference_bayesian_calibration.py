@@ -23,6 +23,7 @@ def calibration_world(n: int, labeled: int, a: float, b: float, c: float, seed: 
     return p, true, truth, np.where(np.arange(n) < labeled, truth, -1)
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("sds", [{}, {"slope_sd": 1.0, "offset_sd": 0.5}], ids=["prior", "other"])
 @pytest.mark.parametrize("labeled", [0, 1, 20, 100])
 def test_bayesian_calibration_is_the_posterior_on_a_grid(labeled, sds):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import math
 
 import numpy as np
 import pandas as pd
@@ -153,11 +152,6 @@ def test_to_frame(predictions, backend, kind):
     assert table["status"].to_pylist() == [str(r.status) for r in estimates.rows]
 
 
-def test_to_frame_without_any_group(predictions):
-    for backend in ("pandas", "polars", "pyarrow"):
-        assert len(fl.estimate(predictions, metrics=["accuracy"]).to_frame(backend)) == 3
-
-
 @pytest.mark.parametrize("method", METHODS)
 def test_probability_best_sums_to_one(predictions, method):
     metrics = ["accuracy", "error_rate", "roc_auc", "log_loss"]
@@ -202,16 +196,6 @@ def test_difference_is_antisymmetric(predictions, method):
         assert (back.value, back.low, back.high) == pytest.approx(
             (-there.value, -there.high, -there.low), abs=1e-12
         )
-
-
-def test_a_function_that_is_undefined_somewhere():
-    def always_nan(y_true, y_proba):
-        return math.nan
-
-    w = world(n=40, models=1, labeled=20, seed=17)
-    row = fl.estimate(w.predictions(), metrics=[always_nan]).rows[0]
-    assert row.status == fl.Status.UNDEFINED
-    assert math.isnan(row.value)
 
 
 def test_more_than_fifty_groups_are_refused():

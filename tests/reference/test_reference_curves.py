@@ -54,6 +54,7 @@ def check(curve: fl.Curve, kind: str) -> None:
 # the dictionary
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("estimand", ["sample", "population"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("method", PROBABILITIES)
@@ -65,43 +66,6 @@ def test_the_dictionary_is_the_contracts(method, kind, estimand):
     across, _, low, high = lists(curve)
     np.testing.assert_allclose(across, GRID, rtol=0, atol=1e-12)
     assert (high - low).mean() > 0.01
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.usefixtures("curves_fitted_once")
-def test_the_report_is_json_and_holds_what_pages_need(kind):
-    w = score_world(n=120, labeled=15, seed=2)
-    curve = curve_of(w.predictions(classes=["no", "yes"]), kind=kind, random_state=5)
-    report = curve.report()
-    assert json.loads(json.dumps(report, allow_nan=False)) == report
-    wanted = {
-        "what": "curve",
-        "kind": kind,
-        "model": "a",
-        "positive": "yes",
-        "classes": ["no", "yes"],
-        "method": "averaged-curves",
-        "estimand": "sample",
-        "confidence_level": 0.9,
-        "seed": 5,
-        "n_items": 120,
-        "n_labeled": 15,
-        "n_labeled_positive": int((w.shown == 1).sum()),
-        "unit": "score",
-        "fewlabels": fl.__version__,
-    }
-    assert {k: report[k] for k in wanted} == wanted
-    for k, v in curve.to_dict().items():
-        assert report[k] == v
-    assert len(report["threshold"]) == 100
-    assert report["area"]["metric"] == {"roc": "roc_auc"}.get(kind, "average_precision")
-    for part in (report["area"], report["prevalence"]):
-        assert 0 <= part["low"] <= part["value"] <= part["high"] <= 1
-    assert report["status"] in {s.value for s in fl.Status}
-    assert isinstance(report["warnings"], list)
-    assert isinstance(report["diagnostics"], dict)
-    assert isinstance(curve.picture()["histogram"]["edges"], list)
-    json.dumps(curve.picture(), allow_nan=False)
 
 
 def test_several_kinds_come_from_one_fit():
@@ -131,6 +95,7 @@ def test_recalibrated_scores_are_the_posterior_means():
 # every label known: counting by hand
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("ties", [False, True], ids=["distinct", "ties"])
 @pytest.mark.parametrize("method", PROBABILITIES)
 def test_all_labels_known_is_the_curve_itself(method, ties):
@@ -142,6 +107,7 @@ def test_all_labels_known_is_the_curve_itself(method, ties):
     np.testing.assert_allclose(value, wanted, rtol=0, atol=1e-12)
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("ties", [False, True], ids=["distinct", "ties"])
 @pytest.mark.parametrize("method", PROBABILITIES)
 def test_all_labels_known_is_the_roc_curve_itself(method, ties):
@@ -157,6 +123,7 @@ def test_all_labels_known_is_the_roc_curve_itself(method, ties):
         assert within - 1e-9 <= y <= max(reach, within) + 1e-9
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("method", PROBABILITIES)
 @pytest.mark.parametrize("ties", [False, True], ids=["distinct", "ties"])
 def test_all_labels_known_is_the_area_of_scikit_learn(method, ties):
@@ -182,6 +149,7 @@ def test_all_labels_known_thresholds_reach_the_recall(probability):
         assert np.array_equal(w.scores >= got, w.scores >= t)
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("method", PROBABILITIES)
 def test_all_labels_known_leaves_the_population_uncertain(method, kind):
@@ -198,6 +166,7 @@ def test_all_labels_known_leaves_the_population_uncertain(method, kind):
 # some labels known: the quantiles over drawn labels
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("ties", [False, True], ids=["distinct", "ties"])
 @pytest.mark.parametrize("method", ["monotone-curves", "spe", "tempered-ensemble"])
 def test_the_band_is_the_quantiles_over_drawn_labels(method, ties, rng):
@@ -256,14 +225,7 @@ def test_more_labels_make_narrower_bands():
     assert widths[0] > widths[1] > widths[2] > widths[3] == 0
 
 
-def test_the_sample_is_known_better_than_the_population():
-    w = score_world(n=80, labeled=70, seed=13)
-    sample, population = (
-        curve_of(w.predictions(), estimand=e).report()["area"] for e in ("sample", "population")
-    )
-    assert sample["high"] - sample["low"] < 0.8 * (population["high"] - population["low"])
-
-
+@pytest.mark.product
 @pytest.mark.parametrize("method", ANY_SCORE)
 @pytest.mark.parametrize("only", [0, 1])
 def test_labels_of_one_class_make_wide_bands(method, only):
@@ -299,22 +261,6 @@ def test_no_labels_at_all_is_said_so(method, labels):
 
 # --------------------------------------------------------------------------------------------
 # what must not matter
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("method", PROBABILITIES)
-@pytest.mark.parametrize("ties", [False, True], ids=["distinct", "ties"])
-def test_the_order_of_rows_does_not_matter(method, kind, ties):
-    w = score_world(n=90, labeled=20, seed=16, probability=True, ties=ties)
-    order = np.random.default_rng(0).permutation(90)
-    shuffled = ScoreWorld(w.scores[order], w.truth[order], w.shown[order], True)
-    a, b = (curve_of(v.predictions(), kind=kind, method=method) for v in (w, shuffled))
-    if method == "tempered-ensemble":
-        np.testing.assert_allclose(lists(a), lists(b), rtol=0, atol=1e-9)
-        return
-    # Sums in another order differ in the last bit, and a sampler that accepts may amplify it:
-    # then the two are two seeds of the same sampler.
-    assert np.abs(np.array(lists(a)) - np.array(lists(b))).mean() < 0.01
 
 
 @pytest.mark.parametrize("method", ANY_SCORE)
@@ -354,6 +300,7 @@ def test_one_class_against_the_rest(method):
         np.testing.assert_allclose([low, value, high], [wanted] * 3, rtol=0, atol=1e-12)
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("method", ["auto", "spe"])
 def test_one_class_against_the_rest_with_few_labels(method, kind):
@@ -363,52 +310,8 @@ def test_one_class_against_the_rest_with_few_labels(method, kind):
     assert curve.report()["n_labeled_positive"] == int((w.shown == 1).sum())
 
 
-def test_three_classes_do_not_say_which_is_positive():
-    w = world(n=60, models=1, classes=3, labeled=20, seed=22)
-    with pytest.raises(fl.UsageError, match="positive"):
-        curve_of(w.predictions())
-
-
-def test_the_other_class_may_be_the_positive_one():
-    w = score_world(n=60, labeled=60, seed=23, probability=True)
-    curve = curve_of(w.predictions(classes=["no", "yes"]), positive="no")
-    across, value, *_ = lists(curve)
-    wanted = precision_at_recall(1 - w.scores, 1 - w.truth, across)
-    np.testing.assert_allclose(value, wanted, rtol=0, atol=1e-12)
-
-
 # --------------------------------------------------------------------------------------------
 # bad input: one line, or a wide answer
-
-
-def test_which_classifier_must_be_said():
-    w = world(n=40, models=2, labeled=10, seed=24)
-    with pytest.raises(fl.UsageError, match="model") as caught:
-        curve_of(w.predictions())
-    assert "a" in str(caught.value)
-    assert "b" in str(caught.value)
-    with pytest.raises(fl.UsageError, match="nobody"):
-        curve_of(w.predictions(), "nobody")
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"kind": "lift"},
-        {"confidence_level": 1.0},
-        {"confidence_level": 0.0},
-        {"confidence_level": 90},
-        {"estimand": "both"},
-        {"method": "nothing"},
-        {"positive": "perhaps"},
-    ],
-    ids=str,
-)
-def test_arguments_that_are_not_choices(options):
-    w = score_world(n=40, labeled=10, seed=25)
-    with pytest.raises(fl.UsageError) as caught:
-        curve_of(w.predictions(), **options)
-    assert "\n" not in str(caught.value)
 
 
 def one_line_or_wide(predictions: fl.Predictions, method: str, least: float) -> None:
@@ -420,6 +323,7 @@ def one_line_or_wide(predictions: fl.Predictions, method: str, least: float) -> 
     assert (high - low).mean() > least
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("probability", [False, True], ids=["score", "probability"])
 @pytest.mark.parametrize("method", ANY_SCORE)
 @pytest.mark.parametrize("values", [(0.5,), (0.2, 0.9), (0.0,), (0.0, 1.0)], ids=str)
@@ -431,6 +335,7 @@ def test_one_or_two_distinct_scores(values, method, probability):
     one_line_or_wide(w.predictions(), method, 0.05)
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("method", ANY_SCORE)
 @pytest.mark.parametrize("n", [1, 2, 4])
 @pytest.mark.parametrize("labeled", [0, 1])
@@ -444,6 +349,7 @@ def test_a_handful_of_items(n, labeled, method):
     assert curve.report()["status"] != "ok" or labeled == n
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("method", ANY_SCORE)
 @pytest.mark.parametrize("bad", [math.inf, -math.inf])
 def test_infinite_scores_have_one_line(bad, method):
@@ -484,20 +390,3 @@ def test_items_that_the_classifier_did_not_score(method):
         ScoreWorld(scores[there], w.truth[there], w.shown[there]).predictions(), method=method
     )
     assert np.abs(np.array(lists(holes)) - np.array(lists(without))).mean() < 0.02
-
-
-def test_all_labels_known_but_not_all_scored():
-    w = score_world(n=70, labeled=70, seed=30)
-    scores = np.where(np.arange(70) % 4 == 0, np.nan, w.scores)
-    there = ~np.isnan(scores)
-    across, value, low, high = lists(curve_of(ScoreWorld(scores, w.truth, w.shown).predictions()))
-    wanted = precision_at_recall(scores[there], w.truth[there], across)
-    np.testing.assert_allclose([low, value, high], [wanted] * 3, rtol=0, atol=1e-12)
-
-
-def test_no_positives_among_all_labels_is_defined():
-    w = score_world(n=50, labeled=50, seed=31).with_labels(np.zeros(50, dtype=int))
-    curve = answer_or_one_line(lambda: curve_of(w.predictions()))
-    if curve is not None:
-        check(curve, "precision-recall")
-        assert curve.report()["status"] in ("undefined", "few-labels")

@@ -21,6 +21,7 @@ def test_labeled_agrees_to_rounding(golden, n_labeled, run):
     np.testing.assert_allclose(got, golden.table("labeled", n_labeled, run), rtol=0, atol=1e-12)
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("method", ["labeled", "tempered-ensemble", "ensemble", "ssme-kde"])
 @pytest.mark.parametrize(("n_labeled", "run"), [(20, 0), (100, 7)])
 def test_all_labels_known_agrees_to_rounding(golden, n_labeled, run, method):

@@ -26,6 +26,7 @@ ADDED = (
 NAMES = ("accuracy", "error_rate", "brier", "log_loss", "roc_auc", "average_precision", "ece", "f1")
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("classes", [2, 3])
 @pytest.mark.parametrize("method", ADDED)
 def test_all_labels_known_is_the_metric_itself(method, classes):
@@ -81,6 +82,7 @@ MAY_REFUSE = {
 }
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("case", CASES, ids=lambda c: c.__name__)
 @pytest.mark.parametrize("method", ADDED)
 def test_hard_cases(method, case, rng):
@@ -100,6 +102,7 @@ def test_hard_cases(method, case, rng):
             assert row.high - row.low > 1e-3, tuple(row)
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("method", ADDED)
 @pytest.mark.parametrize("classes", [2, 3])
 def test_identical_classifiers_get_identical_rows(method, classes):

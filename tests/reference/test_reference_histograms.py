@@ -398,3 +398,12 @@ def test_mixed_mnist_cl_against_the_true_distributions(annotations, mnist, n):
         found = [annotations.evaluate(rng.multinomial(n, q), z) for _ in range(16)]
         assert abs(z_score([f["CL"] for f in found], true)) < 5, name
         assert z_score([f["CL_plugin"] for f in found], true) > 10, name
+
+
+def test_mixed_mnist_intervals_hold_the_losses_of_the_true_distributions(annotations, mnist):
+    y, q, models = mnist
+    for name in ("cnn_e8", "rf50", "knn15_pca60"):
+        truth = annotations.evaluate(np.round(1e7 * q), models[name])
+        found = annotations.evaluate(y, models[name], confidence_level=0.99)["intervals"]
+        for key in ("EL", "CL", "DL", "CL_disagreement"):
+            assert found[key][0] <= truth[key] <= found[key][1], (name, key)

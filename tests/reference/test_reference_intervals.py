@@ -40,6 +40,7 @@ def perfect(n: int, labeled: int, classes: int = 2, models: int = 2) -> fl.Predi
     )
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("estimand", ["population", "sample"])
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("classes", [2, 3])
@@ -73,6 +74,7 @@ def test_all_twenty_items_labeled_and_correct(method):
         assert row.low == row.value == row.high, tuple(row)
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("ties", [False, True])
 @pytest.mark.parametrize("method", METHODS)
 def test_sample_with_all_labels_is_certain_for_every_metric(method, ties):
@@ -86,6 +88,7 @@ def test_sample_with_all_labels_is_certain_for_every_metric(method, ties):
             assert row.low == row.value == row.high, tuple(row)
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("estimand", ["population", "sample"])
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("classes", [2, 3])
@@ -174,6 +177,7 @@ def test_a_users_function_is_not_certain_after_twenty_right_answers(method):
             check(row)
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("estimand", ["population", "sample"])
 @pytest.mark.parametrize("method", METHODS)
 def test_a_users_function_works_for_both_estimands(method, estimand):

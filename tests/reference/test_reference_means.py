@@ -74,6 +74,7 @@ def test_autoeval_with_perfect_proxies_is_the_mean_proxy():
     assert abs(got - wanted) < min(0.03, abs(alone - wanted))
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("estimand", ["population", "sample"])
 @pytest.mark.parametrize("labeled", [1, 2, 5, 20])
 def test_autoeval_intervals_do_not_collapse_when_labels_agree(labeled, estimand):
@@ -209,6 +210,7 @@ def test_active_testing_does_not_ask_for_labels_that_are_there():
     assert set(oracle.asked[0].tolist()) == set(np.flatnonzero(w.shown < 0).tolist())
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("budget", [1, 5, 25, 59])
 @pytest.mark.parametrize("uniform_share", [1e-9, 1.0])
 def test_active_testing_weights_by_lure(uniform_share, budget):

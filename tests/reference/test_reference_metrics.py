@@ -36,6 +36,7 @@ def labeled_estimates(classes: int, ties: bool, weighted: bool) -> fl.Estimates:
     )
 
 
+@pytest.mark.product(2)
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
 @pytest.mark.parametrize("ties", [False, True], ids=["continuous", "ties"])
 @pytest.mark.parametrize("classes", [2, 3, 10])
@@ -245,6 +246,7 @@ def test_any_small_sample_with_heavy_ties(data, p):
         assert abs(estimates.get("model0", name).value - metric(name, P, y, weight)) < 1e-12, name
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("method", ["labeled", "tempered-ensemble", "ensemble", "ssme-kde"])
 @pytest.mark.parametrize("classes", [2, 3])
 def test_with_all_labels_known_every_method_is_the_plain_metric(method, classes):

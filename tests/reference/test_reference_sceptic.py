@@ -289,6 +289,7 @@ def _odd() -> dict[str, fl.Predictions]:
     }
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("name", _odd())
 def test_odd_data(name, method):
@@ -329,22 +330,3 @@ def test_one_unlabeled_item_leaves_a_doubt_about_the_sample(method):
     )
     for row in estimates.rows:
         assert 0 < row.high - row.low <= 1 / 60 + 1e-12, row
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"bandwidth": -1.0},
-        {"bandwidth": "narrow"},
-        {"bandwidth": [1.0, 2.0]},
-        {"bandwidth": np.array([1.0, 0.0, 1.0])},
-        {"epochs": 0},
-        {"epochs": 2.5},
-        {"init": "warm"},
-        {"compat": "unofficial"},
-    ],
-    ids=str,
-)
-def test_odd_hyperparameters_are_refused_in_words(wrong):
-    with pytest.raises(fl.UsageError):
-        fl.models.SSMEKDE(**wrong).infer(world().predictions(), np.random.default_rng(0))

@@ -16,6 +16,7 @@ def marginals(w: World, **options) -> np.ndarray:
     return model.infer(w.predictions(), np.random.default_rng(0)).marginals()
 
 
+@pytest.mark.product(2)
 @pytest.mark.parametrize("leave_one_out", [False, True], ids=["own-kernel", "leave-one-out"])
 @pytest.mark.parametrize("bandwidth", [0.3, 2.5])
 @pytest.mark.parametrize("classes", [2, 3])
@@ -57,6 +58,7 @@ def test_far_points_do_not_underflow():
     np.testing.assert_allclose(got, naive_kde_em(w.P, w.shown, 0.02, 2, True), rtol=0, atol=1e-6)
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("init", ["soft", "draw"])
 @pytest.mark.parametrize("compat", [None, "official"])
 @pytest.mark.parametrize("classes", [2, 3])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 
 import numpy as np
@@ -61,6 +60,7 @@ def check(result: fl.Thresholds) -> None:
 # every label known
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("ties", [False, True], ids=["distinct", "ties"])
 @pytest.mark.parametrize("condition", CONDITIONS)
 @pytest.mark.parametrize("method", [*METHODS, "tempered-ensemble"])
@@ -94,22 +94,6 @@ def test_all_labels_known_rates_at_the_best_threshold():
         assert got == pytest.approx([wanted] * 3, abs=1e-12), name
 
 
-def test_both_conditions_at_once():
-    w = score_world(n=60, labeled=60, seed=44)
-    conditions = {"min_precision": 0.6, "min_recall": 0.6, "max_fpr": 0.4}
-    result = threshold_of(w.predictions(), **conditions)
-    wanted = by_hand(w, w.truth[None], result.thresholds, **conditions)
-    assert np.array_equal(result.probability, wanted)
-    assert result.report()["conditions"][:2] == ["precision >= 0.6", "recall >= 0.6"]
-
-
-def test_precision_and_recall_by_position():
-    w = score_world(n=60, labeled=20, seed=44)
-    a = threshold_of(w.predictions(), "a", 0.6, 0.7)
-    b = threshold_of(w.predictions(), model="a", min_precision=0.6, min_recall=0.7)
-    assert a.report() == b.report()
-
-
 @pytest.mark.parametrize("cost", [(1.0, 1.0), (1.0, 5.0)])
 def test_cost_is_that_of_false_alarms_and_misses(cost):
     """Per item: false positives times the first, false negatives times the second."""
@@ -132,6 +116,7 @@ def test_cost_is_that_of_false_alarms_and_misses(cost):
 # some labels known
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("ties", [False, True], ids=["distinct", "ties"])
 @pytest.mark.parametrize("method", [*METHODS, "tempered-ensemble"])
 def test_probability_is_the_share_of_label_draws(method, ties, rng):
@@ -190,99 +175,11 @@ def test_recall_is_kept_by_a_lower_threshold():
     assert (np.diff(np.asarray(result.probability)[order]) >= 0).all()
 
 
-@pytest.mark.usefixtures("curves_fitted_once")
-def test_a_condition_of_ones_own():
-    """A condition that says of the rates what the arguments say gives their answer."""
-    w = score_world(n=60, labeled=20, seed=50)
-    named = threshold_of(w.predictions(), min_precision=0.7, min_recall=0.7)
-    own = threshold_of(
-        w.predictions(),
-        condition=lambda rates: (rates["precision"] >= 0.7) & (rates["recall"] >= 0.7),
-    )
-    assert np.array_equal(named.probability, own.probability)
-
-
 # --------------------------------------------------------------------------------------------
 # what cannot be met, and what cannot be asked
 
 
-def test_a_condition_that_cannot_be_met():
-    scores = np.linspace(-1, 1, 50)
-    truth = (np.arange(50) % 2).astype(int)
-    w = ScoreWorld(scores, truth, truth)
-    result = threshold_of(w.predictions(), min_precision=0.95, min_recall=0.95)
-    check(result)
-    assert result.met is False
-    assert result.best_probability == 0
-    assert not np.asarray(result.probability).any()
-    report = result.report()
-    assert report["met"] is False
-    json.dumps(report, allow_nan=False)
-    assert report["warnings"]
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"min_precision": 1.2},
-        {"min_recall": -0.1},
-        {"min_precision": 80},
-        {"max_fpr": math.nan},
-        {"min_precision": 0.8, "method": "nothing"},
-        {"min_precision": 0.8, "confidence_level": 2},
-        {"min_precision": 0.8, "estimand": "both"},
-        {"min_precision": 0.8, "model": "nobody"},
-    ],
-    ids=str,
-)
-def test_what_cannot_be_asked_has_one_line(options):
-    w = score_world(n=40, labeled=10, seed=51)
-    with pytest.raises(fl.UsageError) as caught:
-        threshold_of(w.predictions(), **options)
-    assert "\n" not in str(caught.value)
-
-
-def test_which_classifier_must_be_said():
-    w = world(n=40, models=2, labeled=10, seed=24)
-    with pytest.raises(fl.UsageError, match="model"):
-        threshold_of(w.predictions(), min_precision=0.8)
-
-
-@pytest.mark.usefixtures("curves_fitted_once")
-def test_the_report_is_json_and_holds_what_pages_need():
-    w = score_world(n=90, labeled=15, seed=52)
-    result = threshold_of(
-        w.predictions(classes=["no", "yes"]), min_precision=0.8, min_recall=0.8, random_state=5
-    )
-    report = result.report()
-    assert json.loads(json.dumps(report, allow_nan=False)) == report
-    wanted = {
-        "what": "threshold",
-        "model": "a",
-        "positive": "yes",
-        "classes": ["no", "yes"],
-        "method": "averaged-curves",
-        "estimand": "sample",
-        "seed": 5,
-        "n_items": 90,
-        "n_labeled": 15,
-        "n_labeled_positive": int((w.shown == 1).sum()),
-        "unit": "score",
-        "fewlabels": fl.__version__,
-        "conditions": ["precision >= 0.8", "recall >= 0.8"],
-        "best_probability": result.best_probability,
-        "best": result.best,
-        "met": result.met,
-    }
-    assert {k: report[k] for k in wanted} == wanted
-    assert report["thresholds"] == list(result.thresholds)
-    assert report["probability"] == list(result.probability)
-    for name in RATES:
-        row = report["rates"][name]
-        assert row["low"] <= row["value"] <= row["high"], name
-
-
+@pytest.mark.product
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("only", [0, 1])
 def test_labels_of_one_class_are_few(method, only):
@@ -294,6 +191,7 @@ def test_labels_of_one_class_are_few(method, only):
     assert result.report()["warnings"]
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("values", [(0.5,), (0.2, 0.9)], ids=str)
 def test_one_or_two_distinct_scores(values, method):

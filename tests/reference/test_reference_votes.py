@@ -98,6 +98,7 @@ def tiny(prior: Prior, seed: int = 5, known: int = 0) -> VoteWorld:
     return prior_world(prior, D, N, S, np.random.default_rng(seed), 0.15).show(known)
 
 
+@pytest.mark.product
 @pytest.mark.usefixtures("as_sampled")
 @pytest.mark.parametrize("K", [2, 3])
 @pytest.mark.parametrize(("confusion", "kind"), list(NAMES))
@@ -116,6 +117,7 @@ def test_some_labels_is_the_exact_sum(confusion, kind):
     matches(infer(prior, w), exact(prior, w), prior)
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("sampler", ["uncollapsed", "collapsed then uncollapsed"])
 @pytest.mark.parametrize("confusion", [False, True])
 def test_every_sampler_of_cbee_is_the_exact_sum(confusion, sampler):
@@ -205,6 +207,7 @@ def test_confusion_of_one_rate_spreads_the_error_evenly(K):
     np.testing.assert_allclose(rates.confusion, np.exp(log_votes(theta, prior)), atol=1e-12)
 
 
+@pytest.mark.product
 @pytest.mark.parametrize(("confusion", "kind"), [k for k in NAMES if k[1] != "bee"])
 @pytest.mark.parametrize("cells", [(3, 2), (2, 3)])
 def test_all_labels_known_is_the_sum_over_groupings(confusion, kind, cells):

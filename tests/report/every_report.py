@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from annotations_samples import ASSESSMENTS, CALIBRATIONS
 from curve_samples import CURVES, THRESHOLDS
+from page import Page
 from report_samples import NASTY, SAMPLES
 
 import fewlabels as fl
@@ -124,6 +125,13 @@ def _text(kind: str, name: str, width: int) -> str:
 PAGES: dict[str, Callable[[], str]] = {
     f"{kind}: {name}": cache(partial(_page, kind, name)) for kind, name in _MADE
 }
+"""Pages, which are made once: `PAGES[name].__wrapped__()` makes one anew."""
 TEXTS: dict[str, Callable[[int], str]] = {
     f"{kind}: {name}": partial(_text, kind, name) for kind, name in _MADE
 }
+
+
+@cache
+def parsed(name: str) -> Page:
+    """A page by its name, read once."""
+    return Page(PAGES[name]())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -188,11 +190,18 @@ SAMPLES = {
 }  # fmt: skip
 
 
-def _report(
-    models: list[str],
-    classes: list[Any],
+def _report(models: list[str], classes: list[Any], **more: Any) -> Report:
+    """A report, made once, which whoever asks for it may change."""
+    key = (tuple(models), tuple(classes), tuple(more.pop("groups", None) or ()))
+    return copy.deepcopy(_made(*key, **more))
+
+
+@cache
+def _made(
+    models: tuple[str, ...],
+    classes: tuple[Any, ...],
+    groups: tuple[str, ...],
     *,
-    groups: list[str] | None = None,
     n_items: int = 1020,
     n_labeled: int = 20,
     status: str = "ok",
@@ -209,9 +218,9 @@ def _report(
         "confidence_level": 0.95,
         "n_items": n_items,
         "n_labeled": n_labeled,
-        "models": models,
-        "classes": classes,
-        "estimates": _estimates(rng, models, skill, groups or [], status),
+        "models": list(models),
+        "classes": list(classes),
+        "estimates": _estimates(rng, models, skill, groups, status),
         "diagnostics": {
             "temperature": 0.8317,
             "iterations": 14,
@@ -282,7 +291,11 @@ def _best(skill: np.ndarray) -> list[float]:
 
 
 def _estimates(
-    rng: np.random.Generator, models: list[str], skill: np.ndarray, groups: list[str], status: str
+    rng: np.random.Generator,
+    models: tuple[str, ...],
+    skill: np.ndarray,
+    groups: tuple[str, ...],
+    status: str,
 ) -> list[dict[str, Any]]:
     rows = []
     for group in [None, *groups]:
@@ -318,9 +331,9 @@ def _value(metric: str, skill: float) -> float:
 
 
 def _profile(
-    rng: np.random.Generator, model: str, skill: float, classes: list[Any], n_items: int
+    rng: np.random.Generator, model: str, skill: float, classes: tuple[Any, ...], n_items: int
 ) -> dict[str, Any]:
-    shown = [classes[1]] if len(classes) == 2 else classes
+    shown = [classes[1]] if len(classes) == 2 else list(classes)
     kind = f"P({classes[1]})" if len(classes) == 2 else "confidence of the predicted class"
     return {
         "model": model,

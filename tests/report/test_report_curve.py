@@ -9,8 +9,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from curve_samples import CURVES, THRESHOLDS, World, curves, plain, threshold
-from test_report_html import Page
+from curve_samples import CURVES, THRESHOLDS, World, curves, plain
 
 import fewlabels.report
 from fewlabels.report.curve_html import (
@@ -19,7 +18,6 @@ from fewlabels.report.curve_html import (
     recalibration_view,
     render_curves_html,
     render_svg,
-    render_threshold_html,
     threshold_view,
 )
 from fewlabels.report.curves import (
@@ -27,7 +25,6 @@ from fewlabels.report.curves import (
     curve_blocks,
     cut_text,
     render_curves,
-    render_threshold,
 )
 from fewlabels.report.words import score_text
 
@@ -45,18 +42,6 @@ def point(text: str, recall: str) -> list[str]:
     """Cells of the row of a recall."""
     line = next(line for line in text.split("\n") if line.strip().startswith(f"{recall} "))
     return line.split()
-
-
-def test_the_first_lines_say_what_it_is_about() -> None:
-    report = plain()[0]
-    area = report["curves"]["precision-recall"]["area"]
-    who, first, chance, made = render_curves(report).split("\n")[:4]
-    assert first == (
-        f"logreg: average precision {area['value']:.3f} [{area['low']:.3f}, {area['high']:.3f}]"
-    )
-    assert chance.startswith("Chance would give 0.")
-    assert who == "1,797 items, 20 labeled, 3 of them positive; 2 classes, positive: spam"
-    assert made == "fewlabels 0.1.0, monotone-curves, seed 0; 90% bands for these items only"
 
 
 def test_points_are_read_off_between_their_neighbours() -> None:
@@ -85,78 +70,6 @@ def test_the_picture_has_the_curve_where_it_is() -> None:
     cells = [row[7:].ljust(61) for row in rows[start : start + 11]]
     assert "".join(row[0] for row in cells) == "o::        "
     assert "".join(row[60] for row in cells) == "   ::o:::  "
-
-
-def test_unknown_thresholds_and_areas_have_words() -> None:
-    text = render_curves(CURVES["no_labels"]()[0])
-    assert point(text, "10%")[-1] == "none"
-    assert "None" not in text
-    assert "logreg: average precision not known" in render_curves(CURVES["undefined"]()[0])
-    assert "200 items, none labeled; 2 classes, positive: spam" in text
-
-
-def test_status_and_warnings_are_said_in_words() -> None:
-    text = render_curves(CURVES["one_label"]()[0])
-    assert "few-labels: few labels, or none of a class" in text
-    assert text.endswith("- only 1 label; the answer leans on what the method believes beforehand")
-    assert "Warnings" not in render_curves(plain()[0])
-
-
-def test_one_curve_alone() -> None:
-    text = render_curves(CURVES["score_unit"]()[0])
-    assert text.split("\n")[1].startswith("logreg: area under the ROC curve 0.")
-    assert "precision" not in text
-    assert "Chance" not in text
-
-
-def first_line(report: Report) -> str:
-    """The answer, which follows what it is about."""
-    return " ".join(render_threshold(report).split("\n\n")[1].split("\n"))
-
-
-def test_the_answer_comes_first() -> None:
-    report = THRESHOLDS["met"]()
-    assert render_threshold(report).split("\n")[0].endswith("2 classes, positive: spam")
-    block = ThresholdBlock(report)
-    assert report["best_probability"] > 0.5
-    assert first_line(report) == (
-        f"Call it positive from {block.best} up: precision >= 0.75 and recall >= 0.5 with "
-        f"probability {100 * report['best_probability']:.0f}%"
-    )
-
-
-def test_an_improbable_threshold_is_not_recommended() -> None:
-    assert first_line(THRESHOLDS["unlikely"]()).startswith(
-        "No threshold is more likely than not to meet precision >= 0.7 and recall >= 0.5. "
-    )
-
-
-def test_where_nothing_meets_the_conditions_the_nearest_is_told_and_how_far() -> None:
-    report = THRESHOLDS["not_met"]()
-    said = first_line(report)
-    precision = report["rates"]["precision"]["value"]
-    assert said.startswith("No threshold meets precision >= 0.99 and recall >= 0.99. The nearest")
-    assert f"precision is {precision:.3f} [" in said
-    assert "where >= 0.99 is asked, recall is" in said
-    assert "Thresholds at which" not in render_threshold(report)
-
-
-def test_without_any_threshold() -> None:
-    report = THRESHOLDS["met"]() | {
-        "best": None, "best_probability": 0.0, "met": False, "rates": {},
-        "thresholds": [], "probability": [],
-    }  # fmt: skip
-    assert first_line(report).startswith("No threshold can be given for precision >= 0.75")
-    assert "No threshold can be given" in Page(render_threshold_html(report)).words
-    ElementTree.fromstring(render_svg(report))
-
-
-def test_rates_that_are_asked_for_come_first() -> None:
-    report = threshold(World(), 0.3, 0.3, conditions=["tpr >= 0.3", "fpr <= .2", "npv >= .9"])
-    rates = ThresholdBlock(report).rates
-    assert [(rate.key, rate.asked) for rate in rates][:3] == [
-        ("recall", ">= 0.3"), ("fpr", "<= .2"), ("precision", ""),
-    ]  # fmt: skip
 
 
 def test_ranges_are_those_of_the_report() -> None:
@@ -216,33 +129,11 @@ def test_scores_keep_the_digits_that_tell_them_apart(
     assert score_text(score, probability) == text
 
 
-def test_the_page_holds_both_figures_the_points_and_what_a_score_means() -> None:
-    page = Page(render_curves_html(*plain()))
-    assert page.count("path", "median") >= 3
-    assert page.count("path", "bars") == 1
-    assert page.count("line", "positive") == 3 + 1  # one in the legend
-    assert page.count("line", "negative") == 17 + 1
-    assert "Precision and recall" in page.words
-    assert "What a score means" in page.words
-    assert "What a score means" not in Page(render_curves_html(plain()[0])).words
-
-
 def test_every_place_of_a_curve_has_a_tooltip() -> None:
     source = render_curves_html(plain()[0])
     titles = re.findall(r'class="strip"[^>]*><title>([^<]*)</title>', source)
     assert len(titles) == 200
     assert re.fullmatch(r"recall 0\.5%: precision [\d.]+ \[[\d., ]+\], threshold [\d.]+", titles[0])
-
-
-def test_the_page_of_a_threshold_says_the_answer() -> None:
-    report = THRESHOLDS["met"]()
-    page = Page(render_threshold_html(report))
-    best = ThresholdBlock(report).best
-    assert f"Call it spam from {best} up: precision ≥ 0.75 and recall ≥ 0.5" in page.words
-    assert page.count("circle", "dot") == 1 + len(report["rates"])
-    assert page.count("circle", "dot") > Page(render_threshold_html(THRESHOLDS["not_met"]())).count(
-        "path", "median"
-    )
 
 
 @pytest.mark.parametrize("name", REPORTS)
@@ -352,17 +243,3 @@ def test_many_thresholds_make_no_long_path() -> None:
     view = threshold_view(ThresholdBlock(report))
     assert len(pixels(view.line)) <= 602
     assert len(view.strips) <= 120
-
-
-def test_where_the_best_threshold_finds_little_a_lower_one_is_named() -> None:
-    report = THRESHOLDS["met"]() | {
-        "thresholds": [0.2, 0.4, 0.6, 0.8], "probability": [0.5, 0.92, 0.95, 0.97],
-        "best": 0.8, "best_probability": 0.97, "met": True,
-    }  # fmt: skip
-    said = "Lower thresholds find more: from 0.400 up the probability is at least 90%"
-    assert said in " ".join(render_threshold(report).split())
-    assert f"{said}." in render_threshold_html(report)
-    lowest = report | {"best": 0.4, "best_probability": 0.92}
-    assert "Lower thresholds" not in render_threshold(lowest) + render_threshold_html(lowest)
-    unsure = report | {"probability": [0.1, 0.2, 0.3, 0.6], "best_probability": 0.6}
-    assert "Lower thresholds" not in render_threshold(unsure)

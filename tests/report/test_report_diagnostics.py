@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from report_samples import NASTY, Report, beliefs, crowd, domains, minimal, two_classes
-from test_report_html import Page
+from page import Page
+from report_samples import Report, beliefs, crowd, domains, minimal, two_classes
 from test_report_style import DARK, LIGHT, _contrast
 
 import fewlabels as fl
@@ -18,14 +18,10 @@ from fewlabels.report import render_html, render_text
 from fewlabels.report.blocks import blocks
 from fewlabels.report.diagnostics import (
     answered_by,
-    confusion_maps,
     error_map,
-    partition,
     reference_trust,
     similarity_maps,
 )
-from fewlabels.report.text import brief_estimates
-from fewlabels.report.words import cell_width
 
 STYLE = Path(fewlabels.report.__file__).parent / "templates" / "heat_map.css"
 FAST = {"burn_in": 60, "sweeps": 120, "thin": 4, "chains": 2}
@@ -112,78 +108,10 @@ def test_of_many_the_worst_are_shown() -> None:
     assert chart.notes == ("the 30 of 32 domains with the largest mean error rate",)
 
 
-def test_cells_say_where_who_how_sure() -> None:
-    report = domains()
-    report["votes"]["error_rates"] |= {"models": ["a", "b"], "n_models": 2}
-    chart = error_map(report)
-    assert chart is not None
-    cell = chart.rows[1][1][0]
-    found = report["votes"]["error_rates"]
-    value, low, high = (found[part][1][0] for part in ("value", "low", "high"))
-    assert cell.text == f"{value:.3f}"
-    assert cell.title == (
-        f"domain number 1, a: {value:.3f}, 95% interval {low:.3f} to {high:.3f}; "
-        f"{found['n_votes'][1][0]:,} votes"
-    )
-    assert max(c.heat or 0 for _, cells in chart.rows for c in cells) <= 1
-
-
-def test_no_votes_are_a_dash() -> None:
-    chart = error_map(domains())
-    assert chart is not None
-    cell = chart.rows[0][1][-1]
-    assert (cell.text, cell.heat) == ("-", None)
-    assert cell.title.endswith(": no votes")
-
-
-def test_the_page_has_every_figure() -> None:
-    source = render_html(domains())
-    page = Page(source)
-    assert page.count("table", "heat") == 1 + 12 + 1
-    assert "the 30 of 60 classifiers with the largest mean error rate" in page.words
-    assert "The first 12 classifiers are shown, 48 are not." in page.words
-    assert "The most probable grouping has probability 64%." in page.words
-    assert "domain number 3 and domain number 4 share their error rates" in page.words
-    assert "25 other domains stand alone" in page.words
-    # What a figure shows is not listed again.
-    assert "domain similarity" not in page.words
-    assert "temperature" in page.words
-
-
-def test_the_page_without_votes_has_none() -> None:
-    assert Page(render_html(minimal())).count("table", "heat") == 0
-
-
 def test_nobody_alike_needs_no_matrix() -> None:
     report = domains()
     report["votes"]["similarity"][0]["matrix"] = np.eye(30).tolist()
     assert similarity_maps(report) == ()
-
-
-def together(*blocks: list[str], share: float = 0.5) -> Report:
-    diagnostics = {"partition": list(blocks), "partition_probability": share}
-    return {"diagnostics": diagnostics | {"classifier_similarity": [[1.0]]}}
-
-
-def test_partition_in_words() -> None:
-    found = partition(together(["a"], ["b", "c", "d"], ["e", "f"]))
-    assert found is not None
-    assert found.heading == "the most probable grouping has probability 50%"
-    assert found.parts == (
-        "b, c and d share their error rates",
-        "e and f share their error rates",
-        "1 other classifier stands alone",
-    )
-    alone = partition(together(["a"], ["b"]))
-    assert alone is not None
-    assert alone.parts == ("no two classifiers share their error rates",)
-    unsettled = partition(together(["a", "b"], share=0.01))
-    assert unsettled is not None
-    assert unsettled.heading.startswith("no grouping of the classifiers stands out")
-    large = partition(together([str(k) for k in range(40)]))
-    assert large is not None
-    assert large.parts[0].endswith("10, 11 and 28 more share their error rates")
-    assert partition({"diagnostics": {}}) is None
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
@@ -264,27 +192,6 @@ def test_numbers_can_be_read_on_the_strongest_colour(dark: bool) -> None:
     assert _contrast(cell, colours["card"]) >= 1.5
 
 
-def test_confusion_of_nothing_is_nothing() -> None:
-    assert confusion_maps({}) == ((), 0)
-
-
-def block(report: Report, width: int) -> list[str]:
-    lines = render_text(report, width).splitlines()
-    start = lines.index("What the answer rests on")
-    return lines[start : lines.index("", start)]
-
-
-def test_the_first_sentence_is_about_the_largest_share() -> None:
-    found = answered_by(beliefs())
-    assert found is not None
-    sentence, members = found
-    assert sentence == "the labels give judge_3 alone a weight of 82%"
-    assert [name for name, _ in members[:2]] == ["judge_3 alone", "all classifiers pooled"]
-    # The rest is one entry, and nothing is lost.
-    assert members[-1][0] == "4 others"
-    assert sum(share for _, share in members) == pytest.approx(0.92 + 0.01 * len(NASTY))
-
-
 def test_without_labels_nothing_is_said_to_trust_the_reference() -> None:
     report = beliefs() | {"n_labeled": 0}
     assert (reference_trust(report) or "").startswith("without labels nothing tests the reference")
@@ -292,18 +199,6 @@ def test_without_labels_nothing_is_said_to_trust_the_reference() -> None:
         reference_trust(report | {"n_annotated": 5})
         == "the labels support the reference data: weight 62%"
     )
-
-
-@pytest.mark.parametrize("width", [80, 120])
-def test_bars_of_plain_text(width: int) -> None:
-    title, sentence, first, second, *_ = block(beliefs(), width)
-    assert title == "What the answer rests on"
-    assert sentence == "the labels give judge_3 alone a weight of 82%"
-    longest, shorter = (len(line) - len(line.rstrip("#")) for line in (first, second))
-    assert re.match(r"  judge_3 alone +82%  #+$", first)
-    assert re.match(r"  all classifiers pooled +10%  #+$", second)
-    assert 7 < longest / shorter < 9
-    assert all(cell_width(line) <= width for line in block(beliefs(), width))
 
 
 def test_the_page_draws_the_shares_once() -> None:
@@ -325,15 +220,6 @@ def test_methods_without_members_show_no_block(report: Report) -> None:
     assert "reference" not in render_text(report).splitlines()[0]
 
 
-def test_a_few_members_are_all_shown() -> None:
-    report = beliefs()
-    members = [{"member": f"m{k}", "share": 1 / 7, "says": "so"} for k in range(7)]
-    report["diagnostics"]["answered_by"] = members
-    found = answered_by(report)
-    assert found is not None
-    assert [name for name, _ in found[1]] == [m["member"] for m in members]
-
-
 @pytest.mark.parametrize(
     ("weight", "said"),
     [
@@ -348,12 +234,3 @@ def test_how_far_the_labels_trust_the_reference(weight: float, said: str) -> Non
     assert reference_trust(report) == said
     assert f"  {said}" in render_text(report).splitlines()
     assert said.replace("<", "&lt;") in render_html(report)
-
-
-def test_the_headline_counts_the_reference() -> None:
-    said = "1,020 items, 20 labeled, 1,200 reference items, 3 classifiers, 2 classes"
-    assert said in render_text(beliefs()).splitlines()[0]
-    assert said in brief_estimates("Estimates", beliefs())
-    page = render_html(beliefs())
-    assert "<dt>Reference</dt><dd>1,200</dd>" in page
-    assert "1,200 labeled items from elsewhere are used as well" in page

@@ -9,8 +9,7 @@ import unicodedata
 from pathlib import Path
 
 import pytest
-from every_report import PAGES, TEXTS, TITLES
-from test_report_html import Page
+from every_report import PAGES, TEXTS, TITLES, parsed
 
 import fewlabels.report
 from fewlabels.report.words import cell_width
@@ -39,7 +38,7 @@ def test_text_keeps_to_its_width_and_is_plain(name: str) -> None:
 @every
 def test_one_script_can_run_and_nothing_is_fetched(name: str) -> None:
     source = PAGES[name]()
-    page = Page(source)
+    page = parsed(name)
     assert source.startswith("<!DOCTYPE html>")
     assert TITLES[name.partition(":")[0]] in page.words
     tags = {tag for tag, _ in page.elements}
@@ -76,7 +75,7 @@ def test_the_script_is_small_and_asks_nobody() -> None:
 @every
 def test_ids_are_unique_and_everything_has_a_name(name: str) -> None:
     source = PAGES[name]()
-    page = Page(source)
+    page = parsed(name)
     ids = [a["id"] for _, a in page.elements if "id" in a]
     assert len(ids) == len(set(ids))
     named = {a["aria-labelledby"] for _, a in page.elements if "aria-labelledby" in a}
@@ -93,7 +92,7 @@ def test_ids_are_unique_and_everything_has_a_name(name: str) -> None:
 @every
 def test_no_number_is_nan_and_no_character_leaves_its_line(name: str) -> None:
     source = PAGES[name]()
-    words = Page(source).words
+    words = parsed(name).words
     assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f\u202e]", source)
     assert not {unicodedata.category(c) for c in words} & {"Cc", "Cs"}
     assert not set(re.findall(r"[\w.]+", words)) & {"nan", "NaN", "inf"}

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,9 +14,9 @@ from fewlabels.report import render_curve_figure, render_figure
 pytest.importorskip("matplotlib", reason="the extra `plot` is not installed")
 
 
-@pytest.mark.parametrize("sample", [f for n, f in SAMPLES.items() if n != "crowd"])
-def test_axes_per_metric_and_a_line_per_row(sample: Callable[[], Report]) -> None:
-    report = sample()
+@pytest.mark.parametrize("name", ["two_classes", "nasty_names", "all_undefined"])
+def test_axes_per_metric_and_a_line_per_row(name: str) -> None:
+    report = SAMPLES[name]()
     figure = render_figure(report)
     titles = [axes.get_title(loc="left") for axes in figure.axes]
     assert titles == ["accuracy", "ece", "auc", "log_loss"]
@@ -68,7 +67,7 @@ def test_an_unknown_metric() -> None:
         render_figure(minimal(), metric="f1")
 
 
-@pytest.mark.parametrize("name", CURVES)
+@pytest.mark.parametrize("name", ["plain", "score_unit", "nasty_names"])
 def test_a_panel_per_curve(name: str, tmp_path: Path) -> None:
     report = CURVES[name]()[0]
     figure = render_curve_figure(report)
@@ -88,7 +87,7 @@ def test_lines_lie_at_the_numbers() -> None:
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("recall", "precision")
 
 
-@pytest.mark.parametrize("name", THRESHOLDS)
+@pytest.mark.parametrize("name", ["met", "nasty_conditions"])
 def test_thresholds(name: str, tmp_path: Path) -> None:
     report = THRESHOLDS[name]()
     figure = render_curve_figure(report)

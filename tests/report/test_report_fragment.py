@@ -2,107 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from html.parser import HTMLParser
-from typing import Any
 
-import numpy as np
-import pyarrow as pa
 import pytest
 from report_samples import SAMPLES, Report, two_classes
 
-import fewlabels as fl
 from fewlabels.report import render_html
 from fewlabels.report.html import render_fragment, scoped, summary_fragment
-from fewlabels.report.text import brief_estimates, brief_summary
-
-
-class Tags(HTMLParser):
-    """Names of all tags, and what their attributes ask for."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.names: list[str] = []
-        self.addresses: list[str] = []
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.names.append(tag)
-        self.addresses += [v or "" for k, v in attrs if k in ("src", "href")]
-
-
-def everything() -> dict[str, Any]:
-    """A result of every kind."""
-    rng = np.random.default_rng(0)
-    truth = rng.integers(2, size=120)
-    p = 1 / (1 + np.exp(-(2 * truth - 1)[:, None] * [1.5, 0.8] - rng.normal(size=(120, 2))))
-    labels = np.where(np.arange(120) < 40, truth, -1)
-    predictions = fl.Predictions(
-        p, labels, models=["<b>good</b>", "poor"], classes=["no", "yes"],
-        reading=["labels: column 'gold' (40 of 120 rows)"],
-    )  # fmt: skip
-    histogram = np.eye(2)[truth] + np.eye(2)[rng.integers(2, size=120)]
-    annotated = fl.Predictions(p, histogram=histogram, models=predictions.models)
-    one: dict[str, Any] = {"model": "poor", "method": "bayesian-calibration"}
-    return {
-        "predictions": predictions,
-        "estimates": fl.estimate(predictions, method="labeled"),
-        "curve": fl.curve(predictions, **one),
-        "curves": fl.curves(predictions, **one),
-        "threshold": fl.threshold(predictions, min_precision=0.6, min_recall=0.4, **one),
-        "next": fl.label_next(predictions, model="poor", size=3),
-        "shift": fl.shift(predictions, method="labeled"),
-        "assessment": fl.annotations.assess(annotated, confidence_level=None),
-        "diagnosis": fl.diagnose(pa.table({"label": [0, 1], "p__a__1": [0.1, 0.9]})),
-    }
-
-
-@pytest.fixture(scope="module")
-def results() -> dict[str, Any]:
-    return everything()
-
-
-NAMES = ["predictions", "estimates", "curve", "curves", "threshold", "next", "shift", "assessment",
-         "diagnosis"]  # fmt: skip
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_repr_is_a_dozen_lines(results: dict[str, Any], name: str) -> None:
-    text = repr(results[name])
-    lines = text.split("\n")
-    assert lines[0].startswith(f"{type(results[name]).__name__}: ")
-    assert 1 < len(lines) <= 12
-    assert max(map(len, lines)) <= 100
-    assert "array(" not in text
-    assert str(results[name]) == results[name].summary()
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_fragment_is_whole_and_keeps_to_itself(results: dict[str, Any], name: str) -> None:
-    page = results[name]._repr_html_()
-    tags = Tags(page)
-    assert page.startswith('<div class="fewlabels">')
-    assert page.endswith("</div>")
-    assert not {"script", "link", "img", "iframe", "html", "body", "head", "b>"} & set(tags.names)
-    assert tags.addresses == []
-    assert "<b>good" not in page
-    style = page[page.index("<style>") + 7 : page.index("</style>")]
-    assert "rem" not in re.sub(r"@media[^{]*", "", style).replace("remove", "")
-    for selector in re.findall(r"^([^@{}\n][^{}\n]*)\{", style, re.MULTILINE):
-        assert all("div.fewlabels" in part for part in re.split(r",(?![^()]*\))", selector))
-
-
-def test_the_fragment_says_what_the_report_says(results: dict[str, Any]) -> None:
-    fragment, page = results["estimates"]._repr_html_(), render_html(results["estimates"].report())
-    assert "120 items, 40 labeled, 2 classifiers, 2 classes; positive: yes" in fragment
-    for said in (
-        "labels: column &#39;gold&#39; (40 of 120 rows)",
-        "At a glance",
-    ):
-        assert said in fragment
-        assert said in page
-    assert 'href="#method"' in page
+from fewlabels.report.text import brief_estimates
 
 
 @pytest.mark.parametrize("sample", SAMPLES.values(), ids=SAMPLES)
@@ -120,19 +27,6 @@ def test_the_deciding_warning_is_at_the_top_and_said_once() -> None:
     assert "Please note</h2>" in page
     head = brief_estimates("Estimates", report).split("\n")
     assert head[1] == "! few-labels: only 3"
-
-
-def test_brief_has_the_first_rows_by_value() -> None:
-    report = two_classes() | {"warnings": []}
-    lines = brief_estimates("Estimates", report).split("\n")
-    assert lines[1].split() == ["classifier", "metric", "value"]
-    values = [float(re.findall(r"0\.\d{3}", line)[0]) for line in lines[2:] if "accuracy" in line]
-    assert values == sorted(values, reverse=True)
-    assert lines[-1].endswith("more; print() shows all")
-
-
-def test_brief_of_a_short_summary_is_the_summary() -> None:
-    assert brief_summary("Shift", lambda width: "one\n\ntwo") == "Shift: one\ntwo"
 
 
 def test_summaries_are_escaped() -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from page import Page
 from report_samples import two_classes
-from test_report_html import Page
 
 from fewlabels.report import render_html
 from fewlabels.report.notes import ADVICE, weighed
