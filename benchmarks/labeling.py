@@ -62,7 +62,7 @@ class Labeled(NamedTuple):
 
 @lru_cache(maxsize=1)
 def _whole(data: Path, name: str) -> fl.Predictions:
-    return load(name, [str(data)], data.parent / "unused").predictions
+    return load(name, data).predictions
 
 
 def _items(data: Path, name: str, run: int) -> fl.Predictions:
