@@ -67,7 +67,6 @@ STUDIES = {
     "peers": Study((), _ALL_SETS),
     "prior_judged": Study(),
     "quoted": Study(),
-    "readability": Study(),
     "reference": Study(("reference-data",), ("llm_judges", "sports_538")),
     "screenshots": Study(),
     "sizes": Study(),

@@ -29,8 +29,9 @@ from runs import parser as command_line
 
 sys.path[:0] = [str(ROOT / "tests" / "browser"), str(ROOT / "examples")]
 
-from make_comments import make  # noqa: E402
 from webdriver import Browser, browsing  # noqa: E402
+
+from make_comments import make  # noqa: E402
 
 WIDE, HIGH, PHONE, COLOURS = 1280, 900, 400, 128
 FIRST = 1360
