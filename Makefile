@@ -59,7 +59,6 @@ bench: $(VENV)/.dev  ## speed and memory (FEWLABELS_DATA for files of ten millio
 	$(BIN)/python -m benchmarks speed --out docs/speed.md
 	$(BIN)/python -m benchmarks annotations_speed
 	$(BIN)/python -m benchmarks calibration_speed
-	$(BIN)/python -m benchmarks sizes
 
 reproduce: $(VENV)/.dev  ## the table of CivilComments on the released splits (FEWLABELS_DATA)
 	$(BIN)/python -m benchmarks paper --only civilcomments

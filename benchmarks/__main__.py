@@ -69,7 +69,6 @@ STUDIES = {
     "quoted": Study(),
     "reference": Study(("reference-data",), ("llm_judges", "sports_538")),
     "screenshots": Study(),
-    "sizes": Study(),
     "speed": Study(("speed",)),
     "stress": Study(("when-it-fails",)),
     "study": Study(("benchmarks/coverage-study",), _ALL_SETS),
