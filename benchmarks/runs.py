@@ -97,8 +97,9 @@ def run_missing(
 
     A line has the names and values of its cell, and what `run` found.
     """
-    there = read_lines(file)
-    missing = [cell for cell in cells if not any(cell.items() <= line.items() for line in there)]
+    there, cells = read_lines(file), list(cells)
+    done = {tuple(map(line.get, cells[0])) for line in there} if cells else set()
+    missing = [cell for cell in cells if tuple(cell.values()) not in done]
     file.parent.mkdir(parents=True, exist_ok=True)
     if file.exists() and missing and not file.read_bytes().endswith(b"\n"):
         file.write_text("".join(json.dumps(line) + "\n" for line in there), encoding="utf-8")
