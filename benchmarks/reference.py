@@ -29,6 +29,7 @@ import fewlabels as fl
 from bench.splits import generator, seed_of
 from curves_parts import ROOT
 from fewlabels import Predictions, read_predictions
+from fewlabels.kernels.multinomial import fit_map  # Newton's method alone diverges here
 from runs import across, between, joined, keep_rows, kept_rows, markdown, split
 from runs import parser as command_line
 from study.sets import REAL, truth_of
@@ -222,14 +223,13 @@ def _log_odds(predictions: Predictions, j: int) -> Floats:
 
 def _calibrations(x: Floats, labels: Ints, rng: np.random.Generator) -> Floats:
     """Offset and slope of the logistic map: the mode, and draws around it, (1 + draws, 2)."""
-    design, precision = np.stack([np.ones(len(x)), x], axis=1), np.array(_PRIOR_SDS) ** -2.0
-    prior, mode = np.array([0.0, 1.0]), np.array([0.0, 1.0])
-    for _ in range(50):  # Newton's method
-        p = expit(design @ mode)
-        hessian = (design.T * (p * (1 - p))) @ design + np.diag(precision)
-        mode = mode + np.linalg.solve(hessian, design.T @ (labels - p) - precision * (mode - prior))
-    root = np.linalg.cholesky(np.linalg.inv(hessian))
-    return np.concatenate([mode[None], mode + rng.standard_normal((_DRAWS, 2)) @ root.T])
+    design = np.zeros((len(x), 2, 2))
+    design[:, 1] = np.stack([np.ones(len(x)), x], axis=1)
+    evidence = np.where(np.arange(2) == labels[:, None], 0.0, -np.inf)
+    mode = fit_map(design, evidence, np.array([0.0, 1.0]), np.array(_PRIOR_SDS) ** -2)
+    root = np.linalg.cholesky(np.linalg.inv(mode.hessian))
+    draws = mode.coefficients + rng.standard_normal((_DRAWS, 2)) @ root.T
+    return np.concatenate([mode.coefficients[None], draws])
 
 
 # (given, reference, seed) -> answer
