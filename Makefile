@@ -57,21 +57,19 @@ test-install: $(VENV)/.core  ## the wheel with newest and oldest dependencies an
 	tests/install.sh $(BIN)/python
 	tests/install.sh $(BIN)/python requirements/oldest.txt requirements/oldest-extras.txt
 
-labeling-page: $(VENV)/.dev  ## pictures and times of the page to label in (needs chromium and chromedriver)
-	$(BLAS) $(BIN)/python -m benchmarks labeling_page --out docs/labeling
+labeling-page: $(VENV)/.dev  ## pictures of the page to label in (needs chromium and chromedriver)
+	$(BLAS) $(BIN)/python -m benchmarks screenshots labeling
 
 screenshots: $(VENV)/.dev  ## pictures of the reports, light and dark (needs chromium and chromedriver)
-	$(BLAS) $(BIN)/python -m benchmarks screenshots --out docs/screenshots
+	$(BLAS) $(BIN)/python -m benchmarks screenshots reports
 
 bench: $(VENV)/.dev  ## speed and memory (FEWLABELS_DATA for files of ten million rows)
 	$(BIN)/python -m benchmarks speed --out docs/speed.md
 	$(BIN)/python -m benchmarks annotations_speed
 	$(BIN)/python -m benchmarks calibration_speed
-	$(BIN)/python -m benchmarks scaling --votes 20000000
-	$(BIN)/python -m benchmarks sizes
 
-reproduce: $(VENV)/.dev  ## the tables of docs/ on real data (FEWLABELS_DATA)
-	$(BIN)/python -m benchmarks civilcomments
+reproduce: $(VENV)/.dev  ## the table of CivilComments on the released splits (FEWLABELS_DATA)
+	$(BIN)/python -m benchmarks paper --only civilcomments
 
 paper: $(VENV)/.dev  ## the SSME paper's experiments on real data (FEWLABELS_DATA; hours, mostly the flow's)
 	$(BIN)/python -m benchmarks paper
@@ -108,17 +106,19 @@ judges: $(VENV)/.dev  ## LLM judges by few labels: errors and coverage (FEWLABEL
 	$(BLAS) $(BIN)/python -m benchmarks judges all
 
 study: $(VENV)/.dev  ## coverage and errors on real and made sets (FEWLABELS_DATA; overnight; goes on where it stopped)
-	$(BLAS) $(BIN)/python -m benchmarks study --out build/study
+	$(BLAS) $(BIN)/python -m benchmarks study
 
 study-reduced: $(VENV)/.dev  ## its reduced form: few runs, sizes and sets (FEWLABELS_DATA; ten minutes)
-	$(BLAS) $(BIN)/python -m benchmarks study --reduced --out build/study-reduced
+	$(BLAS) $(BIN)/python -m benchmarks study --runs 5 --n-labeled 0,20,100 \
+		--sets real,classification-9000,shapes-9000,digits-9000,wine-9000 \
+		--out build/study-reduced.jsonl --page build/study-reduced.md
 
 reference: $(VENV)/.dev  ## labeled items from elsewhere: errors and coverage (FEWLABELS_DATA; half an hour)
 	$(BLAS) $(BIN)/python -m benchmarks reference
 
 peers: $(VENV)/.dev  ## other packages on the items of the study (FEWLABELS_DATA; some minutes; then its page anew)
-	$(BLAS) $(BIN)/python -m benchmarks peers --out build/study
-	test ! -e build/study/manifest.json || $(BIN)/python -m benchmarks study --out build/study --page-only
+	$(BLAS) $(BIN)/python -m benchmarks peers
+	test ! -e build/study.jsonl || $(BIN)/python -m benchmarks study --page-only
 
 clean:  ## remove the virtual environment and everything that was built
 	rm -rf $(VENV) build dist docs/gallery .pytest_cache .mypy_cache .ruff_cache .hypothesis report.html

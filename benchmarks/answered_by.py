@@ -12,16 +12,18 @@ from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 
 import fewlabels as fl
 from curves_figures import save_svg
+from curves_parts import ROOT
 from runs import parser as command_line
 from stress_worlds import WORLDS
 
 mpl.use("svg")
 from matplotlib import pyplot as plt
 
-FIGURE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks" / "figures" / "answered-by.svg"
+FIGURE = ROOT / "docs" / "benchmarks" / "figures" / "answered-by.svg"
 SHOWN = (
     "siblings", "equal", "one-strong", "one-reversed", "wild-calibration", "rare-shifted",
     "judge-beside-scores", "verdict-beside-probabilities", "votes-independent", "votes-one-good",
@@ -36,22 +38,16 @@ KINDS = {
 }
 
 
-def kind_of(member: str) -> str:
-    """What kind of belief a member is."""
-    if member.startswith("all but "):
-        return "all but one"
-    return "one classifier alone" if member.endswith(" alone") else member
-
-
 def shares(world: str, n_labeled: int, runs: int) -> list[float]:
     """Mean share of the answer by kind."""
     total = dict.fromkeys(KINDS, 0.0)
     for run in range(runs):
         sample = WORLDS[world](1_000 + n_labeled, np.random.default_rng([run, 2]))
-        given = sample.predictions(n_labeled)
-        found = fl.estimate(given, metrics="accuracy", random_state=run)
+        found = fl.estimate(sample.predictions(n_labeled), metrics="accuracy", random_state=run)
         for entry in found.diagnostics["answered_by"]:
-            total[kind_of(entry["member"])] += entry["share"] / runs
+            member = "all but one" if entry["member"].startswith("all but ") else entry["member"]
+            kind = "one classifier alone" if member.endswith(" alone") else member
+            total[kind] += entry["share"] / runs
     return list(total.values())
 
 
@@ -62,12 +58,10 @@ def main() -> None:
     parser.add_argument("--labels", type=int, default=100)
     parser.add_argument("--out", type=Path, default=FIGURE)
     given = parser.parse_args()
-    found = np.array([shares(world, given.labels, given.runs) for world in SHOWN])
+    found = {world: shares(world, given.labels, given.runs) for world in SHOWN}
+    frame = pd.DataFrame.from_dict(found, orient="index", columns=list(KINDS))
     figure, axes = plt.subplots(figsize=(8, 4.2), layout="constrained")
-    left = np.zeros(len(SHOWN))
-    for (kind, colour), part in zip(KINDS.items(), found.T, strict=True):
-        axes.barh(SHOWN, part, left=left, color=colour, label=kind, height=0.7)
-        left += part
+    frame.plot.barh(ax=axes, stacked=True, color=list(KINDS.values()), width=0.7, legend=False)
     axes.invert_yaxis()
     axes.set_xlim(0, 1)
     axes.xaxis.set_major_formatter(mpl.ticker.PercentFormatter(1))

@@ -13,10 +13,10 @@ docs/benchmarks/clusters.md.
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from itertools import product
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -25,8 +25,8 @@ from scipy.special import expit, ndtr
 import fewlabels as fl
 from curves_data import stream
 from curves_parts import ROOT, SEED, Arguments, Part, Plan, Record, run_page, table
-from fewlabels.kernels.arrays import Floats, Ints
 
+Floats, Ints = np.ndarray, np.ndarray
 LEVEL, METRICS = 0.9, ("accuracy", "f1", "roc_auc")
 RUNS = {"labeled": (200, 50), "auto": (30, 15)}
 """Runs of a cell, and of how many of them the answer without clusters is beside it."""
@@ -140,12 +140,16 @@ def truth(data: Path, name: str) -> dict[str, float]:
             for metric in METRICS for apart in (0, 1)}  # fmt: skip
 
 
-def cells_of(plan: Plan, cells: list[Arguments]) -> list[Arguments]:
+def cells(name: str, plan: Plan) -> list[Arguments]:
     """Every cell by every method."""
-    some = plan.some(cells, 2)
+    worlds, correlations, drawn = _CELLS[name]
+    some = [
+        {"world": world, "rho": rho, "drawn": by, "labeled": labeled}
+        for world, (by, labeled), rho in product(worlds, drawn, correlations)
+    ]
     return [
         {**cell, "method": method, "runs": 2 if plan.quick else runs, "both": apart}
-        for cell, (method, (runs, apart)) in product(some, RUNS.items())
+        for cell, (method, (runs, apart)) in product(plan.some(some, 2), RUNS.items())
     ]
 
 
@@ -211,47 +215,25 @@ def blocks(name: str, records: pd.DataFrame) -> dict[str, str]:
     return {name: table(header, rows)}
 
 
-def _simulated(plan: Plan) -> list[Arguments]:
-    return cells_of(plan, [
-        {"world": "clusters", "rho": rho, "drawn": drawn, "labeled": labeled}
-        for (drawn, labeled), rho in product(
-            (("cluster", LABELED_CLUSTERS), ("row", LABELED_ROWS)), CORRELATIONS)
-    ])  # fmt: skip
-
-
-def _crossed(plan: Plan) -> list[Arguments]:
-    return cells_of(plan, [
-        {"world": "crossed", "rho": rho, "drawn": drawn, "labeled": labeled}
-        for (drawn, labeled), rho in product(
-            (("cluster", LABELED_CASES), ("row", LABELED_ROWS)), CORRELATIONS)
-    ])  # fmt: skip
-
-
-def _few(plan: Plan) -> list[Arguments]:
-    return cells_of(plan, [
-        {"world": "clusters", "rho": rho, "drawn": "cluster", "labeled": labeled}
-        for labeled, rho in product(FEW, CORRELATIONS)
-    ])  # fmt: skip
-
-
-def _real(plan: Plan) -> list[Arguments]:
-    return cells_of(plan, [
-        {"world": world, "rho": "real", "drawn": drawn, "labeled": labeled}
-        for world, (drawn, labeled) in product(
-            ("chexpert", "llm_rubric"), (("cluster", LABELED_CLUSTERS), ("row", LABELED_ROWS)))
-    ])  # fmt: skip
-
-
 _DESIGN = f"{LEVEL:.0%} intervals, seed {SEED}; " + " and ".join(
     f"{runs} runs a cell of `{method}` (standard error of a coverage of 90%: "
     f"{np.sqrt(0.09 / runs):.1%}), {apart} of them without clusters too"
     for method, (runs, apart) in RUNS.items()
 )
+_BY_CASE = ("cluster", LABELED_CLUSTERS), ("row", LABELED_ROWS)
+_CELLS: dict[str, tuple[Any, Any, Any]] = {
+    "simulated": (("clusters",), CORRELATIONS, _BY_CASE),
+    "crossed": (("crossed",), CORRELATIONS, (("cluster", LABELED_CASES), ("row", LABELED_ROWS))),
+    "few": (("clusters",), CORRELATIONS, [("cluster", number) for number in FEW]),
+    "real": (("chexpert", "llm_rubric"), ("real",), _BY_CASE),
+}
+"""Worlds, correlations, and how rows are drawn to be labeled."""
 PARTS = {
-    name: Part(cells, run, lambda records, plan, name=name: blocks(name, records), _DESIGN)
-    for name, cells in (
-        ("simulated", _simulated), ("crossed", _crossed), ("few", _few), ("real", _real))
-}  # fmt: skip
+    name: Part(
+        partial(cells, name), run, lambda records, plan, name=name: blocks(name, records), _DESIGN
+    )
+    for name in _CELLS
+}
 
 
 if __name__ == "__main__":

@@ -5,16 +5,15 @@
 Five classifiers; the first two differ by 0, 1, 3 or 5 points of accuracy. Each run draws 1,000
 unlabeled items and 50, 200 or 800 labeled ones. Of the first two, `compare` says "different" where
 the 90% interval of their difference excludes 0; the exact McNemar test of the same labels where
-p < .1. Results are kept in benchmarks/compare_power.json.
+p < .1. Results are kept in benchmarks/compare_power.jsonl, a cell a line: another run
+goes on where one stopped.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from itertools import product
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -23,15 +22,13 @@ from scipy.special import expit, logit
 from scipy.stats import binomtest, norm
 
 import fewlabels as fl
-from curves_parts import number
+from curves_parts import ROOT, number
 from paper import fill
-from runs import across, markdown
+from runs import across, markdown, read_lines, run_missing
 from runs import parser as command_line
-from score_lists import spread
 from stress_worlds import Sample
 
-ROOT = Path(__file__).resolve().parents[1]
-RESULTS, PAGE = ROOT / "benchmarks" / "compare_power.json", ROOT / "docs" / "comparing.md"
+RESULTS, PAGE = ROOT / "benchmarks" / "compare_power.jsonl", ROOT / "docs" / "comparing.md"
 POINTS, LABELS, UNLABELED = (0, 1, 3, 5), (50, 200, 800), 1000
 ACCURACY, COMMON, LEVEL, SEED = 0.8, 0.5, 0.9, 7
 
@@ -42,15 +39,6 @@ KINDS: Mapping[str, str] = {
     "votes": "votes alone",
     "mixed": "the first gives votes, the others probabilities",
 }
-
-
-class Job(NamedTuple):
-    """Classifiers of a kind, the points between the first two, and the labels shown."""
-
-    kind: str
-    points: int
-    n_labeled: int
-    runs: int
 
 
 def draw(kind: str, points: float, n: int, rng: np.random.Generator) -> Sample:
@@ -66,19 +54,11 @@ def draw(kind: str, points: float, n: int, rng: np.random.Generator) -> Sample:
         log_odds = logit(p) * [3, 0.5, 1, 1, 1]
         log_odds[:, 2] += 1
         p = expit(log_odds)
-    names = [f"m{j}" for j in range(1, 6)]
-    said = {"probabilities": p, "votes": votes}
-    as_votes = {"votes": names, "mixed": names[:1]}.get(kind, [])
+    voters = {"votes": 5, "mixed": 1}.get(kind, 0)
     return Sample(
         truth,
-        **{
-            what: {
-                name: said[what][:, j]
-                for j, name in enumerate(names)
-                if (name in as_votes) == voted
-            }
-            for what, voted in (("probabilities", False), ("votes", True))
-        },
+        votes={f"m{j + 1}": votes[:, j] for j in range(voters)},
+        probabilities={f"m{j + 1}": p[:, j] for j in range(voters, 5)},
     )
 
 
@@ -88,36 +68,32 @@ def mcnemar(first: np.ndarray, second: np.ndarray) -> float:
     return float(binomtest(one, one + other).pvalue) if one + other else 1.0
 
 
-def run_cell(job: Job) -> dict[str, Any]:
+def run_cell(cell: dict[str, Any]) -> dict[str, Any]:
     """Shares of runs in which either way calls the two different, and the wrong one the better."""
-    found = np.zeros((job.runs, 4))
-    for run in range(job.runs):
-        rng = np.random.default_rng([SEED, crc32(job.kind.encode()), *job[1:3], run])
-        sample = draw(job.kind, job.points, job.n_labeled + UNLABELED, rng)
-        predictions = sample.predictions(job.n_labeled)
+    kind, points, n_labeled, runs = cell.values()
+    found = []
+    for run in range(runs):
+        rng = np.random.default_rng([SEED, crc32(kind.encode()), points, n_labeled, run])
+        sample = draw(kind, points, n_labeled + UNLABELED, rng)
+        given = sample.predictions(n_labeled)
         estimates = fl.estimate(
-            predictions,
-            metrics="accuracy",
-            confidence_level=LEVEL,
-            random_state=run,
-            workers=1,
+            given, metrics="accuracy", confidence_level=LEVEL, random_state=run, workers=1
         )
         gap = estimates.difference("m1", "m2", "accuracy")
-        hard = predictions.select_models(("m1", "m2")).hard[: job.n_labeled]
-        right = hard == sample.truth[: job.n_labeled, None]
+        hard = given.select_models(("m1", "m2")).hard[:n_labeled]
+        right = hard == sample.truth[:n_labeled, None]
         different = mcnemar(*right.T) < 1 - LEVEL
         behind = right[:, 0].mean() < right[:, 1].mean()
-        found[run] = (
-            gap.low > 0 or gap.high < 0, gap.high < 0, different, different and behind,
-        )  # fmt: skip
+        found.append((gap.low > 0 or gap.high < 0, gap.high < 0, different, different and behind))
     names = ("compare", "compare_wrong", "mcnemar", "mcnemar_wrong")
-    return {**job._asdict(), **dict(zip(names, found.mean(axis=0).tolist(), strict=True))}
+    return dict(zip(names, np.mean(found, axis=0).tolist(), strict=True))
 
 
 def blocks(cells: list[dict[str, Any]]) -> dict[str, str]:
     """The page's table."""
     ways = ["compare", "mcnemar"]
     frame = pd.DataFrame(cells).replace({"kind": KINDS})
+    frame = frame.drop_duplicates(["kind", "points", "n_labeled"], keep="last")
     shares = (100 * frame[ways]).map(lambda x: f"{number(x, 0)}%")
     names = {p: f"{p} point{'s' * (p > 1)}" if p else "no difference" for p in POINTS}
     texts = frame.assign(text=shares.agg(" / ".join, axis=1), points=frame.points.map(names))
@@ -139,13 +115,14 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--page-only", action="store_true")
     given = parser.parse_args()
-    if not given.page_only:
-        jobs = [Job(*cell, given.runs) for cell in product(KINDS, POINTS, LABELS)]
-        cells = list(spread(run_cell, jobs, given.workers, "cells"))
-        RESULTS.write_text(
-            "[\n" + ",\n".join(json.dumps(cell) for cell in cells) + "\n]\n", encoding="utf-8"
-        )
-    fill(PAGE, blocks(json.loads(RESULTS.read_text(encoding="utf-8"))))
+    cells = (
+        {"kind": kind, "points": points, "n_labeled": n, "runs": given.runs}
+        for kind, points, n in product(KINDS, POINTS, LABELS)
+    )
+    if given.page_only:
+        fill(PAGE, blocks(read_lines(RESULTS)))
+    else:
+        fill(PAGE, blocks(run_missing(RESULTS, run_cell, cells, given.workers)))
 
 
 if __name__ == "__main__":

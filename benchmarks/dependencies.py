@@ -11,15 +11,14 @@ from __future__ import annotations
 
 import itertools
 import json
-from pathlib import Path
 
 import numpy as np
 
 import fewlabels as fl
 from bench.world import likeness
+from curves_parts import ROOT
 from runs import parser as command_line
 
-ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "dependencies.json"
 MODELS = ("CORAL", "ERM", "ERM_seed1", "ERM_seed2", "IRM", "IRM_seed1", "IRM_seed2")
 
@@ -50,15 +49,15 @@ def main() -> None:
     data = parser.parse_args().data / "ssme_civilcomments" / "data.parquet"
     predictions = fl.read_predictions(data).select_models(MODELS)
     votes = predictions.hard
-    found = sorted(dependencies(votes))
+    pairs = sorted(dependencies(votes))
     scores = [pair["score_correlation"] for pair in likeness(predictions).values()]
     kept = {
         "command": "python benchmarks/dependencies.py",
         "items": len(votes),
         "pairs": len(MODELS) * (len(MODELS) - 1) // 2,
-        "dependent": len(found),
+        "dependent": len(pairs),
         "score_correlation": round(float(np.mean(scores)), 4),
-        "which": [[MODELS[i], MODELS[j]] for i, j in found],
+        "which": [[MODELS[i], MODELS[j]] for i, j in pairs],
     }
     RESULTS.write_text(json.dumps(kept) + "\n", encoding="utf-8")
 

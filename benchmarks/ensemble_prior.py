@@ -34,17 +34,17 @@ from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
 
 import prior_tables
-from fewlabels.kernels.arrays import Bools, Floats, Ints
+from fewlabels import Predictions
 from fewlabels.kernels.blocks import using_workers
 from fewlabels.kernels.simplex import logsumexp, softmax
 from fewlabels.kernels.weighting import Soft
 from fewlabels.methods.ensembles.belief_mixture import Belief, IndexName, each_belief
+from fewlabels.metrics import resolve
 from fewlabels.metrics.plans import States, prepare, view_of
-from fewlabels.metrics.registry import resolve
-from fewlabels.predictions import Predictions
 from runs import parser as command_line
 from study.families import FAMILIES, make_set
 
+Bools, Floats, Ints = np.ndarray, np.ndarray, np.ndarray
 LABELED = (10, 20, 50, 100)
 UNLABELED, POPULATION, DRAWS = 600, 5_000, 12
 METRICS = ("accuracy", "brier", "ece", "roc_auc", "average_precision")

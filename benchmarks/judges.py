@@ -12,9 +12,11 @@ stopped. The tables go between the marks of docs/benchmarks/judges.md.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,6 +24,7 @@ import pandas as pd
 import fewlabels as fl
 from bench.splits import seed_of
 from curves_parts import ROOT, SEED, Arguments, Part, Plan, Record, number, run_page, table
+from runs import across
 from votes_labels import (
     LEAST_LABELS,
     LEVEL,
@@ -41,6 +44,7 @@ LLM = tuple(name for name in SETS if name.startswith("LLM judges"))
 CROWDS = tuple(name for name in SETS if name.startswith("crowd") and "s5_adult" not in name)
 """The gold of s5_adult is of a small and perhaps biased part of its items."""
 ALONE = "labels only"
+_DIGITS = {"truth": 4, "error": 5, "width": 5}
 ASKED = ("auto", ALONE, "ppi by shares of votes", "ppi by Dawid-Skene", "dawid-skene")
 
 
@@ -53,19 +57,25 @@ def _set(data: Path, name: str) -> fl.Predictions:
     return few.take(np.flatnonzero(few.has_hard.any(axis=1)))
 
 
-def _sizes(data: Path, name: str) -> tuple[int, ...]:
-    return sizes_of(_set(data, name))
-
-
 def _cells(plan: Plan, names: tuple[str, ...], runs: int = FEWER) -> list[Arguments]:
     """Every set, number of labels, and some runs at a time."""
     return [
         {"name": name, "n_labeled": n, "start": start, "runs": 2 if plan.quick else OF_CELL}
         for name in names
         if (plan.data / SETS[name].file).exists()
-        for n in (N_LABELED[:1] if plan.quick else _sizes(plan.data, name))
+        for n in (N_LABELED[:1] if plan.quick else sizes_of(_set(plan.data, name)))
         for start in range(0, 1 if plan.quick else runs, OF_CELL)
     ]
+
+
+def _record(place: Record, value: float, low: float, high: float, ok: bool) -> Record:
+    """Error, width and coverage of an estimate; `place` has the truth."""
+    truth = place["truth"]
+    held = low <= truth + 1e-9 and truth <= high + 1e-9
+    return place | {
+        "error": abs(value - truth), "width": high - low, "held": held,
+        "wrong_ok": ok and not held,
+    }  # fmt: skip
 
 
 def accuracy_cells(plan: Plan) -> list[Arguments]:
@@ -96,15 +106,11 @@ def _asked(
             warnings.simplefilter("ignore")
             found = WAYS[way](given, seed_of("judges", SEED, name, n_labeled, run))
         for judge in judges:
-            j, true = given.models.index(judge), truth[judge]
-            low, high = float(found.low[j]), float(found.high[j])
-            held = low <= true + 1e-9 and true <= high + 1e-9
-            yield {
-                "name": name, "labels": n_labeled, "run": run, "way": way, "judge": judge,
-                "truth": round(true, 4), "error": round(abs(float(found.value[j]) - true), 5),
-                "width": round(high - low, 5), "held": held,
-                "wrong_ok": bool(found.ok[j]) and not held,
-            }  # fmt: skip
+            j, place = given.models.index(judge), {"name": name, "labels": n_labeled, "run": run}
+            place |= {"way": way, "judge": judge, "truth": truth[judge]}
+            ends = found.value[j], found.low[j], found.high[j]
+            one = _record(place, *map(float, ends), ok=bool(found.ok[j]))
+            yield one | {key: round(one[key], d) for key, d in _DIGITS.items()}
 
 
 def accuracy_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
@@ -119,55 +125,45 @@ def accuracy_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
     }  # fmt: skip
 
 
-def _cell(own: pd.DataFrame) -> str:
-    """Mean error and coverage, over judges and runs."""
-    if own.empty:
-        return "-"
-    return f"{number(own['error'].mean())} ({own['held'].mean():.0%})"
+def _by(
+    records: pd.DataFrame, keys: list[str], header: list[str], ways: Sequence[str] = ASKED
+) -> str:
+    """A row per place: mean error and coverage, over judges and runs, of each way."""
+    means = records.groupby([*keys, "way"], sort=False)[["error", "held"]].mean()
+    cells = means.assign(text=[f"{number(e)} ({h:.0%})" for e, h in means.values]).reset_index()
+    rows = across(cells, keys, "way", empty="-").reindex(columns=list(ways), fill_value="-")
+    lines = ((*map(_short, place), *own) for place, *own in rows.itertuples())
+    return table([*header, *ways], lines)
 
 
-def _short(name: str) -> str:
-    return name.removeprefix("LLM judges: ")
-
-
-def _by(records: pd.DataFrame, keys: list[str], header: list[str]) -> str:
-    rows = []
-    for place, own in records.groupby(keys, sort=False):
-        cells = [number(v) if isinstance(v, float) else _short(str(v)) for v in place]
-        rows.append([*cells, *(_cell(own[own["way"] == way]) for way in ASKED)])
-    return table([*header, *ASKED], rows)
+def _short(value: Any) -> str:
+    return number(value) if isinstance(value, float) else str(value).removeprefix("LLM judges: ")
 
 
 def _widths(records: pd.DataFrame) -> str:
     """Median widths of the intervals of LLM judges, by labels."""
-    median = records.groupby(["labels", "way"])["width"].median()
-    ways = ("auto", ALONE, "ppi by Dawid-Skene")
-    sizes = dict.fromkeys(records["labels"])
-    rows = [[str(n), *(number(median[n, way], 2) for way in ways)] for n in sizes]
-    return table(["labels", *ways], rows)
+    ways = ["auto", ALONE, "ppi by Dawid-Skene"]
+    median = records.groupby(["labels", "way"])["width"].median().unstack()[ways]
+    return table(["labels", *ways], ((n, *(number(v, 2) for v in row)) for n, *row in
+                                     median.itertuples()))  # fmt: skip
 
 
 def _summary(records: pd.DataFrame) -> str:
     """Beside the labels alone: geometric means over sets ± their standard error over sets."""
+    # A judge's error in a run; runs and judges are averaged within a set.
+    figures = ["error", "held", "width", "wrong_ok"]
+    mean = records.groupby(["labels", "way", "name"])[figures].mean()
     rows = []
-    for labels in N_LABELED:
-        own = records[records["labels"] == labels]
-        if own.empty:
-            continue
-        # A judge's error in a run; runs and judges are averaged within a set.
-        mean = own.groupby(["way", "name"])[["error", "held", "width", "wrong_ok"]].mean()
-        alone = mean.loc[ALONE]
-        for way in ASKED:
-            some = mean.loc[way]
-            logs = np.log(some["error"] / alone["error"])
-            spread = np.exp(logs.mean()) * logs.std(ddof=1) / np.sqrt(len(logs))
-            rows.append([
-                str(labels), way, number(some["error"].mean()),
-                "1" if way == ALONE else f"{np.exp(logs.mean()):.2f} ± {spread:.2f}",
-                f"{(logs < 0).sum()} of {len(logs)}" if way != ALONE else "",
-                f"{some['held'].mean():.0%}", f"{some['held'].min():.0%}",
-                number(some["width"].mean()), f"{some['wrong_ok'].mean():.1%}",
-            ])  # fmt: skip
+    for labels, way in product(sorted(set(records["labels"])), ASKED):
+        some = mean.loc[labels, way]
+        logs = np.log(some["error"] / mean.loc[labels, ALONE]["error"])
+        beside = f"{np.exp(logs.mean()):.2f} ± {np.exp(logs.mean()) * logs.sem():.2f}"
+        rows.append([
+            labels, way, number(some["error"].mean()), "1" if way == ALONE else beside,
+            f"{(logs < 0).sum()} of {len(logs)}" if way != ALONE else "",
+            f"{some['held'].mean():.0%}", f"{some['held'].min():.0%}",
+            number(some["width"].mean()), f"{some['wrong_ok'].mean():.1%}",
+        ])  # fmt: skip
     return table(
         ["labels", "way", "error", f"beside {ALONE}", "sets where it is better", "coverage",
          "worst set", "width", "wrong with status ok"], rows,
@@ -209,11 +205,8 @@ def order_run(data: Path, name: str, n_labeled: int, start: int, runs: int) -> l
 
 def order_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
     """Errors and coverage with one order and with both."""
-    rows = []
-    for (labels, what), own in records.groupby(["labels", "what"], sort=False):
-        cells = [_cell(own[own["way"] == way]) for way in ("auto", "dawid-skene")]
-        rows.append([str(labels), str(what), *cells])
-    return {"orders": table(["labels", "columns", "auto", "dawid-skene"], rows)}
+    ways = ("auto", "dawid-skene")
+    return {"orders": _by(records, ["labels", "what"], ["labels", "columns"], ways)}
 
 
 # --- what is judged -------------------------------------------------------------------------------
@@ -242,24 +235,17 @@ def score_run(data: Path, name: str, n_labeled: int, start: int, runs: int) -> l
                 given, confidence_level=LEVEL, positive=_PASSES, workers=1, random_state=seed
             )
         for row in found.rows:
-            held = row.low <= truth + 1e-9 and truth <= row.high + 1e-9
-            records.append({
-                "name": name, "labels": n_labeled, "run": run, "way": row.way,
-                "judge": row.judge or "", "truth": truth, "error": abs(row.value - truth),
-                "width": row.high - row.low, "held": held,
-                "wrong_ok": row.status == "ok" and not held,
-            })  # fmt: skip
+            place = {"name": name, "labels": n_labeled, "run": run, "way": row.way}
+            place |= {"judge": row.judge or "", "truth": truth}
+            records.append(_record(place, row.value, row.low, row.high, row.status == "ok"))
     return records
 
 
 def score_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
     """Errors and coverage by set and way; of judges the mean."""
     ways = list(dict.fromkeys(records["way"]))
-    rows = []
-    for (name, truth, labels), own in records.groupby(["name", "truth", "labels"], sort=False):
-        cells = [_cell(own[own["way"] == way]) for way in ways]
-        rows.append([_short(str(name)), number(float(truth)), str(labels), *cells])
-    return {"score": table(["set", "pass rate", "labels", *ways], rows)}
+    keys, head = ["name", "truth", "labels"], ["set", "pass rate", "labels"]
+    return {"score": _by(records, keys, head, ways)}
 
 
 _DESIGN = (

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from functools import lru_cache
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,14 +24,16 @@ import fewlabels as fl
 from curves_data import SPE_LISTS, draw, sample_curve, stream
 from curves_parts import ROOT, SEED, Arguments, Part, Plan, Record, number, run_page, table
 from fewlabels.evaluation.anytime import DrawnValues, anytime, confidence_sequence, pooled
-from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.lure import lure_weights
-from fewlabels.metrics.registry import resolve
 from fewlabels.questions.next_items import STRATIFIED, next_items
-from study.sets import MADE, REAL, load
+from study.families import make_set
+from study.sets import MADE, load, truth_of
 
+Floats = np.ndarray
 ITEMS, LEVEL = 1_500, 0.9
 LOOKS = (10, 20, 50, 100, 200)
+BATCHES = (10,) * 5 + (25,) * 6
+"""How many items are labeled at a time, up to the last look."""
 METRICS = ("accuracy", "ece", "roc_auc", "average_precision")
 MADE_SETS = ("classification-9000", "shapes-9001", "hastie-9002", "tumours-9003")
 SETS = ("CivilComments", "Adult", "CIFAR-10", "NELL animal", "NELL city", *MADE_SETS)
@@ -53,6 +55,12 @@ class Labeled(NamedTuple):
     probability: list[float]
     left: list[int]
 
+    def add(self, rows: list[int], probability: list[float], left: list[int]) -> None:
+        """Label more items."""
+        self.rows.extend(rows)
+        self.probability.extend(probability)
+        self.left.extend(left)
+
     def weights(self, n: int) -> Floats:
         """LURE weights (n,) of the labels; 1 of other items."""
         out = np.ones(n)
@@ -60,30 +68,14 @@ class Labeled(NamedTuple):
         return out
 
 
-@lru_cache(maxsize=1)
-def _whole(data: Path, name: str) -> fl.Predictions:
-    return load(name, [str(data)], data.parent / "unused").predictions
-
-
 def _items(data: Path, name: str, run: int) -> fl.Predictions:
     """The items of a run, with all labels; of several classes the first against the rest."""
     if name in MADE:
-        from study.families import make_set
-
         predictions = make_set(*MADE[name], population=4_000).predictions
     else:
-        assert name in REAL
-        predictions = _whole(data, name)
+        predictions = load(name, data).predictions
     rows = stream("labeling", name, run).permutation(predictions.n_items)[:ITEMS]
     return predictions.take(rows)
-
-
-def _batches() -> list[int]:
-    """How many items are labeled at a time, up to the last look."""
-    out: list[int] = []
-    while sum(out) < LOOKS[-1]:
-        out.append(10 if sum(out) < 50 else 25)
-    return out
 
 
 def _further(
@@ -94,38 +86,27 @@ def _further(
         found = next_items(
             shown, order=way, size=size, random_state=seed, before=len(done.rows), **asked
         )
-        done.rows.extend(found.items.tolist())
-        done.probability.extend(found.probability.tolist())
-        done.left.extend(found.left.tolist())
+        done.add(found.items.tolist(), found.probability.tolist(), found.left.tolist())
         return
     p = pooled(shown)
-    open_ = ~shown.labeled
     if way == "uncertainty":
         two = np.sort(p, axis=1)[:, -2:]
-        margin = np.where(open_, two[:, 1] - two[:, 0], np.inf)
-        chosen = np.argsort(margin, kind="stable")[:size]
-        done.rows.extend(chosen.tolist())
-        done.probability.extend([np.nan] * size)
-        done.left.extend([0] * size)
+        done.add(_least(shown, two[:, 1] - two[:, 0], size), [np.nan] * size, [0] * size)
         return
     # Active testing (Kossen et al. 2021): by the expected loss of the pool, averaged over all.
-    right = np.take_along_axis(p, shown.hard, axis=1).mean(axis=1)
-    loss = np.where(open_, 0.9 * (1 - right) + 0.1 * (1 - right).mean(), 0.0)
+    wrong = 1 - np.take_along_axis(p, shown.hard, axis=1).mean(axis=1)
+    loss = np.where(~shown.labeled, 0.9 * wrong + 0.1 * wrong.mean(), 0.0)
     rng = np.random.default_rng([seed, len(done.rows)])
     for _ in range(size):
         chance = loss / loss.sum()
         row = int(rng.choice(len(loss), p=chance))
-        done.left.append(int((loss > 0).sum()))
-        done.probability.append(float(chance[row]))
-        done.rows.append(row)
+        done.add([row], [float(chance[row])], [int((loss > 0).sum())])
         loss[row] = 0.0
 
 
-def _truth(items: fl.Predictions) -> Floats:
-    """The metrics by all labels, (M, metrics)."""
-    found = fl.estimate(items, "labeled", list(METRICS), confidence_level=None,
-                        estimand="sample")  # fmt: skip
-    return np.array([r.value for r in found.rows]).reshape(items.n_models, len(METRICS))
+def _least(shown: fl.Predictions, margin: Floats, size: int) -> list[int]:
+    """Unlabeled items of the least margin."""
+    return np.argsort(np.where(shown.labeled, np.inf, margin), kind="stable")[:size].tolist()
 
 
 def question_cells(plan: Plan) -> list[Arguments]:
@@ -142,7 +123,7 @@ def question_cells(plan: Plan) -> list[Arguments]:
 def question_run(data: Path, name: str, run: int, way: str, question: str) -> list[Record]:
     """Errors, widths and coverage at each look, by `auto` and by the labels alone."""
     items = _items(data, name, run)
-    truth, done = _truth(items), Labeled([], [], [])
+    truth, done = truth_of(items, METRICS), Labeled([], [], [])
     asked = dict(QUESTIONS.get(question, {}))
     if question == "difference":
         asked |= {"model": items.models[0], "against": items.models[1]}
@@ -150,7 +131,7 @@ def question_run(data: Path, name: str, run: int, way: str, question: str) -> li
     seed = int(stream("labeling", name, run, "seed").integers(2**31))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for size in _batches():
+        for size in BATCHES:
             shown = items.with_labels(labels)
             if way != "uncertainty" and done.rows:
                 shown = shown.with_label_weight(done.weights(items.n_items))
@@ -207,11 +188,11 @@ def _guard(items: fl.Predictions, done: Labeled, way: str, name: str, run: int) 
     """Whether the interval that may be looked at misses at any look, and its width at the end."""
     shown = items.with_labels(np.where(np.isin(np.arange(items.n_items), done.rows),
                                        items.labels, -1))  # fmt: skip
-    (accuracy,) = resolve(["accuracy"]).values()
+    (accuracy,) = fl.metrics.resolve(["accuracy"]).values()
     least = {"informative": STRATIFIED, "active testing": 0.05}.get(way, 1.0)
     ends = anytime(shown, accuracy, np.array(done.rows), np.array(done.probability),
                    np.array(done.left), level=LEVEL, least=least)  # fmt: skip
-    truth = _truth(items)[:, 0]
+    truth = truth_of(items, METRICS)[:, 0]
     missed = [bool(((low > t) | (high < t)).any())
               for (low, high), t in zip(ends.values(), truth, strict=True)]  # fmt: skip
     width = float(np.mean([high[-1] - low[-1] for low, high in ends.values()]))
@@ -222,77 +203,64 @@ def _guard(items: fl.Predictions, done: Labeled, way: str, name: str, run: int) 
 
 def question_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
     """Errors beside random's, by question and labels; coverage; the guard; by set."""
-    answers = records[records["method"] != "guard"]
+    is_guard = records["method"] == "guard"
+    by_method = dict([*records[~is_guard].groupby("method")])
     return {
-        "errors": _errors(answers[answers["method"] == "auto"]),
-        "labels-alone": _errors(answers[answers["method"] == "labeled"]),
-        "coverage": _coverage(answers),
-        "guard": _guards(records[records["method"] == "guard"]),
-        "sets": _by_set(answers[answers["method"] == "auto"]),
+        "errors": _errors(by_method["auto"]),
+        "labels-alone": _errors(by_method["labeled"]),
+        "coverage": _coverage(records[~is_guard]),
+        "guard": _guards(records[is_guard]),
+        "sets": _by_set(by_method["auto"]),
     }
 
 
-def _ratio(own: pd.DataFrame, way: str) -> str:
+def _ratio(mean: pd.DataFrame, way: str) -> str:
     """Geometric mean over sets of error / random's error, and its standard error over sets."""
-    mean = own.groupby(["way", "name"])["error"].mean()
-    if way not in mean.index.get_level_values(0):
-        return ""
-    logs = np.log((mean[way] + 1e-6) / (mean["random"].reindex(mean[way].index) + 1e-6))
-    if len(logs) < 2:
-        return f"{np.exp(logs.mean()):.2f}"
-    error = np.exp(logs.mean()) * logs.std(ddof=1) / np.sqrt(len(logs))
-    return f"{np.exp(logs.mean()):.2f} ± {error:.2f}"
+    logs = np.log((mean[way] + 1e-6) / (mean["random"] + 1e-6)).dropna()
+    error = f" ± {np.exp(logs.mean()) * logs.sem():.2f}" if len(logs) > 1 else ""
+    return f"{np.exp(logs.mean()):.2f}{error}"
 
 
 def _errors(answers: pd.DataFrame) -> str:
-    rows = []
-    for question in QUESTIONS:
-        for labels in LOOKS:
-            own = answers[(answers["question"] == question) & (answers["labels"] == labels)]
-            random = own[own["way"] == "random"]["error"].mean()
-            ways = (*EVEN[1:], "informative", *OTHERS)
-            rows.append([question, str(labels), number(random, 4), *(_ratio(own, w) for w in ways)])
-    header = ["question", "labels", "error of random", *EVEN[1:], "informative", *OTHERS]
-    return table(header, rows)
+    rows, ways = [], (*EVEN[1:], "informative", *OTHERS)
+    for question, labels in product(QUESTIONS, LOOKS):
+        own = answers[(answers["question"] == question) & (answers["labels"] == labels)]
+        random = own[own["way"] == "random"]["error"].mean()
+        mean = own.groupby(["name", "way"])["error"].mean().unstack()
+        rows.append([question, labels, number(random, 4), *(_ratio(mean, w) for w in ways)])
+    return table(["question", "labels", "error of random", *ways], rows)
 
 
 def _coverage(answers: pd.DataFrame) -> str:
     rows = []
-    own = answers[answers["held"].notna()]
-    for method in ("auto", "labeled"):
-        for way in (*EVEN, "informative", *OTHERS):
-            some = own[(own["way"] == way) & (own["method"] == method)]
-            held = some.groupby(["question", "labels"])["held"].mean()
-            rows.append([
-                method, way, f"{some['held'].mean():.0%}", f"{held.min():.0%}",
-                number(some["width"].mean(), 3),
-            ])  # fmt: skip
+    for method, way in product(("auto", "labeled"), (*EVEN, "informative", *OTHERS)):
+        own = answers[(answers["method"] == method) & (answers["way"] == way)]
+        own = own[own["held"].notna()]
+        least = own.groupby(["question", "labels"])["held"].mean().min()
+        shown = f"{own['held'].mean():.0%}", f"{least:.0%}", number(own["width"].mean(), 3)
+        rows.append([method, way, *shown])
     return table(["method", "order", "coverage", "least of question and labels", "width"], rows)
 
 
 def _guards(found: pd.DataFrame) -> str:
-    rows = []
-    for way, own in found.groupby("way", sort=False):
-        missed = own["error"]
-        rows.append([way, str(len(own)), f"{missed.mean():.1%} ± {100 * missed.sem():.1f}",
-                     number(own["width"].mean(), 3)])  # fmt: skip
+    rows = [
+        [way, len(own), f"{own['error'].mean():.1%} ± {100 * own['error'].sem():.1f}",
+         number(own["width"].mean(), 3)]
+        for way, own in found.groupby("way", sort=False)
+    ]  # fmt: skip
     return table(["order", "runs", "misses at some look", f"width at {LOOKS[-1]} labels"], rows)
 
 
 def _by_set(answers: pd.DataFrame) -> str:
-    rows = []
-    for name in dict.fromkeys(answers["name"]):
-        row = [name]
-        for question in ("accuracy", "roc_auc"):
-            for labels in (50, 100):
-                own = answers[(answers["name"] == name) & (answers["question"] == question)
-                              & (answers["labels"] == labels)]  # fmt: skip
-                mean = own.groupby("way")["error"].mean()
-                row.append(f"{number(mean['random'], 4)} / {number(mean['informative'], 4)}")
-        rows.append(row)
-    header = ["set", *(f"{q}, {n} labels: random / informative" for q in ("accuracy", "AUC")
-                       for n in (50, 100))]  # fmt: skip
-    return table(header, rows)
+    places = [*product(("accuracy", "roc_auc"), (50, 100))]
+    mean = answers.groupby(["name", "question", "labels", "way"])["error"].mean()
+    rows = [
+        [name, *(" / ".join(number(mean[name, q, n, way], 4) for way in ("random", "informative"))
+                 for q, n in places)]
+        for name in dict.fromkeys(answers["name"])
+    ]  # fmt: skip
+    names = [f"{'AUC' if q == 'roc_auc' else q}, {n} labels" for q, n in places]
+    return table(["set", *(f"{name}: random / informative" for name in names)], rows)
 
 
 # --- curves and thresholds ------------------------------------------------------------------------
@@ -313,7 +281,7 @@ def curve_run(data: Path, name: str, trial: int) -> list[Record]:
     truth = scores.truth()
     for order in _ORDERS:
         rows: list[int] = []
-        for size in (10, 10, 10, 10, 10, 25, 25):
+        for size in BATCHES[:7]:
             shown = scores.show(np.array(rows, dtype=np.int64))
             rows += _curve_items(shown, order, size, trial, len(rows))
             if len(rows) in (20, 50, 100):
@@ -328,8 +296,7 @@ def _curve_items(shown: fl.Predictions, order: str, size: int, seed: int, before
         return found.items.tolist()
     if order == "uncertainty":
         posterior = fl.estimate(shown, metrics="accuracy").posterior.marginals()
-        margin = np.where(shown.labeled, np.inf, np.abs(posterior[:, 1] - 0.5))
-        return np.argsort(margin, kind="stable")[:size].tolist()
+        return _least(shown, np.abs(posterior[:, 1] - 0.5), size)
     precision = 0.8 if order == "precision" else None
     found = fl.label_next(shown, size=size, before=before, min_precision=precision,
                           random_state=seed)  # fmt: skip
@@ -349,18 +316,16 @@ def _curve_found(shown: fl.Predictions, truth: fl.Curve) -> dict[str, float]:
 
 def curve_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
     """Errors and bands by order and labels."""
+    lists = records.groupby(["labels", "order", "name"])["area"].mean()
     rows = []
-    for labels in (20, 50, 100):
-        for order in _ORDERS:
-            own = records[(records["labels"] == labels) & (records["order"] == order)]
-            random = records[(records["labels"] == labels) & (records["order"] == "random")]
-            lists = own.groupby("name")["area"].mean() / random.groupby("name")["area"].mean()
-            logs = np.log(lists)
-            rows.append([
-                str(labels), order, number(own["area"].mean(), 4), f"{np.exp(logs.mean()):.2f}",
-                number(own["near"].mean(), 4), number(own["width"].mean(), 3),
-                f"{own['held'].mean():.0%}",
-            ])  # fmt: skip
+    for labels, order in product((20, 50, 100), _ORDERS):
+        own = records[(records["labels"] == labels) & (records["order"] == order)]
+        logs = np.log(lists[labels, order] / lists[labels, "random"])
+        rows.append([
+            labels, order, number(own["area"].mean(), 4), f"{np.exp(logs.mean()):.2f}",
+            number(own["near"].mean(), 4), number(own["width"].mean(), 3),
+            f"{own['held'].mean():.0%}",
+        ])  # fmt: skip
     header = ["labels", "order", "area", "beside random", "near precision .8", "width", "coverage"]
     return {"curves": table(header, rows)}
 
@@ -379,52 +344,52 @@ def stopping_run(data: Path, share: float) -> list[Record]:
     """Rules of other tools beside the interval that may be looked at, from 10 to 200 labels."""
     rng, records = stream("labeling", "stopping", int(100 * share)), []
     n, z = 2_000, float(ndtri(0.95))
+    count = np.arange(1, 201)
     for run in range(_STOPS):
         right = (rng.random(n) < share).astype(float)
-        rows, mean = rng.permutation(n)[:200], right.mean()
-        values, count = right[rows], np.arange(1, 201)
+        values, mean = right[rng.permutation(n)[:200]], right.mean()
         ones = np.cumsum(values)
         half = z * np.sqrt(ones * (count - ones) / count + z**2 / 4) / (count + z**2)
         centre = (ones + z**2 / 2) / (count + z**2)
         left = n - np.arange(200)
-        proxy = np.full(200, share)
         low, high = confidence_sequence(
-            DrawnValues(values, proxy, left / n * share, 1 / left, left, n, 1.0), LEVEL
+            DrawnValues(values, np.full(200, share), left / n * share, 1 / left, left, n, 1.0),
+            LEVEL,
         )
-        rules: dict[str, tuple[Ints, Floats, Floats]] = {
-            "Wilson after every label, width at most .15": (2 * half <= 0.15, centre - half,
-                                                            centre + half),
-            "ours, width at most .15": (high - low <= 0.15, low, high),
-        }  # fmt: skip
-        for name, (met, below, above) in rules.items():
-            stops = np.flatnonzero(met[9:])
-            at = int(stops[0]) + 9 if len(stops) else 199
-            records.append({
-                "rule": name, "share": share, "run": run, "labels": at + 1,
-                "missed": bool(below[at] > mean or above[at] < mean),
-                "ever": bool(((below > mean) | (above < mean))[9:].any()),
-            })  # fmt: skip
-        over = ones[49] / 50 > 0.9
-        records.append({"rule": "agreement above .9 on 50", "share": share, "run": run,
-                        "labels": 50, "missed": bool(over != (mean > 0.9)),
-                        "ever": bool(over != (mean > 0.9))})  # fmt: skip
-        sure = np.flatnonzero((low[9:] > 0.9) | (high[9:] < 0.9))
-        at = int(sure[0]) + 9 if len(sure) else 199
-        wrong = bool(len(sure)) and bool((low[at] > 0.9) != (mean > 0.9))
-        records.append({"rule": "ours, above or below .9", "share": share, "run": run,
-                        "labels": at + 1, "missed": wrong, "ever": wrong})  # fmt: skip
+
+        def first(met: Floats) -> int:
+            """The first look from the tenth label on at which a rule is met, or the last."""
+            return 9 + int(met[9:].argmax()) if met[9:].any() else 199
+
+        def add(rule: str, labels: int, missed: bool, ever: bool, run: int = run) -> None:
+            records.append({"rule": rule, "share": share, "run": run, "labels": labels,
+                            "missed": bool(missed), "ever": bool(ever)})  # fmt: skip
+
+        for rule, below, above, met in (
+            ("Wilson after every label, width at most .15", centre - half, centre + half,
+             2 * half <= 0.15),
+            ("ours, width at most .15", low, high, high - low <= 0.15),
+        ):  # fmt: skip
+            missed, at = (below > mean) | (above < mean), first(met)
+            add(rule, at + 1, missed[at], missed[9:].any())
+        over = (ones[49] / 50 > 0.9) != (mean > 0.9)
+        add("agreement above .9 on 50", 50, over, over)
+        sure = (low > 0.9) | (high < 0.9)
+        at = first(sure)
+        wrong = sure[at] and (low[at] > 0.9) != (mean > 0.9)
+        add("ours, above or below .9", at + 1, wrong, wrong)
     return records
 
 
 def stopping_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
     """How often each rule is wrong where it stops, and at any look, and when it stops."""
-    rows = []
-    for (rule, share), own in records.groupby(["rule", "share"], sort=False):
-        rows.append([rule, f"{share:.2f}", f"{own['missed'].mean():.1%}",
-                     f"{own['ever'].mean():.1%}", f"{own['labels'].mean():.0f}"])  # fmt: skip
-    return {"stopping": table(
-        ["rule", "true accuracy", "wrong where it stops", "wrong at some look", "labels"], rows
-    )}  # fmt: skip
+    rows = [
+        [rule, f"{share:.2f}", f"{own['missed'].mean():.1%}", f"{own['ever'].mean():.1%}",
+         f"{own['labels'].mean():.0f}"]
+        for (rule, share), own in records.groupby(["rule", "share"], sort=False)
+    ]  # fmt: skip
+    head = ["rule", "true accuracy", "wrong where it stops", "wrong at some look", "labels"]
+    return {"stopping": table(head, rows)}
 
 
 PARTS = {

@@ -29,7 +29,7 @@ import numpy as np
 from scipy.special import logit
 from sklearn.metrics import roc_auc_score
 
-from fewlabels.kernels.arrays import Bools, Floats
+from curves_parts import ROOT
 from fewlabels.kernels.sequential import sequential_monte_carlo
 from fewlabels.kernels.simplex import logsumexp, softmax
 from fewlabels.methods.curves.ordered_rates import (
@@ -56,7 +56,7 @@ from score_lists import (
     spread,
 )
 
-ROOT = Path(__file__).resolve().parents[1]
+Bools, Floats = np.ndarray, np.ndarray
 PRIOR = ROOT / "src" / "fewlabels" / "methods" / "curves" / "monotone_prior.json"
 
 FEWEST_ITEMS, FEWEST_OF_A_CLASS = 500, 30
@@ -81,13 +81,6 @@ SEPARATION_VARIANCE = 1e-4
 LEAST_PRECISION = 1e-3
 
 
-class Moments(NamedTuple):
-    """Posterior mean (6,) and covariance (6, 6) of a curve's parameters."""
-
-    mean: Floats
-    covariance: Floats
-
-
 class Example(NamedTuple):
     """What a list teaches: its curve with zero believed and not, statistics, and separation."""
 
@@ -96,7 +89,7 @@ class Example(NamedTuple):
     noisy: bool
     statistics: Floats
     separation: float
-    curves: dict[str, Moments]
+    curves: dict[str, tuple[Floats, Floats]]
 
 
 def example_of(found: ScoreList) -> Example:
@@ -124,8 +117,10 @@ def example_of(found: ScoreList) -> Example:
     )
 
 
-def _curve(seen: PooledLabels, zero: ScoreCoordinates | None, rng: np.random.Generator) -> Moments:
-    """Moments of the curve's parameters under a wide normal prior."""
+def _curve(
+    seen: PooledLabels, zero: ScoreCoordinates | None, rng: np.random.Generator
+) -> tuple[Floats, Floats]:
+    """Posterior mean (6,) and covariance (6, 6) of a curve under a wide normal prior."""
 
     def log_likelihood(points: Floats) -> Floats:
         return seen.log_likelihood(Step.of(WIDE * points, zero))
@@ -133,7 +128,7 @@ def _curve(seen: PooledLabels, zero: ScoreCoordinates | None, rng: np.random.Gen
     start = rng.standard_normal((PARTICLES, len(PARAMETERS)))
     cloud = sequential_monte_carlo(log_likelihood, start, rng)
     drawn = WIDE * cloud.points
-    return Moments(drawn.mean(axis=0), np.cov(drawn.T))
+    return drawn.mean(axis=0), np.cov(drawn.T)
 
 
 def weigh(examples: Sequence[Example]) -> Floats:
@@ -188,17 +183,17 @@ class Likelihoods(NamedTuple):
     most: Floats
 
     @staticmethod
-    def of(curves: Sequence[Moments], separation: Floats) -> Likelihoods:
+    def of(curves: Sequence[tuple[Floats, Floats]], separation: Floats) -> Likelihoods:
         """Divide the wide prior out of the curves' posteriors, and append the separation."""
         size, p = len(curves), len(PARAMETERS)
-        whole = np.linalg.inv(np.array([curve.covariance for curve in curves]))
+        whole = np.linalg.inv(np.array([covariance for _, covariance in curves]))
         values, vectors = np.linalg.eigh(whole - np.eye(p) / WIDE**2)
         # Monte Carlo error may leave less precision than the prior had.
         values = np.maximum(values, LEAST_PRECISION)
         precisions = np.zeros((size, p + 1, p + 1))
         precisions[:, :p, :p] = np.einsum("nij,nj,nkj->nik", vectors, values, vectors)
         precisions[:, p, p] = 1 / SEPARATION_VARIANCE
-        means = np.array([curve.mean for curve in curves])
+        means = np.array([mean for mean, _ in curves])
         information = np.column_stack(
             [np.einsum("nij,nj->ni", whole, means), separation / SEPARATION_VARIANCE]
         )

@@ -1,27 +1,26 @@
 """Accuracy and its 90% interval from few labels, by fewlabels and by other packages.
 
-    python benchmarks/peers.py --data DIR --out DIR [--runs 200]
+    python -m benchmarks peers --data DIR [--out FILE] [--runs 200]
 
-Every package gets the items and labels that the study draws (`benchmarks/study.py`): 1,000
-unlabeled ones (half of a small set) and 10, 20, 50 or 100 labels, on the real sets and on eight
-made ones. What fewlabels says is read from the study's folder, if it holds one: seed and sizes are
-the study's then, and `auto` and `labeled` have the runs that it has so far. Writes peers.md and
-peers.json there; the study's page ends with the former. The packages are in the dependency group
-`crosscheck`.
+Every package gets the items and labels that the study draws: 1,000 unlabeled ones (half of a small
+set) and 10, 20, 50 or 100 labels, on the real sets and on eight made ones. What fewlabels says is
+read from the study's cells (FILE), if there are any: seed and sizes are the study's then, and
+`auto` and `labeled` have the runs that it has so far. Writes peers.md beside FILE, with which the
+study's page ends. The packages are in the dependency group `crosscheck`.
 """
 
 from __future__ import annotations
 
-import json
-import sys
+import os
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
-from importlib.metadata import PackageNotFoundError, version
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from importlib.metadata import version
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import ppi_py
 import scorio.eval
 import truescore
@@ -29,19 +28,17 @@ from scipy.special import expit, logit
 from scipy.stats import norm
 from sklearn.isotonic import isotonic_regression
 
-import study
-from fewlabels.errors import FewlabelsError, UsageError, unknown
-from fewlabels.kernels.arrays import Floats
+from curves_parts import ROOT, table
 from runs import parser as command_line
-from study.heading import either
-from study.page import number
-from study.protocol import Study
-from study.results import Place, StudyResults
-from study.sets import known_sets
-from study.statistics import coverage, interval_score, mean
-from study.trial import Bench
+from runs import read_lines, run_missing
+from study.page import either
+from study.sets import chosen as chosen_sets
+from study.sets import load
+from study.statistics import Figure, coverage, interval_score, mean, number
+from study.trial import UNLABELED, items_of, unlabeled_of
+from study.trial import table as trial_table
 
-ROOT = Path(__file__).resolve().parents[1]
+Floats = np.ndarray
 MADE = tuple(
     f"{family}-9000"
     for family in (
@@ -52,6 +49,7 @@ SIZES = (10, 20, 50, 100)
 LEVEL = 0.9
 ALPHA = 1 - LEVEL
 _BOOTSTRAPS, _ISOTONIC_BOOTSTRAPS, _ISOTONIC_EVERY = 100, 40, 4
+_PACKAGES = ("ppi-python", "truescore", "scorio", "scikit-learn")
 _FIGURES = ("error", "coverage", "width", "score", "failed", "empty", "outside")
 
 
@@ -203,43 +201,20 @@ OURS = ("auto", "labeled")
 # --- runs -----------------------------------------------------------------------------------------
 
 
-def sizes_of(design: Study) -> tuple[int, ...]:
-    """Numbers of labels where peers can stand beside what a study found.
-
-    Raises
-    ------
-    UsageError
-        If the study has none of them.
-    """
-    sizes = tuple(size for size in SIZES if size in design.n_labeled)
-    if not sizes:
-        raise UsageError(
-            f"the study has {', '.join(map(str, design.n_labeled))} labels, and peers are asked "
-            f"with {', '.join(map(str, SIZES))}; name another `--out`"
-        )
-    return sizes
-
-
-def run_set(
-    name: str, design: Study, data: tuple[str, ...], folder: Path, runs: int
-) -> dict[str, Floats]:
-    """Figures (sizes, runs, figures) of every peer on a set; NaN where it was not asked."""
-    bench = Bench(design, data, folder / "sets")
-    chosen = bench.set_of(name)
-    truth = chosen.truth[:, 0]
-    n_unlabeled = design.usual(chosen.predictions.n_items)
-    sizes = sizes_of(design)
-    out = {peer: np.full((len(sizes), runs, len(_FIGURES)), np.nan) for peer in PEERS}
-    for s, size in enumerate(sizes):
-        for run in range(runs):
-            items, labeled = bench.items(chosen, size, n_unlabeled, run)
-            judged = list(_judged(items.probabilities, items.labels, labeled))
-            rng = np.random.default_rng([size, run])
-            for peer, ask in PEERS.items():
-                if ask is not cbpe_isotonic or run % _ISOTONIC_EVERY == 0:
-                    answers = np.array([_answer(ask, j, rng) for j in judged])
-                    out[peer][s, run] = _measured(answers, truth)
-    return out
+def run_cell(cell: dict[str, Any], data: Path) -> dict[str, Any]:
+    """Figures of every peer in every run on a set, as means over the classifiers."""
+    chosen = load(cell["set"], data)
+    n_unlabeled = unlabeled_of(cell["n_unlabeled"], chosen.predictions.n_items)
+    started, rows = time.process_time(), []
+    for run in range(cell["runs"]):
+        items, labeled = items_of(chosen, cell["n_labeled"], n_unlabeled, run, cell["seed"])
+        judged = list(_judged(items.probabilities, items.labels, labeled))
+        rng = np.random.default_rng([cell["n_labeled"], run])
+        for peer, ask in PEERS.items():
+            if ask is not cbpe_isotonic or run % _ISOTONIC_EVERY == 0:
+                answers = np.array([_answer(ask, j, rng) for j in judged])
+                rows.append([peer, run, *_measured(answers, chosen.truth[:, 0])])
+    return {"seconds": time.process_time() - started, "rows": rows}
 
 
 def _judged(p: Floats, labels: np.ndarray, labeled: np.ndarray) -> Iterator[Judged]:
@@ -261,60 +236,50 @@ def _answer(ask: Peer, judged: Judged, rng: np.random.Generator) -> Answer:
         return float("nan"), float("nan"), float("nan")
 
 
-def _measured(answers: Floats, truth: Floats) -> Floats:
+def _measured(answers: Floats, truth: Floats) -> list[float]:
     """Means over the classifiers; those without an answer count as failed, and nowhere else."""
-    value, low, high = answers.T
     good = np.isfinite(answers).all(axis=1)
-    failed = 1 - good.mean()
+    failed = float(1 - good.mean())
     if not good.any():
-        return np.array([np.nan] * 4 + [failed, np.nan, np.nan])
-    value, low, high, truth = value[good], low[good], high[good], truth[good]
+        return [np.nan] * 4 + [failed, np.nan, np.nan]
+    (value, low, high), truth = answers[good].T, truth[good]
     parts = (
         np.abs(value - truth), (low <= truth) & (truth <= high), high - low,
         interval_score(low, high, truth, LEVEL),
     )  # fmt: skip
     # Up to the last bits: a difference of two equal sums is not always 0.
     shapes = (high - low < 1e-9, (low < -1e-9) | (high > 1 + 1e-9))
-    return np.array([x.mean() for x in parts] + [failed] + [x.mean() for x in shapes])
+    return [*(float(x.mean()) for x in parts), failed, *(float(x.mean()) for x in shapes)]
 
 
-def from_study(results: StudyResults, name: str, method: str, runs: int) -> Floats | None:
-    """The same figures of a method of fewlabels, from the study; None if it has not run.
+def table_of(lines: list[dict[str, Any]]) -> pd.DataFrame:
+    """A row per set, number of labels, peer and run."""
+    rows = [(line["set"], line["n_labeled"], *row) for line in lines for row in line["rows"]]
+    return pd.DataFrame(rows, columns=["set", "n_labeled", "peer", "run", *_FIGURES])
 
-    NaN where a run is not there yet.
-    """
-    if name not in results.sets:
-        return None
-    sizes = sizes_of(results.study)
-    out = np.full((len(sizes), runs, len(_FIGURES)), np.nan)
-    for s, size in enumerate(sizes):
-        found = results.table.get((Place(name, size, results.usual(name)), method))
-        if found is None:
-            continue
-        kept = found.runs < runs
-        for k, figure in enumerate(("error", "coverage_0.9", "width_0.9", "score_0.9", "failed")):
-            out[s, found.runs[kept], k] = found.figure(figure, "accuracy")[kept]
-        # Intervals are cut at the bounds of the metric, and an empty one has width 0.
-        width = found.figure("width_0.9", "accuracy")[kept]
-        known = np.isfinite(width)
-        out[s, found.runs[kept], 5] = np.where(known, width < 1e-9, np.nan)
-        out[s, found.runs[kept], 6] = np.where(known, 0.0, np.nan)
-    return None if np.isnan(out).all() else out
+
+def from_study(rows: pd.DataFrame, sets: Sequence[str], runs: int) -> pd.DataFrame:
+    """The same of fewlabels' own methods, from the rows of the study."""
+    own = rows[(rows.metric == "accuracy") & rows.method.isin(OURS) & (rows.run < runs)]
+    own = own[own["set"].isin(sets) & own.n_labeled.isin(SIZES)]
+    own = own.rename(columns={"method": "peer"}).rename(columns=lambda c: c.removesuffix("_0.9"))
+    # Intervals are cut at the bounds of the metric, and an empty one has width 0.
+    empty = (own.width < 1e-9).astype(float).where(own.width.notna())
+    own = own.assign(empty=empty, outside=(0 * own.width).where(own.width.notna()))
+    return own[["set", "n_labeled", "peer", "run", *_FIGURES]]
 
 
 # --- the page -------------------------------------------------------------------------------------
 
 
-def page(
-    table: dict[str, dict[str, Floats]], sizes: tuple[int, ...], runs: int, seconds: float
-) -> str:
-    """A section of the study's page: `table` maps a set to the figures of each peer."""
-    packages = ("ppi-python", "truescore", "scorio", "scikit-learn")
+def page(rows: pd.DataFrame, runs: int, seconds: float) -> str:
+    """A section of the study's page."""
+    packages = (f"{name} {version(name)}" for name in _PACKAGES)
     lines = [
         "## Peers",
         "",
         f"Accuracy and its 90% interval, {runs} runs ({-(-runs // _ISOTONIC_EVERY)} of isotonic "
-        f"CBPE), on the items of the study; {', '.join(map(_versioned, packages))}. `auto` and "
+        f"CBPE), on the items of the study; {', '.join(packages)}. `auto` and "
         "`labeled` have the runs that the study has so far, which may be fewer, and differ among "
         "sets; the table says how many. Means over classifiers, runs and sets; ± is over runs, "
         "within sets. Error, width and interval score are in percentage points, the rest in "
@@ -328,119 +293,62 @@ def page(
         "labeled reference period, and its bands are of the sampling of a chunk.",
         "",
     ]
-    for title, sets in (
-        ("Real sets", [s for s in table if s not in MADE]),
-        ("Made sets", [s for s in table if s in MADE]),
-    ):
-        if not sets:
-            continue
-        lines += [
-            f"**{title}**: {', '.join(sets)}.",
-            "",
-            "| method | n_l | runs | error | coverage | least | width | score | failed | empty | "
-            "outside |",
-            "|---|---|---|---|---|---|---|---|---|---|---|",
-        ]
-        for peer in (*OURS, *PEERS):
-            for s, size in enumerate(sizes):
-                own = [table[name][peer][s] for name in sets if peer in table[name]]
-                own = [x for x in own if _asked(x)]
-                if own:
-                    many = either(map(_asked, own))
-                    lines.append(f"| {peer} | {size} | {many} | " + " | ".join(_row(own)) + " |")
-        lines.append("")
+    head = ["method", "n_l", "runs", "error", "coverage", "least", *_FIGURES[2:]]
+    made = rows["set"].isin(MADE)
+    for title, own in (("Real sets", rows[~made]), ("Made sets", rows[made])):
+        body = [
+            _row(cell, peer, size)
+            for peer in (*OURS, *PEERS) for size in SIZES
+            if len(cell := own[(own.peer == peer) & (own.n_labeled == size)])
+        ]  # fmt: skip
+        if body:
+            names = ", ".join(dict.fromkeys(own["set"]))
+            lines += [f"**{title}**: {names}.", "", table(head, body), ""]
     return "\n".join([*lines, f"Computed in {seconds:.0f} processor seconds.", ""])
 
 
-def _asked(figures: Floats) -> int:
-    """Runs in which a method was asked, whether or not it had an answer."""
-    return int(np.isfinite(figures[:, _FIGURES.index("failed")]).sum())
-
-
-def _row(own: list[Floats]) -> Iterator[str]:
+def _row(own: pd.DataFrame, peer: str, size: int) -> list[Any]:
     """Each figure as a mean over sets of means over runs, with the standard error of that."""
-    for k, figure in enumerate(_FIGURES):
-        found = [(coverage if figure == "coverage" else mean)(x[:, k]) for x in own]
-        found = [f for f in found if f.n]
-        if not found:
-            yield from [""] * (2 if figure == "coverage" else 1)
-            continue
-        value = float(np.mean([f.value for f in found]))
-        se = float(np.sqrt(np.sum([f.se**2 for f in found])) / len(found))
-        yield number(found[0]._replace(value=value, se=se), 100, 1)
+    texts: list[Any] = [peer, size, either(own.groupby("set").run.nunique())]
+    for figure in _FIGURES:
+        average = coverage if figure == "coverage" else mean
+        found = [f for _, x in own.groupby("set", sort=False)[figure] if (f := average(x)).n]
+        value = float(np.mean([f.value for f in found])) if found else np.nan
+        se = float(np.sqrt(np.sum([f.se**2 for f in found])) / len(found)) if found else np.nan
+        texts.append(number(Figure(value, se, 1), 100, 1) if found else "")
         if figure == "coverage":
-            yield f"{100 * min(f.value for f in found):.0f}"
-
-
-def _versioned(package: str) -> str:
-    try:
-        return f"{package} {version(package)}"
-    except PackageNotFoundError:
-        return package
+            texts.append(f"{100 * min(f.value for f in found):.0f}" if found else "")
+    return texts
 
 
 def main() -> None:
     """Ask every peer on every set, on all processors."""
     parser = command_line(__doc__, data=True)
-    parser.add_argument("--out", type=Path, default=ROOT / "build" / "study")
+    parser.add_argument("--out", type=Path, default=ROOT / "build" / "study.jsonl")
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--sets", nargs="*", help="names; default: real ones and eight made ones")
-    options = parser.parse_args()
-    places = (str(options.data),)
-    known, _ = known_sets(places)
-    there = (options.out / "manifest.json").exists()
-    results = study.so_far(options.out) if there else None
-    chosen = results.study.sets if results else known
-    sets = options.sets or [n for n in known if n in chosen and (not known[n] or n in MADE)]
-    for name in sets:
-        if name not in known:
-            raise UsageError(unknown("set", name, known))
-    design = results.study if results else Study(tuple(sets))
-    options.out.mkdir(parents=True, exist_ok=True)
-    before = time.process_time()
-    with ProcessPoolExecutor() as pool:
-        asked = {
-            name: pool.submit(_timed, name, design, places, options.out, options.runs)
-            for name in sets
-        }
-        found = {name: future.result() for name, future in asked.items()}
-    seconds = time.process_time() - before + sum(spent for _, spent in found.values())
-    table = {name: peers for name, (peers, _) in found.items()}
-    if results:
-        for name in sets:
-            for method in OURS:
-                ours = from_study(results, name, method, options.runs)
-                if ours is not None:
-                    table[name][method] = ours
-    sizes = sizes_of(design)
-    text = page(table, sizes, options.runs, seconds)
-    (options.out / "peers.md").write_text(text)
-    plain = {
-        name: {peer: _means(x).round(6).tolist() for peer, x in peers.items()}
-        for name, peers in table.items()
-    }
-    said = {"sizes": sizes, "figures": _FIGURES, "runs": options.runs, "sets": plain}
-    (options.out / "peers.json").write_text(json.dumps(said).replace("NaN", "null"))
+    given = parser.parse_args()
+    ours = read_lines(given.out)
+    names = chosen_sets(given.sets or ["real", *MADE], given.data)
+    kept = {line["set"] for line in ours}
+    names = [name for name in names if given.sets or not ours or name in kept]
+    seed = ours[0]["seed"] if ours else 0
+    n_unlabeled = ours[0]["n_unlabeled"] if ours else UNLABELED
+    sizes = [n for n in SIZES if not ours or n in {line["n_labeled"] for line in ours}]
+    cells = [
+        {"set": name, "n_labeled": n, "n_unlabeled": n_unlabeled, "runs": given.runs, "seed": seed}
+        for name in names for n in sizes
+    ]  # fmt: skip
+    run = partial(run_cell, data=given.data.resolve())
+    lines = run_missing(given.out.with_name("peers.jsonl"), run, cells, os.cpu_count() or 1)
+    lines = [line for line in lines if any(cell.items() <= line.items() for cell in cells)]
+    rows = table_of(lines)
+    if ours:
+        rows = pd.concat([from_study(trial_table(ours), names, given.runs), rows])
+    text = page(rows, given.runs, sum(line["seconds"] for line in lines))
+    given.out.with_name("peers.md").write_text(text, encoding="utf-8")
     print(text)
 
 
-def _means(figures: Floats) -> Floats:
-    """Means over the runs (axis 1) that have a figure; NaN where none has."""
-    known = np.isfinite(figures)
-    count = known.sum(axis=1)
-    total = np.where(known, figures, 0.0).sum(axis=1)
-    return np.where(count > 0, total / np.maximum(count, 1), np.nan)
-
-
-def _timed(
-    name: str, design: Study, data: tuple[str, ...], folder: Path, runs: int
-) -> tuple[dict[str, Floats], float]:
-    started = time.process_time()
-    return run_set(name, design, data, folder, runs), time.process_time() - started
-
-
 if __name__ == "__main__":
-    try:
-        main()
-    except FewlabelsError as error:
-        sys.exit(f"error: {error}")
+    main()

@@ -4,30 +4,29 @@
     python benchmarks/prior_judged.py [--sets 100] [--seed 1] [--workers 2] [--page-only]
 
 Every set shows 20, 50 and 100 of its labels and 500 items without. Intervals are at 90%, without
-the allowance that the method adds (`ensembles.INFLATION_SHARE`). Kept in prior_judged.json; the
+the allowance that the method adds (`ensembles.INFLATION_SHARE`). Kept in prior_judged.jsonl, a set
+a line; the
 tables are those of docs/default.md.
 """
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-from typing import Any, NamedTuple
+from itertools import product
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 import fewlabels as fl
 import prior_tables
-from curves_parts import number, table
+from curves_parts import ROOT, number, table
 from fewlabels.methods.ensembles import ensembles
 from fewlabels.models import LearnedEnsemble
 from paper import fill
 from runs import parser as command_line
-from score_lists import spread
+from runs import run_missing
 
-ROOT = Path(__file__).resolve().parents[1]
-RESULTS, PAGE = ROOT / "benchmarks" / "prior_judged.json", ROOT / "docs" / "default.md"
+RESULTS, PAGE = ROOT / "benchmarks" / "prior_judged.jsonl", ROOT / "docs" / "default.md"
 LABELED, UNLABELED, LEVEL = (20, 50, 100), 500, 0.9
 METRICS = {
     "accuracy": "accuracy", "roc_auc": "AUC", "average_precision": "average precision",
@@ -35,77 +34,69 @@ METRICS = {
 }  # fmt: skip
 
 
-class Job(NamedTuple):
-    """A target and the seed of its set."""
-
-    target: str
-    seed: int
-
-
-def judged(job: Job) -> list[dict[str, Any]]:
+def run_cell(cell: dict[str, Any]) -> dict[str, Any]:
     """A row for every number of labels, classifier and metric that both methods give."""
-    made = prior_tables.table_set(job.target, job.seed)
-    whole = made.predictions
-    alike = made.composition == "siblings" and bool(whole.has_probabilities.all())
-    fold = prior_tables.targets()[job.target].family
-    truth = fl.estimate(whole, "labeled", list(METRICS))
-    order = np.random.default_rng([job.seed, 5]).permutation(whole.n_items)
+    made = prior_tables.table_set(cell["target"], cell["seed"])
+    items = made.predictions
+    alike = made.composition == "siblings" and bool(items.has_probabilities.all())
+    fold = prior_tables.targets()[cell["target"]].family
+    truth = fl.estimate(items, "labeled", list(METRICS))
+    order = np.random.default_rng([cell["seed"], 5]).permutation(items.n_items)
     ensembles.INFLATION_SHARE = 0.0
     rows = []
     for n in LABELED:
-        some = whole.take(order[: n + UNLABELED])
+        some = items.take(order[: n + UNLABELED])
         some = some.with_labels(np.where(np.arange(some.n_items) < n, some.labels, -1))
-        ours, theirs, average = (
+        ours, labeled, average = (
             fl.estimate(some, method, list(METRICS), confidence_level=LEVEL, workers=1)
             for method in (
-                LearnedEnsemble(left_out=fold),
-                "labeled",
-                "ensemble" if alike else "labeled",
+                LearnedEnsemble(left_out=fold), "labeled", "ensemble" if alike else "labeled",
             )
-        )
-        for model in whole.models:
-            for metric in METRICS:
-                right = truth.get(model, metric).value
-                one, other = ours.get(model, metric), theirs.get(model, metric)
-                plain = average.get(model, metric).value
-                if np.isfinite([right, one.value, one.low, one.high, other.value]).all():
-                    rows.append(
-                        {"set": job.target, "n": n, "metric": metric,
-                         "error": round(abs(one.value - right), 5),
-                         "labeled": round(abs(other.value - right), 5),
-                         "average": round(abs(plain - right), 5)
-                         if alike and np.isfinite(plain) else None,
-                         "holds": bool(one.low <= right <= one.high)}
-                    )  # fmt: skip
-    return rows
+        )  # fmt: skip
+        for model, metric in product(items.models, METRICS):
+            right, one = truth.get(model, metric).value, ours.get(model, metric)
+            other, plain = (found.get(model, metric).value for found in (labeled, average))
+            if np.isfinite([right, one.value, one.low, one.high, other]).all():
+                known = alike and np.isfinite(plain)
+                rows.append({
+                    "n": n, "metric": metric, "error": round(abs(one.value - right), 5),
+                    "labeled": round(abs(other - right), 5),
+                    "average": round(abs(plain - right), 5) if known else None,
+                    "holds": bool(one.low <= right <= one.high),
+                })  # fmt: skip
+    return {"rows": rows}
 
 
-def blocks(kept: dict[str, Any]) -> dict[str, str]:
+def blocks(lines: list[dict[str, Any]], seed: int) -> dict[str, str]:
     """The page's tables, by sets: coverage, and errors over those of labels only.
 
     And over those of the plain average, for siblings.
     """
-    rows = pd.DataFrame(kept["rows"])
+    rows = pd.DataFrame([{"set": one["target"]} | row for one in lines for row in one["rows"]])
     place = ["n", "metric"]
     sets = rows.groupby([*place, "set"], sort=False)[["error", "labeled", "holds"]].mean()
-    places = sets.groupby(place)
-    means, held = places.mean(), places.holds
+    means, held = sets.groupby(place).mean(), sets.groupby(place).holds
     alike = rows[rows.average.notna()]
     plain = alike.groupby(place)[["error", "average"]].mean()
     ses = held.std(ddof=0) / np.sqrt(held.size())
-    holds = {k: f"{100 * means.holds[k]:.1f}% ± {100 * ses[k]:.1f}" for k in means.index}
-    errors = (means.error / means.labeled).map(lambda x: number(x, 2))
-    averages = (plain.error / plain.average).map(lambda x: number(x, 2))
-    said = f"sets, seed {kept['seed']}, one run each"
-    notes = [f"{kept['sets']} {said}; ± is a standard error over sets.", f"{kept['sets']} {said}.",
-             f"{alike.set.nunique()} {said}."]  # fmt: skip
-    return {
-        name: table(["labels", *METRICS.values()],
-                    [[n, *(kind[n, m] for m in METRICS)] for n in LABELED]) + f"\n\n{note}"
-        for name, kind, note in zip(
-            ("coverage", "errors", "siblings"), (holds, errors, averages), notes, strict=True
-        )
+    cells = {
+        "coverage": pd.Series({k: f"{100 * means.holds[k]:.1f}% ± {100 * ses[k]:.1f}"
+                               for k in means.index}),
+        "errors": (means.error / means.labeled).map(lambda x: number(x, 2)),
+        "siblings": (plain.error / plain.average).map(lambda x: number(x, 2)),
     }  # fmt: skip
+    said = f"sets, seed {seed}, one run each"
+    notes = {
+        "coverage": f"{len(lines)} {said}; ± is a standard error over sets.",
+        "errors": f"{len(lines)} {said}.",
+        "siblings": f"{alike.set.nunique()} {said}.",
+    }
+    head = ["labels", *METRICS.values()]
+    tables = {
+        name: table(head, [[n, *(own[n, m] for m in METRICS)] for n in LABELED])
+        for name, own in cells.items()
+    }
+    return {name: f"{text}\n\n{notes[name]}" for name, text in tables.items()}
 
 
 def main() -> None:
@@ -116,14 +107,12 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--page-only", action="store_true")
     given = parser.parse_args()
-    if not given.page_only:
-        names = sorted(prior_tables.targets())
-        some = np.random.default_rng(given.seed).permutation(len(names))[: given.sets]
-        jobs = [Job(names[i], given.seed) for i in np.sort(some)]
-        rows = [row for found in spread(judged, jobs, given.workers, "sets") for row in found]
-        kept = {"sets": given.sets, "seed": given.seed, "rows": rows}
-        RESULTS.write_text(json.dumps(kept).replace("}, {", "},\n{") + "\n", encoding="utf-8")
-    fill(PAGE, blocks(json.loads(RESULTS.read_text(encoding="utf-8"))))
+    names = sorted(prior_tables.targets())
+    some = np.sort(np.random.default_rng(given.seed).permutation(len(names))[: given.sets])
+    cells = [{"target": names[i], "seed": given.seed} for i in some]
+    lines = run_missing(RESULTS, run_cell, () if given.page_only else cells, given.workers, "sets")
+    lines = [line for line in lines if any(cell.items() <= line.items() for cell in cells)]
+    fill(PAGE, blocks(lines, given.seed))
 
 
 if __name__ == "__main__":

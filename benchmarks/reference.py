@@ -14,29 +14,28 @@ not there are skipped.
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.special import expit
 from scipy.stats import rankdata
 from sklearn.metrics import roc_auc_score
 
 import fewlabels as fl
 from bench.splits import generator, seed_of
-from fewlabels.data import read_predictions
-from fewlabels.errors import FewlabelsError
-from fewlabels.kernels.arrays import Bools, Floats, Ints
-from fewlabels.kernels.multinomial import fit_map
-from fewlabels.predictions import Predictions
+from curves_parts import ROOT
+from fewlabels import Predictions, read_predictions
+from fewlabels.kernels.multinomial import fit_map  # Newton's method alone diverges here
 from runs import across, between, joined, keep_rows, kept_rows, markdown, split
 from runs import parser as command_line
-from study.sets import REAL
-from study.statistics import mean
+from study.sets import REAL, truth_of
 
-ROOT = Path(__file__).resolve().parents[1]
+Bools, Floats, Ints = np.ndarray, np.ndarray, np.ndarray
+
 RESULTS = ROOT / "benchmarks" / "reference.json"
 PAGE = ROOT / "docs" / "reference-data.md"
 MARKS = "<!-- results: benchmarks/reference.py -->", "<!-- end of results -->"
@@ -169,31 +168,10 @@ class Answer(NamedTuple):
 
 def _estimated(given: Predictions, seed: int, method: str = "auto", **more: Any) -> Answer:
     found = fl.estimate(
-        given,
-        method,
-        list(METRICS),
-        confidence_level=LEVEL,
-        random_state=seed,
-        workers=1,
-        **more,
+        given, method, list(METRICS), confidence_level=LEVEL, random_state=seed, workers=1, **more
     )
     shape = (given.n_models, len(METRICS))
     return Answer(*(np.array([r[k] for r in found.rows]).reshape(shape) for k in (3, 4, 5)))
-
-
-def with_reference(given: Predictions, reference: Predictions, seed: int) -> Answer:
-    """`auto`, which learns from the reference too."""
-    return _estimated(given, seed, reference=reference)
-
-
-def without_reference(given: Predictions, reference: Predictions, seed: int) -> Answer:
-    """`auto`, which does not see the reference."""
-    return _estimated(given, seed)
-
-
-def labels_only(given: Predictions, reference: Predictions, seed: int) -> Answer:
-    """The labeled items of the target alone."""
-    return _estimated(given, seed, "labeled")
 
 
 def reference_only(given: Predictions, reference: Predictions, seed: int) -> Answer:
@@ -208,11 +186,11 @@ def reference_only(given: Predictions, reference: Predictions, seed: int) -> Ans
     for j in range(given.n_models):
         x, called = _log_odds(given, j), given.hard[:, j] == 1
         maps = _calibrations(_log_odds(reference, j), reference.labels, rng)
-        value[j] = expected_metrics(_sigmoid(maps[0, 0] + maps[0, 1] * x), called, x)
+        value[j] = expected_metrics(expit(maps[0, 0] + maps[0, 1] * x), called, x)
         drawn = []
         for offset, slope in maps[1:]:
             rows = rng.integers(len(x), size=len(x))
-            y = rng.random(len(x)) < _sigmoid(offset + slope * x[rows])
+            y = rng.random(len(x)) < expit(offset + slope * x[rows])
             drawn.append([np.mean(y == called[rows]), _area(y, x[rows])])
         ends[:, j] = np.nanquantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
     return Answer(value, np.minimum(ends[0], value), np.maximum(ends[1], value))
@@ -243,101 +221,63 @@ def _log_odds(predictions: Predictions, j: int) -> Floats:
     return x
 
 
-def _sigmoid(x: Floats) -> Floats:
-    out: Floats = 1 / (1 + np.exp(-x))
-    return out
-
-
 def _calibrations(x: Floats, labels: Ints, rng: np.random.Generator) -> Floats:
     """Offset and slope of the logistic map: the mode, and draws around it, (1 + draws, 2)."""
     design = np.zeros((len(x), 2, 2))
     design[:, 1] = np.stack([np.ones(len(x)), x], axis=1)
     evidence = np.where(np.arange(2) == labels[:, None], 0.0, -np.inf)
-    sds = np.array(_PRIOR_SDS)
-    mode = fit_map(design, evidence, np.array([0.0, 1.0]), sds**-2)
+    mode = fit_map(design, evidence, np.array([0.0, 1.0]), np.array(_PRIOR_SDS) ** -2)
     root = np.linalg.cholesky(np.linalg.inv(mode.hessian))
     draws = mode.coefficients + rng.standard_normal((_DRAWS, 2)) @ root.T
     return np.concatenate([mode.coefficients[None], draws])
 
 
+# (given, reference, seed) -> answer
 WAYS: Mapping[str, Callable[[Predictions, Predictions, int], Answer]] = {
-    "with reference": with_reference,
-    "without": without_reference,
+    "with reference": lambda given, other, seed: _estimated(given, seed, reference=other),
+    "without": lambda given, other, seed: _estimated(given, seed),
     "reference only": reference_only,
-    "labels only": labels_only,
+    "labels only": lambda given, other, seed: _estimated(given, seed, "labeled"),
 }
+"""`auto` with and without the reference, the reference alone, and the labels alone."""
 
 
 # --- runs -------------------------------------------------------------------------------------
-
-
-def truth_of(target: Predictions) -> Floats:
-    """The metrics on all items of the target, (M, metrics)."""
-    found = fl.estimate(
-        target, "labeled", list(METRICS), confidence_level=None, estimand="sample", workers=1
-    )
-    return np.array([r.value for r in found.rows]).reshape(target.n_models, len(METRICS))
 
 
 def judged(
     pair: Pair, runs: int, ways: Sequence[str] = tuple(WAYS), sizes: Sequence[int] = N_LABELED
 ) -> list[dict[str, Any]]:
     """Error, coverage and width of each way, size and metric: means over classifiers and runs."""
-    truth = truth_of(pair.target)
-    rows = []
-    for n_labeled in sizes:
-        figures: dict[tuple[str, int], list[list[float]]] = {}
-        for run in range(runs):
-            rng = generator("reference", SEED, pair.name, n_labeled, run)
-            n = min(n_labeled + N_UNLABELED, pair.target.n_items)
-            items = pair.target.take(rng.choice(pair.target.n_items, n, replace=False))
-            given = items.with_labels(np.where(np.arange(n) < n_labeled, items.labels, -1))
-            size = min(N_REFERENCE, pair.reference.n_items)
-            chosen = rng.choice(pair.reference.n_items, size, replace=False)
-            seed = seed_of("reference", SEED, pair.name, n_labeled, run)
-            for way in ways:
-                if n_labeled == 0 and way == "labels only":
-                    continue
-                found = WAYS[way](given, pair.reference.take(chosen), seed)
-                for m in range(len(METRICS)):
-                    figures.setdefault((way, m), []).append(_figures(found, truth, m))
-        rows += [
-            {
-                "pair": pair.name,
-                "n_labeled": n_labeled,
-                "way": way,
-                "metric": METRICS[m],
-                **_summary(values),
-            }
-            for (way, m), values in figures.items()
-        ]
-    return rows
-
-
-def _figures(found: Answer, truth: Floats, m: int) -> list[float]:
-    """Error, coverage and width of one run, means over the classifiers that have them."""
-    value, low, high, true = (a[:, m] for a in (found.value, found.low, found.high, truth))
-    known = np.isfinite(value) & np.isfinite(low) & np.isfinite(high) & np.isfinite(true)
-    if not known.any():
-        return [float("nan")] * 3
-    held = (low <= true) & (true <= high)
-    return [float(a[known].mean()) for a in (np.abs(value - true), held.astype(float), high - low)]
-
-
-def _summary(values: Sequence[Sequence[float]]) -> dict[str, Any]:
-    columns = np.array(values).T
-    error, coverage, width = (mean(column) for column in columns)
-    return {
-        "error": _rounded(error.value),
-        "error_se": _rounded(error.se),
-        "coverage": _rounded(coverage.value),
-        "width": _rounded(width.value),
-        "runs": error.n,
-    }
-
-
-def _rounded(value: float) -> float | None:
-    return round(value, 5) if np.isfinite(value) else None
+    truth, found = truth_of(pair.target, METRICS), []
+    for n_labeled, run in product(sizes, range(runs)):
+        rng = generator("reference", SEED, pair.name, n_labeled, run)
+        n = min(n_labeled + N_UNLABELED, pair.target.n_items)
+        items = pair.target.take(rng.choice(pair.target.n_items, n, replace=False))
+        given = items.with_labels(np.where(np.arange(n) < n_labeled, items.labels, -1))
+        size = min(N_REFERENCE, pair.reference.n_items)
+        chosen = rng.choice(pair.reference.n_items, size, replace=False)
+        seed = seed_of("reference", SEED, pair.name, n_labeled, run)
+        for way in ways:
+            if n_labeled or way != "labels only":
+                value, low, high = WAYS[way](given, pair.reference.take(chosen), seed)
+                known = np.isfinite([value, low, high, truth]).all(axis=0)
+                each = np.abs(value - truth), (low <= truth) & (truth <= high), high - low
+                means = pd.DataFrame(
+                    {name: pd.DataFrame(np.where(known, a, np.nan)).mean()
+                     for name, a in zip(("error", "coverage", "width"), each, strict=True)}
+                )  # fmt: skip
+                place = {"pair": pair.name, "n_labeled": n_labeled, "way": way}
+                found.append(means.assign(**place, metric=METRICS))
+    rows = pd.concat(found).groupby(["pair", "n_labeled", "way", "metric"], sort=False)
+    means = (
+        rows[["error", "coverage", "width"]]
+        .mean()
+        .assign(error_se=rows["error"].sem(), runs=rows["error"].count())
+    )
+    columns = ["error", "error_se", "coverage", "width", "runs"]
+    out = means[columns].round(5).reset_index().to_dict("records")
+    return [{k: None if v != v else v for k, v in row.items()} for row in out]
 
 
 # --- the table --------------------------------------------------------------------------------
@@ -378,21 +318,6 @@ def with_table(page: str, rows: Sequence[Mapping[str, Any]]) -> str:
 ORDER = {"pair": None, "n_labeled": N_LABELED, "metric": METRICS, "way": tuple(WAYS)}
 
 
-def _run(data: Path, runs: int, asked: Sequence[str], ways: Sequence[str]) -> None:
-    rows = kept_rows(RESULTS)
-    for file, pairs in SOURCES.items():
-        if not (data / file).is_file():
-            print(f"skipped: there is no {file} below the data", file=sys.stderr)
-            continue
-        for pair in pairs(data):
-            if asked and not any(part in pair.name for part in asked):
-                continue
-            started = time.perf_counter()
-            rows = joined([*rows, *judged(pair, runs, ways)], ORDER)
-            keep_rows(RESULTS, rows, seed=SEED)
-            print(f"{pair.name}: {time.perf_counter() - started:.0f} s", file=sys.stderr)
-
-
 def main() -> None:
     """Run, and write the page's tables."""
     parser = command_line(__doc__, data=True)
@@ -401,17 +326,19 @@ def main() -> None:
     parser.add_argument("--ways", type=split, default=list(WAYS), help="by commas; default: all")
     parser.add_argument("--page-only", action="store_true")
     options = parser.parse_args()
-    if not options.page_only:
-        _run(options.data, options.runs, options.pairs, options.ways)
-    page = with_table(PAGE.read_text(encoding="utf-8"), kept_rows(RESULTS))
+    rows = kept_rows(RESULTS)
+    there = [make for file, make in SOURCES.items() if (options.data / file).is_file()]
+    for pair in (pair for make in there for pair in make(options.data)):
+        if not options.page_only and (
+            not options.pairs or any(part in pair.name for part in options.pairs)
+        ):
+            print(pair.name, file=sys.stderr)
+            rows = joined([*rows, *judged(pair, options.runs, options.ways)], ORDER)
+            keep_rows(RESULTS, rows, seed=SEED)
+    page = with_table(PAGE.read_text(encoding="utf-8"), rows)
     PAGE.write_text(page, encoding="utf-8")
     print(f"wrote {PAGE}")
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except KeyboardInterrupt:
-        sys.exit("\nstopped; the pairs that are finished are kept")
-    except FewlabelsError as error:
-        sys.exit(f"error: {error}")
+    main()

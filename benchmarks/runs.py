@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 import fewlabels
-from curves_parts import ROOT, table
+from curves_parts import ROOT, plain, table
+from score_lists import spread
 
 Row = dict[str, Any]
 
@@ -77,3 +79,33 @@ def between(page: str, marks: tuple[str, str], text: str) -> str:
     """The page with a text between two marks."""
     before, _, rest = page.partition(marks[0])
     return f"{before}{marks[0]}\n\n{text}\n\n{marks[1]}{rest.partition(marks[1])[2]}"
+
+
+def read_lines(file: Path) -> list[Row]:
+    """The cells that a file of JSON lines keeps; a line that a stop cut short is none."""
+    rows = []
+    for line in file.read_bytes().splitlines() if file.exists() else []:
+        with contextlib.suppress(ValueError):
+            rows.append(json.loads(line))
+    return rows
+
+
+def run_missing(
+    file: Path, run: Callable[[Row], Row], cells: Iterable[Row], workers: int, what: str = "cells"
+) -> list[Row]:
+    """Run the cells that a file lacks, each kept as a line as it ends; all that the file keeps.
+
+    A line has the names and values of its cell, and what `run` found.
+    """
+    there, cells = read_lines(file), list(cells)
+    done = {tuple(map(line.get, cells[0])) for line in there} if cells else set()
+    missing = [cell for cell in cells if tuple(cell.values()) not in done]
+    file.parent.mkdir(parents=True, exist_ok=True)
+    if file.exists() and missing and not file.read_bytes().endswith(b"\n"):
+        file.write_text("".join(json.dumps(line) + "\n" for line in there), encoding="utf-8")
+    found = map(run, missing) if workers == 1 else spread(run, missing, workers, what)
+    for cell, result in zip(missing, found if missing else (), strict=True):
+        there.append(cell | result)
+        with file.open("a", encoding="utf-8") as lines:
+            lines.write(json.dumps(plain(there[-1])) + "\n")
+    return there

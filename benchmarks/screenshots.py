@@ -1,38 +1,43 @@
-"""Pictures of the reports, light and dark, for README and docs: docs/screenshots/*.png.
+"""Pictures of the reports and of the page to label in, for README and docs.
 
-Runs the commands on the examples, opens each report in a headless browser and writes what is seen,
-in a palette of 128 colours. Needs chromium, chromedriver and Pillow (which matplotlib brings).
+    python -m benchmarks screenshots [reports] [labeling]
 
-    python benchmarks/screenshots.py --out docs/screenshots
+Reports: runs the commands on the examples, and writes docs/screenshots/*.png, light and dark, in a
+palette of 128 colours. Labeling: labels examples/comments.csv by keys as somebody would who knows
+the truth, and writes docs/labeling/*.png. Needs chromium, chromedriver and Pillow (which matplotlib
+brings).
 """
 
 from __future__ import annotations
 
-import argparse
 import io
 import os
+import re
+import signal
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from PIL import Image
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests" / "browser"))
+from curves_parts import ROOT
+from runs import parser as command_line
+
+sys.path[:0] = [str(ROOT / "tests" / "browser"), str(ROOT / "examples")]
 
 from webdriver import Browser, browsing  # noqa: E402
 
-SCHEMES = ("light", "dark")
-WIDE, HIGH = 1280, 900
+from make_comments import make  # noqa: E402
+
+WIDE, HIGH, PHONE, COLOURS = 1280, 900, 400, 128
 FIRST = 1360
 """Pixels of the first report, down to the first plot."""
-
-PHONE = 400
-COLOURS = 128
 MOST_BYTES = 150_000
 """Of a picture."""
-
 DAY = "1767225600"
 """What the reports say of when they were made, lest pictures change every day."""
 
@@ -48,45 +53,92 @@ REPORTS: dict[str, tuple[str, ...]] = {
 """The command of each report; the file is one of examples/."""
 
 
-def make_report(name: str, folder: Path) -> Path:
-    """Run the command of a report; the page that it writes."""
-    command, file, *options = REPORTS[name]
-    page = folder / f"{name}.html"
-    subprocess.run(
-        [sys.executable, "-m", "fewlabels", command, f"examples/{file}", *options,
-         "--html", str(page)],
-        check=True, cwd=ROOT, stdout=subprocess.DEVNULL,
-        env=os.environ | {"SOURCE_DATE_EPOCH": DAY},
-    )  # fmt: skip
-    return page
+def reports(folder: Path, out: Path) -> None:
+    """Write what is seen at first sight of each report."""
+    with browsing(folder) as browser:
+        for name, (command, file, *options) in REPORTS.items():
+            page = folder / f"{name}.html"
+            subprocess.run(
+                [sys.executable, "-m", "fewlabels", command, f"examples/{file}", *options,
+                 "--html", str(page)],
+                check=True, cwd=ROOT, stdout=subprocess.DEVNULL,
+                env=os.environ | {"SOURCE_DATE_EPOCH": DAY},
+            )  # fmt: skip
+            for scheme, width in (("light", WIDE), ("dark", WIDE), ("light", PHONE)):
+                if width == PHONE and name != "report":
+                    continue
+                browser.size(width, FIRST if name == "report" else HIGH)
+                browser.scheme(scheme)
+                browser.open(page.as_uri())
+                to = out / f"{name}-{'phone' if width == PHONE else scheme}.png"
+                browser.picture(to)
+                picture = Image.open(io.BytesIO(to.read_bytes())).convert("RGB")
+                picture.quantize(COLOURS, dither=Image.Dither.NONE).save(to, optimize=True)
+                if (size := to.stat().st_size) > MOST_BYTES:
+                    raise SystemExit(f"{to.name} has {size:,} bytes, more than {MOST_BYTES:,}")
 
 
-def take(browser: Browser, page: Path, to: Path, scheme: str, width: int = WIDE) -> None:
-    """Write what is seen of a page at first sight."""
-    browser.size(width, FIRST if page.stem == "report" else HIGH)
-    browser.scheme(scheme)
-    browser.open(page.as_uri())
-    browser.picture(to)
-    picture = Image.open(io.BytesIO(to.read_bytes())).convert("RGB")
-    picture.quantize(COLOURS, dither=Image.Dither.NONE).save(to, optimize=True)
-    size = to.stat().st_size
-    if size > MOST_BYTES:
-        raise SystemExit(f"{to.name} has {size:,} bytes, more than {MOST_BYTES:,}")
+@contextmanager
+def served(file: Path, record: Path, *options: str) -> Iterator[str]:
+    """The address of the page of `fewlabels label`."""
+    command = [sys.executable, "-m", "fewlabels", "label", str(file), "--labels", str(record),
+               "--annotator", "anna", "--no-browser", *options]  # fmt: skip
+    run = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        assert run.stdout is not None
+        yield next(m[1] for line in run.stdout if (m := re.match(r"Label at (\S+)", line)))
+    finally:
+        run.send_signal(signal.SIGINT)
+        run.communicate(timeout=30)
+
+
+def label(browser: Browser, truth: dict[str, str], first: int, last: int) -> None:
+    """Press the key of the right class for the items of these numbers."""
+    for k in range(first, last + 1):
+        browser.until(lambda k=k: browser.text("#where") == f"Item {k}")
+        browser.press("1" if truth[browser.text(".text")] == "fine" else "2")
+    browser.until(lambda: browser.text("#saved") == "saved")
+    browser.until(lambda: last < 5 or f"after {last} labels" in browser.text("#figure-title"))
+    time.sleep(3)  # for what is filled in of earlier labels
+
+
+def labeling(folder: Path, out: Path) -> None:
+    """Write the page at its start, while intervals narrow, and where one can stop."""
+    table, classes = make()
+    truth = dict(zip(table["comment"].to_pylist(), classes, strict=True))
+    file, record = ROOT / "examples" / "comments.csv", folder / "comments.labels.jsonl"
+    until = ("--show", "comment", "--until", "low:large:accuracy>=0.75")
+    with served(file, record, *until) as url, browsing(folder) as browser:
+        browser.size(WIDE, 800)
+        browser.scheme("light")
+        browser.open(url)
+        browser.until(lambda: browser.text("#where") == "Item 1")
+        browser.picture(out / "start.png")
+        label(browser, truth, 1, k := 20)
+        browser.picture(out / "narrowing.png")
+        while not browser.text("#stop").startswith("You can stop"):
+            label(browser, truth, k + 1, k := k + 5)
+        browser.picture(out / "stop.png")
+        for scheme, width, name in (
+            ("dark", WIDE, "dark"), ("dark", PHONE, "phone-dark"), ("light", PHONE, "phone")
+        ):  # fmt: skip
+            browser.scheme(scheme)
+            browser.size(width, 800)
+            time.sleep(0.5)  # colours of buttons change within a moment
+            browser.picture(out / f"{name}.png")
 
 
 def main() -> None:
     """Write the pictures."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "screenshots")
-    out: Path = parser.parse_args().out
-    out.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as made, browsing(Path(made)) as browser:
-        for name in REPORTS:
-            page = make_report(name, Path(made))
-            for scheme in SCHEMES:
-                take(browser, page, out / f"{name}-{scheme}.png", scheme)
-            if name == "report":
-                take(browser, page, out / f"{name}-phone.png", "light", PHONE)
+    pictures = {"reports": (reports, "screenshots"), "labeling": (labeling, "labeling")}
+    parser = command_line(__doc__)
+    parser.add_argument("what", nargs="*", help="reports, labeling, or both")
+    for name in parser.parse_args().what or pictures:
+        if name not in pictures:
+            parser.error(f"no pictures of {name!r}; there are {', '.join(pictures)}")
+        write, folder = pictures[name]
+        with tempfile.TemporaryDirectory() as work:
+            write(Path(work), ROOT / "docs" / folder)
 
 
 if __name__ == "__main__":

@@ -26,15 +26,14 @@ import pandas as pd
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 import fewlabels as fl
-from curves_parts import number, plain, table
+from curves_parts import ROOT, number, plain, table
 from paper import fill
 from runs import parser as command_line
-from score_lists import spread
+from runs import read_lines, run_missing
 from stress_worlds import WORLDS, Sample
 
-ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "when-it-fails.md"
-METHODS = ("auto", "labeled")
+METHODS, COLUMNS = ("auto", "labeled"), ("before", "after")
 METRICS = ("accuracy", "roc_auc", "average_precision")
 LABELS = (20, 100)
 UNLABELED, TRUTH_ITEMS, LEVEL, SEED = 1000, 300_000, 0.9, 18
@@ -42,14 +41,6 @@ Record = dict[str, Any]
 Key = tuple[str, int]
 Row = tuple[str, str, str | None]
 """Classifier, metric, group."""
-
-
-class Job(NamedTuple):
-    """A world, how many labels it shows, and how many times it is drawn."""
-
-    world: str
-    n_labeled: int
-    runs: int
 
 
 def truths(sample: Sample) -> dict[Row, float]:
@@ -73,24 +64,25 @@ def truths(sample: Sample) -> dict[Row, float]:
     return found
 
 
-def run_cell(job: Job) -> Record:
+def run_cell(cell: Record) -> Record:
     """Estimate a world's metrics in every run, by all methods from the same items."""
-    draw, stream = WORLDS[job.world], [SEED, crc32(job.world.encode()), job.n_labeled]
+    world, n_labeled, runs = cell.values()
+    draw, stream = WORLDS[world], [SEED, crc32(world.encode()), n_labeled]
     truth = truths(draw(TRUTH_ITEMS, np.random.default_rng(stream[:2])))
     metrics = [name for name in METRICS if any(row[1] == name for row in truth)]
-    found = np.full((len(METHODS), len(truth), job.runs, 3), np.nan)
+    found = np.full((len(METHODS), len(truth), runs, 3), np.nan)
     statuses = np.full(found.shape[:3], "failed", dtype=object)
     seconds = dict.fromkeys(METHODS, 0.0)
-    for run, (m, method) in product(range(job.runs), enumerate(METHODS)):
-        sample = draw(UNLABELED + job.n_labeled, np.random.default_rng([*stream, run]))
-        predictions, started = sample.predictions(job.n_labeled), time.process_time()
+    for run, (m, method) in product(range(runs), enumerate(METHODS)):
+        sample = draw(UNLABELED + n_labeled, np.random.default_rng([*stream, run]))
+        predictions, started = sample.predictions(n_labeled), time.process_time()
         try:
             estimates = fl.estimate(
                 predictions, method, metrics, list(sample.groups), LEVEL, random_state=run,
                 workers=1,
             )  # fmt: skip
         except Exception as error:  # a failure is a result of this run
-            print(f"\n{job.world}, run {run}, {method}: {error!r}", file=sys.stderr)
+            print(f"\n{world}, run {run}, {method}: {error!r}", file=sys.stderr)
             continue
         seconds[method] += time.process_time() - started
         for r, row in enumerate(truth):
@@ -102,8 +94,8 @@ def run_cell(job: Job) -> Record:
         | summary(found[:, r], m, value, statuses[m, r])
         for (r, (row, value)), (m, method) in product(enumerate(truth.items()), enumerate(METHODS))
     ]
-    cell = job._asdict() | {"fewlabels": fl.__version__, "seconds": seconds, "rows": rows}
-    return json.loads(json.dumps(plain(cell)), parse_float=lambda text: round(float(text), 6))
+    done = {"fewlabels": fl.__version__, "seconds": seconds, "rows": rows}
+    return json.loads(json.dumps(plain(done)), parse_float=lambda text: round(float(text), 6))
 
 
 def summary(found: np.ndarray, m: int, truth: float, status: Sequence[str]) -> Record:
@@ -167,8 +159,7 @@ GOALS = {
 
 def read(file: Path) -> dict[Key, Record]:
     """Cells by world and number of labels; of lines with the same key the last counts."""
-    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
-    return {(cell["world"], cell["n_labeled"]): cell for cell in map(json.loads, lines)}
+    return {(cell["world"], cell["n_labeled"]): cell for cell in read_lines(file)}
 
 
 def listed(values: Iterable[Any]) -> str:
@@ -220,18 +211,6 @@ def blocks(columns: Mapping[str, Mapping[Key, Record]]) -> dict[str, str]:
     }  # fmt: skip
 
 
-def same_worlds(columns: Mapping[str, Mapping[Key, Record]]) -> None:
-    """Refuse columns that were measured in worlds of one name that differ."""
-    every = [
-        {"key": key, **row} for cells in columns.values() for key, cell in cells.items()
-        for row in cell["rows"]
-    ]  # fmt: skip
-    truth = pd.DataFrame(every).groupby(["key", "model", "metric", "group"], dropna=False).truth
-    changed = truth.max() - truth.min() > 1e-5
-    if changed.any():
-        raise SystemExit(f"error: {changed.idxmax()[0][0]} has changed; run it again with --fresh")
-
-
 def main() -> None:
     """Run what is missing, and write the page."""
     parser = command_line(__doc__)
@@ -245,24 +224,21 @@ def main() -> None:
     parser.add_argument("--page", type=Path, default=PAGE)
     given = parser.parse_args()
     file = given.results / f"stress_{given.name}.jsonl"
-    jobs = [Job(world, n, given.runs) for world, n in product(given.worlds, given.labels)]
-    there = read(file)
-    if given.fresh:
-        there = {key: cell for key, cell in there.items() if key not in [job[:2] for job in jobs]}
-        file.write_text("".join(json.dumps(cell) + "\n" for cell in there.values()))
-    missing = [job for job in jobs if job[:2] not in there]
-    for cell in spread(run_cell, missing, given.workers, "cells") if missing else ():
-        with file.open("a", encoding="utf-8") as lines:
-            lines.write(json.dumps(cell) + "\n")
+    cells = [
+        {"world": world, "n_labeled": n, "runs": given.runs}
+        for world, n in product(given.worlds, given.labels)
+    ]
+    if given.fresh and file.exists():
+        asked = [(cell["world"], cell["n_labeled"]) for cell in cells]
+        old = [cell for key, cell in read(file).items() if key not in asked]
+        file.write_text("".join(json.dumps(cell) + "\n" for cell in old), encoding="utf-8")
+    run_missing(file, run_cell, cells, given.workers)
+    for key, cell in read(file).items():
         d = digest(cell)
-        print(
-            f"\r{cell['world']}, {cell['n_labeled']} labels: error {number(d.error, 2)} of labels "
-            f"only, holds {percent(d.coverage, d.least)}, wrong and ok {percent(d.wrong, d.most)}, "
-            f"{sum(cell['seconds'].values()):.0f} s", flush=True,
-        )  # fmt: skip
-    columns = {name: read(given.results / f"stress_{name}.jsonl") for name in ("before", "after")}
-    if given.name in columns:
-        same_worlds(columns)
+        said = f"holds {percent(d.coverage, d.least)}, wrong and ok {percent(d.wrong, d.most)}"
+        print(f"{key}: error {number(d.error, 2)} of labels only, {said}")
+    if given.name in COLUMNS:
+        columns = {name: read(given.results / f"stress_{name}.jsonl") for name in COLUMNS}
         fill(given.page, blocks(columns))
         print(f"wrote {given.page}")
 

@@ -1,6 +1,6 @@
 """Logic between domains on simulated taxonomies: error rates and labels with and without it.
 
-    python benchmarks/taxonomies.py [--replicates 20] [--quick]
+    python benchmarks/taxonomies.py [--replicates 20]
 
 Writes benchmarks/results/taxonomies.json and docs/benchmarks/taxonomies.md. Platanios, Dubey,
 Mitchell (2016), section 6, name logic as future work; nothing of the paper is reproduced.
@@ -9,17 +9,17 @@ Mitchell (2016), section 6, name logic as future work; nothing of the paper is r
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
 import fewlabels as fl
-from curves_parts import number, table
+from curves_parts import ROOT, number, table
 from fewlabels.kernels.blocks import using_workers
 from runs import parser as command_line
 
-ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results" / "taxonomies.json"
 PAGE = ROOT / "docs" / "benchmarks" / "taxonomies.md"
 SEED, ITEMS, SWEEPS = 40_000, 80, {"burn_in": 500, "sweeps": 1500, "chains": 1}
@@ -90,40 +90,16 @@ def replicate(taxonomy: Taxonomy, seed: int, *, wrong: float = 0.0) -> dict[str,
     return found
 
 
-def main() -> None:
-    """Run all replicates and write the page."""
-    parser = command_line(__doc__)
-    parser.add_argument("--replicates", type=int, default=20)
-    parser.add_argument("--quick", action="store_true", help="two replicates, nothing is written")
-    given = parser.parse_args()
-    size = 2 if given.quick else given.replicates
-    results = {}
-    with using_workers(1):
-        for name, taxonomy in TAXONOMIES.items():
-            for wrong in (0.0, 0.1):
-                title = name if not wrong else f"{name}; 10% of the items break the rules"
-                runs = [replicate(taxonomy, seed, wrong=wrong) for seed in range(size)]
-                results[title] = {key: [run[key] for run in runs] for key in runs[0]}
-    if given.quick:
-        print(json.dumps(results, indent=1))
-        return
-    RESULTS.parent.mkdir(exist_ok=True)
-    kept = {"command": "python benchmarks/taxonomies.py", "replicates": size, "results": results}
-    RESULTS.write_text(json.dumps(kept) + "\n", encoding="utf-8")
-    PAGE.write_text(page(results, size), encoding="utf-8")
-
-
 def page(results: dict[str, dict[str, list[float]]], size: int) -> str:
     """The page: means, and paired differences with their standard error."""
     rows = []
     for name, found in results.items():
         cells = []
         for what, digits in (("mse", 4), ("labels", 3)):
-            plain, ruled = (np.array(found[f"{what}, {how}"]) for how in ("without", "with"))
+            plain, ruled = (pd.Series(found[f"{what}, {how}"]) for how in ("without", "with"))
             gap = ruled - plain
-            cells += [number(plain.mean(), digits), number(ruled.mean(), digits)]
-            cells += [f"{number(gap.mean(), digits)} ± "
-                      f"{number(gap.std(ddof=1) / np.sqrt(len(gap)), digits)}"]  # fmt: skip
+            cells += [number(x, digits) for x in (plain.mean(), ruled.mean(), gap.mean())]
+            cells[-1] += f" ± {number(gap.sem(), digits)}"
         rows.append([name, *cells])
     header = ["taxonomy", "MSE of the error rates", "with logic", "difference",
               "wrong labels", "with logic", "difference"]  # fmt: skip
@@ -140,6 +116,21 @@ mean of paired differences.
 
 {table(header, rows)}
 """
+
+
+def main() -> None:
+    """Run all replicates and write the page."""
+    parser = command_line(__doc__)
+    parser.add_argument("--replicates", type=int, default=20)
+    size, results = parser.parse_args().replicates, {}
+    with using_workers(1):
+        for (name, taxonomy), wrong in product(TAXONOMIES.items(), (0.0, 0.1)):
+            title = f"{name}; 10% of the items break the rules" if wrong else name
+            runs = [replicate(taxonomy, seed, wrong=wrong) for seed in range(size)]
+            results[title] = {key: [run[key] for run in runs] for key in runs[0]}
+    kept = {"command": "python benchmarks/taxonomies.py", "replicates": size, "results": results}
+    RESULTS.write_text(json.dumps(kept) + "\n", encoding="utf-8")
+    PAGE.write_text(page(results, size), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -9,10 +9,11 @@ from __future__ import annotations
 import warnings
 import zlib
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import softmax
 from sklearn import datasets
 from sklearn.base import ClassifierMixin
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -27,9 +28,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import threadpool_limits
 
-from fewlabels.kernels.arrays import Floats, Ints
-from fewlabels.kernels.simplex import softmax
-from fewlabels.predictions import Predictions
+from fewlabels import Predictions
+
+Floats, Ints = np.ndarray, np.ndarray
 
 POPULATION = 20_000
 """Items whose predictions and labels are known; the truth is the metric on all of them."""
@@ -60,22 +61,12 @@ Source = Callable[[np.random.Generator, int, int], Table]
 
 
 def make_set(family: str, seed: int, population: int = POPULATION) -> MadeSet:
-    """The set of classifiers of a family and a seed; the same seed gives the same bits.
-
-    Raises
-    ------
-    KeyError
-        If there is no such family.
-    """
+    """The set of classifiers of a family and a seed; the same seed gives the same bits."""
     source, most_classes = FAMILIES[family]
     rng = np.random.default_rng([zlib.crc32(family.encode()), seed])
-    k = (
-        2
-        if rng.random() < 0.5
-        else int(rng.integers(3, most_classes + 1))
-        if most_classes > 2
-        else 2
-    )
+    k = 2
+    if rng.random() >= 0.5 and most_classes > 2:
+        k = int(rng.integers(3, most_classes + 1))
     n_models = int(rng.integers(2, 9))
     composition = str(rng.choice(COMPOSITIONS, p=_SHARES))
     prevalence = float(rng.choice(_PREVALENCES)) if k == 2 else 1 / k
@@ -116,10 +107,7 @@ def off_by(
 ) -> tuple[float, Floats]:
     """A temperature of all classifiers, and probabilities (n, M, K) off by it and by one of each.
 
-    Parameters
-    ----------
-    together, each
-        How often the classifiers have a temperature in common, and one each, other than 1.
+    `together` and `each` say how often there is one in common, and one each, other than 1.
     """
     n_models = probabilities.shape[1]
     temperature = float(np.exp(rng.normal(0, 0.5))) if rng.random() < together else 1.0
@@ -289,31 +277,17 @@ def _real(load: Callable[..., Any], rng: np.random.Generator, n: int, k: int) ->
     return x[rows] + noise * x.std(axis=0), merged[y[rows]]
 
 
-def _digits(rng: np.random.Generator, n: int, k: int) -> Table:
-    return _real(datasets.load_digits, rng, n, k)
-
-
-def _tumours(rng: np.random.Generator, n: int, k: int) -> Table:
-    return _real(datasets.load_breast_cancer, rng, n, k)
-
-
-def _wine(rng: np.random.Generator, n: int, k: int) -> Table:
-    return _real(datasets.load_wine, rng, n, k)
-
-
-FAMILIES: Mapping[str, tuple[Source, int]] = MappingProxyType(
-    {
-        "classification": (_classification, 10),
-        "quantiles": (_quantiles, 6),
-        "blobs": (_blobs, 10),
-        "shapes": (_shapes, 2),
-        "friedman": (_friedman, 5),
-        "sparse": (_sparse, 5),
-        "manifold": (_manifold, 8),
-        "hastie": (_hastie, 2),
-        "digits": (_digits, 10),
-        "tumours": (_tumours, 2),
-        "wine": (_wine, 3),
-    }
-)
+FAMILIES: Mapping[str, tuple[Source, int]] = {
+    "classification": (_classification, 10),
+    "quantiles": (_quantiles, 6),
+    "blobs": (_blobs, 10),
+    "shapes": (_shapes, 2),
+    "friedman": (_friedman, 5),
+    "sparse": (_sparse, 5),
+    "manifold": (_manifold, 8),
+    "hastie": (_hastie, 2),
+    "digits": (partial(_real, datasets.load_digits), 10),
+    "tumours": (partial(_real, datasets.load_breast_cancer), 2),
+    "wine": (partial(_real, datasets.load_wine), 3),
+}
 """Each family's source of data, and how many classes it has at most."""

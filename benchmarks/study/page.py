@@ -1,377 +1,414 @@
-"""The study as a page of Markdown: promises, a table per real set, made sets by family."""
+"""The study as a page of Markdown: promises, a table per real set, made sets by family.
+
+A cell is a set, its sizes and a metric. Where two methods are compared their runs are paired: both
+saw the same items and labels. A cell breaks a promise as measured, and breaks it "surely" if it
+does so beyond two standard errors. Errors, widths and biases are in percentage points; ± is a
+standard error.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from itertools import product
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from curves_parts import table
-from fewlabels.kernels.arrays import Floats
+from fewlabels import __version__
 from runs import across
-from study.heading import at_usual, heading
-from study.protocol import DEFAULT, LEVELS, METRICS, PUBLISHED, REFERENCE, USUAL
-from study.results import Place, StudyResults
-from study.statistics import Figure, mean, over_clusters, ratio
-from study.targets import (
-    COVERED,
-    FLOOR,
-    NARROW,
-    NEAR_LOWEST,
-    NOT_WORSE,
-    PUBLISHED_SET,
-    REDUCED,
-    WIDE,
-    Compared,
-    Promises,
-    counted,
-    promises,
-    why_wider,
+from study.statistics import Figure, coverage, mean, number, over_clusters, ratio
+from study.trial import (
+    DEFAULT,
+    FIGURES,
+    LEVELS,
+    METRICS,
+    PLACE,
+    PUBLISHED,
+    REFERENCE,
+    UNLABELED,
 )
 
-_MOST_NAMED = 12
+NEAR_LOWEST, NOT_WORSE = 1.05, 1.10
+"""Most that the error may be of the lowest one, and of labeled-only's."""
+COVERED, FLOOR = (0.87, 0.94), 0.80
+"""Where the coverage of 90% intervals belongs, and its least."""
+NARROW, WIDE = 0.8, 1.1
+"""Most that the median width may be of labeled-only's, and most in any cell."""
+PUBLISHED_SET, REDUCTIONS = "CivilComments", {20: 0.15, 50: 0.20, 100: 0.30}
+REDUCED, KEPT = ("accuracy", "ece"), ("roc_auc", "average_precision")
+"""Least reductions of the error of `PUBLISHED`, by labels; metrics that may not lose."""
+FEW_LABELS, FEWEST_RUNS = 20, 0.5
+"""Labels alone are a rival from so many labels on, and any other where it often has an answer."""
+
+PROMISES = {
+    "lowest": f"error lowest, or within {NEAR_LOWEST - 1:.0%} of it: 90% of cells",
+    "labeled": f"error at most {NOT_WORSE:.2f} of labeled-only's, 20 labels or more",
+    "coverage": f"90% intervals hold {COVERED[0]:.0%} to {COVERED[1]:.0%}: 90% of cells",
+    "floor": f"and never below {FLOOR:.0%}",
+    "width": f"width at most {WIDE} of labeled-only's",
+}
+BREAKS = {
+    "lowest": "Not the lowest error", "labeled": "Worse than labeled-only",
+    "coverage": "Coverage outside", "width": "Wider than labeled-only",
+}  # fmt: skip
+_CELL = [*PLACE, "metric"]
 _SHORT = {"balanced_accuracy": "balanced acc.", "average_precision": "average prec."}
+_MOST_NAMED, _MOST_RUNS = 12, 4
 
 
-def render(results: StudyResults, more: Sequence[str] = ()) -> str:
-    """The page; `more` are sections behind it, as Markdown.
-
-    Errors, widths and biases are in percentage points; ± is a standard error.
-    """
-    found = promises(results)
-    lines = [*heading(results), *_promises(results, found), *_broken(results, found)]
-    lines += [*_tables(results), *_failures(results), *more]
+def render(rows: pd.DataFrame, facts: Mapping[str, Any], seed: int, more: Sequence[str]) -> str:
+    """The page from `trial.table` and the facts of each set; `more` are sections behind it."""
+    cells, found = cells_of(rows), judged(rows)
+    real = [name for name in dict.fromkeys(rows["set"]) if not facts[name]["family"]]
+    lines = [*_heading(rows, facts, seed), *_promises(rows, found), *_broken(rows, found)]
+    for name in real:
+        lines += _real(cells, name, facts[name])
+    lines += [*_made(rows, facts), *_levels(cells), *_failures(rows), *more]
     return "\n".join(lines).rstrip() + "\n"
 
 
-def render_text(results: StudyResults) -> str:
+def render_text(rows: pd.DataFrame) -> str:
     """The promises alone, for a terminal."""
-    return "\n".join(_promises(results, promises(results))[2:]).rstrip()
+    return "\n".join(_promises(rows, judged(rows))[2:]).rstrip()
 
 
-# --- promises -------------------------------------------------------------------------------------
+# --- cells and promises ---------------------------------------------------------------------------
 
 
-def _promises(results: StudyResults, found: Promises) -> list[str]:
-    rows = (
-        (f"error lowest, or within {NEAR_LOWEST - 1:.0%} of it: 90% of cells", found.lowest),
-        (f"error at most {NOT_WORSE:.2f} of labeled-only's, 20 labels or more", found.labeled),
-        (f"90% intervals hold {COVERED[0]:.0%} to {COVERED[1]:.0%}: 90% of cells", found.coverage),
-        (f"and never below {FLOOR:.0%}", found.floor),
-        (f"width at most {WIDE} of labeled-only's", found.width),
+def cells_of(rows: pd.DataFrame) -> pd.DataFrame:
+    """A row per cell and method: the mean of each figure, its text, and seconds."""
+    groups = rows.groupby([*PLACE, "family", "method", "metric"], sort=False)
+    cells = groups[[*FIGURES]].mean().reset_index()
+    cells["text"] = [_three(own) for _, own in groups]
+    return cells
+
+
+def _three(own: pd.DataFrame) -> str:
+    """Error, coverage of 90% intervals in percent and width, each ± its standard error."""
+    figures = mean(own.error), coverage(own["coverage_0.9"]), mean(own["width_0.9"])
+    if not figures[0].n:
+        return "none"
+    texts = [number(one, 100, digits) for one, digits in zip(figures, (1, 0, 1), strict=True)]
+    failed = own.failed.mean()
+    return ", ".join([*texts, *([f"no answer {failed:.0%}"] if failed >= 0.005 else [])])
+
+
+def ratios(rows: pd.DataFrame, other: str, figure: str) -> pd.DataFrame:
+    """A figure of the default over another method's in every cell that has both."""
+    both = rows[rows.method == DEFAULT].merge(
+        rows[rows.method == other], on=[*_CELL, "run"], suffixes=("", "_other")
     )
-    head = [
-        "promise", "sets", "cells", "as measured", "not broken beyond 2 s.e.", "worst cell",
-    ]  # fmt: skip
-    shares = [
-        (promise, part, share.kept.n, _percent(share.kept), _percent(share.not_broken),
-         _cell(share.extreme))
-        for promise, by_part in rows
-        for part, share in by_part.items()
-        if share.extreme is not None
-    ]  # fmt: skip
-    widths = [
-        (f"median width at most {NARROW} of labeled-only's", part, f.n, number(f, 1, 2), "", "")
-        for part, f in found.median_width.items()
-        if f.n
+    found = [
+        (*key, own.family.iloc[0], other, *ratio(own[figure], own[f"{figure}_other"]))
+        for key, own in both.groupby(_CELL, sort=False)
     ]
-    return ["## Promises", "", table(head, [*shares, *widths]), *_published(found), ""]
+    columns = [*_CELL, "family", "other", "value", "se", "n"]
+    return pd.DataFrame(found, columns=columns).dropna(subset="value")
 
 
-def _published(found: Promises) -> list[str]:
-    """Against the published method, where its set is there."""
-    if not found.published:
-        return []
-    rows = [
-        (cell.place.n_labeled, cell.metric, f"{most:.2f}", number(cell.figure, 1, 3),
-         _verdict(cell, most))
-        for cell, most in found.published
-    ]  # fmt: skip
+def judged(rows: pd.DataFrame) -> pd.DataFrame:
+    """Cells of every promise, by `promise`: kept where `excess` is at most 0.
+
+    The lowest error is that of the same runs: the lowest of several means is biased downwards,
+    which is in favour of the others.
+    """
+    known = rows.error.notna().groupby([rows[c] for c in [*_CELL, "method"]]).transform("mean")
+    answering = rows[(rows.method == DEFAULT) | (known >= FEWEST_RUNS)]
+    rivals = [m for m in dict.fromkeys(rows.method) if m != DEFAULT]
+    lowest = pd.concat([ratios(answering, m, "error") for m in rivals], ignore_index=True)
+    lowest = lowest.sort_values("value", ascending=False, kind="stable").drop_duplicates(_CELL)
+    order = rows[_CELL].drop_duplicates()
+    some = rows[rows.n_labeled >= FEW_LABELS]
+    held = pd.DataFrame(
+        [
+            (*key, own.family.iloc[0], "", *coverage(own["coverage_0.9"]))
+            for key, own in rows[rows.method == DEFAULT].groupby(_CELL, sort=False)
+        ],
+        columns=[*_CELL, "family", "other", "value", "se", "n"],
+    )
+    held = held.dropna(subset="value")
+    each = {
+        "lowest": (order.merge(lowest, on=_CELL), lambda v: v - NEAR_LOWEST),
+        "labeled": (ratios(some, REFERENCE, "error"), lambda v: v - NOT_WORSE),
+        "coverage": (held, lambda v: np.maximum(COVERED[0] - v, v - COVERED[1])),
+        "floor": (held, lambda v: FLOOR - v),
+        "width": (ratios(some, REFERENCE, "width_0.9"), lambda v: v - WIDE),
+    }
+    return pd.concat(
+        [own.assign(promise=name, excess=over(own.value)) for name, (own, over) in each.items()],
+        ignore_index=True,
+    ).assign(sure=lambda cells: cells.excess - 2 * cells.se > 0)
+
+
+class Share(NamedTuple):
+    """How many cells keep a promise on some sets (standard errors are over sets), and the worst."""
+
+    promise: str
+    part: str
+    kept: Figure
+    not_broken: Figure
+    worst: Any
+
+
+def shares(found: pd.DataFrame) -> list[Share]:
+    """Every promise on made sets, real ones and all."""
     return [
-        "",
-        f"On {PUBLISHED_SET} against {PUBLISHED}, as the ratio of errors:",
-        "",
-        table(["labels", "metric", "at most", "ratio", "kept"], rows),
-    ]
+        Share(
+            promise, part, over_clusters(own.excess <= 0, own["set"], np.mean),
+            over_clusters(~own.sure, own["set"], np.mean),
+            own.sort_values("excess", ascending=False, kind="stable").iloc[0],
+        )
+        for promise in PROMISES
+        for part, own in _parts(found[found.promise == promise])
+    ]  # fmt: skip
 
 
-def _verdict(cell: Compared, most: float) -> str:
+def _parts(cells: pd.DataFrame) -> Iterable[tuple[str, pd.DataFrame]]:
+    """Cells of made sets, of real ones, and all of them, where there are any."""
+    made = cells.family != ""
+    parts = {"made": cells[made], "real": cells[~made], "all": cells}
+    return [(part, own) for part, own in parts.items() if len(own)]
+
+
+def published(rows: pd.DataFrame) -> list[tuple[Any, float]]:
+    """Cells of `PUBLISHED_SET` against `PUBLISHED`, and the most that each ratio may be."""
+    own = ratios(rows[rows["set"] == PUBLISHED_SET], PUBLISHED, "error")
+    limits = {m: {n: 1 - least if m in REDUCED else 1.0 for n, least in REDUCTIONS.items()}
+              for m in (*REDUCED, *KEPT)}  # fmt: skip
+    return [
+        (cell, limits[metric][n])
+        for n in REDUCTIONS for metric in limits
+        for cell in own[(own.n_labeled == n) & (own.metric == metric)].itertuples()
+    ]  # fmt: skip
+
+
+def _promises(rows: pd.DataFrame, found: pd.DataFrame) -> list[str]:
+    head = ["promise", "sets", "cells", "as measured", "not broken beyond 2 s.e.", "worst cell"]
+    lines: list[Any] = [
+        (PROMISES[s.promise], s.part, s.kept.n, f"{number(s.kept, 100, 1)}%",
+         f"{number(s.not_broken, 100, 1)}%", _cell(s.worst))
+        for s in shares(found)
+    ]  # fmt: skip
+    for part, own in _parts(found[found.promise == "width"]):
+        middle = over_clusters(own.value, own["set"], np.median)
+        name = f"median width at most {NARROW} of labeled-only's"
+        lines.append((name, part, middle.n, number(middle, 1, 2), "", ""))
+    out = ["## Promises", "", table(head, lines)]
+    if against := published(rows):
+        said = [
+            (cell.n_labeled, cell.metric, f"{most:.2f}", number(_figure(cell), 1, 3),
+             _verdict(cell, most))
+            for cell, most in against
+        ]  # fmt: skip
+        out += ["", f"On {PUBLISHED_SET} against {PUBLISHED}, as the ratio of errors:", "",
+                table(["labels", "metric", "at most", "ratio", "kept"], said)]  # fmt: skip
+    return [*out, ""]
+
+
+def _figure(cell: Any) -> Figure:
+    return Figure(cell.value, cell.se, cell.n)
+
+
+def _verdict(cell: Any, most: float) -> str:
     """Surely, as measured, or not; a metric that may not lose is broken by a sure loss alone."""
-    if cell.surely_below(most):
+    if cell.value + 2 * cell.se < most:
         return "yes, beyond 2 s.e."
-    if cell.figure.value <= most:
+    if cell.value <= most:
         return "yes, as measured"
-    return "no" if cell.metric in REDUCED or cell.surely_above(most) else "not surely lost"
+    return "no" if cell.metric in REDUCED or cell.value - 2 * cell.se > most else "not surely lost"
 
 
-def _cell(cell: Compared) -> str:
+def _cell(cell: Any) -> str:
     other = f" to {cell.other}" if cell.other else ""
-    return (
-        f"{number(cell.figure, 1, 2)}{other} ({cell.place.set}, {cell.metric}, "
-        f"n_l {cell.place.n_labeled}{_size(cell.place)})"
-    )
+    size = "" if cell.n_unlabeled == UNLABELED else f", n_u {cell.n_unlabeled:,}"
+    place = f"{cell['set']}, {cell.metric}, n_l {cell.n_labeled}{size}"
+    return f"{number(_figure(cell), 1, 2)}{other} ({place})"
 
 
-def _size(place: Place) -> str:
-    return "" if place.n_unlabeled == USUAL else f", n_u {place.n_unlabeled:,}"
-
-
-def _broken(results: StudyResults, found: Promises) -> list[str]:
+def _broken(rows: pd.DataFrame, found: pd.DataFrame) -> list[str]:
     lines = ["## Where promises break, beyond two standard errors", ""]
-    for title, share in (
-        ("Not the lowest error", found.lowest["all"]),
-        ("Worse than labeled-only", found.labeled["all"]),
-        ("Coverage outside", found.coverage["all"]),
-        ("Wider than labeled-only", found.width["all"]),
-    ):
-        counts = ", ".join(f"{metric} {n}" for metric, n in counted(share.broken).items())
-        total = f"{len(share.broken)} cells" + (f" ({counts})" if counts else "")
-        lines += [f"**{title}**: {total}.", ""]
-        for cell in share.broken[:_MOST_NAMED]:
-            why = f": {why_wider(results, cell)}" if title.startswith("Wider") else ""
+    for promise, title in BREAKS.items():
+        broken = found[(found.promise == promise) & found.sure]
+        broken = broken.sort_values("excess", ascending=False, kind="stable")
+        # The commonest first, those alike as they come.
+        counts = (
+            broken.groupby("metric", sort=False).size().sort_values(ascending=False, kind="stable")
+        )
+        by_metric = ", ".join(f"{metric} {n}" for metric, n in counts.items())
+        lines += [f"**{title}**: {len(broken)} cells{f' ({by_metric})' * bool(by_metric)}.", ""]
+        for _, cell in broken.head(_MOST_NAMED).iterrows():
+            why = f": {_why_wider(rows, cell)}" if promise == "width" else ""
             lines.append(f"- {_cell(cell)}{why}")
-        if share.broken:
-            lines.append("")
+        lines += [""] * bool(len(broken))
     return lines
+
+
+def _why_wider(rows: pd.DataFrame, cell: pd.Series) -> str:
+    """What can be said of a cell whose interval is wider than labeled-only's."""
+    own = rows[(rows[_CELL] == cell[_CELL]).all(axis=1)].groupby("method")
+    held, missing = own["coverage_0.9"].mean(), own.failed.mean()[REFERENCE]
+    if held[REFERENCE] < COVERED[0]:
+        return f"labeled-only's holds {held[REFERENCE]:.0%} only, this one {held[DEFAULT]:.0%}"
+    if missing > 0.1:
+        return f"labeled-only has no answer in {missing:.0%}"
+    return f"both hold: {held[DEFAULT]:.0%}, labeled-only {held[REFERENCE]:.0%}"
 
 
 # --- tables ---------------------------------------------------------------------------------------
 
 
-def _tables(results: StudyResults) -> list[str]:
-    """A table per real set, the made ones by family, and what only some cells have."""
-    if not results.table:
-        return []
-    cells = _cells(results)
-    usual = cells[cells.usual]
-    return [
-        *(line for name in _real_names(results) for line in _real(results, usual, name)),
-        *_made(results), *_by_size(cells), *_others(results, usual), *_calibrated(results, usual),
-    ]  # fmt: skip
-
-
-def _cells(results: StudyResults) -> pd.DataFrame:
-    """A row per cell: its figures, its part of the sets, and its text (`_three`)."""
-    cells = pd.json_normalize(list(results.cells()))
-    cells["part"] = ["made" if results.sets[n]["family"] else "real" for n in cells.set]
-    cells["usual"] = cells.n_unlabeled == cells.set.map(results.usual)
-    cells["text"] = [_three(cell) for cell in cells.to_dict("records")]
-    return cells
-
-
-def _three(cell: Mapping[str, Any]) -> str:
-    """Error, coverage of 90% intervals in percent and width, each ± its standard error."""
-    if np.isnan(cell["error.mean"]):
-        return "none"
-    said = [
-        number(Figure(cell[f"{name}.mean"], cell[f"{name}.se"], cell["runs"]), 100, digits)
-        for name, digits in (("error", 1), ("coverage_0.9", 0), ("width_0.9", 1))
-    ]
-    failed = cell["failed.mean"]
-    return ", ".join([*said, *([f"no answer {failed:.0%}"] if failed >= 0.005 else [])])
-
-
-def _markdown(wide: pd.DataFrame, head: Sequence[str]) -> list[str]:
-    rows = ((*map(_plain, key), *texts) for key, *texts in wide.itertuples())
-    return [table([*head, *map(_name, wide.columns)], rows), ""]
-
-
-def _plain(value: Any) -> str:
-    return value if isinstance(value, str) else f"{value:,}"
-
-
-def _real_names(results: StudyResults) -> list[str]:
-    return [name for name, facts in results.sets.items() if not facts["family"]]
-
-
-def _real(results: StudyResults, usual: pd.DataFrame, name: str) -> list[str]:
-    """Error, coverage and width of 90% of the methods of all sets, at the usual size."""
-    own = usual[(usual.set == name) & usual.method.isin(results.study.methods)]
-    if own.empty:
-        return []
+def _real(cells: pd.DataFrame, name: str, facts: Mapping[str, Any]) -> list[str]:
+    own = cells[cells["set"] == name]
     own = own.sort_values("metric", key=lambda m: m.map(METRICS.index), kind="stable")
-    texts = across(own.replace({"metric": _SHORT}), ["metric", "n_labeled"], "method")
+    wide = across(own.replace({"metric": _SHORT}), ["metric", "n_labeled"], "method")
+    share = "" if facts["prevalence"] is None else f", {facts['prevalence']:.1%} positive"
+    low, high = facts["accuracy"]
     return [
         f"## {name}",
         "",
-        f"{_described(results.sets[name])}. Each cell: error, coverage of 90% intervals in "
-        "percent, width; each ± its standard error.",
+        f"{facts['n_items']:,} items, {facts['n_models']} classifiers of accuracy {low:.3f} to "
+        f"{high:.3f}, {facts['n_classes']} classes{share}. Each cell: error, coverage of 90% "
+        "intervals in percent, width; each ± its standard error.",
         "",
-        *_markdown(
-            texts.reindex(columns=list(results.study.methods), fill_value=""), ["metric", "n_l"]
-        ),
+        table(["metric", "n_l", *wide.columns], ((*key, *row) for key, *row in wide.itertuples())),
+        "",
     ]
 
 
-def _described(facts: Mapping[str, Any]) -> str:
-    prevalence = facts["prevalence"]
-    share = "" if prevalence is None else f", {prevalence:.1%} positive"
-    low, high = facts["accuracy"]
-    return (
-        f"{facts['n_items']:,} items, {facts['n_models']} classifiers of accuracy {low:.3f} to "
-        f"{high:.3f}, {facts['n_classes']} classes{share}"
-    )
-
-
-def _made(results: StudyResults) -> list[str]:
+def _made(rows: pd.DataFrame, facts: Mapping[str, Any]) -> list[str]:
     """Made sets, a row per family and metric: ratios of errors, coverage, and widths."""
-    made = {name: facts for name, facts in results.sets.items() if facts["family"]}
+    rows = rows[(rows.family != "") & (rows.n_labeled >= 5)]
+    made = {name: one for name, one in facts.items() if one["family"]}
     if not made:
         return []
-    rivals = [m for m in results.study.methods if m != DEFAULT]
-    cells = _beside(results, made, rivals)
+    rivals = [m for m in dict.fromkeys(rows.method) if m != DEFAULT]
+    errors = {m: ratios(rows, m, "error") for m in rivals}
+    widths = ratios(rows, REFERENCE, "width_0.9")
+    held = cells_of(rows[rows.method == DEFAULT]).rename(columns={"coverage_0.9": "value"})
+    held = held.dropna(subset="value")
+
+    def summed(some: Callable[[pd.DataFrame], Any]) -> list[str]:
+        """Over some cells, each ± its standard error over sets."""
+
+        def over(cells: pd.DataFrame, statistic: Callable[[Any], float]) -> Figure:
+            own = cells[some(cells) & np.isfinite(cells.value) & (cells.value > 0)]
+            return over_clusters(own.value, own["set"], statistic)
+
+        all_held = held[some(held)]
+        least = f"{100 * all_held.value.min():.0f}" if len(all_held) else ""
+        mean_held = over_clusters(all_held.value, all_held["set"], np.mean)
+        logs = [number(over(errors[m], lambda x: float(np.exp(np.log(x).mean()))), 1, 2)
+                for m in rivals]  # fmt: skip
+        return [*logs, number(mean_held, 100, 1), least, number(over(widths, np.median), 1, 2)]
+
+    families = dict.fromkeys(one["family"] for one in made.values())
+    lines = [(f, "all", *summed(lambda c, f=f: c.family == f)) for f in families]
+    lines += [("all", _SHORT.get(m, m), *summed(lambda c, m=m: c.metric == m)) for m in METRICS]
+    lines.append(("all", "all", *summed(lambda c: c.family != "")))
     head = [*(f"error / {m}" for m in rivals), "coverage", "least", "width / labeled"]
-    rows = [
-        (family, "all", *_summed(cells[cells.family == family], rivals))
-        for family in dict.fromkeys(facts["family"] for facts in made.values())
-    ]
-    rows += [("all", _name(m), *_summed(cells[cells.metric == m], rivals)) for m in METRICS]
-    rows.append(("all", "all", *_summed(cells, rivals)))
-    facts = [
-        (
-            name, f"{f['n_items']:,}", f["n_classes"], f["n_models"],
-            "" if f["prevalence"] is None else f"{f['prevalence']:.1%}",
-            "{:.3f} to {:.3f}".format(*f["accuracy"]),
-        )
+    described = [
+        (name, f"{f['n_items']:,}", f["n_classes"], f["n_models"],
+         "" if f["prevalence"] is None else f"{f['prevalence']:.1%}",
+         "{:.3f} to {:.3f}".format(*f["accuracy"]))
         for name, f in made.items()
     ]  # fmt: skip
     return [
         "## Made sets",
         "",
-        f"By family, and over all labels from 5 on, at {at_usual(results)}: geometric mean of "
+        f"By family, and over all labels from 5 on, at {_unlabeled(rows)}: geometric mean of "
         f"the errors of `{DEFAULT}` over those of each other method; coverage of its 90% intervals "
         "in percent; median width over labeled-only's. ± is over sets.",
         "",
-        table(["family", "metric", *head], rows),
+        table(["family", "metric", *head], lines),
         "",
-        table(["made set", "items", "classes", "classifiers", "positive", "accuracy"], facts),
+        table(["made set", "items", "classes", "classifiers", "positive", "accuracy"], described),
         "",
     ]
 
 
-def _beside(results: StudyResults, made: Mapping[str, Any], rivals: Sequence[str]) -> pd.DataFrame:
-    """A row per cell of `DEFAULT`: its coverage, its errors over each rival's, and width."""
-
-    def beside(place: Place, rival: str, figure: str, metric: str) -> float:
-        if (place, rival) not in results.table:
-            return float("nan")
-        found = ratio(*results.paired(place, DEFAULT, rival, figure, metric)).value
-        return found if found > 0 else float("nan")
-
-    rows = [
-        {"set": place.set, "family": made[place.set]["family"], "metric": metric}
-        | {rival: beside(place, rival, "error", metric) for rival in rivals}
-        | {"width": beside(place, REFERENCE, "width_0.9", metric)}
-        | {"coverage": mean(results.table[place, DEFAULT].figure("coverage_0.9", metric)).value}
-        for place in results.places
-        if place.set in made and place.n_labeled >= 5 and results.is_usual(place)
-        and (place, DEFAULT) in results.table
-        for metric in METRICS
-    ]  # fmt: skip
-    columns = ["set", "family", "metric", *rivals, "width", "coverage"]
-    return pd.DataFrame(rows, columns=columns).replace(np.inf, np.nan)
-
-
-def _summed(cells: pd.DataFrame, rivals: Sequence[str]) -> list[str]:
-    """The columns of `_beside` over some cells, each ± its standard error over sets."""
-
-    def over_sets(column: str, statistic: Callable[[Floats], float], scale: float) -> str:
-        known = cells[cells[column].notna()]
-        figure = over_clusters(known[column], known.set, statistic)
-        return number(figure, scale, 1 if scale == 100 else 2)
-
-    errors = [over_sets(rival, lambda x: float(np.exp(np.log(x).mean())), 1) for rival in rivals]
-    least = "" if cells.coverage.isna().all() else f"{100 * cells.coverage.min():.0f}"
-    width = over_sets("width", lambda x: float(np.median(x)), 1)
-    return [*errors, over_sets("coverage", np.mean, 100), least, width]
-
-
-def _by_size(cells: pd.DataFrame) -> list[str]:
-    """The sets with several numbers of unlabeled items."""
-    several = cells.set.isin(cells.set[~cells.usual])
-    if not several.any():
-        return []
-    own = cells[several & (cells.n_labeled == 20) & (cells.method == DEFAULT)]
-    return [
-        "## Numbers of unlabeled items",
-        "",
-        f"`{DEFAULT}` with 20 labels: error, coverage of 90% intervals in percent, width.",
-        "",
-        *_markdown(across(own, ["set", "n_unlabeled"], "metric"), ["set", "n_u"]),
-    ]
-
-
-def _others(results: StudyResults, usual: pd.DataFrame) -> list[str]:
-    """Every method on the central sets: errors with 20 labels."""
-    if not results.study.others:
-        return []
-    own = usual[usual.n_labeled == 20]
-    own = own[own.set.isin(own.set[own.method.isin(results.study.others)])]
-    own = own.assign(took=["" if np.isnan(s) else f"{s:.2f}" for s in own.seconds])
-    return [
-        "## Every method",
-        "",
-        f"With 20 labels and {at_usual(results)}: error, coverage of 90% intervals in percent, "
-        "width; and seconds an estimate took on one core.",
-        "",
-        *_markdown(across(own, ["set", "method", "took"], "metric"), ["set", "method", "seconds"]),
-    ]
-
-
-def _calibrated(results: StudyResults, usual: pd.DataFrame) -> list[str]:
+def _levels(cells: pd.DataFrame) -> list[str]:
     """Coverage of every level and the interval score, over all cells of a method."""
     figures = [*(f"coverage_{level:g}" for level in LEVELS), "score_0.9"]
-    rows = []
-    for part, method in product(("made", "real"), results.study.methods):
-        own = usual[(usual.part == part) & (usual.method == method)]
-        known = [own[own[f"{name}.mean"].notna()] for name in figures]
-        texts = [
-            number(over_clusters(cells[f"{name}.mean"], cells.set, np.mean), 100, 1)
-            for name, cells in zip(figures, known, strict=True)
-        ]
-        if len(own):
-            rows.append((part, method, *texts))
+    lines = []
+    for part, some in list(_parts(cells))[:-1]:
+        for method in dict.fromkeys(cells.method):
+            own = some[some.method == method]
+            known = [own[own[name].notna()] for name in figures]
+            lines.append((part, method, *(
+                number(over_clusters(one[name], one["set"], np.mean), 100, 1)
+                for name, one in zip(figures, known, strict=True)
+            )))  # fmt: skip
     return [
         "## Levels",
         "",
-        f"Mean over all cells with {at_usual(results)} of methods that all sets have: coverage in "
-        "percent of intervals of four levels, and interval score of 90% ones (Gneiting & Raftery "
-        "2007) in percentage points. ± is over sets.",
+        f"Mean over all cells with {_unlabeled(cells)}: coverage in percent of intervals of four "
+        "levels, and interval score of 90% ones (Gneiting & Raftery 2007) in percentage points. ± "
+        "is over sets.",
         "",
-        table(["sets", "method", *(f"{level:.0%}" for level in LEVELS), "score"], rows),
+        table(["sets", "method", *(f"{level:.0%}" for level in LEVELS), "score"], lines),
         "",
     ]
 
 
-def _failures(results: StudyResults) -> list[str]:
+def _failures(rows: pd.DataFrame) -> list[str]:
     """What methods said where they gave no answer, and in how many settings."""
-    said = Counter((m, why) for (_, m), runs in results.table.items() for why in runs.messages)
-    if not said:
+    failed = rows[rows.message != ""].drop_duplicates([*PLACE, "method", "message"])
+    if failed.empty:
         return []
-    rows = [(method, n, why.replace("|", " ")) for (method, why), n in said.items()]
-    return ["## Without an answer", "", table(["method", "settings", "why"], rows), ""]
+    counts = failed.groupby(["method", "message"], sort=False).size()
+    lines = [(method, n, why.replace("|", " ")) for (method, why), n in counts.items()]
+    return ["## Without an answer", "", table(["method", "settings", "why"], lines), ""]
 
 
-# --- words ----------------------------------------------------------------------------------------
+# --- what was run ---------------------------------------------------------------------------------
 
 
-def _name(metric: str) -> str:
-    return _SHORT.get(metric, metric)
+def either(counts: Iterable[int]) -> str:
+    """Different numbers, as "5 or 10"; as a range if there are many."""
+    named = [f"{n:,}" for n in sorted(set(counts))]
+    return f"{named[0]} to {named[-1]}" if len(named) > _MOST_RUNS else " or ".join(named)
 
 
-def _percent(figure: Figure) -> str:
-    return f"{number(figure, 100, 1)}%" if figure.n else ""
+def _unlabeled(rows: pd.DataFrame) -> str:
+    sizes = set(rows.n_unlabeled)
+    small = ", half of the items of a small set" if len(sizes) > 1 else ""
+    return f"{either(sizes)} unlabeled items{small}"
 
 
-def number(figure: Figure, scale: float, digits: int) -> str:
-    """A number times `scale` with its standard error; "none" where there is none."""
-    if not figure.n or not np.isfinite(figure.value):
-        return "none"
-    text = f"{scale * figure.value:.{digits}f}"
-    if not np.isfinite(figure.se):
-        return text
-    return f"{text} ± {scale * figure.se:.{max(digits, 1) if scale == 1 else digits}f}"
+def _heading(rows: pd.DataFrame, facts: Mapping[str, Any], seed: int) -> list[str]:
+    made = sum(bool(f["family"]) for f in facts.values())
+    counts = rows.groupby([*PLACE, "method"], sort=False).run.nunique()
+    by_method = counts.groupby("method", sort=False)
+    runs = "; ".join(f"{method} {either(own)}" for method, own in by_method)
+    labels = sorted(set(rows.n_labeled))
+    hours = rows[rows.metric == METRICS[0]].seconds.sum() / 3600
+    return [
+        "# Coverage and error study",
+        "",
+        f"Made by `python -m benchmarks study` with fewlabels {__version__}, seed {seed}: "
+        f"{len(facts) - made} real and {made} made sets of classifiers, "
+        f"{', '.join(map(str, labels))} labels beside {_unlabeled(rows)}, {len(counts):,} cells "
+        f"with {len(METRICS)} metrics each, {hours:.1f} processor hours of estimating. Runs per "
+        f"cell: {runs}.",
+        "",
+        "A run draws items from the set at random, labels some of them at random (no class is "
+        "forced to have a label), and every method sees the same. The truth is the metric on the "
+        "whole set. Numbers are means over the classifiers of a run, then over runs; the "
+        "classifiers share the labels, so standard errors (±) are over runs; those of coverage "
+        "add two runs that hold and two that do not, so that agreement of all is not certainty. "
+        "Those of a share of cells, or of a median over cells, are over sets (cluster bootstrap). "
+        "Errors and widths are in percentage points.",
+        "",
+        f"On made sets `{DEFAULT}` has the prior that was learned without the set's family; seeds "
+        "of the sets are not among those of the prior. Items are drawn without replacement, so "
+        "intervals for the population are wider than they need be where the items are a large part "
+        "of the set.",
+        "",
+        "The estimand is the metric on the population that the items come from, of each classifier "
+        "as it is. What is assumed, and holds here by design: labeled items are a random sample "
+        "of the items, these of the population, and labels are right. Not tested here: labels that "
+        "were chosen otherwise, shift, labels that annotators disagree on, votes without "
+        "probabilities, and single classifiers.",
+        "",
+    ]

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-
-from fewlabels.kernels.arrays import Array, Floats
 
 _RESAMPLES = 500
 
@@ -20,66 +18,48 @@ class Figure(NamedTuple):
     n: int
 
 
-def interval_score(low: Array, high: Array, truth: Array, level: float) -> Floats:
-    """Width, and 2 / (1 - level) times how far the truth lies outside; smaller is better.
+NONE = Figure(float("nan"), float("nan"), 0)
+
+
+def interval_score(low: Any, high: Any, truth: Any, level: float) -> np.ndarray:
+    """Width, and 2 / (1 - level) times how far the truth lies outside (smaller is better).
 
     Source: Gneiting & Raftery 2007, equation 43.
-
-    Examples
-    --------
-    >>> interval_score(np.array([0.2]), np.array([0.4]), np.array([0.5]), 0.9).round(6)
-    array([2.2])
     """
-    alpha = 1 - level
     below, above = np.maximum(low - truth, 0), np.maximum(truth - high, 0)
-    score: Floats = (high - low) + 2 / alpha * (below + above)
-    return score
+    return np.asarray((high - low) + 2 / (1 - level) * (below + above))
 
 
-def mean(values: Array) -> Figure:
-    """Mean over the runs (R,) that have a value, and its standard error.
-
-    Examples
-    --------
-    >>> mean(np.array([1.0, 2.0, 3.0, np.nan]))
-    Figure(value=2.0, se=0.577..., n=3)
-    """
+def mean(values: Any) -> Figure:
+    """Mean over the runs (R,) that have a value, and its standard error."""
     known = np.asarray(values, dtype=float)
     known = known[np.isfinite(known)]
-    n = len(known)
-    if not n:
-        return Figure(float("nan"), float("nan"), 0)
-    se = float(known.std(ddof=1) / np.sqrt(n)) if n > 1 else float("nan")
-    return Figure(float(known.mean()), se, n)
+    if not len(known):
+        return NONE
+    se = known.std(ddof=1) / np.sqrt(len(known)) if len(known) > 1 else np.nan
+    return Figure(float(known.mean()), float(se), len(known))
 
 
-def coverage(values: Array) -> Figure:
+def coverage(values: Any) -> Figure:
     """Mean of shares over the runs (R,), with a standard error that is above 0 where all agree.
 
-    It is that of the runs and four more, two that hold and two that do not: without these, ten
-    runs that all hold would be sure to hold more than 94%.
-
-    Source: Agresti & Coull 1998, the interval that adds two successes and two failures.
-
-    Examples
-    --------
-    >>> coverage(np.ones(10))
-    Figure(value=1.0, se=0.097..., n=10)
+    It is that of the runs and four more, two that hold and two that do not (Agresti & Coull 1998):
+    without these, ten runs that all hold would be sure to hold more than 94%.
     """
-    plain = mean(values)
-    return plain._replace(se=mean(np.append(values, [0.0, 0.0, 1.0, 1.0])).se)
+    return mean(values)._replace(se=mean(np.append(values, [0.0, 0.0, 1.0, 1.0])).se)
 
 
-def ratio(a: Array, b: Array) -> Figure:
+def ratio(a: Any, b: Any) -> Figure:
     """Mean of `a` over mean of `b`, paired over the runs (R,) that have both.
 
     Its standard error is that of the linearised ratio (delta method): the standard deviation of
     a - r b over mean(b) sqrt(R). Two means of zero have ratio 1.
     """
+    a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
     both = np.isfinite(a) & np.isfinite(b)
     a, b, n = a[both], b[both], int(both.sum())
     if not n:
-        return Figure(float("nan"), float("nan"), 0)
+        return NONE
     below = float(b.mean())
     if below == 0:
         return Figure(1.0 if float(a.mean()) == 0 else float("inf"), float("nan"), n)
@@ -90,7 +70,7 @@ def ratio(a: Array, b: Array) -> Figure:
 
 
 def over_clusters(
-    values: Sequence[float], clusters: Sequence[str], statistic: Callable[[Floats], float]
+    values: Sequence[float], clusters: Sequence[str], statistic: Callable[[Any], float]
 ) -> Figure:
     """A statistic of cells, and its standard error over what they belong to (cluster bootstrap).
 
@@ -98,12 +78,21 @@ def over_clusters(
     """
     x = np.asarray(values, dtype=float)
     if not len(x):
-        return Figure(float("nan"), float("nan"), 0)
+        return NONE
     names, place = np.unique(np.asarray(clusters), return_inverse=True)
     groups = [x[place == k] for k in range(len(names))]
     if len(groups) < 2:
-        return Figure(statistic(x), float("nan"), len(x))
-    rng = np.random.default_rng(0)
-    drawn = rng.integers(len(groups), size=(_RESAMPLES, len(groups)))
+        return Figure(float(statistic(x)), float("nan"), len(x))
+    drawn = np.random.default_rng(0).integers(len(groups), size=(_RESAMPLES, len(groups)))
     again = [statistic(np.concatenate([groups[k] for k in row])) for row in drawn]
-    return Figure(statistic(x), float(np.std(again, ddof=1)), len(x))
+    return Figure(float(statistic(x)), float(np.std(again, ddof=1)), len(x))
+
+
+def number(figure: Figure, scale: float, digits: int) -> str:
+    """A number times `scale` with its standard error; "none" where there is none."""
+    if not figure.n or not np.isfinite(figure.value):
+        return "none"
+    text = f"{scale * figure.value:.{digits}f}"
+    if not np.isfinite(figure.se):
+        return text
+    return f"{text} ± {scale * figure.se:.{max(digits, 1) if scale == 1 else digits}f}"

@@ -1,150 +1,176 @@
-"""A part: some runs of one method on one set and size, as means over the classifiers."""
+"""A cell of the study: some runs of one method on one set, as means over the classifiers."""
 
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pandas as pd
 
-from bench.cells import FAILED, Body, Cell
-from bench.experiment import shown
+import fewlabels as fl
 from bench.splits import generator, seed_of
-from fewlabels.errors import FewlabelsError, Status, one_line
-from fewlabels.estimates import Estimates
-from fewlabels.estimating import estimate
-from fewlabels.kernels.arrays import Bools, Floats
-from fewlabels.kernels.interval_draws import interval
-from fewlabels.predictions import Predictions
-from study.methods import method_for
-from study.protocol import FIGURES, LEVELS, METRICS, Study
-from study.sets import METRIC_OBJECTS, StudySet, load
+from study.sets import MADE, METRICS, REAL, StudySet, load
 from study.statistics import interval_score
 
-PREPARE = "set"
-"""Kind of a cell that makes a set, keeps it, and gives its facts."""
+DEFAULT, REFERENCE, PUBLISHED = "auto", "labeled", "ssme-kde"
+"""The method that is judged, the labels alone, and the published method that it must beat."""
 
-_MOST_KEPT = 64
-_PLACE = {name: k for k, name in enumerate(FIGURES)}
+METHODS = (DEFAULT, REFERENCE, PUBLISHED, "tempered-ensemble")
+LEVELS = (0.5, 0.8, 0.9, 0.95)
+"""Probabilities that intervals are meant to hold the truth with."""
 
+FIGURES = (
+    "error", "bias", "failed",
+    *(f"{what}_{level:g}" for what in ("coverage", "width", "score") for level in LEVELS),
+)  # fmt: skip
+PLACE = ["set", "n_labeled", "n_unlabeled"]
+N_LABELED, UNLABELED = (0, 5, 10, 20, 50, 100), 1000
+RUNS, BLOCK = 200, 5
 
-class Bench:
-    """Computes parts; sets are loaded when they are first asked for."""
-
-    def __init__(self, study: Study, data: Sequence[str], cache_folder: Path) -> None:
-        self.study, self.data, self.cache_folder = study, tuple(data), cache_folder
-        self._sets: OrderedDict[str, StudySet] = OrderedDict()
-
-    def run(self, cell: Cell) -> Body:
-        """Compute a part; what a method cannot do is part of the answer."""
-        chosen = self.set_of(cell.dataset)
-        if cell.kind == PREPARE:
-            return chosen.facts()
-        runs = self.study.runs_of(cell.run)
-        values = np.full((len(runs), len(FIGURES), len(METRICS)), np.nan)
-        seconds, message = [], ""
-        for k, run in enumerate(runs):
-            values[k], took, said = self._one(chosen, cell, run)
-            seconds.append(took)
-            message = message or said
-        return _body(list(runs), values, seconds, message)
-
-    def _one(self, chosen: StudySet, cell: Cell, run: int) -> tuple[Floats, float, str]:
-        items, labeled = self.items(chosen, cell.n_labeled, cell.n_unlabeled, run)
-        # Methods share it: what is alike in two of them is drawn alike, and falls out of the pair.
-        seed = seed_of("fit", self.study.seed, chosen.name, cell.n_labeled, cell.n_unlabeled, run)
-        started = time.perf_counter()
-        try:
-            model = method_for(cell.method, chosen.family, items)
-            given, model = shown(model, items, labeled)
-            found = estimate(
-                given, model, list(METRICS), confidence_level=max(LEVELS), random_state=seed,
-                workers=1,
-            )  # fmt: skip
-        except MemoryError:
-            raise
-        except Exception as error:
-            # A study outlives a method's failure and records it.
-            failed = np.full((len(FIGURES), len(METRICS)), np.nan)
-            failed[_PLACE["failed"]] = 1.0
-            kind = "" if isinstance(error, FewlabelsError) else f"{type(error).__name__}: "
-            return failed, float("nan"), one_line(f"{kind}{error}")
-        return figures(found, chosen.truth), time.perf_counter() - started, ""
-
-    def items(
-        self, chosen: StudySet, n_labeled: int, n_unlabeled: int, run: int
-    ) -> tuple[Predictions, Bools]:
-        """Items of a run, the same for every method, with all labels; and which have one.
-
-        Items are drawn at random, and so are those with labels: no class is forced to have one.
-        """
-        rng = generator("items", self.study.seed, chosen.name, n_labeled, n_unlabeled, run)
-        n = n_labeled + n_unlabeled
-        rows = rng.choice(chosen.predictions.n_items, n, replace=False)
-        return chosen.predictions.take(rows), np.arange(n) < n_labeled
-
-    def set_of(self, name: str) -> StudySet:
-        """A set by its name, kept for the next time."""
-        if name not in self._sets:
-            self._sets[name] = load(name, self.data, self.cache_folder)
-            if len(self._sets) > _MOST_KEPT:
-                self._sets.popitem(last=False)
-        self._sets.move_to_end(name)
-        return self._sets[name]
+Cell = dict[str, Any]
 
 
-def figures(found: Estimates, truth: Floats) -> Floats:
+def cells(
+    sets: Sequence[str], methods: Sequence[str], n_labeled: Sequence[int], n_unlabeled: int,
+    runs: int, seed: int,
+) -> Iterator[Cell]:  # fmt: skip
+    """Block after block of runs: a stop at any time leaves all sets with about equally many."""
+    for start in range(0, runs, BLOCK):
+        for name in sets:
+            for n in n_labeled:
+                for method in methods:
+                    yield {
+                        "set": name, "n_labeled": n, "n_unlabeled": n_unlabeled, "method": method,
+                        "start": start, "stop": min(start + BLOCK, runs), "seed": seed,
+                    }  # fmt: skip
+
+
+def run_cell(cell: Cell, data: Path) -> Cell:
+    """The facts of the set and, of every run, `FIGURES`, seconds, and why there is no answer."""
+    chosen = load(cell["set"], data)
+    runs = [_one(chosen, cell, run) for run in range(cell["start"], cell["stop"])]
+    return {"facts": chosen.facts(), "runs": runs}
+
+
+def unlabeled_of(n_unlabeled: int, n_items: int) -> int:
+    """At most half of the items, so that there is something to draw."""
+    return min(n_unlabeled, n_items // 2)
+
+
+def items_of(
+    chosen: StudySet, n_labeled: int, n_unlabeled: int, run: int, seed: int
+) -> tuple[fl.Predictions, np.ndarray]:
+    """Items of a run with all labels, the same for every method, and which have one.
+
+    Both are drawn at random: no class is forced to have a label.
+    """
+    rng = generator("items", seed, chosen.name, n_labeled, n_unlabeled, run)
+    n = n_labeled + n_unlabeled
+    rows = rng.choice(chosen.predictions.n_items, n, replace=False)
+    return chosen.predictions.take(rows), np.arange(n) < n_labeled
+
+
+def method_for(name: str, family: str, items: fl.Predictions) -> fl.models.LabelModel:
+    """The label model of a name; its learned prior is the one without the set's family."""
+    model = fl.models.resolve(name, items)[1]
+    if family and isinstance(model, fl.models.LearnedEnsemble):
+        return replace(model, left_out=family)
+    return model
+
+
+def _one(chosen: StudySet, cell: Cell, run: int) -> dict[str, Any]:
+    n_unlabeled = unlabeled_of(cell["n_unlabeled"], chosen.predictions.n_items)
+    items, labeled = items_of(chosen, cell["n_labeled"], n_unlabeled, run, cell["seed"])
+    # Methods share it: what is alike in two of them is drawn alike, and falls out of the pair.
+    seed = seed_of("fit", cell["seed"], chosen.name, cell["n_labeled"], n_unlabeled, run)
+    started, message = time.perf_counter(), ""
+    try:
+        model = method_for(cell["method"], chosen.family, items)
+        shown = items.with_labels(np.where(labeled, items.labels, -1))
+        if hasattr(model, "oracle"):  # it chooses the items to label
+            shown = items.with_labels(np.full(items.n_items, -1))
+            model = replace(model, oracle=lambda rows: items.labels[rows], budget=labeled.sum())
+        found = fl.estimate(
+            shown, model, list(METRICS), confidence_level=max(LEVELS), random_state=seed, workers=1
+        )
+        values = figures(found, chosen.truth)
+    except MemoryError:
+        raise
+    except Exception as error:  # a study outlives a method's failure and records it
+        kind = "" if isinstance(error, fl.FewlabelsError) else f"{type(error).__name__}: "
+        message = " ".join(f"{kind}{error}".split())
+        values = np.full((len(FIGURES), len(METRICS)), np.nan)
+        values[FIGURES.index("failed")] = 1.0
+    return {
+        "run": run, "seconds": None if message else time.perf_counter() - started,
+        "message": message,
+        # Seven digits are more than runs can tell.
+        "values": [[float(f"{v:.7g}") if np.isfinite(v) else None for v in row] for row in values],
+    }  # fmt: skip
+
+
+def figures(found: fl.Estimates, truth: np.ndarray) -> np.ndarray:
     """What `FIGURES` names, (figures, metrics), as means over the classifiers.
 
     Error is that of the value, absolute; bias is with its sign; failed the share of classifiers
     without a value or interval, which take no part in the others. A classifier whose metric is
     undefined on all items (`truth`, (M, metrics)) takes no part in any.
     """
-    n_models = len(found.models)
-    value = np.array([r.value for r in found.rows]).reshape(n_models, len(METRICS))
-    ends = np.full((2, len(LEVELS), n_models, len(METRICS)), np.nan)
-    for m, metric in enumerate(METRIC_OBJECTS):
-        draws = found.draws[metric.name, None]
-        for k, level in enumerate(LEVELS):
-            ends[:, k, :, m] = interval(value[:, m], draws, level, metric.bounds)
-    low, high = ends
-    known = np.isfinite(truth)
-    good = known & np.isfinite(value) & np.isfinite(low).all(axis=0) & np.isfinite(high).all(axis=0)
-    out = np.full((len(FIGURES), len(METRICS)), np.nan)
-    out[_PLACE["error"]] = _mean(np.abs(value - truth), good)
-    out[_PLACE["bias"]] = _mean(value - truth, good)
-    out[_PLACE["failed"]] = _mean((~good).astype(float), known)
+    shape = (len(found.models), len(METRICS))
+    value = np.array([r.value for r in found.rows]).reshape(shape)
+    tails = [(1 + side * level) / 2 for side in (-1, 1) for level in LEVELS]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # where a metric has no draws: NaN
+        ends = [np.nanquantile(found.draws[metric, None], tails, axis=0) for metric in METRICS]
+    bounds = zip(*(m.bounds for m in fl.metrics.resolve(list(METRICS)).values()), strict=True)
+    low, high = np.stack(ends, axis=2).clip(*bounds).reshape(2, len(LEVELS), *shape)
+    low, high = np.minimum(low, value), np.maximum(high, value)
+    defined = np.isfinite(truth)
+    good = (
+        defined & np.isfinite(value) & np.isfinite(low).all(axis=0) & np.isfinite(high).all(axis=0)
+    )
+    each = {
+        "error": (np.abs(value - truth), good), "bias": (value - truth, good),
+        "failed": (1.0 - good, defined),
+    }  # fmt: skip
     for k, level in enumerate(LEVELS):
         held = (low[k] <= truth) & (truth <= high[k])
-        out[_PLACE[f"coverage_{level:g}"]] = _mean(held.astype(float), good)
-        out[_PLACE[f"width_{level:g}"]] = _mean(high[k] - low[k], good)
-        out[_PLACE[f"score_{level:g}"]] = _mean(interval_score(low[k], high[k], truth, level), good)
-    return out
+        each[f"coverage_{level:g}"] = held, good
+        each[f"width_{level:g}"] = high[k] - low[k], good
+        each[f"score_{level:g}"] = interval_score(low[k], high[k], truth, level), good
+    return np.array([_mean(*each[name]) for name in FIGURES])
 
 
-def _mean(values: Floats, rows: Bools) -> Floats:
+def _mean(values: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """Mean over some of the classifiers of each metric; NaN where there are none."""
     count = rows.sum(axis=0)
     total = np.where(rows, values, 0.0).sum(axis=0)
-    mean: Floats = np.where(count > 0, total / np.maximum(count, 1), np.nan)
-    return mean
+    return np.asarray(np.where(count > 0, total / np.maximum(count, 1), np.nan))
 
 
-def _body(runs: Sequence[int], values: Floats, seconds: Sequence[float], message: str) -> Body:
-    """The answer as `bench.folder` keeps it; seven digits are more than runs can tell."""
-    flat = [float(f"{v:.7g}") if np.isfinite(v) else None for v in values.ravel().tolist()]
-    return {
-        "models": [],
-        "metrics": list(METRICS),
-        "groups": list(FIGURES),
-        "runs": list(runs),
-        "estimate": flat,
-        "low": None,
-        "high": None,
-        "status": FAILED if message else str(Status.OK),
-        "message": message,
-        "seconds": [s if np.isfinite(s) else None for s in seconds],
-        "traits": [],
-    }
+def table(lines: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """A row per set, sizes, method, run and metric, in the order of the sets and sizes."""
+    order = {name: k for k, name in enumerate([*REAL, *MADE])}
+    runs = pd.DataFrame([
+        {
+            **{name: line[name] for name in ("set", "n_labeled", "method")}, "run": one["run"],
+            "n_unlabeled": unlabeled_of(line["n_unlabeled"], line["facts"]["n_items"]),
+            "family": line["facts"]["family"], "seconds": one["seconds"],
+            "message": one["message"], "values": one["values"],
+        }
+        for line in lines for one in line["runs"]
+    ])  # fmt: skip
+    # Of a block that was made longer the last line counts.
+    runs = runs.drop_duplicates([*PLACE, "method", "run"], keep="last")
+    runs = runs.assign(order=runs["set"].map(lambda name: order.get(name, len(order))))
+    runs = runs.sort_values(["order", *PLACE, "run"], kind="stable")
+    values = np.array(runs.pop("values").tolist(), dtype=float)  # (runs, figures, metrics)
+    rows = runs.drop(columns="order").iloc[np.repeat(np.arange(len(runs)), len(METRICS))]
+    rows = rows.reset_index(drop=True).assign(metric=np.tile(METRICS, len(runs)))
+    long = pd.DataFrame(values.transpose(0, 2, 1).reshape(-1, len(FIGURES)), columns=FIGURES)
+    return pd.concat([rows, long], axis=1)

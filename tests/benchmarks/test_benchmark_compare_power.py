@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 from scipy.stats import binom
@@ -29,9 +27,9 @@ def test_mcnemar_is_the_sign_test_of_items_on_which_one_is_right():
 
 
 def test_a_cell_and_the_page():
-    cell = recipe.run_cell(recipe.Job("votes", 5, 50, 2))
+    cell = recipe.run_cell({"kind": "votes", "points": 5, "n_labeled": 50, "runs": 2})
     assert 0 <= cell["compare_wrong"] <= cell["compare"] <= 1
-    stored = json.loads(recipe.RESULTS.read_text())
+    stored = recipe.read_lines(recipe.RESULTS)
     assert recipe.blocks(stored)["power"] in recipe.PAGE.read_text()
     equal = [c["compare"] for c in stored if not c["points"]]
     assert np.mean(equal) <= 0.12
