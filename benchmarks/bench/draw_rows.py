@@ -20,7 +20,7 @@ from fewlabels.kernels.arrays import Bools, UInts
 from fewlabels.kernels.counter_based import hash_columns, hash_strings
 from fewlabels.predictions import Predictions
 from fewlabels.streaming.executors import open_executor
-from fewlabels.streaming.passes import Passes, State
+from fewlabels.streaming.passes import Passes
 from fewlabels.streaming.reading import Batch, Reader, find_classes
 from fewlabels.streaming.samples import HeavyRows, sampled
 from fewlabels.streaming.scan import frequent
@@ -120,7 +120,7 @@ class _Pool:
 
 
 @dataclass(eq=False)
-class _Pools(State):
+class _Pools:
     """A pool by each condition."""
 
     by_name: dict[str, _Pool]

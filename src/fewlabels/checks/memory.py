@@ -7,13 +7,7 @@ from fewlabels.kernels.memory import available_memory
 
 
 def refuse_beyond_memory(needed: float, what: str, mend: str) -> None:
-    """Refuse work that needs more bytes than there are.
-
-    Raises
-    ------
-    InputError
-        One line: what needs how much, how much there is, and how to mend it.
-    """
+    """Refuse work that needs more bytes than there are."""
     free = available_memory()
     if free is not None and needed > free:
         raise InputError(

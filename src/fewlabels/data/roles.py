@@ -188,11 +188,6 @@ def assign_vote_roles(
 
     `--item` and `--domain` name them where the votes have such columns, as they must where there is
     no table beside them (`alone`); else the names are `VOTE_ROLES`, or what the table [votes] says.
-
-    Raises
-    ------
-    InputError
-        If a column is not there, comes twice or has two roles.
     """
     _refuse_repeated(names)
     found: dict[str, str] = {}
@@ -224,14 +219,7 @@ def assign_vote_roles(
 def assign_roles(
     names: Sequence[str], options: ColumnOptions, votes: VoteRoles | None = None
 ) -> Roles:
-    """Give every column its role; beside long votes, the table needs an item but no predictions.
-
-    Raises
-    ------
-    InputError
-        If a name comes twice, a column that was asked for is not there, two classifiers have one
-        name, one column has two roles, or there are no predictions.
-    """
+    """Give every column its role; beside long votes, the table needs an item but no predictions."""
     _refuse_repeated(names)
     claimed = _Claims(names)
     alone = votes is not None and not names

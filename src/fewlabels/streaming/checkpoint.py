@@ -59,11 +59,6 @@ class Checkpoint:
         answer depends on.
     warn
         Told, once, in one line, if a value cannot be saved.
-
-    Raises
-    ------
-    UsageError
-        If `key` cannot be the name of a file.
     """
 
     def __init__(

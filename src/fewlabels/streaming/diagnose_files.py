@@ -25,7 +25,7 @@ from fewlabels.errors import InputError
 from fewlabels.kernels.blocks import using_workers
 from fewlabels.kernels.counter_based import alone
 from fewlabels.streaming.executors import Engine, open_executor
-from fewlabels.streaming.passes import Passes, Progress, State
+from fewlabels.streaming.passes import Passes, Progress
 from fewlabels.streaming.reading import Batch, Reader, find_classes, occurring
 from fewlabels.streaming.samples import HeavyRows, sampled
 from fewlabels.streaming.sketch import BottomSample, RowArrays
@@ -109,7 +109,7 @@ def _bottom() -> BottomSample:
 
 
 @dataclass(eq=False)
-class FileSummary(State):
+class FileSummary:
     """Facts of all rows, and some rows: the sum over any parts of the data.
 
     `informed` are rows with a label or annotators' counts, `others` the rest, `copies` counts rows

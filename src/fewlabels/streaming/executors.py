@@ -73,13 +73,6 @@ class Executor(ABC):
             sent once per worker. A FewlabelsError that it raises is the unit's answer: `Failed`.
         units
             Anything that can be pickled.
-
-        Raises
-        ------
-        FewlabelsError
-            If units cannot be worked on: workers that die again and again, a cluster that is gone.
-        Exception
-            Whatever else `function` raises, for the first such unit.
         """
 
     @abstractmethod
@@ -136,14 +129,6 @@ def open_executor(
     scheduler
         Dask alone: the address of a running scheduler, whose workers then do the work; None = a
         cluster of processes on this machine, which ends with the executor.
-
-    Raises
-    ------
-    UsageError
-        Arguments that do not go together; a scheduler that does not answer or has no workers of
-        this version of fewlabels.
-    MissingExtraError
-        "dask" without its extra.
     """
     if engine not in ENGINES:
         raise UsageError(unknown("engine", engine, ENGINES))

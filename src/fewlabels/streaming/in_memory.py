@@ -62,11 +62,6 @@ def estimate_in_parts(
 
     Its `predictions` are these items, of which it has a posterior when somebody asks for it. None
     where the items have so many different rows of votes that parts are of no use.
-
-    Raises
-    ------
-    UsageError, InputError
-        One line that says what is wrong and how to mend it.
     """
     all_and_groups(
         items.with_weight(None).take(slice(0, 1)), question.by

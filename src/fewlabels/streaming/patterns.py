@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,16 +95,3 @@ class VotePatterns:
         """One row per pattern, with its multiplicity."""
         assert self.rows is not None
         return self.rows.predictions(models, classes, self.counts.astype(np.float64))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Arrays by name."""
-        rows = None if self.rows is None else self.rows.to_dict()
-        return {"keys": self.keys, "counts": self.counts, "rows": rows}
-
-    @staticmethod
-    def from_dict(value: Mapping[str, Any]) -> VotePatterns:
-        """What `to_dict` gave."""
-        rows = value["rows"]
-        return VotePatterns(
-            value["keys"], value["counts"], None if rows is None else RowArrays.from_dict(rows)
-        )

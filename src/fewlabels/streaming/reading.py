@@ -45,13 +45,7 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True)
 class Reader:
-    """Reads units of a layout; `groups` are the columns to tell groups apart by (`Layout.groups`).
-
-    Raises
-    ------
-    UsageError
-        If a group is no column that can be one.
-    """
+    """Reads units of a layout; `groups` are the columns to tell groups apart by (`Layout.groups`)."""
 
     layout: Layout
     classes: Classes
@@ -66,25 +60,12 @@ class Reader:
         return (*self.classes.notes, *self.layout.roles.notes, *self.layout.notes)
 
     def batches(self, unit: Unit) -> Iterator[Batch]:
-        """The rows of a unit, `BATCH_ROWS` at a time.
-
-        Raises
-        ------
-        InputError
-            If a cell does not hold what its column's role asks for, the file is damaged, or it
-            has changed since it was laid out.
-        """
+        """The rows of a unit, `BATCH_ROWS` at a time."""
         with told_of(unit.name):
             yield from self._batches(_tables(unit, self._roles))
 
     def of_arrow(self, parts: Iterable[pa.RecordBatch | pa.Table]) -> Iterator[Batch]:
-        """Rows that somebody else has read, `BATCH_ROWS` at a time.
-
-        Raises
-        ------
-        InputError
-            If a column is missing, or a cell does not hold what its column's role asks for.
-        """
+        """Rows that somebody else has read, `BATCH_ROWS` at a time."""
         names = list(dict.fromkeys([*self._roles.numeric, *self._roles.text]))
 
         def chosen() -> Iterator[pa.RecordBatch]:
@@ -134,11 +115,6 @@ def find_classes(
     skip_bad_files
         Whether units that cannot be read are passed over, as they will be when they are read in
         full.
-
-    Raises
-    ------
-    InputError
-        If the columns disagree about the classes, there is but one, or a unit cannot be read.
     """
     seen: dict[str, Counter[str]] = {}
     head: Table | None = None
@@ -175,13 +151,7 @@ def find_classes(
 
 
 def occurring(unit: Unit, roles: Roles) -> dict[str, Counter[str]]:
-    """The texts of labels and of hard predictions in a unit, and in how many rows each is.
-
-    Raises
-    ------
-    InputError
-        If the unit cannot be read.
-    """
+    """The texts of labels and of hard predictions in a unit, and in how many rows each is."""
     only = replace(roles, probabilities={}, mapped={}, scores={}, histogram={}, weight=None)
     only = replace(only, domain=None, item=None, groups=(), confidence={}, clusters=())
     seen: dict[str, Counter[str]] = {}

@@ -84,15 +84,6 @@ class RowArrays:
             multiplicity=multiplicity,
         ).in_clusters(clusters)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The arrays by name."""
-        return dict(self.arrays)
-
-    @staticmethod
-    def from_dict(value: Mapping[str, Any]) -> RowArrays:
-        """What `to_dict` gave."""
-        return RowArrays(dict(value))
-
 
 @dataclass(eq=False)
 class BottomSample:
@@ -154,28 +145,6 @@ class BottomSample:
     def n_rows(self) -> int:
         """How many rows its distinct rows stand for."""
         return int(self.counts.sum())
-
-    def to_dict(self) -> dict[str, Any]:
-        """Arrays and plain values."""
-        return {
-            "size": self.size,
-            "ranks": self.ranks,
-            "counts": self.counts,
-            "rows": None if self.rows is None else self.rows.to_dict(),
-            "complete": self.complete,
-        }
-
-    @staticmethod
-    def from_dict(value: Mapping[str, Any]) -> BottomSample:
-        """What `to_dict` gave."""
-        rows = value["rows"]
-        return BottomSample(
-            int(value["size"]),
-            value["ranks"],
-            value["counts"],
-            None if rows is None else RowArrays.from_dict(rows),
-            bool(value["complete"]),
-        )
 
 
 def spread_out(counts: Ints, total: int) -> Ints:

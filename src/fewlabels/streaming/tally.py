@@ -194,39 +194,21 @@ class Tally:
             plans = prepare(view, chosen, exact=False)
             for name, plan in distinct(plans):
                 key = Key(group, j, scorer.number(chosen[name]))
-                state = plan.state(own)[..., 0, :]
-                if key in self.states:
-                    self.states[key] += state
-                else:
-                    self.states[key] = state
-                self.mass[key] = self.mass.get(key, 0.0) + total
+                self._put(key, plan.state(own)[..., 0, :], total)
 
     def take(self, other: Tally) -> int:
         """Add the sums over other rows; how many these are."""
         self.n_rows += other.n_rows
         for key, state in other.states.items():
-            if key in self.states:
-                self.states[key] += state
-            else:
-                self.states[key] = state
-            self.mass[key] = self.mass.get(key, 0.0) + other.mass[key]
+            self._put(key, state, other.mass[key])
         return other.n_rows
 
-    def to_dict(self) -> dict[str, Any]:
-        """Arrays and plain values, from which `from_dict` makes the same again."""
-        return {
-            "n_rows": self.n_rows,
-            "states": [[list(key), state, self.mass[key]] for key, state in self.states.items()],
-        }
-
-    @staticmethod
-    def from_dict(value: Mapping[str, Any]) -> Tally:
-        """What `to_dict` gave."""
-        out = Tally(int(value["n_rows"]))
-        for key, state, mass in value["states"]:
-            out.states[Key(*key)] = state
-            out.mass[Key(*key)] = float(mass)
-        return out
+    def _put(self, key: Key, state: Floats, mass: float) -> None:
+        if key in self.states:
+            self.states[key] += state
+        else:
+            self.states[key] = state
+        self.mass[key] = self.mass.get(key, 0.0) + mass
 
 
 def provided(

@@ -82,9 +82,7 @@ def _in_two_passes(
     files: Callable[[str, tuple[Any, ...]], PosteriorFiles] | None,
 ) -> tuple[Fitted | SufficientSample, Estimates]:  # fmt: skip
     plan = scan_plan(question, example)
-    scan = passes.run(
-        SCAN, partial(scan_unit, rows, plan), plan.empty, partial(Scan.from_dict, plan)
-    )
+    scan = passes.run(SCAN, partial(scan_unit, rows, plan), plan.empty)
     counts, ranks = None, scan.repeated.ranks
     if not scan.complete and len(ranks):
         counts = passes.counts(rows, partial(ranks_of, by=plan.by), ranks)
@@ -101,7 +99,6 @@ def _in_two_passes(
         TALLY,
         partial(tally_unit, rows, fitted.scorer, written),
         Tally,
-        Tally.from_dict,
         scan.n_rows,
         None if written is None else written.start,
     )
@@ -143,11 +140,6 @@ def fit_to(
         Items of the same classifiers and classes.
     passes
         Where the fit is kept, or has been by a run that this one goes on with.
-
-    Raises
-    ------
-    UsageError, InputError
-        If there are no rows, or the question has no answer from parts.
     """
     if not scan.size.items:
         raise UsageError("there are no rows to estimate from")

@@ -69,13 +69,7 @@ class Stamp(NamedTuple):
 
     @classmethod
     def of(cls, path: Path) -> Stamp:
-        """The stamp of a file as it is now.
-
-        Raises
-        ------
-        OSError
-            If it cannot be read.
-        """
+        """The stamp of a file as it is now."""
         digest = hashlib.blake2b(digest_size=12)
         with path.open("rb") as file:
             status = os.fstat(file.fileno())
@@ -89,13 +83,7 @@ class Stamp(NamedTuple):
         return cls(size, written, changed, status.st_ino, digest.hexdigest())
 
     def matches(self, path: Path) -> bool:
-        """Whether a file that may be read elsewhere, under another number, is still this one.
-
-        Raises
-        ------
-        OSError
-            If it cannot be read.
-        """
+        """Whether a file that may be read elsewhere, under another number, is still this one."""
         now = Stamp.of(path)
         return (self.size, self.written, self.digest) == (now.size, now.written, now.digest)
 
@@ -151,13 +139,7 @@ class Layout:
         return sum(unit.n_bytes for unit in self.units)
 
     def groups(self, asked: Iterable[str]) -> tuple[str, ...]:
-        """Columns to tell groups apart by, each once.
-
-        Raises
-        ------
-        UsageError
-            If one is neither a group nor the domain.
-        """
+        """Columns to tell groups apart by, each once."""
         known = [*self.roles.groups, *([] if self.roles.domain is None else ["domain"])]
         names = tuple(dict.fromkeys(asked))
         for name in names:
@@ -176,13 +158,6 @@ def lay_out(source: str | Path, options: ColumnOptions, *, skip_bad_files: bool 
     skip_bad_files
         Whether a file that cannot be opened, or that has other columns than the first one, is
         left out instead of refused.
-
-    Raises
-    ------
-    InputError
-        If there is nothing to read, a file is refused, or the columns do not say what they are.
-    UsageError
-        If the source is no path.
     """
     if not isinstance(source, (str, Path)):
         raise UsageError(
@@ -379,11 +354,6 @@ def about_rows(path: str | Path) -> int:
     """Rows of a Parquet or CSV file, or of a folder: exact for Parquet, else by the first lines.
 
     What cannot be read in parts counts as none.
-
-    Raises
-    ------
-    InputError
-        If it is none of these.
     """
     located = locate(path)
     if located is None or located.kind not in IN_PARTS:

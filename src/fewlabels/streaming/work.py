@@ -86,15 +86,6 @@ class Counts:
         self.n_rows += other.n_rows
         return other.n_rows
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything."""
-        return {"counts": self.counts, "n_rows": self.n_rows}
-
-    @staticmethod
-    def from_dict(value: Mapping[str, Any]) -> Counts:
-        """What `to_dict` gave."""
-        return Counts(**value)
-
 
 def scan_unit(rows: BatchSource, plan: ScanPlan, piece: Piece) -> Scan:
     """The first pass over a unit."""

@@ -265,13 +265,7 @@ def _first_kinds(path: Path, keys: Keys) -> list[str]:
 
 
 def check_format(name: str, path: Path, kind: str) -> str:
-    """The format that --format says, where the file can be one.
-
-    Raises
-    ------
-    InputError
-        If it lacks what the format has.
-    """
+    """The format that --format says, where the file can be one."""
     known = FORMATS.get(ALIASES.get(name, name))
     if known is None:
         raise InputError(unknown("format", name, [*FORMATS, *ALIASES]))
@@ -310,13 +304,7 @@ class LogTable:
 
 
 def record_of(files: Sequence[Path], form: str, name: str) -> tuple[Record, Log]:
-    """What all files of one log say, and what there is to know of it.
-
-    Raises
-    ------
-    InputError
-        If a file cannot be read, or is of a layout that is not known.
-    """
+    """What all files of one log say, and what there is to know of it."""
     log, reader = Log(name, FORMATS[form].tool), FORMATS[form].read
 
     def said_of(file: Path) -> Iterator[Said] | Record:
@@ -346,13 +334,7 @@ def record_of(files: Sequence[Path], form: str, name: str) -> tuple[Record, Log]
 
 
 def _check_twice(files: Sequence[Path]) -> None:
-    """One log under two names counts every item twice.
-
-    Raises
-    ------
-    InputError
-        If two files are the same.
-    """
+    """One log under two names counts every item twice."""
     by_size: dict[int, list[Path]] = {}
     for file in files:
         for other in by_size.setdefault(file.stat().st_size, []):
@@ -365,13 +347,7 @@ def _check_twice(files: Sequence[Path]) -> None:
 def open_log(
     files: Sequence[Path], form: str, name: str, asked: Asked, notes: Sequence[str] = ()
 ) -> LogTable:
-    """Read a log as a table of one criterion; `notes` are what there is to say of its files.
-
-    Raises
-    ------
-    InputError
-        As `record_of`, or if there are several criteria and none was chosen.
-    """
+    """Read a log as a table of one criterion; `notes` are what there is to say of its files."""
     record, log = record_of(files, form, name)
     log.warnings += notes
     made = columns_of(record, log, asked)

@@ -60,11 +60,6 @@ class Asked:
     def parse(cls, text: str | None) -> Asked:
         """Read what stands behind the `#`.
 
-        Raises
-        ------
-        UsageError
-            If a setting is not what it may be.
-
         Examples
         --------
         >>> Asked.parse("helpful&people=votes").people
@@ -112,14 +107,7 @@ class Columns:
 
 
 def columns_of(record: Record, log: Log, asked: Asked) -> Columns:
-    """The columns of one criterion: item, label, y__, s__ or p__ of each judge, texts.
-
-    Raises
-    ------
-    InputError
-        If there is no verdict, several criteria and none was chosen, or people's grades are no
-        classes.
-    """
+    """The columns of one criterion: item, label, y__, s__ or p__ of each judge, texts."""
     notes = [f"{n:,} {what}" for what, n in log.left.items() if n] + log.warnings
     if not record.size:
         raise InputError(
@@ -206,13 +194,7 @@ def criteria_of(record: Record) -> list[Criterion]:
 
 
 def _chosen(record: Record, asked: Asked) -> tuple[tuple[str, ...], list[str]]:
-    """The criteria that are meant, and lines on those that are not.
-
-    Raises
-    ------
-    InputError
-        If there are several that may be meant, or none of the name that was asked for.
-    """
+    """The criteria that are meant, and lines on those that are not."""
     known = criteria_of(record)
     names = [one.name for one in known]
     if asked.criteria is not None:
@@ -398,13 +380,7 @@ def _rows(record: Record) -> tuple[Ints, Ints]:
 
 
 def _classes(people: Record, judges: Record) -> tuple[str, ...]:
-    """What people say; where nobody does, what judges say in words.
-
-    Raises
-    ------
-    InputError
-        If people give measurements, which are no classes.
-    """
+    """What people say; where nobody does, what judges say in words."""
     if people.size:
         texts = _texts(people)
         numbers = np.unique(people.score[~np.isnan(people.score)])
@@ -529,13 +505,7 @@ def _by_author(
 def _judge(
     name: str, judge: Record, row_of: Ints, n: int, classes: Sequence[str], notes: list[str]
 ) -> _Columns:
-    """Columns of one judge: y__ of words and grades, p__ of shares, else s__.
-
-    Raises
-    ------
-    InputError
-        If it gives numbers where people give more than two classes.
-    """
+    """Columns of one judge: y__ of words and grades, p__ of shares, else s__."""
     texts = judge.value.texts
     numbers = np.array([*map(_is_number, texts), True])[judge.value.codes]
     if texts and judge.value.codes.min() >= 0 and _texts(judge)[0].startswith(PROBABILITY):

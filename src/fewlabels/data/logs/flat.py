@@ -70,13 +70,7 @@ def is_flat(names: Collection[str], kinds: Collection[str] = ()) -> bool:
 
 
 def read(source: Source, log: Log) -> Record:
-    """The verdicts of such a table.
-
-    Raises
-    ------
-    InputError
-        If it lacks a column, or its authors are of an unknown kind.
-    """
+    """The verdicts of such a table."""
     roles = columns_by_role(source.names)
     table = source.read((), roles.values())
     missing = {"criterion", "kind"} - roles.keys()

@@ -75,13 +75,7 @@ class Log:
     texts: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def need(self, where: Mapping[str, Any], key: str, of: str, kind: type = object) -> Any:
-        """A field that this layout has.
-
-        Raises
-        ------
-        InputError
-            If it is not there, or of another kind: an unknown layout.
-        """
+        """A field that this layout has."""
         found = where.get(key) if isinstance(where, Mapping) else None
         if found is None or not isinstance(found, kind):
             what = (
@@ -94,13 +88,7 @@ class Log:
         return found
 
     def once(self, item: str, what: str) -> None:
-        """Meet an item.
-
-        Raises
-        ------
-        InputError
-            If it has been met before.
-        """
+        """Meet an item."""
         if item in self.seen:
             raise InputError(
                 f"has {what} {quoted(item)} twice; remove one, or give them different names"
@@ -159,13 +147,7 @@ class Record:
 
 
 def collected(said: Iterable[Said]) -> Record:
-    """The columns of verdicts that come one after another.
-
-    Raises
-    ------
-    InputError
-        If there are too many criteria or authors, or a name is endless: that is no log.
-    """
+    """The columns of verdicts that come one after another."""
     names = ("item", "criterion", "kind", "author", "value", "time", "cluster")
     chunks: dict[str, list[pa.Array]] = {name: [] for name in names}
     scores: list[Floats] = []
