@@ -17,9 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fewlabels.data.limits import inflated_zip, refuse_whole
+from fewlabels.data.limits import inflated_zip, refuse_feather, refuse_whole
 from fewlabels.data.options import ColumnOptions
-from fewlabels.data.packed import refuse_feather
 from fewlabels.data.table import (
     Table,
     group_text,

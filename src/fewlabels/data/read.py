@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from fewlabels.data.assemble import assemble
 from fewlabels.data.binary import read_npz
-from fewlabels.data.gaps import with_gaps
 from fewlabels.data.joined import (
     DUPLICATES,
     LABELS_AS,
@@ -32,8 +31,8 @@ from fewlabels.data.joined import (
 )
 from fewlabels.data.options import ColumnOptions, column_options
 from fewlabels.data.recognise import ITEM_NAMES, recognise
-from fewlabels.data.repeated_items import repeated_items
 from fewlabels.data.roles import Roles, assign_roles, missing_column, split_native
+from fewlabels.data.row_notes import repeated_items, with_gaps
 from fewlabels.data.sources import locate, open_source
 from fewlabels.data.table import NOTHING, Place, Source, told_of
 from fewlabels.errors import InputError, UsageError, listed, quoted

@@ -30,15 +30,13 @@ from fewlabels.kernels.arrays import Bools, Floats, UInts
 from fewlabels.kernels.blocks import using_workers
 from fewlabels.predictions import Predictions
 from fewlabels.streaming.checkpoint import Checkpoint, key_of
-from fewlabels.streaming.example import example_of
 from fewlabels.streaming.executors import Engine, open_executor
-from fewlabels.streaming.passes import COUNT, Passes, Progress
-from fewlabels.streaming.reading import Batch, Reader, find_classes
+from fewlabels.streaming.passes import COUNT, Passes, Piece, Progress
+from fewlabels.streaming.reading import Batch, Feed, Reader, example_of, find_classes
 from fewlabels.streaming.samples import HeavyRows, sampled
 from fewlabels.streaming.scan import SUPPORT_ROWS, frequent, ranks_of
 from fewlabels.streaming.sketch import BottomSample, RowArrays
 from fewlabels.streaming.units import lay_out, skipped_words
-from fewlabels.streaming.work import Feed, Piece
 
 ASSESS, AGAIN = "assessing", "assessing again"
 STEPS = (ASSESS, AGAIN, COUNT)

@@ -29,10 +29,10 @@ from fewlabels.streaming.executors import (
     Pending,
     answer_bytes,
     answer_of,
+    deaf_children,
     in_order,
     load_function,
 )
-from fewlabels.streaming.processes import deaf_children
 
 T = TypeVar("T")
 R = TypeVar("R")

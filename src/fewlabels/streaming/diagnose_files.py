@@ -15,8 +15,7 @@ import pyarrow as pa
 from fewlabels.checks.arrays import sampling_weight
 from fewlabels.data.doctor.checks import minus_one_findings
 from fewlabels.data.doctor.diagnose import Case
-from fewlabels.data.doctor.diagnosis import Diagnosis, Finding
-from fewlabels.data.doctor.facts import Evidence, Facts, row_hashes
+from fewlabels.data.doctor.facts import Diagnosis, Evidence, Facts, Finding, row_hashes
 from fewlabels.data.options import column_options
 from fewlabels.data.read import column_names
 from fewlabels.data.sources import BadFile, is_standard_input
@@ -25,12 +24,11 @@ from fewlabels.errors import InputError
 from fewlabels.kernels.blocks import using_workers
 from fewlabels.kernels.counter_based import alone
 from fewlabels.streaming.executors import Engine, open_executor
-from fewlabels.streaming.passes import Passes, Progress
-from fewlabels.streaming.reading import Batch, Reader, find_classes, occurring
+from fewlabels.streaming.passes import Passes, Piece, Progress
+from fewlabels.streaming.reading import Batch, Feed, Reader, find_classes, occurring
 from fewlabels.streaming.samples import HeavyRows, sampled
 from fewlabels.streaming.sketch import BottomSample, RowArrays
 from fewlabels.streaming.units import lay_out
-from fewlabels.streaming.work import Feed, Piece
 
 SAMPLE_ROWS = 20_000
 """Rows with a label or annotators' counts that are compared with each other, and other rows."""

@@ -18,9 +18,8 @@ from fewlabels.kernels.blocks import one_blas_thread, using_workers
 from fewlabels.methods.base import LabelModel
 from fewlabels.pipeline import Against, Question
 from fewlabels.predictions import Predictions
-from fewlabels.streaming.example import example_of
 from fewlabels.streaming.packing import pack, unpack
-from fewlabels.streaming.reading import Reader
+from fewlabels.streaming.reading import Reader, example_of
 from fewlabels.streaming.tally import Tally
 from fewlabels.streaming.two_passes import Fitted, Provenance, SufficientSample, fit_to, scan_plan
 from fewlabels.streaming.units import Layout

@@ -19,9 +19,9 @@ from fewlabels.pipeline import Question, with_many_groups
 from fewlabels.predictions import Predictions
 from fewlabels.streaming.executors import open_executor
 from fewlabels.streaming.passes import Passes, Progress
-from fewlabels.streaming.patterns import TooManyPatternsError
 from fewlabels.streaming.reading import BATCH_ROWS, Batch
 from fewlabels.streaming.scan import Scan
+from fewlabels.streaming.sketch import TooManyPatternsError
 from fewlabels.streaming.two_passes import Provenance, in_two_passes
 from fewlabels.streaming.units import UNCHANGING, Unit
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
+
+import numpy as np
 
 from fewlabels.data.sources import BadFile
 from fewlabels.errors import FewlabelsError, InputError
@@ -17,8 +19,8 @@ from fewlabels.kernels.arrays import Ints, UInts
 from fewlabels.streaming.checkpoint import Checkpoint
 from fewlabels.streaming.executors import Executor, Failed
 from fewlabels.streaming.reading import Batch
+from fewlabels.streaming.sketch import counts_of
 from fewlabels.streaming.units import Unit
-from fewlabels.streaming.work import BatchSource, Counts, Piece, count_unit, pieces
 
 R = TypeVar("R")
 
@@ -54,6 +56,41 @@ class State(Protocol):
 
 S = TypeVar("S", bound=State)
 W = TypeVar("W")
+
+
+class Piece(NamedTuple):
+    """A unit, its number, and the number in its file of its first row, where it is known."""
+
+    unit: Unit
+    number: int
+    first_row: int
+
+
+class BatchSource(Protocol):
+    """Whoever has the rows of a unit; it travels to where the work is done."""
+
+    def batches(self, unit: Unit) -> Iterator[Batch]:
+        """The rows of a unit, so many at a time."""
+        ...
+
+
+@dataclass(eq=False)
+class Counts:
+    """How often some rows occur, (r,), among how many."""
+
+    counts: Ints
+    n_rows: int = 0
+
+    @staticmethod
+    def none(size: int) -> Counts:
+        """No row yet."""
+        return Counts(np.zeros(size, dtype=np.int64))
+
+    def take(self, other: Counts) -> int:
+        """Add those among other rows; how many these are."""
+        self.counts += other.counts
+        self.n_rows += other.n_rows
+        return other.n_rows
 
 
 class RestartPasses(Exception):  # noqa: N818 - no error: a file counted in turned out bad
@@ -292,3 +329,23 @@ def _digest(units: Sequence[Unit]) -> str:
     """What tells these units from others."""
     stamps = json.dumps([_print(unit) for unit in units])
     return hashlib.blake2b(stamps.encode(), digest_size=16).hexdigest()
+
+
+def count_unit(
+    rows: BatchSource, ranked: Callable[[Batch], UInts], ranks: UInts, piece: Piece
+) -> Counts:
+    """How often rows of these ranks, which ascend, are among the ranked rows of a unit."""
+    out = Counts.none(len(ranks))
+    for batch in rows.batches(piece.unit):
+        out.take(Counts(counts_of(ranked(batch), ranks), batch.predictions.n_items))
+    return out
+
+
+def pieces(units: Sequence[Unit], n_rows: Sequence[int] | None) -> list[Piece]:
+    """Units with their numbers and, once the numbers of their rows are known, their places."""
+    out, first, path = [], 0, ""
+    for number, unit in enumerate(units):
+        first, path = (0, unit.path) if unit.path != path else (first, path)
+        out.append(Piece(unit, number, first if unit.first_row is None else unit.first_row))
+        first += 0 if n_rows is None else n_rows[number]
+    return out

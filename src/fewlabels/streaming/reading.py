@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +18,7 @@ from fewlabels.data.assemble import arguments_of, class_columns
 from fewlabels.data.binary import parquet_batches
 from fewlabels.data.classes import Classes, decide_classes
 from fewlabels.data.delimited import open_delimited
+from fewlabels.data.inputs import one_against
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.read import build, told_by_rows
 from fewlabels.data.roles import Roles
@@ -45,7 +46,7 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True)
 class Reader:
-    """Reads units of a layout; `groups` are the columns to tell groups apart by (`Layout.groups`)."""
+    """Reads units of a layout; `groups` are columns to tell groups apart (`Layout.groups`)."""
 
     layout: Layout
     classes: Classes
@@ -103,6 +104,63 @@ class Reader:
             items = build(arguments, roles, table.place).in_clusters(clusters)
             yield Batch(items, weight, first)
             first += table.n_rows
+
+
+@dataclass(frozen=True)
+class Feed:
+    """Batches of units: some of the classifiers, the positive class, thresholds of their own."""
+
+    reader: Reader
+    models: tuple[str, ...] | None = None
+    threshold: float | None = None
+    thresholds: Mapping[str, float] | None = None
+    positive: Any = None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to say of the rows."""
+        known = len(self.reader.classes.texts)
+        turned = self.positive is not None and known > 2
+        return (*self.reader.notes, *([one_against(self.positive, known)] if turned else []))
+
+    def batches(self, unit: Unit) -> Iterator[Batch]:
+        """The rows of a unit."""
+        for batch in self.reader.batches(unit):
+            yield batch._replace(predictions=self.chosen(batch.predictions))
+
+    def chosen(self, rows: Predictions) -> Predictions:
+        """The rows with the classifiers and hard predictions that are asked for."""
+        if self.models is not None:
+            rows = rows.select_models(self.models)
+        if self.positive is not None:
+            rows = rows.with_positive(self.positive)
+        if self.threshold is not None:
+            rows = rows.thresholded(self.threshold)
+        return rows.thresholded(self.thresholds) if self.thresholds else rows
+
+
+def example_of(roles: Roles, classes: Sequence[Any]) -> Predictions:
+    """One labeled row with all that the columns can give, before any is read."""
+    m, k = len(roles.models), len(classes)
+    p = np.full((1, m, k), np.nan)
+    votes, scores = np.full((1, m), -1), np.full((1, m), np.nan)
+    for j, model in enumerate(roles.models):
+        if model in roles.probabilities or model in roles.mapped or model in roles.confidence:
+            p[0, j] = 1 / k
+        if model in roles.votes:
+            votes[0, j] = 0
+        if model in roles.scores:
+            scores[0, j] = 0.0
+    return Predictions(
+        p if roles.probabilities or roles.mapped or roles.confidence else None,
+        [-1 if roles.label is None else 0],
+        votes=votes if roles.votes else None,
+        scores=scores if roles.scores else None,
+        histogram=np.ones((1, k)) if roles.histogram else None,
+        models=roles.models,
+        classes=classes,
+        positive=classes[1] if k == 2 else None,
+    )
 
 
 def find_classes(

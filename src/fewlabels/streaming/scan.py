@@ -15,9 +15,8 @@ from fewlabels.kernels.ranking import logit_codes, logit_edges
 from fewlabels.kernels.votes import agreement
 from fewlabels.metrics.base import ScoreView
 from fewlabels.predictions import Predictions
-from fewlabels.streaming.patterns import VotePatterns
 from fewlabels.streaming.reading import Batch
-from fewlabels.streaming.sketch import BottomSample, RowArrays
+from fewlabels.streaming.sketch import BottomSample, RowArrays, VotePatterns
 
 SUPPORT_ROWS = 20_000
 """Rows without a label that label models are fitted to, and rows that noise is measured on."""

@@ -30,12 +30,11 @@ from fewlabels.pipeline import MOST_DESIGN_EFFECT, Question, Setup, answer, answ
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 from fewlabels.streaming.measure import NOISE_ROWS, Measurer
-from fewlabels.streaming.passes import COUNT, Passes
+from fewlabels.streaming.passes import COUNT, BatchSource, Passes, Piece
 from fewlabels.streaming.posterior_files import PosteriorFiles
 from fewlabels.streaming.samples import Samples, samples_of
 from fewlabels.streaming.scan import LABELED_ROWS, Scan, ScanPlan, Size, ranks_of
 from fewlabels.streaming.tally import Scorer, Tally
-from fewlabels.streaming.work import BatchSource, scan_unit, tally_unit
 
 SCAN, TALLY, FIT, MEASURE = "reading", "estimating", "fitting", "measuring"
 STEPS = (SCAN, COUNT, TALLY, FIT, MEASURE)
@@ -103,6 +102,33 @@ def _in_two_passes(
         None if written is None else written.start,
     )
     return fitted, fitted.estimates(tally, provenance(scan), workers, passes)
+
+
+def scan_unit(rows: BatchSource, plan: ScanPlan, piece: Piece) -> Scan:
+    """The first pass over a unit."""
+    scan = plan.empty()
+    for batch in rows.batches(piece.unit):
+        scan.update(batch)
+    return scan
+
+
+def tally_unit(
+    rows: BatchSource, scorer: Scorer, files: PosteriorFiles | None, piece: Piece
+) -> Tally:
+    """The second pass over a unit; posteriors of its rows go to a file where they are asked for."""
+    tally = Tally()
+    if files is None:
+        for batch in rows.batches(piece.unit):
+            tally.update(scorer, batch)
+        return tally
+    with files.writing(piece.number) as write:
+        for batch in rows.batches(piece.unit):
+            for block in scorer.blocks(batch):
+                posterior = scorer.posterior(block.predictions)
+                tally.add(scorer, block, posterior)
+                first_row = piece.first_row + block.first_row
+                write(piece.unit.name, first_row, block.predictions, posterior)
+    return tally
 
 
 def scan_plan(question: Question, example: Predictions) -> ScanPlan:

@@ -22,8 +22,14 @@ import scipy.sparse.csgraph
 
 from fewlabels.checks.arguments import SUM_TOLERANCE
 from fewlabels.checks.class_words import NO_LABEL, folded
-from fewlabels.data.doctor.diagnosis import Finding, Severity
-from fewlabels.data.doctor.facts import Evidence, correlations, order_auc, rank_shares
+from fewlabels.data.doctor.facts import (
+    Evidence,
+    Finding,
+    Severity,
+    correlations,
+    order_auc,
+    rank_shares,
+)
 from fewlabels.data.roles import LIKE_LABELS, LIKE_WEIGHTS
 from fewlabels.data.table import Table
 from fewlabels.errors import InputError, listed, quoted

@@ -19,13 +19,12 @@ from fewlabels.data.doctor.checks import (
     minus_one_findings,
     note_findings,
 )
-from fewlabels.data.doctor.diagnosis import Diagnosis, Finding
-from fewlabels.data.doctor.facts import Evidence, Facts, row_hashes
+from fewlabels.data.doctor.facts import Diagnosis, Evidence, Facts, Finding, row_hashes
 from fewlabels.data.joined import Duplicates, LabelsAs, RepeatedVotesError, WithLabels, item_keys
 from fewlabels.data.options import ColumnArguments, ColumnOptions, column_options
 from fewlabels.data.read import Opened, build, open_input
-from fewlabels.data.repeated_items import repeated_items
 from fewlabels.data.roles import assign_roles
+from fewlabels.data.row_notes import repeated_items
 from fewlabels.data.sources import locate, open_source
 from fewlabels.data.table import NOTHING, Source, Table, class_text, told_of
 from fewlabels.errors import InputError, one_line

@@ -33,14 +33,12 @@ from fewlabels.data.cells import RowCollector
 from fewlabels.data.content import INSPECT, file_kind, first_bytes
 from fewlabels.data.delimited import open_delimited
 from fewlabels.data.logs import (
-    deepeval,
     flat,
     inspect,
-    label_studio,
     labeling,
     lm_eval,
     mlflow,
-    promptfoo,
+    test_runs,
 )
 from fewlabels.data.logs.columns import Asked, columns_of, criteria_of
 from fewlabels.data.logs.documents import keys_at_the_beginning, opened
@@ -130,7 +128,7 @@ def _doccano(path: Path, kind: str, log: Log) -> Iterator[Said]:
 
 
 def _label_studio(path: Path, kind: str, log: Log) -> Iterator[Said]:
-    return label_studio.read(_rows(path, kind), log)
+    return labeling.label_studio(_rows(path, kind), log)
 
 
 def _lm_eval(path: Path, kind: str, log: Log) -> Iterator[Said]:
@@ -169,12 +167,12 @@ FORMATS = {
             "promptfoo", "promptfoo",
             lambda k: _has("results", "results.version")(k) and bool(
                 k & {"evalId", "results.prompts", "results.stats", "results.timestamp"}),
-            lambda path, kind, log: promptfoo.read(path, log), "results.results",
+            lambda path, kind, log: test_runs.promptfoo(path, log), "results.results",
         ),
         Format(
             "deepeval", "DeepEval", _any("testRunData.testCases", "testCases", "test_results",
                                          "testRunData.conversationalTestCases"),
-            lambda path, kind, log: deepeval.read(path, log), "testRunData.testCases",
+            lambda path, kind, log: test_runs.deepeval(path, log), "testRunData.testCases",
         ),
         Format(
             "mlflow", "MLflow",
