@@ -21,7 +21,6 @@ What happens, in order:
 
 NPZ files hold the arrays already (`binary`). `doctor` goes the same way and reports where it ends;
 `streaming.diagnose_files` gives the same checks the facts of all parts and some of the rows.
-`sampling_test` tells whether the labeled items look like a random sample of all.
 
 Traps: 1, 1.0 and "1" are one class; a column of objects may hold several types; `Array.to_numpy`
 of pyarrow imports pandas; a Parquet column is read when its numbers are asked for; messages speak
