@@ -52,8 +52,8 @@ FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 # what votes had for themselves (300 of kernels, 95 of them from methods; 50 fewer of metrics);
 # classes of which all is the same are one there (25 of kernels). A backtest on one's own labels is
 # a question, a command and a page (370 of questions, 95 of cli, 195 of report); what all results
-# have is one mixin (55 of report, 60 fewer of questions). Whether labels are a random sample is asked
-# in shifts (540 lines, from data).
+# have is one mixin (55 of report, 60 fewer of questions). Whether labels are a random sample is
+# asked in shifts (540 lines, from data).
 LINES = {
     "annotations": 2_400, "calibration": 1_940, "checks": 1_590, "cli": 3_590,
     "comparison": 780, "data": 13_080, "evaluation": 4_200, "kernels": 3_400, "labeling": 2_480,

@@ -11,6 +11,7 @@ import numpy as np
 from fewlabels.errors import InputError, UsageError, no_level, one_line, quoted, unknown
 from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
 from fewlabels.kernels.blocks import map_blocks, spans
+from fewlabels.kernels.memory import available_memory
 
 _R = TypeVar("_R")
 SUM_TOLERANCE = 1e-3
@@ -394,3 +395,13 @@ def chosen_from(name: str, value: object, choices: tuple[str, ...]) -> None:
     """Refuse what is not one of the choices of a setting."""
     if value not in choices:
         raise UsageError(f"`{name}` must be one of {', '.join(choices)}; got {value!r}")
+
+
+def refuse_beyond_memory(needed: float, what: str, mend: str) -> None:
+    """Refuse work that needs more bytes than there are."""
+    free = available_memory()
+    if free is not None and needed > free:
+        raise InputError(
+            f"{what} takes about {needed / 1e9:,.1f} GB of memory, and {free / 1e9:,.1f} GB are "
+            f"free; {mend}"
+        )

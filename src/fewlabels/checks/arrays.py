@@ -20,6 +20,7 @@ from fewlabels.checks.arguments import (
     one_per,
     plain_array,
     refuse,
+    refuse_beyond_memory,
 )
 from fewlabels.checks.class_words import (
     MAYBE_NO_LABEL,
@@ -28,7 +29,6 @@ from fewlabels.checks.class_words import (
     positive_index,
     same_answer,
 )
-from fewlabels.checks.memory import refuse_beyond_memory
 from fewlabels.errors import InputError, UsageError, listed, quoted, unknown
 from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
 from fewlabels.kernels.blocks import spans

@@ -9,9 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from fewlabels.checks.arguments import LARGEST_SCORE, SUM_ROUNDING, SUM_TOLERANCE, too_large
+from fewlabels.checks.arguments import (
+    LARGEST_SCORE,
+    SUM_ROUNDING,
+    SUM_TOLERANCE,
+    refuse_beyond_memory,
+    too_large,
+)
 from fewlabels.checks.arrays import NO_SUM, UNKNOWN, rounding
-from fewlabels.checks.memory import refuse_beyond_memory
 from fewlabels.data.classes import Classes, Counts, decide_classes
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.profiles import class_of_one, names_percentages

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -74,39 +74,12 @@ def _changed(cells: pa.Array, change: Callable[[pa.Array], pa.Array], front: str
     return pc.if_else(formula, change(cells), cells) if pc.any(formula).as_py() else cells
 
 
-class _Text:
-    """What a pass over the bytes tells, and refuses: what is not UTF-8, and where.
+class _Text(NamedTuple):
+    """What a pass over the bytes tells."""
 
-    `start` is where in the file the pass begins.
-    """
-
-    def __init__(self, start: int = 0) -> None:
-        self.quotes = self.line_breaks = self.size = 0
-        self._start = start
-        self._decoder = codecs.getincrementaldecoder("utf-8")()
-
-    def feed(self, chunk: bytes) -> None:
-        """Take in what comes next."""
-        try:
-            self._decoder.decode(chunk)
-        except UnicodeDecodeError as error:
-            byte = error.object[error.start]
-            line = self.line_breaks + 1 + error.object[: error.start].count(b"\n")
-            held = len(error.object) - len(chunk)
-            at = self._start + self.size + error.start - held
-            # Of a part of a file nobody knows how many lines come before it.
-            where = f"at offset {at:,}" if self._start else f"in line {line}"
-            raise not_utf8(byte, f" {where}") from None
-        self.quotes += chunk.count(b'"')
-        self.line_breaks += chunk.count(b"\n")
-        self.size += len(chunk)
-
-    def close(self) -> None:
-        """Take in that nothing more comes."""
-        try:
-            self._decoder.decode(b"", final=True)
-        except UnicodeDecodeError:
-            raise InputError("is not UTF-8 (it ends within a character); save it again") from None
+    quotes: int
+    line_breaks: int
+    size: int
 
 
 @dataclass(frozen=True)
@@ -379,15 +352,29 @@ def _filled(file: DelimitedFile, named: int, stamp: tuple[int, int, int]) -> int
 
 def _check_text(path: Path, start: int = 0, stop: int | None = None) -> _Text:
     """Refuse what is not UTF-8, with the place where it stops being that; bytes [start, stop)."""
-    text = _Text(start)
+    quotes = line_breaks = size = 0
+    decoder = codecs.getincrementaldecoder("utf-8")()
     with byte_stream(path) as stream:
         if start:
             stream.seek(start)
         left = _CHUNK if stop is None else stop - start
         inflation = Inflation(path, packed=compression(path) is not None)
         while chunk := stream.read(min(_CHUNK, left)):
-            text.feed(chunk)
+            try:
+                decoder.decode(chunk)
+            except UnicodeDecodeError as error:
+                at = start + size + error.start - (len(error.object) - len(chunk))
+                line = line_breaks + 1 + error.object[: error.start].count(b"\n")
+                # Of a part of a file nobody knows how many lines come before it.
+                where = f"at offset {at:,}" if start else f"in line {line}"
+                raise not_utf8(error.object[error.start], f" {where}") from None
+            quotes += chunk.count(b'"')
+            line_breaks += chunk.count(b"\n")
+            size += len(chunk)
             inflation.take(len(chunk))
             left -= 0 if stop is None else len(chunk)
-    text.close()
-    return text
+    try:
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        raise InputError("is not UTF-8 (it ends within a character); save it again") from None
+    return _Text(quotes, line_breaks, size)

@@ -20,7 +20,7 @@ from xml.parsers.expat import ParserCreate
 
 import pyarrow as pa
 
-from fewlabels.checks.memory import refuse_beyond_memory
+from fewlabels.checks.arguments import refuse_beyond_memory
 from fewlabels.errors import InputError
 
 IN_MEMORY = 8

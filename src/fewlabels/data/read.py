@@ -31,11 +31,11 @@ from fewlabels.data.joined import (
 )
 from fewlabels.data.options import ColumnOptions, column_options
 from fewlabels.data.recognise import ITEM_NAMES, recognise
-from fewlabels.data.roles import Roles, assign_roles, missing_column, split_native
-from fewlabels.data.row_notes import repeated_items, with_gaps
+from fewlabels.data.roles import Roles, assign_roles, missing_column, repeated_items, split_native
 from fewlabels.data.sources import locate, open_source
 from fewlabels.data.table import NOTHING, Place, Source, told_of
-from fewlabels.errors import InputError, UsageError, listed, quoted
+from fewlabels.errors import InputError, UsageError, listed, one_line, quoted
+from fewlabels.kernels.arrays import Ints
 from fewlabels.predictions import Predictions
 
 
@@ -182,8 +182,59 @@ def read_predictions(
         with told_of(long.name):
             arguments = long.join(arguments, keys, table_classes, options.keep)
     pa.default_memory_pool().release_unused()
-    with told_of(opened.name):
-        return with_gaps(build(arguments | {"reading": opened.lines}, roles, place), files)
+    with told_of(opened.name), told_by_rows(roles, place):
+        items = Predictions(**arguments, reading=opened.lines)
+    return with_gaps(items, files) if len(files) > 1 else items
+
+
+_MANY = 0.01
+"""Share of a file's rows from which missing predictions are many."""
+
+
+def gaps_of_files(
+    files: Sequence[str], rows: Ints, given: Ints, models: Sequence[str]
+) -> tuple[str, ...]:
+    """Say which files lack many predictions of a classifier where most files lack none.
+
+    Missing predictions are nothing wrong by themselves; in one file alone they may be a damaged
+    or half-written part.
+
+    Parameters
+    ----------
+    rows
+        Rows of each file, (F,).
+    given
+        Rows of each file with a prediction of each classifier, (F, M).
+    """
+    missing = rows[:, None] - given
+    there = rows > 0
+    odd = (missing > _MANY * rows[:, None]) & there[:, None]
+    odd &= 2 * (missing[there] == 0).sum(axis=0) >= max(there.sum(), 2)
+    said = []
+    for j in np.flatnonzero(odd.any(axis=0)).tolist():
+        which = np.flatnonzero(odd[:, j]).tolist()
+        where = [f"{one_line(files[i])} ({missing[i, j]:,} of {rows[i]:,} rows)" for i in which]
+        said.append(
+            f"predictions of {quoted(models[j])} are missing in {listed(where, 3)}, and in "
+            f"{(missing[there, j] == 0).sum():,} of the {there.sum():,} files none are: see "
+            "whether those files are whole"
+        )
+    return tuple(said)
+
+
+def with_gaps(predictions: Predictions, files: Sequence[tuple[str, int]]) -> Predictions:
+    """The predictions with a note on such gaps; `files` are names and rows, in order of the rows.
+
+    Rows behind those of the files, of items that have votes alone, belong to none.
+    """
+    rows = np.array([n for _, n in files])
+    says = predictions.has_hard | predictions.provides("ranking")
+    starts = np.cumsum(rows) - rows
+    given = np.array(
+        [says[start : start + n].sum(axis=0) for start, n in zip(starts, rows, strict=True)]
+    )
+    found = gaps_of_files([name for name, _ in files], rows, given, predictions.models)
+    return predictions.noting((*predictions.notes, *found)) if found else predictions
 
 
 _OF_WIDE = (("models", "model"), ("hard", "hard"), ("scores", "score"), ("weight", "weight"))
@@ -330,12 +381,6 @@ def column_names(source: Any) -> tuple[str, ...]:
         if located is not None and located.kind == "NPZ":
             return ()
         return open_source(source, located).names
-
-
-def build(arguments: dict[str, Any], roles: Roles, place: Place) -> Predictions:
-    """Make `Predictions`, whose messages about items then speak of rows and columns of the file."""
-    with told_by_rows(roles, place):
-        return Predictions(**arguments)
 
 
 @contextmanager

@@ -8,9 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from fewlabels.data.options import VOTE_ROLES, ColumnOptions
-from fewlabels.data.profiles import differences
-from fewlabels.data.table import class_text
+from fewlabels.data.profiles import differences, item_in_name
+from fewlabels.data.table import Names, Source, class_text, group_text
 from fewlabels.errors import InputError, did_you_mean, listed, quoted
 
 LIKE_LABELS = re.compile(
@@ -348,12 +350,12 @@ def assign_roles(
     )  # fmt: skip
 
 
+@dataclass(frozen=True)
 class _Claims:
     """The columns that already have a role, each with the words for it."""
 
-    def __init__(self, names: Sequence[str]) -> None:
-        self.names = names
-        self.roles: dict[str, str] = {}
+    names: Sequence[str]
+    roles: dict[str, str] = field(default_factory=dict)
 
     def named(self, option: str, asked: str | None, default: str) -> str | None:
         if asked is None and default not in self.names:
@@ -411,3 +413,47 @@ def missing_column(name: str, names: Sequence[str], role: str) -> str:
         f"no column {quoted(name)} ({role}); {did_you_mean(name, names)}"
         f"the columns are {listed(map(quoted, names))}"
     )
+
+
+_FEWEST = 10
+"""Fewer values are rather kinds of items than items, unless the column is said to name these."""
+
+_ROWS_EACH = 1.2
+"""Rows per item, on average, from which a column that nobody named is told of."""
+
+
+def repeated_items(source: Source, roles: Roles, *, of_head: bool = False) -> tuple[str, ...]:
+    """Say that rows are fewer items, where a column names these and no clusters are given.
+
+    The column of the items comes first; of others that of fewest values, a patient and not a scan;
+    texts where no column names the items.
+
+    Parameters
+    ----------
+    of_head
+        Whether the source gives first rows alone.
+    """
+    if roles.clusters:
+        return ()
+    others = {n: item_in_name(n) for n in (*roles.groups, *roles.ignored) if n != roles.item}
+    kinds = [[n for n, much in others.items() if much == kind] for kind in (2, 1)]
+    if roles.item is not None:
+        kinds = [[roles.item], kinds[0]]
+    for named in filter(None, kinds):
+        found: list[tuple[int, int, str]] = []
+        table = source.read((), named)
+        for column in named:
+            codes = Names.of(table, column, group_text).codes
+            alone = int((codes < 0).sum())
+            items, rows = len(np.unique(codes[codes >= 0])) + alone, len(codes)
+            fewest, each = (2, 1.0) if column == roles.item else (_FEWEST, _ROWS_EACH)
+            if items >= fewest and rows > items and rows >= each * items:
+                found.append((items, rows, column))
+        if found:
+            items, rows, column = min(found)
+            where = "" if column == "item" else f" (column {quoted(column)})"
+            return (
+                f"{'the first ' * of_head}{rows:,} rows are {items:,} items{where}, and every row "
+                f"counts as one by itself: say --cluster {shlex.quote(column)}",
+            )
+    return ()

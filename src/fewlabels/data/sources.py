@@ -133,7 +133,7 @@ class Located:
     def of_file(cls, path: Path, name: str, said: str | None = None) -> Located:
         """One file: a table, or the log of a tool, told by its content or by what is said."""
         kind = file_kind(path)
-        asked = Asked.parse(said) if kind != "Excel" else Asked()
+        asked = Asked() if said is None or kind == "Excel" else Asked.parse(said)
         form = recognised(path, kind)
         if asked.form is not None:
             form = check_format(asked.form, path, kind)

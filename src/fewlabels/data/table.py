@@ -221,7 +221,13 @@ class Table:
         before: bool | None = None
         for piece in self.pieces(name):
             self.scaled.discard(name)
-            found = self._numeric(name, piece, start)
+            if pa.types.is_dictionary(piece.type):
+                piece = piece.cast(piece.type.value_type)
+            try:
+                found = self._numeric(name, piece, start)
+            except pa.ArrowException:
+                self._refuse_bytes(name, piece, start)
+                raise
             if found.null_count < len(found):
                 if before not in (None, name in self.scaled):
                     refuse_mixed(name)
@@ -293,16 +299,7 @@ class Table:
                 ) from None
 
     def _numeric(self, name: str, piece: pa.ChunkedArray, start: int) -> pa.ChunkedArray:
-        try:
-            return self._numbers_of(name, piece, start)
-        except pa.ArrowException:
-            self._refuse_bytes(name, piece, start)
-            raise
-
-    def _numbers_of(self, name: str, piece: pa.ChunkedArray, start: int) -> pa.ChunkedArray:
         kind = piece.type
-        if pa.types.is_dictionary(kind):
-            return self._numeric(name, piece.cast(kind.value_type), start)
         if pa.types.is_float16(kind):
             return piece
         if pa.types.is_integer(kind) or pa.types.is_floating(kind):

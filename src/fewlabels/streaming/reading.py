@@ -20,7 +20,7 @@ from fewlabels.data.classes import Classes, decide_classes
 from fewlabels.data.delimited import open_delimited
 from fewlabels.data.inputs import one_against
 from fewlabels.data.options import ColumnOptions
-from fewlabels.data.read import build, told_by_rows
+from fewlabels.data.read import told_by_rows
 from fewlabels.data.roles import Roles
 from fewlabels.data.table import Place, Table, readable, refuse_mixed, row_place, told_of
 from fewlabels.errors import InputError, quoted
@@ -101,7 +101,9 @@ class Reader:
                 with told_by_rows(roles, table.place):
                     sampling_weight(weight, len(weight))  # which refuses them
             arguments["notes"] = ()
-            items = build(arguments, roles, table.place).in_clusters(clusters)
+            with told_by_rows(roles, table.place):
+                items = Predictions(**arguments)
+            items = items.in_clusters(clusters)
             yield Batch(items, weight, first)
             first += table.n_rows
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from fewlabels.data.inputs import cut_at
 from fewlabels.data.options import column_options
-from fewlabels.data.row_notes import gaps_of_files
+from fewlabels.data.read import gaps_of_files
 from fewlabels.errors import UsageError
 from fewlabels.estimates import Estimates
 from fewlabels.evaluation.evaluator import Estimand

@@ -20,8 +20,7 @@ from fewlabels.data.delimited import DelimitedFile, open_delimited
 from fewlabels.data.limits import refuse_wide
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.recognise import recognise
-from fewlabels.data.roles import Roles, assign_roles
-from fewlabels.data.row_notes import repeated_items
+from fewlabels.data.roles import Roles, assign_roles, repeated_items
 from fewlabels.data.sources import BadFile, FolderOfTables, locate, nothing_read
 from fewlabels.data.table import Table, readable, told_of
 from fewlabels.errors import InputError, UsageError, listed, one_line, unknown

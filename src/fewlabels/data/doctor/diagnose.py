@@ -22,9 +22,8 @@ from fewlabels.data.doctor.checks import (
 from fewlabels.data.doctor.facts import Diagnosis, Evidence, Facts, Finding, row_hashes
 from fewlabels.data.joined import Duplicates, LabelsAs, RepeatedVotesError, WithLabels, item_keys
 from fewlabels.data.options import ColumnArguments, ColumnOptions, column_options
-from fewlabels.data.read import Opened, build, open_input
-from fewlabels.data.roles import assign_roles
-from fewlabels.data.row_notes import repeated_items
+from fewlabels.data.read import Opened, open_input, told_by_rows
+from fewlabels.data.roles import assign_roles, repeated_items
 from fewlabels.data.sources import locate, open_source
 from fewlabels.data.table import NOTHING, Source, Table, class_text, told_of
 from fewlabels.errors import InputError, one_line
@@ -185,7 +184,8 @@ def _look_at_table(case: Case, opened: Opened) -> None:
                     arguments = counted.join(arguments, keys, classes, keep)
                     # Said by the error already.
                     arguments["notes"] = [n for n in arguments["notes"] if "--duplicates" not in n]
-            predictions = build(arguments, roles, table.place)
+            with told_by_rows(roles, table.place):
+                predictions = Predictions(**arguments)
     except InputError as error:
         case.error(str(error))
     if predictions is None:

@@ -68,14 +68,6 @@ class Format:
     kinds: tuple[str, ...] = ("JSON",)
 
 
-def _has(*names: str) -> Callable[[Keys], bool]:
-    return lambda keys: keys >= {*names}
-
-
-def _any(*names: str) -> Callable[[Keys], bool]:
-    return lambda keys: bool(keys & {*names})
-
-
 _OPENERS: Mapping[str, Callable[[Path, str], Source]] = {
     "CSV": open_delimited, "Parquet": open_parquet, "Feather": open_feather,
 }  # fmt: skip
@@ -160,24 +152,25 @@ FORMATS = {
     one.name: one
     for one in (
         Format(
-            "inspect", "Inspect", lambda k: _has("eval", "eval.task")(k) or k == {INSPECT},
+            "inspect", "Inspect", lambda k: k >= {"eval", "eval.task"} or k == {INSPECT},
             lambda path, kind, log: inspect.read(path, log), "eval, samples", ("JSON", INSPECT),
         ),
         Format(
             "promptfoo", "promptfoo",
-            lambda k: _has("results", "results.version")(k) and bool(
+            lambda k: k >= {"results", "results.version"} and bool(
                 k & {"evalId", "results.prompts", "results.stats", "results.timestamp"}),
             lambda path, kind, log: test_runs.promptfoo(path, log), "results.results",
         ),
         Format(
-            "deepeval", "DeepEval", _any("testRunData.testCases", "testCases", "test_results",
-                                         "testRunData.conversationalTestCases"),
+            "deepeval", "DeepEval",
+            lambda k: not k.isdisjoint({"testRunData.testCases", "testCases", "test_results",
+                                        "testRunData.conversationalTestCases"}),
             lambda path, kind, log: test_runs.deepeval(path, log), "testRunData.testCases",
         ),
         Format(
             "mlflow", "MLflow",
             lambda k: bool(k & {"info.trace_id", "info.request_id", "traces.info"})
-            or _has("assessments", "trace_id")(k),
+            or k >= {"assessments", "trace_id"},
             _mlflow, "info.trace_id, info.assessments", _TABLES,
         ),
         Format(
@@ -188,16 +181,16 @@ FORMATS = {
             "label-studio", "Label Studio",
             lambda k: bool(k & {"annotations", "completions"}) and bool(
                 k & {"annotations.result", "completions.result", "annotations.completed_by",
-                     "annotations.was_cancelled"} or _has("data", "id", "annotations")(k)),
+                     "annotations.was_cancelled"} or k >= {"data", "id", "annotations"}),
             _label_studio, "id, annotations", ("JSON",),
         ),
         Format(
-            "lm-eval", "lm-evaluation-harness", _has("doc_id", "filtered_resps"), _lm_eval,
-            "doc_id, filtered_resps", _TABLES,
+            "lm-eval", "lm-evaluation-harness", lambda k: k >= {"doc_id", "filtered_resps"},
+            _lm_eval, "doc_id, filtered_resps", _TABLES,
         ),
         Format(
             "argilla", "Argilla",
-            lambda k: _has("fields", "responses", "suggestions")(k)
+            lambda k: k >= {"fields", "responses", "suggestions"}
             or any(f"{key}.users" in k for key in k if key.endswith(".responses")),
             _argilla, "fields, responses", _TABLES,
         ),
@@ -228,8 +221,11 @@ def recognised(path: Path, kind: str) -> str | None:
         What kind of file it is, as `content.file_kind` tells.
     """
     keys = _keys(path, kind)
-    if kind == "CSV" and not flat.is_flat(keys, _first_kinds(path, keys)):
-        return None
+    if kind == "CSV":
+        column, rows = flat.columns_by_role(keys).get("kind"), _first_lines(path)
+        row = dict(zip(*rows, strict=False)) if len(rows) == 2 else {}
+        if not flat.is_flat(keys, [row.get(column, "")]):
+            return None
     return next((f.name for f in FORMATS.values() if kind in f.kinds and f.is_it(keys)), None)
 
 
@@ -251,15 +247,6 @@ def _first_lines(path: Path) -> list[list[str]]:
     text = first_bytes(path, 1 << 16).decode("utf-8-sig", errors="replace")
     delimiter = "\t" if "\t" in text.partition("\n")[0] else ","
     return list(itertools.islice(csv.reader(text.splitlines(), delimiter=delimiter), 2))
-
-
-def _first_kinds(path: Path, keys: Keys) -> list[str]:
-    lines = _first_lines(path)
-    column = flat.columns_by_role(keys).get("kind")
-    if len(lines) < 2 or column not in lines[0]:
-        return []
-    row = dict(zip(*lines, strict=False))
-    return [row.get(column, "")]
 
 
 def check_format(name: str, path: Path, kind: str) -> str:
