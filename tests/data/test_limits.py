@@ -21,7 +21,7 @@ from workbooks import ods, with_part, xlsx
 
 import fewlabels as fl
 from fewlabels.checks import arguments
-from fewlabels.data import diagnose, limits, packed
+from fewlabels.data import diagnose, limits
 from fewlabels.data.limits import MOST_COLUMNS
 from fewlabels.data.logs.documents import keys_at_the_beginning
 from fewlabels.errors import InputError
@@ -200,7 +200,7 @@ def test_the_cells_of_a_binary_sheet_are_counted():
         return bytes([kind, len(data)]) + data
 
     far = record(0, 5) + record(2, 1, 7) + record(0, 1_000_004) + record(5, 100, 0)
-    assert packed._of_binary(iter([b"\x91\x01\x00" + far])) == 1_000_000 * 100
+    assert limits._of_binary(iter([b"\x91\x01\x00" + far])) == 1_000_000 * 100
 
 
 def test_parts_of_any_number_of_rows_are_read(tmp_path, monkeypatch):

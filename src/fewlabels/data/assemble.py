@@ -96,7 +96,7 @@ def arguments_of(
     def numbers(column: str, what: str) -> Array:
         return attempt(partial(_finite, table, column, what))
 
-    said = {
+    arguments = {
         "probabilities": _probabilities(table, roles, classes, by_column, attempt),
         "labels": None if roles.label is None else by_column[roles.label],
         "votes": _matrix(
@@ -127,7 +127,7 @@ def arguments_of(
         "positive": classes.positive_name,
         "item": roles.item if roles.item in groups else None,
     }
-    return said | {"notes": (*classes.notes, *roles.notes, *table.notes, *notes)}
+    return arguments | {"notes": (*classes.notes, *roles.notes, *table.notes, *notes)}
 
 
 def _finite(table: Table, column: str, what: str) -> Floats:

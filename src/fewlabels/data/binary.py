@@ -237,9 +237,10 @@ def read_npz(files: Sequence[Path], options: ColumnOptions) -> dict[str, Any]:
 
 def described(arguments: Mapping[str, Any]) -> dict[str, str]:
     """Key -> its role in words, for `doctor`."""
-    said = {k: f"{k}, shape {np.shape(arguments[k])}" for k in KEYS if arguments.get(k) is not None}
-    said |= {f"{GROUP}{name}": "group" for name in arguments["groups"]}
-    return said | {f"{CLUSTER}{name}": "cluster" for name in arguments["clusters"]}
+    known = [key for key in KEYS if arguments.get(key) is not None]
+    roles = {key: f"{key}, shape {np.shape(arguments[key])}" for key in known}
+    roles |= {f"{GROUP}{name}": "group" for name in arguments["groups"]}
+    return roles | {f"{CLUSTER}{name}": "cluster" for name in arguments["clusters"]}
 
 
 def _load(path: Path) -> dict[str, Array]:

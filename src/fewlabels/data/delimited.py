@@ -244,15 +244,15 @@ class DelimitedFile:
 
     def _refuse(self, error: pa.ArrowInvalid, text: _Text, start: int) -> NoReturn:
         """Say in our words what Arrow found in a text of rows that begin at byte `start`."""
-        said = str(error)
-        if "straddling" in said and text.size > _BLOCK:
+        message = str(error)
+        if "straddling" in message and text.size > _BLOCK:
             raise InputError(
                 f"has a row of more than {_BLOCK >> 20} MB; look for a quote that is never closed, "
                 "or drop the column with the long text"
             ) from None
-        if "straddling" in said or "Empty CSV" in said:
+        if "straddling" in message or "Empty CSV" in message:
             raise InputError("has a header but no rows; a file needs at least one item") from None
-        ragged = re.search(r"(?:Row #(\d+): )?Expected (\d+) columns, got (\d+)", said)
+        ragged = re.search(r"(?:Row #(\d+): )?Expected (\d+) columns, got (\d+)", message)
         if ragged:
             number, columns, found = ragged.groups()
             row = "a row" if number is None else self.place(start, int(number) - 1)
@@ -260,7 +260,7 @@ class DelimitedFile:
                 f"has {columns} columns, but {row} has {found}; look for a missing or an unquoted "
                 "delimiter there"
             ) from None
-        raise InputError(f"cannot be read as CSV: {said}") from None
+        raise InputError(f"cannot be read as CSV: {message}") from None
 
 
 def open_delimited(path: Path, name: str) -> DelimitedFile:

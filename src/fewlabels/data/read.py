@@ -210,16 +210,16 @@ def gaps_of_files(
     there = rows > 0
     odd = (missing > _MANY * rows[:, None]) & there[:, None]
     odd &= 2 * (missing[there] == 0).sum(axis=0) >= max(there.sum(), 2)
-    said = []
+    notes = []
     for j in np.flatnonzero(odd.any(axis=0)).tolist():
         which = np.flatnonzero(odd[:, j]).tolist()
         where = [f"{one_line(files[i])} ({missing[i, j]:,} of {rows[i]:,} rows)" for i in which]
-        said.append(
+        notes.append(
             f"predictions of {quoted(models[j])} are missing in {listed(where, 3)}, and in "
             f"{(missing[there, j] == 0).sum():,} of the {there.sum():,} files none are: see "
             "whether those files are whole"
         )
-    return tuple(said)
+    return tuple(notes)
 
 
 def with_gaps(predictions: Predictions, files: Sequence[tuple[str, int]]) -> Predictions:

@@ -92,27 +92,27 @@ class Roles:
     def notes(self) -> tuple[str, ...]:
         """What is worth a warning: names that are nearly those of labels or predictions."""
         others = (*self.groups, *self.ignored)
-        said = [
+        notes = [
             f"column {quoted(c)} is not read as a prediction: the native names are "
             "p__<model>__<class>, y__<model>, s__<model> and h__<class>"
             for c in others
             if c.startswith(_PREFIXES) and split_native(c) is None
         ]
         if self.label is None:
-            said += [
+            notes += [
                 f"there is no column 'label'; if {quoted(c)} holds the labels, say so with --label "
                 f"{quoted(c)}"
                 for c in others
                 if LIKE_LABELS.fullmatch(c)
             ]
-        said += [
+        notes += [
             f"column {quoted(c)} may hold sampling weights, and is not used: if it does, say so "
             f"with --weight {shlex.quote(c)}, as the numbers are else those of other items; if "
             "not, rename it"
             for c in self.perhaps_weights
             if self.weight is None
         ]
-        return tuple(said)
+        return tuple(notes)
 
     def columns_of(self, model: str) -> tuple[str, ...]:
         """The columns of probabilities and scores of one classifier."""
@@ -123,35 +123,35 @@ class Roles:
 
     def described(self) -> dict[str, str]:
         """Column -> its role in words, classifier by classifier."""
-        said: dict[str, str] = {}
+        roles: dict[str, str] = {}
         if self.label is not None:
-            said[self.label] = "label"
+            roles[self.label] = "label"
         if self.item is not None:
-            said[self.item] = "item"
+            roles[self.item] = "item"
         for model in self.models:
             for name, column in self.probabilities.get(model, {}).items():
-                said[column] = f"probability of class {name} by {model}"
+                roles[column] = f"probability of class {name} by {model}"
             columns = self.mapped.get(model, ())
             named = differences(columns)
             for i, column in enumerate(columns):
                 which = "the positive class" if named is None else f"class {named[i]}"
-                said[column] = f"probability of {which} by {model}"
+                roles[column] = f"probability of {which} by {model}"
             if model in self.votes:
-                said[self.votes[model]] = f"hard prediction of {model}"
+                roles[self.votes[model]] = f"hard prediction of {model}"
             if model in self.scores:
-                said[self.scores[model]] = f"score of {model}"
+                roles[self.scores[model]] = f"score of {model}"
             if model in self.confidence:
-                said[self.confidence[model]] = f"probability of what {model} predicts"
+                roles[self.confidence[model]] = f"probability of what {model} predicts"
         for name, column in self.histogram.items():
-            said[column] = f"annotators who chose class {name}"
+            roles[column] = f"annotators who chose class {name}"
         if self.domain is not None:
-            said[self.domain] = "domain"
+            roles[self.domain] = "domain"
         if self.weight is not None:
-            said[self.weight] = "weight"
+            roles[self.weight] = "weight"
         for name in self.clusters:
-            said[name] = f"{said[name]}, cluster" if name in said else "cluster"
+            roles[name] = f"{roles[name]}, cluster" if name in roles else "cluster"
         others = dict.fromkeys(self.groups, "group") | dict.fromkeys(self.ignored, "not used")
-        return said | {c: role for c, role in others.items() if c not in said}
+        return roles | {c: role for c, role in others.items() if c not in roles}
 
 
 @dataclass(frozen=True)
@@ -172,15 +172,15 @@ class VoteRoles:
 
     def described(self) -> dict[str, str]:
         """Column -> its role in words; "votes." tells it from a column of the wide file."""
-        said = {
+        roles = {
             self.item: "item of the vote",
             self.annotator: "annotator of the vote",
             self.label: "class voted for",
         }
         if self.domain is not None:
-            said[self.domain] = "domain of the vote's item"
-        said |= {c: "cluster of the vote's item" for c in self.clusters if c not in said}
-        return {f"votes.{column}": role for column, role in said.items()}
+            roles[self.domain] = "domain of the vote's item"
+        roles |= {c: "cluster of the vote's item" for c in self.clusters if c not in roles}
+        return {f"votes.{column}": role for column, role in roles.items()}
 
 
 def assign_vote_roles(

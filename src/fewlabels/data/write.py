@@ -158,10 +158,10 @@ def write_joined(
         nonlocal found
         for batch in batches_of(opened, names):
             keys = [class_text(v) for v in batch.rows.column(column).to_pylist()]
-            said = [labels.get(key) for key in keys]
+            recorded = [labels.get(key) for key in keys]
             if target in names:
                 own = [class_text(v) for v in batch.rows.column(target).to_pylist()]
-                for row, (mine, other) in enumerate(zip(own, said, strict=True)):
+                for row, (mine, other) in enumerate(zip(own, recorded, strict=True)):
                     if mine in NO_LABEL:
                         continue
                     if other not in (None, mine):
@@ -169,9 +169,9 @@ def write_joined(
                             f"item {quoted(keys[row])} has two labels: {quoted(mine)} in "
                             f"{batch.place(row)} and {quoted(other)} in {record}; correct one"
                         )
-                    said[row] = mine
+                    recorded[row] = mine
             found += sum(key in labels for key in keys)
-            yield _with_column(batch.rows, target, pa.array(said, pa.string()))
+            yield _with_column(batch.rows, target, pa.array(recorded, pa.string()))
 
     def read_joined() -> Iterator[pa.RecordBatch]:
         with told_of(where):  # not what fails in writing them

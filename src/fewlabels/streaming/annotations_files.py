@@ -95,8 +95,8 @@ def assess_files(
     feed = Feed(Reader(layout, classes, groups), positive=classes.positive_name)
     named = feed.chosen(example_of(layout.roles, classes.names)).classes
     run = _Run(feed, asked, groups, None if models is None else tuple(models), named)
-    said = (asked, groups, run.select, options, classes.names, feed.positive)
-    key = key_of(Path(source).resolve(), *said)
+    inputs = (asked, groups, run.select, options, classes.names, feed.positive)
+    key = key_of(Path(source).resolve(), *inputs)
     notes: list[str] = []
     passes = Passes(
         open_executor(engine, workers, scheduler), layout.units,

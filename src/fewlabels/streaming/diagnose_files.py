@@ -133,8 +133,8 @@ class FileSummary:
         notes: dict[str, int] = {}
         for note in given.notes:
             number = _NUMBER.match(note)  # of rows; what is said of these is added up
-            said = note if number is None else "#" + note[number.end() :]
-            notes[said] = 1 if number is None else int(number[0])
+            text = note if number is None else "#" + note[number.end() :]
+            notes[text] = 1 if number is None else int(number[0])
         part = FileSummary(
             Facts.of(given, batch.weight), n_informed=int(informed.sum()), notes=notes
         )

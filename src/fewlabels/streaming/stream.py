@@ -120,15 +120,15 @@ def estimate_files(
         kept = layout.groups((*kept, item))
     classes = find_classes(layout, options, skip_bad_files=skip_bad_files)
     chosen = None if models is None else tuple(models)
-    said = (chosen, threshold, thresholds, classes.positive_name)
-    feed = Feed(Reader(layout, classes, kept), *said)
+    choices = (chosen, threshold, thresholds, classes.positive_name)
+    feed = Feed(Reader(layout, classes, kept), *choices)
     rows = feed.chosen(example_of(layout.roles, classes.names))
     aligned = aligned_reference(reference, rows, method, columns=columns)
     if aligned is not None:
         aligned = cut_at(aligned, threshold, thresholds)
     question = question.about(rows, aligned)
     references = _references(question)
-    key = key_of(Path(source).resolve(), question, references, options, said, classes.names)
+    key = key_of(Path(source).resolve(), question, references, options, choices, classes.names)
     written, notes = _written(posterior, layout), list[str]()
     if written is not None:
         written.check(key if resume else None)

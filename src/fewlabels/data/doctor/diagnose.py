@@ -79,10 +79,10 @@ def diagnose(
             given = [(flag, value) for flag, value in beside if value is not None]
             # The command line can say paths alone.
             if file is not None and all(isinstance(value, str | Path) for _, value in given):
-                said, table = opened.options, opened.table
+                shown, table = opened.options, opened.table
                 if isinstance(table, WithLabels) and not table.label_is_own:
-                    said = replace(said, label=None)  # the labels' own file has it
-                parts = [said.command(file, votes=table is None and opened.arrays is None)]
+                    shown = replace(shown, label=None)  # the labels' own file has it
+                parts = [shown.command(file, votes=table is None and opened.arrays is None)]
                 parts += [shlex.quote(str(part)) for pair in given for part in pair]
                 case.command = " ".join(parts)
             if opened.arrays is not None:

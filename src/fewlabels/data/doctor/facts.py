@@ -247,8 +247,8 @@ class Evidence:
     @property
     def by_votes(self) -> bool:
         """Whether hard predictions are all there is, or annotators vote."""
-        said = self.facts.rows.any() or self.facts.scored.any()
-        return self.annotators is not None or not said
+        any_rows = self.facts.rows.any() or self.facts.scored.any()
+        return self.annotators is not None or not any_rows
 
     def scores_of_some(self) -> Floats:
         """Scores of known rows, evenly spread, where all of them would take long."""
@@ -412,13 +412,13 @@ class Diagnosis(Frozen, Result):
         """Everything as text, no line longer than `width`."""
         words = ("items", "labeled", "classifiers", "classes")
         keys = ("n_items", "n_labeled", "n_models", "n_classes")
-        said = [
+        counts = [
             f"{self.counts[k]:,} "
             f"{w.removesuffix('s') if self.counts[k] == 1 and k != 'n_classes' else w}"
             for k, w in zip(keys, words, strict=True)
             if k in self.counts
         ]
-        headline = one_line(self.name) + (f": {', '.join(said)}" if said else "")
+        headline = one_line(self.name) + (f": {', '.join(counts)}" if counts else "")
         if self.positive is not None:
             headline += f"; positive: {one_line(self.positive)}"
         reading = [t for line in self.reading for t in _wrapped(one_line(line), width, "  ")]

@@ -1,6 +1,6 @@
 """Logs of evaluation tools to the columns that everything else reads.
 
-A tool's file is a reader of 30 to 60 lines here: it yields what was said (`record.Said`) and counts
+A tool's file is a reader of 30 to 60 lines here: it yields verdicts (`record.Verdict`) and counts
 what it leaves out. Nothing of the tools is imported. What happens, in order:
 
 1. `sources.locate` finds files and asks `recognised` whose they are, by their content.
@@ -40,9 +40,9 @@ from fewlabels.data.logs import (
     mlflow,
     test_runs,
 )
-from fewlabels.data.logs.columns import Asked, columns_of, criteria_of
+from fewlabels.data.logs.columns import LogOptions, columns_of, criteria_of
 from fewlabels.data.logs.documents import keys_at_the_beginning, opened
-from fewlabels.data.logs.record import Log, Record, Said, collected
+from fewlabels.data.logs.record import Log, Record, Verdict, collected
 from fewlabels.data.table import Source, Table, row_place, told_of
 from fewlabels.errors import FewlabelsError, InputError, one_line, quoted, unknown
 
@@ -63,7 +63,7 @@ class Format:
     name: str
     tool: str
     is_it: Callable[[Keys], bool]
-    read: Callable[[Path, str, Log], Iterator[Said] | Record]
+    read: Callable[[Path, str, Log], Iterator[Verdict] | Record]
     keys: str
     kinds: tuple[str, ...] = ("JSON",)
 
@@ -100,30 +100,30 @@ def _rows(path: Path, kind: str, *lists: tuple[str, ...]) -> Iterator[Any]:
             yield value
 
 
-def _mlflow(path: Path, kind: str, log: Log) -> Iterator[Said]:
+def _mlflow(path: Path, kind: str, log: Log) -> Iterator[Verdict]:
     return mlflow.traces(_rows(path, kind, ("traces",)), log)
 
 
-def _mlflow_table(path: Path, kind: str, log: Log) -> Iterator[Said]:
+def _mlflow_table(path: Path, kind: str, log: Log) -> Iterator[Verdict]:
     with opened(path) as scanner:
         document = scanner.value()
     return mlflow.table(document, log)
 
 
-def _argilla(path: Path, kind: str, log: Log) -> Iterator[Said]:
+def _argilla(path: Path, kind: str, log: Log) -> Iterator[Verdict]:
     return labeling.argilla(_rows(path, kind), log)
 
 
-def _doccano(path: Path, kind: str, log: Log) -> Iterator[Said]:
+def _doccano(path: Path, kind: str, log: Log) -> Iterator[Verdict]:
     author = path.name.partition(".")[0]
     return labeling.doccano(_rows(path, kind), author, log)
 
 
-def _label_studio(path: Path, kind: str, log: Log) -> Iterator[Said]:
+def _label_studio(path: Path, kind: str, log: Log) -> Iterator[Verdict]:
     return labeling.label_studio(_rows(path, kind), log)
 
 
-def _lm_eval(path: Path, kind: str, log: Log) -> Iterator[Said]:
+def _lm_eval(path: Path, kind: str, log: Log) -> Iterator[Verdict]:
     # output/<model>/samples_<task>_<date>.jsonl
     task = re.sub(r"^samples_|_\d{4}-\d\d-\d\dT[\d.:-]*$", "", path.name.removesuffix(".jsonl"))
     model = path.resolve().parent.name or "model"
@@ -292,23 +292,23 @@ def record_of(files: Sequence[Path], form: str, name: str) -> tuple[Record, Log]
     """What all files of one log say, and what there is to know of it."""
     log, reader = Log(name, FORMATS[form].tool), FORMATS[form].read
 
-    def said_of(file: Path) -> Iterator[Said] | Record:
+    def verdicts_of(file: Path) -> Iterator[Verdict] | Record:
         return reader(file, file_kind(file), log)
 
-    def each() -> Iterator[Said]:
+    def each() -> Iterator[Verdict]:
         for file in files:
             with told_of(one_line(file.name) if len(files) > 1 else None):
                 # Runs call their samples alike, which are answers of different systems.
                 log.before = f"{one_line(file.stem, 80)}: " if len(files) > 1 else ""
-                said = said_of(file)
-                if isinstance(said, Record):
+                verdicts = verdicts_of(file)
+                if isinstance(verdicts, Record):
                     raise InputError("is a flat export in a folder; put their rows into one file")
-                yield from said
+                yield from verdicts
 
     _check_twice(files)
     try:
-        said = said_of(files[0]) if len(files) == 1 else each()
-        record = said if isinstance(said, Record) else collected(said)
+        verdicts = verdicts_of(files[0]) if len(files) == 1 else each()
+        record = verdicts if isinstance(verdicts, Record) else collected(verdicts)
     except (AttributeError, TypeError, KeyError, IndexError) as error:
         # A value of another kind than the layout has where a reader looks into it.
         raise InputError(
@@ -330,19 +330,19 @@ def _check_twice(files: Sequence[Path]) -> None:
 
 
 def open_log(
-    files: Sequence[Path], form: str, name: str, asked: Asked, notes: Sequence[str] = ()
+    files: Sequence[Path], form: str, name: str, options: LogOptions, notes: Sequence[str] = ()
 ) -> LogTable:
     """Read a log as a table of one criterion; `notes` are what there is to say of its files."""
     record, log = record_of(files, form, name)
     log.warnings += notes
-    made = columns_of(record, log, asked)
+    made = columns_of(record, log, options)
     return LogTable(name, made.columns, made.n_rows, made.notes, made.lines)
 
 
 __all__ = [
     "ALIASES",
     "FORMATS",
-    "Asked",
+    "LogOptions",
     "LogTable",
     "check_format",
     "criteria_of",

@@ -41,7 +41,7 @@ _MOST_SHOWN, _MOST_ABOUT = 8, 4
 
 
 @dataclass(frozen=True)
-class Asked:
+class LogOptions:
     """What is said of a log behind the `#` of its path: `run.eval#helpful&people=votes`.
 
     `criteria` are the names under which verdicts stand, several where people and judges call the
@@ -57,29 +57,29 @@ class Asked:
     form: str | None = None
 
     @classmethod
-    def parse(cls, text: str | None) -> Asked:
+    def parse(cls, text: str | None) -> LogOptions:
         """Read what stands behind the `#`.
 
         Examples
         --------
-        >>> Asked.parse("helpful&people=votes").people
+        >>> LogOptions.parse("helpful&people=votes").people
         'votes'
         """
-        criteria, said = text or "", dict[str, str]()
+        criteria, settings = text or "", dict[str, str]()
         while match := _SETTING.fullmatch(criteria):
-            criteria, said[match[2]] = match[1], match[3]
+            criteria, settings[match[2]] = match[1], match[3]
         for name, choices in (("people", get_args(People)), ("repeats", get_args(Repeats))):
-            if said.get(name, choices[0]) not in choices:
-                raise UsageError(unknown(f"--{name}", said[name], choices))
+            if settings.get(name, choices[0]) not in choices:
+                raise UsageError(unknown(f"--{name}", settings[name], choices))
         try:
-            cut = float(said["pass-from"]) if "pass-from" in said else None
+            cut = float(settings["pass-from"]) if "pass-from" in settings else None
         except ValueError:
             raise UsageError(
-                f"--pass-from must be a number; got {quoted(said['pass-from'])}"
+                f"--pass-from must be a number; got {quoted(settings['pass-from'])}"
             ) from None
-        people: Any = said.get("people", "auto")
-        repeats: Any = said.get("repeats", "one")
-        return cls(criteria or None, people, repeats, cut, said.get("format"))
+        people: Any = settings.get("people", "auto")
+        repeats: Any = settings.get("repeats", "one")
+        return cls(criteria or None, people, repeats, cut, settings.get("format"))
 
     def under(self, criterion: str) -> str:
         """What stands behind the `#` for one criterion, with the same settings."""
@@ -89,8 +89,8 @@ class Asked:
             "pass-from": self.pass_from,
             "format": self.form,
         }
-        said = [f"{name}={value}" for name, value in settings.items() if value is not None]
-        return "&".join([criterion, *said])
+        texts = [f"{name}={value}" for name, value in settings.items() if value is not None]
+        return "&".join([criterion, *texts])
 
 
 _SETTING = re.compile(r"(.*?)(?:&|(?<![^&]))(people|repeats|pass-from|format)=([^&]*)", re.DOTALL)
@@ -106,7 +106,7 @@ class Columns:
     lines: tuple[str, ...]
 
 
-def columns_of(record: Record, log: Log, asked: Asked) -> Columns:
+def columns_of(record: Record, log: Log, options: LogOptions) -> Columns:
     """The columns of one criterion: item, label, y__, s__ or p__ of each judge, texts."""
     notes = [f"{n:,} {what}" for what, n in log.left.items() if n] + log.warnings
     if not record.size:
@@ -115,25 +115,25 @@ def columns_of(record: Record, log: Log, asked: Asked) -> Columns:
             + (f" ({listed(notes)})" if notes else "")
             + ": score it first, or name another file"
         )
-    chosen, lines = _chosen(record, asked)
+    chosen, lines = _chosen(record, options)
     notes += _corrections(log, chosen)
     record = _kept(record.of_criteria(chosen), notes)
-    if asked.pass_from is not None:
-        record = _cut(record, asked.pass_from)
-    record = _one_of_each_cluster(record, asked.repeats, notes)
+    if options.pass_from is not None:
+        record = _cut(record, options.pass_from)
+    record = _one_of_each_cluster(record, options.repeats, notes)
     people, judges = record.of_kind(PERSON), record.of_kind(MODEL, CODE)
     people = _last_of_each(people, notes)
     classes = _classes(people, judges)
     items, row_of = _rows(record)
     columns: dict[str, Any] = {"item": [record.item.texts[i] for i in items.tolist()]}
-    labels, said = _labels(people, row_of, len(items), asked.people, classes, notes)
+    labels, line = _labels(people, row_of, len(items), options.people, classes, notes)
     columns |= labels
     columns |= _judges(judges, row_of, len(items), classes, chosen, notes)
     notes += _repeats_labels(columns)
-    if asked.people == "votes":
+    if options.people == "votes":
         taken = [c.removeprefix("y__") for c in columns]
         columns |= _votes(people, row_of, len(items), taken)
-    lines += [said, _who("judges", judges)] if judges.size else [said]
+    lines += [line, _who("judges", judges)] if judges.size else [line]
     for column, texts in log.texts.items():
         name = column if column not in columns else f"{column} text"
         columns[name] = [texts.get(item) for item in columns["item"]]
@@ -193,13 +193,13 @@ def criteria_of(record: Record) -> list[Criterion]:
     return out
 
 
-def _chosen(record: Record, asked: Asked) -> tuple[tuple[str, ...], list[str]]:
+def _chosen(record: Record, options: LogOptions) -> tuple[tuple[str, ...], list[str]]:
     """The criteria that are meant, and lines on those that are not."""
     known = criteria_of(record)
     names = [one.name for one in known]
-    if asked.criteria is not None:
-        whole = asked.criteria in names
-        parts = [asked.criteria] if whole else [p.strip() for p in asked.criteria.split(",")]
+    if options.criteria is not None:
+        whole = options.criteria in names
+        parts = [options.criteria] if whole else [p.strip() for p in options.criteria.split(",")]
         for name in parts:
             if name not in names:
                 raise InputError(
@@ -453,10 +453,10 @@ def _votes(people: Record, row_of: Ints, n: int, taken: Sequence[str]) -> _Colum
     """A column of votes per person."""
     out: _Columns = {}
     for name, rows in _by_author(people, ("",), taken):
-        said = people.take(rows)
-        texts = np.array([*said.value.texts, None], dtype=object)
+        votes = people.take(rows)
+        texts = np.array([*votes.value.texts, None], dtype=object)
         column = np.full(n, None, dtype=object)
-        column[row_of[said.item.codes]] = texts[said.value.codes]
+        column[row_of[votes.item.codes]] = texts[votes.value.codes]
         out[f"y__{name}"] = column
     return out
 

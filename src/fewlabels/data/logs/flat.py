@@ -139,9 +139,9 @@ def _values(table: Table, roles: Mapping[str, str]) -> tuple[Array, Floats]:
         pieces = [_as_text(piece) for piece in table.pieces(roles[role])]
         part = Table.of({role: pa.chunked_array(pieces, pa.large_string())}, n)
         names = Names.of(part, role, group_text)
-        said = [word_and_number(text) for text in names.texts]
-        words = np.array([*(w for w, _ in said), None], dtype=object)[names.codes]
-        numbers = np.array([*(x for _, x in said), np.nan])[names.codes]
+        pairs = [word_and_number(text) for text in names.texts]
+        words = np.array([*(w for w, _ in pairs), None], dtype=object)[names.codes]
+        numbers = np.array([*(x for _, x in pairs), np.nan])[names.codes]
         word = np.where(word == None, words, word)  # noqa: E711
         score = np.where(np.isnan(score), numbers, score)
     return word, score

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from fewlabels.data.logs.record import MODEL, PERSON, Log, Said, time_text
+from fewlabels.data.logs.record import MODEL, PERSON, Log, Verdict, time_text
 
 _COUNTED = (None, "submitted")
 SUGGESTED = (
@@ -19,7 +19,7 @@ SUGGESTED = (
 )
 
 
-def argilla(documents: Iterable[Mapping[str, Any]], log: Log) -> Iterator[Said]:
+def argilla(documents: Iterable[Mapping[str, Any]], log: Log) -> Iterator[Verdict]:
     """Responses and suggestions, nested (`to_json`) or flat (`to_list(flatten=True)`, data sets).
 
     Only submitted responses are labels: no drafts, and nothing that was discarded.
@@ -43,12 +43,12 @@ def argilla(documents: Iterable[Mapping[str, Any]], log: Log) -> Iterator[Said]:
             if isinstance(value, list | dict):
                 log.left["responses are several things at once, which are no class"] += 1
                 continue
-            yield Said(item, question, PERSON, str(user), value)
+            yield Verdict(item, question, PERSON, str(user), value)
         for question, agent, value, score in _suggestions(row, nested=nested):
             suggested = True
             if not isinstance(value, list | dict):
-                said = score if isinstance(score, float) else None
-                yield Said(item, question, MODEL, str(agent or "suggestion"), value, said)
+                number = score if isinstance(score, float) else None
+                yield Verdict(item, question, MODEL, str(agent or "suggestion"), value, number)
     if suggested:
         log.warnings.append(SUGGESTED)
     if not stated:
@@ -90,7 +90,7 @@ def _suggestions(row: Mapping[str, Any], *, nested: bool) -> Iterator[_Answer]:
             )  # fmt: skip
 
 
-def doccano(documents: Iterable[Mapping[str, Any]], author: str, log: Log) -> Iterator[Said]:
+def doccano(documents: Iterable[Mapping[str, Any]], author: str, log: Log) -> Iterator[Verdict]:
     """The category of each text: a file per person, or one of all."""
     log.about.append(f"doccano export of {author}")
     for number, row in enumerate(documents, start=1):
@@ -108,7 +108,7 @@ def doccano(documents: Iterable[Mapping[str, Any]], author: str, log: Log) -> It
         if len(labels) > 1:
             log.left["texts have several categories at once, which are no class"] += 1
             continue
-        yield Said(item, "category", PERSON, author, labels[0])
+        yield Verdict(item, "category", PERSON, author, labels[0])
 
 
 _CHOICES = ("choices", "rating", "number", "taxonomy", "pairwise", "text")
@@ -118,7 +118,7 @@ SEEN = (
 )
 
 
-def label_studio(documents: Iterable[Mapping[str, Any]], log: Log) -> Iterator[Said]:
+def label_studio(documents: Iterable[Mapping[str, Any]], log: Log) -> Iterator[Verdict]:
     """What people and models say of the tasks."""
     log.about.append("Label Studio export")
     seen = total = 0
@@ -143,14 +143,14 @@ def label_studio(documents: Iterable[Mapping[str, Any]], log: Log) -> Iterator[S
             for result, criterion, value in _results(annotation, log):
                 total += 1
                 seen += result.get("origin") in ("prediction", "prediction-changed")
-                yield Said(item, criterion, PERSON, f"{by}", value, None, time_text(time))
+                yield Verdict(item, criterion, PERSON, f"{by}", value, None, time_text(time))
         for prediction in task.get("predictions") or []:
             if not isinstance(prediction, Mapping):  # numbers of predictions that were not exported
                 log.left["predictions are numbers alone: export them with the tasks"] += 1
                 continue
             model = str(prediction.get("model_version") or "prediction")
             for _, criterion, value in _results(prediction, log):
-                yield Said(item, criterion, MODEL, model, value)
+                yield Verdict(item, criterion, MODEL, model, value)
     if seen:
         log.warnings.append(f"{seen:,} of {total:,} {SEEN}")
 
@@ -167,12 +167,12 @@ def _results(
         if kind is None or kind == "text" or "start" in value or "end" in value:
             log.left["results are regions or texts, which are no classes of the whole task"] += 1
             continue
-        said = value[kind]
+        choice = value[kind]
         if kind == "taxonomy":
-            said = [" / ".join(map(str, path)) for path in said]
-        if isinstance(said, list):
-            if len(said) > 1:
+            choice = [" / ".join(map(str, path)) for path in choice]
+        if isinstance(choice, list):
+            if len(choice) > 1:
                 log.left["results are several choices at once, which are no class"] += 1
                 continue
-            said = said[0] if said else None
-        yield result, str(result.get("from_name") or "label"), said
+            choice = choice[0] if choice else None
+        yield result, str(result.get("from_name") or "label"), choice
