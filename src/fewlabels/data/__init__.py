@@ -1,6 +1,6 @@
-"""Files and frames to `Predictions`, and what is wrong with them.
+"""Files and frames to `Predictions`, and what is wrong with them: start with `read`.
 
-What happens, in order:
+The room stands on `predictions`, `checks` and `kernels`. What happens, in order:
 
 1. `options`: arguments, `--model` texts and the TOML file become one `ColumnOptions`.
 2. `sources`: a path becomes files of one kind, which `content` tells by their first bytes; standard

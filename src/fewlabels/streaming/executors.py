@@ -72,15 +72,9 @@ class Executor(ABC):
     def map(self, function: Callable[[T], R], units: Sequence[T]) -> Iterator[R | Failed]:
         """Results of `function` on every unit, in the order of the units.
 
-        At most `IN_FLIGHT` units per worker are under way or wait to be asked for.
-
-        Parameters
-        ----------
-        function
-            Picklable, such as a `functools.partial` of a function of a module; what it holds is
-            sent once per worker. A FewlabelsError that it raises is the unit's answer: `Failed`.
-        units
-            Anything that can be pickled.
+        At most `IN_FLIGHT` units per worker are under way or wait to be asked for. The function and
+        the units can be pickled; what the function holds is sent once per worker. A FewlabelsError
+        that it raises is the unit's answer: `Failed`.
         """
 
     @abstractmethod

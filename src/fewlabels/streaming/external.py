@@ -137,7 +137,7 @@ class FittedStream:
         return pack(tally)
 
     def estimates(self, tallies: Iterable[bytes], workers: int | None = None) -> Estimates:
-        """Estimates from the tallies of all parts."""
+        """Estimates from the tallies of all parts, which must be of the rows that were scanned."""
         provenance = Provenance({"engine": "stream"}, self.reader.notes)
         if isinstance(self.fitted, SufficientSample):
             return self.fitted.estimates(provenance, workers)

@@ -148,17 +148,10 @@ class Passes:
         n_rows: Sequence[int] | None = None,
         begin: Callable[[int], bool] | None = None,
     ) -> S:
-        """The sum of a function's results over all units.
+        """The sum of a function's results over all units, of so many rows each where that is known.
 
-        Parameters
-        ----------
-        step
-            What the pass is called.
-        n_rows
-            How many rows each unit has, where that is known.
-        begin
-            Told, before any work, how many units are done already; says whether what they left
-            elsewhere is still there. If not, they are done again, and it is told 0.
+        `begin` is called, before any work, with the number of units that are done already, and says
+        whether what they left elsewhere is still there. If not, they are done again.
         """
         state, saved = empty(), self._saved(step)
         if saved is not None and type(saved.get("state")) is not type(state):

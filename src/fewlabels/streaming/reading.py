@@ -170,11 +170,7 @@ def find_classes(
 ) -> Classes:
     """Decide on the classes; labels and votes are read where the columns do not name them.
 
-    Parameters
-    ----------
-    skip_bad_files
-        Whether units that cannot be read are passed over, as they will be when they are read in
-        full.
+    With `skip_bad_files` units that cannot be read are passed over, as when they are read in full.
     """
     seen: dict[str, Counter[str]] = {}
     head: Table | None = None

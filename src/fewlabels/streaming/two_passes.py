@@ -61,14 +61,8 @@ def in_two_passes(
 ) -> tuple[Fitted | SufficientSample, Estimates]:
     """The label model as it was fitted, and the estimates; again if a file turns out bad late.
 
-    Parameters
-    ----------
-    example
-        Items that give all that the rows can give.
-    provenance
-        Asked after the passes, with what was seen in the first.
-    files
-        Where P(label) of every row is written, by the method and the classes; None: nowhere.
+    `example` are items that give all that the rows can give; `provenance` is called after the
+    passes, with the first; `files` says by method and classes where P(label) of every row goes.
     """
     once = partial(_in_two_passes, question, rows, example, passes, provenance, workers, files)
     with using_workers(workers):
@@ -158,14 +152,8 @@ def fit_to(
 ) -> Fitted | SufficientSample:
     """Fit the label model; to so few rows that the answer needs no second pass, if it can be.
 
-    Parameters
-    ----------
-    counts
-        How often each of the scan's repeated rows occurs in all; None where all rows are held.
-    example
-        Items of the same classifiers and classes.
-    passes
-        Where the fit is kept, or has been by a run that this one goes on with.
+    `counts` are as in `samples_of`; `example` has the same classifiers and classes; `passes` keep
+    the fit, or have it from a run that this one goes on with.
     """
     if not scan.size.items:
         raise UsageError("there are no rows to estimate from")

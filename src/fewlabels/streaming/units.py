@@ -151,12 +151,8 @@ def lay_out(source: str | Path, options: ColumnOptions, *, skip_bad_files: bool 
     """Divide a Parquet or CSV file, or a folder of such files, into units.
 
     The header of every file is read, or its footer. Files without rows are fine, and give no unit.
-
-    Parameters
-    ----------
-    skip_bad_files
-        Whether a file that cannot be opened, or that has other columns than the first one, is
-        left out instead of refused.
+    With `skip_bad_files` one that cannot be opened, or has other columns than the first, is left
+    out instead of refused.
     """
     if not isinstance(source, (str, Path)):
         raise UsageError(
