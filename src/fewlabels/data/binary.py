@@ -22,9 +22,9 @@ from fewlabels.data.options import ColumnOptions
 from fewlabels.data.table import (
     Table,
     group_text,
+    naming_file,
     readable,
     row_place,
-    told_of,
 )
 from fewlabels.errors import InputError, did_you_mean, listed, one_line, quoted
 from fewlabels.kernels.arrays import Array
@@ -178,7 +178,7 @@ def read_npz(files: Sequence[Path], options: ColumnOptions) -> dict[str, Any]:
     refuse_whole(sum(map(inflated_zip, files)), "its arrays")
     loaded = []
     for file in files:
-        with told_of(one_line(file.name) if len(files) > 1 else None):
+        with naming_file(one_line(file.name) if len(files) > 1 else None):
             loaded.append(_load(file))
     first = loaded[0]
     for part, file in zip(loaded[1:], files[1:], strict=True):

@@ -65,7 +65,7 @@ def one_against(positive: Any, n_classes: int) -> str:
     )
 
 
-def cut_at(
+def apply_thresholds(
     reference: Predictions, threshold: float | None, thresholds: Mapping[str, float] | None
 ) -> Predictions:
     """A reference with the hard predictions of its items cut where those of the target are.

@@ -37,7 +37,7 @@ from fewlabels.data.table import (
     Table,
     class_text,
     group_text,
-    told_of,
+    naming_file,
 )
 from fewlabels.errors import InputError, listed, one_line, quoted
 from fewlabels.kernels.arrays import Array, Floats, Ints
@@ -299,7 +299,7 @@ def read_votes(
     """
     located = locate(source)
     name = "votes" if located is None else located.name
-    with told_of(name):
+    with naming_file(name):
         if located is not None and located.kind == "NPZ":
             raise InputError("holds arrays; save votes as a table with item, annotator and label")
         opened = open_source(source, located, "votes")
@@ -468,7 +468,7 @@ def _kept(source: Any, names: Collection[str], options: ColumnOptions) -> KeptLa
         return _of_record(str(source))
     located = locate(source)
     name = "labels" if located is None else located.name
-    with told_of(name):
+    with naming_file(name):
         opened = open_source(source, located, "labels")
         of_labels = opened.names
         if {"event", "item", "annotator"} <= set(of_labels):
@@ -540,7 +540,7 @@ def held_to(kept: KeptLabels, source: Source, item: str) -> KeptLabels:
     if kept.record is None:
         return kept
     here = items_here(source, item, kept.record, source.name or "the frame")
-    with told_of(kept.name):
+    with naming_file(kept.name):
         notes = kept.record.match(here)
     return replace(kept, notes=(*kept.notes, *(f"{kept.name}: {note}" for note in notes)))
 

@@ -21,7 +21,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from fewlabels.checks.side_files import MOST_BYTES
-from fewlabels.data.table import class_text, told_of
+from fewlabels.data.table import class_text, naming_file
 from fewlabels.errors import InputError, listed, quoted, unknown
 from fewlabels.kernels.arrays import Array, Floats, Ints, UInts
 from fewlabels.kernels.lure import lure_weights
@@ -328,7 +328,7 @@ def read_record(path: str | Path, name: str | None = None) -> LabelRecord:
         What messages call it; the path, unless given. A line that is no event is left out: see
         `LabelRecord.notes`.
     """
-    with told_of(str(path) if name is None else name):
+    with naming_file(str(path) if name is None else name):
         try:
             if Path(path).stat().st_size > MOST_BYTES * 16:
                 raise InputError("is larger than 1 GB, which no record of labels is")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypedDict, TypeVar, Unpack
 
 from fewlabels.checks.side_files import side_text, toml_of
-from fewlabels.data.table import class_text, told_of
+from fewlabels.data.table import class_text, naming_file
 from fewlabels.errors import InputError, UsageError, did_you_mean, listed, quoted
 
 _TEXTS = ("label", "item", "domain", "weight", "annotator", "answer", "positive")
@@ -302,7 +302,7 @@ def _no_name_twice(option: str, pairs: Iterable[tuple[str, T]]) -> dict[str, T]:
 
 def read_column_file(path: str | Path) -> ColumnOptions:
     """Read a TOML file: the roles of columns, classes, the tables [models] and [votes]."""
-    with told_of(str(path)):
+    with naming_file(str(path)):
         return _options_of(toml_of(side_text(path)))
 
 

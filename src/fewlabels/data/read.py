@@ -33,7 +33,7 @@ from fewlabels.data.options import ColumnOptions, column_options
 from fewlabels.data.recognise import ITEM_NAMES, recognise
 from fewlabels.data.roles import Roles, assign_roles, missing_column, repeated_items, split_native
 from fewlabels.data.sources import locate, open_source
-from fewlabels.data.table import NOTHING, Place, Source, told_of
+from fewlabels.data.table import NOTHING, Place, Source, naming_file
 from fewlabels.errors import InputError, UsageError, listed, one_line, quoted
 from fewlabels.kernels.arrays import Ints
 from fewlabels.predictions import Predictions
@@ -162,7 +162,7 @@ def read_predictions(
         if not native and (wide or all(isinstance(v, np.ndarray) for v in source.values())):
             return _of_classifiers(source, options, votes, labels)
     opened = open_input(source, options, votes, duplicates, labels, labels_as)
-    with told_of(opened.name):
+    with naming_file(opened.name):
         if opened.arrays is not None:
             return Predictions(**read_npz(opened.arrays, options))
         long, source = opened.votes, opened.table
@@ -179,10 +179,10 @@ def read_predictions(
         place, files = table.place, table.files
         del table  # gone before `Predictions` makes its own copy
     if long is not None:
-        with told_of(long.name):
+        with naming_file(long.name):
             arguments = long.join(arguments, keys, table_classes, options.keep)
     pa.default_memory_pool().release_unused()
-    with told_of(opened.name), told_by_rows(roles, place):
+    with naming_file(opened.name), naming_rows(roles, place):
         items = Predictions(**arguments, reading=opened.lines)
     return with_gaps(items, files) if len(files) > 1 else items
 
@@ -331,7 +331,7 @@ def open_input(
             )
         return Opened(None if long is None else long.name, options, votes=long)
     name = None if located is None else located.name
-    with told_of(name):
+    with naming_file(name):
         if located is not None and located.kind == "NPZ":
             if long is not None or labels is not None:
                 raise InputError(
@@ -377,14 +377,14 @@ def open_input(
 def column_names(source: Any) -> tuple[str, ...]:
     """The columns of a file, folder or frame, without reading it; none for NPZ."""
     located = locate(source)
-    with told_of(None if located is None else located.name):
+    with naming_file(None if located is None else located.name):
         if located is not None and located.kind == "NPZ":
             return ()
         return open_source(source, located).names
 
 
 @contextmanager
-def told_by_rows(roles: Roles, place: Place) -> Iterator[None]:
+def naming_rows(roles: Roles, place: Place) -> Iterator[None]:
     """Let messages about items of arrays speak of rows and columns of the file."""
     try:
         yield

@@ -34,7 +34,7 @@ from fewlabels.data.logs import (
     record_of,
 )
 from fewlabels.data.native import open_frame
-from fewlabels.data.table import Source, Table, concatenate, told_of
+from fewlabels.data.table import Source, Table, concatenate, naming_file
 from fewlabels.errors import InputError, UsageError, did_you_mean, listed, one_line, quoted, unknown
 
 DASH = "-"
@@ -185,7 +185,7 @@ def locate(source: Any, skipped: list[BadFile] | None = None) -> Located | None:
         raise UsageError("the path of the file is empty")
     name = str(source)
     if isinstance(source, str) and is_standard_input(source):
-        with told_of(NAME):
+        with naming_file(NAME):
             fragment = source.removeprefix(DASH).removeprefix("#") or None
             format_name = fragment if fragment in FORMATS else None
             path = standard_input(format_name)
@@ -195,7 +195,7 @@ def locate(source: Any, skipped: list[BadFile] | None = None) -> Located | None:
                     raise InputError(f"is {kind}, and --format says {format_name}; leave it out")
                 return Located(kind, (path,), NAME)
             return Located.of_file(path, NAME, fragment)
-    with told_of(name):
+    with naming_file(name):
         if isinstance(source, str) and _URL.match(source):
             raise InputError("is a URL, and files are read from disk; download it first")
         path = Path(source)
@@ -331,7 +331,7 @@ def _folder(path: Path, name: str, skipped: list[BadFile] | None) -> Located:
     for file in parts:
         shown = one_line(file.name)
         try:
-            with told_of(shown if skipped is None else None):
+            with naming_file(shown if skipped is None else None):
                 _check_file(file)
                 kind = file_kind(file)
             first = next(iter(kinds), kind)
@@ -360,7 +360,7 @@ def _folder_of_logs(path: Path, name: str) -> Located | None:
     there = [f for f in below or sorted(path.iterdir()) if f.suffix in _LOGGED and f.is_file()]
     forms: dict[Path, str] = {}
     for file in there[:_MOST_LOGS]:
-        with suppress(InputError), told_of(one_line(file.name)):
+        with suppress(InputError), naming_file(one_line(file.name)):
             form = recognised(file, file_kind(file))
             if form is not None:
                 forms[file] = form
@@ -390,7 +390,7 @@ def by_criterion(source: Any) -> list[tuple[str | None, Any]]:
     options = LogOptions() if located is None else LogOptions.parse(located.fragment)
     if located is None or located.form is None or options.criteria is not None:
         return [(options.criteria, source)]
-    with told_of(located.name):
+    with naming_file(located.name):
         record, _ = record_of(located.files, located.form, located.name)
     both = [one.name for one in criteria_of(record) if one.n_labeled and one.judges]
     if len(both) < 2:
@@ -427,7 +427,7 @@ def open_source(source: Any, located: Located | None, argument: str = "source") 
         opener = partial(open_workbook, sheet=located.fragment)
     parts: list[Source] = []
     for file in located.files:
-        with told_of(one_line(file.name) if len(located.files) > 1 else None):
+        with naming_file(one_line(file.name) if len(located.files) > 1 else None):
             parts.append(opener(file, one_line(file.name)))
             refuse_wide(len(parts[-1].names))
     if len(parts) == 1 and not located.notes:
@@ -460,7 +460,7 @@ class FolderOfTables:
         """Read some columns of every file."""
         tables = []
         for part in self.parts:
-            with told_of(part.name):
+            with naming_file(part.name):
                 tables.append(part.read(numbers, texts))
         whole = concatenate(tables, [part.name for part in self.parts])
         whole.notes.extend(self.notes)

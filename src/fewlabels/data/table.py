@@ -137,7 +137,7 @@ def readable(
 
 
 @contextmanager
-def told_of(name: str | None) -> Iterator[None]:
+def naming_file(name: str | None) -> Iterator[None]:
     """Put the file's name before the message of an `InputError`, and keep it to one line.
 
     What libraries and the system raise within becomes one here.
@@ -419,7 +419,7 @@ def concatenate(tables: Sequence[Table], names: Sequence[str | None]) -> Table:
     def pieces(column: str) -> list[pa.ChunkedArray]:
         found: list[pa.ChunkedArray] = []
         for table, name in zip(tables, names, strict=True):
-            with told_of(name):
+            with naming_file(name):
                 found.extend(table.pieces(column))
         return found
 

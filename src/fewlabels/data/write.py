@@ -13,7 +13,7 @@ import pyarrow as pa
 from fewlabels.data.chosen_rows import batches_of, item_column, items_here
 from fewlabels.data.label_record import is_record, read_record
 from fewlabels.data.sources import locate, open_source
-from fewlabels.data.table import NO_LABEL, class_text, told_of
+from fewlabels.data.table import NO_LABEL, class_text, naming_file
 from fewlabels.errors import InputError, UsageError, listed, one_line, quoted
 from fewlabels.predictions import Predictions
 
@@ -145,12 +145,12 @@ def write_joined(
     labels, notes = read.labels, read.notes(record)
     located = locate(source)
     where = None if located is None else located.name
-    with told_of(where):
+    with naming_file(where):
         opened = open_source(source, located)
         names = [name for name in opened.names if name]
         column = item_column(opened, item)
         here = items_here(opened, column, read, where or "the frame")
-    with told_of(str(record)):
+    with naming_file(str(record)):
         notes += tuple(f"{record}: {note}" for note in read.match(here))
     target, found = label if label is not None and label in names else "label", 0
 
@@ -174,12 +174,12 @@ def write_joined(
             yield _with_column(batch.rows, target, pa.array(recorded, pa.string()))
 
     def read_joined() -> Iterator[pa.RecordBatch]:
-        with told_of(where):  # not what fails in writing them
+        with naming_file(where):  # not what fails in writing them
             yield from joined()
 
     write_batches(read_joined(), path, kind, raw=raw)
     if not found:
-        with told_of(where):
+        with naming_file(where):
             raise InputError(
                 f"no item of {record} is in column {quoted(column)}; its items are such as "
                 f"{listed(map(quoted, labels), 3) or 'none'}"

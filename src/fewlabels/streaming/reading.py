@@ -20,9 +20,9 @@ from fewlabels.data.classes import Classes, decide_classes
 from fewlabels.data.delimited import open_delimited
 from fewlabels.data.inputs import one_against
 from fewlabels.data.options import ColumnOptions
-from fewlabels.data.read import told_by_rows
+from fewlabels.data.read import naming_rows
 from fewlabels.data.roles import Roles
-from fewlabels.data.table import Place, Table, readable, refuse_mixed, row_place, told_of
+from fewlabels.data.table import Place, Table, naming_file, readable, refuse_mixed, row_place
 from fewlabels.errors import InputError, quoted
 from fewlabels.kernels.arrays import Floats
 from fewlabels.predictions import Predictions
@@ -62,7 +62,7 @@ class Reader:
 
     def batches(self, unit: Unit) -> Iterator[Batch]:
         """The rows of a unit, `BATCH_ROWS` at a time."""
-        with told_of(unit.name):
+        with naming_file(unit.name):
             yield from self._batches(_tables(unit, self._roles))
 
     def of_arrow(self, parts: Iterable[pa.RecordBatch | pa.Table]) -> Iterator[Batch]:
@@ -98,10 +98,10 @@ class Reader:
                     refuse_mixed(column)
             weight, clusters = arguments.pop("weight"), arguments.pop("clusters")
             if weight is not None and not ((weight >= 0) & (weight < np.inf)).all():
-                with told_by_rows(roles, table.place):
+                with naming_rows(roles, table.place):
                     sampling_weight(weight, len(weight))  # which refuses them
             arguments["notes"] = ()
-            with told_by_rows(roles, table.place):
+            with naming_rows(roles, table.place):
                 items = Predictions(**arguments)
             items = items.in_clusters(clusters)
             yield Batch(items, weight, first)
@@ -175,7 +175,7 @@ def find_classes(
     seen: dict[str, Counter[str]] = {}
     head: Table | None = None
     for unit in layout.units:  # the first rows of the first one that can be read
-        with suppress(InputError), told_of(unit.name):  # said where it is read in full
+        with suppress(InputError), naming_file(unit.name):  # said where it is read in full
             head = next(
                 _tables(unit, replace(layout.roles, groups=(), item=None, clusters=())), None
             )
@@ -190,17 +190,17 @@ def find_classes(
                 if not skip_bad_files:
                     raise
     elif head is not None:
-        with told_of(layout.name):
+        with naming_file(layout.name):
             texts_of_head = class_columns(head, layout.roles)
         seen = {column: Counter(names.counts()) for column, names in texts_of_head.items()}
-    with told_of(layout.name):
+    with naming_file(layout.name):
         classes = decide_classes(layout.roles, options, seen).positive_last()
     if head is None:
         return classes
     # How numbers are written is told by the first rows; rows that differ are refused.
     wrong: list[InputError] = []
     roles = replace(layout.roles, groups=(), item=None, clusters=())
-    with told_of(layout.name):
+    with naming_file(layout.name):
         arguments_of(head, roles, classes, class_columns(head, roles), wrong)
     notes = [note for note in head.notes if "renormalised" not in note]
     return replace(classes, notes=(*classes.notes, *notes), scaled=frozenset(head.scaled))
@@ -211,7 +211,7 @@ def occurring(unit: Unit, roles: Roles) -> dict[str, Counter[str]]:
     only = replace(roles, probabilities={}, mapped={}, scores={}, histogram={}, weight=None)
     only = replace(only, domain=None, item=None, groups=(), confidence={}, clusters=())
     seen: dict[str, Counter[str]] = {}
-    with told_of(unit.name):
+    with naming_file(unit.name):
         for table in _tables(unit, only) if only.text else ():
             for column, names in class_columns(table, only).items():
                 seen.setdefault(column, Counter()).update(names.counts())

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fewlabels.data.inputs import cut_at
+from fewlabels.data.inputs import apply_thresholds
 from fewlabels.data.options import column_options
 from fewlabels.data.read import gaps_of_files
 from fewlabels.errors import UsageError
@@ -125,7 +125,7 @@ def estimate_files(
     rows = feed.chosen(example_of(layout.roles, classes.names))
     aligned = aligned_reference(reference, rows, method, columns=columns)
     if aligned is not None:
-        aligned = cut_at(aligned, threshold, thresholds)
+        aligned = apply_thresholds(aligned, threshold, thresholds)
     question = question.about(rows, aligned)
     references = _references(question)
     key = key_of(Path(source).resolve(), question, references, options, choices, classes.names)

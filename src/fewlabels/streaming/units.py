@@ -22,7 +22,7 @@ from fewlabels.data.options import ColumnOptions
 from fewlabels.data.recognise import recognise
 from fewlabels.data.roles import Roles, assign_roles, repeated_items
 from fewlabels.data.sources import BadFile, FolderOfTables, locate, nothing_read
-from fewlabels.data.table import Table, readable, told_of
+from fewlabels.data.table import Table, naming_file, readable
 from fewlabels.errors import InputError, UsageError, listed, one_line, unknown
 
 IN_PARTS = ("CSV", "Parquet")
@@ -163,7 +163,7 @@ def lay_out(source: str | Path, options: ColumnOptions, *, skip_bad_files: bool 
     located = locate(source, skipped if skip_bad_files else None)
     assert located is not None  # a path is always located
     alone = len(located.files) == 1 and not skipped
-    with told_of(located.name):
+    with naming_file(located.name):
         if located.kind not in IN_PARTS:
             raise InputError(
                 f"is {located.kind}, and {located.kind} files are read whole; add --engine "
@@ -174,7 +174,7 @@ def lay_out(source: str | Path, options: ColumnOptions, *, skip_bad_files: bool 
         for path in located.files:
             name = one_line(path.name)
             try:
-                with told_of(None if alone or skip_bad_files else name):
+                with naming_file(None if alone or skip_bad_files else name):
                     try:
                         stamp = Stamp.of(path)
                     except OSError as error:
@@ -354,7 +354,7 @@ def about_rows(path: str | Path) -> int:
     if located is None or located.kind not in IN_PARTS:
         return 0
     total = 0
-    with told_of(located.name):
+    with naming_file(located.name):
         for file in located.files:
             if located.kind == "Parquet":
                 with readable("Parquet"):

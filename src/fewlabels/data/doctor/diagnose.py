@@ -22,10 +22,10 @@ from fewlabels.data.doctor.checks import (
 from fewlabels.data.doctor.facts import Diagnosis, Evidence, Facts, Finding, row_hashes
 from fewlabels.data.joined import Duplicates, LabelsAs, RepeatedVotesError, WithLabels, item_keys
 from fewlabels.data.options import ColumnArguments, ColumnOptions, column_options
-from fewlabels.data.read import Opened, open_input, told_by_rows
+from fewlabels.data.read import Opened, naming_rows, open_input
 from fewlabels.data.roles import assign_roles, repeated_items
 from fewlabels.data.sources import locate, open_source
-from fewlabels.data.table import NOTHING, Source, Table, class_text, told_of
+from fewlabels.data.table import NOTHING, Source, Table, class_text, naming_file
 from fewlabels.errors import InputError, one_line
 from fewlabels.predictions import Predictions
 
@@ -65,7 +65,7 @@ def diagnose(
     case = Case("the frame" if named is None else named.name, options)
     opened: Opened | None = None
     try:
-        with told_of(None):
+        with naming_file(None):
             opened = open_input(source, options, votes, duplicates, labels, labels_as)
             case.options, case.reading = opened.options, opened.lines
             file = opened.name if source is None or opened.name is None else str(source)
@@ -95,7 +95,7 @@ def diagnose(
         case.error(str(error))
         # The columns of what cannot be read as predictions.
         if opened is None and source is not None and (located is None or located.kind != "NPZ"):
-            with suppress(InputError), told_of(None):
+            with suppress(InputError), naming_file(None):
                 columns_alone = open_source(source, located)
                 case.name_columns(columns_alone.names)
                 _look_at_all_columns(case, columns_alone)
@@ -184,7 +184,7 @@ def _look_at_table(case: Case, opened: Opened) -> None:
                     arguments = counted.join(arguments, keys, classes, keep)
                     # Said by the error already.
                     arguments["notes"] = [n for n in arguments["notes"] if "--duplicates" not in n]
-            with told_by_rows(roles, table.place):
+            with naming_rows(roles, table.place):
                 predictions = Predictions(**arguments)
     except InputError as error:
         case.error(str(error))

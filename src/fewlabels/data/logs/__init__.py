@@ -43,7 +43,7 @@ from fewlabels.data.logs import (
 from fewlabels.data.logs.columns import LogOptions, columns_of, criteria_of
 from fewlabels.data.logs.documents import keys_at_the_beginning, opened
 from fewlabels.data.logs.record import Log, Record, Verdict, collected
-from fewlabels.data.table import Source, Table, row_place, told_of
+from fewlabels.data.table import Source, Table, naming_file, row_place
 from fewlabels.errors import FewlabelsError, InputError, one_line, quoted, unknown
 
 Keys = frozenset[str]
@@ -297,7 +297,7 @@ def record_of(files: Sequence[Path], form: str, name: str) -> tuple[Record, Log]
 
     def each() -> Iterator[Verdict]:
         for file in files:
-            with told_of(one_line(file.name) if len(files) > 1 else None):
+            with naming_file(one_line(file.name) if len(files) > 1 else None):
                 # Runs call their samples alike, which are answers of different systems.
                 log.before = f"{one_line(file.stem, 80)}: " if len(files) > 1 else ""
                 verdicts = verdicts_of(file)
