@@ -77,10 +77,10 @@ def apply_thresholds(
         without probabilities keep what they vote.
     """
     given = np.flatnonzero(reference.has_probabilities.any(axis=0))
-    cuts = {
+    found = {
         reference.models[j]: (thresholds or {}).get(reference.models[j], threshold) for j in given
     }
-    cuts = {model: cut for model, cut in cuts.items() if cut is not None}
+    cuts = {model: cut for model, cut in found.items() if cut is not None}
     return reference.thresholded(cuts) if cuts else reference
 
 
