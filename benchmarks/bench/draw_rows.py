@@ -20,13 +20,12 @@ from fewlabels.kernels.arrays import Bools, UInts
 from fewlabels.kernels.counter_based import hash_columns, hash_strings
 from fewlabels.predictions import Predictions
 from fewlabels.streaming.executors import open_executor
-from fewlabels.streaming.passes import Passes, State
-from fewlabels.streaming.reading import Batch, Reader, find_classes
+from fewlabels.streaming.passes import Passes, Piece
+from fewlabels.streaming.reading import Batch, Feed, Reader, find_classes
 from fewlabels.streaming.samples import HeavyRows, sampled
 from fewlabels.streaming.scan import frequent
 from fewlabels.streaming.sketch import BottomSample, RowArrays
 from fewlabels.streaming.units import lay_out
-from fewlabels.streaming.work import Feed, Piece
 
 Fits = Callable[[Predictions], Bools]
 """Which rows of a batch may be drawn, (n,), by what each says."""
@@ -120,7 +119,7 @@ class _Pool:
 
 
 @dataclass(eq=False)
-class _Pools(State):
+class _Pools:
     """A pool by each condition."""
 
     by_name: dict[str, _Pool]

@@ -312,7 +312,7 @@ def run_jobs(
             for job in jobs:
                 yield from worker.each(job)
         return
-    from fewlabels.streaming.processes import ProcessExecutor
+    from fewlabels.streaming.executors import ProcessExecutor
 
     not_while_starting()
     with ProcessExecutor(count, mend=_MEND, guard=_GUARD) as executor:

@@ -18,7 +18,7 @@ ONCE = {
         "methods/baselines/active_testing.py",
         "methods/baselines/autoeval.py",
     },
-    "get_context": {"streaming/processes.py"},
+    "get_context": {"streaming/executors.py"},
 }
 
 # Quantiles of a level: of one interval, and of all at once.

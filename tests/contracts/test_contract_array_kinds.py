@@ -295,7 +295,7 @@ def test_more_classes_than_memory_holds_are_refused_before_the_work(monkeypatch)
     with pytest.raises(fl.InputError, match="means 1,000,000,000,001 classes"):
         made(probabilities=None, votes=VOTES * 10**12)
     many = fl.Predictions(votes=VOTES * 300, labels=Y * 300)
-    monkeypatch.setattr("fewlabels.checks.memory.available_memory", lambda: 10**6)
+    monkeypatch.setattr("fewlabels.checks.arguments.available_memory", lambda: 10**6)
     of_method = {"auto": "to 40 labels of 301", "dawid-skene": "of 301 classes for each of 2"}
     for method, what in of_method.items():
         with pytest.raises(fl.InputError, match=f"{what} class.* takes about .* of memory, and"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fewlabels.data.table import told_of
+from fewlabels.data.table import naming_file
 from fewlabels.errors import InputError, did_you_mean, listed, one_line, quoted
 
 
@@ -33,9 +33,9 @@ def test_did_you_mean():
 
 
 def test_told_of():
-    with pytest.raises(InputError, match=r"^f: wrong\\nthing$"), told_of("f"):
+    with pytest.raises(InputError, match=r"^f: wrong\\nthing$"), naming_file("f"):
         raise InputError("wrong\nthing")
-    with pytest.raises(InputError, match=r"^wrong$"), told_of(None):
+    with pytest.raises(InputError, match=r"^wrong$"), naming_file(None):
         raise InputError("wrong")
-    with pytest.raises(InputError, match=r"^f: does not fit into memory"), told_of("f"):
+    with pytest.raises(InputError, match=r"^f: does not fit into memory"), naming_file("f"):
         raise MemoryError

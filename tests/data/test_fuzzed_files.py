@@ -249,12 +249,13 @@ def test_json_lines_cut_anywhere(tmp_path, text):
             assert len(fl.read_predictions(path).labels) == complete
 
 
-def test_json_lines_of_which_a_byte_is_another(tmp_path):
-    """No row is lost, and no row is made of two."""
+@pytest.mark.parametrize("all_pairs", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_json_lines_of_which_a_byte_is_another(tmp_path, all_pairs):
+    """No row is lost, and no row is made of two; at each position one byte, or all of them."""
     path = tmp_path / "file.jsonl"
-    content = JSONL.encode()
+    content, others = JSONL.encode(), b'\n{}[]",: x0\xff'
     for position in range(1, len(content)):
-        for byte in b'\n{}[]",: x0\xff':
+        for byte in others if all_pairs else [others[position % len(others)]]:
             path.write_bytes(content[:position] + bytes([byte]) + content[position + 1 :])
             try:
                 n_items = fl.read_predictions(path).n_items

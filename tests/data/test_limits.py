@@ -20,8 +20,8 @@ import pytest
 from workbooks import ods, with_part, xlsx
 
 import fewlabels as fl
-from fewlabels.checks import memory
-from fewlabels.data import diagnose, limits, packed
+from fewlabels.checks import arguments
+from fewlabels.data import diagnose, limits
 from fewlabels.data.limits import MOST_COLUMNS
 from fewlabels.data.logs.documents import keys_at_the_beginning
 from fewlabels.errors import InputError
@@ -35,7 +35,7 @@ JSONL = b'{"label": 1, "p__a__1": 0.5}\n' * 20_000
 @pytest.fixture
 def small(monkeypatch):
     """A machine on which a megabyte is free."""
-    monkeypatch.setattr(memory, "available_memory", lambda: 1_000_000)
+    monkeypatch.setattr(arguments, "available_memory", lambda: 1_000_000)
 
 
 def npz(path, rows):
@@ -135,7 +135,7 @@ def test_rows_that_take_no_bytes_are_counted(tmp_path, monkeypatch):
     with pa.ipc.new_file(str(path), pa.schema([("label", pa.null()), ("y__a", pa.null())])) as file:
         file.write_batch(pa.record_batch([nothing, nothing], names=["label", "y__a"]))
     assert path.stat().st_size < 5_000
-    monkeypatch.setattr(memory, "available_memory", lambda: 100_000_000)
+    monkeypatch.setattr(arguments, "available_memory", lambda: 100_000_000)
     refused(path, "reading its 2,000,000 rows of 2 columns whole takes about")
 
 
@@ -200,11 +200,11 @@ def test_the_cells_of_a_binary_sheet_are_counted():
         return bytes([kind, len(data)]) + data
 
     far = record(0, 5) + record(2, 1, 7) + record(0, 1_000_004) + record(5, 100, 0)
-    assert packed._of_binary(iter([b"\x91\x01\x00" + far])) == 1_000_000 * 100
+    assert limits._of_binary(iter([b"\x91\x01\x00" + far])) == 1_000_000 * 100
 
 
 def test_parts_of_any_number_of_rows_are_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(memory, "available_memory", lambda: 4_000_000)  # a part fits
+    monkeypatch.setattr(arguments, "available_memory", lambda: 4_000_000)  # a part fits
     found = fl.estimate_files(parquet(tmp_path / "a.parquet", 500_000), "labeled", "accuracy")
     assert found.n_items == 500_000
 

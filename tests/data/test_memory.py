@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fewlabels as fl
-from fewlabels.checks import memory
+from fewlabels.checks import arguments
 from fewlabels.evaluation import draws
 from fewlabels.methods.ensembles import belief_mixture
 
@@ -27,20 +27,20 @@ def test_a_file_beyond_memory_is_refused_before_its_arrays_are_made(
 ) -> None:
     file = tmp_path / "a.csv"
     file.write_text("label,p__m__1\n" + "1,0.5\n" * 1_000)
-    monkeypatch.setattr(memory, "available_memory", lambda: 40_000.0)
+    monkeypatch.setattr(arguments, "available_memory", lambda: 40_000.0)
     with pytest.raises(
         fl.InputError,
         match=r"a\.csv: reading 1,000 rows x 1 classifiers x 2 classes takes about 0\.0 GB of "
         r"memory, and 0\.0 GB are free; leave out",
     ):
         fl.read_predictions(file)
-    monkeypatch.setattr(memory, "available_memory", lambda: 50_000.0)
+    monkeypatch.setattr(arguments, "available_memory", lambda: 50_000.0)
     assert fl.read_predictions(file).n_items == 1_000
 
 
 def test_a_fit_beyond_memory_is_refused_before_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:
     predictions = world(30)
-    monkeypatch.setattr(memory, "available_memory", lambda: 1e5)
+    monkeypatch.setattr(arguments, "available_memory", lambda: 1e5)
 
     def work(*_: object) -> None:
         raise AssertionError("the features are made")

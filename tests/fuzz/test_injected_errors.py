@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from fewlabels.data.table import told_of
+from fewlabels.data.table import naming_file
 from fewlabels.errors import InputError
 
 SCRIPT = Path(__file__).with_name("injected.py")
@@ -52,12 +52,12 @@ def test_every_call_that_fails_is_one_line() -> None:
     ids=lambda error: type(error).__name__,
 )
 def test_library_errors_become_one_line_with_the_name_of_the_file(error: Exception) -> None:
-    with pytest.raises(InputError) as said, told_of("f.csv"):
+    with pytest.raises(InputError) as said, naming_file("f.csv"):
         raise error
     assert str(said.value).startswith("f.csv: ")
     assert "\n" not in str(said.value)
 
 
 def test_a_fault_of_ours_is_none_of_the_file() -> None:
-    with pytest.raises(KeyError), told_of("f.csv"):
+    with pytest.raises(KeyError), naming_file("f.csv"):
         raise KeyError("column")

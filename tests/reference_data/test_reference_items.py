@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import fewlabels as fl
-from fewlabels.data.inputs import cut_at, reference_of
+from fewlabels.data.inputs import apply_thresholds, reference_of
 from fewlabels.errors import InputError, UsageError
 
 
@@ -229,10 +229,10 @@ def test_mistakes_of_a_file_are_told_with_its_name(tmp_path: Path) -> None:
 
 def test_hard_predictions_are_cut_where_those_of_the_target_are() -> None:
     given = reference_of(made(30, ("a", "b"), votes=np.zeros((30, 2), dtype=int)), made())
-    cut = cut_at(given, None, {"a": 0.9, "c": 0.5})
+    cut = apply_thresholds(given, None, {"a": 0.9, "c": 0.5})
     np.testing.assert_array_equal(cut.hard[:, 0], column(given, "a")[:, 1] >= 0.9)
     np.testing.assert_array_equal(cut.hard[:, 1], given.hard[:, 1])
     np.testing.assert_array_equal(
-        cut_at(given, 0.2, {"a": 0.9}).hard[:, 1], column(given, "b")[:, 1] >= 0.2
+        apply_thresholds(given, 0.2, {"a": 0.9}).hard[:, 1], column(given, "b")[:, 1] >= 0.2
     )
-    assert cut_at(given, None, None) is given
+    assert apply_thresholds(given, None, None) is given

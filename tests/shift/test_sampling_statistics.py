@@ -8,7 +8,7 @@ from scipy.spatial.distance import cdist
 from scipy.stats import energy_distance, ks_2samp
 
 import fewlabels as fl
-from fewlabels.data.sampling_test import (
+from fewlabels.shifts.sampling_test import (
     Sizes,
     compared,
     distances,

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import fewlabels as fl
-from fewlabels.data.sampling_test import Sizes, beliefs, sampling_test, traits
 from fewlabels.shifts.analysis import shift
+from fewlabels.shifts.sampling_test import Sizes, beliefs, sampling_test, traits
 from fewlabels.shifts.weights import covariate_weights, importance
 from shift_worlds import classified, confident_labeled, label_shifted
 

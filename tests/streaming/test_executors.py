@@ -22,7 +22,7 @@ import pytest
 
 from fewlabels.errors import InputError, MissingExtraError, UsageError
 from fewlabels.kernels.blocks import reporting, using_workers
-from fewlabels.streaming import dask_executor, processes
+from fewlabels.streaming import dask_executor, executors
 from fewlabels.streaming.executors import (
     ENGINES,
     Executor,
@@ -148,7 +148,7 @@ def test_workers_that_always_die(
     opened: dict[str, Executor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     executor = _open("processes", opened)
-    monkeypatch.setattr(processes, "TRIES", 1)
+    monkeypatch.setattr(executors, "TRIES", 1)
     with pytest.raises(InputError, match=r"1 worker processes ended \(by SIGKILL\).*`workers`"):
         list(executor.map(work.die, [0]))
     assert list(executor.map(work.square, range(3))) == [0, 1, 4]

@@ -15,7 +15,7 @@ import fewlabels as fl
 from fewlabels.evaluation import draws
 from fewlabels.evaluation.differences import errors_together
 from fewlabels.models import MajorityVote, TemperedEnsemble
-from fewlabels.streaming import in_memory, patterns, scan
+from fewlabels.streaming import in_memory, scan, sketch
 from worlds import items_table
 
 METRICS = ["accuracy", "ece", "auprc", "ece_quantile"]
@@ -153,7 +153,7 @@ def test_rows_that_stand_for_several_are_looked_at_at_once() -> None:
 
 def test_more_patterns_than_parts_can_count(monkeypatch: pytest.MonkeyPatch) -> None:
     given = fl.read_predictions(votes(1100))
-    monkeypatch.setattr(patterns, "MOST_PATTERNS", 20)
+    monkeypatch.setattr(sketch, "MOST_PATTERNS", 20)
     assert "stream" not in fl.estimate(given, "dawid-skene", "error_rate").diagnostics
 
 

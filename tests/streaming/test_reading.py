@@ -22,10 +22,9 @@ from reading_cases import all_batches, check_same, joined, opened
 import fewlabels as fl
 from fewlabels.data.options import column_options
 from fewlabels.streaming import reading, units
-from fewlabels.streaming.patterns import VotePatterns
 from fewlabels.streaming.reading import Batch, Reader, find_classes
 from fewlabels.streaming.scan import ranks_of
-from fewlabels.streaming.sketch import BottomSample, RowArrays
+from fewlabels.streaming.sketch import BottomSample, RowArrays, VotePatterns
 from fewlabels.streaming.units import lay_out
 
 N = 103

@@ -11,6 +11,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -369,9 +370,9 @@ def test_going_on_notices_a_file_of_equal_size_and_time(source: Path, again: str
         lambda saved: saved | {"done": 3},
         lambda saved: saved | {"bad": [[1, 2, 3]]},
         lambda saved: saved | {"state": None},
-        lambda saved: saved | {"state": saved["state"] | {"size": {"items": "many"}}},
-        lambda saved: saved | {"state": saved["state"] | {"model_rows": np.zeros((2, 2))}},
-        lambda saved: saved | {"state": saved["state"] | {"given": [], "n_rows": []}},
+        lambda saved: saved | {"state": replace(saved["state"], size="many")},
+        lambda saved: saved | {"state": replace(saved["state"], model_rows=np.zeros((2, 2)))},
+        lambda saved: saved | {"state": replace(saved["state"], given=[], n_rows=[])},
     ],
 )
 def test_a_checkpoint_that_is_whole_and_holds_something_else(

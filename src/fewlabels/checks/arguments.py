@@ -11,6 +11,7 @@ import numpy as np
 from fewlabels.errors import InputError, UsageError, no_level, one_line, quoted, unknown
 from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
 from fewlabels.kernels.blocks import map_blocks, spans
+from fewlabels.kernels.memory import available_memory
 
 _R = TypeVar("_R")
 SUM_TOLERANCE = 1e-3
@@ -44,11 +45,6 @@ def refuse(
         What to do, or what to do about such a value.
     first, digits, column
         The item of row 0, how the value is written, and whether its column is named.
-
-    Raises
-    ------
-    InputError
-        "<rule>; got <value> for item <i>, column <j> (from 0): <mend>".
     """
     if bad.any():
         at = tuple(int(i) for i in np.argwhere(bad)[0])
@@ -69,11 +65,6 @@ def plain_array(name: str, value: Any, *, names: bool = False) -> Array:
 
     What is masked, NA or None is NaN among numbers, None among others; times are texts if they are
     `names`. An array of numbers or texts is given back as it is.
-
-    Raises
-    ------
-    InputError
-        If it is sparse, ragged, complex, of times or of records, or no array.
     """
     if hasattr(value, "toarray"):
         raise InputError(f"`{name}` is sparse, which is not supported; pass its .toarray()")
@@ -132,13 +123,7 @@ def _plain_objects(array: Array) -> Array:
 
 
 def numbers(name: str, value: Any, dimensions: int | None = None) -> Array:
-    """An array of numbers, with a row at least; not copied if it is one.
-
-    Raises
-    ------
-    InputError
-        If it is none, or has other dimensions than so many.
-    """
+    """An array of numbers, with a row at least; not copied if it is one."""
     array = plain_array(name, value)
     if array.dtype.kind not in "iufb":
         array = as_real(name, array)
@@ -155,13 +140,7 @@ MOST_WHOLE = 2**53
 
 
 def as_real(name: str, array: Array, dtype: Any = np.float64) -> Array:
-    """A copy of an array as numbers of a type.
-
-    Raises
-    ------
-    InputError
-        If it is none.
-    """
+    """A copy of an array as numbers of a type."""
     whole = array.dtype.kind in "iu" and array.size and dtype is np.float64
     if whole and (int(array.max()) > MOST_WHOLE or int(array.min()) < -MOST_WHOLE):
         odd = max(int(array.max()), -int(array.min()))
@@ -187,13 +166,7 @@ def too_large(value: object, where: str) -> InputError:
 
 
 def matrix(name: str, value: Any, dimensions: int = 2, dtype: Any = np.float64) -> Array:
-    """A copy of numbers of so many dimensions, finite or NaN.
-
-    Raises
-    ------
-    InputError
-        If they are not.
-    """
+    """A copy of numbers of so many dimensions, finite or NaN."""
     array = as_real(name, plain_array(name, value), dtype)
     if array.ndim != dimensions:
         raise InputError(
@@ -217,13 +190,7 @@ def matrix(name: str, value: Any, dimensions: int = 2, dtype: Any = np.float64) 
 
 
 def label_counts(histogram: Any) -> Array:
-    """Counts (n, K): whole numbers, none negative, at least two classes.
-
-    Raises
-    ------
-    InputError
-        If they are not.
-    """
+    """Counts (n, K): whole numbers, none negative, at least two classes."""
     counts = numbers("histogram", histogram, 2)
     if counts.shape[1] < 2:
         raise InputError(
@@ -233,13 +200,7 @@ def label_counts(histogram: Any) -> Array:
 
 
 def whole_counts(counts: Array) -> Array:
-    """The counts of labels (n, K) of a histogram, as they are.
-
-    Raises
-    ------
-    InputError
-        If one is negative, infinite, missing or no whole number.
-    """
+    """The counts of labels (n, K) of a histogram, as they are."""
 
     def check(part: Array, first: int) -> None:
         with np.errstate(invalid="ignore"):
@@ -262,13 +223,7 @@ def _as_counts(value: float) -> str:
 
 
 def probability_rows(probabilities: Any, shape: tuple[int, ...] | None = None) -> Array:
-    """Probabilities (n, K) whose rows sum to 1, or are NaN.
-
-    Raises
-    ------
-    InputError
-        If they are not, or have another shape than `shape`, that of the histogram.
-    """
+    """Probabilities (n, K) whose rows sum to 1, or are NaN."""
     p = numbers("probabilities", probabilities, 2)
     if shape is not None and p.shape != shape:
         raise InputError(
@@ -287,11 +242,6 @@ def distributions(p: Array, out_of_range: str, *, column: bool) -> Array:
         How to mend what is not between 0 and 1.
     column
         Whether the message says the column, too.
-
-    Raises
-    ------
-    InputError
-        If they are not.
     """
 
     def off(part: Array, first: int) -> Ints:
@@ -335,13 +285,7 @@ def _by_block(array: Array, check: Callable[[Array, int], _R]) -> list[_R]:
 
 
 def bounded(name: str, value: Any, n: int, bounds: tuple[float, float] = (0.0, 1.0)) -> Floats:
-    """One number per item (n,) within bounds; NaN = no prediction.
-
-    Raises
-    ------
-    InputError
-        If it is not.
-    """
+    """One number per item (n,) within bounds; NaN = no prediction."""
     array = numbers(name, value, 1).astype(np.float64, copy=False)
     low, high = bounds
     one_per(name, array, n)
@@ -357,13 +301,7 @@ def bounded(name: str, value: Any, n: int, bounds: tuple[float, float] = (0.0, 1
 
 
 def whole(name: str, value: Any, least: int = 1, most: int | None = None) -> int:
-    """A whole number within bounds.
-
-    Raises
-    ------
-    UsageError
-        If it is none.
-    """
+    """A whole number within bounds."""
     number = isinstance(value, Integral) and not isinstance(value, bool)
     if not number or int(value) < least or (most is not None and int(value) > most):
         span = ", 0 or larger" if least == 0 else f", at least {least}"
@@ -373,13 +311,7 @@ def whole(name: str, value: Any, least: int = 1, most: int | None = None) -> int
 
 
 def few_enough(n: int, most: int, what: str, argument: str = "models") -> None:
-    """Refuse more classifiers than something is made of, before the work.
-
-    Raises
-    ------
-    UsageError
-        With how many there are, and by which argument fewer are chosen.
-    """
+    """Refuse more classifiers than something is made of, before the work."""
     if n > most:
         raise UsageError(
             f"{what} are of at most {most:,} classifiers, and there are {n:,}; name those that "
@@ -396,35 +328,17 @@ def is_missing(value: Any) -> bool:
 
 
 def bins_of(bins: Any) -> int:
-    """The number of bins, from 1 to 10,000.
-
-    Raises
-    ------
-    UsageError
-        If it is none.
-    """
+    """The number of bins, from 1 to 10,000."""
     return whole("bins", bins, 1, 10_000)
 
 
 def level_of(level: Any) -> float | None:
-    """The confidence level; None = no intervals.
-
-    Raises
-    ------
-    UsageError
-        If it is not between 0 and 1.
-    """
+    """The confidence level; None = no intervals."""
     return None if level is None else some_level(level)
 
 
 def some_level(level: Any) -> float:
-    """The confidence level of those who cannot do without intervals.
-
-    Raises
-    ------
-    UsageError
-        If it is not between 0 and 1, or None.
-    """
+    """The confidence level of those who cannot do without intervals."""
     if not isinstance(level, Real) or isinstance(level, bool) or not 0 < float(level) < 1:
         raise UsageError(no_level(level))
     if (1 + float(level)) / 2 >= 1:
@@ -436,48 +350,24 @@ def some_level(level: Any) -> float:
 
 
 def seed_of(random_state: Any) -> int:
-    """The seed, a whole number of at least 0; None = 0.
-
-    Raises
-    ------
-    UsageError
-        If it is none.
-    """
+    """The seed, a whole number of at least 0; None = 0."""
     return 0 if random_state is None else whole("random_state", random_state, 0)
 
 
 def workers_of(workers: Any) -> int | None:
-    """How many threads or processes, at least 1; None = one per available processor.
-
-    Raises
-    ------
-    UsageError
-        If it is no such number.
-    """
+    """How many threads or processes, at least 1; None = one per available processor."""
     return None if workers is None else whole("workers", workers)
 
 
 def one_of(name: str, value: Any, choices: Sequence[Any]) -> Any:
-    """A value that is one of the choices.
-
-    Raises
-    ------
-    UsageError
-        Naming the nearest of them, and all.
-    """
+    """A value that is one of the choices."""
     if not any(value is c or (isinstance(value, str) and value == c) for c in choices):
         raise UsageError(unknown(name, value, [str(c) for c in choices]))
     return value
 
 
 def not_negative(name: str, value: Any) -> float:
-    """A finite number of at least 0.
-
-    Raises
-    ------
-    UsageError
-        If it is none.
-    """
+    """A finite number of at least 0."""
     try:
         number = float(value)
     except (TypeError, ValueError):
@@ -488,13 +378,7 @@ def not_negative(name: str, value: Any) -> float:
 
 
 def one_per(name: str, array: Array, n: int, unit: str = "item") -> Array:
-    """An array (n,) with an entry per item, or per row.
-
-    Raises
-    ------
-    InputError
-        If it has another shape.
-    """
+    """An array (n,) with an entry per item, or per row."""
     if array.shape != (n,):
         size = len(array) if array.ndim == 1 else f"shape {array.shape}"
         raise InputError(f"`{name}` must have {n} entries, one per {unit}; got {size}")
@@ -502,24 +386,22 @@ def one_per(name: str, array: Array, n: int, unit: str = "item") -> Array:
 
 
 def positive(name: str, value: Any) -> None:
-    """Refuse what is not a finite number above 0.
-
-    Raises
-    ------
-    UsageError
-        If it is none.
-    """
+    """Refuse what is not a finite number above 0."""
     if not isinstance(value, (int, float, np.number)) or not 0 < value < np.inf:
         raise UsageError(f"`{name}` must be a number above 0; got {value!r}")
 
 
 def chosen_from(name: str, value: object, choices: tuple[str, ...]) -> None:
-    """Refuse what is not one of the choices of a setting.
-
-    Raises
-    ------
-    UsageError
-        Naming all of them.
-    """
+    """Refuse what is not one of the choices of a setting."""
     if value not in choices:
         raise UsageError(f"`{name}` must be one of {', '.join(choices)}; got {value!r}")
+
+
+def refuse_beyond_memory(needed: float, what: str, mend: str) -> None:
+    """Refuse work that needs more bytes than there are."""
+    free = available_memory()
+    if free is not None and needed > free:
+        raise InputError(
+            f"{what} takes about {needed / 1e9:,.1f} GB of memory, and {free / 1e9:,.1f} GB are "
+            f"free; {mend}"
+        )

@@ -20,6 +20,7 @@ from fewlabels.checks.arguments import (
     one_per,
     plain_array,
     refuse,
+    refuse_beyond_memory,
 )
 from fewlabels.checks.class_words import (
     MAYBE_NO_LABEL,
@@ -28,7 +29,6 @@ from fewlabels.checks.class_words import (
     positive_index,
     same_answer,
 )
-from fewlabels.checks.memory import refuse_beyond_memory
 from fewlabels.errors import InputError, UsageError, listed, quoted, unknown
 from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
 from fewlabels.kernels.blocks import spans
@@ -101,13 +101,7 @@ def refuse_beside_mapping(**others: Any) -> None:
 
 
 def by_name(given: Mapping[Any, Any], classes: Sequence[Any] | None, labels: Any = None) -> ByName:
-    """Take a mapping, name -> what a classifier said, apart into arrays by kind.
-
-    Raises
-    ------
-    InputError
-        If a value is of none of the kinds, or arrays differ in length or classes.
-    """
+    """Take a mapping, name -> what a classifier said, apart into arrays by kind."""
     if not given:
         raise InputError("the mapping of classifiers is empty; pass name -> array")
     blocks: dict[int, Floats] = {}
@@ -247,13 +241,7 @@ def _sums_to_one(block: Array) -> bool:
 
 
 def one_of_classes(probabilities: Any, models: Sequence[str] | None, notes: list[str]) -> Any:
-    """Probabilities as given, but (n, K) whose rows sum to 1 as one classifier's, (n, 1, K).
-
-    Raises
-    ------
-    InputError
-        If `models` names one classifier per column of such a block.
-    """
+    """Probabilities as given, but (n, K) whose rows sum to 1 as one classifier's, (n, 1, K)."""
     block = None if probabilities is None else label_array("probabilities", probabilities)
     if block is not None and block.ndim == 1 and block.dtype.kind == "f":
         return block[:, None]
@@ -275,26 +263,14 @@ def one_of_classes(probabilities: Any, models: Sequence[str] | None, notes: list
 
 
 def positive_class(classes: Sequence[Any], asked: Any) -> Any:
-    """The positive class that was asked for, else that of two classes; None of more.
-
-    Raises
-    ------
-    UsageError
-        If the one asked for is no class.
-    """
+    """The positive class that was asked for, else that of two classes; None of more."""
     if asked is not None:
         return classes[class_index(asked, classes)]
     return classes[positive_index(classes)] if len(classes) == 2 else None
 
 
 def class_index(asked: Any, classes: Sequence[Any]) -> int:
-    """Index of the class that is meant: as it is written, in another case, 1.0 for 1, a synonym.
-
-    Raises
-    ------
-    UsageError
-        If it is none.
-    """
+    """Index of the class that is meant: as it is written, in another case, 1.0 for 1, a synonym."""
     names = [str(c) for c in classes]
     whole = isinstance(asked, float) and asked.is_integer()
     text = str(asked).lower() if isinstance(asked, bool | np.bool_) else str(asked)
@@ -448,13 +424,7 @@ _MOST_DENSE = 2**32
 
 
 def dense_votes(ballots: scipy.sparse.csr_matrix) -> Array:
-    """The reverse of `as_ballots`, in the integers of the matrix.
-
-    Raises
-    ------
-    InputError
-        If that would not fit in memory.
-    """
+    """The reverse of `as_ballots`, in the integers of the matrix."""
     if np.prod(ballots.shape, dtype=np.float64) > _MOST_DENSE:
         n, m = ballots.shape
         raise InputError(
@@ -584,13 +554,7 @@ def missing_values(values: Array) -> Bools:
 
 
 def by_column(name: str, value: Any) -> Mapping[str, Any]:
-    """What maps names to arrays; nothing of None.
-
-    Raises
-    ------
-    InputError
-        If it is something else.
-    """
+    """What maps names to arrays; nothing of None."""
     if value is None or isinstance(value, Mapping):
         return value or {}
     raise InputError(

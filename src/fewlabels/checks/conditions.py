@@ -132,11 +132,6 @@ class Requirement:
 def parse_requirement(text: str) -> Requirement:
     """Read `accuracy>=0.9`, `low:accuracy>=0.9`, `gpt:accuracy>=0.9` or `gpt:high:ece<0.05`.
 
-    Raises
-    ------
-    UsageError
-        Where the text has another form or the number is not finite.
-
     Examples
     --------
     >>> requirement = parse_requirement("low: accuracy >= .9")

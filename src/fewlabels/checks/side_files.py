@@ -15,14 +15,7 @@ MOST_BYTES = 64 << 20
 
 
 def side_text(path: str | os.PathLike[str]) -> str:
-    """The text of a file, without the mark that some editors begin it with.
-
-    Raises
-    ------
-    InputError
-        If it is no regular file (opening a pipe would wait for somebody to write, and a device
-        never ends), is too large, cannot be read, or is not UTF-8. Its name is not said.
-    """
+    """The text of a file, without the mark that some editors begin it with."""
     try:
         file = Path(path)
         if file.exists() and not file.is_file() and not file.is_dir():
@@ -39,13 +32,7 @@ def side_text(path: str | os.PathLike[str]) -> str:
 
 
 def side_json(path: str | os.PathLike[str]) -> Any:
-    """What a JSON file holds.
-
-    Raises
-    ------
-    InputError
-        As `side_text`; or if it is not JSON, is nested too deeply, or holds a number that is none.
-    """
+    """What a JSON file holds."""
     try:
         text = side_text(path)
     except InputError as error:
@@ -56,13 +43,7 @@ def side_json(path: str | os.PathLike[str]) -> Any:
 
 
 def toml_of(text: str) -> dict[str, Any]:
-    """What a text of TOML says.
-
-    Raises
-    ------
-    InputError
-        If it is not TOML, is nested too deeply, or holds a number that is none.
-    """
+    """What a text of TOML says."""
     said: dict[str, Any] = _parsed(tomllib.loads, text, "valid TOML")
     return said
 

@@ -119,7 +119,7 @@ def estimate(
             if engine.asks_for_parts:
                 raise
     if estimates is None:  # read whole
-        from fewlabels.data.inputs import cut_at
+        from fewlabels.data.inputs import apply_thresholds
         from fewlabels.estimating import estimate as run
 
         items = [ITEM] if output.labels_out is not None and source.names_items() else []
@@ -134,7 +134,7 @@ def estimate(
             check_classifiers(conditions, lambda: predictions.models)
             reference = source.reference_of(predictions)
             if reference is not None:
-                reference = cut_at(reference, everyone, named)
+                reference = apply_thresholds(reference, everyone, named)
             estimates = run(
                 predictions, progress=progress, shift=asked.shift, reference=reference, **arguments
             )

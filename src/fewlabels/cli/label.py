@@ -227,8 +227,7 @@ def _say_goodbye(session: Session) -> None:
 
 def _join(source: Input, record: Path, output: Output) -> None:
     """Write the table of FILE with the labels in it."""
-    from fewlabels.data.joined_table import write_joined
-    from fewlabels.data.write import table_kind
+    from fewlabels.data.write import table_kind, write_joined
 
     said: dict[str, Any] = source.arguments()
     out, found, notes = output.out or "", 0, tuple[str, ...]()

@@ -1,6 +1,6 @@
-"""Files and frames to `Predictions`, and what is wrong with them.
+"""Files and frames to `Predictions`, and what is wrong with them: start with `read`.
 
-What happens, in order:
+The room stands on `predictions`, `checks` and `kernels`. What happens, in order:
 
 1. `options`: arguments, `--model` texts and the TOML file become one `ColumnOptions`.
 2. `sources`: a path becomes files of one kind, which `content` tells by their first bytes; standard
@@ -21,7 +21,6 @@ What happens, in order:
 
 NPZ files hold the arrays already (`binary`). `doctor` goes the same way and reports where it ends;
 `streaming.diagnose_files` gives the same checks the facts of all parts and some of the rows.
-`sampling_test` tells whether the labeled items look like a random sample of all.
 
 Traps: 1, 1.0 and "1" are one class; a column of objects may hold several types; `Array.to_numpy`
 of pyarrow imports pandas; a Parquet column is read when its numbers are asked for; messages speak

@@ -9,9 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from fewlabels.checks.arguments import LARGEST_SCORE, SUM_ROUNDING, SUM_TOLERANCE, too_large
+from fewlabels.checks.arguments import (
+    LARGEST_SCORE,
+    SUM_ROUNDING,
+    SUM_TOLERANCE,
+    refuse_beyond_memory,
+    too_large,
+)
 from fewlabels.checks.arrays import NO_SUM, UNKNOWN, rounding
-from fewlabels.checks.memory import refuse_beyond_memory
 from fewlabels.data.classes import Classes, Counts, decide_classes
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.profiles import class_of_one, names_percentages
@@ -91,7 +96,7 @@ def arguments_of(
     def numbers(column: str, what: str) -> Array:
         return attempt(partial(_finite, table, column, what))
 
-    said = {
+    arguments = {
         "probabilities": _probabilities(table, roles, classes, by_column, attempt),
         "labels": None if roles.label is None else by_column[roles.label],
         "votes": _matrix(
@@ -122,7 +127,7 @@ def arguments_of(
         "positive": classes.positive_name,
         "item": roles.item if roles.item in groups else None,
     }
-    return said | {"notes": (*classes.notes, *roles.notes, *table.notes, *notes)}
+    return arguments | {"notes": (*classes.notes, *roles.notes, *table.notes, *notes)}
 
 
 def _finite(table: Table, column: str, what: str) -> Floats:

@@ -17,15 +17,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fewlabels.data.limits import inflated_zip, refuse_whole
+from fewlabels.data.limits import inflated_zip, refuse_feather, refuse_whole
 from fewlabels.data.options import ColumnOptions
-from fewlabels.data.packed import refuse_feather
 from fewlabels.data.table import (
     Table,
     group_text,
+    naming_file,
     readable,
     row_place,
-    told_of,
 )
 from fewlabels.errors import InputError, did_you_mean, listed, one_line, quoted
 from fewlabels.kernels.arrays import Array
@@ -179,7 +178,7 @@ def read_npz(files: Sequence[Path], options: ColumnOptions) -> dict[str, Any]:
     refuse_whole(sum(map(inflated_zip, files)), "its arrays")
     loaded = []
     for file in files:
-        with told_of(one_line(file.name) if len(files) > 1 else None):
+        with naming_file(one_line(file.name) if len(files) > 1 else None):
             loaded.append(_load(file))
     first = loaded[0]
     for part, file in zip(loaded[1:], files[1:], strict=True):
@@ -238,9 +237,10 @@ def read_npz(files: Sequence[Path], options: ColumnOptions) -> dict[str, Any]:
 
 def described(arguments: Mapping[str, Any]) -> dict[str, str]:
     """Key -> its role in words, for `doctor`."""
-    said = {k: f"{k}, shape {np.shape(arguments[k])}" for k in KEYS if arguments.get(k) is not None}
-    said |= {f"{GROUP}{name}": "group" for name in arguments["groups"]}
-    return said | {f"{CLUSTER}{name}": "cluster" for name in arguments["clusters"]}
+    known = [key for key in KEYS if arguments.get(key) is not None]
+    roles = {key: f"{key}, shape {np.shape(arguments[key])}" for key in known}
+    roles |= {f"{GROUP}{name}": "group" for name in arguments["groups"]}
+    return roles | {f"{CLUSTER}{name}": "cluster" for name in arguments["clusters"]}
 
 
 def _load(path: Path) -> dict[str, Array]:

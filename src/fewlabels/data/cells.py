@@ -18,8 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from fewlabels.data.content import byte_stream, check_fits, not_utf8
-from fewlabels.data.limits import MOST_COLUMNS
-from fewlabels.data.packed import refuse_workbook
+from fewlabels.data.limits import MOST_COLUMNS, refuse_workbook
 from fewlabels.data.table import Place, Table, group_text
 from fewlabels.errors import (
     FewlabelsError,

@@ -156,8 +156,8 @@ def decide_classes(roles: Roles, options: ColumnOptions, seen: Counts) -> Classe
     if not given:
         _refuse_in_both(seen, roles, options)
         label = roles.label or ""
-        if said := of_two_signs(label, seen.get(label, {}), options):
-            notes += _of_contract(said, roles, seen)
+        if doubt := of_two_signs(label, seen.get(label, {}), options):
+            notes += _of_contract(doubt, roles, seen)
     start = Classes((), given=given, none=none, same=options.same)
     # The texts that are classes, those of `same` under the class they mean.
     counts: dict[str, Counter[str]] = {column: Counter() for column in seen}
@@ -181,7 +181,7 @@ def decide_classes(roles: Roles, options: ColumnOptions, seen: Counts) -> Classe
     classes = replace(start, texts=texts)
     misspelt = () if given or declared else tuple(_misspelt(counts, texts))
     notes += misspelt
-    classes = replace(classes, doubt="".join(f"; {said}" for said in misspelt))
+    classes = replace(classes, doubt="".join(f"; {sentence}" for sentence in misspelt))
     if len(texts) == 2 or options.positive is not None:
         # The one asked for, else that of a known word of two, or the last.
         positive: int | None
@@ -210,10 +210,10 @@ def _misspelt(counts: Mapping[str, Counter[str]], classes: Collection[str]) -> I
         if near and near[0].strip(_DIGITS) != text.strip(_DIGITS):
             where = listed(quoted(column) for column, held in counts.items() if text in held)
             times = "once" if total[text] == 1 else f"{total[text]} times"
-            said = shlex.quote(f"{text}={near[0]}")
+            meaning = shlex.quote(f"{text}={near[0]}")
             yield (
                 f"class {quoted(text)} occurs {times} (column {where}); if it is a misspelling of "
-                f"{quoted(near[0])}, say --same {said}"
+                f"{quoted(near[0])}, say --same {meaning}"
             )
 
 
@@ -248,7 +248,7 @@ def _refuse_in_both(seen: Counts, roles: Roles, options: ColumnOptions) -> None:
 
     Native columns mean it by contract; others may well mean a class.
     """
-    said = {folded(text) for text in options.no_label} | set(options.same)
+    declared = {folded(text) for text in options.no_label} | set(options.same)
     labels = seen.get(roles.label or "", {})
     for column in roles.votes.values():
         if split_native(column) is not None or column not in seen:
@@ -256,7 +256,7 @@ def _refuse_in_both(seen: Counts, roles: Roles, options: ColumnOptions) -> None:
         texts = seen[column]
         for text in sorted(set(texts) & set(labels)):
             often = texts[text] > _RARE / 2 * sum(texts.values())
-            if folded(text) in NO_LABEL and text and folded(text) not in said and often:
+            if folded(text) in NO_LABEL and text and folded(text) not in declared and often:
                 mend = f"--same={text}=NAME" if text.startswith("-") else "--classes A,B,.."
                 raise InputError(
                     f"{quoted(text)} stands for an unknown label, and columns "
@@ -277,15 +277,15 @@ def of_two_signs(label: str, held: Mapping[str, int], options: ColumnOptions) ->
     )
 
 
-def _of_contract(said: str, roles: Roles, seen: Counts) -> list[str]:
+def _of_contract(doubt: str, roles: Roles, seen: Counts) -> list[str]:
     """A note on native labels of 1 and -1, by contract unlabeled, unless 0 is named elsewhere."""
     predicted = [set(seen.get(c, {})) - {""} for c in roles.votes.values()]
     native = roles.label == "label" and any(map(split_native, (*roles.text, *roles.numeric)))
     declared = len({c for by in roles.probabilities.values() for c in by}) > 1
     named = declared or any("0" in texts for texts in predicted)
     if not native or (not named and {"-1", "1"} in predicted):
-        raise InputError(said)
-    return [] if named else [said]
+        raise InputError(doubt)
+    return [] if named else [doubt]
 
 
 _FEW = 10
@@ -318,14 +318,14 @@ def _never_predicted(seen: Counts, roles: Roles, classes: Classes) -> list[str]:
     """A class that many labels show and no classifier ever says: perhaps it is no class."""
     labels = seen.get(roles.label or "", {})
     total = sum(rows for t, rows in labels.items() if _is(t, classes))
-    said = {classes.find(t) for c in roles.votes.values() for t in seen.get(c, {})}
+    predicted = {classes.find(t) for c in roles.votes.values() for t in seen.get(c, {})}
     if not roles.votes or roles.probabilities or roles.mapped or total < _FEW:
         return []
     return [
         f"{quoted(text)} is {rows / total:.0%} of the labels (column {quoted(roles.label)}) and no "
         f"classifier ever says it; if it stands for an unknown label: --no-label {text!r}"
         for text, rows in labels.items()
-        if _is(text, classes) and classes.find(text) not in said and rows > 0.3 * total
+        if _is(text, classes) and classes.find(text) not in predicted and rows > 0.3 * total
     ]
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -74,39 +74,12 @@ def _changed(cells: pa.Array, change: Callable[[pa.Array], pa.Array], front: str
     return pc.if_else(formula, change(cells), cells) if pc.any(formula).as_py() else cells
 
 
-class _Text:
-    """What a pass over the bytes tells, and refuses: what is not UTF-8, and where.
+class _Text(NamedTuple):
+    """What a pass over the bytes tells."""
 
-    `start` is where in the file the pass begins.
-    """
-
-    def __init__(self, start: int = 0) -> None:
-        self.quotes = self.line_breaks = self.size = 0
-        self._start = start
-        self._decoder = codecs.getincrementaldecoder("utf-8")()
-
-    def feed(self, chunk: bytes) -> None:
-        """Take in what comes next."""
-        try:
-            self._decoder.decode(chunk)
-        except UnicodeDecodeError as error:
-            byte = error.object[error.start]
-            line = self.line_breaks + 1 + error.object[: error.start].count(b"\n")
-            held = len(error.object) - len(chunk)
-            at = self._start + self.size + error.start - held
-            # Of a part of a file nobody knows how many lines come before it.
-            where = f"at offset {at:,}" if self._start else f"in line {line}"
-            raise not_utf8(byte, f" {where}") from None
-        self.quotes += chunk.count(b'"')
-        self.line_breaks += chunk.count(b"\n")
-        self.size += len(chunk)
-
-    def close(self) -> None:
-        """Take in that nothing more comes."""
-        try:
-            self._decoder.decode(b"", final=True)
-        except UnicodeDecodeError:
-            raise InputError("is not UTF-8 (it ends within a character); save it again") from None
+    quotes: int
+    line_breaks: int
+    size: int
 
 
 @dataclass(frozen=True)
@@ -271,15 +244,15 @@ class DelimitedFile:
 
     def _refuse(self, error: pa.ArrowInvalid, text: _Text, start: int) -> NoReturn:
         """Say in our words what Arrow found in a text of rows that begin at byte `start`."""
-        said = str(error)
-        if "straddling" in said and text.size > _BLOCK:
+        message = str(error)
+        if "straddling" in message and text.size > _BLOCK:
             raise InputError(
                 f"has a row of more than {_BLOCK >> 20} MB; look for a quote that is never closed, "
                 "or drop the column with the long text"
             ) from None
-        if "straddling" in said or "Empty CSV" in said:
+        if "straddling" in message or "Empty CSV" in message:
             raise InputError("has a header but no rows; a file needs at least one item") from None
-        ragged = re.search(r"(?:Row #(\d+): )?Expected (\d+) columns, got (\d+)", said)
+        ragged = re.search(r"(?:Row #(\d+): )?Expected (\d+) columns, got (\d+)", message)
         if ragged:
             number, columns, found = ragged.groups()
             row = "a row" if number is None else self.place(start, int(number) - 1)
@@ -287,7 +260,7 @@ class DelimitedFile:
                 f"has {columns} columns, but {row} has {found}; look for a missing or an unquoted "
                 "delimiter there"
             ) from None
-        raise InputError(f"cannot be read as CSV: {said}") from None
+        raise InputError(f"cannot be read as CSV: {message}") from None
 
 
 def open_delimited(path: Path, name: str) -> DelimitedFile:
@@ -379,15 +352,29 @@ def _filled(file: DelimitedFile, named: int, stamp: tuple[int, int, int]) -> int
 
 def _check_text(path: Path, start: int = 0, stop: int | None = None) -> _Text:
     """Refuse what is not UTF-8, with the place where it stops being that; bytes [start, stop)."""
-    text = _Text(start)
+    quotes = line_breaks = size = 0
+    decoder = codecs.getincrementaldecoder("utf-8")()
     with byte_stream(path) as stream:
         if start:
             stream.seek(start)
         left = _CHUNK if stop is None else stop - start
         inflation = Inflation(path, packed=compression(path) is not None)
         while chunk := stream.read(min(_CHUNK, left)):
-            text.feed(chunk)
+            try:
+                decoder.decode(chunk)
+            except UnicodeDecodeError as error:
+                at = start + size + error.start - (len(error.object) - len(chunk))
+                line = line_breaks + 1 + error.object[: error.start].count(b"\n")
+                # Of a part of a file nobody knows how many lines come before it.
+                where = f"at offset {at:,}" if start else f"in line {line}"
+                raise not_utf8(error.object[error.start], f" {where}") from None
+            quotes += chunk.count(b'"')
+            line_breaks += chunk.count(b"\n")
+            size += len(chunk)
             inflation.take(len(chunk))
             left -= 0 if stop is None else len(chunk)
-    text.close()
-    return text
+    try:
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        raise InputError("is not UTF-8 (it ends within a character); save it again") from None
+    return _Text(quotes, line_breaks, size)

@@ -65,7 +65,7 @@ def one_against(positive: Any, n_classes: int) -> str:
     )
 
 
-def cut_at(
+def apply_thresholds(
     reference: Predictions, threshold: float | None, thresholds: Mapping[str, float] | None
 ) -> Predictions:
     """A reference with the hard predictions of its items cut where those of the target are.
@@ -77,11 +77,11 @@ def cut_at(
         without probabilities keep what they vote.
     """
     given = np.flatnonzero(reference.has_probabilities.any(axis=0))
-    cuts = {
+    found = {
         reference.models[j]: (thresholds or {}).get(reference.models[j], threshold) for j in given
     }
-    said = {model: cut for model, cut in cuts.items() if cut is not None}
-    return reference.thresholded(said) if said else reference
+    cuts = {model: cut for model, cut in found.items() if cut is not None}
+    return reference.thresholded(cuts) if cuts else reference
 
 
 FEWEST_REFERENCE = 10
@@ -142,7 +142,7 @@ def reference_of(source: Any, target: Predictions, **columns: Any) -> Prediction
     if n < FEWEST_REFERENCE:
         notes.append(f"only {n} labeled item{'s' * (n > 1)}: so few say little")
     aligned = _aligned(found.take(found.labeled).select_models(common), target, name)
-    return aligned.noting(dict.fromkeys([*notes, *_twice(aligned, target)]))
+    return aligned.noting(dict.fromkeys([*notes, *_in_both(aligned, target)]))
 
 
 def _aligned(found: Predictions, target: Predictions, name: str) -> Predictions:
@@ -202,21 +202,21 @@ _TOLD_APART = 0.95
 """Share of items that differ in what was said of them: of fewer, equal ones are coincidence."""
 
 
-def _twice(reference: Predictions, target: Predictions) -> list[str]:
+def _in_both(reference: Predictions, target: Predictions) -> list[str]:
     """Say that labeled items are in the reference as well, where their numbers tell items apart."""
-    said = np.unique(hash_columns(_said_columns(reference), reference.n_items))
-    known = np.unique(hash_columns(_said_columns(target), target.n_items)[target.labeled])
-    there = np.isin(known, said).sum()
-    if 2 * there <= len(known) or len(said) < _TOLD_APART * reference.n_items:
+    in_reference = np.unique(hash_columns(_content_columns(reference), reference.n_items))
+    in_target = np.unique(hash_columns(_content_columns(target), target.n_items)[target.labeled])
+    there = np.isin(in_target, in_reference).sum()
+    if 2 * there <= len(in_target) or len(in_reference) < _TOLD_APART * reference.n_items:
         return []
     return [
-        f"{there:,} of the {len(known):,} labeled items are in it as well, and count twice; leave "
-        "them out of one"
+        f"{there:,} of the {len(in_target):,} labeled items are in it as well, and count twice; "
+        "leave them out of one"
     ]
 
 
-def _said_columns(predictions: Predictions) -> list[Array]:
+def _content_columns(predictions: Predictions) -> list[Array]:
     """Label and predictions of the items, a column each, (n,)."""
     blocks = (predictions.probabilities, predictions.scores)
-    said = [b.reshape(len(b), -1) for b in blocks if b is not None]
-    return [predictions.labels, *(column for block in said for column in block.T)]
+    columns = [b.reshape(len(b), -1) for b in blocks if b is not None]
+    return [predictions.labels, *(column for block in columns for column in block.T)]

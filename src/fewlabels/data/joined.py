@@ -37,7 +37,7 @@ from fewlabels.data.table import (
     Table,
     class_text,
     group_text,
-    told_of,
+    naming_file,
 )
 from fewlabels.errors import InputError, listed, one_line, quoted
 from fewlabels.kernels.arrays import Array, Floats, Ints
@@ -126,10 +126,10 @@ class LongVotes:
         if (given := wide["votes"]) is not None:
             place = np.nonzero(given >= 0)
             entries.append((*place, given[place]))
-        row, column, said = (np.concatenate(part) for part in zip(*entries, strict=True))
+        row, column, answers = (np.concatenate(part) for part in zip(*entries, strict=True))
         shape = (len(rows), len(models))
-        small = np.min_scalar_type(-int(said.max()) - 1)
-        ballots = scipy.sparse.csr_matrix(((said + 1).astype(small), (row, column)), shape)
+        small = np.min_scalar_type(-int(answers.max()) - 1)
+        ballots = scipy.sparse.csr_matrix(((answers + 1).astype(small), (row, column)), shape)
         if keys and item.min() >= len(keys):
             notes.append(f"no item of {self.name} is in the other file; are the items the same?")
         grown = _grown(wide, len(keys), len(rows), len(models))
@@ -153,14 +153,14 @@ class LongVotes:
 
     def _known_labels(self, known: Names, item: Ints, kept: Ints, n: int, classes: Classes) -> Ints:
         """The known label of every item, (n,), which all rows of the item say."""
-        said = classes.indices(known, self.place)[kept].astype(np.int64)
+        answers = classes.indices(known, self.place)[kept].astype(np.int64)
         labels = np.full(n, UNKNOWN, dtype=np.int64)
-        there = said >= 0
-        labels[item[there][::-1]] = said[there][::-1]
-        odd = np.flatnonzero(there & (labels[item] != said))
+        there = answers >= 0
+        labels[item[there][::-1]] = answers[there][::-1]
+        odd = np.flatnonzero(there & (labels[item] != answers))
         if odd.size:
             row = int(odd[0])
-            first, other = (classes.texts[k] for k in (labels[item[row]], said[row]))
+            first, other = (classes.texts[k] for k in (labels[item[row]], answers[row]))
             raise InputError(
                 f"the known labels (column {quoted(known.column)}) of one item differ: "
                 f"{quoted(first)} and, in {self.place(int(kept[row]))}, {quoted(other)}; an item "
@@ -299,7 +299,7 @@ def read_votes(
     """
     located = locate(source)
     name = "votes" if located is None else located.name
-    with told_of(name):
+    with naming_file(name):
         if located is not None and located.kind == "NPZ":
             raise InputError("holds arrays; save votes as a table with item, annotator and label")
         opened = open_source(source, located, "votes")
@@ -468,7 +468,7 @@ def _kept(source: Any, names: Collection[str], options: ColumnOptions) -> KeptLa
         return _of_record(str(source))
     located = locate(source)
     name = "labels" if located is None else located.name
-    with told_of(name):
+    with naming_file(name):
         opened = open_source(source, located, "labels")
         of_labels = opened.names
         if {"event", "item", "annotator"} <= set(of_labels):
@@ -540,7 +540,7 @@ def held_to(kept: KeptLabels, source: Source, item: str) -> KeptLabels:
     if kept.record is None:
         return kept
     here = items_here(source, item, kept.record, source.name or "the frame")
-    with told_of(kept.name):
+    with naming_file(kept.name):
         notes = kept.record.match(here)
     return replace(kept, notes=(*kept.notes, *(f"{kept.name}: {note}" for note in notes)))
 
@@ -555,13 +555,14 @@ def one_label(kept: Sequence[KeptLabels]) -> KeptLabels:
     for one in kept:
         for item, label in one.by_item.items():
             if by_item.setdefault(item, label) != label:
-                said = [
+                texts = [
                     f"{quoted(k.by_item[item])} ({one_line(k.by[item])}, {k.name})"
                     for k in (first[item], one)
                 ]
                 raise InputError(
-                    f"item {quoted(item)} has two labels: {' and '.join(said)}; --labels-as counts "
-                    "judges by all of them, --labels-as votes takes annotators for classifiers"
+                    f"item {quoted(item)} has two labels: {' and '.join(texts)}; --labels-as "
+                    "counts judges by all of them, --labels-as votes takes annotators for "
+                    "classifiers"
                 )
             first.setdefault(item, one)
             by.setdefault(item, one.by[item])
@@ -610,8 +611,8 @@ class WithCounts:
     def counts(self) -> dict[str, dict[str, int]]:
         """Column -> item -> how many labels."""
         known = [c for k in self.kept for c in k.classes]
-        said = [label for k in self.kept for label in k.by_item.values()]
-        found: dict[str, dict[str, int]] = {f"h__{c}": {} for c in dict.fromkeys([*known, *said])}
+        labels = [label for k in self.kept for label in k.by_item.values()]
+        found: dict[str, dict[str, int]] = {f"h__{c}": {} for c in dict.fromkeys([*known, *labels])}
         for kept in self.kept:
             for item, label in kept.by_item.items():
                 of = found[f"h__{label}"]

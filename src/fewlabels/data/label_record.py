@@ -21,7 +21,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from fewlabels.checks.side_files import MOST_BYTES
-from fewlabels.data.table import class_text, told_of
+from fewlabels.data.table import class_text, naming_file
 from fewlabels.errors import InputError, listed, quoted, unknown
 from fewlabels.kernels.arrays import Array, Floats, Ints, UInts
 from fewlabels.kernels.lure import lure_weights
@@ -90,23 +90,23 @@ class Event:
 
     def line(self) -> bytes:
         """The event as a line of the record."""
-        said: dict[str, Any] = {"event": self.kind, "item": self.item}
+        fields: dict[str, Any] = {"event": self.kind, "item": self.item}
         if self.kind in ("label", "change"):
-            said["class"] = self.label
+            fields["class"] = self.label
         if self.kind == "note":
-            said["text"] = self.text
-        said["annotator"] = self.annotator
+            fields["text"] = self.text
+        fields["annotator"] = self.annotator
         if self.kind in ("label", "cannot-say"):
-            said |= {"order": self.order, "probability": self.probability, "left": self.left}
+            fields |= {"order": self.order, "probability": self.probability, "left": self.left}
         if self.kind in ("label", "cannot-say", "change"):
-            said |= {"shown": self.shown, "content": self.content}
-            said |= {"predictions_seen": self.predictions_seen}
-        return _line(said | {"time": self.time})
+            fields |= {"shown": self.shown, "content": self.content}
+            fields |= {"predictions_seen": self.predictions_seen}
+        return _line(fields | {"time": self.time})
 
 
-def _line(said: Mapping[str, Any]) -> bytes:
+def _line(fields: Mapping[str, Any]) -> bytes:
     # Plain ASCII on one line: a line break within a name is written as two characters.
-    return json.dumps(said, allow_nan=False).encode("ascii") + b"\n"
+    return json.dumps(fields, allow_nan=False).encode("ascii") + b"\n"
 
 
 def key_hash(key: str) -> int:
@@ -127,8 +127,8 @@ def content_digest(cells: Mapping[str, Any], item: str) -> str | None:
     numbers that agree in six digits: the same table in another format holds the same.
     """
     texts = [[n, _plain(value)] for n, value in cells.items() if n != item]
-    said = json.dumps(sorted(texts)).encode("ascii")
-    return hashlib.blake2b(said, digest_size=8).hexdigest() if texts else None
+    listed_texts = json.dumps(sorted(texts)).encode("ascii")
+    return hashlib.blake2b(listed_texts, digest_size=8).hexdigest() if texts else None
 
 
 def _plain(value: Any) -> str:
@@ -328,7 +328,7 @@ def read_record(path: str | Path, name: str | None = None) -> LabelRecord:
         What messages call it; the path, unless given. A line that is no event is left out: see
         `LabelRecord.notes`.
     """
-    with told_of(str(path) if name is None else name):
+    with naming_file(str(path) if name is None else name):
         try:
             if Path(path).stat().st_size > MOST_BYTES * 16:
                 raise InputError("is larger than 1 GB, which no record of labels is")
@@ -387,30 +387,30 @@ def _parsed(line: bytes) -> dict[str, Any]:
         raise ValueError(name)
 
     try:
-        said = json.loads(line, parse_constant=refuse)
-        json.dumps(said, ensure_ascii=False).encode()
+        fields = json.loads(line, parse_constant=refuse)
+        json.dumps(fields, ensure_ascii=False).encode()
     except UnicodeEncodeError:
         raise InputError("half of a character, which no text may hold") from None
     except (ValueError, RecursionError):
-        said = None
-    if not isinstance(said, dict):
+        fields = None
+    if not isinstance(fields, dict):
         raise InputError(f"no event ({listed(KINDS)})")
-    return said
+    return fields
 
 
 def read_header(line: bytes) -> Header:
     """The first line of a record."""
     try:
-        said = _parsed(line)
+        fields = _parsed(line)
     except InputError:
-        said = {}
-    version = said.get("format")
+        fields = {}
+    version = fields.get("format")
     if isinstance(version, int) and version > FORMAT:
         raise InputError(
             f"was written by a newer version (format {version}, and this one reads up to "
             f"{FORMAT}); update fewlabels"
         )
-    known: dict[str, Any] = {n: said.get(n) for n in Header.__annotations__}
+    known: dict[str, Any] = {n: fields.get(n) for n in Header.__annotations__}
     classes, positive, items = known.pop("classes"), known.pop("positive"), known.pop("items")
     texts = [*known.values(), *(classes if isinstance(classes, list) else [None])]
     if (
@@ -428,21 +428,21 @@ def read_header(line: bytes) -> Header:
 
 def read_event(line: bytes, header: Header) -> Event:
     """The event that a line is: what is written is read by this first."""
-    said = _parsed(line)
-    kind, shown = said.get("event"), said.get("shown", [])
-    texts = [said.get("annotator"), said.get("time")]
-    maybe = [said.get(name) for name in ("order", "content", "text")]
+    fields = _parsed(line)
+    kind, shown = fields.get("event"), fields.get("shown", [])
+    texts = [fields.get("annotator"), fields.get("time")]
+    maybe = [fields.get(name) for name in ("order", "content", "text")]
     if (
         kind not in KINDS
         or not isinstance(shown, list)
-        or not all(isinstance(text, str) for text in (said.get("item"), *texts, *shown))
+        or not all(isinstance(text, str) for text in (fields.get("item"), *texts, *shown))
         or not all(isinstance(text, str | None) for text in maybe)
     ):
         raise InputError(f"no event ({listed(KINDS)})")
-    label = said.get("class")
+    label = fields.get("class")
     if (kind == "label" or label is not None) and label not in header.classes:
         raise InputError(unknown("class", label, header.classes))
-    chance, left = said.get("probability"), said.get("left")
+    chance, left = fields.get("probability"), fields.get("left")
     if (chance, left) != (None, None) and not (
         isinstance(left, int)
         and isinstance(chance, int | float)
@@ -456,8 +456,8 @@ def read_event(line: bytes, header: Header) -> Event:
             f"{header.items:,} at most; got {quoted(chance)} among {quoted(left)}"
         )
     return Event(
-        kind, said["item"], said["annotator"], said["time"], label, maybe[0], chance, left,
-        tuple(shown), said.get("predictions_seen") is True, maybe[2], maybe[1],
+        kind, fields["item"], fields["annotator"], fields["time"], label, maybe[0], chance, left,
+        tuple(shown), fields.get("predictions_seen") is True, maybe[2], maybe[1],
     )  # fmt: skip
 
 

@@ -1,12 +1,26 @@
-"""How much a file may become when it is read: few bytes may be more rows than memory holds."""
+"""How much a file may become when it is read: few bytes may be more rows than memory holds.
+
+Workbooks and Feather files are looked through without their word for it: a zip archive says how
+large its members are, a buffer of Arrow how long it is without compression, and a sheet spans all
+cells between its first and its last.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import copy
 import math
+import re
+import struct
 import zipfile
+from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import NamedTuple
+from xml.parsers.expat import ParserCreate
 
-from fewlabels.checks.memory import refuse_beyond_memory
+import pyarrow as pa
+
+from fewlabels.checks.arguments import refuse_beyond_memory
 from fewlabels.errors import InputError
 
 IN_MEMORY = 8
@@ -69,3 +83,255 @@ def inflated_zip(path: Path) -> int:
             return sum(member.file_size for member in archive.infolist())
     except Exception:  # whatever foreign bytes make the reader stumble on; who reads it says it
         return 0
+
+
+_CHUNK = 1 << 20
+
+# Workbooks ----------------------------------------------------------------------------------------
+
+
+def refuse_workbook(path: Path) -> None:
+    """Refuse a workbook whose parts inflate too far, or whose sheets span too many cells.
+
+    Parts are decompressed for it: the reader does not stop at the size that is said, and ends the
+    process where it finds no memory. One that is no zip archive is not compressed.
+    """
+    if not zipfile.is_zipfile(path):
+        return
+    inflation, cells = Inflation(path, packed=True), 0
+    with zipfile.ZipFile(path) as archive:
+        for member in archive.infolist():
+            parts = _inflated(archive, member, inflation)
+            if re.fullmatch(r"xl/.*\.(xml|rels)|content\.xml", member.filename, re.IGNORECASE):
+                parts = _well_formed(parts)
+            with contextlib.closing(parts):  # or an error would hold the file open
+                if re.fullmatch(r"xl/worksheets/[^/]*\.xml", member.filename, re.IGNORECASE):
+                    cells += _of_excel(parts)
+                elif re.fullmatch(r"xl/worksheets/[^/]*\.bin", member.filename, re.IGNORECASE):
+                    cells += _of_binary(parts)
+                elif member.filename == "content.xml":
+                    cells += _of_open_document(parts)
+                else:
+                    for _ in parts:
+                        pass
+    # Cells are objects, some ten times as large as their text; empty ones have a place too.
+    refuse_whole(max(3 * inflation.size, 8 * cells), f"its sheets, which span {cells:,} cells,")
+
+
+def _inflated(
+    archive: zipfile.ZipFile, member: zipfile.ZipInfo, inflation: Inflation
+) -> Generator[bytes, None, None]:
+    """All that a member holds, in parts, whatever size it says."""
+    whole = copy.copy(member)
+    whole.file_size = 1 << 62
+    with archive.open(whole) as file:
+        while part := file.read(_CHUNK):
+            inflation.take(len(part))
+            yield part
+
+
+def _well_formed(parts: Generator[bytes, None, None]) -> Generator[bytes, None, None]:
+    """The same parts of XML; what is none ends them, as readers of sheets skip what they miss."""
+    parser = ParserCreate(namespace_separator=" ")
+    with contextlib.closing(parts):
+        for part in parts:
+            parser.Parse(part)
+            yield part
+    parser.Parse(b"", True)
+
+
+class _Span:
+    """First and last rows and columns of filled cells."""
+
+    def __init__(self) -> None:
+        self.rows = self.columns = (1 << 40, -1)
+
+    def take(self, rows: list[int], columns: list[int]) -> None:
+        """More filled cells."""
+        if rows and columns:
+            self.rows = (min(self.rows[0], *rows), max(self.rows[1], *rows))
+            self.columns = (min(self.columns[0], *columns), max(self.columns[1], *columns))
+
+    @property
+    def cells(self) -> int:
+        """Cells between them."""
+        sizes = [max(last - first + 1, 0) for first, last in (self.rows, self.columns)]
+        return sizes[0] * sizes[1]
+
+
+_KINDS = {b"b", b"d", b"e", b"inlineStr", b"n", b"s", b"str"}
+"""Of cells (ECMA-376, ST_CellType). In one of another kind one reader sees a text, one nothing."""
+_KIND = re.compile(rb"""<(?:\w+:)?c\s[^>]*?\bt=["']([^"'>]*)["']""")
+_CELL = re.compile(rb"""<(?:\w+:)?c\s[^>]*?\br=["']([A-Za-z]{1,3})(\d{1,9})["']""")
+
+
+def _of_excel(parts: Iterator[bytes]) -> int:
+    span, rest = _Span(), b""
+    for part in parts:
+        text = rest + part
+        odd = set(_KIND.findall(text)) - _KINDS
+        if odd:
+            raise ValueError(f"a cell of kind {min(odd).decode(errors='replace')!r}")
+        found = _CELL.findall(text)
+        span.take([int(row) for _, row in found], [_number(name) for name in {n for n, _ in found}])
+        rest = text[max(text.rfind(b"<"), len(text) - _CHUNK, 0) :]
+    return span.cells
+
+
+def _number(letters: bytes) -> int:
+    """The column that is named A, B, ..., AA, ..."""
+    out = 0
+    for letter in letters.upper():
+        out = 26 * out + letter - ord("A") + 1
+    return out
+
+
+_LAST_CELL = 11
+"""Kinds of records of cells are 1 to 11; 0 is a row."""
+
+
+def _of_binary(parts: Iterator[bytes]) -> int:
+    """Records: kind and size in 7 bits a byte, and what they hold."""
+    data, span, place, row = b"".join(parts), _Span(), 0, 0
+    while place < len(data):
+        kind, place = _varied(data, place, 2)
+        size, place = _varied(data, place, 4)
+        if kind <= _LAST_CELL and place + 4 <= len(data):
+            (number,) = struct.unpack_from("<I", data, place)
+            if kind:
+                span.take([row], [number])
+            else:
+                row = number
+        place += size
+    return span.cells
+
+
+def _varied(data: bytes, place: int, most: int) -> tuple[int, int]:
+    out = 0
+    for k in range(most):
+        if place >= len(data):
+            break
+        byte = data[place]
+        place += 1
+        out |= (byte & 127) << 7 * k
+        if byte < 128:
+            break
+    return out, place
+
+
+_TAG = re.compile(rb"<(/?)table:(table-row|table-cell|covered-table-cell|table)(?=[\s/>])([^>]*)>")
+_TIMES = re.compile(rb"""table:number-(?:rows|columns)-repeated=["'](\d{1,12})["']""")
+
+
+def _of_open_document(parts: Iterator[bytes]) -> int:
+    """Rows and cells say how often they are there; empty ones count if a filled one follows."""
+    total, rest = 0, b""
+    rows = width = waiting = filled = cells = times = 0
+    for part in parts:
+        text = rest + part
+        end = max(text.rfind(b"<"), len(text) - _CHUNK, 0)
+        for closing, tag, attributes in _TAG.findall(text[:end]):
+            many = int(found[1]) if (found := _TIMES.search(attributes)) else 1
+            if tag == b"table":
+                total += rows * width
+                rows = width = waiting = 0
+            elif tag == b"table-row" and not closing:
+                filled = cells = 0
+                times = many
+            elif tag == b"table-row":
+                if filled:
+                    rows, waiting = rows + waiting + times, 0
+                    width = max(width, filled)
+                else:
+                    waiting += times
+            elif not closing:
+                cells += many
+                if b"value" in attributes or not attributes.endswith(b"/"):
+                    filled = cells
+        rest = text[end:]
+    return total + rows * width
+
+
+# Feather ------------------------------------------------------------------------------------------
+
+
+def refuse_feather(path: Path, *, is_file: bool, columns: int) -> None:
+    """Refuse batches whose buffers inflate too far, or whose rows do not fit, before reading."""
+    inflation, rows = Inflation(path, packed=True), 0
+    with pa.memory_map(str(path)) as source:
+        if is_file:
+            source.seek(8)  # the magic bytes, padded; a stream follows
+        for message in pa.ipc.MessageReader.open_stream(source):
+            batch = _batch(message.metadata.to_pybytes())
+            if batch is None:
+                continue
+            rows += batch.rows
+            body = message.body
+            for offset, length in batch.buffers:
+                if batch.compressed and length >= 8:
+                    (size,) = struct.unpack("<q", body.slice(offset, 8).to_pybytes())
+                    length = size if size >= 0 else length - 8
+                inflation.take(max(length, 0))
+    refuse_whole(8 * rows * columns, f"its {rows:,} rows of {columns} columns")
+    refuse_beyond_memory(2.0 * inflation.size, "reading its batches", "keep fewer rows or columns")
+
+
+class _Batch(NamedTuple):
+    """Of a record batch: rows, whether buffers are compressed, their offsets and lengths."""
+
+    rows: int
+    compressed: bool
+    buffers: list[tuple[int, int]]
+
+
+_DICTIONARY, _RECORDS = 2, 3
+
+
+def _batch(metadata: bytes) -> _Batch | None:
+    """What a message says of a batch; None of others. Its tables are flatbuffers (Message.fbs)."""
+    (root,) = struct.unpack_from("<I", metadata)
+    kind, header = _field(metadata, root, 1, "<B"), _table(metadata, root, 2)
+    if kind not in (_DICTIONARY, _RECORDS) or header is None:
+        return None
+    if kind == _DICTIONARY:
+        header = _table(metadata, header, 1)
+        if header is None:
+            return None
+    rows = _field(metadata, header, 0, "<q")
+    vector = _table(metadata, header, 2)
+    buffers = []
+    if vector is not None:
+        (count,) = struct.unpack_from("<I", metadata, vector)
+        if vector + 4 + 16 * count > len(metadata):
+            raise ValueError(f"{count} buffers are announced")
+        buffers = [struct.unpack_from("<qq", metadata, vector + 4 + 16 * i) for i in range(count)]
+    own = max(rows, 0) if kind == _RECORDS else 0
+    return _Batch(own, _table(metadata, header, 3) is not None, buffers)
+
+
+def _place(metadata: bytes, table: int, number: int) -> int | None:
+    """Where a field of a table stands; None where it has its default."""
+    (back,) = struct.unpack_from("<i", metadata, table)
+    fields = table - back
+    (size,) = struct.unpack_from("<H", metadata, fields)
+    if 4 + 2 * number + 2 > size:
+        return None
+    (offset,) = struct.unpack_from("<H", metadata, fields + 4 + 2 * number)
+    return table + offset if offset else None
+
+
+def _field(metadata: bytes, table: int, number: int, form: str) -> int:
+    place = _place(metadata, table, number)
+    if place is None:
+        return 0
+    (value,) = struct.unpack_from(form, metadata, place)
+    return int(value)
+
+
+def _table(metadata: bytes, table: int, number: int) -> int | None:
+    """Where a field that points to a table or a vector points to."""
+    place = _place(metadata, table, number)
+    if place is None:
+        return None
+    (offset,) = struct.unpack_from("<I", metadata, place)
+    return place + int(offset)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypedDict, TypeVar, Unpack
 
 from fewlabels.checks.side_files import side_text, toml_of
-from fewlabels.data.table import class_text, told_of
+from fewlabels.data.table import class_text, naming_file
 from fewlabels.errors import InputError, UsageError, did_you_mean, listed, quoted
 
 _TEXTS = ("label", "item", "domain", "weight", "annotator", "answer", "positive")
@@ -94,14 +94,14 @@ class ColumnOptions:
     def to_dict(self) -> dict[str, Any]:
         """What is said, by the keys of the TOML file, the tables last."""
         order = ("label", "item", "domain", "cluster", "weight", "positive", "classes", "no_label")
-        said: dict[str, Any] = {}
+        out: dict[str, Any] = {}
         for key in (*order, "models", "hard", "scores", "confidence", "votes", "same"):
             value = getattr(self, key)
             if isinstance(value, Mapping):
                 value = {name: list(c) if key == "models" else c for name, c in value.items()}
             if value is not None and (value or key not in ("no_label", "cluster", *_TABLES)):
-                said[key] = list(value) if isinstance(value, tuple) else value
-        return said
+                out[key] = list(value) if isinstance(value, tuple) else value
+        return out
 
     def arguments(self) -> list[str]:
         """The same as options of the command line."""
@@ -143,11 +143,11 @@ class ColumnOptions:
 
     def command(self, file: str, *, votes: bool = False) -> str:
         """The command line that reads a file so; by the file of --columns where it must be."""
-        said = ["fewlabels", "estimate", file, *(["--votes"] if votes else [])]
+        words = ["fewlabels", "estimate", file, *(["--votes"] if votes else [])]
         try:
-            return shlex.join([*said, *self.arguments()])
+            return shlex.join([*words, *self.arguments()])
         except UsageError:
-            return shlex.join([*said, "--columns", "columns.toml"])
+            return shlex.join([*words, "--columns", "columns.toml"])
 
 
 def _quoted_toml(value: Any) -> str:
@@ -217,7 +217,7 @@ def column_options(**arguments: Unpack[ColumnArguments]) -> ColumnOptions:
         return given
     if not isinstance(columns, ColumnOptions):
         mapped = isinstance(columns, Mapping)
-        columns = _said(dict(columns)) if mapped else read_column_file(columns)
+        columns = _options_of(dict(columns)) if mapped else read_column_file(columns)
     joined: dict[str, Any] = {}
     for name in (one.name for one in fields(ColumnOptions)):
         mine, theirs = getattr(given, name), getattr(columns, name)
@@ -302,42 +302,42 @@ def _no_name_twice(option: str, pairs: Iterable[tuple[str, T]]) -> dict[str, T]:
 
 def read_column_file(path: str | Path) -> ColumnOptions:
     """Read a TOML file: the roles of columns, classes, the tables [models] and [votes]."""
-    with told_of(str(path)):
-        return _said(toml_of(side_text(path)))
+    with naming_file(str(path)):
+        return _options_of(toml_of(side_text(path)))
 
 
-def _said(said: Mapping[str, Any]) -> ColumnOptions:
+def _options_of(settings: Mapping[str, Any]) -> ColumnOptions:
     """The options of a TOML file, or of a mapping with the same keys."""
-    said = {_OTHER_NAMES.get(key, key): value for key, value in said.items()}
-    if isinstance(said.get("cluster"), str):
-        said["cluster"] = [said["cluster"]]
-    for key in said:
+    settings = {_OTHER_NAMES.get(key, key): value for key, value in settings.items()}
+    if isinstance(settings.get("cluster"), str):
+        settings["cluster"] = [settings["cluster"]]
+    for key in settings:
         if key not in _KEYS:
             raise InputError(
                 f"unknown key {quoted(key)}; {did_you_mean(key, _KEYS)}the keys are "
                 f"{', '.join(_KEYS)}"
             )
-    texts: dict[str, Any] = {key: said.get(key) for key in _TEXTS if key != "positive"}
+    texts: dict[str, Any] = {key: settings.get(key) for key in _TEXTS if key != "positive"}
     for key, value in texts.items():
-        if key in said and (not isinstance(value, str) or not value):
+        if key in settings and (not isinstance(value, str) or not value):
             raise InputError(f"`{key}` must be the name of a column in quotes; got {quoted(value)}")
     lists: dict[str, Any] = {}
     for key in _LISTS:
-        value = said.get(key)
+        value = settings.get(key)
         if value is not None and not isinstance(value, (list, tuple)):
             raise InputError(f'`{key}` must be a list like ["no", "yes"]; got {quoted(value)}')
         lists[key] = None if value is None else tuple(value)
     for key in _TABLES:
-        if not isinstance(said.get(key, {}), Mapping):
+        if not isinstance(settings.get(key, {}), Mapping):
             raise InputError(
-                f'`{key}` must be a table: [{key}] NAME = "COL"; got {quoted(said[key])}'
+                f'`{key}` must be a table: [{key}] NAME = "COL"; got {quoted(settings[key])}'
             )
     try:
-        tables: dict[str, Any] = {key: said.get(key) for key in _TABLES if key != "votes"}
-        positive, votes = said.get("positive"), said.get("votes")
+        tables: dict[str, Any] = {key: settings.get(key) for key in _TABLES if key != "votes"}
+        positive, votes = settings.get("positive"), settings.get("votes")
         return column_options(**texts, **lists, **tables, positive=positive, vote_columns=votes)
     except UsageError as error:
-        dotted = any(isinstance(v, Mapping) for k in _TABLES for v in said.get(k, {}).values())
+        dotted = any(isinstance(v, Mapping) for k in _TABLES for v in settings.get(k, {}).values())
         mend = "; put names that hold a dot in quotes" if dotted else ""
         raise InputError(f"{error}{mend}") from None
 

@@ -398,8 +398,8 @@ class Profile:
     @property
     def not_truth(self) -> bool:
         """Whether its name says that it judges something else, or labels of another kind."""
-        said = set(self.words)
-        return bool(said & _NO_TRUTH) and not said & _TRUTH and not said & {"answer", "answers"}
+        words = set(self.words)
+        return bool(words & _NO_TRUTH) and not words & _TRUTH and not words & {"answer", "answers"}
 
     @property
     def ends_in_feature(self) -> bool:

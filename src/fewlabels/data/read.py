@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from fewlabels.data.assemble import assemble
 from fewlabels.data.binary import read_npz
-from fewlabels.data.gaps import with_gaps
 from fewlabels.data.joined import (
     DUPLICATES,
     LABELS_AS,
@@ -32,11 +31,11 @@ from fewlabels.data.joined import (
 )
 from fewlabels.data.options import ColumnOptions, column_options
 from fewlabels.data.recognise import ITEM_NAMES, recognise
-from fewlabels.data.repeated_items import repeated_items
-from fewlabels.data.roles import Roles, assign_roles, missing_column, split_native
+from fewlabels.data.roles import Roles, assign_roles, missing_column, repeated_items, split_native
 from fewlabels.data.sources import locate, open_source
-from fewlabels.data.table import NOTHING, Place, Source, told_of
-from fewlabels.errors import InputError, UsageError, listed, quoted
+from fewlabels.data.table import NOTHING, Place, Source, naming_file
+from fewlabels.errors import InputError, UsageError, listed, one_line, quoted
+from fewlabels.kernels.arrays import Ints
 from fewlabels.predictions import Predictions
 
 
@@ -163,7 +162,7 @@ def read_predictions(
         if not native and (wide or all(isinstance(v, np.ndarray) for v in source.values())):
             return _of_classifiers(source, options, votes, labels)
     opened = open_input(source, options, votes, duplicates, labels, labels_as)
-    with told_of(opened.name):
+    with naming_file(opened.name):
         if opened.arrays is not None:
             return Predictions(**read_npz(opened.arrays, options))
         long, source = opened.votes, opened.table
@@ -180,11 +179,62 @@ def read_predictions(
         place, files = table.place, table.files
         del table  # gone before `Predictions` makes its own copy
     if long is not None:
-        with told_of(long.name):
+        with naming_file(long.name):
             arguments = long.join(arguments, keys, table_classes, options.keep)
     pa.default_memory_pool().release_unused()
-    with told_of(opened.name):
-        return with_gaps(build(arguments | {"reading": opened.lines}, roles, place), files)
+    with naming_file(opened.name), naming_rows(roles, place):
+        items = Predictions(**arguments, reading=opened.lines)
+    return with_gaps(items, files) if len(files) > 1 else items
+
+
+_MANY = 0.01
+"""Share of a file's rows from which missing predictions are many."""
+
+
+def gaps_of_files(
+    files: Sequence[str], rows: Ints, given: Ints, models: Sequence[str]
+) -> tuple[str, ...]:
+    """Say which files lack many predictions of a classifier where most files lack none.
+
+    Missing predictions are nothing wrong by themselves; in one file alone they may be a damaged
+    or half-written part.
+
+    Parameters
+    ----------
+    rows
+        Rows of each file, (F,).
+    given
+        Rows of each file with a prediction of each classifier, (F, M).
+    """
+    missing = rows[:, None] - given
+    there = rows > 0
+    odd = (missing > _MANY * rows[:, None]) & there[:, None]
+    odd &= 2 * (missing[there] == 0).sum(axis=0) >= max(there.sum(), 2)
+    notes = []
+    for j in np.flatnonzero(odd.any(axis=0)).tolist():
+        which = np.flatnonzero(odd[:, j]).tolist()
+        where = [f"{one_line(files[i])} ({missing[i, j]:,} of {rows[i]:,} rows)" for i in which]
+        notes.append(
+            f"predictions of {quoted(models[j])} are missing in {listed(where, 3)}, and in "
+            f"{(missing[there, j] == 0).sum():,} of the {there.sum():,} files none are: see "
+            "whether those files are whole"
+        )
+    return tuple(notes)
+
+
+def with_gaps(predictions: Predictions, files: Sequence[tuple[str, int]]) -> Predictions:
+    """The predictions with a note on such gaps; `files` are names and rows, in order of the rows.
+
+    Rows behind those of the files, of items that have votes alone, belong to none.
+    """
+    rows = np.array([n for _, n in files])
+    says = predictions.has_hard | predictions.provides("ranking")
+    starts = np.cumsum(rows) - rows
+    given = np.array(
+        [says[start : start + n].sum(axis=0) for start, n in zip(starts, rows, strict=True)]
+    )
+    found = gaps_of_files([name for name, _ in files], rows, given, predictions.models)
+    return predictions.noting((*predictions.notes, *found)) if found else predictions
 
 
 _OF_WIDE = (("models", "model"), ("hard", "hard"), ("scores", "score"), ("weight", "weight"))
@@ -281,7 +331,7 @@ def open_input(
             )
         return Opened(None if long is None else long.name, options, votes=long)
     name = None if located is None else located.name
-    with told_of(name):
+    with naming_file(name):
         if located is not None and located.kind == "NPZ":
             if long is not None or labels is not None:
                 raise InputError(
@@ -327,20 +377,14 @@ def open_input(
 def column_names(source: Any) -> tuple[str, ...]:
     """The columns of a file, folder or frame, without reading it; none for NPZ."""
     located = locate(source)
-    with told_of(None if located is None else located.name):
+    with naming_file(None if located is None else located.name):
         if located is not None and located.kind == "NPZ":
             return ()
         return open_source(source, located).names
 
 
-def build(arguments: dict[str, Any], roles: Roles, place: Place) -> Predictions:
-    """Make `Predictions`, whose messages about items then speak of rows and columns of the file."""
-    with told_by_rows(roles, place):
-        return Predictions(**arguments)
-
-
 @contextmanager
-def told_by_rows(roles: Roles, place: Place) -> Iterator[None]:
+def naming_rows(roles: Roles, place: Place) -> Iterator[None]:
     """Let messages about items of arrays speak of rows and columns of the file."""
     try:
         yield

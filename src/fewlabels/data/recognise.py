@@ -209,11 +209,6 @@ def _recognised(source: Source, options: ColumnOptions, *, joined: bool) -> Read
     joined
         Whether votes or labels that are kept apart are joined to this table, so that it may be
         without predictions or labels.
-
-    Raises
-    ------
-    InputError
-        If two readings are possible, or nothing is recognised; the message says how to say it.
     """
     names = [name for name in source.names if name]
     native = [name for name in names if split_native(name) is not None]
@@ -419,13 +414,7 @@ class _Recognition:
     # Labels -------------------------------------------------------------------------------------
 
     def _label(self) -> Profile | None:
-        """The column of known labels.
-
-        Raises
-        ------
-        AmbiguousError
-            If two columns may be it.
-        """
+        """The column of known labels."""
         if self.options.label is not None:
             return self.columns.get(self.options.label)
         candidates = [
@@ -653,13 +642,7 @@ class _Recognition:
     # Hard predictions ---------------------------------------------------------------------------
 
     def _hard(self, label: Profile | None, classes: tuple[str, ...]) -> None:
-        """Columns that hold the labels' values; without labels, such as share theirs.
-
-        Raises
-        ------
-        AmbiguousError
-            If a column of yes and no may be a prediction as well as a group.
-        """
+        """Columns that hold the labels' values; without labels, such as share theirs."""
         values = classes or self._shared_values()
         families = {name for columns in self.probabilities.values() for name in columns}
         if len(values) < 2:
@@ -800,13 +783,7 @@ class _Recognition:
     # Scores -------------------------------------------------------------------------------------
 
     def _numbers(self, label: Profile | None, classes: tuple[str, ...]) -> None:
-        """Other numbers: probabilities where the name says so, else scores; never features.
-
-        Raises
-        ------
-        AmbiguousError
-            If columns of numbers are all there is, and no name says what they are.
-        """
+        """Other numbers: probabilities where the name says so, else scores; never features."""
         if len(classes) > 2 or (len(classes) < 2 and self.probabilities):
             return
         unnamed: list[Profile] = []
@@ -858,13 +835,7 @@ class _Recognition:
         )
 
     def _refuse_sureness(self, p: Profile, name: str, bare: bool, label: Profile | None) -> None:
-        """Refuse numbers beside hard predictions that are perhaps how sure these are.
-
-        Raises
-        ------
-        AmbiguousError
-            Unless the predictions are the numbers, cut somewhere.
-        """
+        """Refuse numbers beside hard predictions that are perhaps how sure these are."""
         low, high = float(p.known.min()), float(p.known.max())
         half = 50 if high > 1 else 0.5
         sure = low >= half and high <= 2 * half

@@ -8,9 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from fewlabels.data.options import VOTE_ROLES, ColumnOptions
-from fewlabels.data.profiles import differences
-from fewlabels.data.table import class_text
+from fewlabels.data.profiles import differences, item_in_name
+from fewlabels.data.table import Names, Source, class_text, group_text
 from fewlabels.errors import InputError, did_you_mean, listed, quoted
 
 LIKE_LABELS = re.compile(
@@ -90,27 +92,27 @@ class Roles:
     def notes(self) -> tuple[str, ...]:
         """What is worth a warning: names that are nearly those of labels or predictions."""
         others = (*self.groups, *self.ignored)
-        said = [
+        notes = [
             f"column {quoted(c)} is not read as a prediction: the native names are "
             "p__<model>__<class>, y__<model>, s__<model> and h__<class>"
             for c in others
             if c.startswith(_PREFIXES) and split_native(c) is None
         ]
         if self.label is None:
-            said += [
+            notes += [
                 f"there is no column 'label'; if {quoted(c)} holds the labels, say so with --label "
                 f"{quoted(c)}"
                 for c in others
                 if LIKE_LABELS.fullmatch(c)
             ]
-        said += [
+        notes += [
             f"column {quoted(c)} may hold sampling weights, and is not used: if it does, say so "
             f"with --weight {shlex.quote(c)}, as the numbers are else those of other items; if "
             "not, rename it"
             for c in self.perhaps_weights
             if self.weight is None
         ]
-        return tuple(said)
+        return tuple(notes)
 
     def columns_of(self, model: str) -> tuple[str, ...]:
         """The columns of probabilities and scores of one classifier."""
@@ -121,35 +123,35 @@ class Roles:
 
     def described(self) -> dict[str, str]:
         """Column -> its role in words, classifier by classifier."""
-        said: dict[str, str] = {}
+        roles: dict[str, str] = {}
         if self.label is not None:
-            said[self.label] = "label"
+            roles[self.label] = "label"
         if self.item is not None:
-            said[self.item] = "item"
+            roles[self.item] = "item"
         for model in self.models:
             for name, column in self.probabilities.get(model, {}).items():
-                said[column] = f"probability of class {name} by {model}"
+                roles[column] = f"probability of class {name} by {model}"
             columns = self.mapped.get(model, ())
             named = differences(columns)
             for i, column in enumerate(columns):
                 which = "the positive class" if named is None else f"class {named[i]}"
-                said[column] = f"probability of {which} by {model}"
+                roles[column] = f"probability of {which} by {model}"
             if model in self.votes:
-                said[self.votes[model]] = f"hard prediction of {model}"
+                roles[self.votes[model]] = f"hard prediction of {model}"
             if model in self.scores:
-                said[self.scores[model]] = f"score of {model}"
+                roles[self.scores[model]] = f"score of {model}"
             if model in self.confidence:
-                said[self.confidence[model]] = f"probability of what {model} predicts"
+                roles[self.confidence[model]] = f"probability of what {model} predicts"
         for name, column in self.histogram.items():
-            said[column] = f"annotators who chose class {name}"
+            roles[column] = f"annotators who chose class {name}"
         if self.domain is not None:
-            said[self.domain] = "domain"
+            roles[self.domain] = "domain"
         if self.weight is not None:
-            said[self.weight] = "weight"
+            roles[self.weight] = "weight"
         for name in self.clusters:
-            said[name] = f"{said[name]}, cluster" if name in said else "cluster"
+            roles[name] = f"{roles[name]}, cluster" if name in roles else "cluster"
         others = dict.fromkeys(self.groups, "group") | dict.fromkeys(self.ignored, "not used")
-        return said | {c: role for c, role in others.items() if c not in said}
+        return roles | {c: role for c, role in others.items() if c not in roles}
 
 
 @dataclass(frozen=True)
@@ -170,15 +172,15 @@ class VoteRoles:
 
     def described(self) -> dict[str, str]:
         """Column -> its role in words; "votes." tells it from a column of the wide file."""
-        said = {
+        roles = {
             self.item: "item of the vote",
             self.annotator: "annotator of the vote",
             self.label: "class voted for",
         }
         if self.domain is not None:
-            said[self.domain] = "domain of the vote's item"
-        said |= {c: "cluster of the vote's item" for c in self.clusters if c not in said}
-        return {f"votes.{column}": role for column, role in said.items()}
+            roles[self.domain] = "domain of the vote's item"
+        roles |= {c: "cluster of the vote's item" for c in self.clusters if c not in roles}
+        return {f"votes.{column}": role for column, role in roles.items()}
 
 
 def assign_vote_roles(
@@ -188,11 +190,6 @@ def assign_vote_roles(
 
     `--item` and `--domain` name them where the votes have such columns, as they must where there is
     no table beside them (`alone`); else the names are `VOTE_ROLES`, or what the table [votes] says.
-
-    Raises
-    ------
-    InputError
-        If a column is not there, comes twice or has two roles.
     """
     _refuse_repeated(names)
     found: dict[str, str] = {}
@@ -224,14 +221,7 @@ def assign_vote_roles(
 def assign_roles(
     names: Sequence[str], options: ColumnOptions, votes: VoteRoles | None = None
 ) -> Roles:
-    """Give every column its role; beside long votes, the table needs an item but no predictions.
-
-    Raises
-    ------
-    InputError
-        If a name comes twice, a column that was asked for is not there, two classifiers have one
-        name, one column has two roles, or there are no predictions.
-    """
+    """Give every column its role; beside long votes, the table needs an item but no predictions."""
     _refuse_repeated(names)
     claimed = _Claims(names)
     alone = votes is not None and not names
@@ -360,12 +350,12 @@ def assign_roles(
     )  # fmt: skip
 
 
+@dataclass(frozen=True)
 class _Claims:
     """The columns that already have a role, each with the words for it."""
 
-    def __init__(self, names: Sequence[str]) -> None:
-        self.names = names
-        self.roles: dict[str, str] = {}
+    names: Sequence[str]
+    roles: dict[str, str] = field(default_factory=dict)
 
     def named(self, option: str, asked: str | None, default: str) -> str | None:
         if asked is None and default not in self.names:
@@ -423,3 +413,47 @@ def missing_column(name: str, names: Sequence[str], role: str) -> str:
         f"no column {quoted(name)} ({role}); {did_you_mean(name, names)}"
         f"the columns are {listed(map(quoted, names))}"
     )
+
+
+_FEWEST = 10
+"""Fewer values are rather kinds of items than items, unless the column is said to name these."""
+
+_ROWS_EACH = 1.2
+"""Rows per item, on average, from which a column that nobody named is told of."""
+
+
+def repeated_items(source: Source, roles: Roles, *, of_head: bool = False) -> tuple[str, ...]:
+    """Say that rows are fewer items, where a column names these and no clusters are given.
+
+    The column of the items comes first; of others that of fewest values, a patient and not a scan;
+    texts where no column names the items.
+
+    Parameters
+    ----------
+    of_head
+        Whether the source gives first rows alone.
+    """
+    if roles.clusters:
+        return ()
+    others = {n: item_in_name(n) for n in (*roles.groups, *roles.ignored) if n != roles.item}
+    kinds = [[n for n, much in others.items() if much == kind] for kind in (2, 1)]
+    if roles.item is not None:
+        kinds = [[roles.item], kinds[0]]
+    for named in filter(None, kinds):
+        found: list[tuple[int, int, str]] = []
+        table = source.read((), named)
+        for column in named:
+            codes = Names.of(table, column, group_text).codes
+            alone = int((codes < 0).sum())
+            items, rows = len(np.unique(codes[codes >= 0])) + alone, len(codes)
+            fewest, each = (2, 1.0) if column == roles.item else (_FEWEST, _ROWS_EACH)
+            if items >= fewest and rows > items and rows >= each * items:
+                found.append((items, rows, column))
+        if found:
+            items, rows, column = min(found)
+            where = "" if column == "item" else f" (column {quoted(column)})"
+            return (
+                f"{'the first ' * of_head}{rows:,} rows are {items:,} items{where}, and every row "
+                f"counts as one by itself: say --cluster {shlex.quote(column)}",
+            )
+    return ()

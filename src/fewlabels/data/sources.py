@@ -26,7 +26,7 @@ from fewlabels.data.delimited import open_delimited
 from fewlabels.data.label_record import ENDING
 from fewlabels.data.limits import refuse_wide
 from fewlabels.data.logs import (
-    Asked,
+    LogOptions,
     check_format,
     criteria_of,
     open_log,
@@ -34,7 +34,7 @@ from fewlabels.data.logs import (
     record_of,
 )
 from fewlabels.data.native import open_frame
-from fewlabels.data.table import Source, Table, concatenate, told_of
+from fewlabels.data.table import Source, Table, concatenate, naming_file
 from fewlabels.errors import InputError, UsageError, did_you_mean, listed, one_line, quoted, unknown
 
 DASH = "-"
@@ -117,33 +117,35 @@ LOG = "log"
 class Located:
     """Files of one kind in order of their names, and what to call them.
 
-    `said` is what stands behind the `#` of the path: the sheet of a workbook, or what is asked of a
-    log (`logs.Asked`). `form` is the format of a log, whose `kind` is `LOG` whatever its files
-    are. `notes` say what of a folder is not read.
+    `fragment` is what stands behind the `#` of the path: the sheet of a workbook, or the options of
+    a log (`logs.LogOptions`). `form` is the format of a log, whose `kind` is `LOG` whatever its
+    files are. `notes` say what of a folder is not read.
     """
 
     kind: str
     files: tuple[Path, ...]
     name: str
-    said: str | None = None
+    fragment: str | None = None
     notes: tuple[str, ...] = ()
     form: str | None = None
 
     @classmethod
-    def of_file(cls, path: Path, name: str, said: str | None = None) -> Located:
+    def of_file(cls, path: Path, name: str, fragment: str | None = None) -> Located:
         """One file: a table, or the log of a tool, told by its content or by what is said."""
         kind = file_kind(path)
-        asked = Asked.parse(said) if kind != "Excel" else Asked()
+        plain = fragment is None or kind == "Excel"
+        options = LogOptions() if plain else LogOptions.parse(fragment)
         form = recognised(path, kind)
-        if asked.form is not None:
-            form = check_format(asked.form, path, kind)
+        if options.form is not None:
+            form = check_format(options.form, path, kind)
         if form is not None:
-            return cls(LOG, (path,), name, said, form=form)
-        if said is not None and kind != "Excel":
+            return cls(LOG, (path,), name, fragment, form=form)
+        if fragment is not None and kind != "Excel":
             raise InputError(
-                f"is {kind}, which has no sheet {quoted(said)}, and no log of a tool; leave it out"
+                f"is {kind}, which has no sheet {quoted(fragment)}, and no log of a tool; leave it "
+                "out"
             )
-        return cls(kind, (path,), name, said)
+        return cls(kind, (path,), name, fragment)
 
 
 @dataclass(frozen=True)
@@ -183,17 +185,17 @@ def locate(source: Any, skipped: list[BadFile] | None = None) -> Located | None:
         raise UsageError("the path of the file is empty")
     name = str(source)
     if isinstance(source, str) and is_standard_input(source):
-        with told_of(NAME):
-            said = source.removeprefix(DASH).removeprefix("#") or None
-            format_name = said if said in FORMATS else None
+        with naming_file(NAME):
+            fragment = source.removeprefix(DASH).removeprefix("#") or None
+            format_name = fragment if fragment in FORMATS else None
             path = standard_input(format_name)
             if format_name is not None:
                 kind = file_kind(path)
                 if FORMATS[format_name] != kind:
                     raise InputError(f"is {kind}, and --format says {format_name}; leave it out")
                 return Located(kind, (path,), NAME)
-            return Located.of_file(path, NAME, said)
-    with told_of(name):
+            return Located.of_file(path, NAME, fragment)
+    with naming_file(name):
         if isinstance(source, str) and _URL.match(source):
             raise InputError("is a URL, and files are read from disk; download it first")
         path = Path(source)
@@ -237,9 +239,9 @@ def _divided(name: str) -> tuple[str, str | None]:
 
 def _behind_a_mark(name: str) -> Located:
     """The file of a path that does not exist as it stands: more is said behind its `#`."""
-    base, said = _divided(name)
+    base, fragment = _divided(name)
     path = Path(base)
-    if said is None or not path.exists():
+    if fragment is None or not path.exists():
         folder = path.parent
         if not folder.is_dir():
             raise InputError(f"no such file; there is no folder {quoted(str(folder))}")
@@ -254,9 +256,10 @@ def _behind_a_mark(name: str) -> Located:
     if path.is_dir():
         found = _folder(path, name, None)
         if found.form is None:
-            raise InputError(f"is a folder of tables and no log; leave out {quoted(f'#{said}')}")
-        return replace(found, said=said)
-    return Located.of_file(path, name, said)
+            mend = quoted(f"#{fragment}")
+            raise InputError(f"is a folder of tables and no log; leave out {mend}")
+        return replace(found, fragment=fragment)
+    return Located.of_file(path, name, fragment)
 
 
 def is_part(name: str) -> bool:
@@ -328,7 +331,7 @@ def _folder(path: Path, name: str, skipped: list[BadFile] | None) -> Located:
     for file in parts:
         shown = one_line(file.name)
         try:
-            with told_of(shown if skipped is None else None):
+            with naming_file(shown if skipped is None else None):
                 _check_file(file)
                 kind = file_kind(file)
             first = next(iter(kinds), kind)
@@ -357,7 +360,7 @@ def _folder_of_logs(path: Path, name: str) -> Located | None:
     there = [f for f in below or sorted(path.iterdir()) if f.suffix in _LOGGED and f.is_file()]
     forms: dict[Path, str] = {}
     for file in there[:_MOST_LOGS]:
-        with suppress(InputError), told_of(one_line(file.name)):
+        with suppress(InputError), naming_file(one_line(file.name)):
             form = recognised(file, file_kind(file))
             if form is not None:
                 forms[file] = form
@@ -384,16 +387,16 @@ def by_criterion(source: Any) -> list[tuple[str | None, Any]]:
     A table, and a log of whose criteria one is meant, is one without a name.
     """
     located = locate(source)
-    asked = Asked() if located is None else Asked.parse(located.said)
-    if located is None or located.form is None or asked.criteria is not None:
-        return [(asked.criteria, source)]
-    with told_of(located.name):
+    options = LogOptions() if located is None else LogOptions.parse(located.fragment)
+    if located is None or located.form is None or options.criteria is not None:
+        return [(options.criteria, source)]
+    with naming_file(located.name):
         record, _ = record_of(located.files, located.form, located.name)
     both = [one.name for one in criteria_of(record) if one.n_labeled and one.judges]
     if len(both) < 2:
         return [(both[0] if both else None, source)]
     path = path_of(str(source))
-    return [(name, f"{path}#{asked.under(name)}") for name in both]
+    return [(name, f"{path}#{options.under(name)}") for name in both]
 
 
 _OPENERS: Mapping[str, Callable[[Path, str], Source]] = {
@@ -413,14 +416,18 @@ def open_source(source: Any, located: Located | None, argument: str = "source") 
         return frame
     if located.form is not None:
         return open_log(
-            located.files, located.form, located.name, Asked.parse(located.said), located.notes
+            located.files,
+            located.form,
+            located.name,
+            LogOptions.parse(located.fragment),
+            located.notes,
         )
     opener = _OPENERS[located.kind]
-    if located.said is not None:
-        opener = partial(open_workbook, sheet=located.said)
+    if located.fragment is not None:
+        opener = partial(open_workbook, sheet=located.fragment)
     parts: list[Source] = []
     for file in located.files:
-        with told_of(one_line(file.name) if len(located.files) > 1 else None):
+        with naming_file(one_line(file.name) if len(located.files) > 1 else None):
             parts.append(opener(file, one_line(file.name)))
             refuse_wide(len(parts[-1].names))
     if len(parts) == 1 and not located.notes:
@@ -453,7 +460,7 @@ class FolderOfTables:
         """Read some columns of every file."""
         tables = []
         for part in self.parts:
-            with told_of(part.name):
+            with naming_file(part.name):
                 tables.append(part.read(numbers, texts))
         whole = concatenate(tables, [part.name for part in self.parts])
         whole.notes.extend(self.notes)

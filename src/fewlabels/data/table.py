@@ -137,7 +137,7 @@ def readable(
 
 
 @contextmanager
-def told_of(name: str | None) -> Iterator[None]:
+def naming_file(name: str | None) -> Iterator[None]:
     """Put the file's name before the message of an `InputError`, and keep it to one line.
 
     What libraries and the system raise within becomes one here.
@@ -221,7 +221,13 @@ class Table:
         before: bool | None = None
         for piece in self.pieces(name):
             self.scaled.discard(name)
-            found = self._numeric(name, piece, start)
+            if pa.types.is_dictionary(piece.type):
+                piece = piece.cast(piece.type.value_type)
+            try:
+                found = self._numeric(name, piece, start)
+            except pa.ArrowException:
+                self._refuse_bytes(name, piece, start)
+                raise
             if found.null_count < len(found):
                 if before not in (None, name in self.scaled):
                     refuse_mixed(name)
@@ -293,16 +299,7 @@ class Table:
                 ) from None
 
     def _numeric(self, name: str, piece: pa.ChunkedArray, start: int) -> pa.ChunkedArray:
-        try:
-            return self._numbers_of(name, piece, start)
-        except pa.ArrowException:
-            self._refuse_bytes(name, piece, start)
-            raise
-
-    def _numbers_of(self, name: str, piece: pa.ChunkedArray, start: int) -> pa.ChunkedArray:
         kind = piece.type
-        if pa.types.is_dictionary(kind):
-            return self._numeric(name, piece.cast(kind.value_type), start)
         if pa.types.is_float16(kind):
             return piece
         if pa.types.is_integer(kind) or pa.types.is_floating(kind):
@@ -422,7 +419,7 @@ def concatenate(tables: Sequence[Table], names: Sequence[str | None]) -> Table:
     def pieces(column: str) -> list[pa.ChunkedArray]:
         found: list[pa.ChunkedArray] = []
         for table, name in zip(tables, names, strict=True):
-            with told_of(name):
+            with naming_file(name):
                 found.extend(table.pieces(column))
         return found
 

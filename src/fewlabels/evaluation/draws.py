@@ -96,7 +96,7 @@ EXACT_ITEMS = 4_000
 
 ALL_DRAWS_ITEMS, BASIS_DRAWS = 15_000, 32
 """Of fewer items all parameter draws are computed; of so many and more a basis of these draws, of
-which the others are combinations (`streaming/basis.py`), wherever the items are."""
+which the others are combinations (`streaming/tally.py`), wherever the items are."""
 
 _FEW_CLASSES = 32
 """Of more classes items, and their labels in a chunk, count as fewer, in proportion."""

@@ -11,8 +11,6 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from fewlabels.checks.conditions import NOT_RANDOM
-from fewlabels.data.sampling_test import FEWEST_LABELS, GLANCE, QUICK, SamplingTest, Split
-from fewlabels.data.sampling_test import sampling_test as run_test
 from fewlabels.errors import listed
 from fewlabels.evaluation.evaluator import MOST_DRAWS
 from fewlabels.kernels.arrays import Array, Floats, Ints
@@ -21,6 +19,8 @@ from fewlabels.methods.registry import CHOOSING, METHODS
 from fewlabels.methods.scores import score_of
 from fewlabels.metrics.base import Needs
 from fewlabels.predictions import Predictions
+from fewlabels.shifts.sampling_test import FEWEST_LABELS, GLANCE, QUICK, SamplingTest, Split
+from fewlabels.shifts.sampling_test import sampling_test as run_test
 
 _LEARNED_FROM: dict[str, Needs] = {
     "hard predictions": "hard",

@@ -24,7 +24,7 @@ from fewlabels.data.profiles import profile
 from fewlabels.data.read import open_input, read_predictions
 from fewlabels.data.roles import LIKE_LABELS, assign_roles, missing_column
 from fewlabels.data.sources import locate, open_source
-from fewlabels.data.table import Source, group_text, told_of
+from fewlabels.data.table import Source, group_text, naming_file
 from fewlabels.errors import InputError, UsageError, listed, quoted
 from fewlabels.predictions import Predictions
 
@@ -186,7 +186,7 @@ def open_items(
     options = column_options(**columns)
     located = locate(source)
     name = "the frame" if located is None else located.name
-    with told_of(name):
+    with naming_file(name):
         if located is not None and located.kind == "NPZ":
             raise InputError(
                 "holds arrays, whose items have neither names nor texts to show; save a table with "

@@ -32,7 +32,7 @@ from fewlabels.data.label_record import (
     read_event,
     read_record,
 )
-from fewlabels.data.table import told_of
+from fewlabels.data.table import naming_file
 from fewlabels.errors import InputError, UsageError, listed, one_line, quoted
 
 
@@ -114,7 +114,7 @@ class Journal:
             os.fsync(self._file)
         record = read_record(self.path)
         self.header = record.header
-        with told_of(str(self.path)):
+        with naming_file(str(self.path)):
             differ = record.match(self._here, all_items=True)
             _refuse_other_classes(record, header)
         self.notes = (*record.notes(self.path), *(f"{self.path}: {note}" for note in differ))

@@ -8,7 +8,7 @@ from typing import final
 
 import numpy as np
 
-from fewlabels.checks.memory import refuse_beyond_memory
+from fewlabels.checks.arguments import refuse_beyond_memory
 from fewlabels.errors import InputError, Status, UsageError
 from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
 from fewlabels.kernels.simplex import softmax

@@ -14,7 +14,7 @@ from fewlabels.data.label_record import (
     keys_digest,
     read_record,
 )
-from fewlabels.data.table import told_of
+from fewlabels.data.table import naming_file
 from fewlabels.errors import InputError, UsageError, listed
 from fewlabels.estimates import Estimates
 from fewlabels.evaluation.anytime import GUARDED
@@ -79,7 +79,7 @@ def anytime(estimates: Estimates, record: str | Path) -> Estimates:
     (names,) = predictions.item_names.values()
     place = {str(name): row for row, name in enumerate(names)}
     hashes = np.array([key_hash(name) for name in place], dtype=np.uint64)
-    with told_of(str(record)):
+    with naming_file(str(record)):
         found.match(ItemsHere("the predictions", len(place), keys_digest(hashes)), all_items=True)
     drawn = DecidedItems.of(found.decisions, place, found.header.classes).labeled.drawn
     if not drawn.rows.size:

@@ -11,16 +11,6 @@ import numpy as np
 from fewlabels import __version__
 from fewlabels.checks.arguments import seed_of, some_level
 from fewlabels.data.inputs import predictions_of
-from fewlabels.data.sampling_test import (
-    FEWEST_LABELS,
-    LEVEL,
-    QUICK,
-    THOROUGH,
-    SamplingTest,
-    Sizes,
-    Split,
-    sampling_test,
-)
 from fewlabels.errors import InputError, UsageError, listed, plain_name
 from fewlabels.kernels.arrays import Frozen
 from fewlabels.kernels.interval_draws import ends
@@ -38,6 +28,16 @@ from fewlabels.shifts.label_shift import (
     ClassShift,
     LabelShiftFit,
     label_shift_fit,
+)
+from fewlabels.shifts.sampling_test import (
+    FEWEST_LABELS,
+    LEVEL,
+    QUICK,
+    THOROUGH,
+    SamplingTest,
+    Sizes,
+    Split,
+    sampling_test,
 )
 from fewlabels.shifts.weights import ImportanceWeights, class_importance, covariate_weights
 

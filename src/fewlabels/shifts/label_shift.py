@@ -14,7 +14,18 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import lsq_linear
 
-from fewlabels.data.sampling_test import (
+from fewlabels.errors import InputError
+from fewlabels.kernels.arrays import Array, Bools, Floats, Ints, UInts
+from fewlabels.kernels.blocks import index_blocks, map_blocks
+from fewlabels.kernels.counter_based import exponentials, uniforms
+from fewlabels.kernels.interval_draws import ends
+from fewlabels.kernels.simplex import linear_pool, mean_probability
+from fewlabels.methods.base import FittedLabelModel, LabelModel
+from fewlabels.methods.ensembles.ensembles import TemperedEnsemble
+from fewlabels.methods.registry import METHODS
+from fewlabels.posterior import LabelPosterior, ParameterDraws, first_block
+from fewlabels.predictions import Predictions
+from fewlabels.shifts.sampling_test import (
     POWER,
     Sizes,
     Split,
@@ -27,17 +38,6 @@ from fewlabels.data.sampling_test import (
     p_value,
     points,
 )
-from fewlabels.errors import InputError
-from fewlabels.kernels.arrays import Array, Bools, Floats, Ints, UInts
-from fewlabels.kernels.blocks import index_blocks, map_blocks
-from fewlabels.kernels.counter_based import exponentials, uniforms
-from fewlabels.kernels.interval_draws import ends
-from fewlabels.kernels.simplex import linear_pool, mean_probability
-from fewlabels.methods.base import FittedLabelModel, LabelModel
-from fewlabels.methods.ensembles.ensembles import TemperedEnsemble
-from fewlabels.methods.registry import METHODS
-from fewlabels.posterior import LabelPosterior, ParameterDraws, first_block
-from fewlabels.predictions import Predictions
 
 _FEWEST_DRAWS = 200
 _DRAWS_AT_ONCE = 50

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fewlabels.data.sampling_test import Split, beliefs, disagreement
 from fewlabels.kernels.arrays import Bools, Floats
 from fewlabels.kernels.importance import effective_size
 from fewlabels.kernels.multinomial import fit_map
 from fewlabels.kernels.simplex import centred_log, clip, linear_pool, mean_probability, softmax
 from fewlabels.predictions import Predictions
+from fewlabels.shifts.sampling_test import Split, beliefs, disagreement
 
 _PRIOR_SDS = (0.03, 0.1, 0.3, 1.0, 3.0)
 _FOLDS = 5

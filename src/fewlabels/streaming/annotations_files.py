@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -30,15 +30,13 @@ from fewlabels.kernels.arrays import Bools, Floats, UInts
 from fewlabels.kernels.blocks import using_workers
 from fewlabels.predictions import Predictions
 from fewlabels.streaming.checkpoint import Checkpoint, key_of
-from fewlabels.streaming.example import example_of
 from fewlabels.streaming.executors import Engine, open_executor
-from fewlabels.streaming.passes import COUNT, Passes, Progress
-from fewlabels.streaming.reading import Batch, Reader, find_classes
+from fewlabels.streaming.passes import COUNT, Passes, Piece, Progress
+from fewlabels.streaming.reading import Batch, Feed, Reader, example_of, find_classes
 from fewlabels.streaming.samples import HeavyRows, sampled
 from fewlabels.streaming.scan import SUPPORT_ROWS, frequent, ranks_of
 from fewlabels.streaming.sketch import BottomSample, RowArrays
 from fewlabels.streaming.units import lay_out, skipped_words
-from fewlabels.streaming.work import Feed, Piece
 
 ASSESS, AGAIN = "assessing", "assessing again"
 STEPS = (ASSESS, AGAIN, COUNT)
@@ -97,8 +95,8 @@ def assess_files(
     feed = Feed(Reader(layout, classes, groups), positive=classes.positive_name)
     named = feed.chosen(example_of(layout.roles, classes.names)).classes
     run = _Run(feed, asked, groups, None if models is None else tuple(models), named)
-    said = (asked, groups, run.select, options, classes.names, feed.positive)
-    key = key_of(Path(source).resolve(), *said)
+    inputs = (asked, groups, run.select, options, classes.names, feed.positive)
+    key = key_of(Path(source).resolve(), *inputs)
     notes: list[str] = []
     passes = Passes(
         open_executor(engine, workers, scheduler), layout.units,
@@ -106,7 +104,7 @@ def assess_files(
         resume, skip_bad_files, progress,
     )  # fmt: skip
     with passes, using_workers(workers):
-        sums, heavy = passes.whole(partial(run.sums, passes))
+        plan, sums, heavy = passes.whole(partial(run.sums, passes))
         skipped = [*layout.skipped, *passes.bad.values()]
         remarks = [*skipped_words(skipped, "the losses are"), *feed.notes]
         told, most = sums.all.n_told, sums.all.kept.size
@@ -117,8 +115,8 @@ def assess_files(
             )
         remarks += dict.fromkeys(notes)
         sums.facts.check()
-        cells, items = sums.cells(heavy[0]), sums.items(heavy)
-        found = assessed(asked, sums.facts, cells, items, sums.plan.models, remarks)
+        cells, items = sums.cells(plan, heavy[0]), sums.items(plan, heavy)
+        found = assessed(asked, sums.facts, cells, items, plan.models, remarks)
         passes.clear(STEPS)
     stream = passes.facts(engine, skipped)
     return replace(found, diagnostics={**found.diagnostics, "stream": stream})
@@ -134,27 +132,24 @@ class _Run:
     select: tuple[str, ...] | None
     classes: tuple[Any, ...]
 
-    def sums(self, passes: Passes) -> tuple[AnnotationSums, BothHeavy]:
+    def sums(self, passes: Passes) -> tuple[AnnotationPlan, AnnotationSums, BothHeavy]:
         """All passes, again when a column turns out to be empty throughout."""
-        silent = self._without_columns()
-        sums = self._assess(passes, ASSESS, silent)
-        if sums.facts.n_items and not (sums.spoke | silent).all():
-            # Whoever has a column of probabilities, but none in it, is an annotator too.
-            sums = self._assess(passes, AGAIN, ~sums.spoke)
-        return sums, self._heavy(passes, sums)
-
-    def _assess(self, passes: Passes, step: str, silent: Bools) -> AnnotationSums:
-        plan = self._plan(silent)
-        return passes.run(
-            step, partial(sum_unit, self.feed, plan), partial(AnnotationSums.empty, plan),
-            partial(AnnotationSums.from_dict, plan),
-        )  # fmt: skip
-
-    def _without_columns(self) -> Bools:
-        """Which classifiers have columns of votes alone, (M,)."""
+        # Which classifiers have columns of votes alone, (M,).
         roles = self.feed.reader.layout.roles
         speaking = {*roles.probabilities, *roles.mapped, *roles.scores}
-        return np.array([name not in speaking for name in roles.models], dtype=bool)
+        silent = np.array([name not in speaking for name in roles.models], dtype=bool)
+        plan = self._plan(silent)
+        sums = self._assess(passes, ASSESS, plan)
+        if sums.facts.n_items and not (sums.spoke | silent).all():
+            # Whoever has a column of probabilities, but none in it, is an annotator too.
+            plan = self._plan(~sums.spoke)
+            sums = self._assess(passes, AGAIN, plan)
+        return plan, sums, self._heavy(passes, plan, sums)
+
+    def _assess(self, passes: Passes, step: str, plan: AnnotationPlan) -> AnnotationSums:
+        return passes.run(
+            step, partial(sum_unit, self.feed, plan), partial(AnnotationSums.empty, plan)
+        )
 
     def _plan(self, silent: Bools) -> AnnotationPlan:
         names = self.feed.reader.layout.roles.models
@@ -171,13 +166,13 @@ class _Run:
             self.asked, self.by, tuple(silent.tolist()), self.select or models, self.classes
         )
 
-    def _heavy(self, passes: Passes, sums: AnnotationSums) -> BothHeavy:
+    def _heavy(self, passes: Passes, plan: AnnotationPlan, sums: AnnotationSums) -> BothHeavy:
         """Rows of which there are very many: a sample of distinct rows could miss all of them."""
         repeated, sides = sums.repeated, (sums.all.kept, sums.others)
         if repeated.rows is None or all(side.complete for side in sides):
             return HeavyRows.none(), HeavyRows.none()
-        counts = passes.counts(self.feed, sums.plan.ranked, repeated.ranks)
-        told = sums.plan.predictions(repeated.rows).told
+        counts = passes.counts(self.feed, plan.ranked, repeated.ranks)
+        told = plan.predictions(repeated.rows).told
         of_told, of_others = (
             HeavyRows.none() if side.complete else HeavyRows.of(repeated, counts, which, total)
             for side, which, total in zip(
@@ -252,16 +247,6 @@ class GroupSums:
         self.cells = list(map(added, self.cells, cells))
         self.n_told += n_told
 
-    def to_dict(self) -> dict[str, Any]:
-        """Arrays and plain values."""
-        cells = [{name: list(state) for name, state in cell.items()} for cell in self.cells]
-        return {"cells": cells, "kept": self.kept.to_dict(), "n_told": self.n_told}
-
-    @staticmethod
-    def from_dict(value: Mapping[str, Any]) -> GroupSums:
-        """What `to_dict` gave."""
-        return GroupSums(value["cells"], BottomSample.from_dict(value["kept"]), value["n_told"])
-
 
 @dataclass(eq=False)
 class AnnotationSums:
@@ -272,7 +257,6 @@ class AnnotationSums:
     all rows by None.
     """
 
-    plan: AnnotationPlan
     facts: AnnotationCounts
     spoke: Bools
     repeated: BottomSample
@@ -284,8 +268,7 @@ class AnnotationSums:
     def empty(plan: AnnotationPlan) -> AnnotationSums:
         """Nothing seen yet."""
         m = len(plan.models)
-        sums = AnnotationSums(
-            plan,
+        return AnnotationSums(
             AnnotationCounts(
                 0, 0, Counter(), np.zeros(m, dtype=np.int64), np.zeros(m, dtype=np.int64)
             ),
@@ -293,41 +276,39 @@ class AnnotationSums:
             BottomSample.empty(INTERVAL_ROWS),
             BottomSample.empty(SUPPORT_ROWS),
             0,
-            {},
+            {None: GroupSums([{} for _ in plan.models], BottomSample.empty(INTERVAL_ROWS))},
         )
-        sums._group(None)
-        return sums
 
     @property
     def all(self) -> GroupSums:
         """Those of all rows."""
         return self.groups[None]
 
-    def update(self, batch: Batch) -> None:
+    def update(self, plan: AnnotationPlan, batch: Batch) -> None:
         """Take in a batch of rows."""
         self.spoke |= ~batch.predictions.silent
-        given = self.plan.rows(batch.predictions)
+        given = plan.rows(batch.predictions)
         some = _Some.of(given, batch.weight)
         self.facts = self.facts.plus(AnnotationCounts.of(given, some.rows.counts))
-        self.all.update(self.plan.asked, some, np.ones(given.n_items, dtype=bool))
+        self.all.update(plan.asked, some, np.ones(given.n_items, dtype=bool))
         self.others.update(some.ranks, some.kept, some.others)
         self.n_others += int(some.others.sum())
         often = frequent(some.ranks, some.told) | frequent(some.ranks, some.others)
         self.repeated.update(some.ranks, some.kept, often)
-        for column in self.plan.by:
+        for column in plan.by:
             codes, names = values_of(given, column)
             for code, name in enumerate(names):
-                self._group((column, name)).update(self.plan.asked, some, codes == code)
+                self._group((column, name)).update(plan.asked, some, codes == code)
 
     def _group(self, key: tuple[str, str] | None) -> GroupSums:
-        if key not in self.groups:
-            if key and sum(there[0] == key[0] for there in self.groups if there) >= MAX_GROUPS:
+        if key is not None and key not in self.groups:
+            if sum(there[0] == key[0] for there in self.groups if there) >= MAX_GROUPS:
                 raise UsageError(
                     f"group {key[0]!r} has more than {MAX_GROUPS} values; group them first, or "
                     "leave it out of `by`"
                 )
-            rows = GROUP_ROWS if key else INTERVAL_ROWS
-            self.groups[key] = GroupSums([{} for _ in self.plan.models], BottomSample.empty(rows))
+            empty = BottomSample.empty(GROUP_ROWS)
+            self.groups[key] = GroupSums([{} for _ in self.all.cells], empty)
         return self.groups[key]
 
     def merge(self, other: AnnotationSums) -> None:
@@ -345,21 +326,21 @@ class AnnotationSums:
         self.merge(result)
         return result.facts.n_items
 
-    def items(self, heavy: BothHeavy) -> Predictions:
+    def items(self, plan: AnnotationPlan, heavy: BothHeavy) -> Predictions:
         """Rows with a label, and others: some of each."""
         told, others = self.all, self.others
         parts = (
             sampled(told.kept, heavy[0], told.kept.size, told.n_told),
             sampled(others, heavy[1], others.size, self.n_others),
         )
-        return self.plan.predictions(RowArrays.joined([part for part in parts if part is not None]))
+        return plan.predictions(RowArrays.joined([part for part in parts if part is not None]))
 
-    def cells(self, heavy: HeavyRows) -> Iterator[Cell]:
+    def cells(self, plan: AnnotationPlan, heavy: HeavyRows) -> Iterator[Cell]:
         """Every classifier on all rows, then on each group, column by column."""
-        ordered = sorted(self.groups, key=lambda key: self.plan.by.index(key[0]) if key else -1)
+        ordered = sorted(self.groups, key=lambda key: plan.by.index(key[0]) if key else -1)
         for key in ordered:
             group, rows = self.groups[key], None
-            if self.plan.asked.level is not None:
+            if plan.asked.level is not None:
                 # All distinct rows that are kept, with copies in proportion: fewer of them with all
                 # of their copies would show less of how rows differ.
                 kept = replace(group.kept, complete=True)
@@ -367,35 +348,12 @@ class AnnotationSums:
                 rows = sampled(kept, known, kept.size, group.n_told)
             these = None
             if rows is not None:
-                these = LabeledRows.of(self.plan.predictions(rows))._replace(weight=rows.weight)
+                these = LabeledRows.of(plan.predictions(rows))._replace(weight=rows.weight)
             size = 0 if rows is None else len(rows)
             for j in self.facts.judged:
                 items = None if these is None else these.of_model(j, np.arange(size))
                 name = f"{key[0]}={key[1]}" if key else None
                 yield Cell(j, name, group.cells[j], items, sampled=size < group.n_told)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Arrays and plain values."""
-        return {
-            "facts": self.facts._asdict() | {"sizes": dict(self.facts.sizes)},
-            "spoke": self.spoke,
-            "repeated": self.repeated.to_dict(),
-            "others": self.others.to_dict(),
-            "n_others": self.n_others,
-            "groups": [[key, group.to_dict()] for key, group in self.groups.items()],
-        }
-
-    @staticmethod
-    def from_dict(plan: AnnotationPlan, value: Mapping[str, Any]) -> AnnotationSums:
-        """What `to_dict` gave, of the same plan."""
-        facts = AnnotationCounts(**value["facts"] | {"sizes": Counter(value["facts"]["sizes"])})
-        groups = {
-            tuple(key) if key else None: GroupSums.from_dict(group)
-            for key, group in value["groups"]
-        }
-        repeated, others = (BottomSample.from_dict(value[of]) for of in ("repeated", "others"))
-        spoke, n_others = value["spoke"], value["n_others"]
-        return AnnotationSums(plan, facts, spoke, repeated, others, n_others, groups)
 
 
 class _Some(NamedTuple):
@@ -423,5 +381,5 @@ def sum_unit(feed: Feed, plan: AnnotationPlan, piece: Piece) -> AnnotationSums:
     """The pass over a unit."""
     sums = AnnotationSums.empty(plan)
     for batch in feed.batches(piece.unit):
-        sums.update(batch)
+        sums.update(plan, batch)
     return sums

@@ -50,20 +50,9 @@ def key_of(*inputs: object) -> str:
 class Checkpoint:
     """One file of a folder, replaced as a whole whenever something is saved.
 
-    Parameters
-    ----------
-    folder
-        Made when the first value is saved; None: `default_folder`.
-    key
-        Tells this run from others: a name that a file can have, such as a digest of all that the
-        answer depends on.
-    warn
-        Told, once, in one line, if a value cannot be saved.
-
-    Raises
-    ------
-    UsageError
-        If `key` cannot be the name of a file.
+    The folder (None: `default_folder`) is made when the first value is saved. `key` tells this run
+    from others: a name that a file can have. `warn` is called once, with a line, if a value cannot
+    be saved.
     """
 
     def __init__(

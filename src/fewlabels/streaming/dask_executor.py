@@ -29,10 +29,10 @@ from fewlabels.streaming.executors import (
     Pending,
     answer_bytes,
     answer_of,
+    deaf_children,
     in_order,
     load_function,
 )
-from fewlabels.streaming.processes import deaf_children
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -169,15 +169,7 @@ class _Unit:
 
 
 def open_dask(workers: int, scheduler: str | None) -> DaskExecutor:
-    """A cluster on this machine, or (given its address) one that runs.
-
-    Raises
-    ------
-    UsageError
-        The scheduler does not answer, or has no workers with this version of fewlabels.
-    MissingExtraError
-        Without Dask.
-    """
+    """A cluster on this machine, or (given its address) one that runs."""
     try:
         import distributed  # noqa: F401
     except ImportError:
@@ -204,13 +196,7 @@ def open_dask(workers: int, scheduler: str | None) -> DaskExecutor:
 
 
 def check_workers(client: Any, address: str) -> None:
-    """Refuse a cluster whose workers cannot do our work as we would.
-
-    Raises
-    ------
-    UsageError
-        No workers, or some without fewlabels or with another version.
-    """
+    """Refuse a cluster whose workers cannot do our work as we would."""
     try:
         client.wait_for_workers(1, timeout=_PATIENCE)
     except TimeoutError:

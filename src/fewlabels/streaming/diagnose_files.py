@@ -15,8 +15,7 @@ import pyarrow as pa
 from fewlabels.checks.arrays import sampling_weight
 from fewlabels.data.doctor.checks import minus_one_findings
 from fewlabels.data.doctor.diagnose import Case
-from fewlabels.data.doctor.diagnosis import Diagnosis, Finding
-from fewlabels.data.doctor.facts import Evidence, Facts, row_hashes
+from fewlabels.data.doctor.facts import Diagnosis, Evidence, Facts, Finding, row_hashes
 from fewlabels.data.options import column_options
 from fewlabels.data.read import column_names
 from fewlabels.data.sources import BadFile, is_standard_input
@@ -25,12 +24,11 @@ from fewlabels.errors import InputError
 from fewlabels.kernels.blocks import using_workers
 from fewlabels.kernels.counter_based import alone
 from fewlabels.streaming.executors import Engine, open_executor
-from fewlabels.streaming.passes import Passes, Progress, State
-from fewlabels.streaming.reading import Batch, Reader, find_classes, occurring
+from fewlabels.streaming.passes import Passes, Piece, Progress
+from fewlabels.streaming.reading import Batch, Feed, Reader, find_classes, occurring
 from fewlabels.streaming.samples import HeavyRows, sampled
 from fewlabels.streaming.sketch import BottomSample, RowArrays
 from fewlabels.streaming.units import lay_out
-from fewlabels.streaming.work import Feed, Piece
 
 SAMPLE_ROWS = 20_000
 """Rows with a label or annotators' counts that are compared with each other, and other rows."""
@@ -109,7 +107,7 @@ def _bottom() -> BottomSample:
 
 
 @dataclass(eq=False)
-class FileSummary(State):
+class FileSummary:
     """Facts of all rows, and some rows: the sum over any parts of the data.
 
     `informed` are rows with a label or annotators' counts, `others` the rest, `copies` counts rows
@@ -135,8 +133,8 @@ class FileSummary(State):
         notes: dict[str, int] = {}
         for note in given.notes:
             number = _NUMBER.match(note)  # of rows; what is said of these is added up
-            said = note if number is None else "#" + note[number.end() :]
-            notes[said] = 1 if number is None else int(number[0])
+            text = note if number is None else "#" + note[number.end() :]
+            notes[text] = 1 if number is None else int(number[0])
         part = FileSummary(
             Facts.of(given, batch.weight), n_informed=int(informed.sum()), notes=notes
         )

@@ -18,10 +18,8 @@ from fewlabels.kernels.blocks import one_blas_thread, using_workers
 from fewlabels.methods.base import LabelModel
 from fewlabels.pipeline import Against, Question
 from fewlabels.predictions import Predictions
-from fewlabels.streaming.example import example_of
 from fewlabels.streaming.packing import pack, unpack
-from fewlabels.streaming.reading import Reader
-from fewlabels.streaming.scan import Scan
+from fewlabels.streaming.reading import Reader, example_of
 from fewlabels.streaming.tally import Tally
 from fewlabels.streaming.two_passes import Fitted, Provenance, SufficientSample, fit_to, scan_plan
 from fewlabels.streaming.units import Layout
@@ -104,7 +102,7 @@ class Stream:
         with one_blas_thread(), using_workers(1):
             for batch in self.reader.of_arrow(tables):
                 scan.update(batch)
-        return pack(scan.to_dict())
+        return pack(scan)
 
     def fit(self, scans: Iterable[bytes]) -> FittedStream:
         """Fit the label model to what the scans of all parts hold.
@@ -116,7 +114,7 @@ class Stream:
         """
         total = self.plan.empty()
         for packed in scans:
-            total.take(Scan.from_dict(self.plan, unpack(packed)))
+            total.take(unpack(packed))
         counts = None if total.complete else total.repeated.counts
         return FittedStream(self.reader, fit_to(self.question, total, counts, self.probe))
 
@@ -136,22 +134,16 @@ class FittedStream:
         with one_blas_thread(), using_workers(1):
             for batch in self.reader.of_arrow(tables):
                 tally.update(self.fitted.scorer, batch)
-        return pack(tally.to_dict())
+        return pack(tally)
 
     def estimates(self, tallies: Iterable[bytes], workers: int | None = None) -> Estimates:
-        """Estimates from the tallies of all parts.
-
-        Raises
-        ------
-        InputError
-            If they are not of the rows that were scanned: a part was lost, or came twice.
-        """
+        """Estimates from the tallies of all parts, which must be of the rows that were scanned."""
         provenance = Provenance({"engine": "stream"}, self.reader.notes)
         if isinstance(self.fitted, SufficientSample):
             return self.fitted.estimates(provenance, workers)
         total = Tally()
         for packed in tallies:
-            total.take(Tally.from_dict(unpack(packed)))
+            total.take(unpack(packed))
         scanned = self.fitted.scan.size.items
         if total.n_rows != scanned:
             raise InputError(

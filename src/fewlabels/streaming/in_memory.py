@@ -19,9 +19,9 @@ from fewlabels.pipeline import Question, with_many_groups
 from fewlabels.predictions import Predictions
 from fewlabels.streaming.executors import open_executor
 from fewlabels.streaming.passes import Passes, Progress
-from fewlabels.streaming.patterns import TooManyPatternsError
 from fewlabels.streaming.reading import BATCH_ROWS, Batch
 from fewlabels.streaming.scan import Scan
+from fewlabels.streaming.sketch import TooManyPatternsError
 from fewlabels.streaming.two_passes import Provenance, in_two_passes
 from fewlabels.streaming.units import UNCHANGING, Unit
 
@@ -62,11 +62,6 @@ def estimate_in_parts(
 
     Its `predictions` are these items, of which it has a posterior when somebody asks for it. None
     where the items have so many different rows of votes that parts are of no use.
-
-    Raises
-    ------
-    UsageError, InputError
-        One line that says what is wrong and how to mend it.
     """
     all_and_groups(
         items.with_weight(None).take(slice(0, 1)), question.by

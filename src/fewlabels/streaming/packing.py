@@ -11,6 +11,7 @@ import io
 import json
 import math
 import struct
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from functools import partial
@@ -42,11 +43,6 @@ def pack(value: Any) -> bytes:
         mappings of these; functions and classes of this package, and objects of its classes.
         Arrays keep their type, their shape and the order of their memory; what is held twice, by
         itself even, is one again.
-
-    Raises
-    ------
-    TypeError
-        Anything else: a mistake in the program, not in the data.
     """
     packer = _Packer()
     head = {"whole": packer.reference(value), "parts": packer.parts}
@@ -57,13 +53,7 @@ def pack(value: Any) -> bytes:
 
 
 def unpack(packed: bytes) -> Any:
-    """The value that `pack` was given; its arrays can be written to.
-
-    Raises
-    ------
-    InputError
-        The bytes are damaged, cut short or not from `pack`.
-    """
+    """The value that `pack` was given; its arrays can be written to."""
     start = len(_MARK) + _DIGEST_BYTES
     body = memoryview(packed)[start:]
     if packed[:start] == _MARK + _digest(body):
@@ -121,6 +111,7 @@ _KINDS = {
     **{of.__name__: _Kind(of, list, of) for of in (list, tuple, set, frozenset, FrozenList)},
     "dict": _mapping(dict, dict),
     "FrozenDict": _mapping(FrozenDict, FrozenDict),
+    "Counter": _mapping(Counter, Counter),
     "mappingproxy": _mapping(MappingProxyType, MappingProxyType),
     "slice": _Kind(slice, lambda s: (s.start, s.stop, s.step), lambda parts: slice(*parts)),
     "partial": _Kind(

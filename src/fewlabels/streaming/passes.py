@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
+
+import numpy as np
 
 from fewlabels.data.sources import BadFile
 from fewlabels.errors import FewlabelsError, InputError
@@ -17,8 +19,8 @@ from fewlabels.kernels.arrays import Ints, UInts
 from fewlabels.streaming.checkpoint import Checkpoint
 from fewlabels.streaming.executors import Executor, Failed
 from fewlabels.streaming.reading import Batch
+from fewlabels.streaming.sketch import counts_of
 from fewlabels.streaming.units import Unit
-from fewlabels.streaming.work import BatchSource, Counts, Piece, count_unit, pieces
 
 R = TypeVar("R")
 
@@ -46,32 +48,49 @@ class Progress(NamedTuple):
 
 
 class State(Protocol):
-    """What results of units are added to."""
+    """What results of units are added to; `pack` packs it where there are checkpoints."""
 
     def take(self, result: Any) -> int:
         """Add the result of the next unit; how many rows it has."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything, for a checkpoint; nothing where there is to be none."""
-        return {}
 
 
 S = TypeVar("S", bound=State)
 W = TypeVar("W")
 
 
-class _Fit(NamedTuple):
-    """What was fitted, as a state to which nothing is added."""
+class Piece(NamedTuple):
+    """A unit, its number, and the number in its file of its first row, where it is known."""
 
-    fitted: object
+    unit: Unit
+    number: int
+    first_row: int
 
-    def take(self, result: Any) -> int:
-        """Nothing is."""
-        raise TypeError("a fit is no sum over units")
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything."""
-        return {"fitted": self.fitted}
+class BatchSource(Protocol):
+    """Whoever has the rows of a unit; it travels to where the work is done."""
+
+    def batches(self, unit: Unit) -> Iterator[Batch]:
+        """The rows of a unit, so many at a time."""
+        ...
+
+
+@dataclass(eq=False)
+class Counts:
+    """How often some rows occur, (r,), among how many."""
+
+    counts: Ints
+    n_rows: int = 0
+
+    @staticmethod
+    def none(size: int) -> Counts:
+        """No row yet."""
+        return Counts(np.zeros(size, dtype=np.int64))
+
+    def take(self, other: Counts) -> int:
+        """Add those among other rows; how many these are."""
+        self.counts += other.counts
+        self.n_rows += other.n_rows
+        return other.n_rows
 
 
 class RestartPasses(Exception):  # noqa: N818 - no error: a file counted in turned out bad
@@ -126,42 +145,23 @@ class Passes:
         step: str,
         function: Callable[[Piece], R],
         empty: Callable[[], S],
-        restored: Callable[[Mapping[str, Any]], S | None] = lambda _: None,
         n_rows: Sequence[int] | None = None,
         begin: Callable[[int], bool] | None = None,
     ) -> S:
-        """The sum of a function's results over all units.
+        """The sum of a function's results over all units, of so many rows each where that is known.
 
-        Parameters
-        ----------
-        step
-            What the pass is called.
-        restored
-            Makes a state of what its `to_dict` gave; None, as it is unless said, begins anew.
-        n_rows
-            How many rows each unit has, where that is known.
-        begin
-            Told, before any work, how many units are done already; says whether what they left
-            elsewhere is still there. If not, they are done again, and it is told 0.
-
-        Raises
-        ------
-        FewlabelsError
-            What a unit answered, if it is not to be skipped; a checkpoint then says how far it got.
-        RestartPasses
-            If a file that passes before this one counted in is to be left out from now on.
+        `begin` is called, before any work, with the number of units that are done already, and says
+        whether what they left elsewhere is still there. If not, they are done again.
         """
-        saved = self._saved(step)
+        state, saved = empty(), self._saved(step)
+        if saved is not None and type(saved.get("state")) is not type(state):
+            saved = None  # it holds something else, whoever wrote it
         done = 0 if saved is None else len(saved["done"])
-        state = None if saved is None else self._restored(saved, restored)
-        if state is None:
-            saved, done = None, 0
         if begin is not None and not begin(done) and done:
-            state, saved, done = None, None, 0
+            saved, done = None, 0
             begin(0)
-        if state is None or saved is None:
-            state = empty()
-        else:
+        if saved is not None:
+            state = saved["state"]
             self.bad |= self._bad_of(saved)
             self.resumed.append(f"{step}: {done} of {len(self.used)} parts were done already")
         self._fold(step, function, state, done, n_rows)
@@ -174,15 +174,12 @@ class Passes:
         `ranks` (r,) ascend, `ranked` gives those of the rows that count.
         """
         function, empty = partial(count_unit, rows, ranked, ranks), partial(Counts.none, len(ranks))
-        return self.run(COUNT, function, empty, Counts.from_dict).counts
+        return self.run(COUNT, function, empty).counts
 
     def fitted(self, step: str) -> Any:
         """What was fitted to what the passes so far found; None if it has not been kept."""
         saved = self._saved(step)
-        if saved is None or saved["done"]:
-            return None
-        state = saved["state"]
-        return state.get("fitted") if isinstance(state, dict) else None
+        return None if saved is None or saved["done"] else saved.get("state")
 
     def keep_fitted(self, step: str, fitted: object, *, seldom: bool = False) -> None:
         """Keep it: who is killed again and again must not begin with it each time.
@@ -195,7 +192,7 @@ class Passes:
         self._kept = now
         if self.checkpoint is not None:
             with suppress(TypeError):  # a label model of the user's own
-                self._save(step, _Fit(fitted), ())
+                self._save(step, fitted, ())
 
     def _fold(
         self, step: str, function: Callable[[Piece], R], state: State, start: int,
@@ -240,7 +237,7 @@ class Passes:
             self._before = ""
             raise RestartPasses
 
-    def _save(self, step: str, state: State, taken: Sequence[Unit]) -> None:
+    def _save(self, step: str, state: object, taken: Sequence[Unit]) -> None:
         if self.checkpoint is None:
             return
         stamps = {unit.path: unit.stamp for unit in self.units}
@@ -248,7 +245,7 @@ class Passes:
             "before": self._before,
             "done": [_print(unit) for unit in taken],
             "bad": [[p, list(stamps[p]), bad.name, bad.reason] for p, bad in self.bad.items()],
-            "state": state.to_dict(),
+            "state": state,
         }
         self.checkpoint(step).save(value)
 
@@ -273,16 +270,6 @@ class Passes:
         used = [_print(unit) for unit in self.used if unit.path not in bad]
         done = saved["done"]
         return saved if done == used[: len(done)] else None
-
-    @staticmethod
-    def _restored(
-        saved: Mapping[str, Any], restored: Callable[[Mapping[str, Any]], S | None]
-    ) -> S | None:
-        """The state of a checkpoint; None where it holds something else, whoever wrote it."""
-        try:
-            return restored(saved["state"])
-        except Exception:
-            return None
 
     def _bad_of(self, saved: Mapping[str, Any]) -> dict[str, BadFile]:
         """The files that a checkpoint left out and that are still as they were then."""
@@ -335,3 +322,23 @@ def _digest(units: Sequence[Unit]) -> str:
     """What tells these units from others."""
     stamps = json.dumps([_print(unit) for unit in units])
     return hashlib.blake2b(stamps.encode(), digest_size=16).hexdigest()
+
+
+def count_unit(
+    rows: BatchSource, ranked: Callable[[Batch], UInts], ranks: UInts, piece: Piece
+) -> Counts:
+    """How often rows of these ranks, which ascend, are among the ranked rows of a unit."""
+    out = Counts.none(len(ranks))
+    for batch in rows.batches(piece.unit):
+        out.take(Counts(counts_of(ranked(batch), ranks), batch.predictions.n_items))
+    return out
+
+
+def pieces(units: Sequence[Unit], n_rows: Sequence[int] | None) -> list[Piece]:
+    """Units with their numbers and, once the numbers of their rows are known, their places."""
+    out, first, path = [], 0, ""
+    for number, unit in enumerate(units):
+        first, path = (0, unit.path) if unit.path != path else (first, path)
+        out.append(Piece(unit, number, first if unit.first_row is None else unit.first_row))
+        first += 0 if n_rows is None else n_rows[number]
+    return out

@@ -43,13 +43,7 @@ class PosteriorFolder:
         object.__setattr__(self, "draft", inside if target.is_dir() else beside)
 
     def place(self) -> None:
-        """Let the draft take its place.
-
-        Raises
-        ------
-        UsageError
-            Where the system refuses.
-        """
+        """Let the draft take its place."""
         draft, target = self.draft, Path(os.path.realpath(self.name))
         try:
             for path in draft.glob(".*"):
@@ -76,13 +70,7 @@ class PosteriorFolder:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """No other process writes to it meanwhile; the lock goes with the process.
-
-        Raises
-        ------
-        UsageError
-            If one does, or it cannot be written to.
-        """
+        """No other process writes to it meanwhile; the lock goes with the process."""
         with ExitStack() as stack:
             try:
                 self.draft.mkdir(parents=True, exist_ok=True)
@@ -96,13 +84,7 @@ class PosteriorFolder:
                     self.draft.rmdir()
 
     def check(self, run: str | None) -> None:
-        """Refuse a folder with files, unless they are of the run that goes on.
-
-        Raises
-        ------
-        UsageError
-            Naming one of them.
-        """
+        """Refuse a folder with files, unless they are of the run that goes on."""
         for path in self._there():
             if run is None or not _is_of(path, run):
                 raise UsageError(
@@ -178,11 +160,6 @@ class PosteriorFiles:
         """Make the draft, with the files of the first `done` units and no others.
 
         Gives whether it has all of those; if it does not, it is left as it is.
-
-        Raises
-        ------
-        UsageError
-            If it cannot be written to.
         """
         draft = self.folder.draft
         try:
@@ -206,13 +183,7 @@ class PosteriorFiles:
 
     @contextmanager
     def writing(self, number: int) -> Iterator[Write]:
-        """Write the rows of a unit; the file appears when all of them are written.
-
-        Raises
-        ------
-        UsageError
-            Where the system refuses to write (a full disk, say).
-        """
+        """Write the rows of a unit; the file appears when all of them are written."""
         path = self.path(number)
         draft = path.with_name(f".part-{number:05d}.{secrets.token_hex(8)}")
         writer: pq.ParquetWriter | None = None

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -18,10 +18,11 @@ from fewlabels.data.assemble import arguments_of, class_columns
 from fewlabels.data.binary import parquet_batches
 from fewlabels.data.classes import Classes, decide_classes
 from fewlabels.data.delimited import open_delimited
+from fewlabels.data.inputs import one_against
 from fewlabels.data.options import ColumnOptions
-from fewlabels.data.read import build, told_by_rows
+from fewlabels.data.read import naming_rows
 from fewlabels.data.roles import Roles
-from fewlabels.data.table import Place, Table, readable, refuse_mixed, row_place, told_of
+from fewlabels.data.table import Place, Table, naming_file, readable, refuse_mixed, row_place
 from fewlabels.errors import InputError, quoted
 from fewlabels.kernels.arrays import Floats
 from fewlabels.predictions import Predictions
@@ -45,13 +46,7 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True)
 class Reader:
-    """Reads units of a layout; `groups` are the columns to tell groups apart by (`Layout.groups`).
-
-    Raises
-    ------
-    UsageError
-        If a group is no column that can be one.
-    """
+    """Reads units of a layout; `groups` are columns to tell groups apart (`Layout.groups`)."""
 
     layout: Layout
     classes: Classes
@@ -66,25 +61,12 @@ class Reader:
         return (*self.classes.notes, *self.layout.roles.notes, *self.layout.notes)
 
     def batches(self, unit: Unit) -> Iterator[Batch]:
-        """The rows of a unit, `BATCH_ROWS` at a time.
-
-        Raises
-        ------
-        InputError
-            If a cell does not hold what its column's role asks for, the file is damaged, or it
-            has changed since it was laid out.
-        """
-        with told_of(unit.name):
+        """The rows of a unit, `BATCH_ROWS` at a time."""
+        with naming_file(unit.name):
             yield from self._batches(_tables(unit, self._roles))
 
     def of_arrow(self, parts: Iterable[pa.RecordBatch | pa.Table]) -> Iterator[Batch]:
-        """Rows that somebody else has read, `BATCH_ROWS` at a time.
-
-        Raises
-        ------
-        InputError
-            If a column is missing, or a cell does not hold what its column's role asks for.
-        """
+        """Rows that somebody else has read, `BATCH_ROWS` at a time."""
         names = list(dict.fromkeys([*self._roles.numeric, *self._roles.text]))
 
         def chosen() -> Iterator[pa.RecordBatch]:
@@ -116,12 +98,71 @@ class Reader:
                     refuse_mixed(column)
             weight, clusters = arguments.pop("weight"), arguments.pop("clusters")
             if weight is not None and not ((weight >= 0) & (weight < np.inf)).all():
-                with told_by_rows(roles, table.place):
+                with naming_rows(roles, table.place):
                     sampling_weight(weight, len(weight))  # which refuses them
             arguments["notes"] = ()
-            items = build(arguments, roles, table.place).in_clusters(clusters)
+            with naming_rows(roles, table.place):
+                items = Predictions(**arguments)
+            items = items.in_clusters(clusters)
             yield Batch(items, weight, first)
             first += table.n_rows
+
+
+@dataclass(frozen=True)
+class Feed:
+    """Batches of units: some of the classifiers, the positive class, thresholds of their own."""
+
+    reader: Reader
+    models: tuple[str, ...] | None = None
+    threshold: float | None = None
+    thresholds: Mapping[str, float] | None = None
+    positive: Any = None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to say of the rows."""
+        known = len(self.reader.classes.texts)
+        turned = self.positive is not None and known > 2
+        return (*self.reader.notes, *([one_against(self.positive, known)] if turned else []))
+
+    def batches(self, unit: Unit) -> Iterator[Batch]:
+        """The rows of a unit."""
+        for batch in self.reader.batches(unit):
+            yield batch._replace(predictions=self.chosen(batch.predictions))
+
+    def chosen(self, rows: Predictions) -> Predictions:
+        """The rows with the classifiers and hard predictions that are asked for."""
+        if self.models is not None:
+            rows = rows.select_models(self.models)
+        if self.positive is not None:
+            rows = rows.with_positive(self.positive)
+        if self.threshold is not None:
+            rows = rows.thresholded(self.threshold)
+        return rows.thresholded(self.thresholds) if self.thresholds else rows
+
+
+def example_of(roles: Roles, classes: Sequence[Any]) -> Predictions:
+    """One labeled row with all that the columns can give, before any is read."""
+    m, k = len(roles.models), len(classes)
+    p = np.full((1, m, k), np.nan)
+    votes, scores = np.full((1, m), -1), np.full((1, m), np.nan)
+    for j, model in enumerate(roles.models):
+        if model in roles.probabilities or model in roles.mapped or model in roles.confidence:
+            p[0, j] = 1 / k
+        if model in roles.votes:
+            votes[0, j] = 0
+        if model in roles.scores:
+            scores[0, j] = 0.0
+    return Predictions(
+        p if roles.probabilities or roles.mapped or roles.confidence else None,
+        [-1 if roles.label is None else 0],
+        votes=votes if roles.votes else None,
+        scores=scores if roles.scores else None,
+        histogram=np.ones((1, k)) if roles.histogram else None,
+        models=roles.models,
+        classes=classes,
+        positive=classes[1] if k == 2 else None,
+    )
 
 
 def find_classes(
@@ -129,21 +170,12 @@ def find_classes(
 ) -> Classes:
     """Decide on the classes; labels and votes are read where the columns do not name them.
 
-    Parameters
-    ----------
-    skip_bad_files
-        Whether units that cannot be read are passed over, as they will be when they are read in
-        full.
-
-    Raises
-    ------
-    InputError
-        If the columns disagree about the classes, there is but one, or a unit cannot be read.
+    With `skip_bad_files` units that cannot be read are passed over, as when they are read in full.
     """
     seen: dict[str, Counter[str]] = {}
     head: Table | None = None
     for unit in layout.units:  # the first rows of the first one that can be read
-        with suppress(InputError), told_of(unit.name):  # said where it is read in full
+        with suppress(InputError), naming_file(unit.name):  # said where it is read in full
             head = next(
                 _tables(unit, replace(layout.roles, groups=(), item=None, clusters=())), None
             )
@@ -158,34 +190,28 @@ def find_classes(
                 if not skip_bad_files:
                     raise
     elif head is not None:
-        with told_of(layout.name):
+        with naming_file(layout.name):
             texts_of_head = class_columns(head, layout.roles)
         seen = {column: Counter(names.counts()) for column, names in texts_of_head.items()}
-    with told_of(layout.name):
+    with naming_file(layout.name):
         classes = decide_classes(layout.roles, options, seen).positive_last()
     if head is None:
         return classes
     # How numbers are written is told by the first rows; rows that differ are refused.
     wrong: list[InputError] = []
     roles = replace(layout.roles, groups=(), item=None, clusters=())
-    with told_of(layout.name):
+    with naming_file(layout.name):
         arguments_of(head, roles, classes, class_columns(head, roles), wrong)
     notes = [note for note in head.notes if "renormalised" not in note]
     return replace(classes, notes=(*classes.notes, *notes), scaled=frozenset(head.scaled))
 
 
 def occurring(unit: Unit, roles: Roles) -> dict[str, Counter[str]]:
-    """The texts of labels and of hard predictions in a unit, and in how many rows each is.
-
-    Raises
-    ------
-    InputError
-        If the unit cannot be read.
-    """
+    """The texts of labels and of hard predictions in a unit, and in how many rows each is."""
     only = replace(roles, probabilities={}, mapped={}, scores={}, histogram={}, weight=None)
     only = replace(only, domain=None, item=None, groups=(), confidence={}, clusters=())
     seen: dict[str, Counter[str]] = {}
-    with told_of(unit.name):
+    with naming_file(unit.name):
         for table in _tables(unit, only) if only.text else ():
             for column, names in class_columns(table, only).items():
                 seen.setdefault(column, Counter()).update(names.counts())

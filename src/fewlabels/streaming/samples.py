@@ -75,10 +75,7 @@ def samples_of(
 ) -> Samples:
     """Choose the rows: which ones depends on the rows alone, not on order or partition.
 
-    Parameters
-    ----------
-    counts
-        How often each of the scan's repeated rows occurs in all; None where all rows are held.
+    `counts` say how often each of the scan's repeated rows occurs in all; None where all are held.
     """
     accuracy = 0.9
     if scan.agree[1]:

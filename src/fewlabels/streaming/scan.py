@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -16,9 +15,8 @@ from fewlabels.kernels.ranking import logit_codes, logit_edges
 from fewlabels.kernels.votes import agreement
 from fewlabels.metrics.base import ScoreView
 from fewlabels.predictions import Predictions
-from fewlabels.streaming.patterns import VotePatterns
 from fewlabels.streaming.reading import Batch
-from fewlabels.streaming.sketch import BottomSample, RowArrays
+from fewlabels.streaming.sketch import BottomSample, RowArrays, VotePatterns
 
 SUPPORT_ROWS = 20_000
 """Rows without a label that label models are fitted to, and rows that noise is measured on."""
@@ -61,10 +59,6 @@ class Size:
         self.annotated += more.annotated
         self.weighty += more.weighty
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
-        return asdict(self)
-
 
 @dataclass(frozen=True)
 class ScanPlan:
@@ -87,7 +81,7 @@ class ScanPlan:
         return Scan(
             plan=self,
             patterns=VotePatterns.empty() if self.patterns else None,
-            confidences=np.zeros((self.n_models, BINS), dtype=np.int64),
+            confidences=np.zeros((self.n_models, BINS * self.confidences), dtype=np.int64),
             model_rows=np.zeros(self.n_models, dtype=np.int64),
             models=[BottomSample.empty(MODEL_ROWS) for _ in range(self.n_models)],
         )
@@ -199,49 +193,6 @@ class Scan:
             mine.merge(kept)
         for column in self.plan.by:
             self._refuse_many(column)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Arrays and plain values, from which `from_dict` makes the same again."""
-        return {
-            "n_rows": list(self.n_rows),
-            "given": list(self.given),
-            "model_rows": self.model_rows,
-            "models": [sketch.to_dict() for sketch in self.models],
-            "patterns": None if self.patterns is None else self.patterns.to_dict(),
-            "confidences": self.confidences if self.plan.confidences else None,
-            "size": self.size.to_dict(),
-            "agree": list(self.agree),
-            "informed": self.informed.to_dict(),
-            "others": self.others.to_dict(),
-            "repeated": self.repeated.to_dict(),
-            "groups": [
-                [name, size.to_dict(), kept.to_dict()] for name, (size, kept) in self.groups.items()
-            ],
-        }
-
-    @staticmethod
-    def from_dict(plan: ScanPlan, value: Mapping[str, Any]) -> Scan:
-        """What `to_dict` gave, of the same plan."""
-        patterns = value["patterns"]
-        counted = value["confidences"]
-        return Scan(
-            plan=plan,
-            n_rows=list(value["n_rows"]),
-            given=list(value["given"]),
-            model_rows=value["model_rows"],
-            models=[BottomSample.from_dict(sketch) for sketch in value["models"]],
-            patterns=None if patterns is None else VotePatterns.from_dict(patterns),
-            confidences=plan.empty().confidences if counted is None else counted,
-            size=Size(**value["size"]),
-            agree=(value["agree"][0], value["agree"][1]),
-            informed=BottomSample.from_dict(value["informed"]),
-            others=BottomSample.from_dict(value["others"]),
-            repeated=BottomSample.from_dict(value["repeated"]),
-            groups={
-                name: (Size(**size), BottomSample.from_dict(kept))
-                for name, size, kept in value["groups"]
-            },
-        )
 
     @property
     def complete(self) -> bool:

@@ -12,24 +12,22 @@ from typing import Any
 
 import numpy as np
 
-from fewlabels.data.gaps import gaps_of_files
-from fewlabels.data.inputs import cut_at
+from fewlabels.data.inputs import apply_thresholds
 from fewlabels.data.options import column_options
+from fewlabels.data.read import gaps_of_files
 from fewlabels.errors import UsageError
 from fewlabels.estimates import Estimates
 from fewlabels.evaluation.evaluator import Estimand
 from fewlabels.methods.base import LabelModel
 from fewlabels.pipeline import Against, Question, aligned_reference
 from fewlabels.streaming.checkpoint import Checkpoint, key_of
-from fewlabels.streaming.example import example_of
 from fewlabels.streaming.executors import Engine, open_executor
 from fewlabels.streaming.passes import Passes, Progress
 from fewlabels.streaming.posterior_files import PosteriorFiles, PosteriorFolder
-from fewlabels.streaming.reading import Reader, find_classes
+from fewlabels.streaming.reading import Feed, Reader, example_of, find_classes
 from fewlabels.streaming.scan import Scan
 from fewlabels.streaming.two_passes import STEPS, TALLY, Provenance, in_two_passes
 from fewlabels.streaming.units import Layout, Unit, lay_out, skipped_words
-from fewlabels.streaming.work import Feed
 
 
 def estimate_files(
@@ -122,15 +120,15 @@ def estimate_files(
         kept = layout.groups((*kept, item))
     classes = find_classes(layout, options, skip_bad_files=skip_bad_files)
     chosen = None if models is None else tuple(models)
-    said = (chosen, threshold, thresholds, classes.positive_name)
-    feed = Feed(Reader(layout, classes, kept), *said)
+    choices = (chosen, threshold, thresholds, classes.positive_name)
+    feed = Feed(Reader(layout, classes, kept), *choices)
     rows = feed.chosen(example_of(layout.roles, classes.names))
     aligned = aligned_reference(reference, rows, method, columns=columns)
     if aligned is not None:
-        aligned = cut_at(aligned, threshold, thresholds)
+        aligned = apply_thresholds(aligned, threshold, thresholds)
     question = question.about(rows, aligned)
     references = _references(question)
-    key = key_of(Path(source).resolve(), question, references, options, said, classes.names)
+    key = key_of(Path(source).resolve(), question, references, options, choices, classes.names)
     written, notes = _written(posterior, layout), list[str]()
     if written is not None:
         written.check(key if resume else None)

@@ -1,8 +1,12 @@
 """The second pass: metric states of the soft labels of a few parameter draws, which add up.
 
+What a draw says of an item, P(label | draw), is a smooth function of its parameters. So a few draws
+are computed for every row of a stream (`Basis`), and what the others add to their best combination
+of these is measured on a sample: the combination is a control variate for each of them.
+
 A state is kept per group, classifier and statistic: confusion counts, calibration bins, bins of
 scores per class, sums of losses. All are linear in the label weights, so states of parts add up,
-and the states of all draws follow from those of a few (streaming/basis.py).
+and the states of all draws follow from those of the basis.
 """
 
 from __future__ import annotations
@@ -12,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.linalg
 
 from fewlabels.evaluation.draws import basis_size
 from fewlabels.evaluation.groups import values_of
@@ -22,12 +27,131 @@ from fewlabels.kernels.weighting import Soft
 from fewlabels.methods.base import FittedLabelModel
 from fewlabels.metrics.base import Metric, Needs, Plan, ScoreView, Statistic
 from fewlabels.metrics.plans import Chosen, prepare, view_of
-from fewlabels.posterior import LabelPosterior
+from fewlabels.posterior import LabelPosterior, ParameterDraws
 from fewlabels.predictions import Predictions
-from fewlabels.streaming.basis import CHOSEN_BY, Basis
 from fewlabels.streaming.reading import Batch
 from fewlabels.streaming.samples import Samples, mixed
 from fewlabels.streaming.scan import Scan, as_view
+
+CHOSEN_BY = 3_000
+"""Probabilities of a draw, one per row and class, by which draws are chosen."""
+
+EVERY = slice(None)
+_NEGLIGIBLE = 1e-7
+
+
+class _Draws(NamedTuple):
+    """Draws of one kind: where they start among all columns, and how many there are."""
+
+    parameters: ParameterDraws
+    start: int
+    size: int
+
+
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """Which draws are computed for every row, and how the others combine them.
+
+    Columns are, in this order, the marginals (one, where values come from them) or the draws for
+    values, and the draws for intervals unless they are the same. `chosen` (R,) are the columns that
+    are computed; coefficients (R, columns) give each column as their combination, and sum to one,
+    so that probabilities still do. `error` is the standard deviation, over items, of what
+    combinations leave out of an item's probability (root mean square over draws).
+    """
+
+    chosen: Ints
+    coefficients: Floats
+    n_values: int
+    n_interval: int
+    shared: bool
+    error: float
+
+    @staticmethod
+    def of(posterior: LabelPosterior, rows: Ints, most: float) -> Basis:
+        """Choose by items in no particular order: pivoted QR of differences from a middle draw."""
+        n_values, n_interval, shared = _sizes(posterior)
+        n_columns = n_values if shared else n_values + n_interval
+        if n_columns <= most:
+            every = np.arange(n_columns)
+            return Basis(every, np.eye(n_columns), n_values, n_interval, shared, 0.0)
+        every = np.arange(n_columns)
+        frame = Basis(every, np.empty((0, 0)), n_values, n_interval, shared, 0.0)
+        table = frame.soft(posterior, rows[::2]).reshape(-1, len(every))
+        chosen, coefficients = _combinations(table, int(most))
+        held_out = frame.soft(posterior, rows[1::2])
+        rest = held_out - held_out[:, :, chosen] @ coefficients
+        error = float(np.sqrt((rest.std(axis=0) ** 2).mean())) if rest.size else 0.0
+        return Basis(chosen, coefficients, n_values, n_interval, shared, error)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every draw is computed for every row."""
+        return len(self.chosen) == self.n_columns
+
+    @property
+    def n_columns(self) -> int:
+        """How many columns there are in all."""
+        return self.n_values if self.shared else self.n_values + self.n_interval
+
+    @property
+    def of_values(self) -> slice:
+        """The columns that values come from."""
+        return slice(0, self.n_values)
+
+    @property
+    def of_intervals(self) -> slice:
+        """The columns that intervals come from."""
+        return self.of_values if self.shared else slice(self.n_values, self.n_columns)
+
+    def soft(self, posterior: LabelPosterior, rows: Ints | slice = EVERY) -> Floats:
+        """P(label) of the computed columns, (n, K, R), of items under a posterior of this kind."""
+        return self.columns(posterior, self.chosen, rows)
+
+    def columns(
+        self, posterior: LabelPosterior, which: Ints, rows: Ints | slice = slice(None)
+    ) -> Floats:
+        """P(label) of any columns, (n, K, len(which)), which must ascend."""
+        values, rest = which[which < self.n_values], which[which >= self.n_values]
+        both = (posterior.value_draws, values), (posterior.interval_draws, rest - self.n_values)
+        parts = [draws.block(index, rows) for draws, index in both if len(index)]
+        n, k = parts[0].shape[:2]
+        # Class by class in memory: states are sums over the items of one class after the other.
+        out = np.empty((k, n, len(which))).transpose(1, 0, 2)
+        start = 0
+        for part in parts:
+            out[:, :, start : start + part.shape[2]] = part
+            start += part.shape[2]
+        return out
+
+
+def _sizes(posterior: LabelPosterior) -> tuple[int, int, bool]:
+    values, intervals = posterior.value_draws, posterior.interval_draws
+    return values.size, intervals.size, values is intervals
+
+
+def _combinations(table: Floats, most: int) -> tuple[Ints, Floats]:
+    """Columns (R,) of a table (n, c), and weights (R, c) that sum to one, of all in terms of these.
+
+    They are sought among the draws, not averages of them: only draws can be computed for a row.
+    """
+    n_columns = table.shape[1]
+    if n_columns <= 2:
+        return np.arange(n_columns), np.eye(n_columns)
+    middle = int(np.argmin(((table - table.mean(axis=1, keepdims=True)) ** 2).sum(axis=0)))
+    gap = table - table[:, middle : middle + 1]
+    r, pivot = scipy.linalg.qr(gap, mode="r", pivoting=True)
+    size = np.abs(np.diag(r))
+    rank = int(np.count_nonzero(size[: most - 1] > _NEGLIGIBLE * max(np.sqrt(len(table)), 1.0)))
+    weights = np.zeros((rank, n_columns))
+    if rank:
+        solved = scipy.linalg.solve_triangular(r[:rank, :rank], r[:rank])
+        weights[:, pivot] = solved
+        weights[:, pivot[:rank]] = np.eye(rank)
+    chosen = np.concatenate([[middle], pivot[:rank]])
+    every = np.concatenate([1 - weights.sum(axis=0, keepdims=True), weights])
+    order = np.argsort(chosen)
+    return chosen[order], every[order]
+
 
 STATE_BYTES = 2**27
 """What all states may take; rankings take fewer bins where 4096 would take more."""
@@ -194,39 +318,21 @@ class Tally:
             plans = prepare(view, chosen, exact=False)
             for name, plan in distinct(plans):
                 key = Key(group, j, scorer.number(chosen[name]))
-                state = plan.state(own)[..., 0, :]
-                if key in self.states:
-                    self.states[key] += state
-                else:
-                    self.states[key] = state
-                self.mass[key] = self.mass.get(key, 0.0) + total
+                self._put(key, plan.state(own)[..., 0, :], total)
 
     def take(self, other: Tally) -> int:
         """Add the sums over other rows; how many these are."""
         self.n_rows += other.n_rows
         for key, state in other.states.items():
-            if key in self.states:
-                self.states[key] += state
-            else:
-                self.states[key] = state
-            self.mass[key] = self.mass.get(key, 0.0) + other.mass[key]
+            self._put(key, state, other.mass[key])
         return other.n_rows
 
-    def to_dict(self) -> dict[str, Any]:
-        """Arrays and plain values, from which `from_dict` makes the same again."""
-        return {
-            "n_rows": self.n_rows,
-            "states": [[list(key), state, self.mass[key]] for key, state in self.states.items()],
-        }
-
-    @staticmethod
-    def from_dict(value: Mapping[str, Any]) -> Tally:
-        """What `to_dict` gave."""
-        out = Tally(int(value["n_rows"]))
-        for key, state, mass in value["states"]:
-            out.states[Key(*key)] = state
-            out.mass[Key(*key)] = float(mass)
-        return out
+    def _put(self, key: Key, state: Floats, mass: float) -> None:
+        if key in self.states:
+            self.states[key] += state
+        else:
+            self.states[key] = state
+        self.mass[key] = self.mass.get(key, 0.0) + mass
 
 
 def provided(

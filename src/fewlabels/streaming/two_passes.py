@@ -30,12 +30,11 @@ from fewlabels.pipeline import MOST_DESIGN_EFFECT, Question, Setup, answer, answ
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 from fewlabels.streaming.measure import NOISE_ROWS, Measurer
-from fewlabels.streaming.passes import COUNT, Passes
+from fewlabels.streaming.passes import COUNT, BatchSource, Passes, Piece
 from fewlabels.streaming.posterior_files import PosteriorFiles
 from fewlabels.streaming.samples import Samples, samples_of
 from fewlabels.streaming.scan import LABELED_ROWS, Scan, ScanPlan, Size, ranks_of
 from fewlabels.streaming.tally import Scorer, Tally
-from fewlabels.streaming.work import BatchSource, scan_unit, tally_unit
 
 SCAN, TALLY, FIT, MEASURE = "reading", "estimating", "fitting", "measuring"
 STEPS = (SCAN, COUNT, TALLY, FIT, MEASURE)
@@ -62,14 +61,8 @@ def in_two_passes(
 ) -> tuple[Fitted | SufficientSample, Estimates]:
     """The label model as it was fitted, and the estimates; again if a file turns out bad late.
 
-    Parameters
-    ----------
-    example
-        Items that give all that the rows can give.
-    provenance
-        Asked after the passes, with what was seen in the first.
-    files
-        Where P(label) of every row is written, by the method and the classes; None: nowhere.
+    `example` are items that give all that the rows can give; `provenance` is called after the
+    passes, with the first; `files` says by method and classes where P(label) of every row goes.
     """
     once = partial(_in_two_passes, question, rows, example, passes, provenance, workers, files)
     with using_workers(workers):
@@ -82,9 +75,7 @@ def _in_two_passes(
     files: Callable[[str, tuple[Any, ...]], PosteriorFiles] | None,
 ) -> tuple[Fitted | SufficientSample, Estimates]:  # fmt: skip
     plan = scan_plan(question, example)
-    scan = passes.run(
-        SCAN, partial(scan_unit, rows, plan), plan.empty, partial(Scan.from_dict, plan)
-    )
+    scan = passes.run(SCAN, partial(scan_unit, rows, plan), plan.empty)
     counts, ranks = None, scan.repeated.ranks
     if not scan.complete and len(ranks):
         counts = passes.counts(rows, partial(ranks_of, by=plan.by), ranks)
@@ -101,11 +92,37 @@ def _in_two_passes(
         TALLY,
         partial(tally_unit, rows, fitted.scorer, written),
         Tally,
-        Tally.from_dict,
         scan.n_rows,
         None if written is None else written.start,
     )
     return fitted, fitted.estimates(tally, provenance(scan), workers, passes)
+
+
+def scan_unit(rows: BatchSource, plan: ScanPlan, piece: Piece) -> Scan:
+    """The first pass over a unit."""
+    scan = plan.empty()
+    for batch in rows.batches(piece.unit):
+        scan.update(batch)
+    return scan
+
+
+def tally_unit(
+    rows: BatchSource, scorer: Scorer, files: PosteriorFiles | None, piece: Piece
+) -> Tally:
+    """The second pass over a unit; posteriors of its rows go to a file where they are asked for."""
+    tally = Tally()
+    if files is None:
+        for batch in rows.batches(piece.unit):
+            tally.update(scorer, batch)
+        return tally
+    with files.writing(piece.number) as write:
+        for batch in rows.batches(piece.unit):
+            for block in scorer.blocks(batch):
+                posterior = scorer.posterior(block.predictions)
+                tally.add(scorer, block, posterior)
+                first_row = piece.first_row + block.first_row
+                write(piece.unit.name, first_row, block.predictions, posterior)
+    return tally
 
 
 def scan_plan(question: Question, example: Predictions) -> ScanPlan:
@@ -135,19 +152,8 @@ def fit_to(
 ) -> Fitted | SufficientSample:
     """Fit the label model; to so few rows that the answer needs no second pass, if it can be.
 
-    Parameters
-    ----------
-    counts
-        How often each of the scan's repeated rows occurs in all; None where all rows are held.
-    example
-        Items of the same classifiers and classes.
-    passes
-        Where the fit is kept, or has been by a run that this one goes on with.
-
-    Raises
-    ------
-    UsageError, InputError
-        If there are no rows, or the question has no answer from parts.
+    `counts` are as in `samples_of`; `example` has the same classifiers and classes; `passes` keep
+    the fit, or have it from a run that this one goes on with.
     """
     if not scan.size.items:
         raise UsageError("there are no rows to estimate from")

@@ -20,10 +20,9 @@ from fewlabels.data.delimited import DelimitedFile, open_delimited
 from fewlabels.data.limits import refuse_wide
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.recognise import recognise
-from fewlabels.data.repeated_items import repeated_items
-from fewlabels.data.roles import Roles, assign_roles
+from fewlabels.data.roles import Roles, assign_roles, repeated_items
 from fewlabels.data.sources import BadFile, FolderOfTables, locate, nothing_read
-from fewlabels.data.table import Table, readable, told_of
+from fewlabels.data.table import Table, naming_file, readable
 from fewlabels.errors import InputError, UsageError, listed, one_line, unknown
 
 IN_PARTS = ("CSV", "Parquet")
@@ -69,13 +68,7 @@ class Stamp(NamedTuple):
 
     @classmethod
     def of(cls, path: Path) -> Stamp:
-        """The stamp of a file as it is now.
-
-        Raises
-        ------
-        OSError
-            If it cannot be read.
-        """
+        """The stamp of a file as it is now."""
         digest = hashlib.blake2b(digest_size=12)
         with path.open("rb") as file:
             status = os.fstat(file.fileno())
@@ -89,13 +82,7 @@ class Stamp(NamedTuple):
         return cls(size, written, changed, status.st_ino, digest.hexdigest())
 
     def matches(self, path: Path) -> bool:
-        """Whether a file that may be read elsewhere, under another number, is still this one.
-
-        Raises
-        ------
-        OSError
-            If it cannot be read.
-        """
+        """Whether a file that may be read elsewhere, under another number, is still this one."""
         now = Stamp.of(path)
         return (self.size, self.written, self.digest) == (now.size, now.written, now.digest)
 
@@ -151,13 +138,7 @@ class Layout:
         return sum(unit.n_bytes for unit in self.units)
 
     def groups(self, asked: Iterable[str]) -> tuple[str, ...]:
-        """Columns to tell groups apart by, each once.
-
-        Raises
-        ------
-        UsageError
-            If one is neither a group nor the domain.
-        """
+        """Columns to tell groups apart by, each once."""
         known = [*self.roles.groups, *([] if self.roles.domain is None else ["domain"])]
         names = tuple(dict.fromkeys(asked))
         for name in names:
@@ -170,19 +151,8 @@ def lay_out(source: str | Path, options: ColumnOptions, *, skip_bad_files: bool 
     """Divide a Parquet or CSV file, or a folder of such files, into units.
 
     The header of every file is read, or its footer. Files without rows are fine, and give no unit.
-
-    Parameters
-    ----------
-    skip_bad_files
-        Whether a file that cannot be opened, or that has other columns than the first one, is
-        left out instead of refused.
-
-    Raises
-    ------
-    InputError
-        If there is nothing to read, a file is refused, or the columns do not say what they are.
-    UsageError
-        If the source is no path.
+    With `skip_bad_files` one that cannot be opened, or has other columns than the first, is left
+    out instead of refused.
     """
     if not isinstance(source, (str, Path)):
         raise UsageError(
@@ -193,7 +163,7 @@ def lay_out(source: str | Path, options: ColumnOptions, *, skip_bad_files: bool 
     located = locate(source, skipped if skip_bad_files else None)
     assert located is not None  # a path is always located
     alone = len(located.files) == 1 and not skipped
-    with told_of(located.name):
+    with naming_file(located.name):
         if located.kind not in IN_PARTS:
             raise InputError(
                 f"is {located.kind}, and {located.kind} files are read whole; add --engine "
@@ -204,7 +174,7 @@ def lay_out(source: str | Path, options: ColumnOptions, *, skip_bad_files: bool 
         for path in located.files:
             name = one_line(path.name)
             try:
-                with told_of(None if alone or skip_bad_files else name):
+                with naming_file(None if alone or skip_bad_files else name):
                     try:
                         stamp = Stamp.of(path)
                     except OSError as error:
@@ -379,17 +349,12 @@ def about_rows(path: str | Path) -> int:
     """Rows of a Parquet or CSV file, or of a folder: exact for Parquet, else by the first lines.
 
     What cannot be read in parts counts as none.
-
-    Raises
-    ------
-    InputError
-        If it is none of these.
     """
     located = locate(path)
     if located is None or located.kind not in IN_PARTS:
         return 0
     total = 0
-    with told_of(located.name):
+    with naming_file(located.name):
         for file in located.files:
             if located.kind == "Parquet":
                 with readable("Parquet"):

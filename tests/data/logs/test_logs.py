@@ -14,7 +14,7 @@ import pytest
 import fewlabels as fl
 from fewlabels.data import diagnose
 from fewlabels.data.logs import FORMATS
-from fewlabels.data.logs.columns import Asked
+from fewlabels.data.logs.columns import LogOptions
 from fewlabels.data.logs.documents import keys_at_the_beginning, opened
 from fewlabels.errors import InputError, UsageError
 
@@ -53,14 +53,14 @@ def refused(path, message, **options):
 
 
 def test_what_stands_behind_the_mark():
-    asked = Asked.parse("a & b, c&people=votes&pass-from=3.5&repeats=all&format=mlflow")
-    assert asked == Asked("a & b, c", "votes", "all", 3.5, "mlflow")
-    assert Asked.parse(asked.under("x")) == Asked("x", "votes", "all", 3.5, "mlflow")
-    assert Asked.parse("people=majority") == Asked(None, "majority")
+    asked = LogOptions.parse("a & b, c&people=votes&pass-from=3.5&repeats=all&format=mlflow")
+    assert asked == LogOptions("a & b, c", "votes", "all", 3.5, "mlflow")
+    assert LogOptions.parse(asked.under("x")) == LogOptions("x", "votes", "all", 3.5, "mlflow")
+    assert LogOptions.parse("people=majority") == LogOptions(None, "majority")
     with pytest.raises(UsageError, match="unknown --people 'vote'; did you mean 'votes'"):
-        Asked.parse("x&people=vote")
+        LogOptions.parse("x&people=vote")
     with pytest.raises(UsageError, match="--pass-from must be a number; got 'much'"):
-        Asked.parse("&pass-from=much")
+        LogOptions.parse("&pass-from=much")
 
 
 def test_every_format_is_tried_and_has_a_name():

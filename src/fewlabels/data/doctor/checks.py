@@ -22,8 +22,14 @@ import scipy.sparse.csgraph
 
 from fewlabels.checks.arguments import SUM_TOLERANCE
 from fewlabels.checks.class_words import NO_LABEL, folded
-from fewlabels.data.doctor.diagnosis import Finding, Severity
-from fewlabels.data.doctor.facts import Evidence, correlations, order_auc, rank_shares
+from fewlabels.data.doctor.facts import (
+    Evidence,
+    Finding,
+    Severity,
+    correlations,
+    order_auc,
+    rank_shares,
+)
 from fewlabels.data.roles import LIKE_LABELS, LIKE_WEIGHTS
 from fewlabels.data.table import Table
 from fewlabels.errors import InputError, listed, quoted
@@ -56,18 +62,6 @@ _IDENTIFIED = 3
 _SHOWN = 5
 
 
-Check = Callable[[Evidence], Iterator[Finding]]
-
-CHECKS: list[Check] = []
-"""All checks of the items, in the order in which they stand here."""
-
-
-def check(function: Check) -> Check:
-    """Enter a check in the table."""
-    CHECKS.append(function)
-    return function
-
-
 def findings(evidence: Evidence) -> Iterator[Finding]:
     """What all checks find."""
     return itertools.chain.from_iterable(each(evidence) for each in CHECKS)
@@ -88,7 +82,6 @@ def _plural(what: str, names: Sequence[str], limit: int = 8) -> str:
 # Votes ------------------------------------------------------------------------------------------
 
 
-@check
 def votes(evidence: Evidence) -> Iterator[Finding]:
     """How many votes there are, by whom."""
     if evidence.annotators is None:
@@ -114,7 +107,6 @@ def votes(evidence: Evidence) -> Iterator[Finding]:
     )
 
 
-@check
 def annotators(evidence: Evidence) -> Iterator[Finding]:
     """Annotators who share no item, and those who always say the same."""
     if evidence.annotators is None:
@@ -142,7 +134,6 @@ def annotators(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
-@check
 def copied_votes(evidence: Evidence) -> Iterator[Finding]:
     """Annotators who nearly always say the same as each other, and much less often as others."""
     if evidence.annotators is None:
@@ -175,7 +166,6 @@ def copied_votes(evidence: Evidence) -> Iterator[Finding]:
             )
 
 
-@check
 def overlap(evidence: Evidence) -> Iterator[Finding]:
     """Items with too few votes to tell classifiers apart, and items on which all agree."""
     if not evidence.by_votes or evidence.some.n_models == 1:
@@ -212,7 +202,6 @@ def overlap(evidence: Evidence) -> Iterator[Finding]:
     )
 
 
-@check
 def voted_classes(evidence: Evidence) -> Iterator[Finding]:
     """Classes that no annotator ever votes for."""
     if evidence.annotators is None:
@@ -226,7 +215,6 @@ def voted_classes(evidence: Evidence) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-@check
 def voted_domains(evidence: Evidence) -> Iterator[Finding]:
     """Domains without votes, and those in which nobody shares an item."""
     if not evidence.by_votes or evidence.some.domain is None:
@@ -250,7 +238,6 @@ def voted_domains(evidence: Evidence) -> Iterator[Finding]:
 # Classifiers ------------------------------------------------------------------------------------
 
 
-@check
 def constant(evidence: Evidence) -> Iterator[Finding]:
     """Classifiers without two different values."""
     for j in np.flatnonzero(evidence.facts.constant).tolist():
@@ -264,7 +251,6 @@ def _model(evidence: Evidence, j: int) -> str:
     return listed([evidence.known.models[j]])
 
 
-@check
 def duplicates(evidence: Evidence) -> Iterator[Finding]:
     """Classifiers that are one and the same, or nearly."""
     names, facts = evidence.known.models, evidence.facts
@@ -298,7 +284,6 @@ def duplicates(evidence: Evidence) -> Iterator[Finding]:
                 yield Finding("warning", what, where, mend)
 
 
-@check
 def orders(evidence: Evidence) -> Iterator[Finding]:
     """Classifiers whose order of the items is random or reversed."""
     predictions = evidence.known
@@ -360,7 +345,6 @@ def _areas_by_others(every: Floats) -> list[Any]:
     return [float(np.mean(row)) for row in areas]
 
 
-@check
 def one_class(evidence: Evidence) -> Iterator[Finding]:
     """Classifiers whose hard predictions are all of one class."""
     # Scores have no threshold, so there is no hard prediction of a classifier with nothing else.
@@ -375,7 +359,6 @@ def one_class(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
-@check
 def saturated(evidence: Evidence) -> Iterator[Finding]:
     """Probabilities of 0 and 1, the classifier with the most of them first."""
     names, facts = evidence.known.models, evidence.facts
@@ -391,7 +374,6 @@ def saturated(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
-@check
 def missing(evidence: Evidence) -> Iterator[Finding]:
     """Classifiers that leave items out."""
     names, lacking = evidence.known.models, evidence.facts.lacking
@@ -408,7 +390,6 @@ def missing(evidence: Evidence) -> Iterator[Finding]:
 # Labels -----------------------------------------------------------------------------------------
 
 
-@check
 def label_counts(evidence: Evidence) -> Iterator[Finding]:
     """How many labels there are, of which classes."""
     labels = evidence.facts
@@ -432,7 +413,6 @@ def label_counts(evidence: Evidence) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-@check
 def not_random(evidence: Evidence) -> Iterator[Finding]:
     """Signs that the labeled items were not drawn at random."""
     labels = evidence.facts
@@ -473,7 +453,6 @@ def not_random(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
-@check
 def ordered(evidence: Evidence) -> Iterator[Finding]:
     """Labels that hardly ever change from row to row."""
     labels = evidence.facts
@@ -492,7 +471,6 @@ def ordered(evidence: Evidence) -> Iterator[Finding]:
 # Classes, rows, groups --------------------------------------------------------------------------
 
 
-@check
 def classes(evidence: Evidence) -> Iterator[Finding]:
     """Classes that are perhaps one, and so many that the cells are perhaps no classes."""
     written: dict[str, list[str]] = {}
@@ -511,7 +489,6 @@ def classes(evidence: Evidence) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-@check
 def repeated(evidence: Evidence) -> Iterator[Finding]:
     """Rows that occur more than once."""
     if evidence.repeated:
@@ -526,7 +503,6 @@ def repeated(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
-@check
 def groups(evidence: Evidence) -> Iterator[Finding]:
     """Groups that `--by` can do nothing with, from the number of their values."""
     sizes = evidence.groups
@@ -670,3 +646,11 @@ def _by_stem(values: dict[str, Floats]) -> Iterator[tuple[str, list[str]]]:
         else:
             for column in columns:
                 yield column, [column]
+
+
+CHECKS: tuple[Callable[[Evidence], Iterator[Finding]], ...] = (
+    votes, annotators, copied_votes, overlap, voted_classes, voted_domains, constant,
+    duplicates, orders, one_class, saturated, missing, label_counts, not_random, ordered,
+    classes, repeated, groups,
+)  # fmt: skip
+"""All checks of the items, in the order in which their findings are shown."""

@@ -19,15 +19,13 @@ from fewlabels.data.doctor.checks import (
     minus_one_findings,
     note_findings,
 )
-from fewlabels.data.doctor.diagnosis import Diagnosis, Finding
-from fewlabels.data.doctor.facts import Evidence, Facts, row_hashes
+from fewlabels.data.doctor.facts import Diagnosis, Evidence, Facts, Finding, row_hashes
 from fewlabels.data.joined import Duplicates, LabelsAs, RepeatedVotesError, WithLabels, item_keys
 from fewlabels.data.options import ColumnArguments, ColumnOptions, column_options
-from fewlabels.data.read import Opened, build, open_input
-from fewlabels.data.repeated_items import repeated_items
-from fewlabels.data.roles import assign_roles
+from fewlabels.data.read import Opened, naming_rows, open_input
+from fewlabels.data.roles import assign_roles, repeated_items
 from fewlabels.data.sources import locate, open_source
-from fewlabels.data.table import NOTHING, Source, Table, class_text, told_of
+from fewlabels.data.table import NOTHING, Source, Table, class_text, naming_file
 from fewlabels.errors import InputError, one_line
 from fewlabels.predictions import Predictions
 
@@ -67,7 +65,7 @@ def diagnose(
     case = Case("the frame" if named is None else named.name, options)
     opened: Opened | None = None
     try:
-        with told_of(None):
+        with naming_file(None):
             opened = open_input(source, options, votes, duplicates, labels, labels_as)
             case.options, case.reading = opened.options, opened.lines
             file = opened.name if source is None or opened.name is None else str(source)
@@ -81,10 +79,10 @@ def diagnose(
             given = [(flag, value) for flag, value in beside if value is not None]
             # The command line can say paths alone.
             if file is not None and all(isinstance(value, str | Path) for _, value in given):
-                said, table = opened.options, opened.table
+                shown, table = opened.options, opened.table
                 if isinstance(table, WithLabels) and not table.label_is_own:
-                    said = replace(said, label=None)  # the labels' own file has it
-                parts = [said.command(file, votes=table is None and opened.arrays is None)]
+                    shown = replace(shown, label=None)  # the labels' own file has it
+                parts = [shown.command(file, votes=table is None and opened.arrays is None)]
                 parts += [shlex.quote(str(part)) for pair in given for part in pair]
                 case.command = " ".join(parts)
             if opened.arrays is not None:
@@ -97,7 +95,7 @@ def diagnose(
         case.error(str(error))
         # The columns of what cannot be read as predictions.
         if opened is None and source is not None and (located is None or located.kind != "NPZ"):
-            with suppress(InputError), told_of(None):
+            with suppress(InputError), naming_file(None):
                 columns_alone = open_source(source, located)
                 case.name_columns(columns_alone.names)
                 _look_at_all_columns(case, columns_alone)
@@ -186,7 +184,8 @@ def _look_at_table(case: Case, opened: Opened) -> None:
                     arguments = counted.join(arguments, keys, classes, keep)
                     # Said by the error already.
                     arguments["notes"] = [n for n in arguments["notes"] if "--duplicates" not in n]
-            predictions = build(arguments, roles, table.place)
+            with naming_rows(roles, table.place):
+                predictions = Predictions(**arguments)
     except InputError as error:
         case.error(str(error))
     if predictions is None:

@@ -1,6 +1,6 @@
 """Logs of evaluation tools to the columns that everything else reads.
 
-A tool's file is a reader of 30 to 60 lines here: it yields what was said (`record.Said`) and counts
+A tool's file is a reader of 30 to 60 lines here: it yields verdicts (`record.Verdict`) and counts
 what it leaves out. Nothing of the tools is imported. What happens, in order:
 
 1. `sources.locate` finds files and asks `recognised` whose they are, by their content.
@@ -33,19 +33,17 @@ from fewlabels.data.cells import RowCollector
 from fewlabels.data.content import INSPECT, file_kind, first_bytes
 from fewlabels.data.delimited import open_delimited
 from fewlabels.data.logs import (
-    deepeval,
     flat,
     inspect,
-    label_studio,
     labeling,
     lm_eval,
     mlflow,
-    promptfoo,
+    test_runs,
 )
-from fewlabels.data.logs.columns import Asked, columns_of, criteria_of
+from fewlabels.data.logs.columns import LogOptions, columns_of, criteria_of
 from fewlabels.data.logs.documents import keys_at_the_beginning, opened
-from fewlabels.data.logs.record import Log, Record, Said, collected
-from fewlabels.data.table import Source, Table, row_place, told_of
+from fewlabels.data.logs.record import Log, Record, Verdict, collected
+from fewlabels.data.table import Source, Table, naming_file, row_place
 from fewlabels.errors import FewlabelsError, InputError, one_line, quoted, unknown
 
 Keys = frozenset[str]
@@ -65,17 +63,9 @@ class Format:
     name: str
     tool: str
     is_it: Callable[[Keys], bool]
-    read: Callable[[Path, str, Log], Iterator[Said] | Record]
+    read: Callable[[Path, str, Log], Iterator[Verdict] | Record]
     keys: str
     kinds: tuple[str, ...] = ("JSON",)
-
-
-def _has(*names: str) -> Callable[[Keys], bool]:
-    return lambda keys: keys >= {*names}
-
-
-def _any(*names: str) -> Callable[[Keys], bool]:
-    return lambda keys: bool(keys & {*names})
 
 
 _OPENERS: Mapping[str, Callable[[Path, str], Source]] = {
@@ -110,30 +100,30 @@ def _rows(path: Path, kind: str, *lists: tuple[str, ...]) -> Iterator[Any]:
             yield value
 
 
-def _mlflow(path: Path, kind: str, log: Log) -> Iterator[Said]:
+def _mlflow(path: Path, kind: str, log: Log) -> Iterator[Verdict]:
     return mlflow.traces(_rows(path, kind, ("traces",)), log)
 
 
-def _mlflow_table(path: Path, kind: str, log: Log) -> Iterator[Said]:
+def _mlflow_table(path: Path, kind: str, log: Log) -> Iterator[Verdict]:
     with opened(path) as scanner:
         document = scanner.value()
     return mlflow.table(document, log)
 
 
-def _argilla(path: Path, kind: str, log: Log) -> Iterator[Said]:
+def _argilla(path: Path, kind: str, log: Log) -> Iterator[Verdict]:
     return labeling.argilla(_rows(path, kind), log)
 
 
-def _doccano(path: Path, kind: str, log: Log) -> Iterator[Said]:
+def _doccano(path: Path, kind: str, log: Log) -> Iterator[Verdict]:
     author = path.name.partition(".")[0]
     return labeling.doccano(_rows(path, kind), author, log)
 
 
-def _label_studio(path: Path, kind: str, log: Log) -> Iterator[Said]:
-    return label_studio.read(_rows(path, kind), log)
+def _label_studio(path: Path, kind: str, log: Log) -> Iterator[Verdict]:
+    return labeling.label_studio(_rows(path, kind), log)
 
 
-def _lm_eval(path: Path, kind: str, log: Log) -> Iterator[Said]:
+def _lm_eval(path: Path, kind: str, log: Log) -> Iterator[Verdict]:
     # output/<model>/samples_<task>_<date>.jsonl
     task = re.sub(r"^samples_|_\d{4}-\d\d-\d\dT[\d.:-]*$", "", path.name.removesuffix(".jsonl"))
     model = path.resolve().parent.name or "model"
@@ -162,24 +152,25 @@ FORMATS = {
     one.name: one
     for one in (
         Format(
-            "inspect", "Inspect", lambda k: _has("eval", "eval.task")(k) or k == {INSPECT},
+            "inspect", "Inspect", lambda k: k >= {"eval", "eval.task"} or k == {INSPECT},
             lambda path, kind, log: inspect.read(path, log), "eval, samples", ("JSON", INSPECT),
         ),
         Format(
             "promptfoo", "promptfoo",
-            lambda k: _has("results", "results.version")(k) and bool(
+            lambda k: k >= {"results", "results.version"} and bool(
                 k & {"evalId", "results.prompts", "results.stats", "results.timestamp"}),
-            lambda path, kind, log: promptfoo.read(path, log), "results.results",
+            lambda path, kind, log: test_runs.promptfoo(path, log), "results.results",
         ),
         Format(
-            "deepeval", "DeepEval", _any("testRunData.testCases", "testCases", "test_results",
-                                         "testRunData.conversationalTestCases"),
-            lambda path, kind, log: deepeval.read(path, log), "testRunData.testCases",
+            "deepeval", "DeepEval",
+            lambda k: not k.isdisjoint({"testRunData.testCases", "testCases", "test_results",
+                                        "testRunData.conversationalTestCases"}),
+            lambda path, kind, log: test_runs.deepeval(path, log), "testRunData.testCases",
         ),
         Format(
             "mlflow", "MLflow",
             lambda k: bool(k & {"info.trace_id", "info.request_id", "traces.info"})
-            or _has("assessments", "trace_id")(k),
+            or k >= {"assessments", "trace_id"},
             _mlflow, "info.trace_id, info.assessments", _TABLES,
         ),
         Format(
@@ -190,16 +181,16 @@ FORMATS = {
             "label-studio", "Label Studio",
             lambda k: bool(k & {"annotations", "completions"}) and bool(
                 k & {"annotations.result", "completions.result", "annotations.completed_by",
-                     "annotations.was_cancelled"} or _has("data", "id", "annotations")(k)),
+                     "annotations.was_cancelled"} or k >= {"data", "id", "annotations"}),
             _label_studio, "id, annotations", ("JSON",),
         ),
         Format(
-            "lm-eval", "lm-evaluation-harness", _has("doc_id", "filtered_resps"), _lm_eval,
-            "doc_id, filtered_resps", _TABLES,
+            "lm-eval", "lm-evaluation-harness", lambda k: k >= {"doc_id", "filtered_resps"},
+            _lm_eval, "doc_id, filtered_resps", _TABLES,
         ),
         Format(
             "argilla", "Argilla",
-            lambda k: _has("fields", "responses", "suggestions")(k)
+            lambda k: k >= {"fields", "responses", "suggestions"}
             or any(f"{key}.users" in k for key in k if key.endswith(".responses")),
             _argilla, "fields, responses", _TABLES,
         ),
@@ -230,8 +221,11 @@ def recognised(path: Path, kind: str) -> str | None:
         What kind of file it is, as `content.file_kind` tells.
     """
     keys = _keys(path, kind)
-    if kind == "CSV" and not flat.is_flat(keys, _first_kinds(path, keys)):
-        return None
+    if kind == "CSV":
+        column, rows = flat.columns_by_role(keys).get("kind"), _first_lines(path)
+        row = dict(zip(*rows, strict=False)) if len(rows) == 2 else {}
+        if not flat.is_flat(keys, [row.get(column, "")]):
+            return None
     return next((f.name for f in FORMATS.values() if kind in f.kinds and f.is_it(keys)), None)
 
 
@@ -255,23 +249,8 @@ def _first_lines(path: Path) -> list[list[str]]:
     return list(itertools.islice(csv.reader(text.splitlines(), delimiter=delimiter), 2))
 
 
-def _first_kinds(path: Path, keys: Keys) -> list[str]:
-    lines = _first_lines(path)
-    column = flat.columns_by_role(keys).get("kind")
-    if len(lines) < 2 or column not in lines[0]:
-        return []
-    row = dict(zip(*lines, strict=False))
-    return [row.get(column, "")]
-
-
 def check_format(name: str, path: Path, kind: str) -> str:
-    """The format that --format says, where the file can be one.
-
-    Raises
-    ------
-    InputError
-        If it lacks what the format has.
-    """
+    """The format that --format says, where the file can be one."""
     known = FORMATS.get(ALIASES.get(name, name))
     if known is None:
         raise InputError(unknown("format", name, [*FORMATS, *ALIASES]))
@@ -310,32 +289,26 @@ class LogTable:
 
 
 def record_of(files: Sequence[Path], form: str, name: str) -> tuple[Record, Log]:
-    """What all files of one log say, and what there is to know of it.
-
-    Raises
-    ------
-    InputError
-        If a file cannot be read, or is of a layout that is not known.
-    """
+    """What all files of one log say, and what there is to know of it."""
     log, reader = Log(name, FORMATS[form].tool), FORMATS[form].read
 
-    def said_of(file: Path) -> Iterator[Said] | Record:
+    def verdicts_of(file: Path) -> Iterator[Verdict] | Record:
         return reader(file, file_kind(file), log)
 
-    def each() -> Iterator[Said]:
+    def each() -> Iterator[Verdict]:
         for file in files:
-            with told_of(one_line(file.name) if len(files) > 1 else None):
+            with naming_file(one_line(file.name) if len(files) > 1 else None):
                 # Runs call their samples alike, which are answers of different systems.
                 log.before = f"{one_line(file.stem, 80)}: " if len(files) > 1 else ""
-                said = said_of(file)
-                if isinstance(said, Record):
+                verdicts = verdicts_of(file)
+                if isinstance(verdicts, Record):
                     raise InputError("is a flat export in a folder; put their rows into one file")
-                yield from said
+                yield from verdicts
 
     _check_twice(files)
     try:
-        said = said_of(files[0]) if len(files) == 1 else each()
-        record = said if isinstance(said, Record) else collected(said)
+        verdicts = verdicts_of(files[0]) if len(files) == 1 else each()
+        record = verdicts if isinstance(verdicts, Record) else collected(verdicts)
     except (AttributeError, TypeError, KeyError, IndexError) as error:
         # A value of another kind than the layout has where a reader looks into it.
         raise InputError(
@@ -346,13 +319,7 @@ def record_of(files: Sequence[Path], form: str, name: str) -> tuple[Record, Log]
 
 
 def _check_twice(files: Sequence[Path]) -> None:
-    """One log under two names counts every item twice.
-
-    Raises
-    ------
-    InputError
-        If two files are the same.
-    """
+    """One log under two names counts every item twice."""
     by_size: dict[int, list[Path]] = {}
     for file in files:
         for other in by_size.setdefault(file.stat().st_size, []):
@@ -363,25 +330,19 @@ def _check_twice(files: Sequence[Path]) -> None:
 
 
 def open_log(
-    files: Sequence[Path], form: str, name: str, asked: Asked, notes: Sequence[str] = ()
+    files: Sequence[Path], form: str, name: str, options: LogOptions, notes: Sequence[str] = ()
 ) -> LogTable:
-    """Read a log as a table of one criterion; `notes` are what there is to say of its files.
-
-    Raises
-    ------
-    InputError
-        As `record_of`, or if there are several criteria and none was chosen.
-    """
+    """Read a log as a table of one criterion; `notes` are what there is to say of its files."""
     record, log = record_of(files, form, name)
     log.warnings += notes
-    made = columns_of(record, log, asked)
+    made = columns_of(record, log, options)
     return LogTable(name, made.columns, made.n_rows, made.notes, made.lines)
 
 
 __all__ = [
     "ALIASES",
     "FORMATS",
-    "Asked",
+    "LogOptions",
     "LogTable",
     "check_format",
     "criteria_of",

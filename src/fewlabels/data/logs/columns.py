@@ -41,7 +41,7 @@ _MOST_SHOWN, _MOST_ABOUT = 8, 4
 
 
 @dataclass(frozen=True)
-class Asked:
+class LogOptions:
     """What is said of a log behind the `#` of its path: `run.eval#helpful&people=votes`.
 
     `criteria` are the names under which verdicts stand, several where people and judges call the
@@ -57,34 +57,29 @@ class Asked:
     form: str | None = None
 
     @classmethod
-    def parse(cls, text: str | None) -> Asked:
+    def parse(cls, text: str | None) -> LogOptions:
         """Read what stands behind the `#`.
-
-        Raises
-        ------
-        UsageError
-            If a setting is not what it may be.
 
         Examples
         --------
-        >>> Asked.parse("helpful&people=votes").people
+        >>> LogOptions.parse("helpful&people=votes").people
         'votes'
         """
-        criteria, said = text or "", dict[str, str]()
+        criteria, settings = text or "", dict[str, str]()
         while match := _SETTING.fullmatch(criteria):
-            criteria, said[match[2]] = match[1], match[3]
+            criteria, settings[match[2]] = match[1], match[3]
         for name, choices in (("people", get_args(People)), ("repeats", get_args(Repeats))):
-            if said.get(name, choices[0]) not in choices:
-                raise UsageError(unknown(f"--{name}", said[name], choices))
+            if settings.get(name, choices[0]) not in choices:
+                raise UsageError(unknown(f"--{name}", settings[name], choices))
         try:
-            cut = float(said["pass-from"]) if "pass-from" in said else None
+            cut = float(settings["pass-from"]) if "pass-from" in settings else None
         except ValueError:
             raise UsageError(
-                f"--pass-from must be a number; got {quoted(said['pass-from'])}"
+                f"--pass-from must be a number; got {quoted(settings['pass-from'])}"
             ) from None
-        people: Any = said.get("people", "auto")
-        repeats: Any = said.get("repeats", "one")
-        return cls(criteria or None, people, repeats, cut, said.get("format"))
+        people: Any = settings.get("people", "auto")
+        repeats: Any = settings.get("repeats", "one")
+        return cls(criteria or None, people, repeats, cut, settings.get("format"))
 
     def under(self, criterion: str) -> str:
         """What stands behind the `#` for one criterion, with the same settings."""
@@ -94,8 +89,8 @@ class Asked:
             "pass-from": self.pass_from,
             "format": self.form,
         }
-        said = [f"{name}={value}" for name, value in settings.items() if value is not None]
-        return "&".join([criterion, *said])
+        texts = [f"{name}={value}" for name, value in settings.items() if value is not None]
+        return "&".join([criterion, *texts])
 
 
 _SETTING = re.compile(r"(.*?)(?:&|(?<![^&]))(people|repeats|pass-from|format)=([^&]*)", re.DOTALL)
@@ -111,15 +106,8 @@ class Columns:
     lines: tuple[str, ...]
 
 
-def columns_of(record: Record, log: Log, asked: Asked) -> Columns:
-    """The columns of one criterion: item, label, y__, s__ or p__ of each judge, texts.
-
-    Raises
-    ------
-    InputError
-        If there is no verdict, several criteria and none was chosen, or people's grades are no
-        classes.
-    """
+def columns_of(record: Record, log: Log, options: LogOptions) -> Columns:
+    """The columns of one criterion: item, label, y__, s__ or p__ of each judge, texts."""
     notes = [f"{n:,} {what}" for what, n in log.left.items() if n] + log.warnings
     if not record.size:
         raise InputError(
@@ -127,25 +115,25 @@ def columns_of(record: Record, log: Log, asked: Asked) -> Columns:
             + (f" ({listed(notes)})" if notes else "")
             + ": score it first, or name another file"
         )
-    chosen, lines = _chosen(record, asked)
+    chosen, lines = _chosen(record, options)
     notes += _corrections(log, chosen)
     record = _kept(record.of_criteria(chosen), notes)
-    if asked.pass_from is not None:
-        record = _cut(record, asked.pass_from)
-    record = _one_of_each_cluster(record, asked.repeats, notes)
+    if options.pass_from is not None:
+        record = _cut(record, options.pass_from)
+    record = _one_of_each_cluster(record, options.repeats, notes)
     people, judges = record.of_kind(PERSON), record.of_kind(MODEL, CODE)
     people = _last_of_each(people, notes)
     classes = _classes(people, judges)
     items, row_of = _rows(record)
     columns: dict[str, Any] = {"item": [record.item.texts[i] for i in items.tolist()]}
-    labels, said = _labels(people, row_of, len(items), asked.people, classes, notes)
+    labels, line = _labels(people, row_of, len(items), options.people, classes, notes)
     columns |= labels
     columns |= _judges(judges, row_of, len(items), classes, chosen, notes)
     notes += _repeats_labels(columns)
-    if asked.people == "votes":
+    if options.people == "votes":
         taken = [c.removeprefix("y__") for c in columns]
         columns |= _votes(people, row_of, len(items), taken)
-    lines += [said, _who("judges", judges)] if judges.size else [said]
+    lines += [line, _who("judges", judges)] if judges.size else [line]
     for column, texts in log.texts.items():
         name = column if column not in columns else f"{column} text"
         columns[name] = [texts.get(item) for item in columns["item"]]
@@ -205,19 +193,13 @@ def criteria_of(record: Record) -> list[Criterion]:
     return out
 
 
-def _chosen(record: Record, asked: Asked) -> tuple[tuple[str, ...], list[str]]:
-    """The criteria that are meant, and lines on those that are not.
-
-    Raises
-    ------
-    InputError
-        If there are several that may be meant, or none of the name that was asked for.
-    """
+def _chosen(record: Record, options: LogOptions) -> tuple[tuple[str, ...], list[str]]:
+    """The criteria that are meant, and lines on those that are not."""
     known = criteria_of(record)
     names = [one.name for one in known]
-    if asked.criteria is not None:
-        whole = asked.criteria in names
-        parts = [asked.criteria] if whole else [p.strip() for p in asked.criteria.split(",")]
+    if options.criteria is not None:
+        whole = options.criteria in names
+        parts = [options.criteria] if whole else [p.strip() for p in options.criteria.split(",")]
         for name in parts:
             if name not in names:
                 raise InputError(
@@ -398,13 +380,7 @@ def _rows(record: Record) -> tuple[Ints, Ints]:
 
 
 def _classes(people: Record, judges: Record) -> tuple[str, ...]:
-    """What people say; where nobody does, what judges say in words.
-
-    Raises
-    ------
-    InputError
-        If people give measurements, which are no classes.
-    """
+    """What people say; where nobody does, what judges say in words."""
     if people.size:
         texts = _texts(people)
         numbers = np.unique(people.score[~np.isnan(people.score)])
@@ -477,10 +453,10 @@ def _votes(people: Record, row_of: Ints, n: int, taken: Sequence[str]) -> _Colum
     """A column of votes per person."""
     out: _Columns = {}
     for name, rows in _by_author(people, ("",), taken):
-        said = people.take(rows)
-        texts = np.array([*said.value.texts, None], dtype=object)
+        votes = people.take(rows)
+        texts = np.array([*votes.value.texts, None], dtype=object)
         column = np.full(n, None, dtype=object)
-        column[row_of[said.item.codes]] = texts[said.value.codes]
+        column[row_of[votes.item.codes]] = texts[votes.value.codes]
         out[f"y__{name}"] = column
     return out
 
@@ -529,13 +505,7 @@ def _by_author(
 def _judge(
     name: str, judge: Record, row_of: Ints, n: int, classes: Sequence[str], notes: list[str]
 ) -> _Columns:
-    """Columns of one judge: y__ of words and grades, p__ of shares, else s__.
-
-    Raises
-    ------
-    InputError
-        If it gives numbers where people give more than two classes.
-    """
+    """Columns of one judge: y__ of words and grades, p__ of shares, else s__."""
     texts = judge.value.texts
     numbers = np.array([*map(_is_number, texts), True])[judge.value.codes]
     if texts and judge.value.codes.min() >= 0 and _texts(judge)[0].startswith(PROBABILITY):

@@ -62,13 +62,7 @@ def keys_at_the_beginning(path: Path) -> frozenset[str]:
 
 @contextmanager
 def opened(path: Path) -> Iterator[Scanner]:
-    """The values of a JSON file, to be asked for one after another.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read.
-    """
+    """The values of a JSON file, to be asked for one after another."""
     with byte_stream(path) as stream:
         yield Scanner(stream)
 
@@ -84,13 +78,7 @@ class Scanner:
         self._value = json.JSONDecoder().raw_decode
 
     def values(self) -> Iterator[Any]:
-        """What a list holds, or the values of the lines.
-
-        Raises
-        ------
-        InputError
-            If something is no JSON, with the number of its line.
-        """
+        """What a list holds, or the values of the lines."""
         if self._next() == "[":
             yield from self._items()
             return
@@ -98,13 +86,7 @@ class Scanner:
             yield self.value()
 
     def within(self, lists: Collection[Keys]) -> Iterator[tuple[Keys, Any]]:
-        """What an object holds, each with the keys that lead to it; of these lists their items.
-
-        Raises
-        ------
-        InputError
-            As `values`.
-        """
+        """What an object holds, each with the keys that lead to it; of these lists their items."""
         yield from self._within((), lists)
 
     def _within(self, before: Keys, lists: Collection[Keys]) -> Iterator[tuple[Keys, Any]]:
@@ -134,13 +116,7 @@ class Scanner:
         self._take("]")
 
     def value(self) -> Any:
-        """The next value.
-
-        Raises
-        ------
-        InputError
-            If it is no JSON, nested too deeply or too large.
-        """
+        """The next value."""
         while True:
             try:
                 self._next()

@@ -70,13 +70,7 @@ def is_flat(names: Collection[str], kinds: Collection[str] = ()) -> bool:
 
 
 def read(source: Source, log: Log) -> Record:
-    """The verdicts of such a table.
-
-    Raises
-    ------
-    InputError
-        If it lacks a column, or its authors are of an unknown kind.
-    """
+    """The verdicts of such a table."""
     roles = columns_by_role(source.names)
     table = source.read((), roles.values())
     missing = {"criterion", "kind"} - roles.keys()
@@ -145,9 +139,9 @@ def _values(table: Table, roles: Mapping[str, str]) -> tuple[Array, Floats]:
         pieces = [_as_text(piece) for piece in table.pieces(roles[role])]
         part = Table.of({role: pa.chunked_array(pieces, pa.large_string())}, n)
         names = Names.of(part, role, group_text)
-        said = [word_and_number(text) for text in names.texts]
-        words = np.array([*(w for w, _ in said), None], dtype=object)[names.codes]
-        numbers = np.array([*(x for _, x in said), np.nan])[names.codes]
+        pairs = [word_and_number(text) for text in names.texts]
+        words = np.array([*(w for w, _ in pairs), None], dtype=object)[names.codes]
+        numbers = np.array([*(x for _, x in pairs), np.nan])[names.codes]
         word = np.where(word == None, words, word)  # noqa: E711
         score = np.where(np.isnan(score), numbers, score)
     return word, score

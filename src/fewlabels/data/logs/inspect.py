@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from fewlabels.data.limits import Inflation
 from fewlabels.data.logs.documents import Scanner, opened
-from fewlabels.data.logs.record import CODE, MODEL, PERSON, Log, Said
+from fewlabels.data.logs.record import CODE, MODEL, PERSON, Log, Verdict
 from fewlabels.errors import InputError, quoted
 
 _SAMPLES = ("samples",)
@@ -30,7 +30,7 @@ _ZSTANDARD = 93
 _EXPLAINED = re.compile(r"(^|[/_])model_graded")
 
 
-def read(path: Path, log: Log) -> Iterator[Said]:
+def read(path: Path, log: Log) -> Iterator[Verdict]:
     """What scorers and people say of the samples of one log."""
     with _header_and_samples(path, log) as (header, samples):
         task = header.get("task"), header.get("model")
@@ -40,7 +40,7 @@ def read(path: Path, log: Log) -> Iterator[Said]:
             yield from _of_sample(sample, log, repeated=epochs > 1)
 
 
-def _of_sample(sample: Mapping[str, Any], log: Log, *, repeated: bool) -> Iterator[Said]:
+def _of_sample(sample: Mapping[str, Any], log: Log, *, repeated: bool) -> Iterator[Verdict]:
     name = str(log.need(sample, "id", "a sample"))
     epoch = sample.get("epoch", 1)
     item = f"{name}_epoch_{epoch}" if repeated or epoch != 1 else name
@@ -63,7 +63,7 @@ def _of_sample(sample: Mapping[str, Any], log: Log, *, repeated: bool) -> Iterat
             graded = (score.get("metadata") or {}).get("grading") or _EXPLAINED.search(scorer)
             kind = MODEL if graded else CODE
             for criterion, value in _values(scorer, original):
-                yield Said(item, criterion, kind, scorer, value, cluster=cluster)
+                yield Verdict(item, criterion, kind, scorer, value, cluster=cluster)
         for edit in edits:
             by = edit["provenance"]
             if original is not None:
@@ -71,7 +71,7 @@ def _of_sample(sample: Mapping[str, Any], log: Log, *, repeated: bool) -> Iterat
                 log.corrected[f"{same} {scorer}"] += 1
             for criterion, value in _values(scorer, edit["value"]):
                 author, time = str(by.get("author") or "person"), by.get("timestamp")
-                yield Said(item, criterion, PERSON, author, value, None, time, cluster)
+                yield Verdict(item, criterion, PERSON, author, value, None, time, cluster)
 
 
 def _history(score: Any, log: Log) -> tuple[Any, list[Mapping[str, Any]]]:
@@ -111,10 +111,10 @@ def _text(messages: Any) -> str | None:
     """The last that a user said."""
     if isinstance(messages, str) or not isinstance(messages, list):
         return messages if isinstance(messages, str) else None
-    said = [
+    contents = [
         m.get("content") for m in messages if isinstance(m, Mapping) and m.get("role") == "user"
     ]
-    return _content(said[-1]) if said else None
+    return _content(contents[-1]) if contents else None
 
 
 def _content(content: Any) -> str | None:

@@ -1,11 +1,16 @@
-"""Exports of Argilla and doccano: what people say, and what models suggested."""
+"""Exports of labeling tools: what people say, and what models suggested or predicted.
+
+Argilla and doccano; and Label Studio's JSON, tasks with the annotations of people and predictions
+of models. Its cancelled annotations are no labels, `completed_by` is a number or an object, and
+where `origin` says that a label was a prediction before, the person saw it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from fewlabels.data.logs.record import MODEL, PERSON, Log, Said
+from fewlabels.data.logs.record import MODEL, PERSON, Log, Verdict, time_text
 
 _COUNTED = (None, "submitted")
 SUGGESTED = (
@@ -14,7 +19,7 @@ SUGGESTED = (
 )
 
 
-def argilla(documents: Iterable[Mapping[str, Any]], log: Log) -> Iterator[Said]:
+def argilla(documents: Iterable[Mapping[str, Any]], log: Log) -> Iterator[Verdict]:
     """Responses and suggestions, nested (`to_json`) or flat (`to_list(flatten=True)`, data sets).
 
     Only submitted responses are labels: no drafts, and nothing that was discarded.
@@ -38,12 +43,12 @@ def argilla(documents: Iterable[Mapping[str, Any]], log: Log) -> Iterator[Said]:
             if isinstance(value, list | dict):
                 log.left["responses are several things at once, which are no class"] += 1
                 continue
-            yield Said(item, question, PERSON, str(user), value)
+            yield Verdict(item, question, PERSON, str(user), value)
         for question, agent, value, score in _suggestions(row, nested=nested):
             suggested = True
             if not isinstance(value, list | dict):
-                said = score if isinstance(score, float) else None
-                yield Said(item, question, MODEL, str(agent or "suggestion"), value, said)
+                number = score if isinstance(score, float) else None
+                yield Verdict(item, question, MODEL, str(agent or "suggestion"), value, number)
     if suggested:
         log.warnings.append(SUGGESTED)
     if not stated:
@@ -85,7 +90,7 @@ def _suggestions(row: Mapping[str, Any], *, nested: bool) -> Iterator[_Answer]:
             )  # fmt: skip
 
 
-def doccano(documents: Iterable[Mapping[str, Any]], author: str, log: Log) -> Iterator[Said]:
+def doccano(documents: Iterable[Mapping[str, Any]], author: str, log: Log) -> Iterator[Verdict]:
     """The category of each text: a file per person, or one of all."""
     log.about.append(f"doccano export of {author}")
     for number, row in enumerate(documents, start=1):
@@ -103,4 +108,71 @@ def doccano(documents: Iterable[Mapping[str, Any]], author: str, log: Log) -> It
         if len(labels) > 1:
             log.left["texts have several categories at once, which are no class"] += 1
             continue
-        yield Said(item, "category", PERSON, author, labels[0])
+        yield Verdict(item, "category", PERSON, author, labels[0])
+
+
+_CHOICES = ("choices", "rating", "number", "taxonomy", "pairwise", "text")
+SEEN = (
+    "labels were made on top of a prediction (origin 'prediction' or 'prediction-changed'): people "
+    "saw what the model said, and agreement with it is too high; label without predictions"
+)
+
+
+def label_studio(documents: Iterable[Mapping[str, Any]], log: Log) -> Iterator[Verdict]:
+    """What people and models say of the tasks."""
+    log.about.append("Label Studio export")
+    seen = total = 0
+    for task in documents:
+        item = str(log.need(task, "id", "a task"))
+        log.once(item, "the task")
+        data = task.get("data")
+        if isinstance(data, Mapping):
+            shown = [str(v) for v in data.values() if isinstance(v, str | int | float)]
+            log.show(item, input=" | ".join(shown))
+        annotations = task.get("annotations", task.get("completions"))
+        if annotations is None:
+            annotations = log.need(task, "annotations", "a task", list)
+        for annotation in annotations:
+            if annotation.get("was_cancelled") or annotation.get("skipped"):
+                log.left["annotations were cancelled (skipped) and are left out"] += 1
+                continue
+            by = annotation.get("completed_by")
+            if isinstance(by, Mapping):
+                by = by.get("email") or by.get("username") or by.get("id")
+            time = annotation.get("updated_at") or annotation.get("created_at")
+            for result, criterion, value in _results(annotation, log):
+                total += 1
+                seen += result.get("origin") in ("prediction", "prediction-changed")
+                yield Verdict(item, criterion, PERSON, f"{by}", value, None, time_text(time))
+        for prediction in task.get("predictions") or []:
+            if not isinstance(prediction, Mapping):  # numbers of predictions that were not exported
+                log.left["predictions are numbers alone: export them with the tasks"] += 1
+                continue
+            model = str(prediction.get("model_version") or "prediction")
+            for _, criterion, value in _results(prediction, log):
+                yield Verdict(item, criterion, MODEL, model, value)
+    if seen:
+        log.warnings.append(f"{seen:,} of {total:,} {SEEN}")
+
+
+def _results(
+    annotation: Mapping[str, Any], log: Log
+) -> Iterator[tuple[Mapping[str, Any], str, Any]]:
+    """Each result that is a class or a grade of the whole task: the result, its name, its value."""
+    for result in annotation.get("result") or []:
+        value = result.get("value") or {}
+        kind = next((kind for kind in _CHOICES if kind in value), None)
+        if kind is None and "selected" in value:  # Pairwise
+            kind = "selected"
+        if kind is None or kind == "text" or "start" in value or "end" in value:
+            log.left["results are regions or texts, which are no classes of the whole task"] += 1
+            continue
+        choice = value[kind]
+        if kind == "taxonomy":
+            choice = [" / ".join(map(str, path)) for path in choice]
+        if isinstance(choice, list):
+            if len(choice) > 1:
+                log.left["results are several choices at once, which are no class"] += 1
+                continue
+            choice = choice[0] if choice else None
+        yield result, str(result.get("from_name") or "label"), choice

@@ -19,12 +19,14 @@ from fewlabels.data.logs.record import (
     PERSON,
     PROBABILITY,
     Log,
-    Said,
+    Verdict,
     number_of,
 )
 
 
-def read(documents: Iterable[Mapping[str, Any]], model: str, task: str, log: Log) -> Iterator[Said]:
+def read(
+    documents: Iterable[Mapping[str, Any]], model: str, task: str, log: Log
+) -> Iterator[Verdict]:
     """What one model answers in one task."""
     met: Counter[tuple[str, Any]] = Counter()
     worded: list[tuple[str, str, str | None, str | None, dict[str, float]]] = []
@@ -40,13 +42,13 @@ def read(documents: Iterable[Mapping[str, Any]], model: str, task: str, log: Log
         likelihoods = [_likelihood(answer) for answer in answers]
         place = number_of(row.get("target"))
         if len(answers) > 1 and None not in likelihoods and 0 <= place < len(answers):
-            yield Said(item, criterion, PERSON, "target", int(place))
+            yield Verdict(item, criterion, PERSON, "target", int(place))
             yield from _choices(item, criterion, model, [x for x in likelihoods if x is not None])
             continue
-        said = {metric: row.get(metric) for metric in row.get("metrics") or _metrics(row)}
+        values = {metric: row.get(metric) for metric in row.get("metrics") or _metrics(row)}
         numbers = {
             metric: value
-            for metric, value in said.items()
+            for metric, value in values.items()
             if isinstance(value, bool | int | float) and not math.isnan(value)
         }
         word = _word(answers[0]) if len(answers) == 1 else None
@@ -56,23 +58,23 @@ def read(documents: Iterable[Mapping[str, Any]], model: str, task: str, log: Log
     classes = None not in targets and 1 < len(targets) <= min(_MOST_CLASSES, len(worded) / 2)
     for item, criterion, word, target, numbers in worded:
         if classes and right >= len(worded) / 2:
-            yield Said(item, criterion, PERSON, "target", target)
-            yield Said(item, criterion, MODEL, model, word)
+            yield Verdict(item, criterion, PERSON, "target", target)
+            yield Verdict(item, criterion, MODEL, model, word)
             continue
         for metric, value in numbers.items():
             # Each model's answer is an item; metrics are judges of it.
-            yield Said(f"{item} {model}", criterion, CODE, metric, value)
+            yield Verdict(f"{item} {model}", criterion, CODE, metric, value)
 
 
 _MOST_CLASSES = 20
 """More targets than these are answers in free words, as of sums."""
 
 
-def _word(said: Any) -> str | None:
+def _word(value: Any) -> str | None:
     """A short text, or a whole number as one; None of anything else."""
-    if isinstance(said, bool) or not isinstance(said, str | int):
+    if isinstance(value, bool) or not isinstance(value, str | int):
         return None
-    text = str(said).strip()
+    text = str(value).strip()
     return text if text and len(text) <= 64 else None
 
 
@@ -85,13 +87,13 @@ def _likelihood(answer: Any) -> float | None:
     return number if greedy and not math.isnan(number) else None
 
 
-def _choices(item: str, criterion: str, model: str, likelihoods: list[float]) -> Iterator[Said]:
+def _choices(item: str, criterion: str, model: str, likelihoods: list[float]) -> Iterator[Verdict]:
     """Softmax of the log-likelihoods: P(choice), as scores of the choices' numbers."""
     largest = max(likelihoods)
     mass = [math.exp(x - largest) for x in likelihoods]
     total = sum(mass)
     for k, m in enumerate(mass):
-        yield Said(item, criterion, MODEL, model, f"{PROBABILITY}{k}", m / total)
+        yield Verdict(item, criterion, MODEL, model, f"{PROBABILITY}{k}", m / total)
 
 
 def _metrics(row: Mapping[str, Any]) -> list[str]:

@@ -10,13 +10,13 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from fewlabels.data.logs.record import CODE, MODEL, PERSON, Log, Said, time_text
+from fewlabels.data.logs.record import CODE, MODEL, PERSON, Log, Verdict, time_text
 from fewlabels.errors import InputError, listed, quoted
 
 _KINDS: Mapping[str, str] = {"HUMAN": PERSON, "LLM_JUDGE": MODEL, "AI_JUDGE": MODEL, "CODE": CODE}
 
 
-def traces(documents: Iterable[Any], log: Log) -> Iterator[Said]:
+def traces(documents: Iterable[Any], log: Log) -> Iterator[Verdict]:
     """What assessments say of traces: of `Trace.to_dict`, or of the rows of `search_traces`."""
     log.about.append("MLflow traces with assessments")
     for trace in documents:
@@ -38,7 +38,7 @@ def traces(documents: Iterable[Any], log: Log) -> Iterator[Said]:
         yield from _of_trace(str(item), assessments, log)
 
 
-def _of_trace(item: str, assessments: Sequence[Mapping[str, Any]], log: Log) -> Iterator[Said]:
+def _of_trace(item: str, assessments: Sequence[Mapping[str, Any]], log: Log) -> Iterator[Verdict]:
     for one in assessments:
         name = one.get("assessment_name") or one.get("name")
         if name is None:
@@ -66,7 +66,7 @@ def _of_trace(item: str, assessments: Sequence[Mapping[str, Any]], log: Log) -> 
             time = time_text(one.get("last_update_time") or one.get("create_time"))
             if "overrides" in one:
                 _note_override(one, value, assessments, log)
-        yield Said(item, name, str(kind), source.get("source_id") or kind, value, None, time)
+        yield Verdict(item, name, str(kind), source.get("source_id") or kind, value, None, time)
 
 
 def _note_override(
@@ -80,7 +80,7 @@ def _note_override(
             log.corrected[f"{'confirm' if same else 'change'} {one.get('assessment_name')}"] += 1
 
 
-def table(document: Mapping[str, Any], log: Log) -> Iterator[Said]:
+def table(document: Mapping[str, Any], log: Log) -> Iterator[Verdict]:
     """What `eval_results_table.json` holds: columns `metric/v1/score`, and no person's label."""
     log.about.append("MLflow table of evaluation results")
     columns = log.need(document, "columns", "the table", list)
@@ -103,4 +103,4 @@ def table(document: Mapping[str, Any], log: Log) -> Iterator[Said]:
         log.show(item, **{("input" if c in ("inputs", "request") else "output"): row[k]
                           for k, c in texts.items()})  # fmt: skip
         for k, name in scores.items():
-            yield Said(item, name, MODEL, name, row[k])
+            yield Verdict(item, name, MODEL, name, row[k])

@@ -1,6 +1,6 @@
 """The long record: who said what of which item under which criterion.
 
-Every log reduces to it: a reader yields a `Said` per verdict, and the columns are Arrow's, so that
+Every log reduces to it: a reader yields each `Verdict`, and the columns are Arrow's, so that
 millions of them are no objects of Python.
 """
 
@@ -37,7 +37,7 @@ LONGEST_NAME = 1_000
 """Longer names of items, criteria and authors are none."""
 
 
-class Said(NamedTuple):
+class Verdict(NamedTuple):
     """One verdict: `value` is a word, a truth value or a number, None where nothing was decided.
 
     `score` is a number beside a word. `time` orders what a person says of one item; later times
@@ -75,13 +75,7 @@ class Log:
     texts: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def need(self, where: Mapping[str, Any], key: str, of: str, kind: type = object) -> Any:
-        """A field that this layout has.
-
-        Raises
-        ------
-        InputError
-            If it is not there, or of another kind: an unknown layout.
-        """
+        """A field that this layout has."""
         found = where.get(key) if isinstance(where, Mapping) else None
         if found is None or not isinstance(found, kind):
             what = (
@@ -94,13 +88,7 @@ class Log:
         return found
 
     def once(self, item: str, what: str) -> None:
-        """Meet an item.
-
-        Raises
-        ------
-        InputError
-            If it has been met before.
-        """
+        """Meet an item."""
         if item in self.seen:
             raise InputError(
                 f"has {what} {quoted(item)} twice; remove one, or give them different names"
@@ -158,22 +146,16 @@ class Record:
         return self.take(np.isin(self.criterion.codes, codes))
 
 
-def collected(said: Iterable[Said]) -> Record:
-    """The columns of verdicts that come one after another.
-
-    Raises
-    ------
-    InputError
-        If there are too many criteria or authors, or a name is endless: that is no log.
-    """
+def collected(verdicts: Iterable[Verdict]) -> Record:
+    """The columns of verdicts that come one after another."""
     names = ("item", "criterion", "kind", "author", "value", "time", "cluster")
     chunks: dict[str, list[pa.Array]] = {name: [] for name in names}
     scores: list[Floats] = []
     seen: dict[str, set[str]] = {"criterion": set(), "author": set()}
-    verdicts = iter(said)
+    verdicts = iter(verdicts)
     for chunk in _chunks(verdicts):
         columns: dict[str, Sequence[Any]] = dict(
-            zip(Said._fields, zip(*chunk, strict=True), strict=True)
+            zip(Verdict._fields, zip(*chunk, strict=True), strict=True)
         )
         columns["value"], score = _words_and_numbers(columns["value"], columns["score"])
         scores.append(score)
@@ -186,7 +168,7 @@ def collected(said: Iterable[Said]) -> Record:
     return of_columns(chunks, scores)
 
 
-def _chunks(verdicts: Iterator[Said]) -> Iterator[list[Said]]:
+def _chunks(verdicts: Iterator[Verdict]) -> Iterator[list[Verdict]]:
     """Some verdicts at a time, without the search for cycles, which takes a quarter of the time."""
     collecting = gc.isenabled()
     gc.disable()
@@ -252,7 +234,7 @@ def _words_and_numbers(
         words: list[str | None] = ["true" if value else "false" for value in values]
         return words, _numbers(beside)
     known: dict[tuple[type, Any], tuple[str | None, float]] = {}
-    said = []
+    pairs = []
     for value in values:
         key = (type(value), value)
         try:
@@ -261,10 +243,10 @@ def _words_and_numbers(
             found = known[key] = word_and_number(value)
         except TypeError:  # a list or an object, which is no verdict
             found = (None, math.nan)
-        said.append(found)
+        pairs.append(found)
     score = _numbers(beside)
-    own = np.array([number for _, number in said])
-    return [word for word, _ in said], np.where(np.isnan(score), own, score)
+    own = np.array([number for _, number in pairs])
+    return [word for word, _ in pairs], np.where(np.isnan(score), own, score)
 
 
 def time_text(time: Any) -> str | None:

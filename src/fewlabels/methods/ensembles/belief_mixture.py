@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from fewlabels.checks.memory import refuse_beyond_memory
+from fewlabels.checks.arguments import refuse_beyond_memory
 from fewlabels.errors import InputError
 from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
 from fewlabels.kernels.blocks import spans

@@ -1,17 +1,19 @@
-"""Results of promptfoo (version 3, also 2): a component per assertion.
+"""Test runs of promptfoo (version 3, also 2: a component per assertion) and of DeepEval.
 
-A person's thumb overwrites `pass` and `score` of the result, so that these are the person's: the
-judges are the other components, and all of them together.
+A person's thumb overwrites `pass` and `score` of a result of promptfoo, so that these are the
+person's: the judges are the other components, and all of them together. DeepEval's file
+(`.latest_test_run.json`) has verdict, score and threshold of each metric.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from fewlabels.data.logs.documents import opened
-from fewlabels.data.logs.record import CODE, MODEL, PERSON, Log, Said
+from fewlabels.data.logs.record import CODE, MODEL, PERSON, Log, Verdict
 from fewlabels.errors import InputError, quoted
 
 _RESULTS = ("results", "results")
@@ -30,7 +32,7 @@ _BY_MODEL = (
 """What types of assertions begin with that ask a model."""
 
 
-def read(path: Path, log: Log) -> Iterator[Said]:
+def promptfoo(path: Path, log: Log) -> Iterator[Verdict]:
     """What assertions and people say of the outputs."""
     with opened(path) as scanner:
         version: Any = None
@@ -41,9 +43,9 @@ def read(path: Path, log: Log) -> Iterator[Said]:
                 log.about.append(f"promptfoo results, version {version}")
             if where == _RESULTS:
                 found = True
-                for said in _of_result(value, log):
-                    together |= said.author == TOGETHER
-                    yield said
+                for verdict in _promptfoo_result(value, log):
+                    together |= verdict.author == TOGETHER
+                    yield verdict
         if together:
             log.warnings.append(FOLLOWS)
         if not found:
@@ -53,7 +55,7 @@ def read(path: Path, log: Log) -> Iterator[Said]:
             )
 
 
-def _of_result(result: Mapping[str, Any], log: Log) -> Iterator[Said]:
+def _promptfoo_result(result: Mapping[str, Any], log: Log) -> Iterator[Verdict]:
     test, prompt = result.get("testIdx"), result.get("promptIdx")
     named = test is not None
     cluster = log.before + (
@@ -87,19 +89,59 @@ def _of_result(result: Mapping[str, Any], log: Log) -> Iterator[Said]:
         passed = log.need(component, "pass", "a component of a result")
         if kind == _HUMAN:
             human = True
-            yield Said(item, CRITERION, PERSON, "person", passed, cluster=cluster)
+            yield Verdict(item, CRITERION, PERSON, "person", passed, cluster=cluster)
             continue
         verdicts.append(bool(passed))
         name = str(assertion.get("metric") or kind)
         author = MODEL if kind.removeprefix("not-").startswith(_BY_MODEL) else CODE
         score = component.get("score")
-        yield Said(item, CRITERION, author, name, passed, score, cluster=cluster)
+        yield Verdict(item, CRITERION, author, name, passed, score, cluster=cluster)
     if not human and str(graded.get("reason") or "").startswith("Manual result"):
         log.left[
             "results say 'Manual result' without the person's verdict among their components: they "
             "count as unlabeled, and what is called pass there is not used"
         ] += 1
     if len(verdicts) > 1:
-        yield Said(item, CRITERION, CODE, TOGETHER, all(verdicts), cluster=cluster)
+        yield Verdict(item, CRITERION, CODE, TOGETHER, all(verdicts), cluster=cluster)
     elif human and not verdicts:
         log.left["labeled results have no assertion beside the person's: no judge there"] += 1
+
+
+DEEPEVAL_LISTS = tuple(
+    (*before, cases)
+    for before in ((), ("testRunData",))
+    for cases in ("testCases", "conversationalTestCases", "test_results")
+)
+
+
+def deepeval(path: Path, log: Log) -> Iterator[Verdict]:
+    """What metrics say of the test cases: people's labels are not in it."""
+    log.about.append("DeepEval test run")
+    seen: Counter[str] = Counter()
+    with opened(path) as scanner:
+        for where, case in scanner.within(DEEPEVAL_LISTS):
+            if where in DEEPEVAL_LISTS:
+                yield from _deepeval_case(case, log, seen)
+
+
+def _deepeval_case(case: Mapping[str, Any], log: Log, seen: Counter[str]) -> Iterator[Verdict]:
+    name = log.before + str(log.need(case, "name", "a test case"))
+    seen[name] += 1
+    # Runs that were put together name their cases alike.
+    item = name if seen[name] == 1 else f"{name} ({seen[name]})"
+    metrics = case.get("metricsData", case.get("metrics_data"))
+    if not metrics:
+        log.left["test cases have no metrics"] += 1
+        return
+    log.show(
+        item, input=case.get("input"), output=case.get("actualOutput", case.get("actual_output"))
+    )
+    for metric in metrics:
+        criterion = str(log.need(metric, "name", "a metric"))
+        if metric.get("error"):
+            log.left["judgments ended in an error and are left out"] += 1
+            continue
+        judge = metric.get("evaluationModel", metric.get("evaluation_model")) or criterion
+        success = metric.get("success")
+        word = None if success is None else "pass" if success else "fail"
+        yield Verdict(item, criterion, MODEL, str(judge), word, metric.get("score"))
