@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fewlabels.checks.conditions import parse_requirement
-from fewlabels.cli import terminal
-from fewlabels.cli.input import Input
+from fewlabels.cli.input import Engine, Input, Settings
 from fewlabels.cli.options import (
     CHOICE,
     HOW,
@@ -22,10 +21,10 @@ from fewlabels.cli.options import (
 from fewlabels.cli.output import (
     Output,
     check_classifiers,
+    progress_bar,
     require,
     verdict,
 )
-from fewlabels.cli.settings import Engine, Settings
 from fewlabels.errors import UsageError, listed, quoted
 
 if TYPE_CHECKING:
@@ -146,7 +145,7 @@ def assess_annotations(
         check_classifiers(conditions, lambda: judged.predictions.models)
         if table:
             items = _table(judged, names, groups)
-        with terminal.progress_bar("assessing") as progress:
+        with progress_bar("assessing") as progress:
             assessment = assess(
                 judged.predictions,
                 concentration=_concentration(judged),
@@ -155,8 +154,7 @@ def assess_annotations(
             )
     if recalibration is not None:
         assessment = _calibrated(assessment, recalibration)
-    write_items = output.table(output.out, lambda: items)
-    output.save_all(assessment.to_dict, html=assessment.save_html, out=write_items)
+    output.save_all(assessment.to_dict, html=assessment.save_html, out=lambda: items)
     output.show(assessment.to_dict, assessment.summary, table="Items")
     return verdict(conditions, assessment)
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from fewlabels.cli import terminal
-from fewlabels.cli.input import Input
+from fewlabels.cli.files import write_outputs
+from fewlabels.cli.input import Input, Settings
 from fewlabels.cli.interrupts import advise
 from fewlabels.cli.options import (
     CHOICE,
@@ -29,8 +29,11 @@ from fewlabels.cli.options import (
     option,
     takes,
 )
-from fewlabels.cli.output import Output, write_outputs
-from fewlabels.cli.settings import Settings
+from fewlabels.cli.output import (
+    Output,
+    print_warnings,
+    width,
+)
 from fewlabels.errors import UsageError, one_line
 
 if TYPE_CHECKING:
@@ -153,7 +156,7 @@ def label(source: Input, settings: Settings, asked: LabelOptions, output: Output
         **arguments,
     )
     session = open_session(source.file, record, wishes)
-    terminal.print_warnings(session.journal.notes)
+    print_warnings(session.journal.notes)
     advise(lambda: f"; {session.journal.whereabouts()}")
     try:
         (_in_terminal if asked.terminal else partial(_on_page, asked=asked))(session)
@@ -217,7 +220,7 @@ def _in_terminal(session: Session) -> None:
         return sys.stdin.readline(_LINES).strip()
 
     session.start()
-    Terminal(session, key, line, click.echo, terminal.width()).run()
+    Terminal(session, key, line, click.echo, width()).run()
     _say_goodbye(session)
 
 
@@ -248,5 +251,5 @@ def _join(source: Input, record: Path, output: Output) -> None:
     if source.file is None:
         raise UsageError("name the file that the labels are of")
     write_outputs({out: write})
-    terminal.print_warnings(notes)
+    print_warnings(notes)
     click.echo(f"{found:,} labels of {one_line(str(record))} joined\n\nTable: {one_line(out)}")

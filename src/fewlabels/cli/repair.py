@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from fewlabels.cli import terminal
-from fewlabels.cli.input import Input
+from fewlabels.cli.input import Input, Settings
 from fewlabels.cli.options import (
     CHOICE,
     HOW,
@@ -19,8 +18,10 @@ from fewlabels.cli.options import (
     option,
     takes,
 )
-from fewlabels.cli.output import Output
-from fewlabels.cli.settings import Settings
+from fewlabels.cli.output import (
+    Output,
+    progress_bar,
+)
 from fewlabels.errors import UsageError, one_line
 
 if TYPE_CHECKING:
@@ -112,8 +113,7 @@ def calibrate(source: Input, settings: Settings, asked: Map, output: Output) -> 
             # Items without labels may not show what the classes are; the calibration knows.
             source = source.but(classes=",".join(map(str, saved.classes)))
         predictions = _everything(source)
-        out = output.table(output.out, lambda: saved.apply(predictions).columns())
-        output.save_all(dict, out=out)
+        output.save_all(dict, out=lambda: saved.apply(predictions).columns())
         click.echo(f"Calibrated: {one_line(output.out or '')}")
         return 0
     assert asked.method is not None
@@ -122,7 +122,7 @@ def calibrate(source: Input, settings: Settings, asked: Map, output: Output) -> 
     predictions = _everything(source)
     models = settings.chosen(predictions.models)
     chosen = predictions if models is None else predictions.select_models(models)
-    with terminal.progress_bar("calibrating") as progress:
+    with progress_bar("calibrating") as progress:
         fitted, report = fit(
             chosen,
             MapSettings(
@@ -137,7 +137,7 @@ def calibrate(source: Input, settings: Settings, asked: Map, output: Output) -> 
         lambda: report,
         html=partial(save_page, "calibration", report),
         save=fitted.save,
-        out=output.table(output.out, lambda: fitted.apply(predictions).columns()),
+        out=lambda: fitted.apply(predictions).columns(),
     )
     output.show(lambda: report, partial(render_calibration, report), table="Calibrated")
     return 0

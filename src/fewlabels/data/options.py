@@ -17,7 +17,10 @@ _TEXTS = ("label", "item", "domain", "weight", "annotator", "answer", "positive"
 _TABLES = ("models", "hard", "scores", "confidence", "votes", "same")
 _LISTS = ("classes", "no_label", "cluster")
 _KEYS = (*_TEXTS, *_LISTS, *_TABLES)
-_OTHER_NAMES = {"model": "models", "score": "scores", "no-label": "no_label"}
+_OTHER_NAMES = {"model": "models", "score": "scores"}
+
+COLUMN_KEYS = frozenset([*_KEYS, *_OTHER_NAMES])
+"""What the file of `columns` may say, with `-` or `_`."""
 
 T = TypeVar("T")
 
@@ -302,20 +305,30 @@ def _no_name_twice(option: str, pairs: Iterable[tuple[str, T]]) -> dict[str, T]:
 
 def read_column_file(path: str | Path) -> ColumnOptions:
     """Read a TOML file: the roles of columns, classes, the tables [models] and [votes]."""
+    return column_file(path)[0]
+
+
+def column_file(
+    path: str | Path, others: Collection[str] = ()
+) -> tuple[ColumnOptions, dict[str, Any]]:
+    """The options of a TOML file, and what it says by some other keys, which the caller checks."""
     with told_of(str(path)):
-        return _said(toml_of(side_text(path)))
+        said = {key.replace("-", "_"): value for key, value in toml_of(side_text(path)).items()}
+        more = {key: said.pop(key) for key in others if key in said}
+        return _said(said, others), more
 
 
-def _said(said: Mapping[str, Any]) -> ColumnOptions:
+def _said(said: Mapping[str, Any], others: Collection[str] = ()) -> ColumnOptions:
     """The options of a TOML file, or of a mapping with the same keys."""
     said = {_OTHER_NAMES.get(key, key): value for key, value in said.items()}
+    known = (*_KEYS, *others)
     if isinstance(said.get("cluster"), str):
         said["cluster"] = [said["cluster"]]
     for key in said:
-        if key not in _KEYS:
+        if key not in known:
             raise InputError(
-                f"unknown key {quoted(key)}; {did_you_mean(key, _KEYS)}the keys are "
-                f"{', '.join(_KEYS)}"
+                f"unknown key {quoted(key)}; {did_you_mean(key, known)}the keys are "
+                f"{', '.join(known)}"
             )
     texts: dict[str, Any] = {key: said.get(key) for key in _TEXTS if key != "positive"}
     for key, value in texts.items():
