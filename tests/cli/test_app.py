@@ -14,7 +14,8 @@ import pytest
 
 import fewlabels as fl
 from fewlabels.cli import app as module
-from fewlabels.cli import main, terminal
+from fewlabels.cli import main
+from fewlabels.cli import output as terminal
 from fewlabels.errors import InputError
 from fewlabels.report.words import without_ink
 

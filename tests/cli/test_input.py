@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from fewlabels.cli import main, settings
+from fewlabels.cli import input as settings
+from fewlabels.cli import main
 
 Run = Callable[..., tuple[int, str, str]]
 Send = Callable[[bytes], None]

@@ -147,16 +147,23 @@ def test_every_option_has_a_group_and_a_sentence(name: str, cli: Run) -> None:
     assert isinstance(found, GroupedCommand)
     options = [p for p in parameters(name) if isinstance(p, click.Option)]
     assert [o.name for o in options if not o.help] == []
-    assert set(found.groups.values()) <= set(GROUPS)
+    assert {made.field.group for made in found.made} <= set(GROUPS)
     code, out, err = cli(name, "--help")
     assert (code, err) == (0, "")
     assert out.startswith(f"Usage: fewlabels {name} ")
     lines = out.splitlines()
-    places = [lines.index(f"{group}:") for group in GROUPS if f"{group}:" in lines]
+    assert len(lines) <= 50
+    heads = [
+        f"{group} ({sentence}):" if sentence else f"{group}:" for group, sentence in GROUPS.items()
+    ]
+    places = [lines.index(head) for head in heads if head in lines]
     assert places == sorted(places)
-    for group, sentence in GROUPS.items():
-        if f"{group}:" in lines:
-            assert lines[lines.index(f"{group}:") + 1] == f"  {sentence}"
+    rare = [made.param.opts[0] for made in found.made if made.field.rare]
+    assert not {*rare} & {line.split()[0] for line in lines if line.startswith("  --")}
+    code, everything, err = cli(name, "--help-all")
+    assert (code, err) == (0, "")
+    assert all(f"  {flag}" in everything for flag in rare)
+    assert lines[-1] == f"{len(rare)} rarer options: fewlabels {name} --help-all" or not rare
 
 
 def test_every_command_has_a_task(cli: Run) -> None:

@@ -47,11 +47,12 @@ class AnnotationOptions(Record):
 
     statistic: tuple[str, ...] = option(
         CHOICE,
-        "Also assess unanimity:3 or majority:5 (of so many labels). Repeatable.",
+        "Also assess unanimity:3 or majority:5 (of so many labels).",
         "NAME:N",
         (),
+        rare=True,
     )
-    bins: int = option(CHOICE, "Number of bins of equal width.", "N", 15)
+    bins: int = option(CHOICE, "Number of bins of equal width.", "N", 15, rare=True)
     calibration: str | None = option(
         HOW,
         "First apply a calibration that `fewlabels calibrate` saved.",
@@ -64,7 +65,7 @@ class AnnotationOptions(Record):
 @command(
     "annotations", short_help="How well classifiers predict what annotators say.", epilog=_EPILOG
 )
-@takes("source", Input, without=("reference",))
+@takes("source", Input, without=("reference",), positive={"rare": True}, score={"rare": True})
 @takes(
     "settings",
     Settings,
@@ -72,7 +73,7 @@ class AnnotationOptions(Record):
     "confidence_level",
     "seed",
     "workers",
-    by="Assess by group too. Repeatable.",
+    by="Assess by group too.",
 )
 @takes("asked", AnnotationOptions)
 @takes(

@@ -61,7 +61,7 @@ class EstimateOptions(Record):
 
 @command(short_help="How good each classifier is, with intervals.")
 @takes("source", Input)
-@takes("settings", Settings, by="Estimate by group too. Repeatable.")
+@takes("settings", Settings, by="Estimate by group too.")
 @takes("asked", EstimateOptions)
 @takes("output", Output, "json", "html", "labels_out", "raw_cells", "markdown", "junit")
 @takes("engine", Engine)
@@ -183,8 +183,7 @@ class Ranking(Record):
 
     metric: tuple[str, ...] = option(
         CHOICE,
-        "Metric to compare by. By default accuracy, or roc_auc if there are scores alone. "
-        "Repeatable.",
+        "Metric to compare by. By default accuracy, or roc_auc if there are scores alone. ",
         "M",
         (),
     )

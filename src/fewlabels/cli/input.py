@@ -131,7 +131,7 @@ class Input(Record):
     confidence: tuple[str, ...] = option(
         INPUT,
         "For a classifier with --hard: its column with the probability it gives its own "
-        "prediction (two classes). Repeatable.",
+        "prediction (two classes).",
         "NAME=COL",
         (),
         rare=True,
@@ -140,7 +140,7 @@ class Input(Record):
     cluster: tuple[str, ...] = option(
         INPUT,
         "Column that says which rows belong together: ratings of a case, sentences of a document. "
-        "Repeatable: several are crossed.",
+        "Several are crossed.",
         "COL",
         (),
         rare=True,
@@ -159,13 +159,13 @@ class Input(Record):
     )
     no_label: tuple[str, ...] = option(
         INPUT,
-        "A text that means an unknown label, besides N/A, ? and the like. Repeatable.",
+        "A text that means an unknown label, besides N/A, ? and the like.",
         "TEXT",
         (),
         rare=True,
     )
     same: tuple[str, ...] = option(
-        INPUT, "A text in the file and the class it means. Repeatable.", "TEXT=CLASS", (), rare=True
+        INPUT, "A text in the file and the class it means.", "TEXT=CLASS", (), rare=True
     )
 
     file: str | None = option(INPUT, metavar="FILE", file="read", positional=True)
@@ -178,7 +178,7 @@ class Input(Record):
     labels: tuple[str, ...] = option(
         INPUT,
         "Labels in a file of their own: a record of `fewlabels label`, or a table of item and "
-        "label. Repeatable.",
+        "label.",
         "FILE",
         (),
         file="read",
@@ -391,14 +391,14 @@ class Settings(Record):
     """Method, groups, classifiers, intervals, randomness; each command takes some of them."""
 
     models: str | None = option(CHOICE, "Only these classifiers.", "A,B,..")
-    by: tuple[str, ...] = option(CHOICE, "By group too. Repeatable.", "COL", ())
+    by: tuple[str, ...] = option(CHOICE, "By group too.", "COL", ())
     method: str = option(
         HOW, "How labels are inferred (see `fewlabels methods`).", "METHOD", "auto"
     )
     options: tuple[str, ...] = option(
         HOW,
         "A setting of the method, as in --method ssme-kde --option bandwidth=scott; `fewlabels "
-        "methods METHOD` lists them. Repeatable.",
+        "methods METHOD` lists them.",
         "NAME=VALUE",
         (),
         flag="--option",

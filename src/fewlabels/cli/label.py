@@ -53,6 +53,7 @@ class LabelOptions(Record):
         "Folder of the pictures that are named in the columns shown.",
         "FOLDER",
         file="pictures",
+        rare=True,
     )
     metrics: str = option(
         CHOICE,
@@ -64,7 +65,7 @@ class LabelOptions(Record):
     until: tuple[str, ...] = option(
         CHOICE,
         "Say when labeling can stop: 'low:accuracy>=0.8' (of every classifier; of one "
-        "low:MODEL:accuracy), 'high:error_rate<=0.2', 'width:accuracy<=0.1'. Repeatable.",
+        "low:MODEL:accuracy), 'high:error_rate<=0.2', 'width:accuracy<=0.1'.",
         "'BOUND:METRIC>=X'",
         (),
     )
@@ -74,23 +75,26 @@ class LabelOptions(Record):
     see_predictions: bool = option(
         HOW, "Show the classifiers' predictions; the record notes it.", default=False
     )
-    markdown: bool = option(HOW, "Show texts as Markdown.", default=False)
+    markdown: bool = option(HOW, "Show texts as Markdown.", default=False, rare=True)
     labels: str | None = option(
         OUTPUT,
         "The record to which every decision is added. By default FILE.labels.jsonl.",
         "FILE",
         file="record",
     )
-    annotator: str | None = option(OUTPUT, "Name of who labels. By default the login name.", "NAME")
+    annotator: str | None = option(
+        OUTPUT, "Name of who labels. By default the login name.", "NAME", rare=True
+    )
     terminal: bool = option(RUNNING, "Label in this terminal, without a page.", default=False)
     no_browser: bool = option(
-        RUNNING, "Print the page's address, and open no browser.", default=False
+        RUNNING, "Print the page's address, and open no browser.", default=False, rare=True
     )
     port: int = option(
         RUNNING,
         "Port of the page, on this machine only; 0 takes a free one.",
         default=0,
         at_least=0,
+        rare=True,
     )
 
 
@@ -107,6 +111,7 @@ class LabelOptions(Record):
         "labels",
         "labels_as",
     ),
+    positive={"rare": True},
     item="Column that names the items; each must have a name of its own.",
 )
 @takes(

@@ -75,22 +75,23 @@ def takes_one_model(*more: str) -> Callable[[Callback], Callback]:
             "source",
             Input,
             without=("reference",),
+            hard={"rare": True},
+            votes={"rare": True},
             positive="The class to find, against the rest. By default a known word (yes, spam "
             "...), else the last class.",
             # Elsewhere it maps columns alone; here a name alone chooses.
             model={
                 "metavar": SELECTS,
                 "help": "The classifier to look at, if the file has several. NAME=COL,COL names "
-                "its probability columns, one per class. Repeatable.",
+                "its probability columns, one per class.",
             },
         )
         @takes(
             "settings",
             Settings,
             *("options", "seed", "workers", *more),
-            method="auto is averaged-curves, or monotone-curves for probabilities, fitted to the "
-            "one classifier; any other method is fitted to all classifiers of the file (`fewlabels "
-            "methods` lists them).",
+            method="auto fits averaged-curves, or monotone-curves for probabilities, to the one "
+            "classifier; any other method (see `fewlabels methods`) is fitted to all.",
         )
         @wraps(command)
         def wrapper(source: Input, settings: Settings, **others: Any) -> Any:
@@ -188,17 +189,16 @@ class Conditions(Record):
     condition: tuple[str, ...] = option(
         CHOICE,
         "Other conditions, as in 'npv >= .99 and fpr <= .05': of precision, recall, specificity, "
-        "fpr, fnr, npv, f1, accuracy, balanced_accuracy, predicted_positive_rate, cost. "
-        "Repeatable.",
+        "fpr, fnr, npv, f1, accuracy, balanced_accuracy, predicted_positive_rate, cost. ",
         "'RATE>=X and ..'",
         (),
     )
     cost: str = option(
         CHOICE,
-        "For conditions on cost, the mean cost per item: what a false positive and a false "
-        "negative cost.",
+        "Of a false positive and a false negative, for conditions on the mean cost per item.",
         "FP,FN",
         "1,1",
+        rare=True,
     )
     probability: float | None = option(
         OUTPUT,
@@ -240,9 +240,9 @@ class Conditions(Record):
     "output",
     Output,
     "json",
-    "svg",
     "raw_cells",
     html="Write the report as HTML.",
+    svg={"rare": True},
     out="Write what the threshold makes of every item; .csv or .parquet.",
 )
 def threshold(chosen: OneModel, conditions: Conditions, output: Output) -> int:
@@ -291,23 +291,31 @@ class List(Record):
         default="precision-recall",
     )
     metric: str | None = option(
-        CHOICE, "Instead of a curve: a metric, of every classifier or of --model."
+        CHOICE, "Instead of a curve: a metric, of every classifier or of --model.", "METRIC"
     )
     against: str | None = option(
-        CHOICE, "For a metric: the difference to this classifier; 'best': which one is best."
+        CHOICE, "For a metric: the difference to this classifier; best: which is best.", "NAME"
     )
     group: str | None = option(
-        CHOICE, "For a metric: how far each group of this column is from all items."
+        CHOICE,
+        "For a metric: how far each group of this column is from all items.",
+        "COL",
+        rare=True,
     )
     min_precision: float | None = option(
-        CHOICE, "For a precision-recall curve: where precision may be at least this."
+        CHOICE,
+        "For a precision-recall curve: where precision may be at least this.",
+        "X",
+        rare=True,
     )
     order: Literal["random", "stratified", "informative"] = option(
         CHOICE,
         "Draw items evenly, in proportion from strata, or informative items more often.",
         default="informative",
     )
-    before: int = option(CHOICE, "How many items were drawn so before.", default=0, at_least=0)
+    before: int = option(
+        CHOICE, "How many items were drawn so before.", default=0, at_least=0, rare=True
+    )
 
 
 @command("label-next", short_help="Which items to label next.")
@@ -317,11 +325,9 @@ class List(Record):
 def label_next(chosen: OneModel, wanted: List, output: Output) -> None:
     """Draw the items of FILE to label next: informative items more often.
 
-    The question is a curve, a metric (--metric), a difference or which is best (--against), gaps
-    between groups (--group), or, of votes, error rates or labels (--kind). Rows count from 1, after
-    the header; `items` of the JSON count from 0, its `rows` from 1. The gain is the share of the
-    question's variance that an item's label is expected to remove, those above it in the list being
-    known; `drawn` is the probability with which it was drawn, which averages of the labels need.
+    Rows count from 1, after the header; `items` of the JSON from 0. The gain is the share of the
+    question's variance that an item's label is expected to remove, once those above it are known;
+    `drawn` is the probability with which it was drawn, which averages of the labels need.
     """
     from fewlabels.questions.label_next import label_next as run
     from fewlabels.report import render_label_next

@@ -212,6 +212,8 @@ def _param(record: Any, name: str, change: str | Mapping[str, Any]) -> Made:
         made["shell_complete"] = partial(_suggested, file=field.file is not None)
     made |= field.attributes
     made |= {"help": change} if isinstance(change, str) else change
+    if made.get("multiple") and made.get("help"):
+        made["help"] += " Repeatable."
     field = field._replace(rare=made.pop("rare", field.rare))
     if made.pop("positional", False):
         made.pop("help", None)

@@ -34,8 +34,8 @@ Methods:
   temperature  one number: all probabilities sharper or softer
   vector       a slope and an offset per class
   matrix       every class from the scores of all; needs many labels
-  alpha        probabilities stay; learns how sure they are, and so how often two
-               annotators will disagree and what another label would change
+  alpha        probabilities stay; learns how sure they are, and so how often
+               two annotators will disagree and what another label changes
 """
 
 

@@ -27,7 +27,7 @@ class Hiding(Record):
     method: tuple[str, ...] = option(
         HOW,
         "A method to try beside auto and labeled, with settings in brackets, as in "
-        "'ssme-kde[bandwidth=scott]'. Repeatable.",
+        "'ssme-kde[bandwidth=scott]'.",
         "METHOD",
         (),
     )
