@@ -218,11 +218,6 @@ def _table(judged: Recalibrated, named: Sequence[str], groups: Sequence[str]) ->
     """What annotators said of every item, and what each classifier expects them to say.
 
     `labels` is how many there are; `observed_disagreement` the share of pairs of them that differ.
-
-    Raises
-    ------
-    UsageError
-        Where a group has the name of one of these columns.
     """
     from fewlabels.annotations import DISAGREEMENT
 

@@ -92,7 +92,9 @@ def estimate(
     everyone, named = _cuts(asked.threshold)
     held = "--labels-out" if output.labels_out else "--shift" if asked.shift is not None else None
     streamed = engine.streams(source, held)
-    folder, done = click.get_current_context().with_resource(engine.folder()), ExitStack()
+    folder, done = None, ExitStack()
+    if engine.posterior is not None:
+        folder = click.get_current_context().with_resource(engine.folder())
     estimates = None
     if streamed is not None:
         from fewlabels.streaming.scan import TooManyGroupsError

@@ -51,11 +51,6 @@ def check_files(named: Iterable[Named]) -> None:
 
     A file is known by its place on disk, whatever leads to it: another spelling, a link. So are
     those of a folder that is read, and standard input.
-
-    Raises
-    ------
-    UsageError
-        Naming the option.
     """
     known = [one for one in named if (one.option, one.path) != ("--json", _DASH)]
     outputs = [one for one in known if one.role not in READ]
@@ -234,11 +229,6 @@ def write_outputs(
         What else must succeed for the files to stay.
     edited
         Those that somebody may have edited: they stay as they are, or nothing is written.
-
-    Raises
-    ------
-    UsageError
-        Where the system refuses to write (a full disk, say), or such a file has another content.
     """
     written: dict[str, Path] = {}
     try:

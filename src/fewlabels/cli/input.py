@@ -430,11 +430,6 @@ class Settings(Record):
         reference
             What else the method is to learn from.
 
-        Raises
-        ------
-        UsageError
-            Where the method or a setting of it is unknown, or it takes no reference.
-
         Examples
         --------
         >>> Settings(seed=3).arguments("estimand", "random_state")
@@ -503,11 +498,6 @@ class Engine(Record):
         ----------
         held
             The option that needs all items at once, of what was asked; None: none does.
-
-        Raises
-        ------
-        UsageError
-            If the options exclude each other.
         """
         if self.scheduler is not None and self.engine not in ("auto", "dask"):
             raise UsageError(
@@ -571,11 +561,9 @@ class Engine(Record):
         return list(layout.roles.models)
 
     @contextmanager
-    def folder(self) -> Iterator[PosteriorFolder | None]:
-        """The folder of --posterior, a draft until it is put in its place; None without it."""
-        if self.posterior is None:
-            yield None
-            return
+    def folder(self) -> Iterator[PosteriorFolder]:
+        """The folder of --posterior, a draft until it is put in its place."""
+        assert self.posterior is not None
         from fewlabels.streaming.posterior_files import PosteriorFolder
 
         made = PosteriorFolder(self.posterior)

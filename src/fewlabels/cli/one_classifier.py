@@ -208,13 +208,7 @@ class Conditions(Record):
     )
 
     def arguments(self) -> dict[str, Any]:
-        """Keyword arguments of `fewlabels.threshold`.
-
-        Raises
-        ------
-        UsageError
-            If there is no condition, or the costs are none.
-        """
+        """Keyword arguments of `fewlabels.threshold`."""
         try:
             cost = tuple(float(part) for part in self.cost.split(","))
         except ValueError:

@@ -241,7 +241,9 @@ class GroupedCommand(click.Command):
             makers = getattr(self.callback, "params", ())
             self.made: list[Made] = [made for params in makers for made in params()]
             shows = {"is_flag": True, "is_eager": True, "expose_value": False}
-            every = click.Option(["--help-all"], callback=_show_all, **shows)
+            every = click.Option(
+                ["--help-all"], callback=_show_all, help="Show all options.", **shows
+            )
             self.params = [*(made.param for made in self.made), every]
         return super().get_params(ctx)
 
@@ -321,11 +323,6 @@ def text(value: str) -> str:
     """Refuse lone surrogates, which is how undecodable bytes of the command line arrive.
 
     An option's `type`; what it lets through can be written to any file.
-
-    Raises
-    ------
-    click.BadParameter
-        Where the value is not text.
     """
     try:
         value.encode()
@@ -353,13 +350,7 @@ def comma_list(values: str | Iterable[str], whole: Collection[str] = ()) -> list
 
 
 def check_choice(kind: str, name: str, choices: Iterable[str]) -> None:
-    """Refuse a name that is not among the choices.
-
-    Raises
-    ------
-    UsageError
-        Naming the nearest choice, where one is near, and all of them.
-    """
+    """Refuse a name that is not among the choices."""
     known = list(choices)
     if name not in known:
         raise UsageError(unknown(kind, name, known, "the file has none"))

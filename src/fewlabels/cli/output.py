@@ -192,11 +192,6 @@ def check_classifiers(
     ----------
     models
         Gives the names of all; it is only asked where a condition names one.
-
-    Raises
-    ------
-    UsageError
-        Naming the nearest classifier, where one is near, and all of them.
     """
     named = [requirement for requirement in requirements if requirement.model is not None]
     known = models() if named else ()

@@ -53,13 +53,7 @@ class Map(Record):
     )
 
     def check(self, settings: Settings, output: Output) -> None:
-        """Refuse what contradicts itself, before a file is read.
-
-        Raises
-        ------
-        UsageError
-            Where it is not clear what to do, or where to write it.
-        """
+        """Refuse what contradicts itself, before a file is read."""
         if self.apply is None:
             if self.method is None:
                 raise UsageError(
