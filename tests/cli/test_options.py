@@ -275,8 +275,8 @@ def test_concentrations_may_be_words(cli: Run, tmp_path: Path):
     file = tmp_path / "votes.csv"
     rows = [f"{i},{name},{int(i % 3 == k % 2)}" for i in range(24) for k, name in enumerate("abcd")]
     file.write_text("item,annotator,label\n" + "\n".join(rows) + "\n")
-    options = "--votes --method hcbee --option concentration=held-out --option burn_in=20"
-    options += " --option top_concentration=learned --option sweeps=40 --option chains=2"
+    options = "--votes --method hcbee --option concentration=held-out --option burn_in=5"
+    options += " --option top_concentration=learned --option sweeps=10 --option chains=2"
     code, out, _ = cli("estimate", file, *options.split(), "--json", "-")
     assert code == 0
     assert '"concentration":' in out
