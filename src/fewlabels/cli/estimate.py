@@ -127,8 +127,10 @@ def estimate(
             predictions = source.read([*groups, *items])
             chosen = settings.chosen(predictions.models)
             predictions = predictions.select_models(chosen) if chosen else predictions
-            for cuts in (everyone, named):
-                predictions = predictions if cuts in (None, {}) else predictions.thresholded(cuts)
+            if everyone is not None:
+                predictions = predictions.thresholded(everyone)
+            if named:
+                predictions = predictions.thresholded(named)
             check_classifiers(conditions, lambda: predictions.models)
             reference = None
             if source.reference is not None:

@@ -204,7 +204,11 @@ def table_writer(path: str, columns: Callable[[], Mapping[str, Any]], *, raw: bo
 
 def text_writer(text: Callable[[], str]) -> Writer:
     """Write a text as it is."""
-    return lambda draft: draft.write_text(text(), encoding="utf-8") and None
+
+    def write(draft: Path) -> None:
+        draft.write_text(text(), encoding="utf-8")
+
+    return write
 
 
 def json_text(value: Mapping[str, Any]) -> str:

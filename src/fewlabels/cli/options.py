@@ -240,7 +240,7 @@ class GroupedCommand(click.Command):
         if not self.params:
             makers = getattr(self.callback, "params", ())
             self.made: list[Made] = [made for params in makers for made in params()]
-            shows = {"is_flag": True, "is_eager": True, "expose_value": False}
+            shows: dict[str, Any] = {"is_flag": True, "is_eager": True, "expose_value": False}
             every = click.Option(
                 ["--help-all"], callback=_show_all, help="Show all options.", **shows
             )
