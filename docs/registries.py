@@ -16,6 +16,7 @@ import click
 from fewlabels import Status
 from fewlabels.annotations import METRICS as ANNOTATION_METRICS
 from fewlabels.cli.app import COMMANDS
+from fewlabels.cli.options import EVERYTHING
 from fewlabels.methods.registry import AUTO, METHODS
 from fewlabels.methods.settings import settings_of, shown
 from fewlabels.metrics.registry import ALIASES, METRICS
@@ -111,6 +112,7 @@ def commands() -> str:
             context = click.Context(
                 command, info_name=f"fewlabels {command.name}", terminal_width=88
             )
+            context.meta[EVERYTHING] = True
             lines += ["", f"### {command.name}", "", "```text", command.get_help(context), "```"]
     return "\n".join(lines)
 

@@ -15,7 +15,8 @@ from bench.folder import MANIFEST, folder_of, writing
 from bench.page import main_tables, write_page
 from bench.protocol import load, names
 from bench.runner import run
-from fewlabels.cli import interrupts, terminal
+from fewlabels.cli import interrupts
+from fewlabels.cli import output as terminal
 from fewlabels.errors import FewlabelsError, UsageError, one_line, quoted
 from fewlabels.methods.settings import split_methods
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,7 +13,8 @@ import pytest
 
 import fewlabels as fl
 from fewlabels.cli import app as module
-from fewlabels.cli import main, terminal
+from fewlabels.cli import main
+from fewlabels.cli import output as terminal
 from fewlabels.errors import InputError
 from fewlabels.report.words import without_ink
 
@@ -184,25 +184,27 @@ def test_colours_of_a_summary_but_not_of_json_and_files(
     assert "\x1b" not in page.read_text()
 
 
-def ask(instruction: str, words: str = "", at: int | str = 0) -> str:
+Ask = Callable[..., str]
+
+
+@pytest.fixture
+def ask(cli: Run, monkeypatch: pytest.MonkeyPatch) -> Ask:
     """What `fewlabels` prints for a shell that completes word `at` of `words`."""
-    shell = {"_FEWLABELS_COMPLETE": instruction, "COMP_WORDS": words, "COMP_CWORD": str(at)}
-    done = subprocess.run(
-        [sys.executable, "-m", "fewlabels"],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=os.environ | shell,
-    )
-    assert "Traceback" not in done.stderr
-    return done.stdout
+
+    def asked(instruction: str, words: str = "", at: int | str = 0) -> str:
+        monkeypatch.setenv("_FEWLABELS_COMPLETE", instruction)
+        monkeypatch.setenv("COMP_WORDS", words)
+        monkeypatch.setenv("COMP_CWORD", str(at))
+        return cli()[1]
+
+    return asked
 
 
 @pytest.mark.parametrize(
     ("shell", "part"),
     [("bash", "complete -o nosort"), ("zsh", "compdef"), ("fish", "complete --no-files")],
 )
-def test_the_script_of_each_shell(shell: str, part: str) -> None:
+def test_the_script_of_each_shell(shell: str, part: str, ask: Ask) -> None:
     script = ask(f"{shell}_source")
     assert part in script
     assert f"_FEWLABELS_COMPLETE={shell}_complete" in script
@@ -221,11 +223,11 @@ def test_the_script_of_each_shell(shell: str, part: str) -> None:
         ("fewlabels estimate x.csv --estimand s", 4, ["plain,sample"]),
     ],
 )
-def test_bash_is_told(words: str, at: int, wanted: list[str]) -> None:
+def test_bash_is_told(words: str, at: int, wanted: list[str], ask: Ask) -> None:
     assert ask("bash_complete", words, at).splitlines() == wanted
 
 
-def test_zsh_and_fish_are_told() -> None:
+def test_zsh_and_fish_are_told(ask: Ask) -> None:
     assert "estimate" in ask("zsh_complete", "fewlabels est", 1).splitlines()
     shell = {"words": "fewlabels estimate --estimand", "at": "sam"}
     assert "plain,sample" in ask("fish_complete", **shell)

@@ -24,7 +24,7 @@ def named(command: str) -> dict[click.Parameter, str]:
     found = app.commands[command]
     assert isinstance(found, GroupedCommand)
     found.get_params(click.Context(found))
-    return dict(found.files)
+    return {one.param: one.field.file for one in found.made if one.field.file is not None}
 
 
 def pairs(*roles: str) -> Iterator[tuple[str, str | None, str | None]]:
@@ -185,7 +185,8 @@ ARGUMENTS = {
 }
 # An empty folder may be written to, and one without pictures read; paths for output may be bytes.
 MAY_BE = {("pictures", "."), ("folder", "."), ("folder", "no/such/folder/a.csv"),
-          *((role, "not-\udcff-text.csv") for role in ("written", "edited", "table"))}  # fmt: skip
+          *((role, "not-\udcff-text.csv")
+            for role in ("written", "text", "edited", "table"))}  # fmt: skip
 
 
 @pytest.mark.product(2)

@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from fewlabels.cli import main, settings
+from fewlabels.cli import input as settings
+from fewlabels.cli import main
 
 Run = Callable[..., tuple[int, str, str]]
 Send = Callable[[bytes], None]
@@ -180,10 +181,13 @@ def test_much_is_read_in_parts(
     assert seen == [("-",)]
 
 
-def test_rows_decide_and_not_bytes(cli: Run, tmp_path: Path) -> None:
-    table = pa.table({"label": np.arange(300_000) % 2, "y__a": np.zeros(300_000, np.int8)})
+def test_rows_decide_and_not_bytes(
+    cli: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settings, "STREAMED_ROWS", 5_000)
+    table = pa.table({"label": np.arange(6_000) % 2, "y__a": np.zeros(6_000, np.int8)})
     pq.write_table(table, tmp_path / "small.parquet")
-    assert (tmp_path / "small.parquet").stat().st_size < 100_000
+    assert (tmp_path / "small.parquet").stat().st_size < 6_000
     options = ("--method", "labeled", "--metrics", "accuracy", "--json", "-")
     code, out, _ = cli("estimate", tmp_path / "small.parquet", *options)
     assert code == 0

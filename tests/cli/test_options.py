@@ -147,16 +147,23 @@ def test_every_option_has_a_group_and_a_sentence(name: str, cli: Run) -> None:
     assert isinstance(found, GroupedCommand)
     options = [p for p in parameters(name) if isinstance(p, click.Option)]
     assert [o.name for o in options if not o.help] == []
-    assert set(found.groups.values()) <= set(GROUPS)
+    assert {made.field.group for made in found.made} <= set(GROUPS)
     code, out, err = cli(name, "--help")
     assert (code, err) == (0, "")
     assert out.startswith(f"Usage: fewlabels {name} ")
     lines = out.splitlines()
-    places = [lines.index(f"{group}:") for group in GROUPS if f"{group}:" in lines]
+    assert len(lines) <= 50
+    heads = [
+        f"{group} ({sentence}):" if sentence else f"{group}:" for group, sentence in GROUPS.items()
+    ]
+    places = [lines.index(head) for head in heads if head in lines]
     assert places == sorted(places)
-    for group, sentence in GROUPS.items():
-        if f"{group}:" in lines:
-            assert lines[lines.index(f"{group}:") + 1] == f"  {sentence}"
+    rare = [made.param.opts[0] for made in found.made if made.field.rare]
+    assert not {*rare} & {line.split()[0] for line in lines if line.startswith("  --")}
+    code, everything, err = cli(name, "--help-all")
+    assert (code, err) == (0, "")
+    assert all(f"  {flag}" in everything for flag in rare)
+    assert lines[-1] == f"{len(rare)} rarer options: fewlabels {name} --help-all" or not rare
 
 
 def test_every_command_has_a_task(cli: Run) -> None:
@@ -268,8 +275,8 @@ def test_concentrations_may_be_words(cli: Run, tmp_path: Path):
     file = tmp_path / "votes.csv"
     rows = [f"{i},{name},{int(i % 3 == k % 2)}" for i in range(24) for k, name in enumerate("abcd")]
     file.write_text("item,annotator,label\n" + "\n".join(rows) + "\n")
-    options = "--votes --method hcbee --option concentration=held-out --option burn_in=20"
-    options += " --option top_concentration=learned --option sweeps=40 --option chains=2"
+    options = "--votes --method hcbee --option concentration=held-out --option burn_in=5"
+    options += " --option top_concentration=learned --option sweeps=10 --option chains=2"
     code, out, _ = cli("estimate", file, *options.split(), "--json", "-")
     assert code == 0
     assert '"concentration":' in out

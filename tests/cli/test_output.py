@@ -11,16 +11,14 @@ from typing import ClassVar
 import pytest
 
 from fewlabels.checks.conditions import parse_requirement
-from fewlabels.cli.files import Named, check_files
-from fewlabels.cli.output import (
-    check_classifiers,
-    json_text,
-    json_writer,
-    with_required,
-    write_outputs,
-)
+from fewlabels.cli.files import Named, Writer, check_files, json_text, text_writer, write_outputs
+from fewlabels.cli.output import check_classifiers
 from fewlabels.errors import InputError, Status, UsageError
 from fewlabels.estimates import Estimate
+
+
+def _json(value: dict[str, int]) -> Writer:
+    return text_writer(lambda: json_text(value))
 
 
 def test_none_is_written_when_one_fails(tmp_path: Path) -> None:
@@ -32,7 +30,7 @@ def test_none_is_written_when_one_fails(tmp_path: Path) -> None:
         raise OSError(28, "No space left on device")
 
     with pytest.raises(UsageError, match=r"cannot write .*No space left"):
-        write_outputs({str(old): json_writer({"a": 1}), str(tmp_path / "new"): fail})
+        write_outputs({str(old): _json({"a": 1}), str(tmp_path / "new"): fail})
     assert old.read_text() == "old"
     assert list(tmp_path.iterdir()) == [old]
 
@@ -61,7 +59,7 @@ def test_other_errors_leave_nothing_either(tmp_path: Path) -> None:
 def test_a_full_device_leaves_the_others_as_they_were(tmp_path: Path) -> None:
     old = tmp_path / "old.json"
     old.write_text("old")
-    writers = {str(p): json_writer({}) for p in (old, tmp_path / "new", "/dev/full")}
+    writers = {str(p): _json({}) for p in (old, tmp_path / "new", "/dev/full")}
     with pytest.raises(UsageError, match="cannot write '/dev/full': No space left on device"):
         write_outputs(writers)
     assert old.read_text() == "old"
@@ -86,13 +84,13 @@ def test_what_took_its_place_is_put_back_when_a_later_one_cannot(
     with monkeypatch.context() as patch:
         patch.setattr(os, "replace", busy)
         with pytest.raises(UsageError, match=r"cannot write '.*mounted': Device or resource busy"):
-            write_outputs({path: json_writer({}) for path in (old, new, mounted)})
+            write_outputs({path: _json({}) for path in (old, new, mounted)})
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
         "old": "old",
         "mounted": "theirs",
     }
     assert Path(old).stat().st_mode & 0o777 == 0o640
-    write_outputs({path: json_writer({}) for path in (old, new, mounted)})
+    write_outputs({path: _json({}) for path in (old, new, mounted)})
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == dict.fromkeys(
         ("old", "new", "mounted"), "{}\n"
     )
@@ -103,14 +101,14 @@ def test_a_pipe_gets_the_bytes(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     check_files([Named("--json", pipe, "written")])
-    write_outputs({pipe: json_writer({"a": 1})})
+    write_outputs({pipe: _json({"a": 1})})
     assert os.read(reader, 100) == b'{\n  "a": 1\n}\n'
     os.close(reader)
 
 
 def test_a_new_file_has_the_usual_mode(tmp_path: Path) -> None:
     (tmp_path / "usual").write_text("")
-    write_outputs({str(tmp_path / "new"): json_writer({})})
+    write_outputs({str(tmp_path / "new"): _json({})})
     assert (tmp_path / "new").stat().st_mode == (tmp_path / "usual").stat().st_mode
 
 
@@ -196,8 +194,3 @@ def test_an_unknown_classifier_is_refused_and_names_are_asked_for_only_then() ->
     with pytest.raises(UsageError, match=r"'bb:low:accuracy>=.5': unknown model 'bb'; choose from"):
         check_classifiers(conditions, lambda: ("a", "xy"))
     check_classifiers([parse_requirement("accuracy>=1")], lambda: pytest.fail("asked"))
-
-
-def test_required_metrics_come_last_and_once() -> None:
-    conditions = [parse_requirement(t) for t in ("ece<1", "brier<1", "low:brier<1")]
-    assert with_required(["accuracy", "ece"], conditions) == ["accuracy", "ece", "brier"]

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fewlabels.cli import main, terminal
+from fewlabels.cli import main
+from fewlabels.cli import output as terminal
 
 
 class Bar:

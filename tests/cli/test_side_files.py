@@ -151,6 +151,44 @@ def test_numbers_at_the_end_of_the_range(cli: Run, predictions_file: Path, tmp_p
     refused(cli("estimate", predictions_file, "--engine", "threads", *level), "must leave some")
 
 
+@pytest.mark.parametrize(
+    ("said", "line"),
+    [
+        ('duplicates = "all"', "'all' is not one of 'refuse', 'keep', 'last'"),
+        ("labels_as = 3", "--labels-as must be a text in quotes; got 3"),
+        ('pass-from = "much"', "--pass-from must be a number; got 'much'"),
+        ("pass_from = true", "--pass-from must be a number; got True"),
+        ("labels = [1]", "labels must be a list of texts in quotes; got [1]"),
+        ('duplicate = "keep"', "unknown key 'duplicate'; did you mean 'duplicates'?"),
+        ('labels = "nowhere.csv"', "nowhere.csv"),
+    ],
+)
+def test_a_file_of_columns_is_checked_as_options_are(
+    said: str, line: str, cli: Run, predictions_file: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "said.toml"
+    path.write_text(said)
+    refused(cli("estimate", predictions_file, "--columns", path), line)
+
+
+def test_a_file_of_columns_says_every_option_of_the_input(cli: Run, tmp_path: Path) -> None:
+    """What is typed wins; `doctor --write` writes what it was told; other commands pass it over."""
+    votes = tmp_path / "votes.csv"
+    rows = [f"{i},{who},{i % 2}" for i in range(30) for who in "aab"]
+    votes.write_text("item,who,label\n" + "\n".join(rows) + "\n")
+    path = tmp_path / "said.toml"
+    told = ["--annotator", "who", "--duplicates", "keep"]
+    assert cli("doctor", votes, "--votes", *told, "--write", path)[0] == 0
+    assert 'duplicates = "keep"' in path.read_text()
+    quick = ("estimate", votes, "--votes", "--method", "majority-vote")
+    wanted = cli(*quick, *told)
+    assert wanted[0] == 0
+    assert cli(*quick, "--columns", path) == wanted
+    refused(cli(*quick, "--columns", path, "--duplicates", "refuse"), "votes")
+    path.write_text("repeats = 'one'\n" + path.read_text())
+    assert cli(*quick, "--columns", path) == wanted
+
+
 def test_warnings_of_numbers_do_not_reach_the_user(tmp_path: Path):
     program = (
         "import sys, warnings\n"

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import fewlabels as fl
+from fewlabels.cli import input as cli_settings
 from fewlabels.cli import main
-from fewlabels.cli import settings as cli_settings
 from fewlabels.evaluation import evaluator, groups
 from fewlabels.streaming import scan
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from shift_worlds import label_shifted
 
 import fewlabels as fl
 from fewlabels.cli.repair import shift as command
 from fewlabels.shifts.analysis import shift
-from shift_worlds import label_shifted
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -27,8 +27,8 @@ import fewlabels as fl
 from fewlabels.evaluation.differences import comparison, errors_together
 from fewlabels.models import METHODS
 
-TESTS = Path(__file__).resolve().parents[1]
-sys.path += [str(TESTS), str(TESTS / "contracts")]
+sys.path.append(str(Path(__file__).resolve().parents[1]))
+sys.path.append(str(Path(__file__).resolve().parents[1] / "contracts"))
 
 from contract_methods import n_classes_of, quick, served
 

@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fewlabels.checks.conditions import parse_requirement
-from fewlabels.cli import terminal
-from fewlabels.cli.input import Input
+from fewlabels.cli.input import Engine, Input, Settings
 from fewlabels.cli.options import (
     CHOICE,
     HOW,
@@ -22,10 +21,10 @@ from fewlabels.cli.options import (
 from fewlabels.cli.output import (
     Output,
     check_classifiers,
+    progress_bar,
     require,
     verdict,
 )
-from fewlabels.cli.settings import Engine, Settings
 from fewlabels.errors import UsageError, listed, quoted
 
 if TYPE_CHECKING:
@@ -48,11 +47,12 @@ class AnnotationOptions(Record):
 
     statistic: tuple[str, ...] = option(
         CHOICE,
-        "Also assess unanimity:3 or majority:5 (of so many labels). Repeatable.",
+        "Also assess unanimity:3 or majority:5 (of so many labels).",
         "NAME:N",
         (),
+        rare=True,
     )
-    bins: int = option(CHOICE, "Number of bins of equal width.", "N", 15)
+    bins: int = option(CHOICE, "Number of bins of equal width.", "N", 15, rare=True)
     calibration: str | None = option(
         HOW,
         "First apply a calibration that `fewlabels calibrate` saved.",
@@ -65,7 +65,7 @@ class AnnotationOptions(Record):
 @command(
     "annotations", short_help="How well classifiers predict what annotators say.", epilog=_EPILOG
 )
-@takes("source", Input, without=("reference",))
+@takes("source", Input, without=("reference",), positive={"rare": True}, score={"rare": True})
 @takes(
     "settings",
     Settings,
@@ -73,7 +73,7 @@ class AnnotationOptions(Record):
     "confidence_level",
     "seed",
     "workers",
-    by="Assess by group too. Repeatable.",
+    by="Assess by group too.",
 )
 @takes("asked", AnnotationOptions)
 @takes(
@@ -146,7 +146,7 @@ def assess_annotations(
         check_classifiers(conditions, lambda: judged.predictions.models)
         if table:
             items = _table(judged, names, groups)
-        with terminal.progress_bar("assessing") as progress:
+        with progress_bar("assessing") as progress:
             assessment = assess(
                 judged.predictions,
                 concentration=_concentration(judged),
@@ -155,8 +155,7 @@ def assess_annotations(
             )
     if recalibration is not None:
         assessment = _calibrated(assessment, recalibration)
-    write_items = output.table(output.out, lambda: items)
-    output.save_all(assessment.to_dict, html=assessment.save_html, out=write_items)
+    output.save_all(assessment.to_dict, html=assessment.save_html, out=lambda: items)
     output.show(assessment.to_dict, assessment.summary, table="Items")
     return verdict(conditions, assessment)
 
@@ -219,11 +218,6 @@ def _table(judged: Recalibrated, named: Sequence[str], groups: Sequence[str]) ->
     """What annotators said of every item, and what each classifier expects them to say.
 
     `labels` is how many there are; `observed_disagreement` the share of pairs of them that differ.
-
-    Raises
-    ------
-    UsageError
-        Where a group has the name of one of these columns.
     """
     from fewlabels.annotations import DISAGREEMENT
 

@@ -12,20 +12,23 @@ from collections.abc import Sequence
 import click
 
 from fewlabels import __version__
-from fewlabels.cli import interrupts, terminal
+from fewlabels.cli import interrupts
 from fewlabels.cli.annotations import assess_annotations
-from fewlabels.cli.backtest import backtest
-from fewlabels.cli.demo import demo
-from fewlabels.cli.estimate import compare, estimate
-from fewlabels.cli.judges import convert, score
+from fewlabels.cli.estimate import compare, estimate, score
 from fewlabels.cli.label import label
-from fewlabels.cli.look import doctor, methods
+from fewlabels.cli.look import convert, doctor, methods
 from fewlabels.cli.one_classifier import curve, label_next, threshold
 from fewlabels.cli.options import in_options
-from fewlabels.cli.output import TYPED
+from fewlabels.cli.output import (
+    TYPED,
+    has_colours,
+    print_warnings,
+)
 from fewlabels.cli.repair import calibrate, shift
+from fewlabels.cli.trial import backtest, demo
 from fewlabels.errors import FewlabelsError, one_line, unknown
 from fewlabels.kernels.notices import hearing
+from fewlabels.report.words import inked
 
 EXIT_BAD_INPUT = 2
 # Outside 0, 1 and 2, which scripts read as: fine, a requirement is not met, bad input.
@@ -119,10 +122,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         given = sys.argv[1:] if arguments is None else list(arguments)
         context = app.make_context("fewlabels", list(given))
         context.meta[TYPED] = given
-        listening = hearing(lambda line: terminal.print_warnings([line]))
+        listening = hearing(lambda line: print_warnings([line]))
         # In a process that goes on, such as a notebook's, signals are not ours.
         hearing_signals = interrupts.heard() if arguments is None else contextlib.nullcontext()
-        with hearing_signals, context, terminal.colours(context), listening:
+        if has_colours(sys.stdout):  # of texts that are made from here on
+            context.color = True
+            context.with_resource(inked())
+        with hearing_signals, context, listening:
             code = app.invoke(context)
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -160,6 +166,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _fail(message: str) -> int:
     with contextlib.suppress(OSError):  # nobody to tell; the exit code still says it
-        word = click.style("error:", fg="red") if terminal.has_colours(sys.stderr) else "error:"
+        word = click.style("error:", fg="red") if has_colours(sys.stderr) else "error:"
         click.echo(f"{word} {one_line(message)}", err=True, color=True)
     return EXIT_BAD_INPUT

@@ -9,19 +9,16 @@ from typing import Any, Literal
 import click
 
 from fewlabels.checks.conditions import parse_requirement
-from fewlabels.cli import terminal
-from fewlabels.cli.input import Input
+from fewlabels.cli.input import Engine, Input, Settings
 from fewlabels.cli.options import CHOICE, HOW, Record, comma_list, command, option, takes
 from fewlabels.cli.output import (
     Output,
     check_classifiers,
     junit_text,
+    progress_bar,
     require,
-    text_writer,
     verdict,
-    with_required,
 )
-from fewlabels.cli.settings import Engine, Settings
 from fewlabels.errors import UsageError, quoted
 
 
@@ -30,16 +27,15 @@ class EstimateOptions(Record):
 
     metrics: str = option(
         CHOICE,
-        "Named as in scikit-learn. By default accuracy, ece, roc_auc and average_precision for "
-        "probabilities; roc_auc and average_precision for scores; error_rate and cohen_kappa for "
-        "votes.",
+        "Named as in scikit-learn. By default accuracy, ece, roc_auc, average_precision for "
+        "probabilities; roc_auc, average_precision for scores; error_rate, cohen_kappa for votes.",
         "A,B,..",
         "default",
         show_default=False,
     )
     threshold: tuple[str, ...] = option(
         CHOICE,
-        "Predict positive if P(positive) >= P, instead of .5. Repeatable.",
+        "Predict positive from this P(positive) on, instead of .5.",
         "[NAME=]P",
         (),
     )
@@ -48,22 +44,24 @@ class EstimateOptions(Record):
         "With annotators' counts (h__ columns): judge by one class per item, or by the "
         "distribution of their labels.",
         default="auto",
+        rare=True,
     )
     shift: Literal["auto", "covariate", "label"] | None = option(
-        HOW, "Weight the labeled items, where they differ from the others (docs/shift.md)."
+        HOW, "Weight labeled items that differ from the others (docs/shift.md)."
     )
     anytime: bool = option(
         HOW,
         "Also give intervals that stay valid however often you look and whenever you stop "
         "labeling; needs --labels RECORD, a record of `fewlabels label`.",
         default=False,
+        rare=True,
     )
     require: tuple[str, ...] = require(">=", "low")
 
 
 @command(short_help="How good each classifier is, with intervals.")
 @takes("source", Input)
-@takes("settings", Settings, by="Estimate by group too. Repeatable.")
+@takes("settings", Settings, by="Estimate by group too.")
 @takes("asked", EstimateOptions)
 @takes("output", Output, "json", "html", "labels_out", "raw_cells", "markdown", "junit")
 @takes("engine", Engine)
@@ -72,7 +70,7 @@ def estimate(
 ) -> int:
     """Estimate how good each classifier in FILE is, from the few labels there are."""
     conditions = [parse_requirement(condition) for condition in asked.require]
-    metrics = with_required(comma_list(asked.metrics), conditions)
+    metrics = list(dict.fromkeys([*comma_list(asked.metrics), *(r.metric for r in conditions)]))
     if asked.anytime and (len(source.labels) != 1 or source.labels_as is not None):
         raise UsageError(
             "--anytime goes by the order in which items were drawn; give one record of "
@@ -94,7 +92,9 @@ def estimate(
     everyone, named = _cuts(asked.threshold)
     held = "--labels-out" if output.labels_out else "--shift" if asked.shift is not None else None
     streamed = engine.streams(source, held)
-    folder, done = click.get_current_context().with_resource(engine.folder()), ExitStack()
+    folder, done = None, ExitStack()
+    if engine.posterior is not None:
+        folder = click.get_current_context().with_resource(engine.folder())
     estimates = None
     if streamed is not None:
         from fewlabels.streaming.scan import TooManyGroupsError
@@ -123,7 +123,7 @@ def estimate(
         from fewlabels.estimating import estimate as run
 
         items = [ITEM] if output.labels_out is not None and source.names_items() else []
-        with terminal.progress_bar("reading") as progress:
+        with progress_bar("reading") as progress:
             predictions = source.read([*groups, *items])
             chosen = settings.chosen(predictions.models)
             predictions = predictions.select_models(chosen) if chosen else predictions
@@ -132,9 +132,9 @@ def estimate(
             if named:
                 predictions = predictions.thresholded(named)
             check_classifiers(conditions, lambda: predictions.models)
-            reference = source.reference_of(predictions)
-            if reference is not None:
-                reference = apply_thresholds(reference, everyone, named)
+            reference = None
+            if source.reference is not None:
+                reference = apply_thresholds(source.reference_of(predictions), everyone, named)
             estimates = run(
                 predictions, progress=progress, shift=asked.shift, reference=reference, **arguments
             )
@@ -151,13 +151,14 @@ def estimate(
         # Rows count from 1, as in all other files.
         return {"row": [item + 1 for item in columns.pop(ITEM)], **columns}
 
-    labels = output.table(output.labels_out, likeliest)
-    last = None if folder is None else folder.place
     output.save_all(
-        estimates.to_dict, last, html=estimates.save_html, labels_out=labels,
-        markdown=text_writer(estimates.to_markdown),
-        junit=text_writer(lambda: junit_text(conditions, estimates)),
-    )  # fmt: skip
+        estimates.to_dict,
+        None if folder is None else folder.place,
+        html=estimates.save_html,
+        labels_out=likeliest,
+        markdown=estimates.to_markdown,
+        junit=lambda: junit_text(conditions, estimates),
+    )
     done.close()
     also = {"Class probabilities": engine.posterior}
     output.show(estimates.to_dict, estimates.summary, also=also)
@@ -186,8 +187,7 @@ class Ranking(Record):
 
     metric: tuple[str, ...] = option(
         CHOICE,
-        "Metric to compare by. By default accuracy, or roc_auc if there are scores alone. "
-        "Repeatable.",
+        "Metric to compare by. By default accuracy, or roc_auc if there are scores alone. ",
         "M",
         (),
     )
@@ -216,15 +216,64 @@ def compare(source: Input, settings: Settings, ranking: Ranking, output: Output)
         check_ranking(metrics)
     groups = settings.groups(source)
     predictions = source.read(groups)
-    with terminal.progress_bar("estimating") as progress:
+    with progress_bar("estimating") as progress:
         compared = run(
             predictions,
             metrics or None,
             by=groups or None,
             models=settings.chosen(predictions.models),
             progress=progress,
-            reference=source.reference_of(predictions),
+            reference=source.reference_of(predictions) if source.reference is not None else None,
             **arguments,
         )
     output.save_all(compared.to_dict, html=compared.save_html)
     output.show(compared.to_dict, compared.summary)
+
+
+class Passing(Record):
+    """What passes, where `fewlabels score` is asked."""
+
+    positive: str | None = option(
+        CHOICE,
+        "The class that counts as a pass. By default the positive one of two; for numeric grades "
+        "the mean grade.",
+        "CLASS",
+    )
+
+
+@command(short_help="Pass rate of what judges evaluate, corrected for their mistakes.")
+@takes("source", Input, without=("reference", "positive"))
+@takes("passing", Passing)
+@takes(
+    "settings",
+    Settings,
+    "models",
+    "method",
+    "options",
+    "confidence_level",
+    "seed",
+    "workers",
+    models="Only these judges.",
+)
+@takes("output", Output, "json")
+def score(source: Input, passing: Passing, settings: Settings, output: Output) -> None:
+    """Estimate the pass rate, or mean grade, of the system that the judges in FILE evaluate.
+
+    Shows the judges' own rates, that of the labels alone, that of the labels and each judge
+    together (prediction-powered), and that of all judges together. A log with several criteria
+    gets a score for each.
+    """
+    from fewlabels.data import read_predictions
+    from fewlabels.data.sources import by_criterion
+    from fewlabels.questions.score import scored
+
+    each = [(None, None)] if source.file is None else by_criterion(source.file)
+    arguments = settings.arguments("method", "confidence_level", "random_state", "workers")
+    with progress_bar("scoring"):
+        read = (
+            (name, read_predictions(keep=[], **source.but(file=path).reading()))
+            for name, path in each
+        )
+        found = scored(read, positive=passing.positive, models=settings.chosen(), **arguments)
+    output.save_all(found.to_dict)
+    output.show(found.to_dict, found.summary)

@@ -1,27 +1,39 @@
 """The files that a run reads and writes, as its options name them: none is both, none two outputs.
 
-An option says what its value names (`Role`), so that whoever adds one cannot forget it.
+An option says what its value names (`Role`), so that whoever adds one cannot forget it. Before the
+work all are proven writable (`check_files`); after it they are written whole, or none is
+(`write_outputs`).
 """
 
 from __future__ import annotations
 
+import filecmp
+import json
 import os
 import secrets
+import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Hashable, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from fewlabels.errors import FewlabelsError, UsageError
+from fewlabels.errors import FewlabelsError, InputError, UsageError
 
-Role = Literal["read", "pictures", "written", "edited", "table", "folder", "record"]
+Role = Literal["read", "pictures", "written", "text", "edited", "table", "folder", "record"]
 """What a path is to a run: data, or anything else, that is `read`, be it a folder of files;
-a folder of `pictures`; a file that is `written`, or written to be `edited` and so never replaced
-by another content, or a `table`, whose ending says which; a `folder` of files that are written;
-a `record`, which is read and added to."""
+a folder of `pictures`; a file that is `written` by whoever gets its path, or a `text`, or a text to
+be `edited` and so never replaced by another, or a `table`, whose ending says which; a `folder` of
+files that are written; a `record`, which is read and added to."""
+
+_WRITTEN = ("written", "text", "edited", "table")
+
+Writer = Callable[[Path], None]
+
+READ = ("read", "pictures")
+"""What may be named more than once."""
 
 _DASH = "-"
 
@@ -33,36 +45,26 @@ class Named(NamedTuple):
     path: str
     role: Role
 
-    @property
-    def is_read(self) -> bool:
-        """Whether it may be named more than once."""
-        return self.role in ("read", "pictures")
-
 
 def check_files(named: Iterable[Named]) -> None:
     """Refuse outputs that are read, or named twice, and those that cannot be written.
 
     A file is known by its place on disk, whatever leads to it: another spelling, a link. So are
     those of a folder that is read, and standard input.
-
-    Raises
-    ------
-    UsageError
-        Naming the option.
     """
     known = [one for one in named if (one.option, one.path) != ("--json", _DASH)]
-    outputs = [one for one in known if not one.is_read]
+    outputs = [one for one in known if one.role not in READ]
     for one in outputs:
         if one.role == "table":
             from fewlabels.data.write import table_kind
 
             table_kind(one.path)
-        if one.role in ("written", "edited", "table"):
+        if one.role in _WRITTEN:
             _check_writable(one)
         elif one.role == "folder" and (not one.path or "\0" in one.path):
             raise UsageError(f"{one.option} must name a folder; got {one.path!r}")
     # Names that are read may be others than of files.
-    plain = (_without_mark(one) for one in known if one.is_read and outputs)
+    plain = (_without_mark(one) for one in known if one.role in READ and outputs)
     read = [one for one in plain if one.path == _DASH or os.path.exists(one.path)]
     taken: dict[Hashable, str] = {}
     for one in read:
@@ -70,7 +72,7 @@ def check_files(named: Iterable[Named]) -> None:
     for one in outputs:
         place = _identity(one.path)
         words = taken.get(place) if place is not None else None
-        if one.role in ("written", "edited", "table") and _like_data(one.path):
+        if one.role in _WRITTEN and _like_data(one.path):
             words = words or next(("in the input folder" for of in read if _part_of(one, of)), None)
         elif one.role == "folder":
             within = (of for of in (*read, *outputs) if of is not one and _below(of.path, one.path))
@@ -187,3 +189,98 @@ def draft_of(path: str) -> Path:
     # Random, so that two runs do not meet; short, so that a long name still has room.
     target = Path(os.path.realpath(path))
     return target.with_name(f".{target.name[:50]}.{secrets.token_hex(8)}")
+
+
+def table_writer(path: str, columns: Callable[[], Mapping[str, Any]], *, raw: bool) -> Writer:
+    """Write columns as a table of the kind that the ending of `path` says."""
+
+    def write(draft: Path) -> None:
+        from fewlabels.data.write import table_kind, write_table
+
+        write_table(columns(), draft, table_kind(path), raw=raw)
+
+    return write
+
+
+def text_writer(text: Callable[[], str]) -> Writer:
+    """Write a text as it is."""
+
+    def write(draft: Path) -> None:
+        draft.write_text(text(), encoding="utf-8")
+
+    return write
+
+
+def json_text(value: Mapping[str, Any]) -> str:
+    """Strict JSON (no NaN, plain ASCII) with a line break at the end."""
+    return json.dumps(value, indent=2, allow_nan=False) + "\n"
+
+
+def write_outputs(
+    writers: Mapping[str, Writer],
+    last: Callable[[], object] | None = None,
+    edited: Collection[str] = (),
+) -> None:
+    """Write all files, or none of them.
+
+    Each writer gets the path of a temporary file in the folder of its target. When all have
+    succeeded and devices have taken theirs, the temporary files take the targets' places; where
+    one cannot, what was there before is put back.
+
+    Parameters
+    ----------
+    last
+        What else must succeed for the files to stay.
+    edited
+        Those that somebody may have edited: they stay as they are, or nothing is written.
+    """
+    written: dict[str, Path] = {}
+    try:
+        for path, write in writers.items():
+            written[path] = draft_of(path)
+            try:
+                write(written[path])
+            except InputError as error:  # of who writes a page, who knows the draft's name alone
+                raise InputError(str(error).replace(str(written[path]), path)) from None
+            with written[path].open("rb") as draft:
+                os.fsync(draft.fileno())  # some disks say only here that they are full
+        for path in edited:
+            if os.path.isfile(path) and not filecmp.cmp(path, written[path], shallow=False):
+                raise UsageError(
+                    f"{path!r} is there and says something else, which somebody may have written; "
+                    "name another file, or move that one away"
+                )
+        # What a device has taken cannot be taken back: it comes before whatever can.
+        for path in filter(is_device, written):
+            with written[path].open("rb") as source, open(path, "wb") as device:
+                shutil.copyfileobj(source, device)
+        with ExitStack() as kept, ExitStack() as undo:
+            for path in [path for path in written if not is_device(path)]:
+                _put(written[path], path, kept, undo)
+            if last is not None:
+                last()
+            undo.pop_all()
+    except OSError as error:
+        raise UsageError(cannot_write(f"{path!r}", error)) from None
+    finally:
+        for temporary in written.values():
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
+
+
+def _put(temporary: Path, path: str, kept: ExitStack, undo: ExitStack) -> None:
+    """Let a file take its target's place; `undo` puts back what was there, which `kept` drops."""
+    target = os.path.realpath(path)
+    if not os.path.exists(target):
+        os.replace(temporary, target)
+        undo.callback(os.unlink, target)
+        return
+    shutil.copymode(target, temporary)
+    before = draft_of(path)
+    kept.callback(before.unlink, missing_ok=True)
+    try:
+        os.link(target, before)
+    except OSError:  # a file system without links
+        shutil.copy2(target, before)
+    os.replace(temporary, target)
+    undo.callback(os.replace, before, target)

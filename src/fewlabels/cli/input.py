@@ -1,18 +1,44 @@
-"""What a command reads: FILE, long votes beside it or alone, and which column is what."""
+"""What a command reads, and how it answers: FILE and its columns, the method, who does the work.
+
+Start at `Input`; `Settings` are the library's arguments; `Engine` is for files read in parts.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, Self
+import json
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, get_args
 
 import click
 
-from fewlabels.cli.options import INPUT, Record, comma_list, option
-from fewlabels.errors import UsageError, quoted
+from fewlabels.cli.interrupts import advise
+from fewlabels.cli.options import (
+    CHOICE,
+    HOW,
+    INPUT,
+    OUTPUT,
+    RUNNING,
+    Record,
+    check_choice,
+    comma_list,
+    fields_of,
+    method_names,
+    option,
+)
+from fewlabels.cli.output import stream_bar
+from fewlabels.errors import InputError, UsageError, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from fewlabels.predictions import Predictions
+    from fewlabels.streaming.executors import Engine as EngineName
+    from fewlabels.streaming.posterior_files import PosteriorFolder
+
+T = TypeVar("T")
+
+STREAMED_ROWS = 250_000
+"""More rows than these are not read whole unless another engine is asked for."""
 
 SELECTS = "NAME"
 """Metavar of --model in commands that look at one classifier, where a name alone chooses it."""
@@ -23,68 +49,263 @@ _DASH = "-"
 _ALONE = ""
 """The value of --votes where FILE itself holds the votes."""
 
+_Table = Literal["csv", "tsv", "jsonl", "json", "parquet", "feather", "npz", "excel"]
+_Log = Literal[
+    "inspect", "promptfoo", "mlflow", "mlflow-table", "langfuse", "phoenix", "scores",
+    "label-studio", "lm-eval", "deepeval", "argilla", "doccano",
+]  # fmt: skip
 
-class Columns(Record):
-    """What the options say of a file's columns; None or empty where they say nothing."""
+_SAID = "fewlabels.columns"
+"""Where the context has what the file of --columns says of columns."""
+
+
+def _key(name: str) -> str:
+    """The key in the file of --columns of a field of `Input`."""
+    return (fields_of(Input)[name].flag or name).lstrip("-").replace("-", "_")
+
+
+def _besides() -> list[str]:
+    """The fields of `Input` that the file of --columns may say, and the library does not know."""
+    from fewlabels.data.options import COLUMN_KEYS
+
+    return [n for n in fields_of(Input) if _key(n) not in {*COLUMN_KEYS, "file", "columns"}]
+
+
+def _read_columns(context: click.Context, _: click.Parameter, path: str | None) -> str | None:
+    """Let the file of --columns say the defaults of all options of `Input`.
+
+    What the library knows goes to it; the others are checked as if they had been typed.
+    """
+    if path is None or context.resilient_parsing:
+        return path
+    from fewlabels.data.options import column_file
+
+    fields = {_key(name): name for name in _besides()}
+    context.meta[_SAID], values = column_file(path, fields)
+    params = {made.name: made.param for made in context.command.made if made.record is Input}  # type: ignore[attr-defined]
+    defaults = {}
+    for key, value in values.items():
+        number, several = fields[key] == "pass_from", fields_of(Input)[fields[key]].default == ()
+        one = "a number" if number else "a text in quotes"
+        kinds = (int, float) if number else str
+        if several and isinstance(value, str):
+            value = [value]
+        elif several:
+            one = "a list of texts in quotes"
+        items = value if several and isinstance(value, list) else [value]
+        if isinstance(value, bool) or not all(isinstance(item, kinds) for item in items):
+            raise InputError(f"{path}: `{key}` must be {one}; got {quoted(value)}")
+        param = params.get(fields[key])
+        if param is not None:
+            try:
+                param.type_cast_value(context, value)
+            except click.BadParameter as error:
+                raise InputError(f"{path}: {error.format_message()}") from None
+            defaults[fields[key]] = value
+    context.default_map = {**(context.default_map or {}), **defaults}
+    return path
+
+
+class Input(Record):
+    """What a command reads; `file` is None where there are votes alone, `votes` where none are."""
 
     label: str | None = option(INPUT, "Column of the known labels.", "COL")
     model: tuple[str, ...] = option(
         INPUT,
-        "A classifier and its probability columns, one per class, or that of the positive "
-        "class. Repeatable.",
+        "A classifier and its probability columns, one per class, or that of the positive class.",
         "NAME=COL,COL",
         (),
     )
     hard: tuple[str, ...] = option(
         INPUT,
-        "A classifier and its column of hard predictions (any words). Repeatable.",
+        "A classifier and its column of predicted classes.",
         "NAME=COL",
         (),
     )
     score: tuple[str, ...] = option(
         INPUT,
-        "A classifier and its column of scores, larger is more positive. Repeatable.",
+        "A classifier and its column of scores; larger is more positive.",
         "NAME=COL",
         (),
     )
     confidence: tuple[str, ...] = option(
         INPUT,
         "For a classifier with --hard: its column with the probability it gives its own "
-        "prediction (two classes). Repeatable.",
+        "prediction (two classes).",
         "NAME=COL",
         (),
+        rare=True,
     )
-    domain: str | None = option(INPUT, "Column of the domain.", "COL")
+    domain: str | None = option(INPUT, "Column of the domain.", "COL", rare=True)
     cluster: tuple[str, ...] = option(
         INPUT,
         "Column that says which rows belong together: ratings of a case, sentences of a document. "
-        "Repeatable: several are crossed.",
+        "Several are crossed.",
         "COL",
         (),
+        rare=True,
     )
-    weight: str | None = option(INPUT, "Column of the sampling weight.", "COL")
+    weight: str | None = option(INPUT, "Column of the sampling weight.", "COL", rare=True)
     columns: str | None = option(
         INPUT,
-        "Read all these options from a file; `fewlabels doctor FILE --write TOML` makes one.",
+        "Read these options from a file; `fewlabels doctor FILE --write TOML` makes one.",
         "TOML",
         file="read",
+        is_eager=True,
+        callback=_read_columns,
     )
-    classes: str | None = option(INPUT, "All classes, in the order of the columns.", "A,B,..")
+    classes: str | None = option(
+        INPUT, "All classes, in the order of the columns.", "A,B,..", rare=True
+    )
     no_label: tuple[str, ...] = option(
         INPUT,
-        "A text that means an unknown label, besides N/A, ? and the like. Repeatable.",
+        "A text that means an unknown label, besides N/A, ? and the like.",
         "TEXT",
         (),
+        rare=True,
     )
     same: tuple[str, ...] = option(
-        INPUT, "A text in the file and the class it means. Repeatable.", "TEXT=CLASS", ()
+        INPUT, "A text in the file and the class it means.", "TEXT=CLASS", (), rare=True
+    )
+
+    file: str | None = option(INPUT, metavar="FILE", file="read", positional=True)
+    positive: str | None = option(
+        INPUT,
+        "The positive class, against all others. By default a known word (yes, 1, pass, spam "
+        "...), else the last of two.",
+        "CLASS",
+    )
+    labels: tuple[str, ...] = option(
+        INPUT,
+        "Labels in a file of their own: a record of `fewlabels label`, or a table of item and "
+        "label.",
+        "FILE",
+        (),
+        file="read",
+    )
+    labels_as: Literal["votes", "counts"] | None = option(
+        INPUT,
+        "Use labels of several annotators as counts to judge by, or as votes of classifiers. By "
+        "default, different labels of one item are an error.",
+        rare=True,
+    )
+    reference: str | None = option(
+        INPUT,
+        "Labeled items of the same classifiers from elsewhere (a validation set, last month), "
+        "read by the same options; the labels in FILE decide how much it counts "
+        "(docs/reference-data.md).",
+        "FILE",
+        file="read",
+        rare=True,
+    )
+    votes: str | None = option(
+        INPUT,
+        "Votes, one per row: item, annotator, label. Alone: FILE holds them.",
+        "[VOTES]",
+        file="read",
+        is_flag=False,
+        flag_value=_ALONE,
+    )
+    duplicates: Literal["refuse", "keep", "last"] = option(
+        INPUT,
+        "Several votes of an annotator on one item: refuse them, keep all, or keep the last.",
+        default="refuse",
+        rare=True,
+    )
+    item: str | None = option(
+        INPUT, "Column of item names; votes and labels are joined by it.", "COL", rare=True
+    )
+    annotator: str | None = option(INPUT, "Column of the annotator of a vote.", "COL", rare=True)
+    answer: str | None = option(INPUT, "Column of the class voted for.", "COL", rare=True)
+    format_name: Literal[_Table, _Log] | None = option(
+        INPUT,
+        "Format of standard input (FILE is -) or of a log, if its content does not show it: "
+        f"{', '.join([*get_args(_Table), *get_args(_Log)])}.",
+        "FORMAT",
+        flag="--format",
+        rare=True,
+    )
+    criterion: str | None = option(
+        INPUT,
+        "For logs (docs/llm-judges.md): the criterion to look at; A,B if people and judges use "
+        "different names for it.",
+        "NAME",
+        rare=True,
+    )
+    people: Literal["auto", "majority", "histogram", "votes"] = option(
+        INPUT,
+        "For logs: how to use several people's labels of one item. By default one label if they "
+        "agree on all items, else counts.",
+        default="auto",
+        rare=True,
+    )
+    repeats: Literal["one", "all"] = option(
+        INPUT,
+        "For logs: use one of an item's repeats (epochs), or all as rows.",
+        default="one",
+        rare=True,
+    )
+    pass_from: float | None = option(
+        INPUT, "For logs: grades from this number on count as a pass.", "X", rare=True
+    )
+    sheet: str | None = option(
+        INPUT,
+        "Sheet of the workbook FILE; for other workbooks write book.xlsx#NAME.",
+        "NAME",
+        rare=True,
     )
 
     @classmethod
     def of(cls, **values: Any) -> Self:
-        """What the options say, where each --model maps columns."""
-        _check_mapped(values["model"])
-        return cls(**values)
+        """The files that the options name, and what they say of them."""
+        context = click.get_current_context()
+        params = {param.name: param for param in context.command.get_params(context)}
+        for text in () if params["model"].metavar == SELECTS else values["model"]:
+            if "=" not in text:
+                selects = "--models NAME selects, " if "models" in params else ""
+                raise UsageError(
+                    f"--model {quoted(text)} names no columns: {selects}--model NAME=COL maps"
+                )
+        file, votes = values.pop("file"), values.pop("votes", None)
+        if file is None and not votes:
+            missing = "Missing argument 'FILE'" + ("; --votes names none" if votes == "" else "")
+            raise click.UsageError(missing, context)
+        form, sheet = values.get("format_name"), values.get("sheet")
+        fields = fields_of(cls)
+        of_log = {
+            _key(name).replace("_", "-"): value
+            for name in ("people", "repeats", "pass_from", "format_name")
+            if (value := values.get(name)) not in (None, fields[name].default, *get_args(_Table))
+        }
+        criterion = values.get("criterion")
+        if criterion or of_log:
+            if file is None or sheet is not None:
+                why = "--sheet is of a workbook" if file is not None else "there is no FILE"
+                first = "criterion" if criterion else next(iter(of_log))
+                raise UsageError(f"--{first} is of a log, and {why}; leave one out")
+            behind = "&".join([criterion or "", *(f"{n}={v}" for n, v in of_log.items())])
+        elif file is not None and (form or sheet) is not None:
+            if form is not None and file != _DASH:
+                raise UsageError(
+                    "--format says what standard input (FILE is -) or a log is, and a table says "
+                    "it by itself; leave it out"
+                )
+            if sheet is not None and form not in (None, "excel"):
+                raise UsageError(
+                    f"--sheet is of workbooks, and --format says {form}; leave one out"
+                )
+            behind = form if sheet is None else sheet
+        else:
+            behind = None
+        if behind is not None:  # as whoever opens files has it
+            file = f"{file}#{behind}"
+        if votes == _ALONE:
+            file, votes = None, file
+        for flag, other in (("--votes", votes), ("--reference", values.get("reference"))):
+            if (file or "")[:1] == (other or "")[:1] == _DASH:
+                raise UsageError(f"FILE and {flag} are both standard input; save one as a file")
+        values["columns"] = context.meta.get(_SAID)
+        return cls(file=file, votes=votes, **values)
 
     def arguments(self) -> dict[str, Any]:
         """Keyword arguments of `fewlabels.read_predictions` and `fewlabels.diagnose`."""
@@ -107,166 +328,11 @@ class Columns(Record):
             "same": parse_pairs("--same", "CLASS", self.same),
         }
 
-    def column_names(self) -> tuple[str, ...]:
-        """The columns that there are, where that is known."""
-        return ()
-
-
-_TABLES = ("csv", "tsv", "jsonl", "json", "parquet", "feather", "npz", "excel")
-"""Formats of tables; the others are those of logs."""
-
-
-def _of_log(values: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """What is said of a log, by option, the criterion first; nothing where nothing is."""
-    form = values.get("format_name")
-    settings = {
-        "people": None if values.get("people") == "auto" else values.get("people"),
-        "repeats": None if values.get("repeats") == "one" else values.get("repeats"),
-        "pass-from": values.get("pass_from"),
-        "format": None if form in _TABLES else form,
-    }
-    given = [(name, value) for name, value in settings.items() if value is not None]
-    return (
-        [("criterion", values.get("criterion")), *given] if given or values.get("criterion") else []
-    )
-
-
-def _check_mapped(models: Sequence[str]) -> None:
-    """Refuse a name without columns, which selects: another option does, or none."""
-    context = click.get_current_context()
-    known = {param.name: param for param in context.command.get_params(context)}
-    if known["model"].metavar == SELECTS:
-        return
-    for given in models:
-        if "=" not in given:
-            selects = "--models NAME selects, " if "models" in known else ""
-            raise UsageError(
-                f"--model {quoted(given)} names no columns: {selects}--model NAME=COL maps"
-            )
-
-
-class Input(Columns):
-    """What a command reads; `file` is None where there are votes alone, `votes` where none are."""
-
-    file: str | None = option(INPUT, metavar="FILE", file="read", positional=True)
-    positive: str | None = option(
-        INPUT,
-        "The positive class. By default a known word (yes, 1, pass, spam ...), else the last "
-        "class. Of more than two classes, it is judged against the rest.",
-        "CLASS",
-    )
-    labels: tuple[str, ...] = option(
-        INPUT,
-        "Labels in a file of their own: a record of `fewlabels label`, or a table of item and "
-        "label, joined by the item. Repeatable.",
-        "FILE",
-        (),
-        file="read",
-    )
-    labels_as: Literal["votes", "counts"] | None = option(
-        INPUT,
-        "Use labels of several annotators as counts to judge by, or as votes of classifiers. By "
-        "default, different labels of one item are an error.",
-    )
-    reference: str | None = option(
-        INPUT,
-        "Labeled items of the same classifiers from elsewhere (a validation set, last month), "
-        "read by the same options; the labels in FILE decide how much it counts "
-        "(docs/reference-data.md).",
-        "FILE",
-        file="read",
-    )
-    votes: str | None = option(
-        INPUT,
-        "Votes, one per row: item, annotator, label. Without a value, FILE itself holds them.",
-        "[VOTES]",
-        file="read",
-        is_flag=False,
-        flag_value=_ALONE,
-    )
-    duplicates: Literal["refuse", "keep", "last"] = option(
-        INPUT,
-        "Several votes of an annotator on one item: refuse them, keep all, or keep the last.",
-        default="refuse",
-    )
-    item: str | None = option(
-        INPUT, "Column of item names; votes and labels are joined by it.", "COL"
-    )
-    annotator: str | None = option(INPUT, "Column of the annotator of a vote.", "COL")
-    answer: str | None = option(INPUT, "Column of the class voted for.", "COL")
-    format_name: (
-        Literal[
-            "csv", "tsv", "jsonl", "json", "parquet", "feather", "npz", "excel", "inspect",
-            "promptfoo", "mlflow", "mlflow-table", "langfuse", "phoenix", "scores", "label-studio",
-            "lm-eval", "deepeval", "argilla", "doccano",
-        ]
-        | None
-    ) = option(
-        INPUT,
-        "Format of standard input (FILE is -) or of a log, if its content does not show it.",
-        flag="--format",
-    )  # fmt: skip
-    criterion: str | None = option(
-        INPUT,
-        "For logs (docs/llm-judges.md): the criterion to look at; A,B if people and judges use "
-        "different names for it.",
-        "NAME",
-    )
-    people: Literal["auto", "majority", "histogram", "votes"] = option(
-        INPUT,
-        "For logs: how to use several people's labels of one item. By default one label if they "
-        "agree on all items, else counts.",
-        default="auto",
-    )
-    repeats: Literal["one", "all"] = option(
-        INPUT, "For logs: use one of an item's repeats (epochs), or all as rows.", default="one"
-    )
-    pass_from: float | None = option(
-        INPUT, "For logs: grades from this number on count as a pass.", "X"
-    )
-    sheet: str | None = option(
-        INPUT, "Sheet of the workbook FILE; for other workbooks write book.xlsx#NAME.", "NAME"
-    )
-
-    @classmethod
-    def of(cls, **values: Any) -> Self:
-        """The files that the options name, and what they say of them."""
-        _check_mapped(values["model"])
-        file, votes = values.pop("file"), values.pop("votes", None)
-        form, sheet = values.get("format_name"), values.get("sheet")
-        of_log = _of_log(values)
-        if file is None and not votes:
-            missing = "Missing argument 'FILE'" + ("; --votes names none" if votes == "" else "")
-            raise click.UsageError(missing, click.get_current_context())
-        if of_log:
-            if file is None or sheet is not None:
-                why = "--sheet is of a workbook" if file is not None else "there is no FILE"
-                raise UsageError(
-                    f"--{next(n for n, v in of_log if v)} is of a log, and {why}; leave one out"
-                )
-            # Behind a `#`, as whoever opens files has it.
-            behind = "&".join([of_log[0][1] or "", *(f"{n}={v}" for n, v in of_log[1:])])
-            file = f"{file}#{behind}"
-        elif file is not None and (form or sheet) is not None:
-            if form is not None and file != _DASH:
-                raise UsageError(
-                    "--format says what standard input (FILE is -) or a log is, and a table says "
-                    "it by itself; leave it out"
-                )
-            if sheet is not None and form not in (None, "excel"):
-                raise UsageError(
-                    f"--sheet is of workbooks, and --format says {form}; leave one out"
-                )
-            # Behind a `#`, as whoever opens files has it.
-            file = f"{file}#{form if sheet is None else sheet}"
-        if votes == _ALONE:
-            file, votes = None, file
-        for option_name, other in (("--votes", votes), ("--reference", values.get("reference"))):
-            if (file or "")[:1] == (other or "")[:1] == _DASH:
-                raise UsageError(
-                    f"FILE and {option_name} are both standard input; save one as a file"
-                )
-        return cls(file=file, votes=votes, **values)
+    def to_toml(self) -> str:
+        """What the file of --columns says besides columns."""
+        fields = fields_of(Input)
+        said = {_key(n): v for n in _besides() if (v := getattr(self, n)) != fields[n].default}
+        return "".join(f"{k} = {json.dumps(v, ensure_ascii=False)}\n" for k, v in said.items())
 
     @property
     def name(self) -> str:
@@ -282,30 +348,17 @@ class Input(Columns):
             **self.arguments(),
         }
 
-    def predictions(self, keep: Sequence[str] | None) -> Predictions:
-        """The predictions as they are read, the positive class where it stands."""
-        from fewlabels.data import read_predictions
-
-        return read_predictions(keep=keep, **self.reading())
-
     def read(self, groups: Sequence[str] | None) -> Predictions:
-        """The predictions, with some other columns, or all (None), as groups.
-
-        Raises
-        ------
-        UsageError
-            Where the positive class is none.
-        """
+        """The predictions, with some other columns, or all (None), as groups."""
+        from fewlabels.data import read_predictions
         from fewlabels.data.inputs import against_the_rest
 
-        return against_the_rest(self.predictions(groups), self.positive)
+        return against_the_rest(read_predictions(keep=groups, **self.reading()), self.positive)
 
-    def reference_of(self, predictions: Predictions) -> Predictions | None:
-        """The labeled items of --reference in the terms of these predictions; None without."""
+    def reference_of(self, predictions: Predictions) -> Predictions:
+        """The labeled items of --reference in the terms of these predictions."""
         from fewlabels.data.inputs import reference_of
 
-        if self.reference is None:
-            return None
         return reference_of(self.reference, predictions, item=self.item, **self.arguments())
 
     def names_classifier(self, value: str) -> bool:
@@ -332,3 +385,240 @@ class Input(Columns):
         from fewlabels.data.sources import is_standard_input
 
         return self.file is not None and is_standard_input(self.file)
+
+
+class Settings(Record):
+    """Method, groups, classifiers, intervals, randomness; each command takes some of them."""
+
+    models: str | None = option(CHOICE, "Only these classifiers.", "A,B,..")
+    by: tuple[str, ...] = option(CHOICE, "By group too.", "COL", ())
+    method: str = option(
+        HOW, "How labels are inferred (see `fewlabels methods`).", "METHOD", "auto"
+    )
+    options: tuple[str, ...] = option(
+        HOW,
+        "A setting of the method, as in --method ssme-kde --option bandwidth=scott; `fewlabels "
+        "methods METHOD` lists them.",
+        "NAME=VALUE",
+        (),
+        flag="--option",
+        rare=True,
+    )
+    confidence_level: float = option(HOW, "Of the intervals.", "LEVEL", 0.95)
+    estimand: Literal["population", "sample"] = option(
+        HOW,
+        "Estimate for the population the items come from, or for these items only.",
+        default="population",
+        rare=True,
+    )
+    seed: int = option(
+        HOW,
+        "Random seed; the same seed gives the same answer.",
+        default=0,
+        at_least=0,
+        rare=True,
+    )
+    workers: int | None = option(RUNNING, "Threads; the answer is the same.", at_least=1, rare=True)
+
+    def arguments(self, *names: str, reference: str | None = None) -> dict[str, Any]:
+        """Some of the settings as keyword arguments of the library, which calls a seed otherwise.
+
+        Parameters
+        ----------
+        names
+            Those arguments; `method` is a name, or a label model where settings of it were given.
+        reference
+            What else the method is to learn from.
+
+        Examples
+        --------
+        >>> Settings(seed=3).arguments("estimand", "random_state")
+        {'estimand': 'population', 'random_state': 3}
+        """
+        known: dict[str, Any] = {**vars(self), "random_state": self.seed}
+        if "method" in names:
+            from fewlabels.methods.registry import check_reference
+            from fewlabels.methods.settings import model_of
+
+            check_choice("method", self.method, method_names())
+            check_reference(self.method, reference)
+            known["method"] = model_of(self.method, self.options)
+        return {name: known[name] for name in names}
+
+    def groups(self, source: Input) -> list[str]:
+        """Columns to group by; a name may hold a comma where a file has such a column."""
+        return comma_list(self.by, whole=source.column_names()) if self.by else []
+
+    def chosen(self, known: Collection[str] | None = None) -> list[str] | None:
+        """The classifiers that --models names, None being all; each must be known, if any is."""
+        if self.models is None:
+            return None
+        names = comma_list(self.models, whole=known or ())
+        for name in names if known is not None else ():
+            check_choice("model", name, known or ())
+        return names
+
+
+class Engine(Record):
+    """How files that do not fit into memory are read; see `fewlabels.estimate_files`."""
+
+    posterior: str | None = option(
+        OUTPUT,
+        "Write P(label) of every row as Parquet, a file per part.",
+        "FOLDER",
+        file="folder",
+        rare=True,
+    )
+    engine: Literal["auto", "memory", "threads", "processes", "dask"] = option(
+        RUNNING,
+        "Read FILE whole (memory) or in parts. By default in parts from 250,000 rows on.",
+        default="auto",
+        rare=True,
+    )
+    scheduler: str | None = option(
+        RUNNING, "Dask cluster, as tcp://host:8786.", "ADDRESS", rare=True
+    )
+    resume: bool = option(
+        RUNNING,
+        "Continue a run that was stopped (when reading in parts).",
+        default=False,
+        rare=True,
+    )
+    skip_bad_files: bool = option(
+        RUNNING,
+        "Skip files that cannot be read or have other columns; reports how many.",
+        default=False,
+        rare=True,
+    )
+
+    def streams(self, source: Input, held: str | None = None) -> EngineName | None:
+        """The engine that reads the input in parts; None reads it whole.
+
+        Parameters
+        ----------
+        held
+            The option that needs all items at once, of what was asked; None: none does.
+        """
+        if self.scheduler is not None and self.engine not in ("auto", "dask"):
+            raise UsageError(
+                f"--scheduler is the address of a Dask cluster, and --engine is {self.engine}; "
+                "leave one of them out"
+            )
+        asked = self._asked()
+        if held is not None:
+            held = f"{held} would"
+        if source.votes is not None or source.file is None:
+            held = "long votes (--votes), which are joined by item,"
+        elif source.labels:
+            held = "labels kept apart (--labels), which are joined by item,"
+        elif asked is None:
+            path = Path(source.file)
+            if any(path.glob("*.npz")) if path.is_dir() else path.suffix.lower() == ".npz":
+                return None
+        if held is not None and asked is not None:
+            raise UsageError(f"{asked} reads the files in parts, and {held} need them whole")
+        if self.resume and source.is_standard_input:
+            raise UsageError(
+                "--resume goes on with a file, and standard input comes once; save it as a file"
+            )
+        if self.engine == "memory" or (asked is None and held is not None):
+            return None
+        if self.engine != "auto":
+            return self.engine
+        if self.scheduler is not None:
+            return "dask"
+        return "threads" if asked is not None or _is_large(source) else None
+
+    @property
+    def asks_for_parts(self) -> bool:
+        """Whether an option needs the input in parts."""
+        return self._asked() is not None
+
+    def _asked(self) -> str | None:
+        """The option that needs the input in parts."""
+        given = {
+            f"--engine {self.engine}": self.engine not in ("auto", "memory"),
+            "--scheduler": self.scheduler is not None,
+            "--resume": self.resume,
+            "--skip-bad-files": self.skip_bad_files,
+            "--posterior": self.posterior is not None,
+        }
+        asked = next((option for option, there in given.items() if there), None)
+        if self.engine == "memory" and asked is not None:
+            raise UsageError(f"{asked} reads the files in parts; leave out --engine memory")
+        return asked
+
+    def classifiers(self, source: Input, chosen: list[str] | None) -> list[str]:
+        """Names of the classifiers that a stream will judge: those chosen, or all."""
+        if chosen is not None:
+            return chosen
+        from fewlabels.data.options import column_options
+        from fewlabels.streaming.units import lay_out
+
+        assert source.file is not None
+        options = column_options(**source.arguments())
+        layout = lay_out(source.file, options, skip_bad_files=self.skip_bad_files)
+        return list(layout.roles.models)
+
+    @contextmanager
+    def folder(self) -> Iterator[PosteriorFolder]:
+        """The folder of --posterior, a draft until it is put in its place."""
+        assert self.posterior is not None
+        from fewlabels.streaming.posterior_files import PosteriorFolder
+
+        made = PosteriorFolder(self.posterior)
+        with made.held():
+            yield made
+
+    def reading(self) -> dict[str, Any]:
+        """Arguments of what goes on, or leaves files out."""
+        return {"resume": self.resume, "skip_bad_files": self.skip_bad_files}
+
+    def run(self, reader: Callable[..., T], name: EngineName, source: Input, **settings: Any) -> T:
+        """Call what reads files in parts, and show how far it is.
+
+        Parameters
+        ----------
+        reader
+            `fewlabels.estimate_files`, or another that takes the arguments of files as it does.
+        name
+            What `streams` gives.
+        settings
+            Its other arguments; `workers` are the cluster's own where there is one.
+        """
+        if self.scheduler is not None:
+            settings["workers"] = None
+        if "resume" in settings and not source.is_standard_input:
+            advise(lambda: "; the same command with --resume goes on from what is saved")
+        from fewlabels.data.options import column_options
+
+        with stream_bar() as progress:
+            return reader(
+                source.file,
+                engine=name,
+                scheduler=self.scheduler,
+                progress=progress,
+                positive=source.positive,
+                columns=column_options(**source.arguments()),
+                **settings,
+            )
+
+
+def _is_large(source: Input) -> bool:
+    """Whether there are more rows than fit well into memory; whatever cannot be told is not."""
+    assert source.file is not None
+    path = Path(source.file)
+    try:
+        files = [p for p in path.iterdir() if p.is_file()] if path.is_dir() else [path]
+        if not any(file.stat().st_size for file in files):
+            return False
+    except (OSError, ValueError):
+        if not source.is_standard_input:
+            return False
+    from fewlabels.errors import InputError
+    from fewlabels.streaming.units import about_rows
+
+    try:
+        return about_rows(source.file) > STREAMED_ROWS
+    except InputError:
+        return False

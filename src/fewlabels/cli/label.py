@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from fewlabels.cli import terminal
-from fewlabels.cli.input import Input
+from fewlabels.cli.files import write_outputs
+from fewlabels.cli.input import Input, Settings
 from fewlabels.cli.interrupts import advise
 from fewlabels.cli.options import (
     CHOICE,
@@ -29,8 +29,11 @@ from fewlabels.cli.options import (
     option,
     takes,
 )
-from fewlabels.cli.output import Output, write_outputs
-from fewlabels.cli.settings import Settings
+from fewlabels.cli.output import (
+    Output,
+    print_warnings,
+    width,
+)
 from fewlabels.errors import UsageError, one_line
 
 if TYPE_CHECKING:
@@ -50,6 +53,7 @@ class LabelOptions(Record):
         "Folder of the pictures that are named in the columns shown.",
         "FOLDER",
         file="pictures",
+        rare=True,
     )
     metrics: str = option(
         CHOICE,
@@ -61,7 +65,7 @@ class LabelOptions(Record):
     until: tuple[str, ...] = option(
         CHOICE,
         "Say when labeling can stop: 'low:accuracy>=0.8' (of every classifier; of one "
-        "low:MODEL:accuracy), 'high:error_rate<=0.2', 'width:accuracy<=0.1'. Repeatable.",
+        "low:MODEL:accuracy), 'high:error_rate<=0.2', 'width:accuracy<=0.1'.",
         "'BOUND:METRIC>=X'",
         (),
     )
@@ -71,23 +75,26 @@ class LabelOptions(Record):
     see_predictions: bool = option(
         HOW, "Show the classifiers' predictions; the record notes it.", default=False
     )
-    markdown: bool = option(HOW, "Show texts as Markdown.", default=False)
+    markdown: bool = option(HOW, "Show texts as Markdown.", default=False, rare=True)
     labels: str | None = option(
         OUTPUT,
         "The record to which every decision is added. By default FILE.labels.jsonl.",
         "FILE",
         file="record",
     )
-    annotator: str | None = option(OUTPUT, "Name of who labels. By default the login name.", "NAME")
+    annotator: str | None = option(
+        OUTPUT, "Name of who labels. By default the login name.", "NAME", rare=True
+    )
     terminal: bool = option(RUNNING, "Label in this terminal, without a page.", default=False)
     no_browser: bool = option(
-        RUNNING, "Print the page's address, and open no browser.", default=False
+        RUNNING, "Print the page's address, and open no browser.", default=False, rare=True
     )
     port: int = option(
         RUNNING,
         "Port of the page, on this machine only; 0 takes a free one.",
         default=0,
         at_least=0,
+        rare=True,
     )
 
 
@@ -104,6 +111,7 @@ class LabelOptions(Record):
         "labels",
         "labels_as",
     ),
+    positive={"rare": True},
     item="Column that names the items; each must have a name of its own.",
 )
 @takes(
@@ -153,7 +161,7 @@ def label(source: Input, settings: Settings, asked: LabelOptions, output: Output
         **arguments,
     )
     session = open_session(source.file, record, wishes)
-    terminal.print_warnings(session.journal.notes)
+    print_warnings(session.journal.notes)
     advise(lambda: f"; {session.journal.whereabouts()}")
     try:
         (_in_terminal if asked.terminal else partial(_on_page, asked=asked))(session)
@@ -217,7 +225,7 @@ def _in_terminal(session: Session) -> None:
         return sys.stdin.readline(_LINES).strip()
 
     session.start()
-    Terminal(session, key, line, click.echo, terminal.width()).run()
+    Terminal(session, key, line, click.echo, width()).run()
     _say_goodbye(session)
 
 
@@ -247,5 +255,5 @@ def _join(source: Input, record: Path, output: Output) -> None:
     if source.file is None:
         raise UsageError("name the file that the labels are of")
     write_outputs({out: write})
-    terminal.print_warnings(notes)
+    print_warnings(notes)
     click.echo(f"{found:,} labels of {one_line(str(record))} joined\n\nTable: {one_line(out)}")

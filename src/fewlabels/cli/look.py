@@ -10,11 +10,11 @@ from typing import Any
 import click
 
 from fewlabels import __version__
-from fewlabels.cli.input import Input
-from fewlabels.cli.options import CHOICE, Record, command, method_names, option, takes
-from fewlabels.cli.output import Output, text_writer
-from fewlabels.cli.settings import Engine, Settings
-from fewlabels.errors import UsageError, unknown
+from fewlabels.cli.files import table_writer, write_outputs
+from fewlabels.cli.input import Engine, Input, Settings
+from fewlabels.cli.options import CHOICE, OUTPUT, Record, command, method_names, option, takes
+from fewlabels.cli.output import Output, print_warnings, progress_bar, width
+from fewlabels.errors import UsageError, one_line, unknown
 
 
 @command(short_help="What is in a file, what is wrong and how to fix it.")
@@ -37,12 +37,42 @@ def doctor(source: Input, engine: Engine, settings: Settings, output: Output) ->
 
         diagnosis = engine.run(diagnose_files, streamed, source, workers=settings.workers)
 
-    recognised = {"write": text_writer(lambda: diagnosis.columns)} if diagnosis.ok else {}
+    recognised = {"write": lambda: source.to_toml() + diagnosis.columns} if diagnosis.ok else {}
     output.save_all(diagnosis.to_dict, **recognised)
     output.show(diagnosis.to_dict, diagnosis.summary, named=False)
     if not diagnosis.ok:
         error = next(f.what for f in diagnosis.findings if f.severity == "error")
         raise UsageError(f"`fewlabels estimate` refuses {source.name!r}: {error}")
+
+
+class Target(Record):
+    """What `fewlabels convert` writes."""
+
+    out: str | None = option(OUTPUT, metavar="OUT", file="table", positional=True, type=str)
+
+
+@command(short_help="Turn a log, or any file, into a table with native columns.")
+@takes("source", Input, without=("reference",))
+@takes("target", Target)
+@takes("output", Output, "raw_cells")
+def convert(source: Input, target: Target, output: Output) -> None:
+    """Write what FILE holds as OUT, a table of the native columns (label, y__, p__, ...).
+
+    OUT ends in .csv or .parquet. A log of an evaluation tool becomes a row per item.
+    """
+    from fewlabels.data.write import native_columns
+
+    if target.out is None:
+        raise click.UsageError("Missing argument 'OUT'", click.get_current_context())
+    with progress_bar("reading"):
+        predictions = source.read(None)
+    columns = native_columns(predictions)
+    if not columns:
+        raise UsageError("there is nothing to write")
+    write_outputs({target.out: table_writer(target.out, lambda: columns, raw=output.raw_cells)})
+    click.echo(predictions.summary(width()))
+    click.echo(f"\nTable: {one_line(target.out)}")
+    print_warnings(predictions.notes)
 
 
 class Which(Record):

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import click
 
 from fewlabels.checks.conditions import untrusted
-from fewlabels.cli import terminal
-from fewlabels.cli.input import SELECTS, Input
+from fewlabels.cli.input import SELECTS, Input, Settings
 from fewlabels.cli.options import CHOICE, HOW, OUTPUT, Callback, Record, command, option, takes
-from fewlabels.cli.output import Output, Writer, text_writer
-from fewlabels.cli.settings import Settings
+from fewlabels.cli.output import (
+    Output,
+    progress_bar,
+)
 from fewlabels.errors import UsageError, listed, quoted
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class OneModel:
         from fewlabels.data import read_predictions
 
         predictions = read_predictions(keep=[], **self.source.reading()).with_positive()
-        with terminal.progress_bar(what) as progress:
+        with progress_bar(what) as progress:
             return predictions, question(
                 predictions,
                 model=self.model,
@@ -74,22 +75,23 @@ def takes_one_model(*more: str) -> Callable[[Callback], Callback]:
             "source",
             Input,
             without=("reference",),
+            hard={"rare": True},
+            votes={"rare": True},
             positive="The class to find, against the rest. By default a known word (yes, spam "
             "...), else the last class.",
             # Elsewhere it maps columns alone; here a name alone chooses.
             model={
                 "metavar": SELECTS,
                 "help": "The classifier to look at, if the file has several. NAME=COL,COL names "
-                "its probability columns, one per class. Repeatable.",
+                "its probability columns, one per class.",
             },
         )
         @takes(
             "settings",
             Settings,
             *("options", "seed", "workers", *more),
-            method="auto is averaged-curves, or monotone-curves for probabilities, fitted to the "
-            "one classifier; any other method is fitted to all classifiers of the file (`fewlabels "
-            "methods` lists them).",
+            method="auto fits averaged-curves, or monotone-curves for probabilities, to the one "
+            "classifier; any other method (see `fewlabels methods`) is fitted to all.",
         )
         @wraps(command)
         def wrapper(source: Input, settings: Settings, **others: Any) -> Any:
@@ -115,22 +117,10 @@ def takes_one_model(*more: str) -> Callable[[Callback], Callback]:
     return add
 
 
-def _save_drawn(
-    output: Output,
-    report: Mapping[str, Any],
-    save_html: Writer,
-    table: Callable[[], Mapping[str, Any]],
-) -> None:
-    """Write the files of a result that is drawn: JSON, page, figures, and a row per item."""
+def _figure(report: Mapping[str, Any]) -> str:
+    from fewlabels.report.curve_html import render_svg
 
-    def drawn() -> str:
-        from fewlabels.report.curve_html import render_svg
-
-        return render_svg(report)
-
-    output.save_all(
-        lambda: report, html=save_html, svg=text_writer(drawn), out=output.table(output.out, table)
-    )
+    return render_svg(report)
 
 
 def _item_table(predictions: Predictions, report: Mapping[str, Any]) -> dict[str, Any]:
@@ -178,37 +168,37 @@ def curve(chosen: OneModel, band: Band, output: Output) -> None:
         run, "drawing curves", "confidence_level", "estimand", interval=band.interval
     )
     report = curves.report()
-    _save_drawn(
-        output,
-        report,
-        curves.save_html,
-        lambda: {**_item_table(predictions, report), "probability": curves.recalibrated},
+    output.save_all(
+        lambda: report,
+        html=curves.save_html,
+        svg=partial(_figure, report),
+        out=lambda: {**_item_table(predictions, report), "probability": curves.recalibrated},
     )
     output.show(lambda: report, curves.summary)
-
-
-def _bound(about: str) -> Any:
-    return option(CHOICE, about, "X")
 
 
 class Conditions(Record):
     """What a threshold must meet, and how probably."""
 
-    min_precision: float | None = _bound("Of the items called positive, at least this share is.")
-    min_recall: float | None = _bound("Of the positive items, at least this share is called so.")
-    min_specificity: float | None = _bound(
-        "Of the other items, at least this share is not called so."
+    min_precision: float | None = option(
+        CHOICE, "At least this share of the items that are called positive is positive.", "X"
     )
-    min_f1: float | None = _bound("Harmonic mean of precision and recall.")
-    min_accuracy: float | None = _bound("Share of items that are called rightly.")
-    max_fpr: float | None = _bound("False-positive rate, 1 - specificity.")
-    max_cost: float | None = _bound("Cost per item, of --cost.")
-    cost: str = option(CHOICE, "Cost of a false positive and of a false negative.", "FP,FN", "1,1")
+    min_recall: float | None = option(
+        CHOICE, "At least this share of the positive items is called positive.", "X"
+    )
     condition: tuple[str, ...] = option(
         CHOICE,
-        "Any rates, such as 'npv >= .99 and fpr <= .05'. Repeatable.",
+        "Other conditions, as in 'npv >= .99 and fpr <= .05': of precision, recall, specificity, "
+        "fpr, fnr, npv, f1, accuracy, balanced_accuracy, predicted_positive_rate, cost. ",
         "'RATE>=X and ..'",
         (),
+    )
+    cost: str = option(
+        CHOICE,
+        "Of a false positive and a false negative, for conditions on the mean cost per item.",
+        "FP,FN",
+        "1,1",
+        rare=True,
     )
     probability: float | None = option(
         OUTPUT,
@@ -218,14 +208,7 @@ class Conditions(Record):
     )
 
     def arguments(self) -> dict[str, Any]:
-        """Keyword arguments of `fewlabels.threshold`.
-
-        Raises
-        ------
-        UsageError
-            If there is no condition, or the costs are none.
-        """
-        asked = {name: value for name, value in vars(self).items() if name[:4] in ("min_", "max_")}
+        """Keyword arguments of `fewlabels.threshold`."""
         try:
             cost = tuple(float(part) for part in self.cost.split(","))
         except ValueError:
@@ -235,10 +218,11 @@ class Conditions(Record):
                 "`--cost` must be two costs, of a false positive and of a false negative, such as "
                 f"--cost 1,5; got {quoted(self.cost)}"
             )
-        if not self.condition and all(bound is None for bound in asked.values()):
+        asked = {"min_precision": self.min_precision, "min_recall": self.min_recall}
+        if not self.condition and asked == dict.fromkeys(asked):
             raise UsageError(
-                "say what the threshold must meet: --min-precision .8, --min-recall .8, "
-                "--max-fpr .05, or --condition 'npv >= .99'"
+                "say what the threshold must meet: --min-precision .8, --min-recall .8, or "
+                "--condition 'fpr <= .05'"
             )
         return {**asked, "cost": cost, "condition": " and ".join(self.condition) or None}
 
@@ -250,9 +234,9 @@ class Conditions(Record):
     "output",
     Output,
     "json",
-    "svg",
     "raw_cells",
     html="Write the report as HTML.",
+    svg={"rare": True},
     out="Write what the threshold makes of every item; .csv or .parquet.",
 )
 def threshold(chosen: OneModel, conditions: Conditions, output: Output) -> int:
@@ -277,7 +261,9 @@ def threshold(chosen: OneModel, conditions: Conditions, output: Output) -> int:
         ]
         return columns
 
-    _save_drawn(output, report, answer.save_html, decisions)
+    output.save_all(
+        lambda: report, html=answer.save_html, svg=partial(_figure, report), out=decisions
+    )
     output.show(lambda: report, answer.summary)
     required, probability = conditions.probability, report["best_probability"]
     why = untrusted(answer.status)
@@ -299,23 +285,31 @@ class List(Record):
         default="precision-recall",
     )
     metric: str | None = option(
-        CHOICE, "Instead of a curve: a metric, of every classifier or of --model."
+        CHOICE, "Instead of a curve: a metric, of every classifier or of --model.", "METRIC"
     )
     against: str | None = option(
-        CHOICE, "For a metric: the difference to this classifier; 'best': which one is best."
+        CHOICE, "For a metric: the difference to this classifier; best: which is best.", "NAME"
     )
     group: str | None = option(
-        CHOICE, "For a metric: how far each group of this column is from all items."
+        CHOICE,
+        "For a metric: how far each group of this column is from all items.",
+        "COL",
+        rare=True,
     )
     min_precision: float | None = option(
-        CHOICE, "For a precision-recall curve: where precision may be at least this."
+        CHOICE,
+        "For a precision-recall curve: where precision may be at least this.",
+        "X",
+        rare=True,
     )
     order: Literal["random", "stratified", "informative"] = option(
         CHOICE,
         "Draw items evenly, in proportion from strata, or informative items more often.",
         default="informative",
     )
-    before: int = option(CHOICE, "How many items were drawn so before.", default=0, at_least=0)
+    before: int = option(
+        CHOICE, "How many items were drawn so before.", default=0, at_least=0, rare=True
+    )
 
 
 @command("label-next", short_help="Which items to label next.")
@@ -325,11 +319,9 @@ class List(Record):
 def label_next(chosen: OneModel, wanted: List, output: Output) -> None:
     """Draw the items of FILE to label next: informative items more often.
 
-    The question is a curve, a metric (--metric), a difference or which is best (--against), gaps
-    between groups (--group), or, of votes, error rates or labels (--kind). Rows count from 1, after
-    the header; `items` of the JSON count from 0, its `rows` from 1. The gain is the share of the
-    question's variance that an item's label is expected to remove, those above it in the list being
-    known; `drawn` is the probability with which it was drawn, which averages of the labels need.
+    Rows count from 1, after the header; `items` of the JSON from 0. The gain is the share of the
+    question's variance that an item's label is expected to remove, once those above it are known;
+    `drawn` is the probability with which it was drawn, which averages of the labels need.
     """
     from fewlabels.questions.label_next import label_next as run
     from fewlabels.report import render_label_next
@@ -341,7 +333,5 @@ def label_next(chosen: OneModel, wanted: List, output: Output) -> None:
     of_item = "likeliest" if "likeliest" in shown else "score"
     numbers = {key: shown[key] for key in (of_item, "probability", "gain", "drawn")}
     columns = {"row": shown["rows"], **names, **numbers}
-    output.save_all(
-        lambda: shown, html=answer.save_html, out=output.table(output.out, lambda: columns)
-    )
+    output.save_all(lambda: shown, html=answer.save_html, out=lambda: columns)
     output.show(lambda: shown, partial(render_label_next, report))

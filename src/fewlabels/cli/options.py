@@ -26,7 +26,7 @@ from typing import (
 
 import click
 
-from fewlabels.cli.files import Named, Role, check_files
+from fewlabels.cli.files import READ, Named, Role, check_files
 from fewlabels.errors import UsageError, unknown
 
 if TYPE_CHECKING:
@@ -42,25 +42,27 @@ INPUT, CHOICE, HOW, OUTPUT, RUNNING = (
     "Running",
 )
 GROUPS = {
-    INPUT: "What to read, and which column is what.",
-    CHOICE: "What to look at; by default everything.",
-    HOW: "How the answer is computed.",
-    OUTPUT: "What to write besides the text, and what decides the exit code.",
-    RUNNING: "How the work is run.",
+    INPUT: "columns are recognised by names and values; say what is not",
+    CHOICE: "by default all",
+    HOW: "",
+    OUTPUT: "besides the text",
+    RUNNING: "",
 }
-"""The groups of `--help` in their order, and the sentence of each."""
+"""The groups of `--help` in their order, and what each is."""
 
-NAMED = "fewlabels.named"
-"""Where the context has the files of a run."""
+NAMED, EVERYTHING = "fewlabels.named", "fewlabels.everything"
+"""Where the context has the files of a run, and whether `--help` shows rare options too."""
 
 
 class Field(NamedTuple):
-    """What is said of an option; see `option`."""
+    """What a record says of an option; see `option`."""
 
     default: Any
+    group: str
     flag: str | None
     at_least: int | None
     file: Role | None
+    rare: bool
     attributes: Mapping[str, Any]
 
 
@@ -73,6 +75,7 @@ def option(
     flag: str | None = None,
     at_least: int | None = None,
     file: Role | None = None,
+    rare: bool = False,
     **attributes: Any,
 ) -> Any:
     """A field of a record that an option of the command line fills.
@@ -94,11 +97,13 @@ def option(
         Bound of a whole number.
     file
         What a value that is a path names; None where it is none.
+    rare
+        Whether `--help` leaves it to `--help-all`.
     **attributes
         Of `click.option`, besides what the field's annotation says.
     """
-    attributes |= {"group": group, "help": about, "metavar": metavar}
-    return Field(default, flag, at_least, file, attributes)
+    attributes |= {"help": about} if metavar is None else {"help": about, "metavar": metavar}
+    return Field(default, group, flag, at_least, file, rare, attributes)
 
 
 class Record:
@@ -114,11 +119,6 @@ class Record:
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"{type(self).__name__} is what was given, and stays")
-
-    @classmethod
-    def of(cls, **values: Any) -> Self:
-        """The record of what was given, checked."""
-        return cls(**values)
 
     def but(self, **values: Any) -> Self:
         """The same with some values replaced."""
@@ -153,7 +153,10 @@ def takes(
         Those that are not.
     changes
         What a command says otherwise: the help of an option, or several attributes.
+
+    A record with a classmethod `of` is made by it.
     """
+    make = getattr(record, "of", record)
     known = fields_of(record)
     missing = {*names, *changes, *without} - known.keys()
     if missing:
@@ -168,7 +171,7 @@ def takes(
         @wraps(command)
         def wrapper(**given: Any) -> Any:
             values = {name: given.pop(name) for name in taken}
-            return command(**{argument: record.of(**values)}, **given)
+            return command(**{argument: make(**values)}, **given)
 
         wrapper.__dict__["params"] = [params, *getattr(command, "params", ())]
         return cast(Callback, wrapper)
@@ -176,13 +179,18 @@ def takes(
     return add
 
 
-Made = tuple[str, Role | None, click.Parameter]
-"""An option of a command: its group, what it names on disk, and itself."""
+class Made(NamedTuple):
+    """An option of a command, and whose field it is."""
+
+    record: Any
+    name: str
+    field: Field
+    param: click.Parameter
 
 
 def _param(record: Any, name: str, change: str | Mapping[str, Any]) -> Made:
     """The option of a field: by its annotation, its default, and what was said of it."""
-    kind, one = _kinds(record)[name], fields_of(record)[name]
+    kind, field = _kinds(record)[name], fields_of(record)[name]
     if NoneType in get_args(kind):
         kind = get_args(kind)[0]
     made: dict[str, Any] = {}
@@ -193,24 +201,35 @@ def _param(record: Any, name: str, change: str | Mapping[str, Any]) -> Made:
     elif get_origin(kind) is Literal:
         made = {"type": click.Choice(get_args(kind))}
     elif kind is int:
-        made = {"type": click.INT if one.at_least is None else click.IntRange(min=one.at_least)}
+        bounded = field.at_least is not None
+        made = {"type": click.IntRange(min=field.at_least) if bounded else click.INT}
+        made["metavar"] = "N"
     else:
         made = {"type": text if kind is str else kind}
-    if one.default is not None and one.default != () and one.default is not False:
-        made |= {"default": one.default, "show_default": True}
-    if name in ("method", "metric", "metrics") or one.file is not None:
-        made["shell_complete"] = partial(_suggested, file=one.file is not None)
-    made |= one.attributes
+    if field.default is not None and field.default != () and field.default is not False:
+        made |= {"default": field.default, "show_default": True}
+    if name in ("method", "metric", "metrics") or field.file is not None:
+        made["shell_complete"] = partial(_suggested, file=field.file is not None)
+    made |= field.attributes
     made |= {"help": change} if isinstance(change, str) else change
-    group = made.pop("group")
+    if made.get("multiple") and made.get("help"):
+        made["help"] += " Repeatable."
+    field = field._replace(rare=made.pop("rare", field.rare))
     if made.pop("positional", False):
-        del made["help"]
-        return group, one.file, click.Argument([name], required=False, **made)
-    flag = one.flag or f"--{name.replace('_', '-')}"
-    return group, one.file, click.Option([flag, name], **made)
+        made.pop("help", None)
+        return Made(record, name, field, click.Argument([name], required=False, **made))
+    flag = field.flag or f"--{name.replace('_', '-')}"
+    return Made(record, name, field, click.Option([flag, name], **made))
 
 
 _kinds = cache(get_type_hints)
+
+
+def _show_all(context: click.Context, param: click.Parameter, given: bool) -> None:
+    if given and not context.resilient_parsing:
+        context.meta[EVERYTHING] = True
+        click.echo(context.get_help())
+        context.exit()
 
 
 class GroupedCommand(click.Command):
@@ -219,36 +238,48 @@ class GroupedCommand(click.Command):
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """All parameters, which are made when they are first asked for."""
         if not self.params:
-            made = [one for params in getattr(self.callback, "params", ()) for one in params()]
-            self.params = [param for *_, param in made]
-            self.groups = {param.name: group for group, _, param in made}
-            self.files = {param: file for _, file, param in made if file is not None}
+            makers = getattr(self.callback, "params", ())
+            self.made: list[Made] = [made for params in makers for made in params()]
+            shows: dict[str, Any] = {"is_flag": True, "is_eager": True, "expose_value": False}
+            every = click.Option(
+                ["--help-all"], callback=_show_all, help="Show all options.", **shows
+            )
+            self.params = [*(made.param for made in self.made), every]
         return super().get_params(ctx)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run it, where no file that it writes is one that it reads."""
         named = ctx.meta[NAMED] = [
             Named(str(param.metavar) if param.opts == [param.name] else param.opts[0], path, role)
-            for param, role in self.files.items()
+            for _, _, field, param in self.made
+            if (role := field.file) is not None
             for given in [ctx.params[str(param.name)]]
             for path in ([given] if isinstance(given, str) else given or ())
         ]
-        check_files(named)
+        if any(one.role not in READ for one in named):
+            check_files(named)
         return super().invoke(ctx)
 
     def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """Write a section per group, in a fixed order; within it as they were declared."""
-        found: dict[str, list[tuple[str, str]]] = {}
-        for param in self.get_params(context):
-            record = param.get_help_record(context)
-            if isinstance(param, click.Option) and record is not None:
-                found.setdefault(self.groups.get(param.name, RUNNING), []).append(record)
+        everything = context.meta.get(EVERYTHING, False)
+        options = [one for one in self.made if isinstance(one.param, click.Option)]
+        shown = [one for one in options if everything or not one.field.rare]
         for group, sentence in GROUPS.items():
-            if group in found:
-                with formatter.section(group):
-                    formatter.write_text(sentence)
-                    formatter.write_paragraph()
-                    formatter.write_dl(found[group])
+            rows = [one.param.get_help_record(context) for one in shown if one.field.group == group]
+            if rows:
+                with formatter.section(f"{group} ({sentence})" if sentence else group):
+                    formatter.write_dl([row for row in rows if row is not None])
+        self.n_hidden = len(options) - len(shown)
+
+    def format_epilog(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write what stands below, and last how to see the options that are left out."""
+        super().format_epilog(context, formatter)
+        if self.n_hidden:
+            formatter.write_paragraph()
+            formatter.write_text(
+                f"{self.n_hidden} rarer options: {context.command_path} --help-all"
+            )
 
 
 command = partial(click.command, cls=GroupedCommand)
@@ -292,11 +323,6 @@ def text(value: str) -> str:
     """Refuse lone surrogates, which is how undecodable bytes of the command line arrive.
 
     An option's `type`; what it lets through can be written to any file.
-
-    Raises
-    ------
-    click.BadParameter
-        Where the value is not text.
     """
     try:
         value.encode()
@@ -324,13 +350,7 @@ def comma_list(values: str | Iterable[str], whole: Collection[str] = ()) -> list
 
 
 def check_choice(kind: str, name: str, choices: Iterable[str]) -> None:
-    """Refuse a name that is not among the choices.
-
-    Raises
-    ------
-    UsageError
-        Naming the nearest choice, where one is near, and all of them.
-    """
+    """Refuse a name that is not among the choices."""
     known = list(choices)
     if name not in known:
         raise UsageError(unknown(kind, name, known, "the file has none"))

@@ -1,88 +1,82 @@
-"""What a command gives: files, text or JSON, and an exit code that `--require` decides.
+"""What a command gives: text or JSON, files, and an exit code that `--require` decides.
 
-Files are written whole or not at all; before the work they are proven writable (`files`).
+Last what depends on whether a person is watching: width, colours, progress, warnings.
 """
 
 from __future__ import annotations
 
-import filecmp
-import json
 import os
 import shlex
 import shutil
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, suppress
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
 from fewlabels.checks.conditions import Requirement
-from fewlabels.cli import terminal
-from fewlabels.cli.files import Role, cannot_write, draft_of, is_device
+from fewlabels.cli.files import (
+    Role,
+    Writer,
+    json_text,
+    table_writer,
+    text_writer,
+    write_outputs,
+)
 from fewlabels.cli.options import OUTPUT, Record, fields_of, option
-from fewlabels.errors import InputError, UsageError, one_line, quoted, unknown
+from fewlabels.errors import UsageError, one_line, quoted, unknown
 
 if TYPE_CHECKING:
     from fewlabels.annotations import Assessment
     from fewlabels.estimates import Estimates
-
-Writer = Callable[[Path], None]
+    from fewlabels.streaming.passes import Progress
 
 TYPED = "fewlabels.typed"
 """Where the context has what was typed behind the program's name."""
 
+_STDOUT = "-"
+"""PATH of --json that prints it, and nothing else."""
+
 
 # A path may be bytes that are no text.
-def _path(about: str | None, metavar: str, file: Role = "written") -> Any:
-    return option(OUTPUT, about, metavar, file=file, type=str)
+def _path(about: str | None, metavar: str, file: Role = "text", **more: Any) -> Any:
+    return option(OUTPUT, about, metavar, file=file, type=str, **more)
 
 
 class Output(Record):
     """Where results go; `json` is "-" for standard output, and None is nowhere."""
 
     json: str | None = _path("Write JSON; - prints it to standard output.", "PATH")
-    html: str | None = _path("Write the report as one HTML file.", "PATH")
+    html: str | None = _path("Write the report as one HTML file.", "PATH", "written")
     svg: str | None = _path("Write the figures as SVG.", "PATH")
-    save: str | None = _path("Write the fitted map as JSON.", "MODEL.json")
-    out: str | None = _path(None, "FILE", file="table")
+    save: str | None = _path("Write the fitted map as JSON.", "MODEL.json", "written")
+    out: str | None = _path(None, "FILE", "table")
     labels_out: str | None = _path(
-        "Write the likeliest class of every item, as .csv or .parquet.", "PATH", file="table"
+        "Write the likeliest class of every item (.csv, .parquet).", "PATH", "table"
     )
     markdown: str | None = _path(
         "Write the estimates as tables of Markdown, for a pull request or the page of a CI job.",
         "PATH",
+        rare=True,
     )
-    junit: str | None = _path("Write each --require as a test, as JUnit's XML.", "PATH")
+    junit: str | None = _path("Write each --require as a test, as JUnit's XML.", "PATH", rare=True)
     write: str | None = _path(
-        "Write what was recognised as a file for --columns.", "TOML", file="edited"
+        "Write what was recognised as a file for --columns.", "TOML", "edited"
     )
     raw_cells: bool = option(
-        OUTPUT, "Leave text of CSV that a spreadsheet takes for a formula as it is.", default=False
+        OUTPUT,
+        "Leave text of CSV that a spreadsheet takes for a formula as it is.",
+        default=False,
+        rare=True,
     )
-
-    @property
-    def printed(self) -> bool:
-        """Whether JSON is printed, and nothing else."""
-        return self.json == "-"
-
-    def table(self, path: str | None, columns: Callable[[], Mapping[str, Any]]) -> Writer:
-        """Write columns as a table of the kind that the ending of `path` says."""
-
-        def write(temporary: Path) -> None:
-            from fewlabels.data.write import table_kind, write_table
-
-            assert path is not None
-            write_table(columns(), temporary, table_kind(path), raw=self.raw_cells)
-
-        return write
 
     def save_all(
         self,
         report: Callable[[], Mapping[str, Any]],
         last: Callable[[], object] | None = None,
         /,
-        **writers: Writer,
+        **contents: Callable[..., Any],
     ) -> None:
         """Write all files that are asked for, or none.
 
@@ -92,16 +86,26 @@ class Output(Record):
             Makes what goes into the JSON.
         last
             As of `write_outputs`.
-        writers
-            Who writes the others, by the fields of this record.
+        contents
+            By fields of this record, as its option's role says: what makes the columns of a table,
+            what makes a text, or what writes to a path.
         """
-        if not self.printed:
-            writers["json"] = lambda path: json_writer(report())(path)
-        paths = {name: getattr(self, name) for name in writers}
-        asked = {path: writers[name] for name, path in paths.items() if path is not None}
-        roles = {getattr(self, name): one.file for name, one in fields_of(Output).items()}
-        with of_this_command():
-            write_outputs(asked, last, [path for path in asked if roles[path] == "edited"])
+        if self.json != _STDOUT:
+            contents["json"] = lambda: json_text(report())
+        writers: dict[str, Writer] = {}
+        edited = []
+        for name, content in contents.items():
+            path, role = getattr(self, name), fields_of(Output)[name].file
+            if path is None:
+                continue
+            if role == "table":
+                writers[path] = table_writer(path, content, raw=self.raw_cells)
+            else:
+                writers[path] = content if role == "written" else text_writer(content)
+            edited += [path] if role == "edited" else []
+        if writers or last is not None:
+            with of_this_command():
+                write_outputs(writers, last, edited)
 
     def show(
         self,
@@ -127,12 +131,12 @@ class Output(Record):
         named
             Whether to say what was written where.
         """
-        if self.printed:
+        if self.json == _STDOUT:
             found = report()
             click.echo(json_text(found), nl=False)
-            terminal.print_warnings(found.get("warnings") or ())
+            print_warnings(found.get("warnings") or ())
             return
-        click.echo(summary(terminal.width()))
+        click.echo(summary(width()))
         written = {
             "JSON": self.json,
             "Report": self.html,
@@ -164,91 +168,6 @@ def of_this_command() -> AbstractContextManager[None]:
     return made_by(one_line(shlex.join(["fewlabels", *typed])) if typed else None, files)
 
 
-def write_outputs(
-    writers: Mapping[str, Writer],
-    last: Callable[[], object] | None = None,
-    edited: Collection[str] = (),
-) -> None:
-    """Write all files, or none of them.
-
-    Each writer gets the path of a temporary file in the folder of its target. When all have
-    succeeded and devices have taken theirs, the temporary files take the targets' places; where
-    one cannot, what was there before is put back.
-
-    Parameters
-    ----------
-    last
-        What else must succeed for the files to stay.
-    edited
-        Those that somebody may have edited: they stay as they are, or nothing is written.
-
-    Raises
-    ------
-    UsageError
-        Where the system refuses to write (a full disk, say), or such a file has another content.
-    """
-    written: dict[str, Path] = {}
-    try:
-        for path, write in writers.items():
-            written[path] = draft_of(path)
-            try:
-                write(written[path])
-            except InputError as error:  # of who writes a page, who knows the draft's name alone
-                raise InputError(str(error).replace(str(written[path]), path)) from None
-            with written[path].open("rb") as draft:
-                os.fsync(draft.fileno())  # some disks say only here that they are full
-        for path in edited:
-            if os.path.isfile(path) and not filecmp.cmp(path, written[path], shallow=False):
-                raise UsageError(
-                    f"{path!r} is there and says something else, which somebody may have written; "
-                    "name another file, or move that one away"
-                )
-        # What a device has taken cannot be taken back: it comes before whatever can.
-        for path in filter(is_device, written):
-            with written[path].open("rb") as source, open(path, "wb") as device:
-                shutil.copyfileobj(source, device)
-        with ExitStack() as kept, ExitStack() as undo:
-            for path in [path for path in written if not is_device(path)]:
-                _put(written[path], path, kept, undo)
-            if last is not None:
-                last()
-            undo.pop_all()
-    except OSError as error:
-        raise UsageError(cannot_write(f"{path!r}", error)) from None
-    finally:
-        for temporary in written.values():
-            with suppress(OSError):
-                temporary.unlink(missing_ok=True)
-
-
-def _put(temporary: Path, path: str, kept: ExitStack, undo: ExitStack) -> None:
-    """Let a file take its target's place; `undo` puts back what was there, which `kept` drops."""
-    target = os.path.realpath(path)
-    if not os.path.exists(target):
-        os.replace(temporary, target)
-        undo.callback(os.unlink, target)
-        return
-    shutil.copymode(target, temporary)
-    before = draft_of(path)
-    kept.callback(before.unlink, missing_ok=True)
-    try:
-        os.link(target, before)
-    except OSError:  # a file system without links
-        shutil.copy2(target, before)
-    os.replace(temporary, target)
-    undo.callback(os.replace, before, target)
-
-
-def json_text(value: Mapping[str, Any]) -> str:
-    """Strict JSON (no NaN, plain ASCII) with a line break at the end."""
-    return json.dumps(value, indent=2, allow_nan=False) + "\n"
-
-
-def json_writer(value: Mapping[str, Any]) -> Writer:
-    """Write `value` as JSON."""
-    return text_writer(lambda: json_text(value))
-
-
 # Conditions on the estimates, which decide the exit code.
 
 
@@ -258,7 +177,7 @@ def require(form: str, bound: str) -> Any:
     return option(
         OUTPUT,
         f"Exit with 1 unless every classifier meets it, or one: MODEL:METRIC; {bound}:METRIC "
-        f"tests the {which} bound. Repeatable.",
+        f"tests the {which} bound.",
         f"'METRIC{form}X'",
         (),
     )
@@ -273,11 +192,6 @@ def check_classifiers(
     ----------
     models
         Gives the names of all; it is only asked where a condition names one.
-
-    Raises
-    ------
-    UsageError
-        Naming the nearest classifier, where one is near, and all of them.
     """
     named = [requirement for requirement in requirements if requirement.model is not None]
     known = models() if named else ()
@@ -295,15 +209,6 @@ def verdict(requirements: Sequence[Requirement], estimates: Estimates | Assessme
     return 1 if failures else 0
 
 
-def text_writer(text: Callable[[], str]) -> Writer:
-    """Write a text as it is."""
-
-    def write(path: Path) -> None:
-        path.write_text(text(), encoding="utf-8")
-
-    return write
-
-
 def junit_text(requirements: Sequence[Requirement], estimates: Estimates | Assessment) -> str:
     """The conditions as tests, one for each classifier that one is on."""
     from fewlabels.report.markdown import Case, render_junit
@@ -317,6 +222,85 @@ def junit_text(requirements: Sequence[Requirement], estimates: Estimates | Asses
     )
 
 
-def with_required(metrics: Sequence[str], requirements: Sequence[Requirement]) -> list[str]:
-    """Metrics asked for, and after them those that only a requirement names."""
-    return list(dict.fromkeys([*metrics, *(r.metric for r in requirements)]))
+# What depends on whether a person is watching: width, progress, and where warnings go.
+
+
+def width() -> int:
+    """Columns of a table: 80, or what the terminal has between 60 and 120."""
+    if sys.stdout is None or not sys.stdout.isatty():
+        return 80
+    return min(max(shutil.get_terminal_size().columns, 60), 120)
+
+
+def has_colours(stream: IO[str] | None) -> bool:
+    """Whether a stream shows colours: a terminal does, unless NO_COLOR is set.
+
+    FORCE_COLOR gives any other stream colours too; NO_COLOR is stronger.
+    """
+    if stream is None or os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+@contextmanager
+def progress_bar(what: str) -> Iterator[Callable[[int, int], None] | None]:
+    """Show the step and its progress on stderr while the block runs; `what` is the first step.
+
+    Gives None where that is not a terminal.
+    """
+    with _bar() as bar:
+        if bar is None:
+            yield None
+            return
+        from fewlabels.kernels.blocks import hearing_steps
+
+        task = bar.add_task(what, total=None, rate="")
+        # How far one step is says nothing of the next: the bar begins anew.
+        with hearing_steps(lambda name: bar.reset(task, description=name)):
+            yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@contextmanager
+def stream_bar() -> Iterator[Callable[[Progress], None] | None]:
+    """Show step, share, rate and time left on stderr; gives None where that is not a terminal."""
+    with _bar() as bar:
+        if bar is None:
+            yield None
+            return
+        tasks: dict[str, Any] = {}
+
+        def show(progress: Progress) -> None:
+            if progress.step not in tasks:
+                for task in tasks.values():
+                    bar.update(task, visible=False)
+                tasks[progress.step] = bar.add_task(progress.step, rate="")
+            bar.update(
+                tasks[progress.step],
+                completed=progress.done_bytes,
+                total=progress.all_bytes,
+                rate="" if progress.rate != progress.rate else f"{progress.rate:,.0f} rows/s",
+            )
+
+        yield show
+
+
+@contextmanager
+def _bar() -> Iterator[Any]:
+    """A bar with room for a rate, that goes when the block ends; None without a terminal."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress, TextColumn
+
+    columns = (*Progress.get_default_columns(), TextColumn("{task.fields[rate]}"))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        yield bar
+
+
+def print_warnings(warnings: Iterable[str]) -> None:
+    """Print each warning as one line on stderr."""
+    for warning in warnings:
+        click.echo(f"warning: {one_line(warning)}", err=True)

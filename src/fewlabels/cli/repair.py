@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from fewlabels.cli import terminal
-from fewlabels.cli.input import Input
+from fewlabels.cli.input import Input, Settings
 from fewlabels.cli.options import (
     CHOICE,
     HOW,
@@ -19,8 +18,10 @@ from fewlabels.cli.options import (
     option,
     takes,
 )
-from fewlabels.cli.output import Output
-from fewlabels.cli.settings import Settings
+from fewlabels.cli.output import (
+    Output,
+    progress_bar,
+)
 from fewlabels.errors import UsageError, one_line
 
 if TYPE_CHECKING:
@@ -33,8 +34,8 @@ Methods:
   temperature  one number: all probabilities sharper or softer
   vector       a slope and an offset per class
   matrix       every class from the scores of all; needs many labels
-  alpha        probabilities stay; learns how sure they are, and so how often two
-               annotators will disagree and what another label would change
+  alpha        probabilities stay; learns how sure they are, and so how often
+               two annotators will disagree and what another label changes
 """
 
 
@@ -52,13 +53,7 @@ class Map(Record):
     )
 
     def check(self, settings: Settings, output: Output) -> None:
-        """Refuse what contradicts itself, before a file is read.
-
-        Raises
-        ------
-        UsageError
-            Where it is not clear what to do, or where to write it.
-        """
+        """Refuse what contradicts itself, before a file is read."""
         if self.apply is None:
             if self.method is None:
                 raise UsageError(
@@ -112,8 +107,7 @@ def calibrate(source: Input, settings: Settings, asked: Map, output: Output) -> 
             # Items without labels may not show what the classes are; the calibration knows.
             source = source.but(classes=",".join(map(str, saved.classes)))
         predictions = _everything(source)
-        out = output.table(output.out, lambda: saved.apply(predictions).columns())
-        output.save_all(dict, out=out)
+        output.save_all(dict, out=lambda: saved.apply(predictions).columns())
         click.echo(f"Calibrated: {one_line(output.out or '')}")
         return 0
     assert asked.method is not None
@@ -122,7 +116,7 @@ def calibrate(source: Input, settings: Settings, asked: Map, output: Output) -> 
     predictions = _everything(source)
     models = settings.chosen(predictions.models)
     chosen = predictions if models is None else predictions.select_models(models)
-    with terminal.progress_bar("calibrating") as progress:
+    with progress_bar("calibrating") as progress:
         fitted, report = fit(
             chosen,
             MapSettings(
@@ -137,7 +131,7 @@ def calibrate(source: Input, settings: Settings, asked: Map, output: Output) -> 
         lambda: report,
         html=partial(save_page, "calibration", report),
         save=fitted.save,
-        out=output.table(output.out, lambda: fitted.apply(predictions).columns()),
+        out=lambda: fitted.apply(predictions).columns(),
     )
     output.show(lambda: report, partial(render_calibration, report), table="Calibrated")
     return 0

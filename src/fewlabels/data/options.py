@@ -17,7 +17,10 @@ _TEXTS = ("label", "item", "domain", "weight", "annotator", "answer", "positive"
 _TABLES = ("models", "hard", "scores", "confidence", "votes", "same")
 _LISTS = ("classes", "no_label", "cluster")
 _KEYS = (*_TEXTS, *_LISTS, *_TABLES)
-_OTHER_NAMES = {"model": "models", "score": "scores", "no-label": "no_label"}
+_OTHER_NAMES = {"model": "models", "score": "scores"}
+
+COLUMN_KEYS = frozenset([*_KEYS, *_OTHER_NAMES])
+"""What the file of `columns` may say, with `-` or `_`."""
 
 T = TypeVar("T")
 
@@ -302,20 +305,31 @@ def _no_name_twice(option: str, pairs: Iterable[tuple[str, T]]) -> dict[str, T]:
 
 def read_column_file(path: str | Path) -> ColumnOptions:
     """Read a TOML file: the roles of columns, classes, the tables [models] and [votes]."""
+    return column_file(path)[0]
+
+
+def column_file(
+    path: str | Path, others: Collection[str] = ()
+) -> tuple[ColumnOptions, dict[str, Any]]:
+    """The options of a TOML file, and what it says by some other keys, which the caller checks."""
     with naming_file(str(path)):
-        return _options_of(toml_of(side_text(path)))
+        settings = toml_of(side_text(path))
+        settings = {key.replace("-", "_"): value for key, value in settings.items()}
+        more = {key: settings.pop(key) for key in others if key in settings}
+        return _options_of(settings, others), more
 
 
-def _options_of(settings: Mapping[str, Any]) -> ColumnOptions:
+def _options_of(settings: Mapping[str, Any], others: Collection[str] = ()) -> ColumnOptions:
     """The options of a TOML file, or of a mapping with the same keys."""
     settings = {_OTHER_NAMES.get(key, key): value for key, value in settings.items()}
+    known = (*_KEYS, *others)
     if isinstance(settings.get("cluster"), str):
         settings["cluster"] = [settings["cluster"]]
     for key in settings:
-        if key not in _KEYS:
+        if key not in known:
             raise InputError(
-                f"unknown key {quoted(key)}; {did_you_mean(key, _KEYS)}the keys are "
-                f"{', '.join(_KEYS)}"
+                f"unknown key {quoted(key)}; {did_you_mean(key, known)}the keys are "
+                f"{', '.join(known)}"
             )
     texts: dict[str, Any] = {key: settings.get(key) for key in _TEXTS if key != "positive"}
     for key, value in texts.items():

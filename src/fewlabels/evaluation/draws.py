@@ -378,8 +378,8 @@ class LabelWeights:
             draws, which = distinct[kind]
             for block in spans(len(items), low[kind]):
                 at, near = items[block], _within(pseudo[kind], block)
-                p, own = self._chances(kind, draws, at), rows[kind.rows][at]
-                yield kind, self._soft(kind, p, own, index, at, near, which), block
+                every, weights = self._chances(kind, draws, at), rows[kind.rows][at]
+                yield kind, self._soft(kind, every, weights, index, at, near, which), block
 
     def _classes_of(self, kind: DrawKind) -> int:
         """Numbers of an item in each draw: of P(label) that draws share only what is asked for."""

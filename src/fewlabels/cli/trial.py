@@ -1,14 +1,18 @@
-"""How far estimates can be trusted on data like one's own: `fewlabels backtest FILE`."""
+"""What to expect: `fewlabels demo`, and `fewlabels backtest FILE` on labels of one's own."""
 
 from __future__ import annotations
 
+from functools import partial
+from textwrap import fill
 from typing import Any
 
-from fewlabels.cli import interrupts, terminal
-from fewlabels.cli.input import Input
-from fewlabels.cli.options import CHOICE, HOW, Record, comma_list, command, option, takes
-from fewlabels.cli.output import Output
-from fewlabels.cli.settings import Settings
+import click
+
+from fewlabels.cli import interrupts
+from fewlabels.cli.files import Writer, json_text, text_writer, write_outputs
+from fewlabels.cli.input import Input, Settings
+from fewlabels.cli.options import CHOICE, HOW, OUTPUT, Record, comma_list, command, option, takes
+from fewlabels.cli.output import Output, of_this_command, progress_bar, width
 from fewlabels.errors import UsageError, quoted
 
 
@@ -23,7 +27,7 @@ class Hiding(Record):
     method: tuple[str, ...] = option(
         HOW,
         "A method to try beside auto and labeled, with settings in brackets, as in "
-        "'ssme-kde[bandwidth=scott]'. Repeatable.",
+        "'ssme-kde[bandwidth=scott]'.",
         "METHOD",
         (),
     )
@@ -76,7 +80,7 @@ def backtest(source: Input, hiding: Hiding, settings: Settings, output: Output) 
         lambda: f"; {len(runs.done)} of {runs.n_runs} runs were done", interrupts.TO_SHOW
     )
     stopped = None
-    with terminal.progress_bar("backtest") as progress:
+    with progress_bar("backtest") as progress:
         try:
             for _ in runs.each(progress):
                 pass
@@ -89,3 +93,51 @@ def backtest(source: Input, hiding: Hiding, settings: Settings, output: Output) 
     output.show(found.to_dict, found.summary)
     if stopped is not None:
         raise stopped
+
+
+class Demonstration(Record):
+    """What `fewlabels demo` keeps and writes."""
+
+    labels: int = option(HOW, "How many labels are kept.", default=20, at_least=0)
+    out: str = option(OUTPUT, "The report.", "PATH", "report.html", file="written", type=str)
+    json: str | None = option(
+        OUTPUT, "Write the estimates as JSON.", "PATH", file="written", type=str
+    )
+    save_data: str | None = option(
+        OUTPUT, "Write the predictions as Parquet.", "PATH", file="written", type=str
+    )
+
+
+@command(short_help="Estimate five classifiers from 20 labels and compare with the truth.")
+@takes("settings", Settings, "seed")
+@takes("asked", Demonstration)
+def demo(settings: Settings, asked: Demonstration) -> None:
+    """Estimate five classifiers from few labels, and compare with the hidden truth.
+
+    They are trained on small parts of the handwritten digits that come with scikit-learn; of
+    1,000 other digits most labels are hidden. Nothing is downloaded.
+    """
+    from fewlabels.questions.demo import compare, make_demo, save_predictions
+
+    world = make_demo(asked.labels, settings.seed)
+    with progress_bar("estimating") as progress:
+        comparison = compare(world, settings.seed, progress)
+    estimates = comparison.estimates
+    writers: dict[str, Writer] = {asked.out: estimates.save_html}
+    if asked.json is not None:
+        writers[asked.json] = text_writer(lambda: json_text(estimates.to_dict()))
+    if asked.save_data is not None:
+        writers[asked.save_data] = partial(save_predictions, world)
+    with of_this_command():
+        write_outputs(writers)
+    columns = width()
+    said = (
+        f"Only {estimates.n_labeled} of {estimates.n_items:,} labels were used. "
+        f"{comparison.held} of the {comparison.intervals} intervals hold the hidden truth "
+        f"({estimates.confidence_level:.0%} intervals should hold it "
+        f"about {estimates.confidence_level * comparison.intervals:.0f} times; they rest on the "
+        "same few labels, so they miss together)."
+    )
+    click.echo(f"{estimates.summary(columns)}\n\n{fill(said, columns)}\n\nReport: {asked.out}")
+    if asked.save_data is not None:
+        click.echo(f"Go on with: fewlabels estimate {asked.save_data}")
