@@ -23,7 +23,7 @@ from bench.errors import (
     ratio,
     spread,
 )
-from fewlabels.errors import Status
+from fewlabels import Status
 
 
 def cell(rows: list[Row], method: str, **changes: Any) -> pd.Series:
