@@ -252,7 +252,8 @@ def _methods(errors: Errors) -> Iterator[Table]:
     """One table per data set, level and metric; columns are numbers of labels."""
     for place, part in together(_of_all(errors), *_FIXED):
         title = place_name(place)
-        parts = [ERROR, *[RATIO] * part["rmae"].notna().any(), *[SIZE] * part["ess"].notna().any()]
+        shown = ((RATIO, "rmae"), (SIZE, "ess"))
+        parts = [ERROR, *(extra for extra, name in shown if part[name].notna().any())]
         yield lay_out(title, part, "n_labeled", parts, errors.methods)
         title = f"{title}: bias (mean signed error)"
         yield lay_out(title, part, "n_labeled", [BIAS], errors.methods, folded=True)
