@@ -92,7 +92,8 @@ def main(arguments: Sequence[str]) -> int:
     if name not in STUDIES:
         from bench import command
 
-        return command.main(arguments)
+        words = ["python", "-m", "benchmarks", *_without_folders(arguments)]
+        return command.main(arguments, shlex.join(words))
     return _study(name, rest)
 
 

@@ -51,6 +51,7 @@ class Study(NamedTuple):
 
 FEW = "labeled,ensemble,ssme-kde,tempered-ensemble"
 
+# Spelled as the seeds of the stored results have them: settings by name, of their types.
 # What a sentence in docs/choosing-a-method.md says of settings other than the defaults.
 VARIANTS = ",".join(
     (
@@ -61,9 +62,9 @@ VARIANTS = ",".join(
         "active-testing[weighted=false]",
         "active-surrogate",
         "active-surrogate[rounds=1]",
-        "bayesian-calibration[slope_sd=0.3,offset_sd=1]",
-        "bayesian-calibration[slope_sd=0.4,offset_sd=1]",
-        "bayesian-calibration[slope_sd=1,offset_sd=1]",
+        "bayesian-calibration[offset_sd=1.0,slope_sd=0.3]",
+        "bayesian-calibration[offset_sd=1.0,slope_sd=0.4]",
+        "bayesian-calibration[offset_sd=1.0,slope_sd=1.0]",
         "ssme-kde-marginal[compat=official]",
         "ssme-kde[bandwidth=scott]",
         "ssme-kde[leave_one_out=true]",
@@ -72,7 +73,7 @@ VARIANTS = ",".join(
 
 # The paper's EM of the flow: the flow is fixed in the second stage, covariances have no prior.
 PAPER_FLOW = (
-    "--methods", "labeled,ensemble,ssme-flow[covariance_prior=0,joint=false]",
+    "--methods", "labeled,ensemble,ssme-flow[covariance_prior=0.0,joint=false]",
 )  # fmt: skip
 
 # A flow takes a hundred times as long to fit as anything else: studies with it come last, apart
@@ -178,32 +179,29 @@ def errors(folder: Path, metric: str) -> pd.DataFrame:
 def overview(work: Path) -> str:
     """Errors of every method on every set, and RMAE against Labeled on the same splits."""
     lines = []
+    order = [*QUICK.split(","), "ssme-flow", "all-labels-known"]
     for kind in ("accuracy", "ECE"):
-        lines += ["", f"**{kind}**, mean absolute error in points (times that of `labeled`)", ""]
-        lines += [f"| | n_l | {' | '.join(SETS)} |", "|---|---|" + "---|" * len(SETS)]
-        cells: dict[tuple[str, int], dict[str, str]] = {}
+        cells = {}
         for title, folder in SETS.items():
             metric = "accuracy" if kind == "accuracy" else ECE.get(title, "ece")
             for name in (folder, f"flow-{folder}"):
                 if not (work / name / "results.parquet").exists():
                     continue
                 found = errors(work / name, metric)
-                for method, n in found.index:
-                    if (method == "ssme-flow") != name.startswith("flow-"):
-                        continue
+                for method, n in found.index[found.notna().all(axis=1)]:
                     own, base = found.loc[(method, n)], found.loc[("labeled", n)]
-                    if own.notna().all():
-                        text = f"{own.mean():.2f} ({own.mean() / base.mean():.2f})"
-                        if len(own) < 50:
-                            text = f"{text[:-1]}; {len(own)} runs)"
-                        cells.setdefault((method, n), {})[title] = text
-        order = list(dict.fromkeys([*QUICK.split(","), "ssme-flow", "all-labels-known"]))
+                    runs = f"; {len(own)} runs" if len(own) < 50 else ""
+                    if (method == "ssme-flow") == name.startswith("flow-"):
+                        ratio = own.mean() / base.mean()
+                        cells[title, method, n] = f"{own.mean():.2f} ({ratio:.2f}{runs})"
+        wide = pd.Series(cells).unstack(0).reindex(columns=list(SETS)).fillna("-")
+        lines += ["", f"**{kind}**, mean absolute error in points (times that of `labeled`)", ""]
+        lines += [f"| | n_l | {' | '.join(SETS)} |", "|---|---|" + "---|" * len(SETS)]
         for method in order:
             for n in (20, 50, 100):
-                if (method, n) in cells:
-                    row = [cells[method, n].get(title, "-") for title in SETS]
+                if (method, n) in wide.index:
                     name = f"`{method}`" if n == 20 else ""
-                    lines.append(f"| {name} | {n} | {' | '.join(row)} |")
+                    lines.append(f"| {name} | {n} | {' | '.join(wide.loc[(method, n)])} |")
     return "\n".join(lines)
 
 

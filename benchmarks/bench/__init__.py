@@ -1,23 +1,21 @@
-"""Protocols of the papers on any files of predictions: a runner that resumes, a table, a page.
+"""Protocols of the papers, and of one's own, on files of predictions.
 
 What happens, in order:
 
 1. `protocol`: a TOML file and options become one `Protocol`.
-2. `datasets`, `semisynthetic`: files become worlds, in which every label is known.
-3. `experiment`: all cells (one method on one split, the truth of a run, a size of the curve), in
-   jobs; and how one is computed. For protocols of label histograms `disagreement` says both.
-4. `runner`: processes compute the cells, and keep each as a line of one file (`folder`) when it is
-   done; at the end they become one long table (`results`), each estimate beside its truth.
-5. `errors` averages them run by run; `tables`, `figures` and `page` write what is shown.
+2. `datasets`, `semisynthetic`: files become data sets in which every label is known (`world`).
+3. `experiment`: the cells (a method on a split, the truth of a run, a size of the curve), in jobs
+   that share a split, and how one is computed; for histograms of labels, `disagreement`.
+4. `runner`: processes compute cells; each is a line of a file (`folder`) when it is done.
+5. `results`: one long table, a row per estimate, beside its truth.
+6. `errors` averages them run by run; `tables`, `figures` and `page` show them.
 
-It stands on the package beside it, which imports nothing of it. Its own folder is on the path of
-modules (`python -m benchmarks`), as for the scripts.
+It imports the public names of fewlabels alone. Start at `runner.run`.
 
 Traps: histograms and votes would tell the truth, so no method sees them; labeled items of the
-released sampler hold more of a rare class than the data; levels of one run share their split and
-seed, so that differences between them are paired; a cell is only taken over if the fingerprint of
-all that it depends on is the same (`folder.fingerprint`), so a new field of `Protocol` either
-belongs there or among `folder.GROWS`.
+released sampler hold more of a rare class than the data; levels of a run share their split and
+seed, so that differences between them are paired; a cell is taken over on resuming only if the
+fingerprint of all that it depends on is the same (`runner.fingerprint`).
 """
 
 from bench.protocol import Protocol, load, names

@@ -22,17 +22,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bench.cells import FAILED, Body, Cell, DatasetFacts, Job, body_of, failure
-from bench.datasets import (
-    ANNOTATED,
-    Reading,
-    digest_of,
-    open_file,
-    read_each,
-    with_probabilities,
-)
+from bench.cells import FAILED, Body, Cell, DatasetFacts, Job, failure
+from bench.datasets import Reading, digest_of, find_files, open_file, read_each
 from bench.protocol import Protocol
 from bench.splits import generator, seed_of
+from fewlabels import FewlabelsError, InputError, Status, UsageError
 from fewlabels.annotations import DISAGREEMENT as SHARE_THAT_DIFFER
 from fewlabels.annotations import disagreement_reliability, evaluate
 from fewlabels.calibration import (
@@ -44,9 +38,8 @@ from fewlabels.calibration import (
     ensemble_mean,
     ensemble_posterior,
 )
-from fewlabels.errors import FewlabelsError, InputError, Status, UsageError, one_line, unknown
-from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
-from fewlabels.kernels.blocks import map_blocks, using_workers
+
+Array = np.ndarray
 
 ONE_NUMBER = "one-number"
 """The share of pairs of labels that differ, of all validation items, for every item."""
@@ -94,25 +87,16 @@ class Method:
 
 
 def method_of(name: str) -> Method:
-    """A method by its name, `<scaling>` or `<scaling>+alpha-<concentration>`.
-
-    Raises
-    ------
-    UsageError
-        If it is not one.
-
-    Examples
-    --------
-    >>> method_of("vector+alpha-logits")
-    Method(scaling='vector', concentration='logits')
-    """
+    """A method by its name, `<scaling>` or `<scaling>+alpha-<concentration>`."""
     if name == ONE_NUMBER:
         return Method("", "")
     scaling, plus, kind = name.partition(_ALPHA)
-    known = [*METHODS, *(f"{s}{_ALPHA}{k}" for s in SCALINGS for k in CONCENTRATIONS)]
     if scaling not in SCALINGS or (plus and kind not in CONCENTRATIONS):
-        raise UsageError(unknown("method", name, tuple(dict.fromkeys(known))))
+        raise UsageError(f"unknown method {name!r}; choose from {', '.join(METHODS)}")
     return Method(scaling, kind)
+
+
+model_of = method_of
 
 
 # --- data -------------------------------------------------------------------------------------
@@ -131,11 +115,11 @@ class HistogramWorld:
     """
 
     facts: DatasetFacts
-    probabilities: Floats
-    histogram: Floats
-    valid: Bools | None
+    probabilities: Array
+    histogram: Array
+    valid: Array | None
 
-    def parts(self, seed: int, run: int) -> tuple[Ints, Ints]:
+    def parts(self, seed: int, run: int) -> tuple[Array, Array]:
         """Rows to validate and to test on: the file's own, or random halves, new in every run."""
         if self.valid is not None:
             return np.flatnonzero(self.valid), np.flatnonzero(~self.valid)
@@ -147,62 +131,44 @@ class HistogramWorld:
 def read_worlds(
     sources: Sequence[str | Path], reading: Reading, protocol: Protocol | None = None
 ) -> tuple[list[HistogramWorld], list[str]]:
-    """Every file with probabilities and histograms, and a line for each file without.
-
-    Raises
-    ------
-    UsageError
-        If no file has a classifier that is asked for.
-    InputError
-        If no file can be used.
-    """
-    return read_each(
-        sources, reading, lambda file, name, offered: _read(file, name, reading, offered)
-    )
+    """Every file with probabilities and histograms, and a line for each file without."""
+    return read_each(find_files(sources), lambda file, name: _read(file, name, reading))
 
 
-def _read(file: Path, name: str, reading: Reading, offered: dict[str, None]) -> HistogramWorld:
-    read, groups, rows, notes = open_file(file, (PARTITION,), reading, ANNOTATED, offered)
-    read, said = with_probabilities(read, reading)
-    notes += said
-
-    def keep(good: Bools, why: str) -> None:
-        lost = int((rows & ~good).sum())
-        if lost:
-            notes.append(f"{lost:,} rows {why} are left out")
-        rows[~good] = False
-
-    valid = None
-    if PARTITION in groups:
-        texts = np.array([str(v).strip().lower() for v in groups[PARTITION]], dtype=object)
-        valid = np.isin(texts, VALID)
-        keep(valid | np.isin(texts, TEST), "neither valid nor test")
-        notes.append("validation and test items are those of the column `partition`")
+def _read(file: Path, name: str, reading: Reading) -> HistogramWorld:
+    read, groups, rows, notes = open_file(file, (PARTITION,), reading)
     if read.histogram is None:
         raise InputError(
             "has no histograms of labels; name the counts of each class h__<class>, one column each"
         )
-    histogram: Floats = np.asarray(read.histogram, dtype=float)
-    keep(np.asarray(read.has_probabilities.all(axis=1)), "without a prediction of every classifier")
-    keep(histogram.sum(axis=1) > 0, "without a label")
-    assert read.probabilities is not None
+    histogram = np.asarray(read.histogram, dtype=float)
+    valid = None
+    needs = {
+        "without a prediction of every classifier": read.has_probabilities.all(axis=1),
+        "without a label": histogram.sum(axis=1) > 0,
+    }
+    if PARTITION in groups:
+        texts = groups[PARTITION].astype(str).str.strip().str.lower()
+        valid = texts.isin(VALID).to_numpy()
+        needs = {"neither valid nor test": valid | texts.isin(TEST).to_numpy()} | needs
+        notes.append("validation and test items are those of the column `partition`")
+    for why, good in needs.items():
+        if lost := int((rows & ~good).sum()):
+            notes.append(f"{lost:,} rows {why} are left out")
+        rows = rows & good
     probabilities, histogram = read.probabilities[rows], histogram[rows]
     valid = None if valid is None else valid[rows]
     # Nothing can be learned from, or measured on, fewer.
-    for part, of in ((valid, "valid"), (None if valid is None else ~valid, "test")):
-        some = histogram if part is None else histogram[part]
-        several = int((some.sum(axis=1) >= 2).sum())
-        if several < 2:
-            where = "" if valid is None else f" of {PARTITION} {of}"
+    for part in (np.ones(len(histogram), dtype=bool),) if valid is None else (valid, ~valid):
+        if (histogram[part].sum(axis=1) >= 2).sum() < 2:
             raise InputError(
-                f"{several} items{where} have two labels or more, and the benchmark needs 2 at "
-                "least to see experts disagree; add items that several annotators labeled"
+                "fewer than 2 items to validate or to test on have two labels or more: nobody can "
+                "be seen to disagree; add items that several annotators labeled"
             )
-    names = (read.models, tuple(map(str, read.classes)))
+    half = len(histogram) // 2 if valid is None else int(valid.sum())
     facts = DatasetFacts(
-        name, len(histogram), int(valid.sum()) if valid is not None else len(histogram) // 2,
-        read.models, read.classes, (), tuple(map(one_line, notes)), str(file),
-        digest_of(names, probabilities, histogram, *([] if valid is None else [valid])),
+        name, len(histogram), half, read.models, tuple(map(str, read.classes)), tuple(notes),
+        digest_of((read.models, read.classes), probabilities, histogram, valid),
     )  # fmt: skip
     return HistogramWorld(facts, probabilities, histogram, valid)
 
@@ -234,8 +200,8 @@ class Fitted(NamedTuple):
     """
 
     models: list[Any]
-    test: Floats
-    features: Floats | None
+    test: Array
+    features: Array | None
 
 
 class Trial:
@@ -257,11 +223,11 @@ class Trial:
             world.histogram[valid], n_labels, generator("labels", seed, name, run)
         )
         self.histogram = world.histogram[test]
-        self.again: Bools = self.histogram.sum(axis=1) > LEFT_TO_JUDGE
+        self.again: Array = self.histogram.sum(axis=1) > LEFT_TO_JUDGE
         judged = self.histogram[self.again]
         self.expert = first_labels(judged, 1, generator("expert", seed, name, run))
         self.rest = judged - self.expert
-        self._scaled: dict[str, tuple[Floats, Floats]] = {}
+        self._scaled: dict[str, tuple[Array, Array]] = {}
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -270,43 +236,35 @@ class Trial:
 
     @property
     def share_that_differ(self) -> float:
-        """Mean over validation items of the share of pairs of their labels that differ.
-
-        Raises
-        ------
-        InputError
-            If no item has two labels.
-        """
+        """Mean over validation items of the share of pairs of their labels that differ."""
         observed = SHARE_THAT_DIFFER.observed(self.counts)
         if np.isnan(observed).all():
             raise InputError(
                 "no validation item keeps two labels, and one shows no disagreement; raise "
-                "`labels_per_item` to 2 at least"
+                "`n_labeled` to 2 at least"
             )
         return float(np.nanmean(observed))
 
     @cached_property
-    def features(self) -> tuple[Floats, Floats]:
+    def features(self) -> tuple[Array, Array]:
         """Log-probabilities of all classifiers on validation and test items, (n, M K)."""
         p = self.world.probabilities
         flat = np.log(np.maximum(p, FEWEST)).reshape(len(p), -1)
         return flat[self.valid], flat[self.test]
 
-    def scaled(self, scaling: str) -> tuple[Floats, Floats]:
+    def scaled(self, scaling: str) -> tuple[Array, Array]:
         """Probabilities of validation and test items after a map, each (n, M, K)."""
         if scaling not in self._scaled:
             raw = self.world.probabilities[self.valid], self.world.probabilities[self.test]
             if scaling == "raw":
                 self._scaled[scaling] = raw
             else:
-                parts = list(
-                    map_blocks(lambda j: self._map(scaling, j, *raw), range(len(self.models)))
-                )
+                parts = [self._map(scaling, j, *raw) for j in range(len(self.models))]
                 valid, test = (np.stack(part, axis=1) for part in zip(*parts, strict=True))
                 self._scaled[scaling] = valid, test
         return self._scaled[scaling]
 
-    def with_mean(self, scaling: str) -> tuple[Floats, Floats]:
+    def with_mean(self, scaling: str) -> tuple[Array, Array]:
         """The same with the mean of all classifiers behind them, where there are several."""
         valid, test = self.scaled(scaling)
         if len(self.models) == 1:
@@ -319,14 +277,13 @@ class Trial:
         valid, test = self.with_mean(scaling)
         seen, later = self.features if kind == "features" else (None, None)
 
-        def fit(j: int) -> Any:
-            with using_workers(1):
-                model = AlphaCalibration(concentration=kind)
-                return model.fit(valid[:, j], self.counts, features=seen)
+        fitted = [
+            AlphaCalibration(concentration=kind).fit(valid[:, j], self.counts, features=seen)
+            for j in range(valid.shape[1])
+        ]
+        return Fitted(fitted, test, later)
 
-        return Fitted(list(map_blocks(fit, range(valid.shape[1]))), test, later)
-
-    def _map(self, scaling: str, j: int, valid: Floats, test: Floats) -> tuple[Floats, Floats]:
+    def _map(self, scaling: str, j: int, valid: Array, test: Array) -> tuple[Array, Array]:
         """Classifier j after a map that is fitted to the labels of the validation items."""
         drawn = seed_of("fit", self.seed, self.world.facts.name, self.run, scaling) % 2**32
         scalings: dict[str, Any] = {
@@ -335,12 +292,11 @@ class Trial:
             "matrix": MatrixScaling(random_state=drawn),
         }
         model = scalings[scaling]
-        with using_workers(1):
-            model.fit(valid[:, j], self.counts)
-            return model.predict_proba(valid[:, j]), model.predict_proba(test[:, j])
+        model.fit(valid[:, j], self.counts)
+        return model.predict_proba(valid[:, j]), model.predict_proba(test[:, j])
 
 
-def first_labels(histogram: Floats, size: int, rng: np.random.Generator) -> Floats:
+def first_labels(histogram: Array, size: int, rng: np.random.Generator) -> Array:
     """Counts (n, K) of the first `size` labels of every item in a random order of its labels.
 
     An item with fewer labels keeps them all.
@@ -354,7 +310,7 @@ def first_labels(histogram: Floats, size: int, rng: np.random.Generator) -> Floa
     place = np.arange(len(items)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     kept = order[place < size]
     cells = items[kept] * k + labels[kept]
-    found: Floats = np.bincount(cells, minlength=n * k).reshape(n, k).astype(float)
+    found: Array = np.bincount(cells, minlength=n * k).reshape(n, k).astype(float)
     return found
 
 
@@ -376,9 +332,9 @@ class Forecast:
     """
 
     name: str
-    probabilities: Floats
-    disagreement: Floats
-    posterior: Floats | None
+    probabilities: Array
+    disagreement: Array
+    posterior: Array | None
 
 
 class Bench:
@@ -396,14 +352,18 @@ class Bench:
         trial = self._trial(cell.dataset, cell.run, cell.n_labeled)
         try:
             said = list(forecasts(trial, method))
-            parts = list(map_blocks(lambda f: _measured(f, trial, method), said))
+            values = np.stack([_measured(f, trial, method) for f in said], axis=1)
         except FewlabelsError as error:
             return failure(FAILED, error, cell.run)
-        values = np.stack(parts, axis=1)
-        return body_of(
-            [f.name for f in said], METRICS, GROUPS, [cell.run], values,
-            status=_statuses(values, method), seconds=[time.perf_counter() - started],
-        )  # fmt: skip
+        seconds, nan = time.perf_counter() - started, float("nan")
+        places = ((group, f.name, metric) for group in GROUPS for f in said for metric in METRICS)
+        states = _statuses(values, method).ravel()
+        rows = [
+            [cell.run, *place, value, nan, nan, str(status), "", seconds]
+            for place, value, status in zip(places, values.ravel().tolist(), states, strict=True)
+            if status != Status.NOT_APPLICABLE  # a metric that it has not, or an empty bin
+        ]
+        return {"rows": rows, "traits": []}
 
 
 def forecasts(trial: Trial, method: Method) -> Iterator[Forecast]:
@@ -431,7 +391,7 @@ def forecasts(trial: Trial, method: Method) -> Iterator[Forecast]:
         yield _ensemble(trial, test[:, : len(trial.models)], fitted)
 
 
-def _ensemble(trial: Trial, test: Floats, fitted: Fitted | None) -> Forecast:
+def _ensemble(trial: Trial, test: Array, fitted: Fitted | None) -> Forecast:
     samples = np.ascontiguousarray(test.swapaxes(0, 1))
     alpha = None
     if fitted is not None:
@@ -448,26 +408,25 @@ def _ensemble(trial: Trial, test: Floats, fitted: Fitted | None) -> Forecast:
     )
 
 
-def _measured(forecast: Forecast, trial: Trial, method: Method) -> Floats:
+def _measured(forecast: Forecast, trial: Trial, method: Method) -> Array:
     """Metrics (groups, metrics) of a forecast; NaN where the method has none, or undefined."""
     values = np.full((len(GROUPS), len(METRICS)), np.nan)
-    with using_workers(1):
-        found = evaluate(
-            trial.histogram, forecast.probabilities, disagreement=forecast.disagreement, bins=BINS
-        )
-        for metric in _losses(method):
-            values[0, _PLACE[metric]] = found[metric]
-        prior = forecast.probabilities[trial.again] if method.scaling else None
-        for metric, p in (("prior_EL", prior), ("posterior_EL", forecast.posterior)):
-            if p is not None and len(p):
-                values[0, _PLACE[metric]] = evaluate(trial.rest, p, bins=BINS)["EL"]
-        for row in disagreement_reliability(
-            trial.histogram, forecast.disagreement, bins=BINS, confidence_level=None
-        ):
-            place = 1 + row["bin"]
-            seen = row["mean_probability"], row["label_frequency"], row["share"]
-            for metric, value in zip(RELIABILITY, seen, strict=True):
-                values[place, _PLACE[metric]] = value
+    found = evaluate(
+        trial.histogram, forecast.probabilities, disagreement=forecast.disagreement, bins=BINS
+    )
+    for metric in _losses(method):
+        values[0, _PLACE[metric]] = found[metric]
+    prior = forecast.probabilities[trial.again] if method.scaling else None
+    for metric, p in (("prior_EL", prior), ("posterior_EL", forecast.posterior)):
+        if p is not None and len(p):
+            values[0, _PLACE[metric]] = evaluate(trial.rest, p, bins=BINS)["EL"]
+    for row in disagreement_reliability(
+        trial.histogram, forecast.disagreement, bins=BINS, confidence_level=None
+    ):
+        place = 1 + row["bin"]
+        seen = row["mean_probability"], row["label_frequency"], row["share"]
+        for metric, value in zip(RELIABILITY, seen, strict=True):
+            values[place, _PLACE[metric]] = value
     return values
 
 
@@ -477,7 +436,7 @@ def _losses(method: Method) -> tuple[str, ...]:
     return (*(LOSSES if plain else ()), *DISAGREEMENT)
 
 
-def _statuses(values: Floats, method: Method) -> Array:
+def _statuses(values: Array, method: Method) -> Array:
     """A missing number of all items is undefined if the method could have had it."""
     status = np.where(np.isfinite(values), str(Status.OK), str(Status.NOT_APPLICABLE))
     could = (

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -19,75 +19,47 @@ from scipy.stats import spearmanr
 
 from bench.protocol import FLOOR, REFERENCE
 from bench.results import Results
-from fewlabels.errors import Status
-from fewlabels.metrics.registry import ALIASES, METRICS
-
-Floats = np.ndarray
+from fewlabels import Status
+from fewlabels.metrics import ALIASES, METRICS
 
 PLACE = ["dataset", "factor", "level", "n_labeled", "n_unlabeled"]
 SETTING = [*PLACE, "metric", "group"]
 NUMBERS = ["error", "signed", "covered", "width"]
 CURVE = "curve"
-"""Factor of the rows that belong to the labeled-only curve and to no table."""
+"""Factor of the rows that belong to the labels-only curve and to no table."""
 
 TRUTH_UNDEFINED = "the true value is undefined on the half that it is taken from"
 NOT_RUN = "the run is missing"
 INCOMPLETE = "not every classifier has an estimate"
-NOT_SERVED = "the method or a classifier does not provide this metric"
-_WORDS = {s.value: s.message for s in Status} | {Status.NOT_APPLICABLE.value: NOT_SERVED}
-
+_WORDS = {s.value: s.message for s in Status} | {
+    Status.NOT_APPLICABLE.value: "the method or a classifier does not provide this metric"
+}
 RESAMPLES = 2000
-LEVEL = 0.95
-"""Confidence level of the bootstrap interval of a ratio."""
-
 FEWEST_RUNS = 5
 """Of fewer runs a bootstrap has too few different resamples for an interval."""
 
-_FOLDERS = re.compile(
-    r"(?<![\w.~:/\\-])(?:[A-Za-z]:)?(?:[\\/][^\s\\/:'\"]+)*[\\/](?=[^\s\\/:'\"]+)"
-)
-
 # What sharpening does not change, as it keeps the order of two classes' probabilities.
-_OF_ORDER = frozenset({"accuracy", "error_rate", "roc_auc", "auc", "average_precision", "auprc"})
-
-
-def without_folders(line: str) -> str:
-    """A line as a page has it, which is for forwarding: paths by their last part."""
-    return _FOLDERS.sub("", line)
-
-
-def reasons(rows: pd.DataFrame) -> pd.Series:
-    """Why rows have no estimate."""
-    words = rows["status"].map(_WORDS).fillna(rows["status"]).replace("", "the estimate is missing")
-    return rows["message"].map(without_folders).where(rows["message"] != "", words)
-
-
-def failures(rows: pd.DataFrame) -> pd.DataFrame:
-    """Cells that gave nothing at all: place, method, run and reason."""
-    lost = rows[rows["model"] == ""]
-    return lost[[*PLACE, "method", "run"]].assign(reason=reasons(lost))
+_OF_ORDER = frozenset({"accuracy", "error_rate", "roc_auc", "average_precision"})
 
 
 def by_run(rows: pd.DataFrame, *, each_model: bool = False) -> pd.DataFrame:
     """One row per setting, method and run: `NUMBERS`, seconds, n_classifiers and reason.
 
-    Numbers are means over the classifiers and in the metric's own unit, NaN where not known.
-
-    Parameters
-    ----------
-    rows
-        Those of `Results.rows`, in any order.
-    each_model
-        One setting per classifier, instead of the average over them.
+    Numbers are means over the classifiers (`each_model`: of each) and in the metric's own unit,
+    NaN where not known.
     """
     setting = [*SETTING, *(["model"] if each_model else [])]
     key = [*setting, "method", "run"]
-    own = rows[rows["model"] != ""].sort_values(list(dict.fromkeys([*key, "model"])))
+    words = rows["status"].map(_WORDS).fillna(rows["status"])
+    rows = rows.assign(reason=rows["message"].where(rows["message"] != "", words))
+    known = rows["model"] != ""
+    lost = rows.loc[~known, [*PLACE, "method", "run", "reason"]]
+    own = rows[known].sort_values(list(dict.fromkeys([*key, "model"])))
     gap, width = own["estimate"] - own["truth"], own["high"] - own["low"]
     held = (own["low"] <= own["truth"]) & (own["truth"] <= own["high"])
-    reason = reasons(own).where(own["truth"].notna(), TRUTH_UNDEFINED).where(gap.isna(), None)
     own = own.assign(
-        error=gap.abs(), signed=gap, width=width, reason=reason,
+        error=gap.abs(), signed=gap, width=width,
+        reason=own["reason"].where(own["truth"].notna(), TRUTH_UNDEFINED).where(gap.isna(), None),
         covered=held.astype(float).where(width.notna() & own["truth"].notna()),
     )  # fmt: skip
     grouped = own.groupby(key)
@@ -101,45 +73,37 @@ def by_run(rows: pd.DataFrame, *, each_model: bool = False) -> pd.DataFrame:
     fewer = found["n_classifiers"] < most
     found[NUMBERS] = found[NUMBERS].mask(fewer)
     found["reason"] = found["reason"].where(found["reason"].notna() | ~fewer, INCOMPLETE)
-    found = found.assign(n_classifiers=most).reset_index()
-    settings = found[setting].drop_duplicates()
-    found = pd.concat([found, settings.merge(failures(rows), on=PLACE)], ignore_index=True)
+    found = found.reset_index()
+    found = pd.concat([found, found[setting].drop_duplicates().merge(lost, on=PLACE)],
+                      ignore_index=True)  # fmt: skip
     # Every method has every run of its setting.
     methods = found[[*setting, "method"]].drop_duplicates()
     grid = methods.merge(found[[*setting, "run"]].drop_duplicates(), on=setting)
     found = grid.merge(found, on=key, how="left", indicator=True)
     absent = found.pop("_merge") == "left_only"
     found["reason"] = found["reason"].where(~absent, NOT_RUN)
-    most = found.groupby(setting)["n_classifiers"].transform("max")
-    return found.assign(n_classifiers=most)
+    return found.assign(n_classifiers=found.groupby(setting)["n_classifiers"].transform("max"))
 
 
 # --- statistics of one setting -------------------------------------------------------------------
 
 
-def spread(values: Floats) -> dict[str, Any]:
+def spread(values: Any) -> dict[str, Any]:
     """Mean, sd (ddof 1) and standard error over the known values, and how many there are."""
-    known = np.asarray(values, dtype=float)
-    known = known[~np.isnan(known)]
-    n = len(known)
-    sd = float(np.std(known, ddof=1)) if n > 1 else math.nan
-    mean = float(known.mean()) if n else math.nan
-    return {"mean": mean, "sd": sd, "se": sd / math.sqrt(max(n, 1)), "n_runs": n}
+    known = pd.Series(values, dtype=float).dropna()
+    sd = known.std(ddof=1)
+    return {
+        "mean": known.mean(), "sd": sd, "se": sd / math.sqrt(max(len(known), 1)),
+        "n_runs": len(known),
+    }  # fmt: skip
 
 
-def coverage_error(covered: Floats, n_classifiers: int) -> float:
+def coverage_error(covered: np.ndarray, n_classifiers: int) -> float:
     """Standard error of a coverage, above nothing even where every interval covers, or none does.
 
     The larger of that over runs, to which the classifiers of a run are one observation, and that
     of Agresti and Coull (1998), sqrt(p (1 - p) / n) with two successes and two failures added to
     the runs x classifiers intervals.
-
-    Parameters
-    ----------
-    covered
-        (runs,) share of the classifiers whose interval covers; NaN where not known.
-    n_classifiers
-        How many classifiers each run has.
     """
     known = covered[~np.isnan(covered)]
     if not len(known):
@@ -149,8 +113,8 @@ def coverage_error(covered: Floats, n_classifiers: int) -> float:
     return float(np.nanmax([math.sqrt(p * (1 - p) / n), spread(known)["se"]]))
 
 
-def ratio(errors: Floats, reference: Floats) -> dict[str, float]:
-    """Ratio of mean errors over the runs that both know, with a bootstrap interval of 5 or more."""
+def ratio(errors: np.ndarray, reference: np.ndarray) -> dict[str, float]:
+    """Ratio of mean errors over the runs that both know, with a 95% bootstrap interval."""
     found = dict.fromkeys(("rmae", "rmae_low", "rmae_high"), math.nan)
     both = ~np.isnan(errors) & ~np.isnan(reference)
     if not both.any() or reference[both].mean() == 0:
@@ -160,14 +124,13 @@ def ratio(errors: Floats, reference: Floats) -> dict[str, float]:
     if n >= FEWEST_RUNS:
         above, below = (resamples(n) @ part[both] for part in (errors, reference))
         # A resample of runs in which Labeled happens to make no error has no ratio.
-        ratios = above[below > 0] / below[below > 0]
-        tail = (1 - LEVEL) / 2
-        found["rmae_low"], found["rmae_high"] = np.quantile(ratios, [tail, 1 - tail]).tolist()
+        ends = np.quantile(above[below > 0] / below[below > 0], [0.025, 0.975])
+        found["rmae_low"], found["rmae_high"] = ends.tolist()
     return found
 
 
 @lru_cache(maxsize=8)
-def resamples(n: int) -> Floats:
+def resamples(n: int) -> np.ndarray:
     """How often each of n runs is drawn, (RESAMPLES, n): the same for all, so pairs stay pairs."""
     return np.random.default_rng([RESAMPLES, n]).multinomial(n, np.full(n, 1 / n), RESAMPLES) / n
 
@@ -195,7 +158,7 @@ def best(errors: pd.DataFrame) -> pd.Series:
     leader = means[count == count.max()].idxmin()
     for method, own in entered.iterrows():
         # The mean over runs of the paired gaps, each averaged over the parts that both know.
-        paired = spread((own - entered.loc[leader]).groupby(level=1).mean().to_numpy())
+        paired = spread((own - entered.loc[leader]).groupby(level=1).mean())
         level = paired["mean"] <= np.nan_to_num(paired["se"])
         marks[method] = method == leader or bool(level)
     return marks
@@ -231,13 +194,12 @@ def effective_size(curve: pd.DataFrame, error: float) -> dict[str, Any]:
     return found | {"ess": sizes[gaps.idxmin()]}
 
 
-def rank_correlation(x: Any, y: Any) -> float:
+def rank_correlation(x: pd.Series, y: pd.Series) -> float:
     """Spearman's coefficient over the points where both are known; NaN where it has no meaning."""
-    x, y = (np.asarray(part, dtype=float) for part in (x, y))
-    both = ~np.isnan(x) & ~np.isnan(y)
-    if both.sum() < 3 or np.ptp(x[both]) == 0 or np.ptp(y[both]) == 0:
+    both = pd.DataFrame({"x": np.asarray(x), "y": np.asarray(y)}, dtype=float).dropna()
+    if len(both) < 3 or both.nunique().min() < 2:
         return math.nan
-    return float(spearmanr(x[both], y[both]).statistic)
+    return float(spearmanr(both["x"], both["y"]).statistic)
 
 
 def scale(metric: str) -> float:
@@ -267,14 +229,10 @@ class Errors:
         self.rows, self.traits = results.rows, results.traits
         self.datasets = [dataset.name for dataset in results.datasets]
         self.metrics = list(results.protocol.metrics)
-
-    @cached_property
-    def methods(self) -> list[str]:
+        there = [*results.protocol.methods, *sorted({*self.rows["method"]})]
+        order = [m for m in dict.fromkeys(there) if m != FLOOR] + [FLOOR]
+        self.methods = [m for m in order if m in {*self.rows["method"]}]
         """As the protocol has them, others behind, and the floor last."""
-        asked = [m for m in self.results.protocol.methods if m != FLOOR]
-        there = set(self.rows["method"])
-        rest = sorted(there - set(asked) - {FLOOR})
-        return [m for m in [*asked, *rest, FLOOR] if m in there]
 
     @cached_property
     def runs(self) -> pd.DataFrame:
@@ -282,34 +240,21 @@ class Errors:
         return self._ordered(by_run(self.rows[self.rows["factor"] != CURVE]))
 
     @cached_property
-    def of_models(self) -> pd.DataFrame:
-        """`by_run` with a setting per classifier, of all items."""
-        rows = self.rows
-        of_all = (rows["group"] == "") | (rows["model"] == "")
-        found = by_run(rows[of_all & (rows["factor"] != CURVE)], each_model=True)
-        return self._ordered(found)
-
-    @cached_property
     def curves(self) -> pd.DataFrame:
         """Mean, se and n_runs of the labels alone by dataset, metric, group and n_labeled."""
-        rows = self.rows[self.rows["factor"] == CURVE]
         keys = ["dataset", "metric", "group", "n_labeled"]
-        if rows.empty:
-            return pd.DataFrame(columns=[*keys, "mean", "se", "n_runs"])
-        errors = by_run(rows).groupby(keys)["error"]
-        found = pd.DataFrame({"mean": errors.mean(), "se": errors.sem(), "n_runs": errors.count()})
-        return found.reset_index()
+        errors = by_run(self.rows[self.rows["factor"] == CURVE]).groupby(keys)["error"]
+        found = {"mean": errors.mean(), "se": errors.sem(), "n_runs": errors.count()}
+        return pd.DataFrame(found).reset_index()
 
     def curve(self, setting: Mapping[str, Any]) -> pd.DataFrame | None:
         """The curve that holds for a setting: that of the same classifiers, unchanged."""
-        factor = setting["factor"]
-        same = factor in ("", "labels") or (
-            factor == "sharpness" and setting["metric"] in _OF_ORDER
-        )
+        factor, metric = setting["factor"], setting["metric"]
+        ordered = factor == "sharpness" and ALIASES.get(metric, metric) in _OF_ORDER
         found = self.curves
         for key in ("dataset", "metric", "group"):
             found = found[found[key] == setting[key]]
-        return found if same and len(found) else None
+        return found if len(found) and (ordered or factor in ("", "labels")) else None
 
     @cached_property
     def cells(self) -> pd.DataFrame:
@@ -318,8 +263,10 @@ class Errors:
 
     @cached_property
     def cells_of_models(self) -> pd.DataFrame:
-        """A row per setting, classifier and method, without effective sizes."""
-        return self._cells(self.of_models, [*SETTING, "model"])
+        """A row per setting, classifier and method of all items, without effective sizes."""
+        rows = self.rows
+        rows = rows[((rows["group"] == "") | (rows["model"] == "")) & (rows["factor"] != CURVE)]
+        return self._cells(self._ordered(by_run(rows, each_model=True)), [*SETTING, "model"])
 
     def _cells(self, runs: pd.DataFrame, setting: list[str]) -> pd.DataFrame:
         parts = []
@@ -331,23 +278,18 @@ class Errors:
 
     def _ordered(self, runs: pd.DataFrame) -> pd.DataFrame:
         """Rows by data set, level, metric, group, size, classifier, method and run."""
-
-        def rank(name: str, order: Sequence[str]) -> tuple[int, str]:
-            return (order.index(name) if name in order else len(order), name)
-
+        as_listed = {"dataset": self.datasets, "metric": self.metrics, "method": self.methods}
         keys: dict[str, Any] = {
-            "dataset": lambda v: rank(v, self.datasets), "factor": str, "level": natural,
-            "n_unlabeled": int, "metric": lambda v: rank(v, self.metrics),
-            "group": lambda v: (v.partition("=")[0], natural(v.partition("=")[2])),
-            "n_labeled": int, "model": str, "method": lambda v: rank(v, self.methods), "run": int,
+            "level": natural, "group": lambda v: (v.partition("=")[0], natural(v.partition("=")[2]))
         }  # fmt: skip
-        keys = {name: key for name, key in keys.items() if name in runs}
-        places = {}
-        for name, key in keys.items():
-            order = {v: k for k, v in enumerate(sorted(runs[name].unique(), key=key))}
-            places[name] = runs[name].map(order)
-        order = pd.DataFrame(places).sort_values(list(places)).index
-        return runs.loc[order].reset_index(drop=True)
+        ranks = {}
+        for name in ("dataset", "factor", "level", "n_unlabeled", "metric", "group", "n_labeled",
+                     "model", "method", "run"):  # fmt: skip
+            if name in runs:
+                order = as_listed.get(name) or sorted(runs[name].unique(), key=keys.get(name))
+                ranks[name] = runs[name].map({value: k for k, value in enumerate(order)})
+        index = pd.DataFrame(ranks).sort_values(list(ranks)).index
+        return runs.loc[index].reset_index(drop=True)
 
 
 def summary(
@@ -364,10 +306,8 @@ def summary(
     """
     unit = scale(setting["metric"])
     wide = runs.pivot(index="method", columns="run", values="error")
-    methods = list(dict.fromkeys(runs["method"]))
     marks = best(wide)
-    nothing = np.full(wide.shape[1], np.nan)
-    labeled = wide.loc[REFERENCE].to_numpy() if REFERENCE in wide.index else nothing
+    labeled = wide.reindex([REFERENCE]).to_numpy()[0]
     found = []
     for method, own in runs.groupby("method", sort=False):
         errors, covered = wide.loc[method].to_numpy(), own["covered"].to_numpy(dtype=float)
@@ -388,10 +328,4 @@ def summary(
         if method == REFERENCE and not math.isnan(size["ess"]):
             size = {**NO_SIZE, "ess": setting["n_labeled"]}
         found.append(cell | size)
-    return pd.DataFrame(found).set_index("method").loc[methods].reset_index()
-
-
-def in_order(methods: Iterable[str], order: Sequence[str]) -> list[str]:
-    """Methods in this order."""
-    there = set(methods)
-    return [m for m in order if m in there]
+    return pd.DataFrame(found)

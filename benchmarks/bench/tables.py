@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 import string
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,32 +11,23 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from bench.errors import Errors, best, natural, rank_correlation, scale, spread
+from bench.errors import Errors, best, rank_correlation, scale, spread
 from bench.protocol import FLOOR, LABELS, REFERENCE
-from fewlabels.report.markdown import escaped, not_live
+from bench.results import Results
 
 NOTHING = "-"
 """Stands where there is no number; a footnote says why."""
 
-KINDS = {
-    "overview": "RMAE (error over that of labeled), mean over the data sets",
-    "methods": "Error by number of labels",
-    "intervals": "Intervals: coverage and width",
-    "classifiers": "Error of each classifier",
-    "group-ratios": "RMAE (error over that of labeled), mean over groups and metrics",
-    "groups": "Error by group",
-    "levels": "Error by {factor}",
-    "effective-sizes": "Effective sample size",
-    "associations": "Rank correlation of the error with traits of the classifiers",
-    "correlation": "How alike the classifiers are",
-}
+_SAME = 1e-12
+"""Equal to the last bits but one: methods that leave probabilities as they are."""
+
 _FACTORS = {
-    "labels": "drawn or expected labels",
-    "sharpness": "sharpness of the scores",
-    "classifiers": "number of classifiers",
-    "subset": "subset of classifiers",
-}
-_LEVELS = {"labels": "{} labels", "sharpness": "a = {}", "classifiers": "{} classifiers"}
+    "labels": "drawn or expected labels", "sharpness": "sharpness of the scores",
+    "classifiers": "number of classifiers", "subset": "subset of classifiers",
+}  # fmt: skip
+_LEVELS = {
+    "labels": "{} labels", "sharpness": "a = {}", "classifiers": "{} classifiers",
+}  # fmt: skip
 _CURVE_SIZES = (10, 15, 20, 30, 50, 75, 100, 150, 200, 300, 500, 750, 1000)
 
 Cell = Mapping[str, Any]
@@ -47,7 +37,7 @@ Cell = Mapping[str, Any]
 class Table:
     """A table of text: its title, a frame of cells by row and column, and footnotes.
 
-    `floor` names rows in italics; a table of second rank is `folded`.
+    A table of second rank is `folded`.
     """
 
     title: str
@@ -60,27 +50,30 @@ class Table:
     def markdown(self) -> Iterator[str]:
         """Its lines, pleasant to read as text as well."""
         if self.folded:
-            title = html.escape(not_live(self.title))
-            yield from ["<details>", f"<summary>{title}</summary>", ""]
+            yield from ["<details>", f"<summary>{escaped(self.title)}</summary>", ""]
         elif self.title:
             yield from [f"### {escaped(self.title)}", ""]
         if self.caption:
             yield from [self.caption, ""]
-        rows = [[self.corner, *map(escaped, self.cells.columns)]]
-        for name, row in zip(self.cells.index, self.cells.to_numpy().tolist(), strict=True):
-            shown = "*all labels known*" if name == FLOOR else escaped(name)
-            rows.append([shown, *row])
-        widths = [max(3, *map(len, column)) for column in zip(*rows, strict=True)]
-        rule = ["-" * w if k == 0 else "-" * (w - 1) + ":" for k, w in enumerate(widths)]
-        for line in (rows[0], rule, *rows[1:]):
-            sides = (f"{t:{'>' if k else '<'}{widths[k]}}" for k, t in enumerate(line))
-            yield f"| {' | '.join(sides)} |"
+        rows = self.cells.rename(index={FLOOR: "*all labels known*"}).itertuples()
+        lines = [[self.corner, *map(escaped, self.cells)]]
+        lines += [[escaped(str(name)), *row] for name, *row in rows]
+        widths = [max(3, *map(len, column)) for column in zip(*lines, strict=True)]
+        lines.insert(1, ["-" * widths[0], *("-" * (w - 1) + ":" for w in widths[1:])])
+        for first, *rest in lines:
+            cells = (text.rjust(w) for text, w in zip(rest, widths[1:], strict=True))
+            yield f"| {' | '.join([first.ljust(widths[0]), *cells])} |"
         yield ""
         if self.notes:
             yield from (f"- <sup>{mark}</sup> {text}" for text, mark in self.notes.items())
             yield ""
         if self.folded:
             yield from ["</details>", ""]
+
+
+def escaped(text: str) -> str:
+    """A name as Markdown shows it."""
+    return text.replace("<", "&lt;").replace("|", "\\|")
 
 
 @dataclass(frozen=True)
@@ -95,39 +88,44 @@ class Part:
 
 def lay_out(
     title: str,
-    columns: Sequence[tuple[str, pd.DataFrame]],
+    cells: pd.DataFrame,
+    by: str,
     parts: Sequence[Part],
     methods: Sequence[str],
     **rest: Any,
 ) -> Table:
-    """Columns (heading, cells with a row per method) beside one another, part by part."""
+    """A row per method, and part by part a column per value of `by`, in the order they come in."""
     notes: dict[str, str] = {}
-    by_method = [(h, c.set_index("method").to_dict("index")) for h, c in columns]
-    there = [m for m in methods if any(m in cells for _, cells in by_method)]
+    heads = list(dict.fromkeys(cells[by]))
+    named = {head: column_name(by, head, cells) for head in heads}
+    there = [m for m in methods if m in {*cells["method"]}]
+    records = {(c["method"], c[by]): c for c in cells.to_dict("records")}
 
-    def text(cell: Cell | None, part: Part) -> str:
+    def text(part: Part, place: tuple[str, Any]) -> str:
+        cell = records.get(place)
         if cell is None:
             said, note = NOTHING, "no value: the method was not run here"
         else:
             said, note = part.write(cell), part.footnote(cell)
-            said = f"**{said}**" if part.bold and cell.get("best") else said
+            said = f"**{said}**" if part.bold and cell["best"] is True else said
         if not note:
             return said
-        mark = notes.setdefault(
-            note, string.ascii_lowercase[len(notes) % 26] * (len(notes) // 26 + 1)
-        )
-        return f"{said}<sup>{mark}</sup>"
+        number = len(notes)
+        mark = string.ascii_lowercase[number % 26] * (number // 26 + 1)
+        return f"{said}<sup>{notes.setdefault(note, mark)}</sup>"
 
-    heads = [f"{part.heading} {heading}".strip() for part in parts for heading, _ in by_method]
-    texts = [
-        [
-            text({"method": m, **cells[m]} if m in cells else None, part)
-            for part in parts
-            for _, cells in by_method
-        ]
-        for m in there
-    ]
-    return Table(title, pd.DataFrame(texts, index=there, columns=heads), notes=notes, **rest)
+    texts = [[text(part, (m, head)) for part in parts for head in heads] for m in there]
+    columns = [f"{part.heading} {named[head]}".strip() for part in parts for head in heads]
+    return Table(title, pd.DataFrame(texts, index=there, columns=columns), notes=notes, **rest)
+
+
+def column_name(by: str, value: Any, cells: pd.DataFrame) -> str:
+    """A column in words: a number of labels, a level, a group or a classifier."""
+    if by == "n_labeled":
+        return f"n_l = {value:,}"
+    if by == "level":
+        return level_name(cells["factor"].iloc[0], value)
+    return value.partition("=")[2] or value if by == "group" else str(value)
 
 
 # --- how numbers are written ---------------------------------------------------------------------
@@ -141,12 +139,12 @@ def number(value: float, digits: int = 2) -> str:
 def signed(value: float) -> str:
     """A number with its sign."""
     text = number(value)
-    return text if value <= 0 or text in (NOTHING, "0.00") else f"+{text}"
+    return text if text.startswith("-") or text == "0.00" else f"+{text}"
 
 
 def _error(cell: Cell) -> str:
     """An error ± its standard deviation; of a difference of levels, the paired standard error."""
-    write, by = (signed, "se") if cell.get("paired") else (number, "sd")
+    write, by = (signed, "se") if cell.get("paired") is True else (number, "sd")
     around = "" if math.isnan(cell["mean"]) or math.isnan(cell[by]) else f" ± {number(cell[by])}"
     return write(cell["mean"]) + around
 
@@ -180,13 +178,15 @@ def plural(n: int, noun: str) -> str:
 def _missing(cell: Cell) -> str:
     """Why runs are missing from a cell; "" if none is."""
     why = cell.get("reasons")
-    if not why:
+    if not isinstance(why, dict) or not why:
         return ""
     noun, empty = cell.get("over", "run"), math.isnan(cell["mean"])
+    noun = noun if isinstance(noun, str) else "run"
     counted = not empty or len(why) > 1
     told = "; ".join(f"{r} ({plural(n, noun)})" if counted else str(r) for r, n in why.items())
-    some = f"mean over {cell['n_runs']:,} of {plural(cell['n_of'], noun)}"
-    return f"no value: {told}" if empty else f"{some}: {told}"
+    if empty:
+        return f"no value: {told}"
+    return f"mean over {cell['n_runs']:,.0f} of {plural(int(cell['n_of']), noun)}: {told}"
 
 
 def _own_size(cell: Cell) -> str:
@@ -202,6 +202,8 @@ SIZE = Part("ESS", _size, _own_size)
 SIZE_RANGE = Part("ESS", _size_range, _own_size)
 BIAS = Part("bias", lambda cell: signed(cell["bias"]))
 COVERAGE = (Part("coverage", _coverage), Part("width", lambda cell: number(cell["width"])))
+LOSS = Part("", lambda cell: f"{number(cell['mean'], 4)} ± {number(cell['sd'], 4)}", bold=True)
+RANK = Part("", lambda cell: signed(cell["mean"]))
 
 
 # --- what stands side by side --------------------------------------------------------------------
@@ -216,7 +218,7 @@ def level_name(factor: str, level: str) -> str:
     """A level of a factor, in words."""
     if factor == "labels" and level == "by-item":
         return "item by item"
-    return _LEVELS.get(factor, "{}").format(level)
+    return _LEVELS.get(factor, "{}").format(level) if " - " not in level else level
 
 
 def place_name(place: Mapping[str, Any]) -> str:
@@ -242,20 +244,6 @@ def together(cells: pd.DataFrame, *keys: str) -> Iterator[tuple[dict[str, Any], 
 _FIXED = ("dataset", "factor", "level", "n_unlabeled", "metric")
 
 
-def side_by_side(cells: pd.DataFrame, key: str) -> list[tuple[str, pd.DataFrame]]:
-    """A column per value of a key: numbers of labels, levels, classifiers or groups."""
-    columns = []
-    for value, part in cells.groupby(key, sort=False):
-        factor = part["factor"].iloc[0]
-        name = {
-            "n_labeled": f"n_l = {value:,}" if key == "n_labeled" else "",
-            "level": level_name(factor, str(value)),
-            "group": str(value).partition("=")[2],
-        }.get(key, str(value))
-        columns.append((name, part))
-    return columns
-
-
 def _of_all(errors: Errors) -> pd.DataFrame:
     return errors.cells[errors.cells["group"] == ""]
 
@@ -263,12 +251,12 @@ def _of_all(errors: Errors) -> pd.DataFrame:
 def _methods(errors: Errors) -> Iterator[Table]:
     """One table per data set, level and metric; columns are numbers of labels."""
     for place, part in together(_of_all(errors), *_FIXED):
-        columns, title = side_by_side(part, "n_labeled"), place_name(place)
-        parts = [ERROR, *([RATIO] if part["rmae"].notna().any() else []),
-                 *([SIZE] if part["ess"].notna().any() else [])]  # fmt: skip
-        yield lay_out(title, columns, parts, errors.methods)
+        title = place_name(place)
+        shown = ((RATIO, "rmae"), (SIZE, "ess"))
+        parts = [ERROR, *(extra for extra, name in shown if part[name].notna().any())]
+        yield lay_out(title, part, "n_labeled", parts, errors.methods)
         title = f"{title}: bias (mean signed error)"
-        yield lay_out(title, columns, [BIAS], errors.methods, folded=True)
+        yield lay_out(title, part, "n_labeled", [BIAS], errors.methods, folded=True)
 
 
 def _effective_sizes(errors: Errors) -> Iterator[Table]:
@@ -277,47 +265,44 @@ def _effective_sizes(errors: Errors) -> Iterator[Table]:
         curve = errors.curve({**place, "group": ""})
         if curve is None:
             continue
-        columns = side_by_side(part, "n_labeled")
-        yield lay_out(place_name(place), columns, [SIZE_RANGE], errors.methods)
+        yield lay_out(place_name(place), part, "n_labeled", [SIZE_RANGE], errors.methods)
         known = curve[curve["mean"].notna()]
         round_sizes = known[known["n_labeled"].isin(_CURVE_SIZES)]
-        shown = (round_sizes if len(round_sizes) else known.head(13)).copy()
+        shown = round_sizes if len(round_sizes) else known.head(len(_CURVE_SIZES))
+        shown = shown.assign(method=REFERENCE, best=False)
         shown[["mean", "sd"]] = shown[["mean", "se"]] * scale(place["metric"])
-        texts = {f"n_l = {c['n_labeled']:,}": [_error(c)] for c in shown.to_dict("records")}
-        yield Table(
-            f"{place['dataset']}, {place['metric']}: the curve",
-            pd.DataFrame(texts, index=[REFERENCE]),
-            "Mean error of the labels alone ± its standard error, by the number of labels.",
-            folded=True,
-        )
+        yield lay_out(
+            f"{place['dataset']}, {place['metric']}: the curve", shown, "n_labeled", [ERROR],
+            [REFERENCE], folded=True,
+            caption="Mean error of the labels alone ± its standard error, by the number of labels.",
+        )  # fmt: skip
 
 
 def _classifiers(errors: Errors) -> Iterator[Table]:
     """One table per data set, level, metric and number of labels; columns are classifiers."""
     keys = (*_FIXED, "n_labeled")
-    mean = dict(_keyed(_of_all(errors), keys))
-    for place, part in together(errors.cells_of_models, *keys):
-        columns = [*side_by_side(part, "model"), ("mean", mean[tuple(place.values())])]
-        yield lay_out(place_name(place), columns, [ERROR], errors.methods)
-
-
-def _keyed(cells: pd.DataFrame, keys: Sequence[str]) -> Iterator[tuple[Any, pd.DataFrame]]:
-    yield from cells.groupby(list(keys), sort=False)
+    cells = pd.concat([errors.cells_of_models, _of_all(errors).assign(model="mean")])
+    for place, part in together(cells, *keys):
+        yield lay_out(place_name(place), part, "model", [ERROR], errors.methods)
 
 
 def _groups(errors: Errors) -> Iterator[Table]:
     """One table per data set, level, grouping, metric and number of labels; columns are groups."""
-    for place, part in _by_grouping(errors.cells, *_FIXED, "n_labeled"):
+    for place, part in together(_grouped(errors), *_FIXED, "n_labeled", "grouping"):
         runs = errors.runs.merge(part[[*_FIXED, "n_labeled", "group"]].drop_duplicates())
-        columns = [*side_by_side(part, "group"), ("mean of groups", _mean_of_groups(part, runs))]
+        mean = _mean_of_groups(part, runs).assign(group="mean of groups")
         caption = "The mean weighs all groups alike."
-        yield lay_out(place_name(place), columns, [ERROR], errors.methods, caption=caption)
+        yield lay_out(
+            place_name(place), pd.concat([part, mean]), "group", [ERROR], errors.methods,
+            caption=caption,
+        )  # fmt: skip
 
 
-def _by_grouping(cells: pd.DataFrame, *keys: str) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
-    grouped = cells[cells["group"] != ""]
-    yield from together(grouped.assign(grouping=grouped["group"].str.partition("=")[0]), "grouping",
-                        *keys)  # fmt: skip
+def _grouped(errors: Errors) -> pd.DataFrame:
+    """Cells of groups, those of one column together."""
+    cells = errors.cells[errors.cells["group"] != ""]
+    cells = cells.assign(grouping=cells["group"].str.partition("=")[0])
+    return cells.sort_values("grouping", kind="stable")
 
 
 def _mean_of_groups(part: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
@@ -338,26 +323,19 @@ def _mean_ratios(parts: pd.DataFrame, over: Sequence[str], noun: str) -> pd.Data
 
     These are no sample of anything, so the least mean alone is marked.
     """
-    n_of = len(parts[list(over)].drop_duplicates())
     found = []
     for method, own in parts.groupby("method", sort=False):
-        lost = own[own["rmae"].isna()]
-        why = pd.Series(
-            [
-                r
-                for cell in lost["reasons"]
-                for r in cell or ["there is no ratio to that of labeled"]
-            ],
-            dtype=object,
+        lost = own.loc[own["rmae"].isna(), "reasons"]
+        why = [r for cell in lost for r in cell or ["there is no ratio to that of labeled"]]
+        found.append(
+            {"method": method, **spread(own["rmae"]), "over": noun}
+            | {"n_of": len(parts[list(over)].drop_duplicates())}
+            | {"reasons": pd.Series(why, dtype=object).value_counts().sort_index().to_dict()}
         )
-        reasons = why.value_counts().sort_index().to_dict()
-        found.append({"method": method, **spread(own["rmae"]), "n_of": n_of, "over": noun,
-                      "reasons": reasons})  # fmt: skip
     cells = pd.DataFrame(found)
     entered = cells[(cells["method"] != FLOOR) & cells["mean"].notna()]
     full = entered[entered["n_runs"] == entered["n_runs"].max()]
-    cells["best"] = cells.index == full["mean"].idxmin() if len(entered) > 1 else False
-    return cells
+    return cells.assign(best=(cells.index == full["mean"].idxmin()) & (len(entered) > 1))
 
 
 def _overview(errors: Errors) -> Iterator[Table]:
@@ -365,20 +343,28 @@ def _overview(errors: Errors) -> Iterator[Table]:
     for place, part in together(_of_all(errors), "factor", "level", "n_unlabeled", "metric"):
         if part["dataset"].nunique() > 1:
             columns = [
-                (head, _mean_ratios(cells, ["dataset"], "data set"))
-                for head, cells in side_by_side(part, "n_labeled")
+                _mean_ratios(own, ["dataset"], "data set").assign(n_labeled=n)
+                for n, own in part.groupby("n_labeled", sort=False)
             ]
-            yield lay_out(place_name(place), columns, [ERROR], errors.methods)
+            cells = pd.concat(columns)
+            yield lay_out(place_name(place), cells, "n_labeled", [ERROR], errors.methods)
 
 
 def _group_ratios(errors: Errors) -> Iterator[Table]:
     """Mean ratio to Labeled over metrics and groups (SSME, Table 2): a column per grouping."""
-    cells = errors.cells[errors.cells["group"] != ""]
-    for place, part in together(cells, "dataset", "factor", "level", "n_unlabeled", "n_labeled"):
-        grouping = part["group"].str.partition("=")[0]
-        parts = [*part.groupby(grouping, sort=False), ("all", part)]
-        columns = [(h, _mean_ratios(p, ["metric", "group"], "cell")) for h, p in parts]
-        yield lay_out(place_name(place), columns, [ERROR], errors.methods)
+    keys = ("dataset", "factor", "level", "n_unlabeled", "n_labeled")
+    for place, part in together(_grouped(errors), *keys):
+        columns = [
+            _mean_ratios(own, ["metric", "group"], "cell").assign(column=name)
+            for name, own in [*part.groupby("grouping", sort=False), ("all", part)]
+        ]
+        yield lay_out(place_name(place), pd.concat(columns), "column", [ERROR], errors.methods)
+
+
+_SHARPNESS = (
+    "The scores p of two classes become p^a / (p^a + (1 - p)^a), of more p^a / sum p^a: a = 1 "
+    "leaves them as they are, a larger a makes them surer."
+)
 
 
 def _levels(errors: Errors) -> Iterator[Table]:
@@ -386,31 +372,23 @@ def _levels(errors: Errors) -> Iterator[Table]:
     cells = _of_all(errors)
     keys = ("dataset", "factor", "n_unlabeled", "metric", "n_labeled")
     for place, part in together(cells[cells["factor"] != ""], *keys):
-        columns = side_by_side(part, "level")
         levels = list(dict.fromkeys(part["level"]))
+        said = [_SHARPNESS] if place["factor"] == "sharpness" else []
         if place["factor"] == "labels":
-            order = [level for level in LABELS if level in levels]
-            columns = [columns[levels.index(level)] for level in order]
-            levels = order
-        said = []
-        if place["factor"] == "sharpness":
-            said.append(_SHARPNESS)
+            levels = [level for level in LABELS if level in levels]
+            part = part.sort_values("level", key=lambda v: v.map(levels.index), kind="stable")
         if len(levels) == 2 or (len(levels) > 2 and place["factor"] == "labels"):
             runs = errors.runs.merge(part[[*keys, "level", "group"]].drop_duplicates())
             wide = runs.pivot(index="method", columns=["level", "run"], values="error")
             gaps = (wide[levels[1]] - wide[levels[0]]) * scale(place["metric"])
-            rows = [
-                {"method": m, **spread(g.to_numpy()), "paired": True} for m, g in gaps.iterrows()
-            ]
-            columns.append((f"{levels[1]} - {levels[0]}", pd.DataFrame(rows)))
+            name = f"{levels[1]} - {levels[0]}"
+            rows = [{"method": m, "level": name, **spread(g)} for m, g in gaps.iterrows()]
+            paired = pd.DataFrame(rows).assign(paired=True, best=False)
+            part = pd.concat([part, paired])
             said.append("The difference is paired by run; ± its standard error.")
-        yield lay_out(place_name(place), columns, [ERROR], errors.methods, caption=" ".join(said))
-
-
-_SHARPNESS = (
-    "The scores p of two classes become p^a / (p^a + (1 - p)^a), of more p^a / sum p^a: a = 1 "
-    "leaves them as they are, a larger a makes them surer."
-)
+        yield lay_out(
+            place_name(place), part, "level", [ERROR], errors.methods, caption=" ".join(said)
+        )
 
 
 def _intervals(errors: Errors) -> Iterator[Table]:
@@ -420,8 +398,8 @@ def _intervals(errors: Errors) -> Iterator[Table]:
         keys = ["dataset", "factor", "n_unlabeled", "metric", "n_labeled" if varied else "level"]
         for place, own in together(part, *keys):
             if own["coverage"].notna().any():
-                columns = side_by_side(own, "level" if varied else "n_labeled")
-                yield lay_out(place_name(place), columns, COVERAGE, errors.methods)
+                by = "level" if varied else "n_labeled"
+                yield lay_out(place_name(place), own, by, COVERAGE, errors.methods)
 
 
 # --- classifiers that are alike ------------------------------------------------------------------
@@ -435,18 +413,17 @@ def trait_name(trait: str) -> str:
 def _correlation(errors: Errors) -> Iterator[Table]:
     """How alike the classifiers are: a matrix per data set and trait that is known of pairs."""
     for dataset in errors.results.datasets:
-        models = sorted(dataset.models)
         own = errors.traits[errors.traits["dataset"] == dataset.name]
+        models = sorted(dataset.models)
         for trait, part in own.groupby("name"):
-            values = part.set_index("level")["value"].to_dict()
-            pairs = [
-                [values.get(f"{a}+{b}", values.get(f"{b}+{a}", math.nan)) if a != b else math.nan
-                 for b in models] for a in models
-            ]  # fmt: skip
-            if np.isfinite(pairs).any():
-                cells = pd.DataFrame(pairs, index=models, columns=models).map(number)
+            pairs = pd.DataFrame(np.nan, index=models, columns=models)
+            for level, value in zip(part["level"], part["value"], strict=True):
+                a, _, b = level.partition("+")
+                if a in models and b in models:
+                    pairs.loc[a, b] = pairs.loc[b, a] = value
+            if pairs.notna().any(axis=None):
                 title = f"{dataset.name}, {trait_name(str(trait))}"
-                yield Table(title, cells, corner="classifier")
+                yield Table(title, pairs.map(number), corner="classifier")
 
 
 def points(errors: Errors, settings: pd.DataFrame, trait: str) -> pd.DataFrame:
@@ -458,13 +435,11 @@ def points(errors: Errors, settings: pd.DataFrame, trait: str) -> pd.DataFrame:
     own = errors.traits[(errors.traits["dataset"] == dataset) & (errors.traits["name"] == trait)]
     own = own.dropna().rename(columns={"value": "x"})[["level", "run", "x"]]
     by_run = settings.merge(own, on=["level", "run"])
-    keys = ["level", "method"]
-    means = settings.groupby(keys, sort=False, as_index=False)["error"].mean()
+    means = settings.groupby(["level", "method"], sort=False, as_index=False)["error"].mean()
     by_level = means.merge(own[own["run"] == -1], on="level")
     by_level = by_level[~by_level["level"].isin(by_run["level"])]
-    return pd.concat([by_run, by_level], ignore_index=True)[
-        ["x", "method", "level", "run", "error"]
-    ]
+    found = pd.concat([by_run, by_level], ignore_index=True)
+    return found[["x", "method", "level", "run", "error"]]
 
 
 def _associations(errors: Errors) -> Iterator[Table]:
@@ -474,34 +449,45 @@ def _associations(errors: Errors) -> Iterator[Table]:
     """
     runs = errors.runs[errors.runs["group"] == ""]
     runs = runs.assign(within=runs["level"].mask(runs["factor"] == "subset", ""))
-    keys = ("dataset", "factor", "within", "n_unlabeled", "metric", "n_labeled")
-    for place, part in together(runs, *keys):
-        columns = []
-        for trait in sorted(
-            errors.traits.loc[errors.traits["dataset"] == place["dataset"], "name"].unique()
-        ):
-            rows = [
-                {"method": method, "mean": rank_correlation(own["x"], own["error"])}
-                for method, own in points(errors, part, trait).groupby("method")
-            ]
-            if any(not math.isnan(row["mean"]) for row in rows):
-                columns.append((trait_name(trait), pd.DataFrame(rows)))
-        if columns:
-            title = place_name({**place, "level": place["within"]})
-            parts = [Part("", lambda cell: signed(cell["mean"]))]
+    for place, part in together(
+        runs, "dataset", "factor", "within", "n_unlabeled", "metric", "n_labeled"
+    ):
+        known = errors.traits["dataset"] == place["dataset"]
+        rows = [
+            {"trait": trait_name(trait), "method": method,
+             "mean": rank_correlation(own["x"], own["error"])}
+            for trait in sorted(errors.traits.loc[known, "name"].unique())
+            for method, own in points(errors, part, trait).groupby("method")
+        ]  # fmt: skip
+        cells = pd.DataFrame(rows, columns=["trait", "method", "mean"])
+        cells = cells[cells.groupby("trait")["mean"].transform("count") > 0]
+        if len(cells):
             caption = "Spearman's coefficient; positive where the error grows with the trait."
-            yield lay_out(title, columns, parts, errors.methods, caption=caption)
+            title = place_name({**place, "level": place["within"]})
+            yield lay_out(title, cells, "trait", [RANK], errors.methods, caption=caption)
 
 
-TABLES: Mapping[str, Callable[[Errors], Iterator[Table]]] = {
-    "overview": _overview, "methods": _methods, "intervals": _intervals,
-    "classifiers": _classifiers, "group-ratios": _group_ratios, "groups": _groups,
-    "levels": _levels, "effective-sizes": _effective_sizes, "correlation": _correlation,
-    "associations": _associations,
+TABLES: Mapping[str, tuple[str, Callable[[Errors], Iterator[Table]]]] = {
+    "overview": ("RMAE (error over that of labeled), mean over the data sets", _overview),
+    "methods": ("Error by number of labels", _methods),
+    "intervals": ("Intervals: coverage and width", _intervals),
+    "classifiers": ("Error of each classifier", _classifiers),
+    "group-ratios": ("RMAE (error over that of labeled), mean over groups and metrics",
+                     _group_ratios),
+    "groups": ("Error by group", _groups),
+    "levels": ("Error by {factor}", _levels),
+    "effective-sizes": ("Effective sample size", _effective_sizes),
+    "correlation": ("How alike the classifiers are", _correlation),
+    "associations": ("Rank correlation of the error with traits of the classifiers",
+                     _associations),
 }  # fmt: skip
+"""The kinds of tables: their title, and what makes them."""
 
 _BROUGHT = {"methods": ("overview",), "groups": ("group-ratios",)}
 """Kinds that come before another."""
+
+OFFERED = ("methods", "classifiers", "groups", "levels", "effective-sizes", "correlation")
+"""Tables that a protocol may name; the others come with them."""
 
 _TRENDS = frozenset({"error-by-accuracy", "error-by-calibration", "error-by-correlation"})
 
@@ -517,9 +503,24 @@ def sections(errors: Errors) -> Iterator[tuple[str, str, list[Table]]]:
         kinds.append("associations")
     factor = factor_name(errors.results.protocol.factor)
     for kind in kinds:
-        found = list(TABLES[kind](errors))
-        if found:
-            yield kind, KINDS[kind].format(factor=factor), found
+        title, make = TABLES[kind]
+        if found := list(make(errors)):
+            for table in found:
+                # Of second rank unless they are the content.
+                table.folded |= kind == "classifiers" and kinds[0] != kind
+            yield kind, title.format(factor=factor), found
+
+
+def losses(results: Results) -> Iterator[Table]:
+    """Of label histograms: mean ± sd over the runs, a row per method, a column per classifier."""
+    rows = results.rows[(results.rows["group"] == "") & (results.rows["model"] != "")]
+    for (dataset, size, metric), own in rows.groupby(["dataset", "n_labeled", "metric"]):
+        runs = own.groupby(["method", "model"], sort=False)["estimate"]
+        cells = pd.DataFrame({"mean": runs.mean(), "sd": runs.std()}).reset_index()
+        least = cells.groupby("model")["mean"].transform("max" if metric == "accuracy" else "min")
+        cells["best"] = (cells["mean"] - least).abs() <= _SAME
+        title = f"{dataset}, {plural(size, 'label')} per validation item: {metric}"
+        yield lay_out(title, cells, "model", [LOSS], results.protocol.methods)
 
 
 def glance(errors: Errors) -> pd.DataFrame:
@@ -531,13 +532,10 @@ def glance(errors: Errors) -> pd.DataFrame:
     cells = errors.cells
     setting = cells.groupby(["dataset", "factor", "level", "n_labeled", "n_unlabeled", "metric",
                              "group"], sort=False)  # fmt: skip
-    positive = cells["rmae"].where(cells["rmae"] > 0)
-    grouped = cells.assign(log=np.log(positive)).groupby("method")
+    grouped = cells.assign(log=np.log(cells["rmae"].where(cells["rmae"] > 0))).groupby("method")
     found = pd.DataFrame({
-        "n_best": grouped["best"].sum(),
-        "rmae": np.exp(grouped["log"].mean()),
-        "n_ratios": grouped["log"].count(),
-        "n_known": grouped["mean"].count(),
+        "n_best": grouped["best"].sum(), "rmae": np.exp(grouped["log"].mean()),
+        "n_ratios": grouped["log"].count(), "n_known": grouped["mean"].count(),
         "seconds": grouped["seconds"].mean(),
     })  # fmt: skip
     found["n_contested"] = int(setting["best"].any().sum())
@@ -565,8 +563,3 @@ def glance_table(found: pd.DataFrame) -> Table:
         "of fit and metrics."
     )
     return Table("", cells, caption, notes={note: "a"} if fewer.any() else {})
-
-
-def levels_in_order(levels: Sequence[str]) -> list[str]:
-    """Levels by their size."""
-    return sorted(levels, key=natural)

@@ -51,10 +51,7 @@ def results(rows: Sequence[Row], traits: Iterable[tuple[Any, ...]] = (), **chang
     models = tuple(sorted({r["model"] for r in rows} - {""}))
     return Results(
         Protocol(**(options | changes)),
-        tuple(
-            DatasetFacts(name, 500, 250, models, (0, 1), (), ("a note",), "d.csv", "0")
-            for name in names
-        ),
+        tuple(DatasetFacts(name, 500, 250, models, ("0", "1"), ("a note",), "0") for name in names),
         pd.DataFrame(rows, columns=list(COLUMNS)).astype(COLUMNS),
         pd.DataFrame(list(traits), columns=list(TRAITS)).astype(TRAITS),
         ("x.csv: no column of predictions",),

@@ -1,20 +1,17 @@
-"""The benchmark of disagreement: what it draws, fits, measures, keeps and says."""
+"""The benchmark of disagreement: what it draws, fits and measures, and what it refuses."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.csv as pv
 import pytest
 
 from bench import Results, load, run
-from bench.command import main
 from bench.datasets import Reading
 from bench.disagreement import (
     ENSEMBLE,
@@ -26,9 +23,7 @@ from bench.disagreement import (
     method_of,
     read_worlds,
 )
-from bench.disagreement_page import best, page_of
-from bench.errors import failures
-from bench.page import write_page
+from fewlabels import FewlabelsError, InputError
 from fewlabels.annotations import evaluate
 from fewlabels.calibration import (
     AlphaCalibration,
@@ -36,13 +31,12 @@ from fewlabels.calibration import (
     ensemble_disagreement,
     ensemble_posterior,
 )
-from fewlabels.errors import FewlabelsError, InputError, UsageError
 
 Make = Callable[..., Path]
 SHORT: dict[str, Any] = {
     "methods": ["raw", "temperature", "raw+alpha-constant", "raw+alpha-features"],
     "runs": 2,
-    "labels_per_item": [2, 4],
+    "n_labeled": [2, 4],
     "workers": 1,
 }
 
@@ -181,7 +175,7 @@ def test_results_do_not_depend_on_workers(short: Callable[..., Results], tmp_pat
 
 
 def test_every_method_has_rows(short: Callable[..., Results]) -> None:
-    results = short(methods=METHODS, runs=1, labels_per_item=[4])
+    results = short(methods=METHODS, runs=1, n_labeled=[4])
     assert set(results.rows["method"]) == set(METHODS)
     assert set(results.rows["status"]) == {"ok"}
     assert set(results.rows["model"]) == {"sure", "mild", MEAN, ENSEMBLE}
@@ -209,33 +203,6 @@ def test_one_classifier_has_no_ensemble(short: Callable[..., Results]) -> None:
     assert set(results.rows["model"]) == {"mild"}
 
 
-# --- keeping and going on -------------------------------------------------------------------
-
-
-def test_an_interrupted_benchmark_goes_on_and_grows(
-    made: Make, short: Callable[..., Results], tmp_path: Path
-) -> None:
-    whole = short(data=made(), out=tmp_path / "whole")
-
-    def stop(done: int, total: int) -> None:
-        if done == 3:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        short(data=made(), labels_per_item=[2], runs=1, progress=stop)
-    kept = (tmp_path / "out" / "cells.jsonl").read_bytes()
-    assert sum(map(bool, kept.splitlines())) == 3
-    grown = run(
-        "histograms", out=tmp_path / "out", resume=True, workers=1, runs=2, labels_per_item=[4],
-    )  # fmt: skip
-    assert (tmp_path / "out" / "cells.jsonl").read_bytes().startswith(kept)
-    np.testing.assert_array_equal(grown.rows["estimate"], whole.rows["estimate"])
-    with pytest.raises(UsageError, match="seed was 0 and is 1 now"):
-        run("histograms", out=tmp_path / "out", resume=True, seed=1)
-    with pytest.raises(UsageError, match="holds parts of a benchmark already"):
-        short(data=made())
-
-
 # --- what is refused ------------------------------------------------------------------------
 
 NO_COUNTS: dict[str, Any] = dict.fromkeys(("h__0", "h__1", "h__2"))
@@ -246,8 +213,8 @@ NO_COUNTS: dict[str, Any] = dict.fromkeys(("h__0", "h__1", "h__2"))
     [
         (NO_COUNTS | {"label": np.arange(300) % 3}, "has no histograms of labels; name the counts"),
         ({"h__0": np.ones(300, int), "h__1": np.zeros(300, int), "h__2": np.zeros(300, int)},
-         "0 items have two labels or more"),
-        ({"partition": np.array(["valid"] * 300)}, "0 items of partition test have two labels"),
+         "fewer than 2 items to validate or to test on"),
+        ({"partition": np.array(["valid"] * 300)}, "fewer than 2 items to validate or to test on"),
     ],
 )  # fmt: skip
 def test_files_without_disagreement(
@@ -262,9 +229,8 @@ def test_files_without_disagreement(
     [
         ({"methods": ["platt"]}, "unknown method 'platt'"),
         ({"methods": ["raw+alpha-"]}, "unknown method 'raw\\+alpha-'"),
-        ({"n_labeled": [2]}, "`n_labeled` has no use in protocol 'histograms'"),
-        ({"labels_per_item": [0]}, "`labels_per_item` must be a whole number, at least 1; got 0"),
-        ({"models": ["best"]}, "unknown model 'best'"),
+        ({"n_labeled": [0]}, "`n_labeled` must be at least 1; got 0"),
+        ({"models": ["best"]}, "has no classifier 'best'"),
         ({"where": {"site": "north"}}, "has no column 'site'"),
     ],
 )
@@ -278,72 +244,15 @@ def test_options_that_cannot_be(
 
 def test_what_cannot_be_fitted_is_said(short: Callable[..., Results]) -> None:
     """One label per item says nothing of the concentration: other methods go on."""
-    results = short(labels_per_item=[1], methods=["one-number", "raw", "raw+alpha-constant"])
+    results = short(n_labeled=[1], methods=["one-number", "raw", "raw+alpha-constant"])
     failed = results.rows["status"] == "failed"
     assert set(results.rows["method"][failed]) == {"one-number", "raw+alpha-constant"}
     assert all(results.rows["message"][failed])
-    lost = failures(results.rows)
-    assert lost.groupby("method").size().to_dict() == {"one-number": 2, "raw+alpha-constant": 2}
 
 
 def test_method_names() -> None:
     assert [name for name in METHODS if not method_of(name).scaling] == ["one-number"]
     assert method_of("raw").concentration == ""
-
-
-# --- the report -----------------------------------------------------------------------------
-
-
-def test_the_page_marks_the_best(short: Callable[..., Results]) -> None:
-    results = short()
-    page = page_of(results)
-    assert [title for title, _ in page.sections] == [
-        "Losses of the probabilities: toy", "Predicted disagreement: toy",
-        "One label of an expert: toy",
-    ]  # fmt: skip
-    table = page.sections[1][1][0]
-    assert list(table.cells) == ["sure", "mild", MEAN, ENSEMBLE]
-    runs = [value(results, "raw", "L_disagreement", run=r) for r in range(2)]
-    text = f"{np.mean(runs):.4f} ± {np.std(runs, ddof=1):.4f}"
-    assert table.cells.loc["raw", "sure"].strip("*") == text
-    line = page.figures[0].panels[0].lines["raw"]
-    assert line[["x", "mean"]].stack().between(0, 1).all()
-
-
-def test_one_number_has_no_calibration_to_be_best_at() -> None:
-    means = pd.DataFrame({"m": [0.0, 0.1, 0.2]}, index=["one-number", "raw", "vector"])
-    assert best(means, "CE_disagreement")["m"].tolist() == [False, True, False]
-    assert best(means, "L_disagreement")["m"].tolist() == [True, False, False]
-    assert best(means, "accuracy")["m"].tolist() == [False, False, True]
-
-
-def test_the_command_writes_a_page(
-    made: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = tmp_path / "out"
-    words = ["histograms", "--data", str(made()), "--out", str(out), "--runs", "2"]
-    words += ["--labels-per-item", "2", "--workers", "1", "--methods", "raw,raw+alpha-constant"]
-    assert main(words) == 0
-    said = capsys.readouterr().out
-    assert "raw+alpha-constant has the least loss of predicted disagreement in 4 of 4" in said
-    text = (out / "report.md").read_text(encoding="utf-8")
-    for part in ("--data toy.csv", "--methods raw,raw+alpha-constant", "--labels-per-item 2"):
-        assert part in text
-    assert len(list((out / "figures").glob("reliability-toy-2-labels*.svg"))) == 1
-    assert main([*words, "--resume"]) == 0
-    assert main([*words[:5], "--n-labeled", "20"]) == 2
-    assert "--n-labeled has no use in protocol 'histograms'" in capsys.readouterr().err
-
-
-def test_nothing_and_names_with_markup(
-    short: Callable[..., Results], made: Make, tmp_path: Path
-) -> None:
-    renamed = {f"p__<b>|x__{k}": np.full(300, 1 / 3) for k in range(3)}
-    results = short(data=made(name="a|b.csv", **renamed))
-    write_page(results, tmp_path)
-    assert r"\<b\>\|x" in (tmp_path / "report.md").read_text(encoding="utf-8")
-    empty = page_of(replace(results, rows=results.rows.iloc[:0]))
-    assert (empty.headline, empty.sections) == ("There are no results to compare.", [])
 
 
 def test_the_protocol_names_the_methods_and_metrics() -> None:

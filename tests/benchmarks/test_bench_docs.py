@@ -11,10 +11,10 @@ import pytest
 
 from bench import Protocol, load
 from bench.figures import FIGURES
-from bench.folder import LOCK, WRITTEN
-from bench.page import OFFERED
-from bench.protocol import DESIGNS, FACTORS, SAMPLERS, SERVES
+from bench.folder import WRITTEN
+from bench.protocol import CHOICES
 from bench.results import COLUMNS
+from bench.tables import OFFERED
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "docs" / "benchmark.md").read_text(encoding="utf-8")
@@ -49,8 +49,9 @@ def test_the_protocol_loads(tmp_path: Path) -> None:
 
 def test_everything_is_named() -> None:
     named = set(re.findall(r"`\[?([a-z][\w. -]*?)\]?/?`", TEXT))
-    choices = {*SERVES, *DESIGNS, *SAMPLERS, *FACTORS, *OFFERED, *FIGURES} - {""}
-    wanted = {*COLUMNS, *(f.name for f in fields(Protocol)), *choices, *WRITTEN} - {LOCK}
+    fixed = (choice for choices in CHOICES.values() for choice in choices)
+    choices = {*fixed, *OFFERED, *FIGURES} - {""}
+    wanted = {*COLUMNS, *(f.name for f in fields(Protocol)), *choices, *WRITTEN}
     assert wanted <= named, wanted - named
 
 

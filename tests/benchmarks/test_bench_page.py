@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import shlex
-from dataclasses import replace
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
-from bench_samples import FLOOR, METHODS, Row, failed, on_the_curve, results, row
+from bench_samples import failed, on_the_curve, results, row
 
 from bench.errors import Errors
-from bench.figures import FIGURES, figures
-from bench.page import check_shown, command, page_of, write_page
-from bench.protocol import load
+from bench.figures import figures
+from bench.page import headline
 from bench.results import Results
-from bench.tables import TABLES, Table, glance, sections
-from fewlabels.errors import UsageError
-from fewlabels.methods.settings import canonical
+from bench.tables import Table, glance, sections
 
 
 def tables(found: Results, kind: str) -> list[Table]:
@@ -129,7 +120,7 @@ def test_trends_over_a_trait_of_each_run() -> None:
     rows += [row("ensemble", r, 0.01, factor="classifiers", level="3") for r in runs]
     wanted = {"tables": ("levels",), "figures": ("error-by-accuracy",), "factor": "classifiers"}
     found = results(rows, traits, **wanted)
-    (figure,) = figures(Errors(found))
+    ((_, _, figure),) = figures(Errors(found))
     (panel,) = figure.panels
     assert list(panel.lines) == ["labeled  -1.00", "ensemble  "]
     line = panel.lines["labeled  -1.00"]
@@ -164,68 +155,10 @@ def test_pairs_of_classifiers_and_a_trait_of_each_level() -> None:
     found = results(rows, traits, **wanted)
     (pairs,) = tables(found, "correlation")
     assert pairs.cells.loc["a"].tolist() == ["-", "0.90", "-", "-"]
-    (line,) = next(figures(Errors(found))).panels[0].lines.values()
+    (line,) = next(figures(Errors(found)))[2].panels[0].lines.values()
     assert line["mean"].tolist() == pytest.approx([10, 20, 30, 40])
     (table,) = tables(found, "associations")
     assert texts(table, "labeled") == ["+1.00"]
-
-
-# --- the whole ---------------------------------------------------------------------------------
-
-
-def world() -> list[Row]:
-    rng = np.random.default_rng(5)
-    rows = on_the_curve()
-    for n in (20, 50):
-        for r in range(4):
-            for method in (*METHODS[:2], FLOOR):
-                rows += [row(method, r, rng.normal() / n, n_labeled=n, model=m, group=g,
-                             low=0.4, high=0.6) for m in "ab" for g in ("", "sex=F")]  # fmt: skip
-            rows.append(failed("ssme-kde", r, "it diverged in /data/x.csv", n_labeled=n))
-    return rows
-
-
-EVERYTHING: dict[str, Any] = {
-    "tables": tuple(k for k in TABLES if k not in ("overview", "intervals", "group-ratios",
-                                                   "associations")),
-    "figures": tuple(FIGURES), "n_labeled": (20, 50), "confidence_level": 0.9,
-}  # fmt: skip
-
-
-def test_a_page_is_the_same_each_time_and_names_no_folder(tmp_path: Path) -> None:
-    found = results(world(), **EVERYTHING)
-    check_shown(found.protocol)
-    write_page(found, tmp_path)
-    text = (tmp_path / "report.md").read_text()
-    assert "No result of ssme-kde on d in 8 cells: it diverged in x.csv" in text
-    assert "- Skipped: x.csv: no column of predictions" in text
-    assert "/home" not in text
-    figure = tmp_path / "figures" / "error-by-labels-d-1-000-unlabeled.svg"
-    assert f"](figures/{figure.name})" in text
-    drawn = figure.read_bytes()
-    write_page(found, tmp_path)
-    assert figure.read_bytes() == drawn
-    assert (tmp_path / "report.md").read_text() == text
-
-
-def test_names_with_markup_are_shown_as_they_are(tmp_path: Path) -> None:
-    rows = [row(m, r, 0.1, dataset="a|<b>") for m in METHODS[:2] for r in range(2)]
-    write_page(results(rows), tmp_path)
-    text = (tmp_path / "report.md").read_text()
-    assert r"### a\|\<b\>, accuracy" in text
-    assert "<summary>a|&lt;b&gt;, accuracy" in text
-
-
-def test_nothing_at_all(tmp_path: Path) -> None:
-    found = results([row("labeled", 0, 0.1)], **EVERYTHING)
-    page = write_page(replace(found, rows=found.rows.iloc[:0]), tmp_path)
-    assert (page.headline, page.sections) == ("There are no results yet.", [])
-
-
-@pytest.mark.parametrize("kind", ["tables", "figures"])
-def test_an_unknown_table_or_figure(kind: str) -> None:
-    with pytest.raises(UsageError, match=rf"unknown {kind[:-1]} 'methodz'"):
-        check_shown(results([row("labeled", 0, 0.1)], **{kind: ("methodz",)}).protocol)
 
 
 def test_a_glance_over_all_columns_and_the_headline() -> None:
@@ -238,49 +171,10 @@ def test_a_glance_over_all_columns_and_the_headline() -> None:
     rows += [row("ensemble", r, 0.1, n_labeled=90) for r in range(3)]
     found = glance(Errors(results(rows)))
     assert found[["n_contested", "n_columns"]].iloc[0].tolist() == [2, 3]
-    assert page_of(results(rows)).headline.startswith("3 runs: too few to rank methods. 2 methods")
+    assert headline(found, 3).startswith("3 runs: too few to rank methods. 2 methods")
     many = [row(m, r, e + r / 1000) for r in range(10)
             for m, e in (("labeled", 0.2), ("ensemble", 0.1))]  # fmt: skip
-    assert page_of(results(many)).headline == (
+    assert headline(glance(Errors(results(many))), 10) == (
         "ensemble has the least error, or one within a standard error of it, in 1 of 1 comparison. "
         "Its error is 0.51 times that of labeled (geometric mean over 1 comparison)."
     )
-
-
-# --- the command -------------------------------------------------------------------------------
-
-
-def ran(name: str = "ssme-binary", folder: Path | None = None, **options: Any) -> Results:
-    """Results of a shipped protocol, spelled as a run spells it."""
-    asked = load(name).with_options(**options)
-    asked = replace(asked, methods=tuple(canonical(m) for m in asked.methods))
-    return replace(results([row("labeled", 0, 0.1)]), protocol=asked, folder=folder)
-
-
-def test_the_command_has_what_was_set_otherwise() -> None:
-    assert command(ran()) == "python -m benchmarks ssme-binary --data d.csv"
-    said = command(
-        ran(runs=3, n_labeled=[20, 50], confidence_level=0.9, methods=["ssme-kde", "labeled"])
-    )
-    assert shlex.split(said)[6:] == [
-        "--methods", "ssme-kde,labeled", "--n-labeled", "20,50", "--runs", "3",
-        "--estimand", "sample", "--confidence-level", "0.9",
-    ]  # fmt: skip
-    assert command(ran("ssme-subgroup", bins={"age": [30.0, 45.5]})).endswith("--bins age=30,45.5")
-    own = results([row("labeled", 0, 0.1)])
-    assert command(own) == "python -m benchmarks p.toml --data d.csv"
-
-
-def test_how_files_were_read_comes_from_the_manifest_without_folders(tmp_path: Path) -> None:
-    reading = {
-        "exclude_models": ["A", "B"],
-        "where": {"split": "test set"},
-        "columns": {"label": "y", "models": {"m": ["p0", "p1"]}, "columns": "/mine/c.toml"},
-    }
-    manifest = {"data": ["/mine/predictions"], "reading": reading}
-    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
-    said = command(ran(folder=tmp_path))
-    assert shlex.split(said)[4:] == [
-        "--data", "predictions", "--exclude-models", "A,B", "--where", "split=test set",
-        "--label", "y", "--model", "m=p0,p1", "--columns", "c.toml",
-    ]  # fmt: skip

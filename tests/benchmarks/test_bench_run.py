@@ -1,309 +1,293 @@
-"""Runs: what comes out, that it is right, and that nothing but timing depends on how it ran."""
+"""A run: its rows, what it keeps and resumes, what it varies, and what it refuses."""
 
 from __future__ import annotations
 
-import errno
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import fewlabels as fl
-from bench import Results, load
-from bench.cells import Body, Cell
-from bench.folder import CELLS, KeptCells, held, writing
+from bench import Results
+from bench.datasets import cut, find_files, name_files
+from bench.folder import CELLS
 from bench.results import COLUMNS
 from bench.splits import draw, halve
-from fewlabels.errors import InputError, UsageError
+from bench.world import likeness, quality, sharpen
+from fewlabels import FewlabelsError, InputError, UsageError
 
 Run = Callable[..., Results]
 Write = Callable[..., Path]
 Same = Callable[[Results, Results], bool]
 
 
-def _rows(results: Results, **keys: Any) -> np.ndarray:
-    found = np.ones(len(results.rows["run"]), dtype=bool)
+def estimates(found: Results, column: str = "estimate", **keys: Any) -> np.ndarray:
+    rows = found.rows
     for name, value in keys.items():
-        found &= results.rows[name] == value
-    return np.flatnonzero(found)
+        rows = rows[rows[name] == value]
+    return rows[column].to_numpy()
 
 
-def test_rows(short: Run) -> None:
-    found = short(methods=["ensemble"])
-    columns = found.rows
-    assert list(columns) == list(COLUMNS)
-    # Labeled, which all are compared with, and the floor are always there.
-    assert set(columns["method"]) == {"labeled", "ensemble", "all-labels-known"}
-    n_cells, n_values = 3 * 2, 3 * 2
-    assert len(_rows(found, factor="")) == n_cells * n_values
-    assert len(_rows(found, factor="curve")) == 4 * 2 * n_values
-    assert (columns["seconds"] >= 0).all()
-    keys = list(zip(*(columns[k].tolist() for k in list(COLUMNS)[:10]), strict=True))
-    assert keys == sorted(keys)
-    assert len(set(keys)) == len(keys)
-    loaded = Results.load(found.folder or "")
-    assert loaded.datasets == found.datasets
-    assert loaded.protocol == found.protocol
+def test_every_row_is_there_once(short: Run) -> None:
+    found = short()
+    assert list(found.rows) == list(COLUMNS)
+    keys = list(COLUMNS)[: list(COLUMNS).index("estimate")]
+    assert not found.rows.duplicated(keys).any()
+    rows = found.rows[found.rows["factor"] == ""]
+    # Three methods (with the floor), two runs, three classifiers, two metrics.
+    assert len(rows) == 3 * 2 * 3 * 2
+    assert set(rows["status"]) <= {"ok", "few-labels", "assumption", "contradicted"}
+    curve = found.rows[found.rows["factor"] == "curve"]
+    assert sorted(set(curve["n_labeled"])) == [10, 20, 30, 40]
+    assert np.isfinite(found.rows["truth"]).all()
 
 
 def test_values_are_those_of_estimate(short: Run, write: Write) -> None:
+    """By hand: the accuracy of each half of the data, and the estimates of the public function."""
     path = write()
-    found = short(data=path, methods=["labeled", "ensemble"])
-    everything = fl.read_predictions(path, keep=())
-    half, truth_rows = halve(300, 1)
-    rows, labeled = draw("released", everything.labels, half, 10, 40, 2,
-                         run=1, seed=0, dataset="toy")  # fmt: skip
-    seen = everything.take(rows)
-    metrics = ["accuracy", "ece_quantile"]
-
-    def check(predictions: fl.Predictions, by: str, column: str, **keys: Any) -> None:
-        expected = fl.estimate(
-            predictions, by, metrics, confidence_level=None, estimand="sample", random_state=9
-        )
-        for row in expected.rows:
-            at = _rows(found, run=1, factor="", model=row.model, metric=row.metric, **keys)
-            # The draws of ece differ by their seed.
-            error = 0.01 if (by, row.metric) == ("ensemble", "ece_quantile") else 1e-12
-            assert found.rows[column].to_numpy()[at] == pytest.approx(row.value, abs=error)
-
-    check(everything.take(truth_rows), "labeled", "truth", method="ensemble")
-    known = seen.with_labels(np.where(labeled, seen.labels, -1))
-    check(known, "labeled", "estimate", method="labeled")
-    check(known, "ensemble", "estimate", method="ensemble")
-    check(seen, "labeled", "estimate", method="all-labels-known")
+    found = short(data=path)
+    frame = pd.read_parquet(path)
+    half, others = halve(300, 1)
+    right = {m: (frame[f"p__{m}__1"] > 0.5) == frame["label"] for m in ("good", "fair", "poor")}
+    items = fl.read_predictions(path, keep=())
+    rows, labeled = draw("released", items.labels, half, 10, 40, 2, run=1, seed=0, dataset="toy")
+    seen = items.take(rows).with_labels(np.where(labeled, items.labels[rows], -1))
+    ensemble = fl.estimate(seen, "ensemble", ["accuracy"], confidence_level=None, estimand="sample")
+    for model, hits in right.items():
+        at = {"run": 1, "factor": "", "metric": "accuracy", "model": model}
+        (truth,) = estimates(found, "truth", method="labeled", **at)
+        assert truth == pytest.approx(hits[others].mean())
+        for method, of in (("labeled", rows[labeled]), ("all-labels-known", rows)):
+            (value,) = estimates(found, method=method, **at)
+            assert value == pytest.approx(hits[of].mean())
+        (row,) = (row for row in ensemble.rows if row.model == model)
+        assert estimates(found, method="ensemble", **at) == pytest.approx([row.value])
 
 
-def test_the_answer_does_not_depend_on_workers(
+def test_workers_and_going_on_do_not_show(
     short: Run, write: Write, tmp_path: Path, same: Same
 ) -> None:
-    path = write()
-    methods = ["labeled", "ssme-kde[epochs=3]", "tempered-ensemble"]
-    one, two = (short(data=path, out=tmp_path / str(w), workers=w, methods=methods) for w in (1, 2))
-    assert same(one, two)
-    assert same(two, Results.load(tmp_path / "2"))
+    data = write()
+    whole = short(data=data, runs=3, n_labeled=[10, 20])
 
+    def stop(done: int, total: int) -> None:
+        if done == 9:
+            raise KeyboardInterrupt
 
-def test_resuming_recomputes_only_what_is_missing(
-    short: Run, write: Write, tmp_path: Path, same: Same
-) -> None:
-    path = write()
-    whole = short(data=path)
-    path_of_cells = tmp_path / "out" / CELLS
-    lines = [line for line in path_of_cells.read_bytes().splitlines() if b'"estimates"' in line]
-    others = path_of_cells.read_bytes()
-    for place, line in enumerate(lines[1:4]):
-        damaged = (b"", line[:-9], line.replace(b'"estimate":[', b'"estimate":[0.123,'))[place]
-        others = others.replace(line, damaged)
-    path_of_cells.write_bytes(others)
-    (tmp_path / "out" / ".report.md.99.tmp").write_text("left by a kill")
-    seen: list[tuple[int, int]] = []
-    again = short(data=path, resume=True, progress=lambda *done: seen.append(done))
-    assert same(whole, again)
-    assert seen[0][0] == seen[-1][1] - 3
-    assert path_of_cells.read_bytes().startswith(others)
-    assert [p.name for p in (tmp_path / "out").glob(".*")] == [".lock"]
-
-
-def test_a_resumed_benchmark_may_grow(short: Run, write: Write, tmp_path: Path, same: Same) -> None:
-    first, second = write("first.parquet"), write("second.parquet", seed=1)
-    short(data=first, runs=1, methods=["labeled"])
-    seen: list[tuple[int, int]] = []
+    with pytest.raises(KeyboardInterrupt):
+        short(data=data, out=tmp_path / "other", progress=stop)
+    cells = tmp_path / "other" / CELLS
+    kept = cells.read_bytes()
+    assert sum(map(bool, kept.split(b"\n"))) == 9
+    # A line that was cut short, one that was damaged, and one of other settings are not taken.
+    cells.write_bytes(kept[:-40] + b"\nnot a line\n" + kept.replace(b"toy", b"boy"))
     grown = short(
-        data=second, resume=True, runs=2, methods=["ensemble"], n_labeled=[12],
-        progress=lambda *done: seen.append(done),
-    )  # fmt: skip
-    assert seen[0][0] > 0
-    assert grown.protocol.methods == ("labeled", "ensemble")
-    assert grown.protocol.n_labeled == (10, 12)
-    asked = {"methods": ["labeled", "ensemble"], "n_labeled": [10, 12]}
-    assert same(grown, short(data=[first, second], out=tmp_path / "at-once", **asked))
-    # Not named is as it was: nothing shrinks.
-    from bench import run
+        data=data, out=tmp_path / "other", runs=3, n_labeled=[10, 20], workers=2, resume=True
+    )
+    assert same(whole, grown)
+    assert same(Results.load(tmp_path / "other"), grown)
+    assert cells.read_bytes().startswith(kept[:-40])
 
-    assert same(grown, run("ssme-binary", out=tmp_path / "out", resume=True, workers=1))
+
+def test_folders_that_cannot_be_used(short: Run, write: Write, tmp_path: Path) -> None:
+    data = write()
+    short(data=data)
+    with pytest.raises(UsageError, match="holds a benchmark; go on by `resume`"):
+        short(data=data)
+    with pytest.raises(UsageError, match="holds protocol 'ssme-binary', not 'ssme-ess'"):
+        short("ssme-ess", data=data, resume=True)
+    with pytest.raises(InputError, match="nothing to resume"):
+        short(data=data, out=tmp_path / "none", resume=True)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "report.md").write_text("a person's")
+    with pytest.raises(UsageError, match=r"holds report.md of something else"):
+        short(data=data, out=tmp_path / "mine")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="cannot write in"):
+        short(data=data, out=tmp_path / "file" / "below")
+    (tmp_path / "out" / "results.parquet").write_text("broken")
+    with pytest.raises(InputError, match="holds no finished benchmark"):
+        Results.load(tmp_path / "out")
+    (tmp_path / "out" / "manifest.json").write_text("{")
+    with pytest.raises(InputError, match="cannot be read"):
+        short(data=data, resume=True)
+
+
+def test_what_a_method_cannot_do_is_a_row(short: Run, write: Write) -> None:
+    found = short("ssme-multiclass", data=write(n_classes=3), methods=["labeled", "spe"])
+    lost = found.rows[found.rows["model"] == ""]
+    assert set(lost["method"]) == {"spe"}
+    assert set(lost["status"]) == {"not-applicable"}
+    assert lost["message"].str.len().min() > 10
+
+
+def test_active_testing_asks_for_its_labels(short: Run) -> None:
+    found = short(methods=["labeled", "active-testing"], metrics=["accuracy"])
+    assert np.isfinite(estimates(found, method="active-testing")).all()
+
+
+def test_intervals_are_for_the_population(short: Run) -> None:
+    found = short(confidence_level=0.9, metrics=["accuracy"])
+    assert found.protocol.estimand == "population"
+    rows = found.rows[found.rows["factor"] == ""]
+    assert (rows["low"] <= rows["estimate"]).all()
+    assert (rows["estimate"] <= rows["high"]).all()
+
+
+def test_groups_rows_and_classifiers_that_are_asked_for(short: Run, write: Write) -> None:
+    label = [None if k % 10 == 0 else k % 2 for k in range(300)]
+    found = short(
+        data=write(label=label), by=["site", "age"], bins={"age": [40]}, models=["good", "poor"],
+        where={"site": "south"}, n_unlabeled=[30],
+    )  # fmt: skip
+    assert set(found.rows["group"]) == {"", "site=south", "age=<40", "age=>=40"}
+    assert found.datasets[0].models == ("good", "poor")
+    assert found.datasets[0].n_items == 180
+    assert {"only rows of site=south", "20 rows without a label are left out"} <= {
+        *found.datasets[0].notes
+    }
+
+
+def test_numeric_groups_are_cut() -> None:
+    ages = pd.Series([*range(20, 70), None], name="age").astype(object)
+    names, notes = cut(ages, None)
+    assert pd.Series(names).value_counts().tolist() == [11, 10, 10, 10, 9]
+    assert names[-1] is None
+    assert "cut at its quintiles (29, 39, 49, 59)" in notes[0]
+    names, _ = cut(ages, [30.0, 50.5])
+    assert list(dict.fromkeys(names)) == ["<30", "30 to <50.5", ">=50.5", None]
+    with pytest.raises(InputError, match="column 'x' cannot be cut"):
+        cut(pd.Series(["a", "b"], name="x"), [1.0])
+
+
+def test_folders_and_names(write: Write, tmp_path: Path) -> None:
+    paths = [write(f"{name}.parquet") for name in ("b/data", "a", "c/toy", "d/toy")]
+    found = find_files([tmp_path / "b", tmp_path / "a.parquet", tmp_path / "c", tmp_path / "d"])
+    assert found == paths
+    assert name_files(found) == ["b", "a", "toy", "d-toy"]
+
+
+# --- what is varied ------------------------------------------------------------------------------
+
+
+def test_sharpening_keeps_the_order(short: Run) -> None:
+    assert sharpen(np.array([[0.8, 0.2]]), 2)[0, 0] == pytest.approx(0.64 / 0.68)
+    found = short("ssme-ensembling", levels=[1, 2], metrics=["roc_auc", "ece"])
+    at = {"factor": "sharpness", "method": "labeled"}
+    auc, ece = ([estimates(found, "truth", level=level, metric=m, **at) for level in "12"]
+                for m in ("roc_auc", "ece"))  # fmt: skip
+    assert auc[0] == pytest.approx(auc[1])
+    assert not np.allclose(*ece)
+
+
+def test_drawn_and_expected_labels_and_item_by_item(short: Run) -> None:
+    found = short("ssme-drawn-vs-expected", methods=["labeled", "ensemble"], curve_runs=0)
+    by_item = found.rows[(found.rows["level"] == "by-item") & (found.rows["method"] == "ensemble")]
+    known = by_item.set_index("metric")["estimate"].notna()
+    assert known["ece_quantile"].all()
+    assert not known["accuracy"].any()
+
+
+def test_subsets_and_how_alike_they_are(short: Run, write: Write) -> None:
+    found = short("ssme-correlation", data=write(models=("a", "b", "c", "d")), subsets=3, runs=1)
+    levels = {*found.rows["level"]}
+    assert len(levels) == 3
+    for level in levels:
+        assert {*estimates(found, "model", level=level)} == {*level.split("+")}
+    traits = found.traits[found.traits["name"] == "error_correlation"].set_index("level")["value"]
+    a, b, c = (level := min(levels)).split("+")
+    assert traits[level] == pytest.approx(traits[[f"{a}+{b}", f"{a}+{c}", f"{b}+{c}"]].mean())
+
+
+def test_likeness_of_made_up_pairs() -> None:
+    rng = np.random.default_rng(0)
+    labels = rng.integers(2, size=4000)
+    logit, noise = (1.5 * (2 * labels - 1) + rng.standard_normal(4000) for _ in range(2))
+    p = 1 / (1 + np.exp(-np.stack([logit, logit, noise], axis=1)))
+    predictions = fl.Predictions(p, labels, models=["a", "copy", "other"])
+    found = likeness(predictions)
+    assert found["a", "copy"] == pytest.approx(dict.fromkeys(found["a", "copy"], 1.0))
+    apart = found["a", "other"]
+    assert apart["score_correlation"] == pytest.approx(1.5**2 / (1.5**2 + 1), abs=0.03)
+    assert apart["score_correlation_within_class"] == pytest.approx(0, abs=0.05)
+    assert apart["error_correlation"] == pytest.approx(0, abs=0.05)
+    accuracy = quality(predictions)["mean_accuracy"]
+    assert apart["agreement"] == pytest.approx(accuracy**2 + (1 - accuracy) ** 2, abs=0.02)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """600 rows with a number to slice by, another, a text, and a label."""
+    rng = np.random.default_rng(0)
+    age, x = rng.integers(18, 90, size=600), rng.standard_normal(600)
+    label = rng.random(600) < 1 / (1 + np.exp(-2 * x - 0.05 * (age - 50)))
+    frame = pd.DataFrame({
+        "age": age, "x": np.where(np.arange(600) % 50, x, np.nan), "split": "train",
+        "town": rng.choice(["a", "b", "c", None], 600), "label": np.where(label, "yes", "no"),
+    })  # fmt: skip
+    frame.to_parquet(tmp_path / "table.parquet")
+    return tmp_path / "table.parquet"
+
+
+def test_trained_sets(short: Run, table: Path) -> None:
+    options = {"data": table, "train_rows": 20, "truth_rows": 200, "levels": [2, 3]}
+    found = short("ssme-semisynthetic", metrics=["accuracy"], **options)
+    assert found.datasets[0].models == ("classifier_1", "classifier_2", "classifier_3")
+    assert "not used as features: split" in found.datasets[0].notes
+    assert {*estimates(found, "model", level="2")} == {"classifier_1", "classifier_2"}
+    # The sets of three hold the sets of two, and a run is judged on the same rows.
+    at = {"model": "classifier_2", "method": "labeled"}
+    two, three = (estimates(found, "truth", level=level, **at) for level in "23")
+    assert np.array_equal(two, three)
+    # Classifiers are new in every run.
+    assert two[0] != two[1]
+    own = estimates(found, "truth", level="2", run=0, method="labeled")
+    traits = found.traits[(found.traits["level"] == "2") & (found.traits["run"] == 0)]
+    assert traits.set_index("name")["value"]["mean_accuracy"] == pytest.approx(own.mean())
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"seed": 3}, r"`resume`: seed was 0 and is 3 now, and finished cells depend on it"),
-        ({"metrics": ["accuracy"]}, "metrics was accuracy, ece_quantile and is accuracy now"),
-        ({"sampler": "uniform"}, "sampler was 'released' and is 'uniform' now"),
-        ({"curve_runs": 5}, "curve_runs was 2 and is 5 now"),
-        ({"models": ["good"]}, "the classifiers of data set 'toy' .* changed"),
-        ({"where": {"site": "north"}}, "the content of data set 'toy' .* changed"),
+        ({"slice_by": "height"}, r"has no column 'height' \(`slice_by`\)"),
+        ({"slice_by": "town"}, r"column 'town' \(`slice_by`\) has no numbers"),
+        ({"truth_rows": 10_000}, "has 600 labeled rows; 10,000 for the truth"),
+        ({"columns": {"label": "town"}}, "serves two classes; 'town' has 3"),
     ],
 )
-def test_what_must_not_change_on_resume(
-    short: Run, write: Write, options: dict[str, Any], message: str
+def test_tables_that_cannot_be_used(
+    short: Run, table: Path, options: dict[str, Any], message: str
 ) -> None:
-    path = write()
-    short(data=path, runs=1)
-    with pytest.raises(UsageError, match=message):
-        short(data=path, runs=1, resume=True, **options)
+    asked = {"train_rows": 20, "truth_rows": 200, "levels": [2]} | options
+    with pytest.raises(InputError, match=message):
+        short("ssme-semisynthetic", data=table, **asked)
 
 
-def test_folders_that_cannot_go_on(short: Run, write: Write, tmp_path: Path) -> None:
-    path = write()
-    with pytest.raises(InputError, match="nothing to resume; leave `resume` out"):
-        short(data=path, resume=True)
-    short(data=path, runs=1)
-    with pytest.raises(UsageError, match="holds parts of a benchmark already; go on with it by"):
-        short(data=path)
-    with pytest.raises(UsageError, match="holds protocol 'ssme-binary', not 'ssme-ess'"):
-        short("ssme-ess", data=path, resume=True)
-    write(seed=5)
-    with pytest.raises(UsageError, match=r"the content of data set 'toy' .* changed"):
-        short(data=path, resume=True)
-    manifest = tmp_path / "out" / "manifest.json"
-    said = json.loads(manifest.read_text())
-    manifest.write_text(json.dumps(said | {"fewlabels": "0.0.1"}))
-    with pytest.raises(InputError, match=r"was written by fewlabels 0\.0\.1"):
-        short(data=path, resume=True)
-    manifest.write_text("{}")
-    with pytest.raises(InputError, match="is damaged"):
-        short(data=path, resume=True)
-
-
-def test_a_full_disk_is_one_line(
-    short: Run, monkeypatch: pytest.MonkeyPatch, write: Write, same: Same, tmp_path: Path
-) -> None:
-    path, real, written = write(), KeptCells.add, []
-
-    def full(cells: KeptCells, cell: Cell, body: Body) -> None:
-        with writing(cells.folder):
-            if len(written) == 5:
-                raise OSError(errno.ENOSPC, "No space left on device")
-        written.append(cell)
-        real(cells, cell, body)
-
-    monkeypatch.setattr(KeptCells, "add", full)
-    with pytest.raises(
-        InputError, match=r"the disk is full; what is finished is kept: .* `resume`"
-    ):
-        short(data=path)
-    monkeypatch.undo()
-    assert len((tmp_path / "out" / CELLS).read_bytes().split()) == 10
-    assert same(short(data=path, resume=True), short(data=path, out=tmp_path / "other"))
-
-
-def test_two_runs_in_one_folder(short: Run, write: Write, tmp_path: Path) -> None:
-    path = write()
-    with held(tmp_path), pytest.raises(UsageError, match="another process runs a benchmark in"):
-        short(data=path, out=tmp_path)
-    short(data=path, out=tmp_path)
-
-
-def test_what_a_method_cannot_do_is_a_row(short: Run, write: Write) -> None:
-    found = short(
-        "ssme-multiclass", data=write(n_classes=3), methods=["ensemble", "bayesian-calibration"],
-        metrics=["accuracy", "ece"],
-    )  # fmt: skip
-    rows = _rows(found, method="bayesian-calibration")
-    assert len(rows) == 2
-    for row in rows:
-        values = {k: v[row] for k, v in found.rows.items()}
-        assert (values["model"], values["metric"], values["status"]) == ("", "", "not-applicable")
-        assert "two classes" in values["message"]
-        assert np.isnan(values["estimate"])
-    assert len(_rows(found, method="ensemble")) == 2 * 3 * 2
-
-
-def test_a_method_that_breaks_is_a_row(short: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    from fewlabels.models import Ensemble
-
-    def broken(*_: object) -> None:
-        raise np.linalg.LinAlgError("singular\nmatrix")
-
-    monkeypatch.setattr(Ensemble, "fit", broken)
-    found = short()
-    rows = _rows(found, method="ensemble")
-    assert found.rows["status"][rows].tolist() == ["failed", "failed"]
-    assert found.rows["message"].to_numpy()[rows][0] == "LinAlgError: singular\\nmatrix"
-
-
-def test_a_rare_class_fails_the_run_only(short: Run, write: Write) -> None:
-    labels = np.zeros(300, dtype=int)
-    labels[[0, 1, 2]] = 1
-    found = short(data=write(label=labels), sampler="uniform", curve_runs=0, runs=6, n_labeled=[2])
-    failed = _rows(found, status="failed")
-    assert len(failed)
-    assert "rarer than needed" in found.rows["message"].to_numpy()[failed][0]
-
-
-def test_sizes_larger_than_the_data(short: Run, write: Write, tmp_path: Path) -> None:
-    path = write()
-    found = short(data=path, n_labeled=[10, 200])
-    assert found.skipped == (
-        "toy: n_labeled 200 with n_unlabeled 40 needs 242 items, and a run draws from 150 (half "
-        "of its 300 items are kept for the truth); the largest `n_unlabeled` that works with "
-        "n_labeled 10 is 138",
-    )
-    assert set(found.rows["n_labeled"][_rows(found, factor="")]) == {10}
-    with pytest.raises(InputError, match=r"nothing can run: toy: n_labeled 200"):
-        short(data=path, n_labeled=[200], out=tmp_path / "none")
-
-
-def test_active_testing_asks_for_its_labels(short: Run) -> None:
-    found = short(methods=["active-testing"], metrics=["accuracy"])
-    rows = _rows(found, method="active-testing", metric="accuracy")
-    assert np.isfinite(found.rows["estimate"][rows]).all()
-    assert (found.rows["message"][rows] == "").all()
-
-
-def test_intervals_on_request(short: Run) -> None:
-    found = short(confidence_level=0.9, estimand="population", metrics=["accuracy"])
-    rows = _rows(found, method="ensemble")
-    low, value, high = (found.rows[k][rows] for k in ("low", "estimate", "high"))
-    assert ((low <= value) & (value <= high) & (low < high)).all()
-
-
-def test_groups(short: Run) -> None:
-    found = short("ssme-subgroup", by=["site", "age"], bins={"age": [40]}, metrics=["accuracy"])
-    groups = {"", "site=north", "site=south", "age=<40", "age=>=40"}
-    assert set(found.rows["group"]) == groups
-    for factor in ("", "curve"):
-        rows = _rows(found, factor=factor, group="site=north")
-        assert np.isfinite(found.rows["truth"][rows]).all()
-        assert np.isfinite(found.rows["estimate"][rows]).all()
-
-
-def test_classifiers_with_gaps(short: Run, write: Write) -> None:
-    path = write(p__late__1=np.where(np.arange(300) < 150, np.nan, 0.7))
-    found = short(data=path)
-    rows = _rows(found, model="late", metric="accuracy", method="ensemble")
-    assert np.isfinite(found.rows["truth"][rows]).all()
-    assert np.isfinite(found.rows["estimate"][rows]).all()
-
-
-def test_bad_requests(short: Run, write: Write) -> None:
-    with pytest.raises(UsageError, match="no data; name files or folders"):
-        short(data=[])
-    with pytest.raises(UsageError, match="unknown metric 'acuracy'"):
-        short(metrics=["acuracy"])
-    with pytest.raises(UsageError, match="unknown method 'ensembel'"):
-        short(methods=["ensembel"])
-    with pytest.raises(UsageError, match="`by` serves files of predictions"):
-        short("ssme-semisynthetic", by=["sex"])
-
-
-def test_an_unfinished_folder_has_no_results(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="holds no finished benchmark"):
-        Results.load(tmp_path)
-
-
-def test_a_protocol_object(short: Run, tmp_path: Path) -> None:
-    protocol = load("ssme-binary").with_options(name="mine", title="Mine")
-    found = short(protocol)
-    assert found.protocol.name == "mine"
-    assert (tmp_path / "out" / "results.parquet").is_file()
-
-
-def test_repr_of_results_is_short(short: Callable[..., Results]) -> None:
-    text = repr(short())
-    assert text.startswith("Results: protocol ssme-binary, ")
-    assert "array(" not in text
-    assert text.count("\n") <= 10
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"methods": ["nothing"]}, "unknown method 'nothing'"),
+        ({"methods": ["ssme-kde[size=3]"]}, "'size=3' is no setting"),
+        ({"metrics": ["nothing"]}, "nothing"),
+        ({"tables": ["nothing"]}, "unknown table 'nothing'; choose from methods"),
+        ({"runs": 0}, "`runs` must be at least 1; got 0"),
+        ({"runs": "2"}, "`runs` must be a whole number; got '2'"),
+        ({"sampler": "all"}, "`sampler` must be one of released, uniform; got 'all'"),
+        ({"bins": {"age": [3, 1]}}, "rising numbers"),
+        ({"factor": "classifiers", "levels": [2]}, "cannot vary 'classifiers'"),
+        ({"factor": "sharpness", "levels": [-1]}, "numbers above 0; got '-1'"),
+        ({"nothing": 1}, "unknown field `nothing`"),
+        ({"n_unlabeled": [500]}, "nothing can run: .* needs 512 items, .* from 150; ask for fewer"),
+        ({"where": {"nothing": "1"}}, "has no column 'nothing'"),
+        ({"by": ["nothing"]}, "has no column 'nothing' to estimate by"),
+        ({"models": ["nothing"]}, "has no classifier 'nothing'"),
+        ({"protocol": "ssme-multiclass"}, "has 2 classes; ssme-multiclass serves more than two"),
+        ({"protocol": "ssme-correlation", "models": ["good"]}, "subsets need 3 .`subset_size`"),
+    ],
+)
+def test_requests_that_are_refused(short: Run, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(FewlabelsError, match=message):
+        short(options.pop("protocol", "ssme-binary"), **options)
