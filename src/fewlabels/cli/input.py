@@ -267,6 +267,7 @@ class Input(Record):
                     f"--model {quoted(text)} names no columns: {selects}--model NAME=COL maps"
                 )
         file, votes = values.pop("file"), values.pop("votes", None)
+        behind: str | None
         if file is None and not votes:
             missing = "Missing argument 'FILE'" + ("; --votes names none" if votes == "" else "")
             raise click.UsageError(missing, context)

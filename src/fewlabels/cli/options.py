@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from functools import cache, partial, wraps
+from functools import partial, wraps
 from types import NoneType
 from typing import (
     TYPE_CHECKING,
@@ -125,7 +125,6 @@ class Record:
         return type(self)(**vars(self) | values)
 
 
-@cache
 def fields_of(record: Any) -> dict[str, Field]:
     """The options of a record by the names of its fields, inherited ones first."""
     classes = reversed(record.__mro__)
