@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from functools import partial, wraps
+from functools import cache, partial, wraps
 from types import NoneType
 from typing import (
     TYPE_CHECKING,
