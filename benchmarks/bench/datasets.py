@@ -148,11 +148,11 @@ def open_file(
     notes.
     """
     keep = None
-    if file.suffix.lower() != ".npz":
-        parquet = file.suffix.lower() == ".parquet"
-        there = pq.read_schema(file).names if parquet else [*pd.read_csv(file, nrows=0)]
-        keep = [c for c in dict.fromkeys([*columns, *reading.where]) if c in there]
     try:
+        if file.suffix.lower() != ".npz":
+            parquet = file.suffix.lower() == ".parquet"
+            there = pq.read_schema(file).names if parquet else [*pd.read_csv(file, nrows=0)]
+            keep = [c for c in dict.fromkeys([*columns, *reading.where]) if c in there]
         read = read_predictions(file, keep=keep, **reading.columns)
     except (OSError, ValueError) as error:
         raise InputError(f"cannot be read: {error}") from None

@@ -75,7 +75,7 @@ def test_a_protocol_of_ones_own(tmp_path: Path) -> None:
         (["ssme-binary", "--runs", "many"], "argument --runs: invalid int value"),
         (["ssme-binary", "--data", "x", "--resume"], "nothing to resume"),
         (["broken.toml"], "protocol 'broken.toml': "),
-        (["short.toml"], "`methods` is missing"),
+        (["short.toml"], "--methods is missing"),
         (["absent.toml"], "protocol 'absent.toml': "),
     ],
 )
