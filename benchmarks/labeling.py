@@ -24,7 +24,7 @@ import fewlabels as fl
 from curves_data import SPE_LISTS, draw, sample_curve, stream
 from curves_parts import ROOT, SEED, Arguments, Part, Plan, Record, number, run_page, table
 from fewlabels.evaluation.anytime import DrawnValues, anytime, confidence_sequence, pooled
-from fewlabels.kernels.lure import lure_weights
+from fewlabels.kernels.importance import lure_weights
 from fewlabels.questions.next_items import STRATIFIED, next_items
 from study.families import make_set
 from study.sets import MADE, load, truth_of

@@ -30,7 +30,7 @@ from scipy.special import logit
 from sklearn.metrics import roc_auc_score
 
 from curves_parts import ROOT
-from fewlabels.kernels.sequential import sequential_monte_carlo
+from fewlabels.kernels.importance import sequential_monte_carlo
 from fewlabels.kernels.simplex import logsumexp, softmax
 from fewlabels.methods.curves.ordered_rates import (
     NEEDS_ZERO,
@@ -43,7 +43,7 @@ from fewlabels.methods.curves.ordered_rates import (
     pool,
     shape_statistics,
 )
-from fewlabels.methods.scores import margin
+from fewlabels.methods.per_model import margin
 from runs import parser as command_line
 from score_lists import (
     PACKAGE,

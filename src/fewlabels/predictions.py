@@ -138,7 +138,7 @@ class Predictions(Frozen, Shown):
         Rows of votes are given once each so, however many items there are.
     label_weight
         Weight of each labeled item among the labeled ones, shape (n,), where they were drawn with
-        unequal probabilities: those of `fewlabels.kernels.lure.lure_weights`. Who averages
+        unequal probabilities: those of `fewlabels.kernels.importance.lure_weights`. Who averages
         labels uses it; label models do not need it.
     item
         The group that holds the names of the items, which is kept in everything that is written.

@@ -25,7 +25,6 @@ from fewlabels.data import diagnose, limits
 from fewlabels.data.limits import MOST_COLUMNS
 from fewlabels.data.logs.documents import keys_at_the_beginning
 from fewlabels.errors import InputError
-from fewlabels.kernels import memory as kernel
 from fewlabels.streaming.units import about_rows
 
 CSV = b"label,p__a__1\n" + b"1,.5\n,.5\n" * 40_000
@@ -223,7 +222,7 @@ def test_memory_that_is_there_within_the_limit_of_a_process():
     pytest.importorskip("resource")
     code = (
         "import resource\n"
-        "from fewlabels.kernels.memory import available_memory\n"
+        "from fewlabels.checks.arguments import available_memory\n"
         "free = available_memory()\n"
         "resource.setrlimit(resource.RLIMIT_AS, (2**31, 2**31))\n"
         "print(free, available_memory())"
@@ -237,10 +236,10 @@ def test_cached_files_of_a_container_give_way(tmp_path, monkeypatch):
     (tmp_path / "memory.max").write_text("10000\n")
     (tmp_path / "memory.current").write_text("9000\n")
     (tmp_path / "memory.stat").write_text("anon 2000\ninactive_file 6000\nactive_file 500\n")
-    monkeypatch.setattr(kernel, "_GROUPS", ((str(tmp_path), "max", "current", ""),))
-    assert kernel.available_memory() == 1000 + 6500
+    monkeypatch.setattr(arguments, "_GROUPS", ((str(tmp_path), "max", "current", ""),))
+    assert arguments.available_memory() == 1000 + 6500
     (tmp_path / "memory.max").write_text("max\n")
-    assert kernel.available_memory() != 7500
+    assert arguments.available_memory() != 7500
 
 
 @pytest.mark.parametrize("engine", ["memory", "threads"])

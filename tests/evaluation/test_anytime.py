@@ -9,7 +9,7 @@ from scipy.stats import beta as beta_distribution
 
 import fewlabels as fl
 from fewlabels.evaluation.anytime import DrawnValues, _mixture, anytime, confidence_sequence
-from fewlabels.kernels.lure import lure_weights
+from fewlabels.kernels.importance import lure_weights
 from fewlabels.metrics.registry import resolve
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fewlabels.kernels.sequential import Cloud, sequential_monte_carlo
+from fewlabels.kernels.importance import Cloud, sequential_monte_carlo
 
 RUNS = 12
 

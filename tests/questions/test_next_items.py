@@ -7,7 +7,7 @@ import pytest
 
 import fewlabels as fl
 from fewlabels.evaluation.evaluator import Evaluator
-from fewlabels.kernels.lure import lure_weights
+from fewlabels.kernels.importance import lure_weights
 from fewlabels.metrics.registry import resolve
 from fewlabels.questions.next_items import (
     PARTS,

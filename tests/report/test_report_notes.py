@@ -6,7 +6,7 @@ from page import Page
 from report_samples import two_classes
 
 from fewlabels.report import render_html
-from fewlabels.report.notes import ADVICE, weighed
+from fewlabels.report.html import ADVICE, weighed
 from fewlabels.report.text import warnings
 
 SAID = [

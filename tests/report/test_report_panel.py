@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from fewlabels.report.axis import Axis, Scale
-from fewlabels.report.panel import Panel, Strip, strips
+from fewlabels.report.axis import Axis, Panel, Scale, Strip, strips
 
 UNIT = Scale(Axis(0.0, 1.0, (), ()))
 PANEL = Panel(UNIT, UNIT, 200)

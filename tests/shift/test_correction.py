@@ -12,8 +12,8 @@ from shift_worlds import confident_labeled, label_shifted
 import fewlabels as fl
 from fewlabels.checks.conditions import NOT_RANDOM
 from fewlabels.evaluation.input_facts import not_a_random_sample, selection_facts
+from fewlabels.shifts.analysis import class_importance, covariate_weights
 from fewlabels.shifts.label_shift import LEARN_FREQUENCIES, LabelShift
-from fewlabels.shifts.weights import class_importance, covariate_weights
 
 
 def test_told_items_have_a_label_or_counts() -> None:

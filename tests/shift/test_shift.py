@@ -9,9 +9,8 @@ import pytest
 from shift_worlds import classified, confident_labeled, label_shifted
 
 import fewlabels as fl
-from fewlabels.shifts.analysis import shift
+from fewlabels.shifts.analysis import covariate_weights, importance, shift
 from fewlabels.shifts.sampling_test import Sizes, beliefs, sampling_test, traits
-from fewlabels.shifts.weights import covariate_weights, importance
 
 SMALL = Sizes(200, 600, 199)
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from numbers import Integral, Number, Real
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -11,7 +15,6 @@ import numpy as np
 from fewlabels.errors import InputError, UsageError, no_level, one_line, quoted, unknown
 from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
 from fewlabels.kernels.blocks import map_blocks, spans
-from fewlabels.kernels.memory import available_memory
 
 _R = TypeVar("_R")
 SUM_TOLERANCE = 1e-3
@@ -405,3 +408,43 @@ def refuse_beyond_memory(needed: float, what: str, mend: str) -> None:
             f"{what} takes about {needed / 1e9:,.1f} GB of memory, and {free / 1e9:,.1f} GB are "
             f"free; {mend}"
         )
+
+
+# How much memory there is, before it is asked for.
+
+_GROUPS = (
+    ("/sys/fs/cgroup", "max", "current", ""),
+    ("/sys/fs/cgroup/memory", "limit_in_bytes", "usage_in_bytes", "total_"),
+)
+"""A container by the second and the first version of cgroups: folder, files of what it may use and
+what it does, and how its totals begin: cached files among them give way."""
+
+
+def available_memory() -> int | None:
+    """Bytes that can be had without swapping; None where the system does not say.
+
+    The least of what the machine, a container and a limit of this process (`ulimit -v`) leave.
+    """
+    left: list[int] = []
+    with suppress(OSError, ValueError, TypeError):
+        found = re.search(r"MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text("ascii"))
+        left.append(int(found[1]) << 10 if found else _physical())
+    for folder, limit, used, total in _GROUPS:
+        with suppress(OSError, ValueError):  # "max" is none
+            bound, now, parts = (
+                Path(folder, f"memory.{name}").read_text("ascii") for name in (limit, used, "stat")
+            )
+            cached = re.findall(rf"^{total}(?:in)?active_file (\d+)$", parts, re.MULTILINE)
+            left.append(int(bound) - int(now) + sum(map(int, cached)))
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        most = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if most != resource.RLIM_INFINITY:
+            pages = int(Path("/proc/self/statm").read_text("ascii").split()[0])
+            left.append(most - pages * os.sysconf("SC_PAGE_SIZE"))
+    return max(min(left), 0) if left else None
+
+
+def _physical() -> int:
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

@@ -125,7 +125,7 @@ def _figure(report: Mapping[str, Any]) -> str:
 
 def _item_table(predictions: Predictions, report: Mapping[str, Any]) -> dict[str, Any]:
     """Row of the file (from 1), name, score and label of every item; a label may be None."""
-    from fewlabels.methods.scores import score_of
+    from fewlabels.methods.per_model import score_of
 
     classes = [str(name) for name in predictions.classes]
     j, k = predictions.models.index(report["model"]), classes.index(str(report["positive"]))

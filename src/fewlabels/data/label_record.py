@@ -24,7 +24,7 @@ from fewlabels.checks.side_files import MOST_BYTES
 from fewlabels.data.table import class_text, naming_file
 from fewlabels.errors import InputError, listed, quoted, unknown
 from fewlabels.kernels.arrays import Array, Floats, Ints, UInts
-from fewlabels.kernels.lure import lure_weights
+from fewlabels.kernels.importance import lure_weights
 
 ENDING = ".labels.jsonl"
 """What names of records end in, where nobody says otherwise."""

@@ -15,8 +15,8 @@ from fewlabels.errors import listed
 from fewlabels.evaluation.evaluator import MOST_DRAWS
 from fewlabels.kernels.arrays import Array, Floats, Ints
 from fewlabels.kernels.votes import agreement as vote_agreement
+from fewlabels.methods.per_model import score_of
 from fewlabels.methods.registry import CHOOSING, METHODS
-from fewlabels.methods.scores import score_of
 from fewlabels.metrics.base import Needs
 from fewlabels.predictions import Predictions
 from fewlabels.shifts.sampling_test import FEWEST_LABELS, GLANCE, QUICK, SamplingTest, Split

@@ -69,7 +69,7 @@ class LabelNext(Answer):
         it.
     drawn, left
         Probability with which each item was drawn, from how many that were left without a label:
-        what whoever averages the labels needs (`fewlabels.kernels.lure.lure_weights`).
+        what whoever averages the labels needs (`fewlabels.kernels.importance.lure_weights`).
     score, probability
         Score of each item in the units of the file, and P(positive).
     kind

@@ -23,7 +23,7 @@ Three orders, each with the probability q with which an item was drawn from thos
 
 Labels enter only through the posterior: what is chosen depends on scores, votes and labels that
 are known, so a label model's likelihood is as it was (ignorable selection; Rubin 1976). Who
-averages the labels weighs them by 1 / q (`kernels/lure.py`).
+averages the labels weighs them by 1 / q (`kernels/importance.py`).
 """
 
 from __future__ import annotations

@@ -37,9 +37,9 @@ from fewlabels.kernels.arrays import Floats, Frozen, Ints
 from fewlabels.kernels.blocks import Progress, silent
 from fewlabels.kernels.interval_draws import UNDEFINED, Interval, ends
 from fewlabels.methods.base import LabelModel, refuse_multiplicity
+from fewlabels.methods.per_model import is_probability, score_of
 from fewlabels.methods.registry import METHODS
 from fewlabels.methods.registry import resolve as resolve_method
-from fewlabels.methods.scores import is_probability, score_of
 from fewlabels.methods.settings import changed_settings
 from fewlabels.metrics.registry import METRICS
 from fewlabels.pipeline import check_settings

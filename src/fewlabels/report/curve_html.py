@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from fewlabels.report.axis import Axis, Scale, fit_axis
+from fewlabels.report.axis import Axis, Panel, Scale, Strip, fit_axis, strips
 from fewlabels.report.blocks import Report
 from fewlabels.report.curves import (
     CurveBlock,
@@ -24,7 +24,6 @@ from fewlabels.report.curves import (
     who,
 )
 from fewlabels.report.html import render
-from fewlabels.report.panel import Panel, Strip, strips
 from fewlabels.report.words import clean, fit, percent, probability, score_text
 
 HEIGHT = 300

@@ -18,8 +18,7 @@ from fewlabels.report.blocks import (
     status_notes,
     verdict,
 )
-from fewlabels.report.html import render, within_budget
-from fewlabels.report.notes import weighed
+from fewlabels.report.html import render, weighed, within_budget
 from fewlabels.report.profiles import profile
 from fewlabels.report.text import headline, warnings
 

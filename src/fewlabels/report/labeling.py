@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fewlabels.report.axis import Scale, fit_axis
+from fewlabels.report.axis import Panel, Scale, fit_axis, strips
 from fewlabels.report.curve_html import View
 from fewlabels.report.html import render
-from fewlabels.report.panel import Panel, strips
 from fewlabels.report.words import clean, number_format, percent, plural
 
 HEIGHT = 170

@@ -13,8 +13,8 @@ from fewlabels.errors import InputError, Status, UsageError
 from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
 from fewlabels.kernels.blocks import spans
 from fewlabels.kernels.counter_based import exponentials, uniforms
+from fewlabels.kernels.importance import lure_weights
 from fewlabels.kernels.interval_draws import pseudo_observations
-from fewlabels.kernels.lure import lure_weights
 from fewlabels.methods.base import (
     FittedLabelModel,
     LabelModel,

@@ -35,9 +35,8 @@ from fewlabels.methods.bee.table import (
     VotePrior,
     VoteTable,
 )
-from fewlabels.methods.votes.data import domains_of
+from fewlabels.methods.votes.data import VARIATIONAL, announce_wait, domains_of
 from fewlabels.methods.votes.dependence import Counted
-from fewlabels.methods.votes.warnings import VARIATIONAL, announce_wait
 from fewlabels.predictions import Predictions
 
 if TYPE_CHECKING:

@@ -27,8 +27,16 @@ from fewlabels.methods.bee.table import (
     VoteDraws,
     VoteTable,
 )
-from fewlabels.methods.votes.data import VoteRates, by_domain, domain_texts, domains_of
-from fewlabels.methods.votes.warnings import INDEPENDENT, not_identified, straddling, told_wait
+from fewlabels.methods.votes.data import (
+    INDEPENDENT,
+    VoteRates,
+    by_domain,
+    domain_texts,
+    domains_of,
+    not_identified,
+    straddling,
+    told_wait,
+)
 from fewlabels.posterior import LabelPosterior, ParameterDraws
 from fewlabels.predictions import Predictions
 

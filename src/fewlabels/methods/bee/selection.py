@@ -34,9 +34,14 @@ from fewlabels.methods.bee.bee import (
 )
 from fewlabels.methods.bee.fitted import FittedVoteModel, mean_rates, mixture
 from fewlabels.methods.bee.table import ALONE
-from fewlabels.methods.votes.data import VoteRates, domain_codes, domains_of, item_domains
+from fewlabels.methods.votes.data import (
+    INDEPENDENT,
+    VoteRates,
+    domain_codes,
+    domains_of,
+    item_domains,
+)
 from fewlabels.methods.votes.dependence import Counted, counted_votes
-from fewlabels.methods.votes.warnings import INDEPENDENT
 from fewlabels.posterior import Allowance, LabelPosterior
 from fewlabels.predictions import Predictions
 

@@ -10,8 +10,7 @@ import numpy as np
 
 from fewlabels.checks.arguments import chosen_from, whole
 from fewlabels.kernels.arrays import Floats, Ints
-from fewlabels.kernels.importance import systematic
-from fewlabels.kernels.sequential import Cloud, sequential_monte_carlo, standard_normal
+from fewlabels.kernels.importance import Cloud, sequential_monte_carlo, standard_normal, systematic
 from fewlabels.kernels.simplex import logsumexp, softmax
 from fewlabels.kernels.votes import has_evidence
 from fewlabels.methods.base import FittedLabelModel, LabelModel, status_of, with_scores
@@ -34,8 +33,7 @@ from fewlabels.methods.curves.ordered_rates import (
     shape_statistics,
     weak,
 )
-from fewlabels.methods.per_model import fit_each
-from fewlabels.methods.scores import is_probability, margin, score_of
+from fewlabels.methods.per_model import fit_each, is_probability, margin, score_of
 from fewlabels.posterior import LabelPosterior, mean_of_draws
 from fewlabels.predictions import Predictions
 

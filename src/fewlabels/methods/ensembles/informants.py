@@ -25,7 +25,7 @@ from fewlabels.kernels.simplex import (
     softmax,
 )
 from fewlabels.kernels.votes import Patterns, by_group, distinct_columns, patterns
-from fewlabels.methods.scores import score_of
+from fewlabels.methods.per_model import score_of
 from fewlabels.methods.votes.data import domains_of, item_domains
 from fewlabels.predictions import Predictions
 

@@ -11,7 +11,7 @@ from scipy.special import betaln, expit, gammaln
 from fewlabels.kernels.arrays import Bools, Floats, UInts
 from fewlabels.kernels.blocks import map_blocks, spans
 from fewlabels.kernels.simplex import logsumexp, softmax
-from fewlabels.methods.scores import margin
+from fewlabels.methods.per_model import margin
 from fewlabels.methods.spe.families import ExponentialFamily, Family, Points, Prior, Truncation
 
 # --- the mixture of two densities -------------------------------------------------------------

@@ -25,8 +25,7 @@ from fewlabels.methods.base import (
     status_of,
     with_scores,
 )
-from fewlabels.methods.per_model import ScoreDraws, fit_each
-from fewlabels.methods.scores import is_probability, score_of
+from fewlabels.methods.per_model import ScoreDraws, fit_each, is_probability, score_of
 from fewlabels.methods.spe.check import Fit, check_fit, gap_in_words
 from fewlabels.methods.spe.families import FAMILIES, SHORT_NAMES, Points, Truncation
 from fewlabels.methods.spe.mixture import (

@@ -32,9 +32,9 @@ from fewlabels.methods.votes.data import (
     domain_codes,
     domain_texts,
     domains_of,
+    not_identified,
     vote_totals,
 )
-from fewlabels.methods.votes.warnings import not_identified
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 

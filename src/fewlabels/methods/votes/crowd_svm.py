@@ -20,8 +20,7 @@ from fewlabels.kernels.simplex import CLIP, logsumexp, softmax
 from fewlabels.kernels.votes import by_class, class_votes, most_voted, vote_shares
 from fewlabels.methods.base import FittedLabelModel, LabelModel, with_evidence, with_hard_votes
 from fewlabels.methods.replicates import Refits
-from fewlabels.methods.votes.data import ItemPatterns
-from fewlabels.methods.votes.warnings import INDEPENDENT, UNLABELED, not_identified
+from fewlabels.methods.votes.data import INDEPENDENT, UNLABELED, ItemPatterns, not_identified
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 

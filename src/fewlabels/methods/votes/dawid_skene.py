@@ -24,13 +24,15 @@ from fewlabels.kernels.votes import (
 from fewlabels.methods.base import FittedLabelModel, LabelModel, with_evidence, with_hard_votes
 from fewlabels.methods.em import EMResult, accelerated_em, expectation_maximisation
 from fewlabels.methods.votes.data import (
+    INDEPENDENT,
+    UNLABELED,
     ItemPatterns,
     by_domain,
     domain_codes,
     domains_of,
+    not_identified,
     vote_totals,
 )
-from fewlabels.methods.votes.warnings import INDEPENDENT, UNLABELED, not_identified
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 

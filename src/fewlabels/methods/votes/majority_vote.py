@@ -16,8 +16,7 @@ from fewlabels.kernels.simplex import CLIP, softmax
 from fewlabels.kernels.votes import by_item, has_evidence, most_voted, vote_shares
 from fewlabels.methods.base import FittedLabelModel, LabelModel, with_evidence, with_hard_votes
 from fewlabels.methods.replicates import Refits
-from fewlabels.methods.votes.data import vote_totals
-from fewlabels.methods.votes.warnings import not_identified
+from fewlabels.methods.votes.data import not_identified, vote_totals
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 
