@@ -60,6 +60,8 @@ def test_no_output_is_an_input(
 ) -> None:
     shared, other = tmp_path / "shared.csv", tmp_path / "other.csv"
     shared.write_text("label,p__m__1\n1,0.5\n0,0.25\n")
+    if read == "--columns":  # read before anything else
+        shared.write_text('label = "label"\n')
     other.write_text("label,p__m__1\n1,0.5\n0,0.25\n")
     again = tmp_path / "again.csv"
     if by == "spelling":
@@ -113,15 +115,20 @@ def test_no_output_is_another(
 def test_a_record_is_not_replaced_by_its_table(cli: Run, predictions_file: Path) -> None:
     """By its name, and by that which it has where none is given."""
     record = predictions_file.with_name("mine.csv")
-    record.write_text('{"labels": "of a person"}\n')
     hidden = Path(f"{predictions_file}.labels.jsonl")
-    os.link(record, hidden)
-    for options in (("--labels", record, "--out", record), ("--out", record),
-                    ("--columns", hidden), ("--columns", record)):  # fmt: skip
+    for text, *options in (
+        ('{"labels": "of a person"}\n', "--labels", record, "--out", record),
+        ('{"labels": "of a person"}\n', "--out", record),
+        ('label = "label"\n', "--columns", hidden),
+        ('label = "label"\n', "--columns", record),
+    ):
+        record.write_text(text)
+        hidden.unlink(missing_ok=True)
+        os.link(record, hidden)
         code, out, err = cli("label", predictions_file, *options)
         assert (code, out, err.count("\n")) == (2, "", 1), err
         assert " too; name another file" in err
-        assert record.read_text() == '{"labels": "of a person"}\n'
+        assert record.read_text() == text
 
 
 def test_files_of_a_folder_are_read(cli: Run, predictions_file: Path, tmp_path: Path) -> None:
