@@ -84,7 +84,8 @@ class TestPosterior:
         posterior = quick(method).infer(predictions, 0)
         rows = np.flatnonzero(predictions.labeled)
         for j in range(3):
-            assert (posterior.of(j).marginals()[rows, predictions.labels[rows]] == 1).all()
+            known = posterior.of(j).marginals()[rows, predictions.labels[rows]]
+            np.testing.assert_allclose(known, 1, atol=1e-12)  # a sum of weights rounds
         draws = posterior.draws(5, 1)
         assert draws.shape == (5, N)
         assert (draws[:, rows] == predictions.labels[rows]).all()
