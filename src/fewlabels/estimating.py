@@ -144,11 +144,6 @@ def estimated(
     """The answer to a question about these items, from all of them at once or in parts.
 
     `many` are columns of many groups, which the question does not name.
-
-    Raises
-    ------
-    UsageError, InputError
-        One line that says what is wrong and how to mend it.
     """
     setup = question.setup(items)
     with using_workers(workers), reporting(progress):

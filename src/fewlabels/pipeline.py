@@ -393,13 +393,7 @@ def aligned_reference(
     shift: Correction | None = None,
     columns: Any = None,
 ) -> Predictions | None:
-    """The reference in the terms of the predictions, for a method that can use it; None if none.
-
-    Raises
-    ------
-    UsageError, InputError
-        If the method, or what else is asked for, has no use of it, or it cannot be read.
-    """
+    """The reference in the terms of the predictions, for a method that can use it; None if none."""
     if reference is None:
         return None
     check_reference(method, reference)
@@ -422,13 +416,7 @@ def reference_facts(reference: Predictions | None) -> Reference | None:
 
 
 def check_settings(confidence_level: float | None, estimand: str, workers: int | None) -> None:
-    """Refuse settings that no estimate can be made with.
-
-    Raises
-    ------
-    UsageError
-        One line that says what is wrong and how to mend it.
-    """
+    """Refuse settings that no estimate can be made with."""
     level_of(confidence_level)
     workers_of(workers)
     if estimand not in ("population", "sample"):
@@ -442,13 +430,7 @@ def _check_multiplicity(
     judged: str,
     shift: Correction | None,
 ) -> None:
-    """Refuse rows that stand for several items where these would be taken for one.
-
-    Raises
-    ------
-    UsageError, InputError
-        If a method, a metric or a correction cannot count them, or they are no whole items.
-    """
+    """Refuse rows that stand for several items where these would be taken for one."""
     if predictions.multiplicity is None:
         return
     known = METHODS.get(method)
@@ -467,14 +449,7 @@ def _check_multiplicity(
 def judged_against(
     predictions: Predictions, against: Any, method: str
 ) -> Literal["class", "distribution"]:
-    """What classifiers are judged against: each item's class, or the annotators' distribution.
-
-    Raises
-    ------
-    UsageError
-        If the choice is unknown, or the distribution is asked of a method or of predictions that
-        cannot give it.
-    """
+    """What classifiers are judged against: each item's class, or the annotators' distribution."""
     if against not in get_args(Against):
         raise UsageError(f"`against` must be one of {listed(get_args(Against))}; got {against!r}")
     refused = _of_one_class(method)

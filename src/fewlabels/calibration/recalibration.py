@@ -262,13 +262,7 @@ class Recalibration(Frozen):
 def features_of(
     predictions: Predictions, settings: Settings, classifiers: Sequence[str]
 ) -> Floats | None:
-    """What the concentration is a function of, (n, d); None if of nothing but the probabilities.
-
-    Raises
-    ------
-    InputError
-        If a column is missing, or holds what is no number.
-    """
+    """What the concentration is a function of, (n, d); None if of nothing but the probabilities."""
     if settings.method != "alpha" or settings.kind not in ("features", "classifiers"):
         return None
     if settings.kind == "classifiers":
@@ -302,11 +296,6 @@ def fit(
 
     Labels are annotators' counts; a known label is one, where there are none. The second value is
     a report of plain values: losses before, and after on items that the map was not fitted to.
-
-    Raises
-    ------
-    InputError
-        If no classifier gives probabilities, or the labels do not do.
     """
     gives = predictions.has_probabilities.any(axis=0)
     names = [predictions.models[j] for j in np.flatnonzero(gives)]

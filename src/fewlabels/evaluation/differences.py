@@ -77,12 +77,6 @@ def comparison(
     ----------
     models
         The classifiers to compare; None: all. Of fewer, more can be told apart.
-
-    Raises
-    ------
-    UsageError
-        If the metric is unknown or without direction, there is no such group or classifier,
-        there are no draws, or fewer than two classifiers to compare.
     """
     chosen, direction = _chosen(estimates, models), estimates.direction(metric)
     values, draws, variance = estimates.pairs(metric, group)
@@ -127,11 +121,6 @@ def gap(estimates: Estimates, model: str, metric: str, group_a: str, group_b: st
     Draw d of both groups has the same parameters of the label model, so what these leave open for
     both alike cancels; items of disjoint groups are drawn independently. NaN for a group of which
     the method knows nothing (`labeled`, where it has no label).
-
-    Raises
-    ------
-    UsageError
-        If there is no such classifier, metric or group.
     """
     rows = _rows_by_group(estimates)
     values, draws = _of_groups(estimates, model, metric, [group_a, group_b], rows)
@@ -140,13 +129,7 @@ def gap(estimates: Estimates, model: str, metric: str, group_a: str, group_b: st
 
 
 def group_gaps(estimates: Estimates, metric: str, column: str) -> tuple[GroupGap, ...]:
-    """Largest minus smallest metric over the groups of a column, per classifier.
-
-    Raises
-    ------
-    UsageError
-        If the metric is unknown, or the estimates were not made by this column.
-    """
+    """Largest minus smallest metric over the groups of a column, per classifier."""
     groups = estimates.group_rows
     if column not in groups:
         raise UsageError(unknown("group", column, groups, "estimate with `by` to have groups"))
@@ -164,12 +147,6 @@ def errors_together(
     """How classifiers fail together: joint errors, majority vote, best choice per item.
 
     `models` are some of the classifiers; None: all.
-
-    Raises
-    ------
-    UsageError
-        If there is no such group or classifier, fewer than two classifiers with hard
-        predictions, or no posterior over labels.
     """
     rows, accuracy = _rows_of(estimates, group), None
     if "accuracy" in estimates.directions and estimates.judged_by.speaks_of(rows).any():

@@ -48,13 +48,7 @@ class ManyGroups:
 
 
 def all_and_groups(predictions: Predictions, by: str | Sequence[str] | None) -> list[Group]:
-    """All items first, then the groups of each column by first appearance.
-
-    Raises
-    ------
-    UsageError
-        If a column is unknown, or has more than 50 values.
-    """
+    """All items first, then the groups of each column by first appearance."""
     return all_and(predictions, groups_by_column(predictions, by))
 
 
@@ -67,13 +61,7 @@ def all_and(predictions: Predictions, groups: Mapping[str, Mapping[str, Ints]]) 
 def groups_by_column(
     predictions: Predictions, by: str | Sequence[str] | None
 ) -> dict[str, dict[str, Ints]]:
-    """Column -> name of a group, by first appearance -> its items.
-
-    Raises
-    ------
-    UsageError
-        If a column is unknown, or has more than 50 values.
-    """
+    """Column -> name of a group, by first appearance -> its items."""
     if by is not None and not isinstance(by, Iterable):
         raise UsageError(f"`by` must be the name of a group, or several; got {by!r}")
     out: dict[str, dict[str, Ints]] = {}
@@ -96,13 +84,7 @@ def groups_by_column(
 def many_and_few(
     items: Predictions, by: Sequence[str]
 ) -> tuple[tuple[str, ...], tuple[ManyGroups, ...]]:
-    """The columns of at most 50 groups, and those of more.
-
-    Raises
-    ------
-    UsageError
-        If a column is unknown, or has more than 10,000 values, or as many as names of items.
-    """
+    """The columns of at most 50 groups, and those of more."""
     few, many = list[str](), list[ManyGroups]()
     for column in by:
         codes, names = values_of(items, column)
@@ -135,11 +117,6 @@ def refuse_many_groups(
         Of some of the items.
     why
         What else is asked that needs the items of each group by themselves; empty if nothing is.
-
-    Raises
-    ------
-    UsageError
-        If there is any.
     """
     own = [name for name, m in metrics.items() if m.in_memory]
     if not posterior.infers:
@@ -158,13 +135,7 @@ def refuse_many_groups(
 
 
 def values_of(predictions: Predictions, column: str) -> tuple[Ints, list[str]]:
-    """Code of each item's value in a column, by first appearance, and the values' names.
-
-    Raises
-    ------
-    UsageError
-        If the column is unknown.
-    """
+    """Code of each item's value in a column, by first appearance, and the values' names."""
     return _codes(_column(predictions, column))
 
 

@@ -91,12 +91,6 @@ def joint_errors(
         The classifiers; None: all that have hard predictions.
     accuracy
         That of every classifier on these items, guarded by the labels; None: it is measured.
-
-    Raises
-    ------
-    UsageError
-        If there are fewer than two classifiers with hard predictions, or the method has no
-        posterior over labels.
     """
     if posterior.means is not None:
         raise UsageError(

@@ -85,13 +85,7 @@ def step(name: str) -> None:
 
 
 def go_on() -> None:
-    """Called between slices of long work: ends it where nobody waits for it any more.
-
-    Raises
-    ------
-    CancelledError
-        In a block whose results were given up, as by Ctrl-C.
-    """
+    """Called between slices of long work: ends it where nobody waits for it any more."""
     if any(given_up.is_set() for given_up in _given_up.get()):
         raise CancelledError
 

@@ -175,13 +175,6 @@ def open_items(
         Of a large file, which sample.
     columns
         What the columns are, as in `fewlabels.read_predictions`.
-
-    Raises
-    ------
-    InputError
-        If it cannot be read, no column tells the items apart, or there is no text to show.
-    UsageError
-        If a column that is asked for is not there, or there is no such folder.
     """
     options = column_options(**columns)
     located = locate(source)
@@ -231,11 +224,6 @@ def items_of(
         Its column of items; their numbers from 0 stand for them, unless given.
     show, images, recorded, seed
         As in `open_items`.
-
-    Raises
-    ------
-    InputError, UsageError
-        As `open_items`; or if there are not as many items as predictions.
     """
     listing = isinstance(items, list | tuple) and all(isinstance(text, str) for text in items)
     opened = open_source({"text": list(items)} if listing else items, None, "items")

@@ -276,13 +276,7 @@ class Journal:
 
 
 def _refuse_other_classes(record: LabelRecord, header: Header) -> None:
-    """Refuse to go on with a record of other classes.
-
-    Raises
-    ------
-    InputError
-        With what differs.
-    """
+    """Refuse to go on with a record of other classes."""
     own = record.header
     if set(own.classes) != set(header.classes):
         raise InputError(
@@ -309,13 +303,7 @@ def _write(file: int, content: bytes) -> None:
 
 
 def _create(path: Path, content: bytes) -> None:
-    """Make a file, for its owner alone, that is there when all of it is on the disk.
-
-    Raises
-    ------
-    FileExistsError
-        If there is one already, which stays as it is.
-    """
+    """Make a file, for its owner alone, that is there when all of it is on the disk."""
     file, draft = tempfile.mkstemp(prefix=".fewlabels-", dir=path.parent)
     try:
         try:

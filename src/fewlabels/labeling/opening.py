@@ -44,13 +44,7 @@ class Wishes:
 
 
 def record_of(source: Any, labels: str | os.PathLike[str] | None) -> Path:
-    """Where the record is: where `labels` says, else beside the data.
-
-    Raises
-    ------
-    UsageError
-        If the data have no place of their own.
-    """
+    """Where the record is: where `labels` says, else beside the data."""
     if labels is not None:
         return Path(labels)
     if not isinstance(source, str | os.PathLike) or is_standard_input(str(source)):
@@ -69,11 +63,6 @@ def open_session(
         A path, a frame, or `Predictions`; of these the texts are `items`.
     labels
         The record.
-
-    Raises
-    ------
-    InputError, UsageError
-        If they cannot be read, do not belong together, or what is wished makes no sense.
     """
     check_asked(list(wishes.metrics) or None)
     record = record_of(source, labels)

@@ -153,13 +153,7 @@ class Server:
 
 
 def check_installed() -> None:
-    """Refuse to begin without what the page needs.
-
-    Raises
-    ------
-    MissingExtraError
-        If a package is missing.
-    """
+    """Refuse to begin without what the page needs."""
     for package in ("starlette", "uvicorn"):
         try:
             __import__(package)

@@ -130,14 +130,7 @@ def labels_to_width(n: int, width: float, target: float) -> int | None:
 def stops_of(
     texts: Sequence[str], metrics: Sequence[str], models: Sequence[str]
 ) -> tuple[Stop, ...]:
-    """Read conditions such as `low:accuracy>=0.8`, `width:accuracy<=0.1`, `low:gpt:accuracy>=0.9`.
-
-    Raises
-    ------
-    UsageError
-        If a text has another form, names no classifier, or a bound has no interval that holds
-        whenever one looks.
-    """
+    """Conditions such as `low:accuracy>=0.8`, `width:accuracy<=0.1`, `low:gpt:accuracy>=0.9`."""
     return tuple(_stop(text, metrics, models) for text in texts)
 
 

@@ -60,13 +60,7 @@ def asked_of(metrics: Any, predictions: Predictions) -> list[Any]:
 
 
 def check_asked(metrics: Any) -> None:
-    """Refuse what `resolve` would, before it is known what the defaults are.
-
-    Raises
-    ------
-    UsageError
-        As `resolve`.
-    """
+    """Refuse what `resolve` would, before it is known what the defaults are."""
     resolve(_filled(metrics, ("accuracy",)))
 
 

@@ -189,13 +189,7 @@ def compare(
 
 
 def check_ranking(metrics: Sequence[str]) -> None:
-    """Refuse unknown metrics, and those that rank nobody.
-
-    Raises
-    ------
-    UsageError
-        One line that says what is wrong and how to mend it.
-    """
+    """Refuse unknown metrics, and those that rank nobody."""
     for name, metric in resolve(metrics).items():
         if not metric.direction:
             raise UsageError(
@@ -230,13 +224,7 @@ def compared(
     models: Sequence[str] | None = None,
     metrics: Sequence[str] | None = None,
 ) -> Comparisons:
-    """Everything that can be compared in these estimates, by some of their metrics.
-
-    Raises
-    ------
-    UsageError
-        If, on all items, there is nothing to compare by one of the metrics.
-    """
+    """Everything that can be compared in these estimates, by some of their metrics."""
     comparisons: dict[tuple[str, str | None], Comparison] = {}
     together: dict[str | None, Together] = {}
     said = list(estimates.warnings)

@@ -322,13 +322,7 @@ def curves(
 
 
 def chosen_kinds(kinds: Any) -> dict[str, Kind]:
-    """Kinds of curves by name.
-
-    Raises
-    ------
-    UsageError
-        If one is unknown, or there is none.
-    """
+    """Kinds of curves by name."""
     names = [kinds] if isinstance(kinds, str) else list(kinds)
     for name in names:
         if name not in KINDS:

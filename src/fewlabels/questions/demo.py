@@ -53,11 +53,6 @@ def make_demo(labels: int = 20, seed: int = 0) -> Demo:
         How many labels of the 1,000 scored images to keep.
     seed
         Decides the parts the classifiers learn from, and which labels are kept.
-
-    Raises
-    ------
-    UsageError
-        If `labels` is not between 0 and 1,000.
     """
     from sklearn.datasets import load_digits
     from sklearn.exceptions import ConvergenceWarning
@@ -129,13 +124,7 @@ def true_values(demo: Demo, metrics: Sequence[str]) -> dict[str, dict[str, float
 
 
 def save_predictions(demo: Demo, path: str | Path) -> None:
-    """Write what the demonstration estimates from as Parquet, with the native column names.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be written.
-    """
+    """Write what the demonstration estimates from as Parquet, with the native column names."""
     from fewlabels.data.write import write_table
 
     predictions, probabilities = demo.predictions, demo.predictions.probabilities

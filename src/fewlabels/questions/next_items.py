@@ -323,11 +323,6 @@ def next_items(
         Items that are not to be drawn though they have no label.
     before
         How many items were drawn in this order before.
-
-    Raises
-    ------
-    UsageError
-        If the order or a classifier is unknown.
     """
     if order not in ORDERS:
         raise UsageError(unknown("order", order, ORDERS))
@@ -356,13 +351,7 @@ def open_items(predictions: Predictions, skip: Collection[int] = ()) -> Ints:
 def label_posterior(
     predictions: Predictions, method: str | LabelModel, seed: int
 ) -> tuple[str, LabelPosterior]:
-    """Name and posterior of a method that says something of items without a label.
-
-    Raises
-    ------
-    UsageError
-        If the method does not.
-    """
+    """Name and posterior of a method that says something of items without a label."""
     called, label_model = resolve_method(method, predictions)
     posterior = label_model.infer(predictions, np.random.default_rng(seed))
     if not posterior.infers:

@@ -127,11 +127,6 @@ def conditions_of(
         Text ("precision >= 0.8 and fpr <= 0.05"), a function of the rates, or several of these.
     cost
         Cost of a false positive and of a false negative.
-
-    Raises
-    ------
-    UsageError
-        If there is none, or one cannot be read or cannot be met.
     """
     out: list[Condition] = [
         _comparison(rate, sign, bound, cost, f"`{argument}`")
@@ -158,13 +153,7 @@ def conditions_of(
 
 
 def checked_cost(cost: Any) -> tuple[float, float]:
-    """Cost of a false positive and of a false negative.
-
-    Raises
-    ------
-    UsageError
-        If these are not two numbers, not negative and not both 0.
-    """
+    """Cost of a false positive and of a false negative."""
     pair = tuple(cost) if isinstance(cost, (Sequence, np.ndarray)) else ()
     good = len(pair) == 2 and all(_number(c) and c >= 0 for c in pair) and any(pair)
     if not good or isinstance(cost, str):

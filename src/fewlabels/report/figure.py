@@ -42,13 +42,6 @@ def render_figure(report: Report, metric: str | None = None) -> Figure:
     -------
     matplotlib.figure.Figure
         Made without pyplot: no window opens and nothing has to be closed; `.savefig(path)`.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
-    UsageError
-        If the metric is not among those estimated.
     """
     shown = blocks(report)
     metrics = list(dict.fromkeys(block.metric for block in shown))
@@ -132,11 +125,6 @@ def render_curve_figure(report: Report) -> Figure:
     -------
     matplotlib.figure.Figure
         Made without pyplot: no window opens and nothing has to be closed; `.savefig(path)`.
-
-    Raises
-    ------
-    MissingExtraError
-        If matplotlib is not installed.
     """
     if report["what"] == "threshold":
         found = ThresholdBlock(report)

@@ -246,11 +246,6 @@ def save_page(page: str, report: Report, path: str | os.PathLike[str], **more: A
         The dictionary that it is made from; plain JSON values.
     more
         Other arguments of who makes it.
-
-    Raises
-    ------
-    InputError
-        If the path cannot be written.
     """
     with provenance.made_by():
         content = render_page(page, report, **more).encode("utf-8")

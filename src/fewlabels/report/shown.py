@@ -144,11 +144,6 @@ def frame(columns: Mapping[str, Any], backend: str | None, texts: Sequence[str] 
     ----------
     texts
         Columns that are text even where all of it is missing.
-
-    Raises
-    ------
-    UsageError, MissingExtraError
-        If there is no such kind, or it is not installed.
     """
     for kind in [backend] if backend else ["pandas", "polars"]:
         with contextlib.suppress(ImportError):

@@ -81,11 +81,6 @@ def assess_files(
         The positive class, as in `fewlabels.estimate`.
     columns
         What the columns are, as in `fewlabels.read_predictions`.
-
-    Raises
-    ------
-    InputError, UsageError
-        One line that says what is wrong and how to mend it.
     """
     asked = asked_for(bins, statistics, confidence_level, random_state)
     options = column_options(positive=positive, columns=columns)

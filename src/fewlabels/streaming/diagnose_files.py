@@ -63,13 +63,6 @@ def diagnose_files(
         As in `fewlabels.estimate_files`.
     positive, columns
         The positive class, and what the columns are, as in `fewlabels.read_predictions`.
-
-    Raises
-    ------
-    InputError
-        If there is no such file or folder.
-    UsageError
-        If an argument is not what is said here.
     """
     options = column_options(positive=positive, columns=columns)
     case = Case(str(source), options)

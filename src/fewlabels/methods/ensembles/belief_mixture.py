@@ -340,11 +340,6 @@ def fit_beliefs(
         Whether classifiers that give scores or votes are learned from as well.
     reference
         Labeled items of the same classifiers from elsewhere.
-
-    Raises
-    ------
-    InputError
-        If no classifier gives probabilities, and these are all that is learned from.
     """
     ground = _Evidence.of(method, beliefs, predictions, copies_agree, every_kind, reference)
     most = min(WEIGHED_ITEMS, max(WEIGHED_CELLS // predictions.n_classes, 1))
