@@ -167,8 +167,8 @@ class OneClassifier:
     ) -> OneClassifier:
         """Check what is asked, and fit the method.
 
-        Method "auto" sees the one classifier, and the class against the rest; any other sees all
-        classifiers and classes. See `fewlabels.curve` for the arguments.
+        Method "auto", and one that is for two classes, see the one classifier, and the class against
+        the rest; any other sees all classifiers and classes. See `fewlabels.curve`.
 
         Raises
         ------
@@ -198,10 +198,10 @@ class OneClassifier:
         several = predictions.n_classes > 2
         binary = alone.with_positive(predictions.classes[k]) if several or k == 0 else alone
         fitted, scores = predictions, score_of(predictions, j, k)
-        if method == "auto":
+        known = METHODS.get(called)
+        if method == "auto" or (several and known is not None and "two classes" in known.needs):
             # As asked, but for the order of two classes: to reverse them would change nothing.
             fitted, j, k = (binary, 0, 1) if several else (alone, 0, k)
-        known = METHODS.get(called)
         posterior = None
         if known is None or known.serves != "means":
             posterior = label_model.infer(fitted, np.random.default_rng(seed)).of(j)
