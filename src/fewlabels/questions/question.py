@@ -167,8 +167,8 @@ class OneClassifier:
     ) -> OneClassifier:
         """Check what is asked, and fit the method.
 
-        Method "auto", and one that is for two classes, see the one classifier, and the class against
-        the rest; any other sees all classifiers and classes. See `fewlabels.curve`.
+        Method "auto", and one that is for two classes, see the one classifier, and the class
+        against the rest; any other sees all classifiers and classes. See `fewlabels.curve`.
 
         Raises
         ------
