@@ -65,8 +65,6 @@ screenshots: $(VENV)/.dev  ## pictures of the reports, light and dark (needs chr
 
 bench: $(VENV)/.dev  ## speed and memory (FEWLABELS_DATA for files of ten million rows)
 	$(BIN)/python -m benchmarks speed --out docs/speed.md
-	$(BIN)/python -m benchmarks annotations_speed
-	$(BIN)/python -m benchmarks calibration_speed
 
 reproduce: $(VENV)/.dev  ## the table of CivilComments on the released splits (FEWLABELS_DATA)
 	$(BIN)/python -m benchmarks paper --only civilcomments

@@ -41,10 +41,8 @@ _SSME = (
 )  # fmt: skip
 
 STUDIES = {
-    "annotations_speed": Study(),
     "answered_by": Study(),
     "big_files": Study(),
-    "calibration_speed": Study(),
     "cluster_coverage": Study(("benchmarks/clusters",), ("llm_judges", "nell")),
     "compare_power": Study(("comparing",)),
     "curves": Study(
@@ -55,9 +53,7 @@ STUDIES = {
     "ensemble_prior": Study(),
     "evaluator_speed": Study(("speed",)),
     "judges": Study(("benchmarks/judges",), _JUDGED),
-    "kernel_pass": Study(),
     "labeling": Study(("benchmarks/labeling",), _ALL_SETS),
-    "logs_speed": Study(),
     "monotone_prior": Study(),
     "paper": Study(
         tuple(f"benchmarks/{name}" for name in _SSME),
@@ -76,7 +72,6 @@ STUDIES = {
     "votes": Study(("benchmarks/votes",), ("brain_fmri", "crowd", "nell")),
     "votes_labels": Study(("votes",), _JUDGED),
     "votes_paper": Study(("benchmarks/votes-paper",), ("brain_fmri", "nell")),
-    "votes_without_numba": Study(),
 }
 """Modules of this folder that are commands."""
 
