@@ -20,8 +20,7 @@ PARTS = (
 def run(work: Path, *options: str) -> str:
     """The page that a quick run writes."""
     script = ROOT / "benchmarks" / "curves.py"
-    command = [sys.executable, "-W", "error", str(script), *options, "--quick"]
-    command += ["--workers", "1", "--work", str(work)]
+    command = [sys.executable, "-W", "error", str(script), *options, "--quick", "--work", str(work)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
     return (work / "quick" / PAGE.name).read_text(encoding="utf-8")
