@@ -152,7 +152,7 @@ def run_page(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     default = os.environ.get("FEWLABELS_DATA", ROOT.parent / "shared" / "data")
-    parser.add_argument("parts", nargs="*", default="all", choices=[*parts, "all"], metavar="PART")
+    parser.add_argument("parts", nargs="+", choices=[*parts, "all"], metavar="PART")
     parser.add_argument("--data", type=Path, default=Path(default))
     parser.add_argument("--work", type=Path, default=CACHE / "fewlabels" / "benchmarks" / name)
     parser.add_argument("--workers", type=int, default=2)
