@@ -122,6 +122,7 @@ def test_the_page_and_the_table(
             "ssme-binary\n", "")  # fmt: skip
 
 
+@pytest.mark.slow
 def test_killed_and_resumed(write: Write, tmp_path: Path, same: Same) -> None:
     data = str(write())
     words = ["ssme-binary", "--data", data, "--runs", "3", *OPTIONS, "--out"]

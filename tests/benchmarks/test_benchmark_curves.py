@@ -39,6 +39,7 @@ def test_the_page_has_a_place_for_every_part():
     assert all(block(page, name) is not None for name in PARTS)
 
 
+@pytest.mark.slow
 def test_a_part_without_data(tmp_path):
     first = run(tmp_path, "--only", "synthetic", "--data", str(tmp_path / "none"))
     text = block(first, "synthetic")

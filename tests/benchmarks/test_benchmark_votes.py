@@ -50,6 +50,7 @@ def test_the_page_has_a_place_for_every_part():
     assert all(block(page, name) is not None for name in MARKS)
 
 
+@pytest.mark.slow
 def test_a_part_without_data(tmp_path):
     first = run(tmp_path, "settings", "--data", str(tmp_path / "none"))
     text = block(first, "settings")

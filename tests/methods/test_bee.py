@@ -229,6 +229,7 @@ class TestConcentration:
         ):
             assert model.infer(predictions, 0).diagnostics["clusters"] < 4, model
 
+    @pytest.mark.slow
     def test_both_of_a_franchise(self):
         base, _ = world((0.1, 0.1, 0.3), n=30, seed=1)
         predictions = fl.Predictions(votes=base.votes, domain=["a", "b"] * 15)
