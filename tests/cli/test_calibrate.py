@@ -57,7 +57,7 @@ def test_what_is_saved_and_applied_is_what_was_fitted(
 def test_json_is_what_the_library_says(cli: Run, file: Path) -> None:
     code, out, _ = cli("calibrate", file, "--method", "temperature", "--json", "-")
     assert code == 0
-    assert strict(out) == fit(fl.read_predictions(file), Settings("temperature"))[1]
+    assert strict(out) == fit(fl.read_predictions(file), Settings("temperature")).to_dict()
 
 
 @pytest.mark.parametrize("method", ["temperature", "matrix", "alpha"])

@@ -219,5 +219,5 @@ def test_arrays_that_are_handed_over_stay_the_callers():
 
 
 def test_recalibrated_items_cannot_be_written():
-    done = fit(predictions(), Settings("temperature"))[0].apply(predictions())
+    done = fit(predictions(), Settings("temperature")).apply(predictions())
     assert [path for path, part in walk(done) if can_be_written(part)] == []

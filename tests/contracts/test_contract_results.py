@@ -17,6 +17,7 @@ import pyarrow as pa
 import pytest
 
 import fewlabels as fl
+from fewlabels.calibration.recalibration import Settings, fit
 from fewlabels.report.shown import Result
 
 QUICK = {"method": "ensemble"}
@@ -52,6 +53,7 @@ RESULTS: dict[str, tuple[Callable[[], Result], Callable[[Any], int]]] = {
         lambda: fl.annotations.assess(predictions(histogram=COUNTS), confidence_level=None),
         lambda r: len(r.rows),
     ),
+    "calibrate": (lambda: fit(predictions(), Settings("temperature")), lambda r: 14),
     "diagnose": (
         lambda: fl.diagnose(pd.DataFrame({"label": ["x", "y"] * 9, "p__a__x": [0.1, 0.9] * 9})),
         lambda r: len(r.findings),
@@ -108,7 +110,7 @@ def test_results_are_tables_of_every_kind(name: str) -> None:
         result.to_frame("excel")
 
 
-@pytest.mark.parametrize("name", ["estimate", "curve", "curves"])
+@pytest.mark.parametrize("name", ["estimate", "curve", "curves", "threshold", "backtest"])
 def test_results_with_a_picture_plot_it(name: str) -> None:
     figure = made(name).plot()  # type: ignore[attr-defined]
     assert figure.axes

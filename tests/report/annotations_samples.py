@@ -104,7 +104,7 @@ ASSESSMENTS: dict[str, Callable[[], Report]] = {
 
 
 def _calibrated(items: fl.Predictions, method: str, **settings: Any) -> Report:
-    return fit(items, Settings(method, **settings))[1]
+    return fit(items, Settings(method, **settings)).report()
 
 
 @cache

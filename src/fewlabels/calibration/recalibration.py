@@ -18,7 +18,7 @@ from fewlabels.errors import InputError, UsageError, listed, quoted, unknown
 from fewlabels.kernels.arrays import Bools, Floats, Frozen, Ints
 from fewlabels.kernels.simplex import filled
 from fewlabels.predictions import Predictions
-from fewlabels.report.shown import plain_values
+from fewlabels.report.shown import Result, plain_values
 
 MapName = Literal["temperature", "vector", "matrix", "alpha"]
 Concentration = Literal["constant", "logits", "features", "classifiers"]
@@ -144,14 +144,36 @@ class Recalibrated(Frozen):
         return out
 
 
-@dataclass(frozen=True, eq=False)
-class Recalibration(Frozen):
-    """Fitted calibrations of classifiers, by name, and what they need to be applied."""
+@dataclass(frozen=True, eq=False, repr=False)
+class Recalibration(Frozen, Result):
+    """Fitted calibrations of classifiers, by name, what they need to be applied, and their worth.
+
+    `facts` are the plain values of `to_dict`: losses before, and after on items that the
+    calibration was not fitted to.
+    """
+
+    _page, _text, _text_columns = "calibration", "render_calibration", ("model", "loss")
 
     settings: Settings
     classes: tuple[Any, ...]
     classifiers: tuple[str, ...]
     estimators: Mapping[str, Any]
+    facts: Mapping[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON of the command line as a dictionary."""
+        out: dict[str, Any] = plain_values(self.facts)
+        return out
+
+    def _columns(self) -> dict[str, Any]:
+        """A row for each loss of each classifier."""
+        rows = [
+            (entry["model"], loss, before, (entry["after"] or {}).get(loss))
+            for entry in self.facts["calibrations"]
+            for loss, before in entry["before"].items()
+        ]
+        names = ("model", "loss", "before", "after")
+        return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
 
     def apply(self, predictions: Predictions) -> Recalibrated:
         """Calibrate items of the same classifiers and classes.
@@ -213,6 +235,7 @@ class Recalibration(Frozen):
             "penalty": self.settings.penalty,
             "seed": self.settings.seed,
             "classifiers": list(self.classifiers),
+            "facts": self.to_dict(),
         }
         names = [c if isinstance(c, (str, int)) else str(c) for c in self.classes]
         calibration.save(self.estimators, path, names, about=about)
@@ -236,7 +259,9 @@ class Recalibration(Frozen):
                 about["penalty"],
                 about["seed"],
             )
-            classifiers = tuple(about["classifiers"])
+            classifiers, facts = tuple(about["classifiers"]), about["facts"]
+            if [entry["model"] for entry in facts["calibrations"]] != list(estimators):
+                raise TypeError("losses are of the classifiers")
             if not all(isinstance(name, str) for name in (*classifiers, *settings.features)):
                 raise TypeError("names are text")
             if type(settings.seed) is not int or settings.seed < 0:
@@ -256,7 +281,8 @@ class Recalibration(Frozen):
                     f"{path}: the calibration of {quoted(name)} is of another kind, or of other "
                     "classes, than the file says; save it again"
                 )
-        return Recalibration(settings, tuple(first.classes_.tolist()), classifiers, estimators)
+        classes = tuple(first.classes_.tolist())
+        return Recalibration(settings, classes, classifiers, estimators, facts)
 
 
 def features_of(
@@ -291,11 +317,10 @@ def fit(
     predictions: Predictions,
     settings: Settings,
     progress: Callable[[int, int], None] | None = None,
-) -> tuple[Recalibration, dict[str, Any]]:
+) -> Recalibration:
     """Fit a calibration to every classifier that gives probabilities, and say what it is worth.
 
-    Labels are annotators' counts; a known label is one, where there are none. The second value is
-    a report of plain values: losses before, and after on items that the map was not fitted to.
+    Labels are annotators' counts; a known label is one, where there are none.
     """
     gives = predictions.has_probabilities.any(axis=0)
     names = [predictions.models[j] for j in np.flatnonzero(gives)]
@@ -320,8 +345,8 @@ def fit(
             said.append(f"not-converged: the fit of {name} did not reach its optimum")
         if progress is not None:
             progress(number + 1, len(names))
-    found = Recalibration(settings, predictions.classes, tuple(names), estimators)
-    return found, plain_values(_report(predictions, settings, entries, said))
+    facts = plain_values(_facts(predictions, settings, entries, said))
+    return Recalibration(settings, predictions.classes, tuple(names), estimators, facts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -427,7 +452,7 @@ def _few(name: str, counts: Floats, classes: Sequence[Any]) -> list[str]:
     return said
 
 
-def _report(
+def _facts(
     predictions: Predictions,
     settings: Settings,
     entries: Sequence[Mapping[str, Any]],

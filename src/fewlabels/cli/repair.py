@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import click
@@ -117,23 +116,20 @@ def calibrate(source: Input, settings: Settings, asked: Map, output: Output) -> 
     models = settings.chosen(predictions.models)
     chosen = predictions if models is None else predictions.select_models(models)
     with progress_bar("calibrating") as progress:
-        fitted, report = fit(
+        fitted = fit(
             chosen,
             MapSettings(
                 asked.method, asked.concentration, tuple(features), asked.penalty, settings.seed
             ),
             progress,
         )
-
-    from fewlabels.report import render_calibration, save_page
-
     output.save_all(
-        lambda: report,
-        html=partial(save_page, "calibration", report),
+        fitted.to_dict,
+        html=fitted.save_html,
         save=fitted.save,
         out=lambda: fitted.apply(predictions).columns(),
     )
-    output.show(lambda: report, partial(render_calibration, report), table="Calibrated")
+    output.show(fitted.to_dict, fitted.summary, table="Calibrated")
     return 0
 
 

@@ -25,7 +25,7 @@ _LAZY = {
     "comparison": ("render_comparison",),
     "curves": ("render_curves", "render_label_next", "render_threshold"),
     "estimates_html": ("render_html",),
-    "figure": ("render_curve_figure", "render_figure"),
+    "figure": ("render_backtest_figure", "render_curve_figure", "render_figure"),
     "html": ("render_fragment", "save_page", "summary_fragment"),
     "markdown": ("flat_numbers", "model_index", "render_junit", "render_markdown"),
     "score": ("render_score",),
@@ -40,7 +40,11 @@ if TYPE_CHECKING:
     from fewlabels.report.comparison import render_comparison
     from fewlabels.report.curves import render_curves, render_label_next, render_threshold
     from fewlabels.report.estimates_html import render_html
-    from fewlabels.report.figure import render_curve_figure, render_figure
+    from fewlabels.report.figure import (
+        render_backtest_figure,
+        render_curve_figure,
+        render_figure,
+    )
     from fewlabels.report.html import render_fragment, save_page, summary_fragment
     from fewlabels.report.markdown import (
         flat_numbers,
@@ -64,6 +68,7 @@ __all__ = [
     "model_index",
     "render_annotations",
     "render_backtest",
+    "render_backtest_figure",
     "render_calibration",
     "render_comparison",
     "render_curve_figure",

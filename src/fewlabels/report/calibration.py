@@ -106,7 +106,7 @@ def loss_text(value: float | None) -> str:
     return "undefined" if value is None else f"{round(value, 3) + 0.0:.3f}"
 
 
-def render_calibration_html(report: Report) -> str:
+def render_calibration_html(report: Report, *, fragment: bool = False) -> str:
     """The report as a page of HTML that needs no other file and no network.
 
     `report` is what `fewlabels.calibration.recalibration.fit` says.
@@ -122,6 +122,7 @@ def render_calibration_html(report: Report) -> str:
     ]
     return render(
         "calibration.html.j2",
+        () if fragment else None,
         report=report,
         kind=kind(report),
         losses=losses,

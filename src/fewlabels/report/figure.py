@@ -1,4 +1,4 @@
-"""Estimates, curves and thresholds as figures of matplotlib."""
+"""Estimates, backtests, curves and thresholds as figures of matplotlib."""
 
 from __future__ import annotations
 
@@ -165,6 +165,36 @@ def render_curve_figure(report: Report) -> Figure:
             axes.legend(frameon=False, loc="best")
     for axes in figure.axes:
         axes.set_ylim(0, 1.02)
+    return _ruled(figure)
+
+
+def render_backtest_figure(report: Report) -> Figure:
+    """A panel per metric: the error by the number of labels, a line per method, of all items.
+
+    `report` is the dictionary of `Backtest.to_dict`; the error is the mean of the classifiers.
+    """
+    model = None if len(report["models"]) > 1 else report["models"][0]
+    rows = [row for row in report["rows"] if row["model"] == model and row["group"] is None]
+    metrics = list(dict.fromkeys(row["metric"] for row in rows))
+    figure = _blank(4.6 * len(metrics), 4.2)
+    for number, metric in enumerate(metrics, 1):
+        axes = figure.add_subplot(1, len(metrics), number)
+        for method in report["methods"]:
+            of = [row for row in rows if row["metric"] == metric and row["method"] == method]
+            errors = [math.nan if row["error"] is None else row["error"] for row in of]
+            axes.plot([row["n_labeled"] for row in of], errors, "o-", label=method)
+        axes.set_title(clean(metric), loc="left", fontsize="medium", parse_math=False)
+        axes.set_xlabel("labels")
+        axes.set_ylabel("mean error")
+        axes.set_xticks(report["labels"])
+        axes.set_ylim(bottom=0)
+        axes.legend(frameon=False, loc="best")
+    return _ruled(figure)
+
+
+def _ruled(figure: Figure) -> Figure:
+    """The figure with a grid behind its panels, which have two axes each."""
+    for axes in figure.axes:
         axes.grid(color=_RULE, linewidth=0.8)
         axes.set_axisbelow(True)
         axes.spines[["top", "right"]].set_visible(False)

@@ -217,8 +217,8 @@ def render_fragment(page: str, report: Report) -> str:
     Parameters
     ----------
     page
-        Whose: "estimates", "annotations", "backtest", "comparison", "curves", "threshold",
-        "shift" or "label-next".
+        Whose: "estimates", "annotations", "backtest", "calibration", "comparison", "curves",
+        "threshold", "shift" or "label-next".
     report
         The dictionary that the page is made from; plain JSON values.
     """
@@ -241,7 +241,7 @@ def save_page(page: str, report: Report, path: str | os.PathLike[str], **more: A
     Parameters
     ----------
     page
-        Whose: those of `render_fragment`, and "calibration".
+        Whose: those of `render_fragment`, and "summary".
     report
         The dictionary that it is made from; plain JSON values.
     more
