@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -194,3 +195,16 @@ def _type_checking_only(path: Path, name: str) -> bool:
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             return any(found == name for found, _ in imports(node))
     return False
+
+
+@pytest.mark.parametrize(
+    "path",
+    [*SOURCE.rglob("README.md"), *SOURCE.rglob("__init__.py")],
+    ids=lambda p: str(p.relative_to(SOURCE)),
+)
+def test_files_that_the_head_of_a_room_names_are_there(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    head = text if path.suffix == ".md" else ast.get_docstring(ast.parse(text)) or ""
+    roots = (path.parent, path.parent / "templates", SOURCE, SOURCE.parents[1])
+    named = re.findall(r"[\w./-]*\w\.(?:py|j2|css|js|md|toml)\b", head)
+    assert [n for n in named if not any((root / n).exists() for root in roots)] == []

@@ -5,7 +5,10 @@ Of its value a share g moves to it, and a share h of its draws is the alternativ
 
     g = .1 (B - 1)+ / (1 + .1 (B - 1)+),   h = .2 B / (.8 + .2 B),   B = 5^-1/2 exp(.4 z^2),
 
-    z = (labels - method) / sd.
+    z = (labels - method) / sd,
+
+or, where draws of the labels lie on both sides of the method's value, the normal quantile of their
+share beyond it.
 
 B is the Bayes factor for a normal estimate between a value that may be anywhere within about two of
 its standard deviations (variance 4 sd^2) and the method's own. h is the posterior probability of

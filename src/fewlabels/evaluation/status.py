@@ -70,8 +70,9 @@ def judge(
 ) -> Verdict:
     """The status of one estimate: the first that applies, from what says most about it.
 
-    not-applicable, undefined, not-converged, few-labels, assumption, ok. `looked_up` is what the
-    group's labels were found to be before, for other estimates of it.
+    not-applicable, undefined, not-converged, few-labels, assumption, ok; `contradicted` is set
+    afterwards (`guard.Guard.marked`). `looked_up` is what the group's labels were found to be
+    before, for other estimates of it.
     """
     j = predictions.place[model]
     posterior = posterior.of(j)

@@ -1,11 +1,14 @@
-"""Where to operate one classifier: its curves with bands, a threshold, what to label next.
+"""Questions over the evaluator: curves, a threshold, what to label next, who is better, and trials.
 
 ```
 question.py   the arguments all share -> Question (which classifier and class, the posterior,
               trust); what all results share
 counts.py     Question -> draws of the weighted confusion counts at every cut, in chunks -> rates,
               and curves on a grid of 100 places
-curve.py      fl.curve, fl.curves    threshold.py  fl.threshold    label_next.py  fl.label_next
+curve.py      fl.curve, fl.curves    threshold.py  fl.threshold
+label_next.py fl.label_next, which of next_items.py scores
+compare.py    fl.compare             score.py      fl.score        backtest.py    fl.backtest
+anytime.py    an interval that holds at every look                 demo.py        fewlabels demo
 ```
 
 An item is called positive where its score is at least the threshold, everywhere.

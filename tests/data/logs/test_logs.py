@@ -7,13 +7,15 @@ import io
 import json
 import re
 import zipfile
+from typing import get_args
 
 import numpy as np
 import pytest
 
 import fewlabels as fl
+from fewlabels.cli.input import _Log
 from fewlabels.data import diagnose
-from fewlabels.data.logs import FORMATS
+from fewlabels.data.logs import ALIASES, FORMATS
 from fewlabels.data.logs.columns import LogOptions
 from fewlabels.data.logs.documents import keys_at_the_beginning, opened
 from fewlabels.errors import InputError, UsageError
@@ -63,8 +65,8 @@ def test_what_stands_behind_the_mark():
         LogOptions.parse("&pass-from=much")
 
 
-def test_every_format_is_tried_and_has_a_name():
-    assert list(FORMATS) == sorted(FORMATS, key=list(FORMATS).index)
+def test_every_format_has_a_name_that_the_command_line_takes():
+    assert {*FORMATS, *ALIASES} == {*get_args(_Log)}
     assert {f.tool for f in FORMATS.values()} >= {"Inspect", "MLflow", "promptfoo", "DeepEval"}
 
 

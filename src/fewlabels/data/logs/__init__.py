@@ -10,6 +10,9 @@ what it leaves out. Nothing of the tools is imported. What happens, in order:
 4. `columns.columns_of` makes the columns of one criterion: people are labels, judges classifiers.
 5. The result is a `Source` like a CSV file's, with the native names `label`, `y__<judge>`, ...
 
+To add a tool: a reader here, its `Format` in `FORMATS` (which are tried in that order), its name in
+`_Log` of `cli/input.py`, cases in `tests/data/logs/tools.py`, and a line in `docs/llm-judges.md`.
+
 Traps, each with a test: a person's correction overwrites the judge's verdict in the place where it
 stood; NaN is unscored; epochs are no items; cancelled annotations and drafts are no labels; one
 document of lm-evaluation-harness has a row per filter.
