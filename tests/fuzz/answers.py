@@ -676,7 +676,8 @@ def applied_maps(draw: Any) -> Case:
     method = kind.removesuffix("Scaling").lower()
     about = {"method": method, "concentration": None, "features": [], "penalty": None, "seed": 0}
     saved = {"format": "fewlabels-calibration", "version": 1, "fewlabels": "0.1.0"}
-    saved |= {"models": {"m": said}, "about": about | {"classifiers": ["m"]}}
+    facts = {"calibrations": [{"model": "m"}]}
+    saved |= {"models": {"m": said}, "about": about | {"classifiers": ["m"], "facts": facts}}
     logits = np.log(of.p[:, 0]) @ w.T + b
     e = np.exp(logits - logits.max(1, keepdims=True))
     q = e / e.sum(1, keepdims=True)
