@@ -104,32 +104,17 @@ def test_a_tab_where_commas_are_more(cli: Run, send: Send) -> None:
         (b"p__m__1\n.5\nx\n", ["-"], "standard input: column 'p__m__1' must be numbers; got 'x'"),
         (b'{"a": 1}', ["-", "--format", "csv"], "standard input: is JSON, and --format says csv"),
         (b"a,b\n", ["-", "--format", "json"], "standard input: is not a JSON file: it begins with"),
-        (b"a,b\n", ["-", "--format", "xml"], "'--format': 'xml' is not one of"),
         (b"a,b\n", ["-", "--sheet", "S"], "standard input: is CSV, which has no sheet 'S'"),
         (b"", ["-", "--sheet", "S", "--format", "csv"], "--sheet is of workbooks, and --format sa"),
-        (
-            b"",
-            ["FILE", "--format", "csv"],
-            "--format says what standard input (FILE is -) or a log is",
-        ),
-        (
-            b"",
-            ["FILE", "--sheet", "S"],
-            "predictions.csv#S: is CSV, which has no sheet 'S', and no log of a tool",
-        ),
         (b"", ["-", "--votes", "-"], "FILE and --votes are both standard input"),
         (b"x", ["-", "--resume"], "--resume goes on with a file, and standard input comes once"),
     ],
 )
 def test_what_is_refused(
-    cli: Run, send: Send, predictions_file: Path, content: bytes, arguments: list[str], message: str
+    refused: Callable[..., str], send: Send, content: bytes, arguments: list[str], message: str
 ) -> None:
     send(content)
-    paths = {"FILE": predictions_file}
-    code, out, err = cli("estimate", *(paths.get(a, a) for a in arguments))
-    assert (code, out) == (2, "")
-    assert message in err
-    assert err.count("\n") == 1
+    assert message in refused("estimate", *arguments)
 
 
 def test_the_command_that_a_warning_says_works(cli: Run, tmp_path: Path) -> None:
@@ -148,9 +133,6 @@ def test_the_command_that_a_warning_says_works(cli: Run, tmp_path: Path) -> None
     for command in (("estimate", *OPTIONS), ("label-next",), ("doctor",)):
         code, out, err = cli(command[0], path, *command[1:], *options, "--cluster", "reader")
         assert (code, "80 rows are 20 items" in out) == (0, False), err
-    code, out, err = cli("estimate", path, "--cluster", "readers")
-    assert (code, out) == (2, "")
-    assert "no column 'readers' (--cluster); did you mean 'reader'" in err
 
 
 def test_a_terminal_sends_nothing(cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -242,60 +224,6 @@ def test_beside_a_file(cli: Run, votes: Path, write: Write) -> None:
     result = answer(cli, wide, "--votes", votes, "--item", "id", "--by", "site")
     assert (result["n_items"], result["n_labeled"]) == (61, 3)
     assert [g["group"] for g in result["groups"]] == [None, "site=n", "site=s", "site=null"]
-
-
-def test_duplicates(cli: Run, write: Write) -> None:
-    table = {"item": [1, 1, 1, 2], "annotator": ["a", "a", "b", "b"], "label": [0, 1, 1, 0]}
-    path = write(table, "votes.csv")
-    code, out, err = cli("estimate", path, "--votes")
-    assert (code, out) == (2, "")
-    assert "--duplicates keep" in err
-    for option, words in (("keep", "1 repeated votes"), ("last", "1 votes are left out")):
-        assert words in answer(cli, path, "--votes", "--duplicates", option)["warnings"][-1]
-
-
-def test_doctor(cli: Run, votes: Path, tmp_path: Path) -> None:
-    code, out, err = cli("doctor", "--votes", votes, "--json", tmp_path / "d.json")
-    assert (code, err) == (0, "")
-    assert "180 by 5 annotators on 60 items" in out
-    assert max(map(len, out.splitlines())) <= 80
-    assert json.loads((tmp_path / "d.json").read_text())["counts"]["n_models"] == 5
-
-
-def test_the_file_has_votes_and_nobody_said_so(cli: Run, votes: Path) -> None:
-    said = "votes, one per row: item 'item', annotator 'annotator', vote 'label'"
-    code, out, _ = cli("estimate", votes, "--method", "majority-vote")
-    assert (code, said in out) == (0, True)
-    code, out, _ = cli("doctor", votes)
-    assert (code, said in " ".join(out.split())) == (0, True)
-    assert "--votes" in out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--votes"], "Missing argument 'FILE'"),
-        (["VOTES", "--duplicates", "keep"], "add --votes"),
-        (["VOTES", "--votes", "--item", "itme"], "did you mean 'item'"),
-        (["VOTES", "--votes", "--duplicates", "first"], "'first'"),
-        (["--votes", "nowhere.csv"], "nowhere.csv: no such file"),
-        (["VOTES", "--votes", "--model", "a=gold"], "--model names a column of the file beside"),
-        (["VOTES", "--votes", "--domain", "site"], "no column 'site'"),
-        (["VOTES", "--votes", "VOTES"], "item '0' is in row 1"),
-        (["VOTES", "--votes", "--classes", "a,b"], "is not a class; the classes are a, b"),
-        (["--votes", "VOTES", "--json", "VOTES"], "is the input file too"),
-    ],
-)
-@pytest.mark.parametrize("command", ["estimate", "doctor"])
-def test_mistakes(command: str, arguments: list[str], message: str, cli: Run, votes: Path) -> None:
-    before = votes.read_bytes()
-    given = [str(votes) if a == "VOTES" else a for a in arguments]
-    code, _, err = cli(command, *given)
-    assert code == 2
-    assert message in err
-    assert err.startswith("error: ")
-    assert len(err.splitlines()) == 1
-    assert votes.read_bytes() == before
 
 
 def test_votes_inform_a_curve(cli: Run, votes: Path, columns: dict[str, Any], write: Write) -> None:

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
@@ -44,74 +43,6 @@ def refused(cli: Run, *arguments: Any) -> str:
     assert err.startswith("error: ")
     assert len(err.splitlines()) == 1
     return err
-
-
-Change = Callable[[Columns], object]
-BAD_FILES: dict[str, tuple[Change, tuple[str, ...], str]] = {
-    "no item column": (
-        lambda c: c.pop("id"), (),
-        r"no column is known to name the items; say which with --item COL: values all differ in "
-        r"'text'$",
-    ),
-    "no such item column": (
-        lambda c: None, ("--item", "idd"), r"no column 'idd' \(--item\); did you mean 'id'\? the"
-    ),
-    "items that come twice": (
-        lambda c: c["id"].__setitem__(7, "c03"), (),
-        r"column 'id' does not tell the items apart: 'c03' is in row 4 after the header and in "
-        r"row 8 after the header; give each item one row, or name another column with --item",
-    ),
-    "several that come twice": (
-        lambda c: c["id"].__setitem__(slice(0, 6), ["c50", "c51"] * 3), (),
-        r"'c50' is in row 1 .* and in row 3 after the header \(1 more items come twice\); give",
-    ),
-    "an item without a name": (
-        lambda c: c["id"].__setitem__(7, ""), (),
-        r"row 8 after the header has no item in column 'id'; fill it in, drop the row, or name",
-    ),
-    "no text": (
-        lambda c: c.pop("text"), (),
-        r"no column of text is known to show; say which with --show COL,COL: .* are 'site'",
-    ),
-    "no such column to show": (
-        lambda c: None, ("--show", "txt"), r"no column 'txt' \(--show\); did you mean 'text'\?"
-    ),
-    "no predictions": (
-        lambda c: [c.pop(n) for n in list(c) if n.startswith("p__")], (), r"predict"
-    ),
-    "all labeled": (
-        lambda c: c.__setitem__("label", [0, 1] * 40), (), r"every item has a label; there is none"
-    ),
-    "unknown positive class": (lambda c: None, ("--positive", "2"), r"unknown class '2'"),
-    "unknown metric": (lambda c: None, ("--metrics", "acuracy"), r"did you mean 'accuracy'"),
-    "unknown method": (lambda c: None, ("--method", "auot"), r"did you mean 'auto'"),
-    "no condition": (lambda c: None, ("--until", "soon"), r"--until 'soon': labeling may stop"),
-    "no pictures": (lambda c: None, ("--images", "none"), r"--images 'none' is no folder"),
-    "nobody": (lambda c: None, ("--annotator", " "), r"--annotator must name somebody"),
-    "other ending": (lambda c: None, ("--out", "x.xlsx"), r"must end in .csv or .parquet"),
-    "nothing to join": (lambda c: None, ("--out", "x.csv"), r"there is no record of labels; label"),
-    "no folder": (
-        lambda c: None, ("--labels", "none/x.jsonl"), r"--labels 'none/x.jsonl' cannot be written"
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", BAD_FILES)
-def test_what_is_refused(
-    name: str, cli: Run, items: Columns, write: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    change, options, message = BAD_FILES[name]
-    change(items)
-    path = write(items, "comments.csv")
-    monkeypatch.chdir(path.parent)
-    assert re.search(message, refused(cli, path, "--terminal", *options))
-    assert [p.name for p in path.parent.iterdir()] == ["comments.csv"]
-
-
-def test_arrays_have_nothing_to_show(cli: Run, tmp_path: Path) -> None:
-    np.savez(tmp_path / "p.npz", probabilities=np.full((4, 1), 0.5))
-    err = refused(cli, tmp_path / "p.npz", "--terminal")
-    assert "holds arrays, whose items have neither names nor texts" in err
 
 
 def test_a_record_of_another_file(

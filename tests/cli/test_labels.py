@@ -100,19 +100,6 @@ def test_an_item_column_names_the_items(
     assert rows(tmp_path / "labels.csv")[79]["item"] == "page-79"
 
 
-@pytest.mark.parametrize("method", ["labeled", "autoeval"])
-def test_methods_that_infer_no_labels_say_so(
-    cli: Run, predictions_file: Path, tmp_path: Path, method: str
-) -> None:
-    outputs = ("--labels-out", tmp_path / "labels.csv", "--json", tmp_path / "e.json")
-    code, out, err = cli("estimate", predictions_file, *QUICK, "--method", method, *outputs)
-    assert (code, out) == (2, "")
-    assert f"method '{method}' says nothing of the labels of single items" in err
-    assert len(err.splitlines()) == 1
-    assert not (tmp_path / "labels.csv").exists()
-    assert not (tmp_path / "e.json").exists()
-
-
 @pytest.mark.parametrize("backend", [None, "pandas", "polars", "pyarrow"])
 def test_frame(backend: str | None) -> None:
     if backend not in (None, "pyarrow"):

@@ -11,17 +11,6 @@ import pytest
 
 Run = Callable[..., tuple[int, str, str]]
 Table = dict[str, list[Any]]
-COMMANDS = {
-    "estimate": ["--metrics", "accuracy"],
-    "compare": [],
-    "curve": ["--model", "good"],
-    "threshold": ["--model", "good", "--min-recall", ".5"],
-    "label-next": ["--model", "good"],
-    "shift": [],
-    "backtest": ["--labels", "10", "--runs", "1", "--metrics", "accuracy"],
-    "annotations": [],
-    "doctor": [],
-}
 
 
 @pytest.fixture
@@ -31,25 +20,6 @@ def named(columns: Table, write: Callable[..., Path]) -> Path:
     table = {f"{k[:-1]}{names[k[-1]]}" if k[:3] == "p__" else k: v for k, v in columns.items()}
     known = [names.get(str(value).removesuffix(".0")) for value in columns["label"]]
     return write({**table, "label": known}, "named.csv")
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_takes_and_tells_the_positive_class(
-    command: str, cli: Run, named: Path
-) -> None:
-    arguments = [command, named, *COMMANDS[command]]
-    for said, positive in (([], "spam"), (["--positive", "ham"], "ham")):
-        code, out, err = cli(*arguments, *said, "--json", "-")
-        assert code == 0, err
-        assert json.loads(out)["positive"] == positive
-        code, out, _ = cli(*arguments, *said)
-        where = out if command in ("estimate", "doctor") else out.split("\n\n")[0].split("\n")[0]
-        assert code == 0
-        assert positive in where
-    code, out, err = cli(*arguments, "--positive", "hamm")
-    assert code == 2
-    assert "unknown class 'hamm'; did you mean 'ham'? choose from ham, spam" in err
-    assert err.count("\n") == 1
 
 
 def test_engines_have_the_same_positive_class(cli: Run, named: Path) -> None:
@@ -114,15 +84,3 @@ def test_requirements_of_one_classifier(cli: Run, predictions_file: Path, engine
     code, _, err = cli(*ask, "--require", f"good:low:acc>={floor}")
     assert code == 1
     assert err.count("not met: good:low:acc") == 1
-    code, out, err = cli(*ask, "--require", "goood:acc>=.1")
-    assert (code, out) == (2, "")
-    assert "unknown model 'goood'; did you mean 'good'?" in err
-    # A classifier that is left out is none to ask about.
-    assert cli(*ask, "--models", "poor", "--require", "good:acc>=.1")[0] == 2
-
-
-def test_annotations_take_requirements_of_one_classifier(cli: Run, predictions_file: Path) -> None:
-    assert cli("annotations", predictions_file, "--require", "good:L<=9")[0] == 0
-    code, _, err = cli("annotations", predictions_file, "--require", "god:L<=9")
-    assert code == 2
-    assert "unknown model 'god'; did you mean 'good'?" in err
