@@ -11,6 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import softmax
+
+from worlds import rounded
 
 Columns = dict[str, list[Any]]
 
@@ -39,7 +42,7 @@ def histograms() -> Columns:
     out: Columns = {"item": [f"x{i}" for i in range(90)]}
     for name, noise in (("good", 0.3), ("poor", 1.5)):
         logits = np.log(truth + 0.05) + noise * rng.normal(size=truth.shape)
-        p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+        p = rounded(softmax(logits, axis=1))
         out |= {f"p__{name}__{k}": p[:, j].tolist() for j, k in enumerate("abc")}
     out |= {f"h__{k}": counts[:, j].tolist() for j, k in enumerate("abc")}
     out["site"] = ["north" if i % 2 else "south" for i in range(90)]

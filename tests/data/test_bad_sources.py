@@ -306,6 +306,8 @@ VOTES: dict[str, tuple[str, str | None, dict[str, Any]]] = {
 class DataSet:
     """What of data sets of Hugging Face is used: a table, or a stream without columns."""
 
+    __module__ = "datasets"
+
     def __init__(self, names: list[str] | None) -> None:
         self.column_names = names
 
