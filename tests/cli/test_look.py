@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -60,24 +61,22 @@ def test_one_method(name: str, cli: Run, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_settings_reach_every_command_and_are_said(
-    command: str, cli: Run, predictions_file: Path
+    command: str, answer: Callable[..., dict[str, Any]], predictions_file: Path
 ) -> None:
-    arguments = (command, predictions_file, *COMMANDS[command], "--json", "-")
-    code, out, err = cli(*arguments, *FEW_DRAWS)
-    assert code == 0, err
-    changed = json.loads(out)
+    arguments = (command, predictions_file, *COMMANDS[command])
+    changed = answer(*arguments, *FEW_DRAWS)
     assert changed["method"] == "bayesian-calibration"
     assert changed["diagnostics"]["settings"] == {"n_draws": 50}
-    plain = json.loads(cli(*arguments, *FEW_DRAWS[:2])[1])
+    plain = answer(*arguments, *FEW_DRAWS[:2])
     assert "settings" not in plain.get("diagnostics", {})
 
 
 @pytest.mark.parametrize("engine", ["memory", "threads"])
 def test_settings_change_the_answer_whole_and_in_parts(
-    engine: str, cli: Run, predictions_file: Path
+    engine: str, answer: Callable[..., dict[str, Any]], predictions_file: Path
 ) -> None:
-    asked = ("estimate", predictions_file, "--metrics", "ece", "--engine", engine, "--json", "-")
+    asked = ("estimate", predictions_file, "--metrics", "ece", "--engine", engine)
     kde = ("--method", "ssme-kde", "--option", "epochs=2", "--option", "bandwidth=scott")
-    changed, plain = (json.loads(cli(*asked, *method)[1]) for method in (kde, kde[:2]))
+    changed, plain = (answer(*asked, *method) for method in (kde, kde[:2]))
     assert changed["diagnostics"]["settings"] == {"bandwidth": "scott", "epochs": 2}
     assert changed["estimates"] != plain["estimates"]

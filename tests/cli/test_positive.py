@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 Run = Callable[..., tuple[int, str, str]]
+Answer = Callable[..., dict[str, Any]]
 Table = dict[str, list[Any]]
 
 
@@ -22,24 +23,29 @@ def named(columns: Table, write: Callable[..., Path]) -> Path:
     return write({**table, "label": known}, "named.csv")
 
 
-def test_engines_have_the_same_positive_class(cli: Run, named: Path) -> None:
+def test_engines_have_the_same_positive_class(answer: Answer, named: Path) -> None:
     for command, options in (("estimate", ["--metrics", "recall"]), ("annotations", [])):
-        asked = [command, named, *options, "--positive", "ham", "--json", "-", "--engine"]
-        whole, streamed = (json.loads(cli(*asked, engine)[1]) for engine in ("memory", "threads"))
+        asked = [command, named, *options, "--positive", "ham", "--engine"]
+        whole, streamed = (answer(*asked, engine) for engine in ("memory", "threads"))
         assert streamed["classes"] == whole["classes"] == ["spam", "ham"]
         assert streamed["positive"] == whole["positive"] == "ham"
 
 
-def test_a_threshold_is_of_the_positive_class(cli: Run, named: Path) -> None:
+def test_a_threshold_is_of_the_positive_class(answer: Answer, named: Path) -> None:
     """A cut of P(ham) >= .9 calls fewer items ham than one of .1."""
-    found = []
-    for cut in ("0.1", "0.9"):
-        out = cli(
-            "estimate", named, "--positive", "ham", "--threshold", cut, "--metrics", "recall",
-            "--method", "labeled", "--models", "poor", "--json", "-",
-        )[1]  # fmt: skip
-        found.append(json.loads(out)["estimates"][0]["value"])
-    assert found[0] > found[1]
+    asked = [
+        "--positive",
+        "ham",
+        "--metrics",
+        "recall",
+        "--method",
+        "labeled",
+        "--models",
+        "poor",
+        "--threshold",
+    ]
+    low, high = (answer("estimate", named, *asked, cut) for cut in ("0.1", "0.9"))
+    assert low["estimates"][1]["value"] > high["estimates"][1]["value"]
 
 
 @pytest.mark.parametrize(
@@ -60,14 +66,11 @@ def test_the_default_metrics_follow_the_file(
         table |= {f"p__{model}__1": p, f"s__{model}": p}
         table[f"y__{model}"] = [int(float(x) > 0.5) for x in p]
     file = write({k: v for k, v in table.items() if k == "label" or k.startswith(kept)})
-    code, out, err = cli("estimate", file, "--engine", engine, "--json", "-")
-    assert code == 0, err
-    found = [r["metric"] for r in json.loads(out)["estimates"] if r["model"] == "good"]
-    assert found == metrics
     # What only a requirement names comes after them, as asked.
-    out = cli("estimate", file, "--engine", engine, "--json", "-", "--require", "f1>=0")[1]
-    found = [r["metric"] for r in json.loads(out)["estimates"] if r["model"] == "good"]
-    assert found == [*metrics, "f1"]
+    for more, wanted in (([], metrics), (["--require", "f1>=0"], [*metrics, "f1"])):
+        out = cli("estimate", file, "--engine", engine, "--json", "-", *more)[1]
+        found = [r["metric"] for r in json.loads(out)["estimates"] if r["model"] == "good"]
+        assert found == wanted
 
 
 @pytest.mark.parametrize("engine", ["memory", "threads"])
