@@ -122,6 +122,30 @@ FOUND: dict[str, Cases] = {
 }  # fmt: skip
 """Tables, and options, by what is found."""
 
+
+def votes(*rows: tuple[int, str, int]) -> Table:
+    """One vote per row, in a dictionary."""
+    return dict(zip(("item", "annotator", "label"), zip(*rows, strict=True), strict=True))
+
+
+MANY = [(i, a, (i + (a == "odd")) % 2) for i in range(8) for a in ("ann", "bob", "odd")]
+LONE = [(100, "lone", 0), (101, "lone", 1)]
+TWICE = votes((1, "a", 0), (1, "a", 1), (2, "a", 1), (1, "a", 0))
+VOTES: dict[str, dict[str, Any]] = {
+    "annotators": {"votes": votes(*MANY, *((i, "same", 1) for i in range(8)), *LONE),
+                   "classes": [0, 1, 2]},
+    "agreement": {"votes": votes((1, "a", 0), (1, "b", 0), (2, "a", 1), (2, "b", 1))},
+    "no overlap": {"votes": votes((1, "a", 0), (2, "b", 1))},
+    "domains": {"source": {"item": [1, 2, 3], "domain": ["u", "v", "w"]},
+                "votes": votes((1, "a", 0), (1, "b", 1), (1, "c", 1), (2, "a", 0))},
+    "a vote twice": {"votes": TWICE},
+    "a vote twice, kept": {"votes": TWICE, "duplicates": "keep"},
+    "a vote twice, the last": {"votes": TWICE, "duplicates": "last"},
+    "items of two files that do not meet": {
+        "source": {"item": [1], "y__net": [0]}, "votes": votes((2, "a", 0), (2, "b", 1)),
+    },
+}  # fmt: skip
+
 FILES: dict[str, str | bytes] = {
     "no predictions": "label,prob_a,id\n1,.25,7\n0,.5,8\n",
     "a label that is no class": "label,p__a__0,p__a__1,weights\nspam,.5,.5,2\n",
@@ -148,6 +172,15 @@ def test_what_is_found(about: str) -> None:
         table, options = case if isinstance(case, tuple) else (case, {})
         lines.append(f"{name}\n{told(diagnose(pd.DataFrame(table), **options))}")
     check(f"data/found-{about}", "\n".join(lines))
+
+
+def test_what_is_found_among_votes() -> None:
+    lines = []
+    for name, given in VOTES.items():
+        diagnosis = diagnose(**given)
+        assert all(len(line) <= 80 for line in diagnosis.summary(80).splitlines())
+        lines.append(f"{name}: {diagnosis.counts}\n{told(diagnosis)}")
+    check("data/found-votes", "\n".join(lines))
 
 
 def test_what_is_found_in_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

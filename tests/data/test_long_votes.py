@@ -237,56 +237,6 @@ def test_crowd_gold_as_the_wide_table(data_folder):
     assert ((ahead + 1) / 2).mean() == pytest.approx(0.8975, abs=0.005)
 
 
-def found(diagnosis, words):
-    return [f.where for f in diagnosis.findings if words in f.what]
-
-
-def test_doctor_on_votes():
-    rows = [(i, a, (i + (a == "odd")) % 2) for i in range(8) for a in ("ann", "bob", "odd")]
-    rows += [(i, "same", 1) for i in range(8)] + [(100, "lone", 0), (101, "lone", 1)]
-    item, annotator, label = zip(*rows, strict=True)
-    diagnosis = diagnose(votes=long(item=item, annotator=annotator, label=label), classes=[0, 1, 2])
-    assert diagnosis.ok
-    assert found(diagnosis, "34 by 5 annotators on 10 items: 1 to 4 (median 4)") == ["votes"]
-    assert found(diagnosis, "share no item") == ["annotator lone"]
-    assert found(diagnosis, "always vote for the same") == ["annotator same"]
-    assert found(diagnosis, "no annotator ever votes for class 2") == ["votes"]
-    assert found(diagnosis, "all votes are equal on 0.0% of the 8 items") == ["items"]
-    assert diagnosis.roles["votes.annotator"] == "annotator of the vote"
-    assert max(map(len, diagnosis.summary(80).splitlines())) <= 80
-
-
-def test_doctor_on_agreement_and_overlap():
-    agree = long(item=[1, 1, 2, 2], annotator=["a", "b"] * 2, label=[0, 0, 1, 1])
-    assert found(diagnose(votes=agree), "all votes are equal on every one of the 2") == ["items"]
-    assert found(diagnose(votes=agree), "no item has votes of 3") == ["items"]
-    apart = long(item=[1, 2], annotator=["a", "b"], label=[0, 1])
-    assert found(diagnose(votes=apart), "no item has votes of two") == ["items"]
-    wide = pa.table({"item": [1, 2, 3], "domain": ["u", "v", "w"]})
-    three = long(item=[1, 1, 1, 2], annotator=["a", "b", "c", "a"], label=[0, 1, 1, 0])
-    diagnosis = diagnose(wide, votes=three)
-    assert found(diagnosis, "have no votes") == ["domain w"]
-    assert found(diagnosis, "have no item with votes of two") == ["domain v"]
-
-
-def test_doctor_goes_on_after_repeated_votes():
-    diagnosis = diagnose(votes=long(**REPEATED))
-    assert not diagnosis.ok
-    assert diagnosis.counts["n_models"] == 1
-    assert not [f for f in diagnosis.findings if "--duplicates keep)" in f.what]
-    kept = diagnose(votes=long(**REPEATED), duplicates="keep")
-    assert kept.ok
-    assert found(kept, "2 repeated votes") == ["the frame"]
-
-
-def test_items_of_two_files_that_do_not_meet():
-    wide = pa.table({"item": [1], "y__net": [0]})
-    votes = long(item=[2, 2], annotator=["a", "b"], label=[0, 1])
-    assert (
-        "no item of votes is in the other file" in fl.read_predictions(wide, votes=votes).notes[0]
-    )
-
-
 def test_a_thousand_annotators_fit_in_bytes():
     rng = np.random.default_rng(0)
     n, m, v = 4000, 1000, 80_000
