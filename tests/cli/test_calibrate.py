@@ -89,44 +89,6 @@ def long_labels(tmp_path):
     return tmp_path
 
 
-def test_a_row_per_annotator_is_counted(cli, long_labels):
-    wide, long = str(long_labels / "wide.csv"), str(long_labels / "long.csv")
-    saved, out = str(long_labels / "map.json"), str(long_labels / "out.csv")
-    code, said, _ = cli(
-        "calibrate", wide, "--votes", long, "--method", "alpha", "--save", saved, "--out", out,
-        "--models", "a",
-    )  # fmt: skip
-    assert code == 0
-    assert "240 labels of 80 items" in said
-    header = (long_labels / "out.csv").read_text().splitlines()[0]
-    for column in ("item", "site", "h__no", "h__yes", "p__a__yes", "p__b__yes", "weight"):
-        assert f'"{column}"' in header
-    code, said, _ = cli("annotations", wide, "--votes", long, "--by", "site")
-    assert code == 0
-    assert "240 labels of 80 items" in said
-
-
-def test_hard_predictions_stay_a_classifier_s(cli, tmp_path):
-    rows = [f"i{i},{'ny'[i % 2] if i < 30 else ''},0.{2 + i % 6},{'yn'[i % 2]}" for i in range(40)]
-    file, out = tmp_path / "f.csv", tmp_path / "out.csv"
-    file.write_text("\n".join(["item,label,p__a__y,y__b", *rows]) + "\n")
-    saved = str(tmp_path / "map.json")
-    asked = ("--method", "temperature", "--save", saved, "--out", str(out))
-    code, said, _ = cli("calibrate", str(file), *asked)
-    assert code == 0
-    assert "30 labels of 30 items" in said  # 40, were the classifier an annotator
-    header, *lines = out.read_text().splitlines()
-    assert "h__" not in header
-    assert [line.split(",")[-1].strip('"') for line in lines] == [r.split(",")[-1] for r in rows]
-    (tmp_path / "v.csv").write_text("item,annotator,label\ni30,ann,y\ni31,ann,n\n")
-    votes = ("--votes", str(tmp_path / "v.csv"), "--item", "item")
-    code, said, _ = cli("calibrate", str(file), *asked, *votes)
-    assert code == 0
-    assert "32 labels of 32 items" in said
-    assert '"y__b"' in out.read_text().splitlines()[0]
-    assert '"y__ann"' not in out.read_text().splitlines()[0]
-
-
 def test_a_map_is_applied_to_items_that_do_not_show_their_classes(cli, long_labels):
     wide, long = str(long_labels / "wide.csv"), str(long_labels / "long.csv")
     saved, out = str(long_labels / "map.json"), str(long_labels / "out.csv")

@@ -30,6 +30,18 @@ FILES = {
     "twice.csv": "item,annotator,label\n1,a,0\n1,a,1\n1,b,1\n2,b,0\n",
     "tabs.tsv": "label\tp__m__1\ta,b,c\n1\t.5\tx\n0\t.25\ty\n",
     "verdicts.csv": "item,y__j\n" + "".join(f"{i},{i % 2}\n" for i in range(40)),
+    "domains.csv": "item,annotator,label,domain\n"
+    + "".join(
+        f"{i},{a},{v},{d}\n"
+        for i, d, said in (("x", "u", "nnn"), ("y", "u", "yyn"), ("x", "v", "yyy"))
+        for a, v in zip("abc", said, strict=True)
+    ),
+    "beside.csv": "id,domain,label\nz,u,y\ny,u,\n",
+    "page.csv": "item,label,p__a__y,y__b\n"
+    + "".join(
+        f"i{i},{'ny'[i % 2] if i < 30 else ''},0.{2 + i % 6},{'yn'[i % 2]}\n" for i in range(40)
+    ),
+    "more.csv": "item,annotator,label\ni30,ann,y\ni31,ann,n\n",
     "labels.csv": "item,label\n" + "".join(f"{i},{i % 2}\n" for i in range(20)),
 }
 CURVE = "--model good --method bayesian-calibration"
@@ -87,6 +99,12 @@ TEXTS: dict[str, str] = {
         backtest two.csv --labels 5,10 --runs 2 --metrics accuracy
         backtest named.csv --labels 5 --runs 1 --metrics recall --positive ham
     """,
+    "calibrate": """
+        calibrate page.csv --method temperature --out out.csv
+        calibrate page.csv --method temperature --votes more.csv --item item --out out.csv
+        calibrate histograms.csv --method alpha --out out.csv
+        annotations page.csv --votes more.csv
+    """,
     "score": """
         score log.jsonl
         score verdicts.csv --labels labels.csv
@@ -119,6 +137,24 @@ BESIDE: dict[str, str] = {
     """,
 }
 """What is printed beside the answer, and the exit code."""
+
+WRITTEN = """
+    estimate two.csv --metrics accuracy --labels-out out.csv
+    estimate page.csv --metrics accuracy --labels-out out.csv
+    estimate --votes domains.csv --method majority-vote --metrics accuracy --labels-out out.csv
+    estimate beside.csv --votes domains.csv --item id --method majority-vote --metrics accuracy \\
+        --labels-out out.csv
+    annotations histograms.csv --by site --out out.csv
+    annotations histograms.csv --by site --statistic unanimity:2 --models poor --out out.csv
+    calibrate histograms.csv --method temperature --out out.csv
+    calibrate page.csv --method temperature --out out.csv
+    calibrate page.csv --method temperature --votes more.csv --item item --out out.csv
+    curve two.csv CURVE --out out.csv
+    threshold two.csv CURVE --min-recall .5 --out out.csv
+    label-next two.csv CURVE --size 2 --out out.csv
+    convert log.jsonl#good out.csv
+"""
+"""Commands that write a table."""
 
 REPORTS: dict[str, str] = {
     "estimate": """
@@ -241,3 +277,17 @@ def laid_out(value: Any, indent: str = "") -> str:
 def test_what_a_report_holds(about: str, answer: Callable[..., dict[str, Any]]) -> None:
     said = {line: laid_out(shape(answer(*shlex.split(line)))) for line in commands(REPORTS[about])}
     check(f"cli/{about}-json", "\n".join(f"$ {line}\n{found}\n" for line, found in said.items()))
+
+
+@pytest.mark.usefixtures("folder")
+def test_what_a_table_holds(cli: Run) -> None:
+    """The header, two rows from the beginning and two from the end."""
+    said = []
+    for line in commands(WRITTEN):
+        code, _, err = cli(*shlex.split(line))
+        assert code == 0, err
+        rows = Path("out.csv").read_text("utf-8").splitlines()
+        some = [rows[0], *rows[1:3], *rows[-2:]] if len(rows) > 5 else rows
+        table = re.sub(r"\d*\.\d+(e-\d+)?", "#", "\n".join(some))
+        said.append(f"$ {line}\n{table}\n{len(rows) - 1} rows\n")
+    check("cli/tables", "\n".join(said))
