@@ -53,14 +53,14 @@ TEXTS: dict[str, str] = {
         doctor above.csv
         doctor range.csv
         doctor empty.csv
-        doctor none.csv
+        doctor absent/a.csv
         doctor tabs.tsv
         doctor mapped.csv --label truth --model mine=a0,a1 --classes 0,1
         doctor named.csv --positive ham
         doctor --votes votes.csv
         doctor votes.csv
         doctor votes.csv --votes --item itme
-        doctor --votes nowhere.csv
+        doctor --votes absent/a.csv
     """,
     "methods": """
         methods auto
