@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -144,11 +143,3 @@ def log(tmp_path: Path) -> Path:
             ]
             file.write(json.dumps({"info": {"trace_id": f"t{i}", "assessments": said}}) + "\n")
     return path
-
-
-@pytest.fixture
-def unwritable(tmp_path: Path) -> Path:
-    """A path no one can write to, not even an administrator: its folder is a file."""
-    (tmp_path / "file").write_text("here")
-    yield tmp_path / "file" / "out.json"
-    shutil.rmtree(tmp_path, ignore_errors=True)

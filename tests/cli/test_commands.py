@@ -66,18 +66,6 @@ def test_files_are_written_whole(
         ElementTree.parse(tmp_path / "a.svg")
 
 
-@pytest.mark.parametrize(
-    ("command", "option"), [(name, option) for name, c in COMMANDS.items() for option in c.writes]
-)
-def test_unwritable_outputs_are_found_before_the_work(
-    command: str, option: str, refused: Callable[..., str], tmp_path: Path, unwritable: Path
-) -> None:
-    # The input does not exist either; the output is complained of, so it was looked at first.
-    path, options = unwritable.with_suffix(".csv"), COMMANDS[command].options
-    err = refused(command, tmp_path / "none.csv", *options, option, path)
-    assert f"cannot write {option}" in err
-
-
 @pytest.mark.parametrize("command", ["estimate", "annotations"])
 def test_the_same_seed_and_any_workers_give_the_same(
     command: str, answer: Callable[..., dict[str, Any]], predictions_file: Path

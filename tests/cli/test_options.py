@@ -27,7 +27,7 @@ from fewlabels.cli.options import (
     takes,
     text,
 )
-from fewlabels.errors import UsageError, one_line
+from fewlabels.errors import UsageError
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -168,21 +168,6 @@ def test_every_option_has_a_group_and_a_sentence(name: str, cli: Run) -> None:
 def test_every_command_has_a_task(cli: Run) -> None:
     lines = cli("--help")[1].splitlines()
     assert [line[:-1] for line in lines if line[:-1] in COMMANDS] == list(COMMANDS)
-
-
-@pytest.mark.parametrize(
-    ("given", "shown"),
-    [
-        ("plain ünïcode 😀", "plain ünïcode 😀"),
-        ("a\r\nb\tc", r"a\r\nb\tc"),
-        ("\x1b[31m\x00\x7f", r"\x1b[31m\x00\x7f"),
-        ("\u2028\x85\u202e", r"\u2028\x85\u202e"),
-        ("\udcff", r"\udcff"),
-    ],
-)
-def test_one_line(given: str, shown: str) -> None:
-    assert one_line(given) == shown
-    assert len(one_line(given).splitlines()) == 1
 
 
 def test_comma_list_keeps_whole_names() -> None:
