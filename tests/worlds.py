@@ -37,6 +37,13 @@ class World:
         return fl.Predictions(self.P, **options)
 
 
+def rounded(P: np.ndarray) -> np.ndarray:
+    """Probabilities with six digits that sum to 1: the same on every processor, as are draws."""
+    P = np.round(P, 6)
+    P[..., -1] = np.round(1 - P[..., :-1].sum(axis=-1), 6)
+    return P
+
+
 def tenths(P: np.ndarray) -> np.ndarray:
     """Probabilities rounded to one decimal so that every row still sums to 1: many ties."""
     whole = np.floor(P * 10 + 1e-9).astype(int)

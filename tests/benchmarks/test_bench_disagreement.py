@@ -164,6 +164,7 @@ def test_alpha_calibration_learns_disagreement_from_two_labels(
         assert value(results, "raw+alpha-constant", "posterior_EL", run=run_) < prior - 0.05
 
 
+@pytest.mark.slow
 def test_results_do_not_depend_on_workers(short: Callable[..., Results], tmp_path: Path) -> None:
     one = short(methods=["raw+alpha-logits", "vector"])
     three = short(methods=["raw+alpha-logits", "vector"], out=tmp_path / "three", workers=3)

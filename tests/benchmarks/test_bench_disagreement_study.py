@@ -52,6 +52,7 @@ def test_the_page_is_filled() -> None:
         assert (PAGE.parent / figure).is_file(), figure
 
 
+@pytest.mark.slow
 def test_a_quick_run_fills_a_copy(tmp_path: Path, real_or_simulated: Path) -> None:
     script = ROOT / "benchmarks" / "disagreement.py"
     command = [sys.executable, "-W", "error", str(script), "debiasing", "truth", "--quick"]

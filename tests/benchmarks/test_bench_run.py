@@ -67,6 +67,7 @@ def test_values_are_those_of_estimate(short: Run, write: Write) -> None:
         assert estimates(found, method="ensemble", **at) == pytest.approx([row.value])
 
 
+@pytest.mark.slow
 def test_workers_and_going_on_do_not_show(
     short: Run, write: Write, tmp_path: Path, same: Same
 ) -> None:

@@ -84,7 +84,9 @@ def test_sizes_that_a_half_cannot_serve(sizes: dict[str, int]) -> None:
         _draw("uniform", **sizes)
 
 
-@pytest.mark.parametrize("n_labeled", [20, 50, 100])
+@pytest.mark.parametrize(
+    "n_labeled", [20, *(pytest.param(n, marks=pytest.mark.slow) for n in (50, 100))]
+)
 def test_the_very_splits_of_the_released_code(
     data_folder: Path, golden_folder: Path, n_labeled: int
 ) -> None:

@@ -16,6 +16,7 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 import cluster_coverage as bench  # noqa: E402
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rho", [0.0, 0.9])
 def test_rows_of_clusters_are_distributed_as_independent_ones(rho: float) -> None:
     case = np.repeat(np.arange(3_000), 10)

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "benchmarks" / "judges.md"
 MARKS = {"summary", "sets", "judges", "orders", "score", "widths"}
@@ -17,6 +19,7 @@ def test_the_page_has_a_place_for_every_table() -> None:
     assert set(re.findall("<!-- end (.*) -->", page)) == MARKS
 
 
+@pytest.mark.slow
 def test_a_quick_run(tmp_path: Path, data_folder: Path) -> None:
     script = ROOT / "benchmarks" / "judges.py"
     command = [sys.executable, "-W", "error", str(script), "all", "--quick", "--workers", "1"]

@@ -1,15 +1,18 @@
-"""Files to run the commands on."""
+"""Files to run the commands on, and ways to run them."""
 
 from __future__ import annotations
 
 import csv
-import shutil
+import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import softmax
+
+from worlds import rounded
 
 Columns = dict[str, list[Any]]
 
@@ -26,6 +29,23 @@ def columns() -> Columns:
         table[f"p__{model}__0"] = [round(1 - p, 4) for p in table[f"p__{model}__1"]]
     table["site"] = ["north" if i % 2 else "south" for i in range(80)]
     return table
+
+
+@pytest.fixture(scope="session")
+def histograms() -> Columns:
+    """Two classifiers, 90 items, 60 of them with 1 to 5 labels, two sites."""
+    rng = np.random.default_rng(3)
+    truth = rng.dirichlet([0.5, 0.5, 0.5], size=90)
+    size = np.where(np.arange(90) < 60, rng.integers(1, 6, size=90), 0)
+    counts = np.array([rng.multinomial(m, q) for m, q in zip(size, truth, strict=True)])
+    out: Columns = {"item": [f"x{i}" for i in range(90)]}
+    for name, noise in (("good", 0.3), ("poor", 1.5)):
+        logits = np.log(truth + 0.05) + noise * rng.normal(size=truth.shape)
+        p = rounded(softmax(logits, axis=1))
+        out |= {f"p__{name}__{k}": p[:, j].tolist() for j, k in enumerate("abc")}
+    out |= {f"h__{k}": counts[:, j].tolist() for j, k in enumerate("abc")}
+    out["site"] = ["north" if i % 2 else "south" for i in range(90)]
+    return out
 
 
 @pytest.fixture
@@ -47,6 +67,46 @@ def write(tmp_path: Path) -> Callable[..., Path]:
     return save
 
 
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def refused(cli: Run, tmp_path: Path) -> Callable[..., str]:
+    """The message of a command that must be refused, and must write nothing."""
+
+    def run(*arguments: str | Path) -> str:
+        before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+        code, out, err = cli(*arguments)
+        assert (code, out) == (2, ""), err
+        assert err.startswith("error: ")
+        assert err.endswith("\n")
+        assert len(err.splitlines()) == 1, err
+        after = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+        assert after == before, "something was written"
+        return err
+
+    return run
+
+
+@pytest.fixture
+def answer(cli: Run) -> Callable[..., dict[str, Any]]:
+    """What a command that succeeds writes to `--json -`: strict JSON, an object."""
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is not JSON")
+
+    def run(*arguments: str | Path) -> dict[str, Any]:
+        code, out, err = cli(*arguments, "--json", "-")
+        assert code == 0, err
+        assert out.endswith("}\n")
+        value = json.loads(out, parse_constant=refuse)
+        assert isinstance(value, dict)
+        assert err.count("\n") == err.count("warning: ") == len(value.get("warnings", []))
+        return value
+
+    return run
+
+
 @pytest.fixture
 def predictions_file(columns: Columns, write: Callable[..., Path]) -> Path:
     """The two classifiers as a CSV file."""
@@ -66,8 +126,20 @@ def demo_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def unwritable(tmp_path: Path) -> Path:
-    """A path no one can write to, not even an administrator: its folder is a file."""
-    (tmp_path / "file").write_text("here")
-    yield tmp_path / "file" / "out.json"
-    shutil.rmtree(tmp_path, ignore_errors=True)
+def log(tmp_path: Path) -> Path:
+    """MLflow traces of two criteria, two judges, and 30 labels."""
+    path = tmp_path / "log.jsonl"
+    with path.open("w") as file:
+        for i in range(90):
+            said = [
+                {
+                    "assessment_name": name,
+                    "source": {"source_type": kind, "source_id": who},
+                    "feedback": {"value": (i + k) % 3 > 0 if i % 7 else i % 2 > 0},
+                }
+                for k, name in enumerate(("good", "kind"))
+                for kind, who in (("LLM_JUDGE", "a"), ("LLM_JUDGE", "b"), ("HUMAN", "ann"))
+                if kind != "HUMAN" or i < 30
+            ]
+            file.write(json.dumps({"info": {"trace_id": f"t{i}", "assessments": said}}) + "\n")
+    return path

@@ -216,6 +216,7 @@ def test_paths_that_cannot_be_are_one_line(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """And of what is written they are told before the work: FILE is not there either."""
     if (role, path) in MAY_BE or (option, path) == ("--votes", ""):
         return
     empty = tmp_path / "empty"
@@ -226,9 +227,8 @@ def test_paths_that_cannot_be_are_one_line(
         needed = ["--out", "o.csv"]
     elif option == "--save":
         needed = needed[:2]
-    arguments = [
-        str(predictions_file) if a == "FILE" else a for a in ARGUMENTS.get(command, ["FILE"])
-    ]
+    file = str(predictions_file) if role in ("read", "pictures", "record") else "none.csv"
+    arguments = [file if a == "FILE" else a for a in ARGUMENTS.get(command, ["FILE"])]
     if option is None:
         arguments[0 if role == "read" else 1] = path
     else:
@@ -237,6 +237,7 @@ def test_paths_that_cannot_be_are_one_line(
     assert code == 2, err
     assert err.count("\n") == 1, err
     assert err.startswith("error: ")
+    assert "none.csv" not in err
     assert list(empty.iterdir()) == []
 
 

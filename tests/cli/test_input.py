@@ -17,9 +17,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from fewlabels.cli import input as settings
-from fewlabels.cli import main
 
 Run = Callable[..., tuple[int, str, str]]
+Answer = Callable[..., dict[str, Any]]
 Send = Callable[[bytes], None]
 OPTIONS = ("--metrics", "accuracy", "--method", "labeled", "--json", "-")
 
@@ -72,7 +72,9 @@ def test_it_is_read_as_the_file_is(
     assert cli("estimate", "-", *options, *OPTIONS)[:2] == (0, wanted)
 
 
-def test_every_command_that_takes_a_file(cli: Run, send: Send, predictions_file: Path) -> None:
+def test_every_command_that_takes_a_file(
+    cli: Run, answer: Answer, send: Send, predictions_file: Path
+) -> None:
     send(predictions_file.read_bytes())
     code, out, _ = cli("doctor", "-")
     assert code == 0
@@ -84,16 +86,8 @@ def test_every_command_that_takes_a_file(cli: Run, send: Send, predictions_file:
     )
     for arguments in (("-", "--votes"), ("--votes", "-")):
         send(votes)
-        code, out, err = cli("estimate", *arguments, "--method", "majority-vote", "--json", "-")
-        assert code == 0, err
-        assert json.loads(out)["models"] == ["x", "y", "z"]
-
-
-def test_a_tab_where_commas_are_more(cli: Run, send: Send) -> None:
-    send(b"label\tp__m__1\ta,b,c\n1\t.5\tx\n0\t.25\ty\n")
-    code, out, _ = cli("doctor", "-", "--format", "tsv")
-    assert code == 0
-    assert "'a,b,c'" in out or "a,b,c" in out
+        found = answer("estimate", *arguments, "--method", "majority-vote")
+        assert found["models"] == ["x", "y", "z"]
 
 
 @pytest.mark.parametrize(
@@ -104,32 +98,17 @@ def test_a_tab_where_commas_are_more(cli: Run, send: Send) -> None:
         (b"p__m__1\n.5\nx\n", ["-"], "standard input: column 'p__m__1' must be numbers; got 'x'"),
         (b'{"a": 1}', ["-", "--format", "csv"], "standard input: is JSON, and --format says csv"),
         (b"a,b\n", ["-", "--format", "json"], "standard input: is not a JSON file: it begins with"),
-        (b"a,b\n", ["-", "--format", "xml"], "'--format': 'xml' is not one of"),
         (b"a,b\n", ["-", "--sheet", "S"], "standard input: is CSV, which has no sheet 'S'"),
         (b"", ["-", "--sheet", "S", "--format", "csv"], "--sheet is of workbooks, and --format sa"),
-        (
-            b"",
-            ["FILE", "--format", "csv"],
-            "--format says what standard input (FILE is -) or a log is",
-        ),
-        (
-            b"",
-            ["FILE", "--sheet", "S"],
-            "predictions.csv#S: is CSV, which has no sheet 'S', and no log of a tool",
-        ),
         (b"", ["-", "--votes", "-"], "FILE and --votes are both standard input"),
         (b"x", ["-", "--resume"], "--resume goes on with a file, and standard input comes once"),
     ],
 )
 def test_what_is_refused(
-    cli: Run, send: Send, predictions_file: Path, content: bytes, arguments: list[str], message: str
+    refused: Callable[..., str], send: Send, content: bytes, arguments: list[str], message: str
 ) -> None:
     send(content)
-    paths = {"FILE": predictions_file}
-    code, out, err = cli("estimate", *(paths.get(a, a) for a in arguments))
-    assert (code, out) == (2, "")
-    assert message in err
-    assert err.count("\n") == 1
+    assert message in refused("estimate", *arguments)
 
 
 def test_the_command_that_a_warning_says_works(cli: Run, tmp_path: Path) -> None:
@@ -140,17 +119,13 @@ def test_the_command_that_a_warning_says_works(cli: Run, tmp_path: Path) -> None
     columns = {"label": label, "p__a__1": (truth + rng.random(80)) / 2}
     columns |= {"the case": [f"c{i % 20}" for i in range(80)], "reader": ["u", "v"] * 40}
     pa.csv.write_csv(pa.table(columns), path)
-    code, out, err = cli("estimate", path, *OPTIONS)
-    assert code == 0, err
-    (said,) = [w for w in json.loads(out)["warnings"] if "80 rows are 20 items" in w]
+    found = json.loads(cli("estimate", path, *OPTIONS)[1])
+    (said,) = [w for w in found["warnings"] if "80 rows are 20 items" in w]
     options = shlex.split(said.partition("say ")[2])
     assert options == ["--cluster", "the case"]
     for command in (("estimate", *OPTIONS), ("label-next",), ("doctor",)):
         code, out, err = cli(command[0], path, *command[1:], *options, "--cluster", "reader")
         assert (code, "80 rows are 20 items" in out) == (0, False), err
-    code, out, err = cli("estimate", path, "--cluster", "readers")
-    assert (code, out) == (2, "")
-    assert "no column 'readers' (--cluster); did you mean 'reader'" in err
 
 
 def test_a_terminal_sends_nothing(cli: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -188,17 +163,14 @@ def test_rows_decide_and_not_bytes(
     table = pa.table({"label": np.arange(6_000) % 2, "y__a": np.zeros(6_000, np.int8)})
     pq.write_table(table, tmp_path / "small.parquet")
     assert (tmp_path / "small.parquet").stat().st_size < 6_000
-    options = ("--method", "labeled", "--metrics", "accuracy", "--json", "-")
-    code, out, _ = cli("estimate", tmp_path / "small.parquet", *options)
-    assert code == 0
-    assert json.loads(out)["diagnostics"]["stream"]["engine"] == "threads"
+    found = json.loads(cli("estimate", tmp_path / "small.parquet", *OPTIONS)[1])
+    assert found["diagnostics"]["stream"]["engine"] == "threads"
 
 
-def test_output_may_not_replace_a_workbook(tmp_path: Path) -> None:
+def test_output_may_not_replace_a_workbook(refused: Callable[..., str], tmp_path: Path) -> None:
     path = tmp_path / "book.xlsx"
     path.write_bytes(b"x")
-    assert main(["estimate", str(path), "--sheet", "S", "--json", str(path)]) == 2
-    assert path.read_bytes() == b"x"
+    assert "is the input file too" in refused("estimate", path, "--sheet", "S", "--json", path)
 
 
 Write = Callable[..., Path]
@@ -207,100 +179,32 @@ Write = Callable[..., Path]
 @pytest.fixture
 def votes(write: Write) -> Path:
     """Five annotators on 60 items, three votes each."""
-    rng = np.random.default_rng(3)
-    truth = rng.integers(2, size=60)
-    item = np.repeat(np.arange(60), 3)
-    annotator = np.concatenate([rng.choice(5, size=3, replace=False) for _ in range(60)])
-    wrong = rng.random(180) < np.array([0.1, 0.15, 0.2, 0.25, 0.3])[annotator]
-    table = {
-        "item": item.tolist(),
-        "annotator": [f"w{a}" for a in annotator],
-        "label": (truth[item] ^ wrong).tolist(),
-    }
-    return write(table, "votes.csv")
+    votes = [(i, (i + k) % 5) for i in range(60) for k in range(3)]
+    said = [i * i % 3 % 2 ^ (i % (7 + a) == 0) for i, a in votes]
+    item, annotator = zip(*((i, f"w{a}") for i, a in votes), strict=True)
+    return write({"item": item, "annotator": annotator, "label": said}, "votes.csv")
 
 
-def answer(cli: Run, *arguments: str | Path) -> dict[str, Any]:
-    options = ("--method", "majority-vote", "--metrics", "accuracy", "--json", "-")
-    code, out, err = cli("estimate", *arguments, *options)
-    assert code == 0, err
-    result = json.loads(out)
-    assert isinstance(result, dict)
-    return result
+BY_MAJORITY = ("--method", "majority-vote", "--metrics", "accuracy")
 
 
-def test_alone_or_as_the_file(cli: Run, votes: Path) -> None:
-    alone = answer(cli, "--votes", votes)
-    flag = answer(cli, votes, "--votes")
-    assert alone == flag
+def test_alone_or_as_the_file(answer: Answer, votes: Path) -> None:
+    alone = answer("estimate", "--votes", votes, *BY_MAJORITY)
+    assert answer("estimate", votes, "--votes", *BY_MAJORITY) == alone
     assert sorted(alone["models"]) == ["w0", "w1", "w2", "w3", "w4"]
     assert (alone["n_items"], alone["n_labeled"]) == (60, 0)
 
 
-def test_beside_a_file(cli: Run, votes: Path, write: Write) -> None:
+def test_beside_a_file(answer: Answer, votes: Path, write: Write) -> None:
     wide = write({"id": [1, 0, 99], "label": [0, 1, 1], "site": ["n", "s", "s"]}, "wide.csv")
-    result = answer(cli, wide, "--votes", votes, "--item", "id", "--by", "site")
+    asked = ("--votes", votes, "--item", "id", "--by", "site")
+    result = answer("estimate", wide, *asked, *BY_MAJORITY)
     assert (result["n_items"], result["n_labeled"]) == (61, 3)
     assert [g["group"] for g in result["groups"]] == [None, "site=n", "site=s", "site=null"]
 
 
-def test_duplicates(cli: Run, write: Write) -> None:
-    table = {"item": [1, 1, 1, 2], "annotator": ["a", "a", "b", "b"], "label": [0, 1, 1, 0]}
-    path = write(table, "votes.csv")
-    code, out, err = cli("estimate", path, "--votes")
-    assert (code, out) == (2, "")
-    assert "--duplicates keep" in err
-    for option, words in (("keep", "1 repeated votes"), ("last", "1 votes are left out")):
-        assert words in answer(cli, path, "--votes", "--duplicates", option)["warnings"][-1]
-
-
-def test_doctor(cli: Run, votes: Path, tmp_path: Path) -> None:
-    code, out, err = cli("doctor", "--votes", votes, "--json", tmp_path / "d.json")
-    assert (code, err) == (0, "")
-    assert "180 by 5 annotators on 60 items" in out
-    assert max(map(len, out.splitlines())) <= 80
-    assert json.loads((tmp_path / "d.json").read_text())["counts"]["n_models"] == 5
-
-
-def test_the_file_has_votes_and_nobody_said_so(cli: Run, votes: Path) -> None:
-    said = "votes, one per row: item 'item', annotator 'annotator', vote 'label'"
-    code, out, _ = cli("estimate", votes, "--method", "majority-vote")
-    assert (code, said in out) == (0, True)
-    code, out, _ = cli("doctor", votes)
-    assert (code, said in " ".join(out.split())) == (0, True)
-    assert "--votes" in out
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--votes"], "Missing argument 'FILE'"),
-        (["VOTES", "--duplicates", "keep"], "add --votes"),
-        (["VOTES", "--votes", "--item", "itme"], "did you mean 'item'"),
-        (["VOTES", "--votes", "--duplicates", "first"], "'first'"),
-        (["--votes", "nowhere.csv"], "nowhere.csv: no such file"),
-        (["VOTES", "--votes", "--model", "a=gold"], "--model names a column of the file beside"),
-        (["VOTES", "--votes", "--domain", "site"], "no column 'site'"),
-        (["VOTES", "--votes", "VOTES"], "item '0' is in row 1"),
-        (["VOTES", "--votes", "--classes", "a,b"], "is not a class; the classes are a, b"),
-        (["--votes", "VOTES", "--json", "VOTES"], "is the input file too"),
-    ],
-)
-@pytest.mark.parametrize("command", ["estimate", "doctor"])
-def test_mistakes(command: str, arguments: list[str], message: str, cli: Run, votes: Path) -> None:
-    before = votes.read_bytes()
-    given = [str(votes) if a == "VOTES" else a for a in arguments]
-    code, _, err = cli(command, *given)
-    assert code == 2
-    assert message in err
-    assert err.startswith("error: ")
-    assert len(err.splitlines()) == 1
-    assert votes.read_bytes() == before
-
-
-def test_votes_inform_a_curve(cli: Run, votes: Path, columns: dict[str, Any], write: Write) -> None:
+def test_votes_inform_a_curve(
+    answer: Answer, votes: Path, columns: dict[str, Any], write: Write
+) -> None:
     wide = write(columns | {"item": list(range(80))})
-    options = ("--model", "good", "--votes", votes, "--json", "-")
-    code, out, err = cli("curve", wide, *options)
-    assert code == 0, err
-    assert json.loads(out)["model"] == "good"
+    assert answer("curve", wide, "--model", "good", "--votes", votes)["model"] == "good"

@@ -11,39 +11,6 @@ import fewlabels as fl
 from fewlabels.cli import main
 
 
-@pytest.fixture
-def log(tmp_path):
-    """MLflow traces of two criteria, two judges, and 30 labels."""
-    path = tmp_path / "traces.jsonl"
-    with path.open("w") as file:
-        for i in range(90):
-            said = [
-                {
-                    "assessment_name": name,
-                    "source": {"source_type": kind, "source_id": who},
-                    "feedback": {"value": (i + k) % 3 > 0 if i % 7 else i % 2 > 0},
-                }
-                for k, name in enumerate(("good", "kind"))
-                for kind, who in (("LLM_JUDGE", "a"), ("LLM_JUDGE", "b"), ("HUMAN", "ann"))
-                if kind != "HUMAN" or i < 30
-            ]
-            file.write(json.dumps({"info": {"trace_id": f"t{i}", "assessments": said}}) + "\n")
-    return path
-
-
-def test_score(log, capsys, tmp_path):
-    assert main(["score", str(log), "--json", str(tmp_path / "score.json")]) == 0
-    out = capsys.readouterr().out
-    assert "good: share of 'true'; 90 items, 30 labeled" in out
-    assert "kind: share of 'true'; 90 items, 30 labeled" in out
-    report = json.loads((tmp_path / "score.json").read_text())
-    assert [one["criterion"] for one in report["criteria"]] == ["good", "kind"]
-    assert main(["score", str(log), "--criterion", "kind", "--models", "b", "--json", "-"]) == 0
-    report = json.loads(capsys.readouterr().out)
-    assert [one["criterion"] for one in report["criteria"]] == ["kind"]
-    assert {row["judge"] for row in report["criteria"][0]["rows"]} == {None, "b"}
-
-
 @pytest.mark.parametrize("positive", ["correct", "incorrect"])
 def test_score_of_words_that_sort_the_other_way(tmp_path, capsys, positive):
     """'correct' comes before 'incorrect' in the alphabet, and is the positive one."""
@@ -63,14 +30,6 @@ def test_score_of_words_that_sort_the_other_way(tmp_path, capsys, positive):
     if positive == "incorrect":
         passed = {way: 1 - rate for way, rate in passed.items()}
     assert found == pytest.approx(passed, abs=0.02)
-
-
-def test_score_of_a_table_with_labels_apart(tmp_path, capsys):
-    table, labels = tmp_path / "a.csv", tmp_path / "labels.csv"
-    table.write_text("item,y__j\n" + "".join(f"{i},{i % 2}\n" for i in range(40)))
-    labels.write_text("item,label\n" + "".join(f"{i},{i % 2}\n" for i in range(20)))
-    assert main(["score", str(table), "--labels", str(labels)]) == 0
-    assert "share of '1'; 40 items, 20 labeled" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
@@ -109,24 +68,3 @@ def test_markdown_and_junit(log, tmp_path, capsys):
     assert page.read_text().startswith("**fewlabels**: 90 items, 30 labeled")
     root = ET.parse(tests).getroot()
     assert root.attrib == {"tests": "2", "failures": "1"}
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["estimate", "LOG"], "has 2 criteria: 'good' (30 labeled by people, judges a, b), 'kind'"),
-        (["estimate", "LOG", "--criterion", "goood"], "unknown criterion 'goood'; did you mean"),
-        (["estimate", "LOG#good", "--junit", "x.xml"], "--junit writes each --require as a test"),
-        (["convert", "LOG#good"], "Missing argument 'OUT'"),
-        (["convert", "LOG#good", "x.txt"], "must end in .csv or .parquet"),
-        (["convert", "LOG#good", "LOG"], "must end in .csv or .parquet"),
-        (["estimate", "LOG", "--format", "inspect"], "has not the fields of Inspect"),
-        (["estimate", "LOG", "--criterion", "good", "--sheet", "S"], "--criterion is of a log"),
-        (["estimate", "--votes", "LOG", "--people", "votes"], "--people is of a log, and"),
-    ],
-)  # fmt: skip
-def test_what_is_refused(log, capsys, arguments, message):
-    assert main([a.replace("LOG", str(log)) for a in arguments]) == 2
-    error = capsys.readouterr().err
-    assert message in error
-    assert error.count("\n") == 1

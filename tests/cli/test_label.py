@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import os
 import re
 import signal
@@ -14,7 +13,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
@@ -24,6 +22,9 @@ from fewlabels.data.label_record import read_record
 Run = Callable[..., tuple[int, str, str]]
 Write = Callable[..., Path]
 Columns = dict[str, list[Any]]
+Answer = Callable[..., dict[str, Any]]
+Label = Callable[..., tuple[str, str]]
+Refused = Callable[..., str]
 
 
 @pytest.fixture
@@ -38,101 +39,38 @@ def file(items: Columns, write: Write) -> Path:
     return write(items, "comments.csv")
 
 
-def refused(cli: Run, *arguments: Any) -> str:
-    code, out, err = cli("label", *arguments)
-    assert (code, out) == (2, ""), err
-    assert err.startswith("error: ")
-    assert len(err.splitlines()) == 1
-    return err
+@pytest.fixture
+def label(cli: Run, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[str, str]]:
+    """What is printed where somebody labels in a terminal and types these lines."""
 
+    def run(path: Path, typed: str, *options: str | Path) -> tuple[str, str]:
+        lines = "".join(f"{line}\n" for line in typed.split())
+        monkeypatch.setattr(sys, "stdin", io.StringIO(lines))
+        code, out, err = cli("label", path, "--terminal", *options)
+        assert code == 0, err
+        return out, err
 
-Change = Callable[[Columns], object]
-BAD_FILES: dict[str, tuple[Change, tuple[str, ...], str]] = {
-    "no item column": (
-        lambda c: c.pop("id"), (),
-        r"no column is known to name the items; say which with --item COL: values all differ in "
-        r"'text'$",
-    ),
-    "no such item column": (
-        lambda c: None, ("--item", "idd"), r"no column 'idd' \(--item\); did you mean 'id'\? the"
-    ),
-    "items that come twice": (
-        lambda c: c["id"].__setitem__(7, "c03"), (),
-        r"column 'id' does not tell the items apart: 'c03' is in row 4 after the header and in "
-        r"row 8 after the header; give each item one row, or name another column with --item",
-    ),
-    "several that come twice": (
-        lambda c: c["id"].__setitem__(slice(0, 6), ["c50", "c51"] * 3), (),
-        r"'c50' is in row 1 .* and in row 3 after the header \(1 more items come twice\); give",
-    ),
-    "an item without a name": (
-        lambda c: c["id"].__setitem__(7, ""), (),
-        r"row 8 after the header has no item in column 'id'; fill it in, drop the row, or name",
-    ),
-    "no text": (
-        lambda c: c.pop("text"), (),
-        r"no column of text is known to show; say which with --show COL,COL: .* are 'site'",
-    ),
-    "no such column to show": (
-        lambda c: None, ("--show", "txt"), r"no column 'txt' \(--show\); did you mean 'text'\?"
-    ),
-    "no predictions": (
-        lambda c: [c.pop(n) for n in list(c) if n.startswith("p__")], (), r"predict"
-    ),
-    "all labeled": (
-        lambda c: c.__setitem__("label", [0, 1] * 40), (), r"every item has a label; there is none"
-    ),
-    "unknown positive class": (lambda c: None, ("--positive", "2"), r"unknown class '2'"),
-    "unknown metric": (lambda c: None, ("--metrics", "acuracy"), r"did you mean 'accuracy'"),
-    "unknown method": (lambda c: None, ("--method", "auot"), r"did you mean 'auto'"),
-    "no condition": (lambda c: None, ("--until", "soon"), r"--until 'soon': labeling may stop"),
-    "no pictures": (lambda c: None, ("--images", "none"), r"--images 'none' is no folder"),
-    "nobody": (lambda c: None, ("--annotator", " "), r"--annotator must name somebody"),
-    "other ending": (lambda c: None, ("--out", "x.xlsx"), r"must end in .csv or .parquet"),
-    "nothing to join": (lambda c: None, ("--out", "x.csv"), r"there is no record of labels; label"),
-    "no folder": (
-        lambda c: None, ("--labels", "none/x.jsonl"), r"--labels 'none/x.jsonl' cannot be written"
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", BAD_FILES)
-def test_what_is_refused(
-    name: str, cli: Run, items: Columns, write: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    change, options, message = BAD_FILES[name]
-    change(items)
-    path = write(items, "comments.csv")
-    monkeypatch.chdir(path.parent)
-    assert re.search(message, refused(cli, path, "--terminal", *options))
-    assert [p.name for p in path.parent.iterdir()] == ["comments.csv"]
-
-
-def test_arrays_have_nothing_to_show(cli: Run, tmp_path: Path) -> None:
-    np.savez(tmp_path / "p.npz", probabilities=np.full((4, 1), 0.5))
-    err = refused(cli, tmp_path / "p.npz", "--terminal")
-    assert "holds arrays, whose items have neither names nor texts" in err
+    return run
 
 
 def test_a_record_of_another_file(
-    cli: Run, items: Columns, write: Write, file: Path, monkeypatch: pytest.MonkeyPatch
+    label: Label, refused: Refused, items: Columns, write: Write, file: Path
 ) -> None:
-    typed(monkeypatch, "1", "q")
-    assert cli("label", file, "--terminal")[0] == 0
+    label(file, "1 q")
     items["id"][0] = "another"
     other = write(items, "other.csv")
     record = f"{file}.labels.jsonl"
-    err = refused(cli, other, "--terminal", "--labels", record)
+    err = refused("label", other, "--terminal", "--labels", record)
     assert "is the record of another file, 'comments.csv'" in err
     text = Path(record).read_text()
     Path(record).write_text(text.replace('"format": 1', '"format": 7'))
-    assert "was written by a newer version" in refused(cli, file, "--terminal")
+    assert "was written by a newer version" in refused("label", file, "--terminal")
     Path(record).write_text(text.replace('"class": "1"', '"class": "7"'))
-    assert "line 2: unknown class '7'; choose from 0, 1" in refused(cli, file, "--terminal")
-    assert "line 2: unknown class '7'" in cli("estimate", file, "--labels", record)[2]
+    for command in (("label", file, "--terminal"), ("estimate", file, "--labels", record)):
+        assert "line 2: unknown class '7'; choose from 0, 1" in refused(*command)
 
 
-def test_a_port_that_is_taken(cli: Run, file: Path) -> None:
+def test_a_port_that_is_taken(refused: Refused, file: Path) -> None:
     pytest.importorskip("uvicorn", reason="needs the extra `label`")
     import socket
 
@@ -140,32 +78,28 @@ def test_a_port_that_is_taken(cli: Run, file: Path) -> None:
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = str(other.getsockname()[1])
-        assert f"--port {port} is taken" in refused(cli, file, "--no-browser", "--port", port)
+        err = refused("label", file, "--no-browser", "--port", port)
+        assert f"--port {port} is taken" in err
 
 
-def test_without_the_extra(cli: Run, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extra(
+    label: Label, refused: Refused, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The page needs it, and the terminal does not."""
     monkeypatch.setitem(sys.modules, "starlette", None)
-    err = refused(cli, file)
+    err = refused("label", file)
     assert "starlette is not installed; install it with `pip install 'fewlabels[label]'`" in err
-    typed(monkeypatch, "q")
-    assert cli("label", file, "--terminal")[0] == 0
+    label(file, "q")
 
 
 # In a terminal ------------------------------------------------------------------------------------
 
 
-def typed(monkeypatch: pytest.MonkeyPatch, *lines: str) -> None:
-    """What somebody types, a line each, in place of standard input."""
-    monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
-
-
-def test_the_terminal(cli: Run, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_terminal(label: Label, file: Path) -> None:
     """Labels, cannot say, an undo, a change of what came before, a note, an estimate."""
-    keys = ["0", "1", "s", "u", "1", "b", "b", "0", "f", "n", "hard", "x", "0", "e", "?", "q", "1"]
-    typed(monkeypatch, *keys)
-    code, out, err = cli("label", file, "--terminal", "--annotator", "anna", "--seed", "3")
-    assert (code, err) == (0, "")
+    keys = "0 1 s u 1 b b 0 f n hard x 0 e ? q 1"
+    out, err = label(file, keys, "--annotator", "anna", "--seed", "3")
+    assert err == ""
     assert "Item 1 ---" in out
     assert "this is comment number" in out
     assert "saved: cannot say" in out
@@ -202,40 +136,28 @@ def test_the_terminal_says_that_the_record_is_gone(
     assert list(read_record(rescue).labels.values()) == ["1"]
 
 
-def test_the_terminal_goes_on_and_says_when_to_stop(
-    cli: Run, file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    typed(monkeypatch, "1", "1")
-    assert cli("label", file, "--terminal")[0] == 0
+def test_the_terminal_goes_on_and_says_when_to_stop(label: Label, file: Path) -> None:
+    label(file, "1 1")
     with Path(f"{file}.labels.jsonl").open("ab") as torn:
         torn.write(b'{"event": "la')
-    typed(monkeypatch, "1", "e")
-    code, out, err = cli("label", file, "--terminal", "--until", "width:accuracy<=.99")
-    assert code == 0
+    out, err = label(file, "1 e", "--until", "width:accuracy<=.99")
     assert "the last line was cut short (13 bytes), and is left out" in err
     assert "Item 3 ---" in out
     assert "You can stop." in out
     assert len(read_record(f"{file}.labels.jsonl").labels) == 3
 
 
-def test_a_terminal_gets_no_commands_from_texts(
-    cli: Run, items: Columns, write: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_terminal_gets_no_commands_from_texts(label: Label, items: Columns, write: Write) -> None:
     items["text"] = ["\x1b]0;pwned\x07 three more words \x1b[2J"] * 80
-    typed(monkeypatch, "q")
-    code, out, _ = cli("label", write(items), "--terminal", "--see-predictions")
-    assert code == 0
+    out, _ = label(write(items), "q", "--see-predictions")
     assert "\x1b" not in out
     assert r"\x1b]0;pwned\x07" in out
     assert "good: " in out
 
 
-def test_every_item_of_a_small_file(cli: Run, items: Columns, write: Write,
-                                    monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+def test_every_item_of_a_small_file(label: Label, items: Columns, write: Write) -> None:
     small = {name: values[20:24] for name, values in items.items()}
-    typed(monkeypatch, *["1", "0", "1", "s"])
-    code, out, _ = cli("label", write(small), "--terminal", "--classes", "0,1")
-    assert code == 0
+    out, _ = label(write(small), "1 0 1 s", "--classes", "0,1")
     assert "Every item has a label, or nobody could say." in out
 
 
@@ -244,10 +166,9 @@ def test_every_item_of_a_small_file(cli: Run, items: Columns, write: Write,
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_the_joined_table(
-    ending: str, cli: Run, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ending: str, cli: Run, label: Label, answer: Answer, file: Path, tmp_path: Path
 ) -> None:
-    typed(monkeypatch, "1", "0", "s", "1", "q")
-    assert cli("label", file, "--terminal")[0] == 0
+    label(file, "1 0 s 1 q")
     before, out = file.read_bytes(), tmp_path / f"joined.{ending}"
     code, said, err = cli("label", file, "--out", out)
     assert (code, err) == (0, "")
@@ -264,49 +185,38 @@ def test_the_joined_table(
     labels = read_record(f"{file}.labels.jsonl").labels
     wanted = [row | {"label": row["label"] or labels.get(row["id"], "")} for row in rows]
     assert found == wanted
-    code, text, _ = cli("estimate", out, "--metrics", "accuracy", "--json", "-")
-    assert (code, json.loads(text)["n_labeled"]) == (0, 23)
-    code, text, _ = cli("estimate", file, "--labels", f"{file}.labels.jsonl", "--metrics",
-                        "accuracy", "--json", "-")  # fmt: skip
-    assert (code, json.loads(text)["n_labeled"]) == (0, 23)
+    for asked in ((out,), (file, "--labels", f"{file}.labels.jsonl")):
+        assert answer("estimate", *asked, "--metrics", "accuracy")["n_labeled"] == 23
 
 
 def test_a_joined_table_of_other_labels(
-    cli: Run, items: Columns, write: Write, file: Path, monkeypatch: pytest.MonkeyPatch
+    label: Label, refused: Refused, items: Columns, write: Write, file: Path
 ) -> None:
-    typed(monkeypatch, "1", "q")
-    assert cli("label", file, "--terminal")[0] == 0
+    label(file, "1 q")
     (key,) = read_record(f"{file}.labels.jsonl").labels
     items["label"][int(key[1:])] = 0
     other = write(items, "other.csv")
     record, out = f"{file}.labels.jsonl", file.parent / "joined.csv"
-    err = refused(cli, other, "--labels", record, "--out", out)
+    err = refused("label", other, "--labels", record, "--out", out)
     assert f"item '{key}' has two labels: '0' in row {int(key[1:]) + 1} after the header" in err
-    assert not out.exists()
-    err = refused(cli, file, "--out", file)
-    assert "is the input file too" in err
 
 
 # Several records ----------------------------------------------------------------------------------
 
 
 def test_records_of_two_annotators(
-    cli: Run, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cli: Run, label: Label, answer: Answer, refused: Refused, file: Path, tmp_path: Path
 ) -> None:
     records = []
-    for name, keys in (("anna", "1" * 12), ("ben", "0" * 12)):
+    for name, keys in (("anna", "1 " * 12), ("ben", "0 " * 12)):
         records += ["--labels", tmp_path / f"{name}.labels.jsonl"]
-        typed(monkeypatch, *keys)
-        code, _, _ = cli("label", file, "--terminal", "--annotator", name, *records[-2:])
-        assert code == 0
-    asked = ("estimate", file, "--metrics", "accuracy", "--json", "-")
-    code, out, err = cli(*asked, *records)
-    assert (code, out) == (2, "")
+        label(file, keys, "--annotator", name, *records[-2:])
+    asked = ("estimate", file, "--metrics", "accuracy", *records)
+    err = refused(*asked)
     assert re.search(r"has two labels: '1' \(anna, .* and '0' \(ben, .*--labels-as counts", err)
-    code, out, _ = cli(*asked, *records, "--labels-as", "counts")
-    assert (code, json.loads(out)["n_annotated"]) == (0, 32)  # a label of the file counts as one
-    code, out, _ = cli(*asked, *records, "--labels-as", "votes")
-    assert (code, json.loads(out)["models"]) == (0, ["good", "poor", "anna", "ben"])
+    counted = answer(*asked, "--labels-as", "counts")
+    assert counted["n_annotated"] == 32  # a label of the file counts as one
+    assert answer(*asked, "--labels-as", "votes")["models"] == ["good", "poor", "anna", "ben"]
     code, out, _ = cli("doctor", file, *records, "--labels-as", "counts")
     assert code == 0
     assert "--labels-as counts" in " ".join(out.split())

@@ -26,18 +26,6 @@ def rows(path: Path) -> list[dict[str, Any]]:
     return found
 
 
-@pytest.fixture
-def votes(write: Write) -> Path:
-    """Three annotators on items of two domains, of which one is named as in the other."""
-    table = {
-        "item": ["x", "x", "x", "y", "y", "y", "x", "x", "x"],
-        "annotator": ["a", "b", "c"] * 3,
-        "label": ["no", "no", "no", "yes", "yes", "no", "yes", "yes", "yes"],
-        "domain": ["u"] * 6 + ["v"] * 3,
-    }
-    return write(table, "votes.csv")
-
-
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_file(cli: Run, predictions_file: Path, tmp_path: Path, ending: str) -> None:
     path = tmp_path / f"labels.{ending}"
@@ -67,50 +55,6 @@ def test_the_answer_is_the_same_with_and_without(
     code, plain, _ = cli(*options)
     assert code == 0
     assert cli(*options, "--labels-out", tmp_path / "labels.csv") == (0, plain, "")
-
-
-def test_votes_name_their_items(cli: Run, votes: Path, tmp_path: Path) -> None:
-    path = tmp_path / "labels.parquet"
-    options = ("--votes", votes, "--method", "majority-vote", *QUICK, "--labels-out", path)
-    code, _, err = cli("estimate", *options)
-    assert (code, err) == (0, "")
-    found = [(row["item"], row["domain"], row["likeliest"]) for row in rows(path)]
-    assert found == [("x", "u", "no"), ("y", "u", "yes"), ("x", "v", "yes")]
-
-
-def test_votes_beside_a_file_name_the_items_of_both(
-    cli: Run, votes: Path, write: Write, tmp_path: Path
-) -> None:
-    wide = write({"id": ["z", "y"], "domain": ["u", "u"], "label": ["yes", ""]}, "wide.csv")
-    path = tmp_path / "labels.csv"
-    options = ("--votes", votes, "--item", "id", "--method", "majority-vote", *QUICK)
-    code, _, err = cli("estimate", wide, *options, "--labels-out", path)
-    assert (code, err) == (0, "")
-    assert [(row["item"], row["known"]) for row in rows(path)] == [
-        ("z", True), ("y", False), ("x", False), ("x", False),
-    ]  # fmt: skip
-
-
-def test_an_item_column_names_the_items(
-    cli: Run, columns: dict[str, list[Any]], write: Write, tmp_path: Path
-) -> None:
-    file = write({"item": [f"page-{i}" for i in range(80)], **columns})
-    code, _, err = cli("estimate", file, *QUICK, "--labels-out", tmp_path / "labels.csv")
-    assert (code, err) == (0, "")
-    assert rows(tmp_path / "labels.csv")[79]["item"] == "page-79"
-
-
-@pytest.mark.parametrize("method", ["labeled", "autoeval"])
-def test_methods_that_infer_no_labels_say_so(
-    cli: Run, predictions_file: Path, tmp_path: Path, method: str
-) -> None:
-    outputs = ("--labels-out", tmp_path / "labels.csv", "--json", tmp_path / "e.json")
-    code, out, err = cli("estimate", predictions_file, *QUICK, "--method", method, *outputs)
-    assert (code, out) == (2, "")
-    assert f"method '{method}' says nothing of the labels of single items" in err
-    assert len(err.splitlines()) == 1
-    assert not (tmp_path / "labels.csv").exists()
-    assert not (tmp_path / "e.json").exists()
 
 
 @pytest.mark.parametrize("backend", [None, "pandas", "polars", "pyarrow"])

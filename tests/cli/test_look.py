@@ -15,26 +15,6 @@ from fewlabels.models import METHODS
 Run = Callable[..., tuple[int, str, str]]
 
 
-def test_what_estimate_would_refuse_exits_with_2(
-    cli: Run, columns: dict[str, list[Any]], write: Callable[..., Path]
-) -> None:
-    file = write(columns | {"p__good__1": [1.5, *columns["p__good__1"][1:]]})
-    code, out, err = cli("doctor", file)
-    assert code == 2
-    assert "good" in out
-    assert err.startswith("error: `fewlabels estimate` refuses ")
-    assert len(err.splitlines()) == 1
-
-
-def test_column_options(
-    cli: Run, columns: dict[str, list[Any]], write: Callable[..., Path]
-) -> None:
-    file = write({"truth": columns["label"], "a1": columns["p__good__1"]})
-    code, out, err = cli("doctor", file, "--label", "truth", "--model", "mine=a1")
-    assert code == 0, err
-    assert "mine" in out
-
-
 FEW_DRAWS = ("--method", "bayesian-calibration", "--option", "n_draws=50")
 COMMANDS = {
     "estimate": ["--metrics", "accuracy"],
@@ -81,57 +61,22 @@ def test_one_method(name: str, cli: Run, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_settings_reach_every_command_and_are_said(
-    command: str, cli: Run, predictions_file: Path
+    command: str, answer: Callable[..., dict[str, Any]], predictions_file: Path
 ) -> None:
-    arguments = (command, predictions_file, *COMMANDS[command], "--json", "-")
-    code, out, err = cli(*arguments, *FEW_DRAWS)
-    assert code == 0, err
-    changed = json.loads(out)
+    arguments = (command, predictions_file, *COMMANDS[command])
+    changed = answer(*arguments, *FEW_DRAWS)
     assert changed["method"] == "bayesian-calibration"
     assert changed["diagnostics"]["settings"] == {"n_draws": 50}
-    plain = json.loads(cli(*arguments, *FEW_DRAWS[:2])[1])
+    plain = answer(*arguments, *FEW_DRAWS[:2])
     assert "settings" not in plain.get("diagnostics", {})
 
 
 @pytest.mark.parametrize("engine", ["memory", "threads"])
 def test_settings_change_the_answer_whole_and_in_parts(
-    engine: str, cli: Run, predictions_file: Path
+    engine: str, answer: Callable[..., dict[str, Any]], predictions_file: Path
 ) -> None:
-    asked = ("estimate", predictions_file, "--metrics", "ece", "--engine", engine, "--json", "-")
+    asked = ("estimate", predictions_file, "--metrics", "ece", "--engine", engine)
     kde = ("--method", "ssme-kde", "--option", "epochs=2", "--option", "bandwidth=scott")
-    changed, plain = (json.loads(cli(*asked, *method)[1]) for method in (kde, kde[:2]))
+    changed, plain = (answer(*asked, *method) for method in (kde, kde[:2]))
     assert changed["diagnostics"]["settings"] == {"bandwidth": "scott", "epochs": 2}
     assert changed["estimates"] != plain["estimates"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["ssme-kde", "bandwith=2"], "unknown setting 'bandwith'; did you mean 'bandwidth'? there"),
-        (["ssme-kde", "epochs=many"], "epochs must be a whole number or none; got 'many'"),
-        (["ssme-kde", "epochs=-2"], "`epochs` must be"),
-        (["ssme-kde", "bandwidth=wide"], "`bandwidth` must be"),
-        (["ssme-kde", "bandwidth"], "'bandwidth' must be SETTING=VALUE"),
-        (["ssme-kde", "epochs=1", "epochs=2"], "'epochs' is set twice"),
-        (["labeled", "x=1"], "unknown setting 'x'; there are none"),
-        (["auto", "epochs=2"], "method 'auto' has no settings: it chooses a method, and they are"),
-        (["ssme-kd", "epochs=2"], "unknown method 'ssme-kd'; did you mean 'ssme-kde'?"),
-    ],
-)
-@pytest.mark.parametrize("command", ["estimate", "curve"])
-def test_mistakes_are_one_line_before_a_file_is_read(
-    command: str, arguments: list[str], message: str, cli: Run
-) -> None:
-    method, *options = arguments
-    given = [part for one in options for part in ("--option", one)]
-    code, out, err = cli(command, "none.csv", "--method", method, *given)
-    assert (code, out) == (2, "")
-    assert message in err
-    assert err.count("\n") == 1
-
-
-def test_an_unknown_method_is_one_line(cli: Run) -> None:
-    code, out, err = cli("methods", "ssme-kd")
-    assert (code, out) == (2, "")
-    assert "unknown method 'ssme-kd'; did you mean 'ssme-kde'?" in err
-    assert err.count("\n") == 1

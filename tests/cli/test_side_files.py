@@ -136,41 +136,6 @@ def test_a_column_of_text_that_is_not_utf8(cli: Run, tmp_path: Path, command, co
     assert r"holds text that is not UTF-8: b'\xff\xfe' in row 2; write it again as UTF-8" in said
 
 
-def test_numbers_at_the_end_of_the_range(cli: Run, predictions_file: Path, tmp_path: Path):
-    path = tmp_path / "scores.csv"
-    rows = [f"{i % 2 if i < 20 else ''},{1e308 if i % 3 else -1e308}" for i in range(60)]
-    path.write_text("\n".join(["label,s__a", *rows]))
-    for command in (["estimate", path], ["doctor", path], ["shift", path]):
-        code, out, err = cli(*command)
-        said = " ".join((out + err).split())
-        assert code == 2
-        assert "got -1e+308 in row 1 after the header (column 's__a'): divide all scores" in said
-    level = ("--confidence-level", str(1 - 1e-16))
-    for command in ("estimate", "compare"):
-        refused(cli(command, predictions_file, *level), "must leave some probability outside")
-    refused(cli("estimate", predictions_file, "--engine", "threads", *level), "must leave some")
-
-
-@pytest.mark.parametrize(
-    ("said", "line"),
-    [
-        ('duplicates = "all"', "'all' is not one of 'refuse', 'keep', 'last'"),
-        ("labels_as = 3", "--labels-as must be a text in quotes; got 3"),
-        ('pass-from = "much"', "--pass-from must be a number; got 'much'"),
-        ("pass_from = true", "--pass-from must be a number; got True"),
-        ("labels = [1]", "labels must be a list of texts in quotes; got [1]"),
-        ('duplicate = "keep"', "unknown key 'duplicate'; did you mean 'duplicates'?"),
-        ('labels = "nowhere.csv"', "nowhere.csv"),
-    ],
-)
-def test_a_file_of_columns_is_checked_as_options_are(
-    said: str, line: str, cli: Run, predictions_file: Path, tmp_path: Path
-) -> None:
-    path = tmp_path / "said.toml"
-    path.write_text(said)
-    refused(cli("estimate", predictions_file, "--columns", path), line)
-
-
 def test_a_file_of_columns_says_every_option_of_the_input(cli: Run, tmp_path: Path) -> None:
     """What is typed wins; `doctor --write` writes what it was told; other commands pass it over."""
     votes = tmp_path / "votes.csv"

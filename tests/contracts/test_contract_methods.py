@@ -61,6 +61,7 @@ SERVED = [
 @pytest.mark.product
 @pytest.mark.parametrize(("method", "n_classes"), SERVED)
 class TestPosterior:
+    @pytest.mark.slow_with("averaged-curves")
     def test_rows_are_on_the_simplex(self, method, n_classes):
         everyone = quick(method).infer(world(n_classes), 0)
         for posterior in {id(p): p for p in (everyone, everyone.of(0), everyone.of(2))}.values():
@@ -90,6 +91,7 @@ class TestPosterior:
         assert draws.shape == (5, N)
         assert (draws[:, rows] == predictions.labels[rows]).all()
 
+    @pytest.mark.slow_with("averaged-curves")
     def test_order_of_items_is_irrelevant(self, method, n_classes):
         skip_if_exempt(method, "items")
         predictions = world(n_classes)
@@ -213,6 +215,7 @@ class TestEstimates:
         ).marginals()
         np.testing.assert_allclose(found.sum(axis=1), 1)
 
+    @pytest.mark.slow_with("spe")
     @SLOW_TO_FIT
     def test_annotators_histograms(self, method):
         n, p = 30, world().probabilities[:30, 1:, 1]

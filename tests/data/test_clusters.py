@@ -97,13 +97,6 @@ def test_groups_as_clusters():
     assert estimates.predictions.clusters["case"].tolist() == CASE
 
 
-def test_one_cluster_is_none():
-    with pytest.raises(fl.InputError, match="'case', by which all 60 rows are one cluster"):
-        scored(N, clusters={"case": ["x"] * N})
-    with pytest.raises(fl.InputError, match=r"clusters\['case'\]"):
-        scored(N, clusters={"case": CASE[1:]})
-
-
 # --- Files ----------------------------------------------------------------------------------------
 
 
@@ -116,19 +109,6 @@ def test_columns_of_a_table():
     both = fl.read_predictions(table(), cluster=["case", "reader"], item="case", domain="reader")
     assert (both.item, both.domain.tolist()) == ("case", READER)
     assert list(both.clusters) == ["case", "reader"]
-
-
-def test_columns_that_cannot_be():
-    with pytest.raises(fl.InputError, match=r"no column 'cass' \(--cluster\); did you mean 'case'"):
-        fl.read_predictions(table(), cluster="cass")
-    with pytest.raises(fl.InputError, match=r"'label' has two roles: .* and --cluster"):
-        fl.read_predictions(table(), cluster="label")
-    with pytest.raises(fl.InputError, match="'p__net__1' has two roles: a prediction and"):
-        fl.read_predictions(table(), cluster="p__net__1")
-    with pytest.raises(fl.InputError, match="'site', by which all 60 rows are one cluster"):
-        fl.read_predictions(table(site=["x"] * N), cluster="site")
-    with pytest.raises(fl.UsageError, match="`cluster` must be names of columns"):
-        fl.read_predictions(table(), cluster=[3])
 
 
 @pytest.mark.parametrize("said", ['cluster = "case"', 'cluster = ["case"]'])
@@ -172,11 +152,6 @@ def test_beside_long_votes():
     found = fl.read_predictions(wide, votes=votes, cluster=["site", "talk"])
     assert found.clusters["site"].tolist() == ["v", "w", None]
     assert found.clusters["talk"].tolist() == ["u", "t", None]
-    odd = votes.set_column(3, "talk", pa.array(["t", "u", "u", "u"]))
-    with pytest.raises(fl.InputError, match="item 'a' has votes in several clusters of column"):
-        fl.read_predictions(votes=odd, cluster="talk")
-    with pytest.raises(fl.InputError, match="'annotator' is of a vote"):
-        fl.read_predictions(votes=votes, cluster="annotator")
 
 
 def test_the_doctor_shows_them(write):

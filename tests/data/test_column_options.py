@@ -63,37 +63,7 @@ def test_toml_reads_a_file(write):
     assert predictions.labels.tolist() == [1, -1]
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("lable = 'x'", "unknown key 'lable'; did you mean 'label'"),
-        ("label = ", "is not valid TOML"),
-        ("label = 3", "`label` must be the name of a column"),
-        ("label = ''", "`label` must be the name of a column"),
-        ("classes = 'a'", "`classes` must be a list"),
-        ("models = 3", "`models` must be a table"),
-        ("[models]\na.b = 'x'", "`models` must map 'a' .*put names that hold a dot in quotes"),
-        ("[models]\na = []", "`models` must map 'a' to names of columns"),
-        ("[models]\na = ['x', 'x']", "`models` must map 'a' to different columns"),
-        (b"label = '\xff'", "is not UTF-8"),
-        ("x = " + "[" * 3000, "is not valid TOML"),
-    ],
-)
-def test_bad_toml(write, text, message):
-    with pytest.raises(fl.InputError, match=message) as caught:
-        read_column_file(write(text, "columns.toml"))
-    assert "columns.toml: " in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
 def test_toml_that_cannot_be_read(tmp_path):
     for path in (tmp_path / "none.toml", tmp_path):
         with pytest.raises(fl.InputError, match="cannot be read"):
             read_column_file(path)
-
-
-def test_arguments_of_another_kind():
-    with pytest.raises(fl.UsageError, match="`models` must map names to columns"):
-        column_options(models=["a=x"])
-    with pytest.raises(fl.UsageError, match="`models` must map 'a' to names of columns; got 3"):
-        column_options(models={"a": 3})

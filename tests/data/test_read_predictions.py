@@ -128,15 +128,6 @@ def test_npz_folder_is_concatenated(tmp_path):
         np.savez(tmp_path / f"{i}.npz", probabilities=np.full((2, 1), p), models=np.array(["a"]))
     predictions = fl.read_predictions(tmp_path)
     np.testing.assert_allclose(predictions.probabilities[:, 0, 1], [0.1, 0.1, 0.2, 0.2])
-    np.savez(tmp_path / "2.npz", probabilities=np.full((2, 1), 0.5), models=np.array(["b"]))
-    with pytest.raises(fl.InputError, match=r"2\.npz and 0\.npz differ in `models`"):
-        fl.read_predictions(tmp_path)
-    np.savez(tmp_path / "2.npz", probabilities=np.full((2, 1), 0.5))
-    with pytest.raises(fl.InputError, match=r"2\.npz and 0\.npz differ in the keys models"):
-        fl.read_predictions(tmp_path)
-    np.savez(tmp_path / "2.npz", probabilities=np.full((2, 3), 0.5), models=np.array(["a"]))
-    with pytest.raises(fl.InputError, match="arrays of different shapes"):
-        fl.read_predictions(tmp_path)
 
 
 def test_many_chunks_and_categories():
@@ -181,8 +172,6 @@ def test_keep_names_the_groups():
     assert list(fl.read_predictions(table).groups) == ["sex", "region"]
     assert list(fl.read_predictions(table, keep="region").groups) == ["region"]
     assert fl.read_predictions(table, keep=()).groups == {}
-    with pytest.raises(fl.InputError, match=r"no column 'sexe' .*did you mean 'sex'"):
-        fl.read_predictions(table, keep=["sexe"])
 
 
 def test_keep_takes_the_domain_as_a_group():
@@ -200,8 +189,6 @@ def test_columns_that_cannot_be_groups_are_noted():
     predictions = fl.read_predictions(table)
     assert predictions.groups == {}
     assert any("column 'vector' holds list" in note for note in predictions.notes)
-    with pytest.raises(fl.InputError, match="column 'vector' holds list"):
-        fl.read_predictions(table, keep=["vector"])
 
 
 def test_names_that_are_nearly_native_are_noted():
@@ -218,8 +205,6 @@ def test_row_numbers_of_pandas_are_no_group(tmp_path):
 def test_mixed_objects_become_texts():
     frame = pd.DataFrame({"p__a__1": [0.5, 0.2, 0.1], "g": [1, "x", None]})
     assert fl.read_predictions(frame).groups["g"].tolist() == ["1", "x", None]
-    with pytest.raises(fl.InputError, match=r"got 'x' in item 1 \(from 0\)"):
-        fl.read_predictions(pd.DataFrame({"p__a__1": [0.5, "x", None]}))
 
 
 def test_dates_and_bytes_become_texts():
@@ -245,9 +230,3 @@ def test_input_is_not_changed_and_not_shared():
         predictions.probabilities[0, 0, 1] = 0.0
     assert not np.shares_memory(predictions.probabilities, values)
     assert table["p__a__1"].to_pylist() == [0.5, 0.2]
-
-
-def test_a_source_that_is_none():
-    for source in (np.ones((2, 2)), [1, 2], b"x", 3, None):
-        with pytest.raises(fl.UsageError, match=r"`source` must be a path or a frame .*; got"):
-            fl.read_predictions(source)

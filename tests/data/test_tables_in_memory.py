@@ -42,15 +42,6 @@ class DataSet:
         return self._table.take(self._kept[rows])
 
 
-class Stream:
-    """What of `datasets.IterableDataset` is used."""
-
-    column_names = None
-
-    def with_format(self, kind: str) -> Stream:
-        return self
-
-
 class Capsule:
     """Something that hands out Arrow's stream and nothing else, as a relation of DuckDB does."""
 
@@ -133,43 +124,6 @@ def test_values_of_other_types():
     assert read.groups["many"].tolist() == ["[1, 2]", '{"a": 1}', "[]", None, "[1]", "[1, 2]"]
     assert read.groups["when"][0].startswith("2024-01-02")
     assert read.groups["id"].tolist()[:2] == [str(2**70), "1"]
-
-
-def test_places_are_items_from_0():
-    with pytest.raises(fl.InputError, match=r"got 'x' in item 2 \(from 0\)"):
-        fl.read_predictions([{"p__m__1": 0.5}, {"p__m__1": 0.25}, {"p__m__1": "x"}])
-    with pytest.raises(fl.InputError, match=r"item 1 \(from 0\) is 'int', and the first is a"):
-        fl.read_predictions([{"p__m__1": 0.5}, 3])
-    with pytest.raises(fl.InputError, match=r"item 0 \(from 0\) has two values for 'a\.b'"):
-        fl.read_predictions([{"a.b": 1, "a": {"b": 2}}])
-
-
-@pytest.mark.parametrize(
-    ("source", "error", "message"),
-    [
-        (np.ones((2, 2)), fl.UsageError, "a dictionary of columns, or a list of rows; got 'numpy"),
-        (
-            {"rf": np.ones((3, 2))},
-            fl.InputError,
-            r"'rf' has an array of shape \(3, 2\) whose rows do",
-        ),
-        ({"rf": [[0.1, 0.9]] * 3}, fl.UsageError, r"shape \(3, 2\) for 'rf'"),
-        ({"rf": np.array(0.5)}, fl.InputError, r"'rf' must be \(n, K\) .*got shape \(\)"),
-        ({"label": "x"}, fl.UsageError, "got 'builtins.dict'"),
-        ({"a": [1], "b": [1, 2]}, fl.InputError, "'a' has 1 values, 'b' 2; make them agree"),
-        ([[1, 2]], fl.UsageError, "got 'builtins.list'"),
-        ([], fl.InputError, "no prediction columns"),
-        (Stream(), fl.UsageError, "a data set that is a stream must be loaded first"),
-        ({"train": DataSet(TABLE, [0])}, fl.UsageError, "choose one of its splits: 'train'"),
-        (pl.LazyFrame({"a": [1]}).select("b"), fl.InputError, "cannot be collected: .*b"),
-        (pl.Series([1]), fl.UsageError, "got 'polars"),
-        (pd.DataFrame([[1, 2]], columns=["a", "a"]), fl.InputError, "two columns are named 'a'"),
-    ],
-)
-def test_what_is_no_table(source, error, message):
-    with pytest.raises(error, match=message) as caught:
-        fl.read_predictions(source)
-    assert str(caught.value).isprintable()
 
 
 def test_votes_in_any_form():

@@ -46,6 +46,7 @@ def relative(method: str, metrics: list[str], each: int, cluster: str | None) ->
     return np.exp(np.log(found).mean(axis=0))
 
 
+@pytest.mark.slow_with("monotone-curves")
 @pytest.mark.parametrize("method", ["auto", "monotone-curves", "bayesian-calibration"])
 def test_a_fit_counts_copies_once(method: str) -> None:
     metrics = ["accuracy", "roc_auc"]
@@ -53,6 +54,7 @@ def test_a_fit_counts_copies_once(method: str) -> None:
     np.testing.assert_allclose(relative(method, metrics, 8, "case"), 1, atol=0.1)
 
 
+@pytest.mark.slow
 def test_copies_give_the_estimate_of_one_row_per_item() -> None:
     one, many = (fl.estimate(copies(e), cluster="case" if e > 1 else None) for e in (1, 20))
     for row, same in zip(one.rows, many.rows, strict=True):
@@ -73,6 +75,7 @@ def independent(rho: float, seed: int, clusters: int = 80, size: int = 5) -> fl.
     return fl.Predictions(1 / (1 + np.exp(-2 * z)), known, groups={"case": case.astype(str)})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["auto", "labeled"])
 def test_rows_that_are_independent_lose_little(method: str) -> None:
     ratios = {

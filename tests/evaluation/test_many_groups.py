@@ -44,7 +44,10 @@ def by_group(estimates: Any) -> dict[tuple[str, str, str], Any]:
     return {(r.model, r.metric, r.group): r for r in estimates.rows if r.group is not None}
 
 
-@pytest.mark.parametrize(("classes", "missing"), [(2, False), (2, True), (3, False)])
+@pytest.mark.parametrize(
+    ("classes", "missing"),
+    [(2, True), *(pytest.param(k, False, marks=pytest.mark.slow) for k in (2, 3))],
+)
 def test_as_measured_one_by_one(
     monkeypatch: pytest.MonkeyPatch, classes: int, missing: bool
 ) -> None:
@@ -83,6 +86,7 @@ def test_neither_order_nor_workers_show() -> None:
         np.testing.assert_allclose(again[key][3:6], row[3:6], atol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_group_of_more_items_than_a_block(monkeypatch: pytest.MonkeyPatch) -> None:
     predictions = world(60, 20)
     expected = by_group(fl.estimate(predictions, by="site"))

@@ -218,6 +218,7 @@ class TestSelection:
 
 
 class TestConcentration:
+    @pytest.mark.slow
     def test_held_out_and_learned_concentrations_pool_alike_domains(self):
         base, _ = world((0.05, 0.2, 0.35, 0.4), n=12 * 20, seed=1)
         predictions = fl.Predictions(votes=base.votes, domain=[f"d{i // 20}" for i in range(240)])

@@ -70,6 +70,7 @@ def test_without_labels_the_beliefs_are_as_they_were():
     assert shares == pytest.approx([0.3, 0.6], abs=0.01)
 
 
+@pytest.mark.slow
 def test_bands_are_narrower_where_densities_are_right():
     predictions = of_scores(*two_normals(4), 20)
     width = {}
@@ -79,6 +80,7 @@ def test_bands_are_narrower_where_densities_are_right():
     assert width[SPE] < width[AveragedCurves] < width[MonotoneCurves]
 
 
+@pytest.mark.slow
 def test_many_scores_do_not_make_a_density_certain():
     """Of 1,500 scores 300 count: the band is wider than if all did, at the same labels."""
     predictions = of_scores(*two_normals(5), 20)
@@ -145,6 +147,7 @@ def test_scores_are_asked_by_both_beliefs_and_probabilities_by_curves():
     assert asked == ["averaged-curves", "monotone-curves"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("worlds", [1, pytest.param(6, marks=pytest.mark.slow)])
 def test_scores_the_wrong_way_round_are_said(worlds):
     said = 0

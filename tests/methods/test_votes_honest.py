@@ -123,6 +123,7 @@ class TestSharedMistakes:
 
 
 class TestAllowance:
+    @pytest.mark.slow
     def test_hard_items_widen_the_intervals(self):
         rng = np.random.default_rng(3)
         truth = labels_of(rng, 900)
@@ -135,6 +136,7 @@ class TestAllowance:
         assert any("harder than others" in w for w in found.warnings)
         assert np.mean(held(found, truth, votes)) > np.mean(held(plain, truth, votes)) + 0.5
 
+    @pytest.mark.slow
     def test_few_votes_of_many_annotators(self):
         held_, off = [], []
         for seed in range(4):

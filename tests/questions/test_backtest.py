@@ -38,6 +38,7 @@ def copies(n: int = 300) -> fl.Predictions:
     return fl.Predictions(votes=np.stack([said] * 3, axis=1), labels=truth, models=["a", "b", "c"])
 
 
+@pytest.mark.slow
 def test_the_truth_is_that_of_all_labels_and_errors_are_those_of_random_labels() -> None:
     items, n, runs = known(), 40, 60
     found = fl.backtest(items, n, runs, metrics="accuracy")

@@ -74,6 +74,7 @@ def naive_probability(q, asked: dict[str, tuple[str, float]], kind: str) -> dict
     return {t: m / 400 for t, m in met.items()}
 
 
+@pytest.mark.slow
 def test_few_items_called_positive_are_not_certain() -> None:
     """All 150 items are labeled, and of the top ones 87% are positive in truth."""
     rng = np.random.default_rng(804)

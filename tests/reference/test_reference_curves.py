@@ -137,6 +137,7 @@ def test_all_labels_known_is_the_area_of_scikit_learn(method, ties):
     assert [share[k] for k in ("low", "value", "high")] == pytest.approx([w.truth.mean()] * 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("probability", [False, True], ids=["score", "probability"])
 def test_all_labels_known_thresholds_reach_the_recall(probability):
     """Also: thresholds are in the units of the file."""
@@ -188,6 +189,7 @@ def test_the_band_is_the_quantiles_over_drawn_labels(method, ties, rng):
         assert (off <= 1e-9).mean() > 0.95, (q, off.max())
 
 
+@pytest.mark.slow_with("auto")
 @pytest.mark.parametrize("method", ANY_SCORE)
 @pytest.mark.usefixtures("curves_fitted_once")
 def test_levels_are_nested(method):
@@ -215,6 +217,7 @@ def test_shortest_intervals_are_no_longer_than_those_of_quantiles(kind):
     assert 0 < (a[3] - a[2]).mean() <= (b[3] - b[2]).mean()
 
 
+@pytest.mark.slow
 def test_more_labels_make_narrower_bands():
     full = score_world(n=400, labeled=400, seed=12)
     widths = []
@@ -225,6 +228,7 @@ def test_more_labels_make_narrower_bands():
     assert widths[0] > widths[1] > widths[2] > widths[3] == 0
 
 
+@pytest.mark.slow_with("auto")
 @pytest.mark.product
 @pytest.mark.parametrize("method", ANY_SCORE)
 @pytest.mark.parametrize("only", [0, 1])
@@ -241,6 +245,7 @@ def test_labels_of_one_class_make_wide_bands(method, only):
     assert (high - low).mean() > (0.5, 0.05)[only]
 
 
+@pytest.mark.slow_with("none")
 @pytest.mark.parametrize(
     ("method", "labels"),
     [("auto", "none"), ("auto", "missing"), pytest.param("spe", "none", marks=pytest.mark.slow)],
@@ -263,6 +268,7 @@ def test_no_labels_at_all_is_said_so(method, labels):
 # what must not matter
 
 
+@pytest.mark.slow_with("auto")
 @pytest.mark.parametrize("method", ANY_SCORE)
 def test_the_same_seed_gives_the_same_bits_with_any_workers(method):
     w = score_world(n=120, labeled=20, seed=17)

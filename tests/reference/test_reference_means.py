@@ -245,6 +245,7 @@ def test_active_testing_accuracy_and_error_rate_add_to_one():
             assert a.low + e.high == pytest.approx(1, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_active_testing_picks_with_the_stated_probabilities():
     """The first of many picks, over seeds, against the expected errors."""
     w = world(n=12, models=2, labeled=0, seed=75, strength=1.0)

@@ -228,6 +228,7 @@ def test_each_classifier_is_judged_by_its_own_curve():
     assert np.abs(one - two).mean() < 0.02
 
 
+@pytest.mark.slow
 def test_the_model_object_and_its_name_are_one():
     w = score_world(n=80, labeled=15, seed=76)
     a = curve_of(w.predictions(), method=METHOD).to_dict()

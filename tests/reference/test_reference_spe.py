@@ -294,6 +294,7 @@ def test_rates_of_the_population_are_those_of_the_posterior(family):
         assert ((got <= at + 1e-6).mean(axis=0) > tail - slack).all(), tail
 
 
+@pytest.mark.slow
 def test_pairs_are_averaged_by_their_marginal_likelihood():
     """Four pairs of normal and gamma, each by importance sampling, weighed by the evidence."""
     w = mixture_world("n", "g", 40, 14)

@@ -7,10 +7,12 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from scipy.special import softmax
 
 import fewlabels as fl
 from fewlabels.calibration.recalibration import Settings, fit
 from fewlabels.estimates import plain_values
+from worlds import rounded
 
 Report = dict[str, Any]
 
@@ -32,9 +34,8 @@ def predictions(
     counts = np.array([rng.multinomial(m, q) for m, q in zip(size, truth, strict=True)])
     noise = np.arange(1, len(models) + 1) / len(models)
     logits = np.log(truth + 0.02)[:, None] + noise[:, None] * rng.normal(size=(n, len(models), k))
-    p = np.exp(1.5 * logits)
     return fl.Predictions(
-        p / p.sum(axis=2, keepdims=True),
+        rounded(softmax(1.5 * logits, axis=2)),
         histogram=counts,
         models=list(models),
         classes=list(classes),

@@ -11,6 +11,7 @@ from annotations_samples import ASSESSMENTS, CALIBRATIONS
 from curve_samples import CURVES, THRESHOLDS
 from page import Page
 from report_samples import NASTY, SAMPLES
+from scipy.special import expit
 
 import fewlabels as fl
 from fewlabels import report
@@ -25,7 +26,7 @@ def estimates_of(names: list[str], n: int = 120, labeled: int = 40) -> fl.Estima
     steep = np.linspace(1.5, 0.3, len(names))
     logit = (2 * truth - 1)[:, None] * steep + rng.standard_normal((n, len(names)))
     return fl.estimate(
-        fl.Predictions(1 / (1 + np.exp(-logit)), np.where(np.arange(n) < labeled, truth, -1),
+        fl.Predictions(expit(logit).round(6), np.where(np.arange(n) < labeled, truth, -1),
                        models=names, groups={"g": np.array(["x", "y"])[np.arange(n) % 2]}),
         "labeled", ["accuracy", "brier"], by="g",
     )  # fmt: skip

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from annotations_samples import binary, grouped, many, plain, temperature
+from annotations_samples import binary, many, plain
 from annotations_samples import predictions as made
 from page import Page
 
@@ -19,7 +19,6 @@ from fewlabels.report.annotations import (
     render_annotations,
     render_annotations_html,
 )
-from fewlabels.report.calibration import render_calibration
 from fewlabels.report.provenance import made_by
 
 Report = dict[str, Any]
@@ -33,37 +32,6 @@ def value(report: Report, model: str, metric: str, group: str | None = None) -> 
     )
 
 
-def test_a_table_has_every_loss_with_its_interval() -> None:
-    report = plain()
-    table = render_annotations(report).split("\npoor\n")[1].split("\n\n")[0]
-    shown = {line.split()[0]: line.split(maxsplit=1)[1] for line in table.split("\n")[1:]}
-    for metric in ("accuracy", "L", "EL", "CL", "DL", "CE", "CE_disagreement", "L_unanimity_3"):
-        row = value(report, "poor", metric)
-        assert shown[metric] == f"{row['value']:.3f}  [{row['low']:.3f}, {row['high']:.3f}]"
-    assert "EL_plugin" not in shown
-
-
-def test_a_page_says_the_numbers_of_the_report() -> None:
-    report = plain()
-    words = Page(render_annotations_html(report)).words
-    for model in report["models"]:
-        for metric in ("EL", "CL", "CE_disagreement", "L_unanimity_3"):
-            row = value(report, model, metric)
-            assert f"{row['value']:.3f}[{row['low']:.3f}, {row['high']:.3f}]" in words.replace(
-                " [", "["
-            )
-    assert "Whether 3 labels of an item are all the same" in words
-
-
-def test_text_has_the_losses_before_and_after() -> None:
-    report = temperature()
-    entry = report["calibrations"][0]
-    row = next(line for line in render_calibration(report).split("\n") if line.startswith("  net"))
-    losses = [entry[when][loss] for loss in ("EL", "CL", "CE") for when in ("before", "after")]
-    fitted, shown = f"{entry['temperature']:.3g}", [f"{loss:.3f}" for loss in losses]
-    assert row.split()[1:] == ["temperature", fitted, *shown]
-
-
 def test_a_loss_below_zero_is_explained_once() -> None:
     report = copy.deepcopy(plain())
     assert ("Below 0" in render_annotations(report)) == Assessed(report).negative
@@ -73,14 +41,6 @@ def test_a_loss_below_zero_is_explained_once() -> None:
     for row in report["estimates"]:
         row["value"] = abs(row["value"] or 0.0)
     assert "Below 0" not in render_annotations(report)
-
-
-def test_groups_follow_and_many_classifiers_are_cut() -> None:
-    text = render_annotations(grouped())
-    assert len(re.findall(r"\n=+\n +EL +CL +DL +CE_disagreement\n", text)) == 6
-    assert "... 2 more classifiers: the JSON and the HTML report have all" in render_annotations(
-        many()
-    )
 
 
 def test_of_two_classes_one_is_drawn_and_of_many_the_worst() -> None:

@@ -38,26 +38,6 @@ REPORTS: dict[str, Callable[[], Report]] = {
 }
 
 
-def point(text: str, recall: str) -> list[str]:
-    """Cells of the row of a recall."""
-    line = next(line for line in text.split("\n") if line.strip().startswith(f"{recall} "))
-    return line.split()
-
-
-def test_points_are_read_off_between_their_neighbours() -> None:
-    report = plain()[0]
-    line = report["curves"]["precision-recall"]
-    row = point(render_curves(report), "10%")
-
-    def middle(key: str) -> float:
-        # The grid has .095 and .105.
-        return (line[key][9] + line[key][10]) / 2
-
-    assert row[1] == f"{middle('precision'):.3f}"
-    assert row[2:4] == [f"[{middle('low'):.3f},", f"{middle('high'):.3f}]"]
-    assert float(row[4]) == pytest.approx(middle("threshold"), abs=5e-4)
-
-
 def test_the_picture_has_the_curve_where_it_is() -> None:
     line: Report = {
         "recall": [0.005, 0.995], "precision": [1.0, 0.5], "low": [0.8, 0.2],

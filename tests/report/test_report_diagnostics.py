@@ -15,7 +15,6 @@ import fewlabels as fl
 import fewlabels.report
 from fewlabels.evaluation.details import MOST_CELLS
 from fewlabels.report import render_html, render_text
-from fewlabels.report.blocks import blocks
 from fewlabels.report.diagnostics import (
     answered_by,
     error_map,
@@ -123,34 +122,6 @@ def test_text_has_the_table_where_it_fits(coupled: fl.Estimates, width: int) -> 
     assert row[-1] == "-"
     assert len(row) == 5
     assert "Error rates by domain" not in render_text(domains(), width)
-
-
-@pytest.mark.parametrize("width", [60, 80, 100])
-def test_text_of_a_crowd_shows_the_best_and_the_worst(width: int) -> None:
-    report = crowd()
-    lines = render_text(report, width).splitlines()
-    assert max(map(len, lines)) <= width
-    start = next(i for i, line in enumerate(lines) if line.startswith("ece"))
-    end = next(i for i, line in enumerate(lines) if line.startswith("auc"))
-    values = [float(m[1]) for line in lines[start:end] if (m := re.search(r" (0\.\d+) \[", line))]
-    known = [
-        row["value"]
-        for row in report["estimates"]
-        if (row["metric"], row["group"]) == ("ece", None) and row["value"] is not None
-    ]
-    best, worst = sorted(known)[:20], sorted(known)[-20:]
-    np.testing.assert_allclose(values, [*best, *worst], atol=5e-4)
-    assert any("260 of 300 classifiers are not shown" in line for line in lines[start:end])
-
-
-def test_the_page_of_a_crowd_has_the_best_and_the_worst() -> None:
-    report = crowd()
-    page = Page(render_html(report))
-    assert "280 more classifiers, in the JSON" in page.words
-    assert "and 270 more, in the JSON" in page.words
-    ranked = blocks(report)[0].ranked()
-    for row in (*ranked[:10], *ranked[-10:]):
-        assert row.model in page.words
 
 
 def test_the_middle_is_folded_where_there_is_room() -> None:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-import re
 import stat
 import subprocess
 import sys
@@ -45,14 +44,6 @@ def test_names_of_any_kind_add_no_element() -> None:
     renamed = rename(plain)
     assert isinstance(renamed, dict)
     assert tags(renamed) == tags(plain)
-
-
-def test_the_truth_is_told_where_it_is_known() -> None:
-    page = Page(render_html(demo()))
-    assert re.search(r"the accuracy of forest truly is 0\.\d{3}\.", page.words)
-    assert re.search(r"\d+ of the 20 intervals below hold the true value\.", page.words)
-    assert page.count("line", "truth") == 21  # One per row and one in the legend.
-    assert Page(render_html(two_classes())).count("line", "truth") == 0
 
 
 def test_a_row_of_the_forest_plot_per_estimate() -> None:

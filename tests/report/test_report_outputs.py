@@ -34,7 +34,8 @@ BOTH = [
     "threshold: met", "threshold: not_met", "shift: two", "label-next: metric",
 ]  # fmt: skip
 IN_TEXT = [
-    "estimates: single_model", "annotations: no_intervals", "calibration: matrix",
+    "estimates: single_model", "estimates: crowd", "annotations: no_intervals",
+    "annotations: grouped", "annotations: many", "calibration: matrix", "calibration: temperature",
     "curves: score_unit", "curves: one_label", "curves: no_labels", "threshold: unlikely",
     "threshold: sure",
 ]  # fmt: skip
@@ -45,7 +46,7 @@ def test_a_text(name: str) -> None:
     check(f"report/{name.replace(': ', '-')}", TEXTS[name](80))
 
 
-@pytest.mark.parametrize("name", [*BOTH, "estimates: domains"])
+@pytest.mark.parametrize("name", [*BOTH, "estimates: domains", "estimates: crowd"])
 def test_a_page(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1767225600")
     made = PAGES[name].__wrapped__  # type: ignore[attr-defined]

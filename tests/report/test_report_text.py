@@ -10,23 +10,6 @@ from fewlabels.report import render_text
 from fewlabels.report.words import inked, without_ink
 
 
-def test_classifiers_are_in_the_order_of_the_first_metric() -> None:
-    report = two_classes()
-    first = {r["model"]: r["value"] for r in report["estimates"] if r["metric"] == "accuracy"
-             and r["group"] is None}  # fmt: skip
-    order = sorted(first, key=lambda model: -first[model])
-    lines = render_text(report).split("\n")
-    for metric in ("accuracy", "ece", "auc", "log_loss"):
-        start = next(k for k, line in enumerate(lines) if line.startswith(f"{metric} ("))
-        shown = lines[start:][: len(order) + 4]
-        places = [
-            next(k for k, line in enumerate(shown) if line.startswith(f"  {model} "))
-            for model in order
-        ]
-        assert places == sorted(places)
-    assert [r["model"] for r in report["estimates"][:1]] == report["models"][:1]
-
-
 def test_metrics_lie_beside_each_other_where_there_is_room() -> None:
     report = minimal()
     narrow, wide = (render_text(report, width).split("\n") for width in (60, 120))
@@ -58,13 +41,6 @@ def test_groups_come_after_all_items_under_a_heading_each() -> None:
     assert headings == ["sex=null", "sex=male", "sex=female"]
     first = next(k for k, line in enumerate(lines) if line.startswith("log_loss"))
     assert first < lines.index("sex=null")
-
-
-def test_groups_of_a_metric_share_their_scale() -> None:
-    lines = render_text(two_classes()).split("\n")
-    scales = [lines[k + 1] for k, line in enumerate(lines) if line == "ece (smaller is better)"]
-    assert len(scales) == 3
-    assert len({scale.removesuffix("  status") for scale in scales}) == 1
 
 
 def test_without_intervals() -> None:

@@ -157,6 +157,7 @@ def test_order_and_partition_do_not_show(tmp_path: Path, monkeypatch: pytest.Mon
     assert "random sample of 400 of the" in one.warnings[0]
 
 
+@pytest.mark.slow
 def test_intervals_of_a_sample_are_those_of_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

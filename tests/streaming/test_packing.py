@@ -204,6 +204,7 @@ def _refused(body: bytes) -> None:
         unpack(b"fewpack3" + digest + body)
 
 
+@pytest.mark.slow_with("ssme-flow")
 @pytest.mark.slow_with("averaged-curves")
 @pytest.mark.parametrize("name", [name for name, known in METHODS.items() if known.streams])
 def test_every_method_that_reads_in_parts(name: str) -> None:

@@ -41,6 +41,7 @@ def _run(file: Path, methods: tuple[str, ...] = ("labeled", "ensemble"), **more:
     return trial.table(lines).drop(columns="seconds")
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("tiny")
 def test_a_study_that_goes_on_is_an_uninterrupted_one(tmp_path: Path) -> None:
     """Also from a line that was cut short, with methods, sets and runs added later."""
