@@ -20,7 +20,7 @@ from fewlabels.report.annotations import (
     render_annotations_html,
 )
 from fewlabels.report.calibration import render_calibration
-from fewlabels.report.provenance import made_by
+from fewlabels.report.html import made_by
 
 Report = dict[str, Any]
 
