@@ -130,7 +130,7 @@ def plain_name(value: object) -> str | int | float:
 
 
 def no_level(level: object) -> str:
-    """Say that a confidence level is none, and what a percentage would be.
+    """Message for an invalid confidence level, with a hint where it looks like a percentage.
 
     Examples
     --------
@@ -138,19 +138,19 @@ def no_level(level: object) -> str:
     '`confidence_level` must be between 0 and 1; got 95.0 (95% is 0.95)'
     """
     percent = isinstance(level, (int, float)) and 1 < level < 100
-    meant = f" ({level:g}% is {level / 100:g})" if percent else ""  # type: ignore[operator]
-    return f"`confidence_level` must be between 0 and 1; got {level!r}{meant}"
+    hint = f" ({level:g}% is {level / 100:g})" if percent else ""  # type: ignore[operator]
+    return f"`confidence_level` must be between 0 and 1; got {level!r}{hint}"
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: str, names: Iterable[str]) -> str:
     """The nearest known name as a question with a space behind it, or nothing."""
-    by_case = {each.casefold(): each for each in known}
+    by_case = {each.casefold(): each for each in names}
     near = difflib.get_close_matches(name.casefold(), by_case, n=1)
     return f"did you mean {quoted(by_case[near[0]])}? " if near else ""
 
 
-def unknown(kind: str, name: object, known: Iterable[str], none: str = "there is none") -> str:
+def unknown(kind: str, name: object, names: Iterable[str], none: str = "there is none") -> str:
     """Say that a name is not among those known: the nearest one, and all of them."""
-    choices = list(known)
+    choices = list(names)
     choose = f"choose from {listed(choices, 60)}" if choices else none
     return f"unknown {kind} {quoted(name)}; {did_you_mean(str(name), choices)}{choose}"

@@ -16,8 +16,7 @@ from fewlabels.kernels.arrays import Floats, Frozen, Ints
 from fewlabels.kernels.interval_draws import Interval
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
-from fewlabels.report.many_groups import with_some_groups
-from fewlabels.report.shown import Estimated, frame, plain_values
+from fewlabels.report.shown import EstimateTable, frame, plain_values, with_some_groups
 
 ITEM = "item"
 """The group whose values name the items, where the predictions have it."""
@@ -67,13 +66,13 @@ class Paired(NamedTuple):
 
 
 OF_TABLE = ("comparison", "status_messages", "method_info", "metric_info", "best", "together")
-"""What a table shows beside the estimates; a page shows more."""
+"""Details that a table shows beside the estimates; a page shows more."""
 
 Describe = Callable[["Estimates", Sequence[str] | None], Mapping[str, Any]]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Estimates(Frozen, Estimated):
+class Estimates(Frozen, EstimateTable):
     """What `fewlabels.estimate` returns.
 
     `rows` are ordered: all items, then groups by first appearance; classifiers as given; metrics as
@@ -121,7 +120,7 @@ class Estimates(Frozen, Estimated):
 
     @cached_property
     def posterior(self) -> LabelPosterior:
-        """What the method knows of the labels of the `predictions`."""
+        """Posterior of the labels of the `predictions`."""
         made = self.label_posterior
         return made() if callable(made) else made
 
@@ -160,16 +159,16 @@ class Estimates(Frozen, Estimated):
 
     def report(self) -> dict[str, Any]:
         """Everything that a page shows, in plain values, made anew."""
-        return with_some_groups(self._told() | self._parts(None) | dict(self.beside))
+        return with_some_groups(self._metadata() | self._parts(None) | dict(self.beside))
 
     def _parts(self, names: Sequence[str] | None) -> dict[str, Any]:
         """Parts of what a report shows beside the estimates; None: all."""
         return dict(self.describe(self, names)) if self.describe else {}
 
     def _in_brief(self) -> dict[str, Any]:
-        return with_some_groups(self._told())
+        return with_some_groups(self._metadata())
 
-    def _told(self) -> dict[str, Any]:
+    def _metadata(self) -> dict[str, Any]:
         info = {metric: {"direction": way} for metric, way in self.directions.items()}
         return self._facts() | {"metric_info": info}
 
@@ -227,16 +226,16 @@ class Estimates(Frozen, Estimated):
         return str(self.classes[1]) if len(self.classes) == 2 else None
 
     def _report_of_text(self) -> dict[str, Any]:
-        return with_some_groups(self._told() | self._parts(OF_TABLE) | dict(self.beside))
+        return with_some_groups(self._metadata() | self._parts(OF_TABLE) | dict(self.beside))
 
     def plot(self, metric: str | None = None) -> Any:
         """A forest plot per metric (or of one), as a matplotlib figure (extra `plot`)."""
-        shown = with_some_groups(self._told() | self._parts(OF_TABLE))
+        shown = with_some_groups(self._metadata() | self._parts(OF_TABLE))
         return report.render_figure(shown, metric=metric)
 
     def to_markdown(self) -> str:
         """The estimates as tables of Markdown, for a pull request or the page of a CI job."""
-        return report.render_markdown(self._told())
+        return report.render_markdown(self._metadata())
 
     def to_model_index(
         self, model: str, dataset: str, task: str = "text-classification"
@@ -321,14 +320,14 @@ class Estimates(Frozen, Estimated):
         draws = self.draws_of(metric, group)
         if (metric, group) in self.paired:
             return self.paired[metric, group]
-        of = {r.model: r.value for r in self.rows if (r.metric, r.group) == (metric, group)}
-        values = np.array([of[model] for model in self.models])
+        by_model = {r.model: r.value for r in self.rows if (r.metric, r.group) == (metric, group)}
+        values = np.array([by_model[model] for model in self.models])
         return Paired(values, draws, None)
 
     def contradicted(self, metric: str, group: str | None) -> frozenset[str]:
         """Classifiers whose estimate the labels speak against."""
-        of = (metric, group, Status.CONTRADICTED)
-        return frozenset(r.model for r in self.rows if (r.metric, r.group, r.status) == of)
+        wanted = (metric, group, Status.CONTRADICTED)
+        return frozenset(r.model for r in self.rows if (r.metric, r.group, r.status) == wanted)
 
     def direction(self, metric: str) -> int:
         """+1 where larger values of a metric are better, -1 where smaller ones are.

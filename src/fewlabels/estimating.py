@@ -14,7 +14,13 @@ from fewlabels.evaluation.groups import MAX_GROUPS, ManyGroups, many_and_few
 from fewlabels.kernels.blocks import Progress, reporting, using_workers
 from fewlabels.methods.base import LabelModel
 from fewlabels.metrics.base import Metric
-from fewlabels.pipeline import Against, Question, aligned_reference, answer, check_settings
+from fewlabels.pipeline import (
+    Against,
+    Question,
+    aligned_reference,
+    check_settings,
+    estimate_in_memory,
+)
 from fewlabels.predictions import Predictions
 from fewlabels.shifts.analysis import Correction
 
@@ -131,10 +137,10 @@ def estimate(
             f"more than {MAX_GROUPS} groups of a column are estimated in one pass, which `shift` "
             "does not go with; leave one of them out, or group the values first"
         )
-    return estimated(question.about(items, elsewhere), items, workers, progress, many)
+    return run_question(question.about(items, elsewhere), items, workers, progress, many)
 
 
-def estimated(
+def run_question(
     question: Question,
     items: Predictions,
     workers: int | None,
@@ -153,4 +159,4 @@ def estimated(
             in_parts = estimate_in_parts(question, items, workers, progress, many)
             if in_parts is not None:
                 return in_parts
-        return answer(question, setup, items, progress=progress, many=many)
+        return estimate_in_memory(question, setup, items, progress=progress, many=many)

@@ -1,8 +1,7 @@
 """One way to an estimate: resolve, fit, judge, evaluate, decide the status.
 
-`answer` does it for items that are looked at all at once; items in parts
-(`streaming/two_passes.py`) bring their own sums to `answered`, the one place where estimates are
-made.
+`estimate_in_memory` does it for items in memory; streams (`streaming/two_passes.py`) bring their
+sums to `build_estimates`, the one place where estimates are made.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from fewlabels.estimates import Estimate, Estimates, GroupSize, Reference
 from fewlabels.evaluation.details import Details
 from fewlabels.evaluation.differences import allowing_for_discrepancy
 from fewlabels.evaluation.draws import basis_size
-from fewlabels.evaluation.evaluator import Estimand, Evaluator, Measured, of_many_groups
+from fewlabels.evaluation.evaluator import Estimand, Evaluator, Measured, measure_many_groups
 from fewlabels.evaluation.groups import (
     Group,
     ManyGroups,
@@ -33,7 +32,7 @@ from fewlabels.evaluation.groups import (
 from fewlabels.evaluation.guard import Guard, guarded_rows, guards_differences
 from fewlabels.evaluation.input_facts import facts, selection_facts
 from fewlabels.evaluation.item_variance import design_effect
-from fewlabels.evaluation.status import Reasons, reasons_of_many
+from fewlabels.evaluation.status import Reasons, reasons_of_many_groups
 from fewlabels.kernels.arrays import Floats
 from fewlabels.kernels.blocks import silent, step
 from fewlabels.methods.base import (
@@ -62,12 +61,12 @@ MOST_DESIGN_EFFECT = 3.0
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked, wherever the items are: arguments of `estimate`; see there.
+    """The arguments of `estimate`, checked: see there.
 
     Raises
     ------
     UsageError
-        One line that says what is wrong and how to mend it.
+        If an argument is not valid.
     """
 
     method: str | LabelModel = "auto"
@@ -87,7 +86,7 @@ class Question:
 
     @property
     def seed(self) -> int:
-        """The seed that is meant."""
+        """The random seed, 0 by default."""
         return seed_of(self.random_state)
 
     @property
@@ -100,7 +99,7 @@ class Question:
         return replace(self, metrics=asked_of(self.metrics, items), reference=reference)
 
     def setup(self, items: Predictions) -> Setup:
-        """How it is answered from these items.
+        """The label model and metrics for these items.
 
         Raises
         ------
@@ -123,18 +122,18 @@ class Question:
         return Setup(name, model, metrics, against, settings)
 
     def answered_in_parts(self, setup: Setup, items: Predictions) -> bool:
-        """Whether a few draws of every item, and all draws of some, answer it.
+        """Whether a few draws of every item, and all draws of a sample, suffice.
 
         Not of few items, of clusters, which a sample of rows would part, of sparse votes, where
         rows stand for several items, a metric is a function of all items, a correction for shift is
         asked for, labels of these very items are to be drawn, or some items weigh so much that a
         sample may miss them.
         """
-        known = METHODS.get(setup.name)
+        registered = METHODS.get(setup.name)
         return (
             basis_size(items.n_items, items.n_classes) < math.inf
-            and known is not None
-            and known.streams == "rows"
+            and registered is not None
+            and registered.streams == "rows"
             and self.estimand == "population"
             and self.shift is None
             and items.multiplicity is None
@@ -147,7 +146,7 @@ class Question:
 
 
 class Setup(NamedTuple):
-    """By which label model and metrics a question is answered, and what is judged against.
+    """The label model, the metrics, and the reference that classifiers are judged against.
 
     `settings` are those of the label model that are not its class's own.
     """
@@ -168,7 +167,7 @@ class Setup(NamedTuple):
         return self.model.fit(items, np.random.default_rng(question.seed))
 
 
-def answer(
+def estimate_in_memory(
     question: Question,
     setup: Setup,
     items: Predictions,
@@ -214,7 +213,7 @@ def answer(
         everything = everything or measured
         return measured
 
-    found = answered(
+    estimates = build_estimates(
         question,
         setup,
         evaluator,
@@ -234,11 +233,11 @@ def answer(
         group_rows=group_rows,
         diagnostics=posterior.diagnostics,
     )
-    return with_many_groups(found, question, setup, items, fitted, many) if many else found
+    return with_many_groups(estimates, question, setup, items, fitted, many) if many else estimates
 
 
 def with_many_groups(
-    found: Estimates, question: Question, setup: Setup, items: Predictions,
+    estimates: Estimates, question: Question, setup: Setup, items: Predictions,
     fitted: FittedLabelModel | None, many: Sequence[ManyGroups],
 ) -> Estimates:  # fmt: skip
     """The estimates with those of columns of many groups, in one pass over the items.
@@ -249,30 +248,31 @@ def with_many_groups(
     # The labeled items, and of every classifier one that it says something of.
     firsts = [items.provides(metric.needs).argmax(axis=0) for metric in setup.metrics.values()]
     held = np.unique(np.concatenate([np.flatnonzero(items.labeled), *firsts]))
-    known, level = items.take(held), question.confidence_level
-    evaluator = Evaluator(known, fitted.posterior(known), setup.metrics, "population", level)
-    guard, rows, sizes, sentences = (
-        Guard.of(evaluator, setup.name), list(found.rows), found.groups, list(found.warnings)
-    )  # fmt: skip
+    labeled, level = items.take(held), question.confidence_level
+    evaluator = Evaluator(labeled, fitted.posterior(labeled), setup.metrics, "population", level)
+    guard, rows = Guard.from_evaluator(evaluator, setup.name), list(estimates.rows)
+    sizes, sentences = estimates.groups, list(estimates.warnings)
     for column in many:
         n_groups = len(column.names)
         step(f"estimating {n_groups:,} groups")
         n_items = np.bincount(column.codes, minlength=n_groups)
         n_labeled = np.bincount(column.codes[items.labeled], minlength=n_groups)
-        of_column = tuple(map(GroupSize, column.names, n_items.tolist(), n_labeled.tolist()))
+        group_sizes = tuple(map(GroupSize, column.names, n_items.tolist(), n_labeled.tolist()))
         order = np.argsort(column.codes[held], kind="stable")
         ends = np.searchsorted(column.codes[held][order], np.arange(n_groups + 1))
-        measured = of_many_groups(items, column, fitted.posterior, setup.metrics, level)
+        measured = measure_many_groups(items, column, fitted.posterior, setup.metrics, level)
         first = len(rows)
-        for g, found_here in enumerate(measured):
+        for g, values in enumerate(measured):
             group = Group(column.names[g], np.sort(order[ends[g] : ends[g + 1]]))
-            rows += guarded_rows(evaluator, guard, group, found_here, level, Reasons())[0]
-        sizes += of_column
-        sentences += reasons_of_many(column.name, rows[first:], of_column)
-    return replace(found, rows=tuple(rows), groups=sizes, warnings=tuple(gravest_first(sentences)))
+            rows += guarded_rows(evaluator, guard, group, values, level, Reasons())[0]
+        sizes += group_sizes
+        sentences += reasons_of_many_groups(column.name, rows[first:], group_sizes)
+    return replace(
+        estimates, rows=tuple(rows), groups=sizes, warnings=tuple(gravest_first(sentences))
+    )
 
 
-def answered(
+def build_estimates(
     question: Question,
     setup: Setup,
     evaluator: Evaluator,
@@ -285,9 +285,9 @@ def answered(
     judged: Predictions,
     judged_by: LabelPosterior,
     diagnostics: Mapping[str, Any],
-    **known: Any,
+    **data: Any,
 ) -> Estimates:
-    """The estimates of all groups: measured, guarded by the labels, with the reasons to be careful.
+    """The estimates of all groups: measured, guarded by the labels, with warnings.
 
     Parameters
     ----------
@@ -313,8 +313,8 @@ def answered(
     reasons, level, name = Reasons(), question.confidence_level, setup.name
     elsewhere, shown, shifted = question.reference, dict(diagnostics), list[str]()
     if question.shift is None:
-        found, shifted = selection_facts(items, name, distribution=setup.distribution)
-        shown |= found
+        chosen_notes, shifted = selection_facts(items, name, distribution=setup.distribution)
+        shown |= chosen_notes
     if setup.settings:
         shown["settings"] = setup.settings
     for sentence in (
@@ -325,16 +325,19 @@ def answered(
         *warnings,
     ):  # fmt: skip
         reasons.add(sentence)
-    guard, n_items = Guard.of(evaluator, name), {size.group: size.n_items for size in sizes}
+    guard, n_items = (
+        Guard.from_evaluator(evaluator, name),
+        {size.group: size.n_items for size in sizes},
+    )
     rows: list[Estimate] = []
     draws: dict[tuple[str, str | None], Floats] = {}
     residuals: dict[tuple[str, str | None], Residuals] = {}
     for group in groups:
         step("estimating" if group.name is None else f"estimating {group.name}")
-        own, guarded = guarded_rows(
+        guarded_estimates, guarded = guarded_rows(
             evaluator, guard, group, measure(group), level, reasons, n_items.get(group.name)
         )
-        rows += own
+        rows += guarded_estimates
         draws |= {(metric, group.name): m.draws for metric, m in guarded.measured.items()}
         residuals |= {(metric, group.name): r for metric, r in guarded.residuals.items()}
     predictions = evaluator.predictions
@@ -356,9 +359,9 @@ def answered(
         judged=judged,
         judged_by=judged_by,
         reference=reference_facts(elsewhere),
-        describe=Details.of(setup.metrics),
+        describe=Details.from_metrics(setup.metrics),
         diagnostics=shown,
-        **known,
+        **data,
     )
     step("comparing")
     if guards_differences(name, predictions):
@@ -370,19 +373,19 @@ _OF_GRADES = ("mean_absolute_error", "weighted_kappa", "within_one")
 
 
 def _order_of_grades(evaluator: Evaluator) -> Iterable[str]:
-    """What to say where grades are words in the order of the alphabet, which nobody meant."""
-    asked = [name for name in _OF_GRADES if name in evaluator.metrics]
+    """A warning where grades are words in alphabetical order, which is rarely intended."""
+    graded = [name for name in _OF_GRADES if name in evaluator.metrics]
     classes = [str(c) for c in evaluator.predictions.classes]
     numbers = all(c.lstrip("-").replace(".", "", 1).isdigit() for c in classes)
-    if asked and len(classes) > 2 and not numbers and classes == sorted(classes):
+    if graded and len(classes) > 2 and not numbers and classes == sorted(classes):
         yield (
-            f"grades: {listed(asked)} count steps between classes, whose order is that of the "
+            f"grades: {listed(graded)} count steps between classes, whose order is that of the "
             f"alphabet ({listed(classes, 5)}); say theirs with --classes, worst first"
         )
 
 
 def _alone(question: Question) -> str:
-    """What needs the items of each group by themselves, of what is asked; empty if nothing does."""
+    """The requested result that needs the items of each group by themselves; empty if none."""
     return "" if question.estimand == "population" else "`estimand` 'sample'"
 
 
@@ -433,8 +436,8 @@ def _check_multiplicity(
     """Refuse rows that stand for several items where these would be taken for one."""
     if predictions.multiplicity is None:
         return
-    known = METHODS.get(method)
-    if known is None or not known.counts_rows:
+    registered = METHODS.get(method)
+    if registered is None or not registered.counts_rows:
         refuse_multiplicity(predictions, f"method {method!r}")
     for name, metric in metrics.items():
         if metric.in_memory:
@@ -449,7 +452,7 @@ def _check_multiplicity(
 def judged_against(
     predictions: Predictions, against: Any, method: str
 ) -> Literal["class", "distribution"]:
-    """What classifiers are judged against: each item's class, or the annotators' distribution."""
+    """The reference for classifiers: each item's class, or the annotators' distribution."""
     if against not in get_args(Against):
         raise UsageError(f"`against` must be one of {listed(get_args(Against))}; got {against!r}")
     refused = _of_one_class(method)
@@ -474,10 +477,10 @@ def judged_against(
 
 def _of_one_class(method: str) -> str | None:
     """Why a method takes each item to be of one class, if it does."""
-    known = METHODS.get(method)
-    if known is not None and known.serves == "means":
+    registered = METHODS.get(method)
+    if registered is not None and registered.serves == "means":
         return "does not use counts of annotators"
-    if known is not None and known.learns_from == "hard predictions":
+    if registered is not None and registered.learns_from == "hard predictions":
         return "models votes about one true class"
     return None
 
@@ -487,11 +490,11 @@ def _borrowed(
 ) -> dict[str, Measured]:
     """The values of all items, for the classifiers that have predictions in the group."""
     out = {}
-    for name, found in everything.items():
+    for name, values in everything.items():
         there = evaluator.predictions.take(group.rows).gives(evaluator.metrics[name].needs)
         out[name] = Measured(
-            np.where(there, found.value, np.nan),
-            np.where(there, found.draws, np.nan),
-            np.where(there, found.undefined, 0),
+            np.where(there, values.value, np.nan),
+            np.where(there, values.draws, np.nan),
+            np.where(there, values.undefined, 0),
         )
     return out

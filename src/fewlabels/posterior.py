@@ -1,4 +1,4 @@
-"""What a method knows of the labels, of three kinds.
+"""Posteriors over labels, of three kinds.
 
 `LabelPosterior` is a class posterior: draws of P(label | parameters) for every item.
 `ObservedLabels` are labels, or annotators' counts, and nothing of other items. `Means` estimate
@@ -27,7 +27,7 @@ _CELLS = 2**21
 
 
 class ParameterDraws(Protocol):
-    """Draws of a model's parameters, each of which says P(label) for every item."""
+    """Draws of a model's parameters, each with P(label) of every item."""
 
     @property
     def size(self) -> int:
@@ -156,13 +156,13 @@ def mean_of_draws(parameters: ParameterDraws, n: int, rows: Ints | None = None) 
     every = np.arange(parameters.size)
     k = first_block(parameters).shape[1]
     blocks = spans(n if rows is None else len(rows), max(_CELLS // (k * len(every)), 1))
-    own: list[Ints | slice] = [block if rows is None else rows[block] for block in blocks]
-    parts = map_blocks(lambda some: parameters.block(every, some).mean(axis=2), own)
-    return np.concatenate([np.empty((0, k)), *parts])
+    blocks_: list[Ints | slice] = [block if rows is None else rows[block] for block in blocks]
+    means = map_blocks(lambda some: parameters.block(every, some).mean(axis=2), blocks_)
+    return np.concatenate([np.empty((0, k)), *means])
 
 
 class Allowance(NamedTuple):
-    """By how much classifiers may be better, and worse, than a model of their votes says.
+    """Model error of a model of votes: how much better, and worse, classifiers may be.
 
     Standard deviations of a normal error in log-odds, one for each side.
     """
@@ -186,7 +186,7 @@ class LabelPosterior(Frozen):
     the interval alone). `interval_parameters`, where given, are draws under a more sceptical prior,
     for the intervals; `inflation` is by how much a metric's draws are moved away from the estimate,
     where they are known to lie too close. `allowance` is by how much, in log-odds, the model may be
-    wrong about any bounded metric: see `doubts`.
+    wrong about any bounded metric: see `log_odds_errors`.
 
     A method that fits one classifier at a time gives `per_model`, the posterior by which each one
     is judged (None: by the posterior of all); see `averaged`. `score_rates`, where given, are the
@@ -214,20 +214,20 @@ class LabelPosterior(Frozen):
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
 
     infers: ClassVar[bool] = True
-    """Whether it says something of items without a label."""
+    """Whether it infers labels of items without one."""
 
     @property
     def counts_alone(self) -> bool:
-        """Whether all it knows is what annotators say of some items."""
+        """Whether it knows only annotators' counts of some items."""
         return False
 
     @property
     def means(self) -> MeanEstimator | None:
-        """What estimates metrics that are means, where labels do not."""
+        """Estimator of metrics that are means, where there is no P(label)."""
         return None
 
     def speaks_of(self, rows: Ints) -> Bools:
-        """Of which of some items (n,) it says something."""
+        """Items among these, (n,), whose labels it knows or infers."""
         return np.ones(len(rows), dtype=bool)
 
     @property
@@ -261,7 +261,7 @@ class LabelPosterior(Frozen):
         """The posterior by which classifier j is judged."""
         return (self.per_model[j] if self.per_model else None) or self
 
-    def doubts(self, who: Sequence[str], size: int) -> Floats | None:
+    def log_odds_errors(self, who: Sequence[str], size: int) -> Floats | None:
         """What the `allowance` adds to log-odds of metrics of some classifiers, (size, M).
 
         Positive is better. Half of the variance is the same for all of them. None where the model
@@ -278,9 +278,9 @@ class LabelPosterior(Frozen):
         return out
 
     def prepare(self) -> None:
-        """Have done once, before there are threads, what parameter draws do once."""
-        every = [self, *(own for own in self.per_model if own is not None)]
-        both = (p for own in every for p in (own.parameters, own.interval_draws))
+        """Run the one-time work of the parameter draws, before threads start."""
+        every = [self, *(posterior for posterior in self.per_model if posterior is not None)]
+        both = (p for posterior in every for p in (posterior.parameters, posterior.interval_draws))
         for parameters in {id(p): p for p in both}.values():
             first_block(parameters)
 

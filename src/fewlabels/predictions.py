@@ -1,4 +1,4 @@
-"""Predictions: what the classifiers said, and what is known of the labels."""
+"""Predictions: outputs of classifiers, and the known labels."""
 
 from __future__ import annotations
 
@@ -74,20 +74,20 @@ from fewlabels.kernels.votes import (
     count_votes,
     votes_of,
 )
-from fewlabels.report.shown import Shown
+from fewlabels.report.shown import HasSummary
 
 Needs = Literal["hard", "probabilities", "ranking"]
-"""What a metric may need of a classifier."""
+"""Kinds of output that a metric may need."""
 
 _CORRELATED, _TOGETHER = 2**17, 0x7063
 """Labels times classes that correlations of clusters are found from."""
 
 MOST_CELLS = 2**22
-"""Votes of so many items times annotators are no burden as a dense table."""
+"""Up to this many items times annotators, votes are kept as a dense table."""
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
-class Predictions(Frozen, Shown):
+class Predictions(Frozen, HasSummary):
     """Predictions of M classifiers for n items of K classes, with the labels there are.
 
     Whatever array-like is copied, item by item in its order (an index of pandas is not looked at).
@@ -203,7 +203,7 @@ class Predictions(Frozen, Shown):
         notes: Iterable[str] = (),
         reading: Iterable[str] = (),
     ) -> None:
-        said = list(notes)
+        messages = list(notes)
         if probabilities is None and isinstance(votes, Mapping) and scores is None:
             probabilities, votes = votes, None
         elif probabilities is None and isinstance(scores, Mapping) and votes is None:
@@ -218,9 +218,9 @@ class Predictions(Frozen, Shown):
             value if value is None or scipy.sparse.issparse(value) else label_array(name, value)
             for name, value in (("labels", labels), ("votes", votes), ("scores", scores))
         )
-        probabilities = one_of_classes(probabilities, models, said)
+        probabilities = one_of_classes(probabilities, models, messages)
         names = model_names(models, probabilities, votes, scores)
-        p = None if probabilities is None else probability_block(probabilities, names, said)
+        p = None if probabilities is None else probability_block(probabilities, names, messages)
         s = None if scores is None else matrix("scores", scores)
         ballots: scipy.sparse.csr_matrix | None = None
         if scipy.sparse.issparse(votes):
@@ -246,13 +246,13 @@ class Predictions(Frozen, Shown):
         if seen is not None and seen.size and seen.max() >= k:
             refuse_index("votes", int(seen.max()), called)
         small = np.min_scalar_type(-k - 1)
-        given: Any = v if ballots is None else ballots.astype(small)
+        table: Any = v if ballots is None else ballots.astype(small)
         if v is not None:
-            given = v.astype(np.min_scalar_type(-k), copy=False)
+            table = v.astype(np.min_scalar_type(-k), copy=False)
         y = known_labels(labels, n, called)
         self._set(
             probabilities=p,
-            given_votes=given,
+            given_votes=table,
             scores=s,
             labels=y,
             histogram=h,
@@ -260,7 +260,7 @@ class Predictions(Frozen, Shown):
                 g: per_item(f"groups[{g!r}]", a, n) for g, a in by_column("groups", groups).items()
             },
             domain=None if domain is None else per_item("domain", domain, n),
-            clusters=cluster_values(by_column("clusters", clusters), n, said),
+            clusters=cluster_values(by_column("clusters", clusters), n, messages),
             known_correlation=None,
             weight=sampling_weight(weight, n),
             models=names,
@@ -272,7 +272,7 @@ class Predictions(Frozen, Shown):
             multiplicity=None if multiplicity is None else positive_counts(multiplicity, n),
             label_weight=None if label_weight is None else label_weights(label_weight, y),
             item=item,
-            notes=tuple(dict.fromkeys(said)),
+            notes=tuple(dict.fromkeys(messages)),
             reading=tuple(reading),
         )
 
@@ -281,7 +281,7 @@ class Predictions(Frozen, Shown):
             object.__setattr__(self, name, frozen(read_only(value)))
 
     def summary(self, width: int = 80) -> str:
-        """How many items and labels there are, and what each classifier gives, as text."""
+        """Numbers of items and labels, and the outputs of each classifier, as text."""
         kinds = {"probabilities": self.probabilities, "scores": self.scores}
         if not self.is_sparse:
             kinds["hard"] = self.votes
@@ -402,11 +402,11 @@ class Predictions(Frozen, Shown):
 
     def _votes_as(self, index: Callable[[Array], Array]) -> Array | scipy.sparse.csr_matrix | None:
         """The votes with other indices of their classes."""
-        given: Any = self.given_votes
+        votes: Any = self.given_votes
         if not self.is_sparse:
-            return None if given is None else index(given)
-        data = index(given.data - 1) + 1
-        return scipy.sparse.csr_matrix((data, given.indices, given.indptr), given.shape)
+            return None if votes is None else index(votes)
+        data = index(votes.data - 1) + 1
+        return scipy.sparse.csr_matrix((data, votes.indices, votes.indptr), votes.shape)
 
     @computed_once
     def labeled(self) -> Bools:
@@ -477,14 +477,16 @@ class Predictions(Frozen, Shown):
         return out
 
     def gives(self, needs: Needs) -> Bools:
-        """Which classifiers give any item what a metric needs, shape (M,)."""
+        """Classifiers that give the output a metric needs for some item, shape (M,)."""
         return self._givers[needs]
 
     @computed_once
     def _givers(self) -> Mapping[Needs, Bools]:
         def givers(needs: Needs) -> Bools:
-            of_votes = self.is_sparse and needs == "hard"
-            columns = np.bincount(self.ballots.indices, minlength=self.n_models) if of_votes else 0
+            votes_only = self.is_sparse and needs == "hard"
+            columns = (
+                np.bincount(self.ballots.indices, minlength=self.n_models) if votes_only else 0
+            )
             nothing = self.is_sparse or (self.probabilities is None and needs == "probabilities")
             if nothing:
                 return np.broadcast_to(np.asarray(columns) > 0, self.n_models)
@@ -494,7 +496,7 @@ class Predictions(Frozen, Shown):
         return FrozenDict({needs: read_only(givers(needs)) for needs in every})
 
     def given_by(self, needs: Needs, j: int) -> Ints:
-        """Which items classifier j gives what a metric needs, ascending."""
+        """Items with the output of classifier j that a metric needs, ascending."""
         if not (self.is_sparse and needs == "hard"):
             return np.flatnonzero(self.provides(needs)[:, j])
         columns = self._by_model
@@ -506,12 +508,12 @@ class Predictions(Frozen, Shown):
         if not self.is_sparse:
             return self.hard[rows, j]
         columns = self._by_model
-        part = slice(columns.indptr[j], columns.indptr[j + 1])
-        own, said = columns.indices[part], columns.data[part]
-        place = np.minimum(np.searchsorted(own, rows), max(len(own) - 1, 0))
-        if not len(own):
+        column = slice(columns.indptr[j], columns.indptr[j + 1])
+        items, classes = columns.indices[column], columns.data[column]
+        place = np.minimum(np.searchsorted(items, rows), max(len(items) - 1, 0))
+        if not len(items):
             return np.full(len(rows), UNKNOWN)
-        return np.where(own[place] == rows, said[place] - 1, UNKNOWN)
+        return np.where(items[place] == rows, classes[place] - 1, UNKNOWN)
 
     @computed_once
     def hard(self) -> Array:
@@ -540,7 +542,7 @@ class Predictions(Frozen, Shown):
         return count_votes(self.ballots, self.n_classes, self.repeated_votes)
 
     def provides(self, needs: Needs) -> Bools:
-        """Where classifier j gives item i what a metric needs, shape (n, M).
+        """Whether classifier j gives item i the output a metric needs, shape (n, M).
 
         A ranking goes by probabilities where the classifier has any, else by its scores.
         """
@@ -586,8 +588,8 @@ class Predictions(Frozen, Shown):
         `accuracy` is that of annotators of all items (None: of the part), `keys` (n,) are those of
         these items among all (None: equal items have equal ones, as only all can tell them apart).
         """
-        own = alone(self.identity) if keys is None else keys
-        return self._with(part_keys=own, part_accuracy=accuracy)
+        identity = alone(self.identity) if keys is None else keys
+        return self._with(part_keys=identity, part_accuracy=accuracy)
 
     @computed_once
     def keys(self) -> UInts:
@@ -600,7 +602,7 @@ class Predictions(Frozen, Shown):
         # The weight is known up to its unit only, and groups may come and go: neither belongs to
         # the identity, but both tell equal rows apart in an order of their own.
         aside: list[Array] = [self.weight.astype(np.float32)]
-        aside += [hash_strings(of) for of in (*self.groups.values(), *self.clusters.values())]
+        aside += [hash_strings(texts) for texts in (*self.groups.values(), *self.clusters.values())]
         return distinguish(self.identity, hash_columns(aside, self.n_items))
 
     @computed_once
@@ -612,13 +614,13 @@ class Predictions(Frozen, Shown):
         """
         if not self.clusters:
             return (self.keys,)
-        found = []
+        out = []
         for name, values in self.clusters.items():
             # The name too: equal values of two columns are different clusters.
             column = np.broadcast_to(hash_strings(np.array([name])), self.n_items)
             key = hash_columns([column, hash_strings(values)], self.n_items)
-            found.append(np.where(missing_values(values), self.keys, key))
-        return tuple(found)
+            out.append(np.where(missing_values(values), self.keys, key))
+        return tuple(out)
 
     def clusters_of(self, rows: Array) -> tuple[UInts, ...]:
         """The keys of the clusters of some rows."""
@@ -640,17 +642,17 @@ class Predictions(Frozen, Shown):
         rows = rows[: max(_CORRELATED // self.n_classes, 2)]
         votes = by_class(self.vote_counts[rows], self.n_classes)
         votes = np.asarray(votes.sum(axis=1)).reshape(len(rows), self.n_classes)
-        said = [votes / np.maximum(votes.sum(axis=1, keepdims=True), 1.0)]
+        shares = [votes / np.maximum(votes.sum(axis=1, keepdims=True), 1.0)]
         for block in (self.probabilities, self.scores):
             if block is not None:
-                said.append(pooled_words(block[rows]))
+                shares.append(pooled_words(block[rows]))
         clusters = self.clusters_of(rows)
-        both = unexplained(np.stack(said, axis=2), self.evidence[rows], clusters)
+        both = unexplained(np.stack(shares, axis=2), self.evidence[rows], clusters)
         return tuple(max(intraclass_correlation(left, k) for left in both) for k in clusters)
 
     @computed_once
     def information(self) -> Floats:
-        """To what power the likelihood of each row counts, (n,): what it tells beside its cluster.
+        """Power of each row's likelihood, (n,): its information given the rest of its cluster.
 
         1 without clusters, and 1 / m of one of m copies of an item. Labels of few clusters count
         less, by what their variance may be larger than it looks.
@@ -674,8 +676,8 @@ class Predictions(Frozen, Shown):
         place = uniforms(self.keys, np.arange(1), _TOGETHER)[:, 0] * max(shares.sum(), 1.0)
         out = self.keys.copy()
         for keys, end, share in zip(self.cluster_keys, np.cumsum(shares), shares, strict=True):
-            own = (place < end) & (place >= end - share)
-            out[own] = keys[own]
+            labeled = (place < end) & (place >= end - share)
+            out[labeled] = keys[labeled]
         return out
 
     def worth(self, rows: Ints, weight: Floats) -> Worth:
@@ -737,8 +739,8 @@ class Predictions(Frozen, Shown):
 
     def keeping(self, groups: Iterable[str]) -> Predictions:
         """The same items with no other groups than some of these, and no names of their own."""
-        kept = {name: self.groups[name] for name in groups if name in self.groups}
-        return self._with(groups=kept, item=None)
+        retained = {name: self.groups[name] for name in groups if name in self.groups}
+        return self._with(groups=retained, item=None)
 
     def with_clusters(self, clusters: str | Sequence[str] | Mapping[str, Any]) -> Predictions:
         """The same predictions in these clusters: name -> (n,), or names of groups.
@@ -752,14 +754,14 @@ class Predictions(Frozen, Shown):
         """
         if not isinstance(clusters, Mapping):
             domain = {} if self.domain is None else {"domain": self.domain}
-            known = domain | dict(self.groups)
+            columns = domain | dict(self.groups)
             names = [clusters] if isinstance(clusters, str) else clusters
             if not isinstance(names, Sequence):
                 raise UsageError(f"`cluster` must be names of groups; got {clusters!r:.60}")
             for name in names:
-                if name not in known:
-                    raise UsageError(unknown("cluster", name, known, "there are no groups"))
-            clusters = {name: known[name] for name in names}
+                if name not in columns:
+                    raise UsageError(unknown("cluster", name, columns, "there are no groups"))
+            clusters = {name: columns[name] for name in names}
         notes = list(self.notes)
         values = cluster_values(clusters, self.n_items, notes)
         notes = list(dict.fromkeys(notes))
@@ -778,9 +780,9 @@ class Predictions(Frozen, Shown):
         return self._with(label_weight=label_weights(weight, self.labels))
 
     def with_multiplicity(self, times: Floats | None) -> Predictions:
-        """The same rows, each of which stands for so many items, shape (n,)."""
-        given = None if times is None else positive_counts(times, self.n_items, some=True)
-        return self._with(multiplicity=given)
+        """The same rows, each of which stands for `times` items, shape (n,)."""
+        counts = None if times is None else positive_counts(times, self.n_items, some=True)
+        return self._with(multiplicity=counts)
 
     def noting(self, notes: Iterable[str], reading: Iterable[str] | None = None) -> Predictions:
         """The same predictions with notes about where they come from, and how they were read."""
@@ -885,11 +887,11 @@ class Predictions(Frozen, Shown):
             if not isinstance(cut, (int, float, np.number)) or not 0 <= cut <= 1:
                 raise UsageError(f"the threshold of {name!r} must be from 0 to 1; got {cut!r}")
             j = self.models.index(name)
-            given = self.has_probabilities[:, j]
-            if self.probabilities is None or not given.any():
+            provided = self.has_probabilities[:, j]
+            if self.probabilities is None or not provided.any():
                 raise InputError(f"classifier {name!r} has no probabilities to cut at a threshold")
-            sure = self.probabilities[given, j, k] >= cut
-            votes[given, j] = np.where(sure, k, 1 - k)
+            sure = self.probabilities[provided, j, k] >= cut
+            votes[provided, j] = np.where(sure, k, 1 - k)
         return self._with(given_votes=votes)
 
     def select_models(self, models: Sequence[str]) -> Predictions:

@@ -63,7 +63,7 @@ def test_derivatives_are_autograds(world, full):
     u, k = world["logits"][:50], 4
     weight = np.linspace(0.5, 2, 50)
     counts = world["counts"][:50]
-    data = kernel.labels_of(counts.astype(float), weight)
+    data = kernel.scaled_labels(counts.astype(float), weight)
     form = kernel.Affine(full, 0.7, 0.2)
 
     def loss(t):

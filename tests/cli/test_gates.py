@@ -17,7 +17,7 @@ from fewlabels.cli.app import app
 from fewlabels.errors import Status
 from fewlabels.estimates import Estimate, Estimates
 from fewlabels.evaluation.status import Verdict
-from fewlabels.labeling.stopping import Row, stops_of
+from fewlabels.labeling.stopping import Row, parse_stops
 from fewlabels.questions.question import OneClassifier
 
 Run = Callable[..., tuple[int, str, str]]
@@ -227,7 +227,7 @@ def test_a_threshold(
 @pytest.mark.parametrize("text", ["low:accuracy>=.8", "high:accuracy<=1.5", "width:accuracy<=.5"])
 @pytest.mark.parametrize("status", [*REFUSED, *PASSING])
 def test_labeling_goes_on(text: str, status: Status) -> None:
-    (stop,) = stops_of([text], ["accuracy"], ["a", "b"])
+    (stop,) = parse_stops([text], ["accuracy"], ["a", "b"])
     rows = [
         Row("a", "accuracy", 0.95, 0.9, 0.99, Status.OK, (0.85, 0.99)),
         Row("b", "accuracy", 0.95, 0.9, 0.99, status, (0.85, 0.99)),

@@ -172,7 +172,7 @@ def test_every_command_has_a_task(cli: Run) -> None:
 
 def test_comma_list_keeps_whole_names() -> None:
     assert comma_list("a,,b , a") == ["a", "b"]
-    assert comma_list(["x,y", "a,b"], whole={"x,y": 1}) == ["x,y", "a", "b"]
+    assert comma_list(["x,y", "a,b"], verbatim={"x,y": 1}) == ["x,y", "a", "b"]
     assert comma_list([]) == []
 
 

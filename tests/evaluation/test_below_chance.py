@@ -9,11 +9,11 @@ from scipy.stats import hypergeom, mannwhitneyu
 
 import fewlabels as fl
 from fewlabels.evaluation.input_facts import (
-    _seen,
+    _exposed_to_labels,
     below_chance,
     below_chance_by_agreement,
     below_chance_by_rank,
-    labels_of_other_items,
+    labels_look_misaligned,
 )
 
 WORDS = "are the scores reversed, or the classes in another order?"
@@ -98,9 +98,9 @@ def test_labels_of_other_items_are_found(world):
     """By 60 labels in more than 12 of 20 sets; of right labels in none."""
     rng = np.random.default_rng(6)
     sets = [_judges(rng, *WORLDS[world], shuffled=True) for _ in range(20)]
-    found = [bool(below_chance(s)) or labels_of_other_items(s) for s in sets]
+    found = [bool(below_chance(s)) or labels_look_misaligned(s) for s in sets]
     assert sum(found) > 12
-    assert not any(labels_of_other_items(_judges(rng, *WORLDS[world])) for _ in range(20))
+    assert not any(labels_look_misaligned(_judges(rng, *WORLDS[world])) for _ in range(20))
 
 
 def test_labels_of_other_items_are_said():
@@ -113,7 +113,7 @@ def test_labels_of_other_items_are_said():
 def test_independent_weak_classifiers_say_nothing_of_the_labels():
     """They agree with one another as little as with the labels."""
     rng = np.random.default_rng(8)
-    assert not any(labels_of_other_items(_judges(rng, (0.55,) * 4, 2)) for _ in range(40))
+    assert not any(labels_look_misaligned(_judges(rng, (0.55,) * 4, 2)) for _ in range(40))
 
 
 def _annotators(seed: int, *, shuffled: bool) -> fl.Predictions:
@@ -131,7 +131,7 @@ def _annotators(seed: int, *, shuffled: bool) -> fl.Predictions:
 
 def test_annotators_of_one_labeled_item_each_tell_nothing_of_chance():
     """How often one of them is right by chance is not to be seen, and is not taken for certain."""
-    assert not any(labels_of_other_items(_annotators(seed, shuffled=False)) for seed in range(5))
+    assert not any(labels_look_misaligned(_annotators(seed, shuffled=False)) for seed in range(5))
 
 
 def _with_a_judge_of_known_labels(seed: int, accuracy: float, *, leak: bool) -> fl.Predictions:
@@ -152,7 +152,7 @@ def test_a_judge_that_has_been_given_the_labels_is_said():
     lines = [fl.estimate(one, metrics="accuracy").warnings for one in worlds]
     assert sum(any(w.startswith("seen: model0 is right") for w in said) for said in lines) >= 7
     honest = [_with_a_judge_of_known_labels(seed, 0.99, leak=False) for seed in range(40)]
-    assert sum(bool(_seen(one)) for one in honest) <= 3
+    assert sum(bool(_exposed_to_labels(one)) for one in honest) <= 3
 
 
 @pytest.mark.parametrize("positive", [0.02, 0.3, 0.97])

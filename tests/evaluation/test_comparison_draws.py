@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from fewlabels.comparison import Comparison, compare, group_gap, probability_best
-from fewlabels.comparison.draws import runs_of
+from fewlabels.comparison.draws import tied_runs
 from fewlabels.errors import UsageError
 
 
@@ -132,12 +132,12 @@ def test_alike_are_the_maximal_runs_of_the_ranking() -> None:
     apart = np.zeros((5, 5), dtype=bool)
     for a, b in [(0, 2), (0, 3), (0, 4), (1, 4), (2, 4), (3, 4)]:
         apart[a, b] = apart[b, a] = True
-    assert runs_of(apart) == [slice(0, 2), slice(1, 4), slice(4, 5)]
-    assert runs_of(np.zeros((3, 3), dtype=bool)) == [slice(0, 3)]
+    assert tied_runs(apart) == [slice(0, 2), slice(1, 4), slice(4, 5)]
+    assert tied_runs(np.zeros((3, 3), dtype=bool)) == [slice(0, 3)]
     # A pair that is not separated while one between is: the run ends at the first that is.
     odd = np.zeros((3, 3), dtype=bool)
     odd[0, 1] = odd[1, 0] = True
-    assert runs_of(odd) == [slice(0, 1), slice(1, 3)]
+    assert tied_runs(odd) == [slice(0, 1), slice(1, 3)]
 
 
 def test_the_order_and_the_direction_do_not_matter() -> None:

@@ -227,7 +227,7 @@ def test_comparisons_and_scores_of_very_many_are_refused_before_the_work(
     def work(*_: Any, **__: Any) -> None:
         raise AssertionError("refused before the work")
 
-    monkeypatch.setattr(comparing, "estimated", work)
+    monkeypatch.setattr(comparing, "run_question", work)
     monkeypatch.setattr(scoring, "estimate", work)
     for ask in (fl.compare, fl.score):
         with pytest.raises(UsageError, match=r"at most 4 classifiers, and there are 5; .*--models"):

@@ -68,12 +68,12 @@ def asked(
     evaluator = Evaluator(
         predictions, fitted.posterior(predictions), resolve(metrics), "population", level
     )
-    guard = Guard.of(evaluator, method)
+    guard = Guard.from_evaluator(evaluator, method)
     assert guard is not None
     out = []
     for group in all_and_groups(predictions, by):
         measured = evaluator.measure(group.rows)
-        found = guard.of_group(group, measured)
+        found = guard.adjust(group, measured)
         out += [(measured[name], found, name) for name in metrics]
     return out
 
@@ -186,11 +186,11 @@ def test_too_few_labels_and_methods_of_labels_alone_have_no_guard() -> None:
     fitted = Fitted(8.0)
     nine = of_labels(0, 9)
     evaluator = Evaluator(nine, fitted.posterior(nine), resolve(["accuracy"]), "population")
-    assert Guard.of(evaluator, "learned-ensemble") is None
+    assert Guard.from_evaluator(evaluator, "learned-ensemble") is None
     some = of_labels(0)
     alone = fl.models.METHODS["labeled"].make().infer(some)
     evaluator = Evaluator(some, alone, resolve(["accuracy"]), "population")
-    assert Guard.of(evaluator, "labeled") is None
+    assert Guard.from_evaluator(evaluator, "labeled") is None
 
 
 # --- through `estimate` ------------------------------------------------------------------------
@@ -228,7 +228,7 @@ def test_a_paper_keeps_its_numbers_and_says_contradicted(monkeypatch: pytest.Mon
     ]
     assert "strong" in said[0]
     assert found.warnings[0] == said[0]
-    monkeypatch.setattr(Guard, "of", staticmethod(lambda *a, **k: None))
+    monkeypatch.setattr(Guard, "from_evaluator", staticmethod(lambda *a, **k: None))
     plain = fl.estimate(given, "ensemble", ["accuracy", "ece"], by="g")
     assert [r[:7] for r in plain.rows] == [r[:7] for r in found.rows]
     assert plain.get("strong", "accuracy").status is not fl.Status.CONTRADICTED
@@ -387,11 +387,11 @@ def test_a_group_by_hand_is_the_guard_of_its_rows() -> None:
     evaluator = Evaluator(
         predictions, fitted.posterior(predictions), resolve(["accuracy"]), "population"
     )
-    guard = Guard.of(evaluator, "learned-ensemble")
+    guard = Guard.from_evaluator(evaluator, "learned-ensemble")
     assert guard is not None
     measured = evaluator.measure(np.arange(N))
-    one = guard.of_group(Group(None, np.arange(N)), measured)
-    two = guard.of_group(Group("all=1", np.arange(N)), measured)
+    one = guard.adjust(Group(None, np.arange(N)), measured)
+    two = guard.adjust(Group("all=1", np.arange(N)), measured)
     first, second = one.measured["accuracy"], two.measured["accuracy"]
     np.testing.assert_array_equal(first.value, second.value)
     taken, more = (found.draws != measured["accuracy"].draws for found in (first, second))
@@ -409,10 +409,10 @@ def test_what_is_known_of_these_items_varies_no_more() -> None:
             evaluator = Evaluator(
                 predictions, fitted.posterior(predictions), resolve(["accuracy"]), estimand
             )
-            guard = Guard.of(evaluator, "learned-ensemble")
+            guard = Guard.from_evaluator(evaluator, "learned-ensemble")
             assert guard is not None
             measured = evaluator.measure(np.arange(N))
-            after = guard.of_group(Group(None, np.arange(N)), measured).measured["accuracy"]
+            after = guard.adjust(Group(None, np.arange(N)), measured).measured["accuracy"]
             taken = (after.draws != measured["accuracy"].draws).all(axis=1)
             found[estimand] = after.draws[taken] - measured["accuracy"].value
         if scale == 0:

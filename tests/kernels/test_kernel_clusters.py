@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fewlabels.kernels.clusters import Worth, intraclass_correlation, powers, worth
-from fewlabels.kernels.counter_based_counts import exponential_sums
+from fewlabels.kernels.counter_based import exponential_sums
 
 N, EACH = 40, 10
 CASE = np.repeat(np.arange(N, dtype=np.uint64), EACH)

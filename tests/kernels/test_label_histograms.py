@@ -8,9 +8,9 @@ import pytest
 from fewlabels.annotations.label_histograms import (
     Annotated,
     Scheme,
+    histogram_sums,
     read_cells,
     sums_by_unit,
-    sums_of,
 )
 from fewlabels.annotations.statistics import n_outcomes, outcomes
 
@@ -29,8 +29,10 @@ SCHEMES = [Scheme(), Scheme(bins=4, residual=True), Scheme(dispersion=True, agre
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_sums_add(scheme):
     everything = data()
-    whole = sums_of(everything, scheme)
-    halves = [sums_of(everything.take(slice(*ends)), scheme) for ends in ((0, 200), (200, 500))]
+    whole = histogram_sums(everything, scheme)
+    halves = [
+        histogram_sums(everything.take(slice(*ends)), scheme) for ends in ((0, 200), (200, 500))
+    ]
     for a, b, c in zip(whole, *halves, strict=True):
         np.testing.assert_allclose(a, b + c, atol=1e-10)
     order = np.random.default_rng(1).permutation(500)
@@ -38,14 +40,17 @@ def test_sums_add(scheme):
     for a, b in zip(whole, by_unit, strict=True):
         assert len(b) == 37
         np.testing.assert_allclose(a[0], b.sum(axis=0), atol=1e-10)
-    one = sums_of(everything.take(order[: 500 // 37]), scheme)
+    one = histogram_sums(everything.take(order[: 500 // 37]), scheme)
     for a, b in zip(one, by_unit, strict=True):
         np.testing.assert_allclose(a[0], b[0], atol=1e-12)
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_weights_of_one_are_none(scheme):
-    plain, weighted = sums_of(data(), scheme), sums_of(data(weight=np.ones(500)), scheme)
+    plain, weighted = (
+        histogram_sums(data(), scheme),
+        histogram_sums(data(weight=np.ones(500)), scheme),
+    )
     for a, b in zip(plain, weighted, strict=True):
         np.testing.assert_allclose(a, b, atol=1e-10)
 
@@ -54,7 +59,7 @@ def test_one_item_has_no_variance_whatever_its_weight():
     rng = np.random.default_rng(0)
     for weight in rng.lognormal(0, 5, 50):
         item = Annotated(np.array([[3, 1]]), np.array([[0.7, 0.3]]), None, np.array([weight]))
-        cells = read_cells(sums_of(item, Scheme()).cells)
+        cells = read_cells(histogram_sums(item, Scheme()).cells)
         assert np.isnan(cells.unbiased).all()
 
 

@@ -10,8 +10,7 @@ import pyarrow.csv
 import pytest
 from labeling_tables import table_of
 
-from fewlabels.labeling.opening import Wishes, open_session
-from fewlabels.labeling.session import Session
+from fewlabels.labeling.session import Session, SessionOptions, open_session
 
 
 @pytest.fixture
@@ -32,7 +31,7 @@ def opened(file: Path) -> Iterator[Open]:
 
     def run(labels: Path | None = None, source: Any = file, **wishes: Any) -> Session:
         wishes = {"annotator": "anna"} | wishes
-        sessions.append(open_session(source, labels, Wishes(**wishes)))
+        sessions.append(open_session(source, labels, SessionOptions(**wishes)))
         return sessions[-1]
 
     yield run

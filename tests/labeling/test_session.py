@@ -195,7 +195,7 @@ def test_what_was_estimated_of_more_labels_is_forgotten(opened: Open) -> None:
     session.estimate(wait=True)
     session.undo()
     session.estimate(wait=True)
-    assert max(session.watch.moments) == 3
+    assert max(session.monitor.snapshots) == 3
 
 
 def test_weights_of_labels_drawn_at_random_are_one(opened: Open) -> None:

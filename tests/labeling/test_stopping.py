@@ -7,7 +7,7 @@ import math
 import pytest
 
 import fewlabels as fl
-from fewlabels.labeling.stopping import Row, stops_of
+from fewlabels.labeling.stopping import Row, parse_stops
 
 METRICS, MODELS = ("accuracy", "ece", "error_rate"), ("good", "poor")
 
@@ -17,7 +17,7 @@ def row(model: str, low: float, high: float, guard: tuple[float, float] | None =
 
 
 def test_a_bound_counts_by_the_guard_alone() -> None:
-    (stop,) = stops_of(["low:accuracy>=0.8"], METRICS, MODELS)
+    (stop,) = parse_stops(["low:accuracy>=0.8"], METRICS, MODELS)
     rows = [row("good", 0.85, 0.95, (0.7, 0.99)), row("poor", 0.85, 0.95, (0.81, 0.97))]
     verdict = stop.verdict(rows, 50)
     assert not verdict.met
@@ -37,7 +37,7 @@ def test_a_bound_counts_by_the_guard_alone() -> None:
 
 
 def test_a_width_counts_by_the_posterior() -> None:
-    (stop,) = stops_of(["width:accuracy<=0.1"], METRICS, MODELS)
+    (stop,) = parse_stops(["width:accuracy<=0.1"], METRICS, MODELS)
     verdict = stop.verdict([row("good", 0.8, 0.88), row("poor", 0.5, 0.7)], 50)
     assert (verdict.met, verdict.labels) == (False, 150)
     verdict = stop.verdict([row("good", 0.8, 0.88), row("poor", 0.5, 0.59)], 50)
@@ -46,7 +46,7 @@ def test_a_width_counts_by_the_posterior() -> None:
 
 
 def test_one_classifier_may_be_named() -> None:
-    (stop,) = stops_of(["low:good:accuracy>=0.8"], METRICS, MODELS)
+    (stop,) = parse_stops(["low:good:accuracy>=0.8"], METRICS, MODELS)
     rows = [row("good", 0.9, 0.95, (0.85, 0.96)), row("poor", 0.3, 0.4, (0.2, 0.5))]
     assert stop.verdict(rows, 50).why.startswith("accuracy of good is above 0.8")
 
@@ -60,7 +60,7 @@ def test_one_classifier_may_be_named() -> None:
     ],
 )
 def test_what_no_number_of_labels_is_known_to_mend(rows: list[Row], labels: int | None) -> None:
-    (stop,) = stops_of(["low:accuracy>=0.8"], METRICS, MODELS)
+    (stop,) = parse_stops(["low:accuracy>=0.8"], METRICS, MODELS)
     verdict = stop.verdict(rows, 50)
     assert (verdict.met, verdict.labels) == (False, labels)
 
@@ -80,5 +80,5 @@ def test_what_no_number_of_labels_is_known_to_mend(rows: list[Row], labels: int 
 )
 def test_what_is_no_condition_to_stop_by(text: str, message: str) -> None:
     with pytest.raises(fl.UsageError, match=message) as caught:
-        stops_of([text], METRICS, MODELS)
+        parse_stops([text], METRICS, MODELS)
     assert str(caught.value).startswith(f"--until {text!r}")

@@ -89,8 +89,10 @@ def told(draws: int = 30, seed: int = 0, interval_draws: int | None = None, **fi
 
 def question_of(predictions: fl.Predictions, method: Any, estimand: str) -> OneClassifier:
     """What is asked where nothing else is said."""
-    return OneClassifier.of(predictions, None, None, method, None, level=0.9, estimand=estimand,
-                       random_state=0, workers=None, progress=None)  # fmt: skip
+    return OneClassifier.from_arguments(
+        predictions, None, None, method, None, level=0.9, estimand=estimand,
+        random_state=0, workers=None, progress=None,
+    )  # fmt: skip
 
 
 def random_world(seed: int, n: int = 40, *, scores: bool = False) -> fl.Predictions:

@@ -19,7 +19,7 @@ from fewlabels.report.annotations import (
     render_annotations,
     render_annotations_html,
 )
-from fewlabels.report.provenance import made_by
+from fewlabels.report.html import made_by
 
 Report = dict[str, Any]
 

@@ -14,8 +14,8 @@ from report_samples import NASTY, SAMPLES, Report, demo, minimal, nasty_names, t
 from fewlabels.errors import InputError
 from fewlabels.report import render_html, save_page
 from fewlabels.report.blocks import blocks
-from fewlabels.report.provenance import made_by
-from fewlabels.report.words import clean
+from fewlabels.report.html import made_by
+from fewlabels.report.words import escape_control
 
 
 def test_nasty_names_are_shown_as_they_are() -> None:
@@ -23,8 +23,8 @@ def test_nasty_names_are_shown_as_they_are() -> None:
     assert {unicodedata.category(c) for c in page.words} & {"Cc", "Cs"} == set()
     titles = {a.get("title") for _, a in page.elements}
     for name in NASTY:
-        assert " ".join(clean(name).split()) in page.words
-        assert clean(name) in titles
+        assert " ".join(escape_control(name).split()) in page.words
+        assert escape_control(name) in titles
 
 
 def test_names_of_any_kind_add_no_element() -> None:

@@ -23,7 +23,7 @@ from fewlabels.report.annotations import render_annotations
 from fewlabels.report.calibration import render_calibration_html
 from fewlabels.report.comparison import labels_cell, settling_sentence, standing_sentence
 from fewlabels.report.diagnostics import partition
-from fewlabels.report.provenance import made_by
+from fewlabels.report.html import made_by
 from fewlabels.report.text import brief_estimates
 from outputs import check, together
 

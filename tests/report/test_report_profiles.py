@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from fewlabels.report.profiles import profile
+from fewlabels.report.axis import profile
 
 
 def _source(**changes: Any) -> dict[str, Any]:

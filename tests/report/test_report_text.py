@@ -7,7 +7,7 @@ from report_samples import minimal, two_classes
 
 import fewlabels as fl
 from fewlabels.report import render_text
-from fewlabels.report.words import inked, without_ink
+from fewlabels.report.words import styled, without_style
 
 
 def test_metrics_lie_beside_each_other_where_there_is_room() -> None:
@@ -26,9 +26,9 @@ def test_colour_only_where_it_is_asked_for() -> None:
     report["estimates"][0]["status"] = "few-labels"
     plain = render_text(report, 120)
     assert "\x1b" not in plain
-    with inked():
+    with styled():
         coloured = render_text(report, 120)
-    assert without_ink(coloured) == plain
+    assert without_style(coloured) == plain
     assert "\x1b[33m! assumption: one\x1b[0m" in coloured
     assert "\x1b[33mfew-labels" in coloured
 

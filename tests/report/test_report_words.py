@@ -10,8 +10,8 @@ from report_samples import NASTY
 from fewlabels.report.words import (
     aligned,
     cell_width,
-    clean,
     enumerated,
+    escape_control,
     fit,
     number_format,
     pad,
@@ -27,17 +27,17 @@ ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=60)
 
 @given(ANY_TEXT)
 def test_clean_text_is_one_line_that_can_be_encoded(text: str) -> None:
-    cleaned = clean(text)
+    cleaned = escape_control(text)
     cleaned.encode()
     assert len(cleaned.splitlines()) <= 1
     assert not {unicodedata.category(c) for c in cleaned} & {"Cc", "Cs", "Zl", "Zp"}
 
 
 def test_clean_keeps_emoji_whole_and_turns_no_line_around() -> None:
-    assert clean("👩‍👩‍👧") == "👩‍👩‍👧"
-    assert clean("\u202eabc") == "\\u202eabc"
-    assert clean("\x1b[31mred") == "\\x1b[31mred"
-    assert clean(3) == "3"
+    assert escape_control("👩‍👩‍👧") == "👩‍👩‍👧"
+    assert escape_control("\u202eabc") == "\\u202eabc"
+    assert escape_control("\x1b[31mred") == "\\x1b[31mred"
+    assert escape_control(3) == "3"
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_cell_width(text: str, width: int) -> None:
     assert cell_width(text) == width
 
 
-@given(ANY_TEXT.map(clean), st.integers(0, 30))
+@given(ANY_TEXT.map(escape_control), st.integers(0, 30))
 def test_fit_never_takes_more_columns(text: str, width: int) -> None:
     assert cell_width(fit(text, width)) <= width
     if cell_width(text) <= width:
@@ -68,7 +68,7 @@ def test_wrap_stays_within_the_width_and_loses_nothing(text: str, width: int) ->
     lines = wrap(text, width, "  ")
     assert all(cell_width(line) <= width for line in lines)
     squeezed = "".join("".join(lines).split())
-    assert squeezed == "".join(clean(" ".join(text.split())).split())
+    assert squeezed == "".join(escape_control(" ".join(text.split())).split())
 
 
 def test_pad() -> None:

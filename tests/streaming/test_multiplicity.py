@@ -12,8 +12,7 @@ import fewlabels as fl
 from fewlabels.errors import InputError, UsageError
 from fewlabels.evaluation.differences import errors_together
 from fewlabels.evaluation.item_variance import item_variance
-from fewlabels.kernels.counter_based import mix
-from fewlabels.kernels.counter_based_counts import binomials, gammas, label_counts, some_items
+from fewlabels.kernels.counter_based import binomials, gammas, label_counts, mix, some_items
 from fewlabels.methods.bee.selection import FOLDS, in_parts
 from fewlabels.methods.bee.table import States, VoteData
 from fewlabels.models import (

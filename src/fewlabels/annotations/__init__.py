@@ -1,4 +1,10 @@
-"""Label histograms: losses against the label distribution, unbiased by few labels."""
+"""Label histograms: losses against the label distribution, unbiased by few labels.
+
+The room stands on `predictions`, `evaluation` and `checks`. Start with `losses.py`: `evaluate` for
+predicted probabilities, `evaluate_statistic` for statistics of labels (`statistics`). Their sums
+are in `label_histograms`; `assessment` makes them for all classifiers and groups, `diagrams` per
+bin; `agreement` is of annotators among themselves.
+"""
 
 from fewlabels.annotations.agreement import Agreement, agreement
 from fewlabels.annotations.assessment import Assessment, assess

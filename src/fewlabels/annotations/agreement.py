@@ -67,7 +67,7 @@ def agreement(
     random_state: int | None = 0,
     columns: Any = None,
 ) -> Agreement:
-    """How far people agree who label the same items.
+    """Agreement of annotators who label the same items.
 
     Parameters
     ----------
@@ -125,7 +125,9 @@ def agreement(
     each = np.stack([_alpha(counts, weights, scale), _fleiss(counts, weights, same), agreed])
     value, stated = each[:, 0], math.nan if level is None else level
     low, high = interval(value, each[:, 1:].T, stated, (-1.0, 1.0))
-    alpha, kappa, pairs = (Interval(*map(float, of)) for of in zip(value, low, high, strict=True))
+    alpha, kappa, pairs = (
+        Interval(*map(float, column)) for column in zip(value, low, high, strict=True)
+    )
     return Agreement(alpha, kappa, pairs, len(counts), int(counts.sum()), scale, confidence_level)
 
 
@@ -139,19 +141,19 @@ def _same(counts: Array) -> Floats:
 def _alpha(counts: Array, weights: Floats, scale: Scale) -> Floats:
     """Krippendorff's alpha of each weighting (n, D) of the items, (D,)."""
     k = counts.shape[1]
-    of_class = counts.T @ weights  # N_c, (K, D)
+    class_mass = counts.T @ weights  # N_c, (K, D)
     pairs = (counts[:, :, None] * counts[:, None, :]) / (counts.sum(axis=1) - 1)[:, None, None]
     observed = pairs.reshape(len(counts), -1).T @ weights  # (K K, D)
-    total = of_class.sum(axis=0)
+    total = class_mass.sum(axis=0)
     place = np.arange(k)
     if scale == "ordinal":
         # (sum of N_g between c and k, the ends by half)^2
-        up = np.cumsum(of_class, axis=0) - of_class / 2
+        up = np.cumsum(class_mass, axis=0) - class_mass / 2
         apart = (up[:, None, :] - up[None, :, :]) ** 2
     else:
         fixed = (place[:, None] - place) ** 2.0 if scale == "interval" else 1.0 - np.eye(k)
         apart = np.repeat(fixed[:, :, None], weights.shape[1], axis=2)
-    expected = np.einsum("ckd,cd,kd->d", apart, of_class, of_class)
+    expected = np.einsum("ckd,cd,kd->d", apart, class_mass, class_mass)
     disagreement = (observed.reshape(k, k, -1) * apart).sum(axis=(0, 1))
     with np.errstate(invalid="ignore", divide="ignore"):
         # Where all labels are of one class nothing is expected: undefined.

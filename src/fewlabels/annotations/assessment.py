@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fewlabels import __version__
-from fewlabels.annotations.diagrams import diagrams_of
+from fewlabels.annotations.diagrams import make_diagrams
 from fewlabels.annotations.label_histograms import Annotated, HistogramSums, Scheme
 from fewlabels.annotations.losses import HistogramLosses, Losses, State, StatisticLosses
 from fewlabels.annotations.statistics import DISAGREEMENT, LabelStatistic, concentrations
@@ -28,13 +28,13 @@ from fewlabels.kernels.arrays import Array, Floats, Frozen, FrozenDict, Ints
 from fewlabels.kernels.blocks import using_workers
 from fewlabels.methods.base import refuse_multiplicity
 from fewlabels.predictions import Predictions
-from fewlabels.report.shown import Estimated, plain_values
+from fewlabels.report.shown import EstimateTable, plain_values
 
 METHOD = "label-histograms"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Assessment(Frozen, Estimated):
+class Assessment(Frozen, EstimateTable):
     """What `assess` returns.
 
     `rows` are ordered: all items first, then the groups; classifiers as given; metrics as in
@@ -174,22 +174,22 @@ def assess(
     workers = workers_of(workers)
     predictions = predictions_of(predictions, columns, positive)
     refuse_multiplicity(predictions, "the losses of label histograms")
-    asked = asked_for(bins, statistics, confidence_level, random_state)
+    settings = asked_for(bins, statistics, confidence_level, random_state)
     rows = LabeledRows.of(predictions)._replace(alpha=_alpha(concentration, predictions))
     facts = AnnotationCounts.of(predictions, rows.counts)
     facts.check()
-    groups = [(of, j) for of in all_and_groups(predictions, by) for j in facts.judged]
+    groups = [(group_, j) for group_ in all_and_groups(predictions, by) for j in facts.judged]
 
     def cells() -> Iterator[Cell]:
         for done, (group, j) in enumerate(groups):
             items = rows.of_model(j, group.rows)
-            yield Cell(j, group.name, asked.sums(items), items)
+            yield Cell(j, group.name, settings.sums(items), items)
             if progress is not None:
                 progress(done + 1, len(groups))
 
     with using_workers(workers):
         return assessed(
-            asked, facts, cells(), predictions, predictions.models, predictions.notes,
+            settings, facts, cells(), predictions, predictions.models, predictions.notes,
             tuple(predictions.models[j] for j in sorted(rows.alpha)),
         )  # fmt: skip
 
@@ -251,7 +251,7 @@ class LabeledRows(NamedTuple):
         if not counted.any():
             return None
         rows, alpha = index[counted], self.alpha.get(model)
-        weight, alpha = (None if of is None else of[rows] for of in (self.weight, alpha))
+        weight, alpha = (None if array is None else array[rows] for array in (self.weight, alpha))
         return Judged(Annotated(self.counts[rows], z[counted], None, weight), alpha)
 
 
@@ -291,15 +291,17 @@ class AssessmentSettings(NamedTuple):
 def asked_for(
     bins: Any, statistics: Any, confidence_level: Any, random_state: Any
 ) -> AssessmentSettings:
-    """What the arguments of `assess` ask for."""
+    """The settings from the arguments of `assess`, checked."""
     scheme = Scheme(bins_of(bins), dispersion=True)
-    of_labels = (StatisticLosses.of(phi, scheme) for phi in statistics_of(statistics))
-    losses: tuple[Losses[Any], ...] = (HistogramLosses(scheme), *of_labels)
+    statistic_losses = (
+        StatisticLosses.from_statistic(phi, scheme) for phi in resolve_statistics(statistics)
+    )
+    losses: tuple[Losses[Any], ...] = (HistogramLosses(scheme), *statistic_losses)
     return AssessmentSettings(losses, level_of(confidence_level), seed_of(random_state))
 
 
 def added(sums: CellSums, more: CellSums) -> CellSums:
-    """The sums of two parts of the items."""
+    """The added sums of two disjoint sets of items."""
     out = dict(sums)
     for name, state in more.items():
         have = sums.get(name)
@@ -323,13 +325,13 @@ class AnnotationCounts(NamedTuple):
     @staticmethod
     def of(predictions: Predictions, counts: Array) -> AnnotationCounts:
         """Those of predictions and their label counts (n, K)."""
-        given = predictions.has_probabilities
+        provided = predictions.has_probabilities
         return AnnotationCounts(
             predictions.n_items,
             predictions.n_labeled,
             Counter(counts.sum(axis=1).astype(np.int64).tolist()),
-            given.sum(axis=0),
-            (np.asarray(counts.any(axis=1))[:, None] & given).sum(axis=0),
+            provided.sum(axis=0),
+            (np.asarray(counts.any(axis=1))[:, None] & provided).sum(axis=0),
         )
 
     def plus(self, other: AnnotationCounts) -> AnnotationCounts:
@@ -348,7 +350,7 @@ class AnnotationCounts(NamedTuple):
         return self.n_items - self.sizes[0]
 
     def check(self) -> None:
-        """Refuse what nothing can be said of."""
+        """Refuse items without labels or predictions."""
         if not self.n_annotated:
             raise InputError(
                 "no item has a label; give how many annotators chose each class (`histogram`, in a "
@@ -361,17 +363,17 @@ class AnnotationCounts(NamedTuple):
             )
 
 
-def statistics_of(value: Any) -> tuple[LabelStatistic, ...]:
+def resolve_statistics(value: Any) -> tuple[LabelStatistic, ...]:
     """The statistics that `assess` is asked for, by their names or as they are."""
     many = [value] if isinstance(value, (str, LabelStatistic)) else list(value)
-    found = tuple(resolve(one) for one in many)
-    names = [phi.name for phi in found]
+    out = tuple(resolve(one) for one in many)
+    names = [phi.name for phi in out]
     for name in names:
         if names.count(name) > 1:
             raise UsageError(f"`statistics` must have different names; got {name!r} twice")
         if name == DISAGREEMENT.name:
             raise UsageError("disagreement is always assessed; leave it out of `statistics`")
-    return found
+    return out
 
 
 def _alpha(value: Any, predictions: Predictions) -> dict[int, Floats]:
@@ -408,18 +410,20 @@ class Cell(NamedTuple):
     items: Judged | None
     sampled: bool = False
 
-    def rows(self, asked: AssessmentSettings, model: str, notes: Reasons) -> Iterator[Estimate]:
+    def rows(self, settings: AssessmentSettings, model: str, notes: Reasons) -> Iterator[Estimate]:
         """An estimate per metric, by the name of the classifier."""
-        level = math.nan if asked.level is None else asked.level
-        enough = dict.fromkeys(asked.labels, 0)
+        level = math.nan if settings.level is None else settings.level
+        enough = dict.fromkeys(settings.labels, 0)
         if self.sums:
-            enough = dict(zip(asked.labels, self.sums[_ENOUGH][0].tolist(), strict=True))
-        for losses in asked.losses:
+            enough = dict(zip(settings.labels, self.sums[_ENOUGH][0].tolist(), strict=True))
+        for losses in settings.losses:
             state, ends = self.sums.get(losses.name), {}
             value = {} if state is None else losses.values(state)
-            if state is not None and asked.level is not None and self.items is not None:
+            if state is not None and settings.level is not None and self.items is not None:
                 items = self.items.of(losses)
-                ends = losses.intervals(items, state, asked.level, asked.seed, sampled=self.sampled)
+                ends = losses.intervals(
+                    items, state, settings.level, settings.seed, sampled=self.sampled
+                )
             for loss in losses.metrics:
                 labels = losses.labels(loss)
                 why = "no item with a label and a prediction, so no losses"
@@ -436,7 +440,7 @@ class Cell(NamedTuple):
 
 
 def assessed(
-    asked: AssessmentSettings,
+    settings: AssessmentSettings,
     facts: AnnotationCounts,
     cells: Iterable[Cell],
     items: Predictions,
@@ -456,11 +460,11 @@ def assessed(
         notes.add(sentence)
     for cell in cells:
         model = models[cell.model]
-        rows += cell.rows(asked, model, notes)
+        rows += cell.rows(settings, model, notes)
         if cell.group is None:
             sums = HistogramSums(*cell.sums[""]) if cell.sums else None
-            for name, of_model in diagrams_of(sums, asked.level, classes).items():
-                diagrams.setdefault(name, []).extend({"model": model, **row} for row in of_model)
+            for name, by_kind in make_diagrams(sums, settings.level, classes).items():
+                diagrams.setdefault(name, []).extend({"model": model, **row} for row in by_kind)
     labeled = facts.n_annotated
     for j in facts.judged:
         if facts.own[j] < labeled:
@@ -474,7 +478,7 @@ def assessed(
     labels = {size: items for size, items in sorted(facts.sizes.items()) if size}
     return Assessment(
         rows=tuple(rows),
-        seed=asked.seed,
+        seed=settings.seed,
         n_items=facts.n_items,
         n_labeled=facts.n_labeled,
         n_annotated=labeled,
@@ -482,10 +486,10 @@ def assessed(
         labels_per_item=labels,
         models=tuple(models[j] for j in facts.judged),
         classes=classes,
-        **{name: tuple(found) for name, found in diagrams.items()},
+        **{name: tuple(rows_) for name, rows_ in diagrams.items()},
         diagnostics={
-            "bins": asked.losses[0].scheme.bins,
-            "statistics": [losses.name for losses in asked.losses[1:]],
+            "bins": settings.losses[0].scheme.bins,
+            "statistics": [losses.name for losses in settings.losses[1:]],
             "concentration": list(concentration),
             "n_items_of_two_labels": sum(n for size, n in labels.items() if size >= 2),
             "disagreement": _rates(diagrams["disagreement_reliability"]),
@@ -499,8 +503,8 @@ def _rates(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
     """How often two labels of an item differ, and how often each classifier says they will."""
     out: dict[str, dict[str, float]] = {}
     for row in rows:
-        of_model = out.setdefault(row["model"], {"observed": 0.0, "predicted": 0.0, "n_items": 0})
-        of_model["observed"] += row["share"] * row["label_frequency"]
-        of_model["predicted"] += row["share"] * row["mean_probability"]
-        of_model["n_items"] += row["n_items"]
+        rates = out.setdefault(row["model"], {"observed": 0.0, "predicted": 0.0, "n_items": 0})
+        rates["observed"] += row["share"] * row["label_frequency"]
+        rates["predicted"] += row["share"] * row["mean_probability"]
+        rates["n_items"] += row["n_items"]
     return out

@@ -14,8 +14,8 @@ from fewlabels.annotations.label_histograms import (
     Scheme,
     calibration_loss,
     epistemic_loss,
+    histogram_sums,
     read_cells,
-    sums_of,
 )
 from fewlabels.annotations.losses import StatisticLosses, annotated, item_weights
 from fewlabels.annotations.statistics import DISAGREEMENT
@@ -55,7 +55,7 @@ def reliability(
     """
     level, scheme = level_of(confidence_level), Scheme(bins_of(bins))
     data = annotated(histogram, probabilities, None, weight)
-    return _by_class(_frequencies(sums_of(data, scheme).cells, level))
+    return _by_class(_frequencies(histogram_sums(data, scheme).cells, level))
 
 
 def disagreement_reliability(
@@ -74,7 +74,7 @@ def disagreement_reliability(
     level, scheme = level_of(confidence_level), Scheme(bins_of(bins))
     counts = label_counts(histogram)
     q = bounded("disagreement", disagreement, len(counts))
-    losses = StatisticLosses.of(DISAGREEMENT, scheme)
+    losses = StatisticLosses.from_statistic(DISAGREEMENT, scheme)
     scored = losses.scored(counts, q, item_weights(weight, len(counts)))
     return [row for _, row in _frequencies(losses.sums(scored)[1], level)]
 
@@ -106,10 +106,10 @@ def dispersion_map(
     Mimori, Sasada, Matsui, Sato (2021), the calibration-dispersion maps of Section 3.
     """
     data = annotated(histogram, probabilities, None, weight)
-    return _by_class(_dispersion(sums_of(data, Scheme(bins_of(bins), dispersion=True))))
+    return _by_class(_dispersion(histogram_sums(data, Scheme(bins_of(bins), dispersion=True))))
 
 
-def diagrams_of(
+def make_diagrams(
     sums: HistogramSums | None, level: float | None, classes: Sequence[Any]
 ) -> dict[str, list[dict[str, Any]]]:
     """The rows of all three, of sums of one unit with dispersion; their classes by their names."""
@@ -191,9 +191,9 @@ def _wilson(sums: Floats, level: float | None) -> tuple[Floats, Floats]:
 
 def _dispersion(sums: HistogramSums) -> _Rows:
     """Losses of cells, from sums of one unit with dispersion."""
-    total, of_two = sums.items[:, 1], sums.items[:, 5]
-    cl_plugin, cl = (part[0] for part in calibration_loss(read_cells(sums.cells), total))
-    el_plugin, el = (part[0] for part in epistemic_loss(sums.cells, total, of_two))
+    total, several = sums.items[:, 1], sums.items[:, 5]
+    cl_plugin, cl = (arrays[0] for arrays in calibration_loss(read_cells(sums.cells), total))
+    el_plugin, el = (arrays[0] for arrays in epistemic_loss(sums.cells, total, several))
     values = {
         "EL_plugin": el_plugin,
         "EL": el,

@@ -34,12 +34,12 @@ class Annotated(NamedTuple):
 
     def take(self, rows: Array | slice) -> Annotated:
         """Some of the items."""
-        return Annotated(*(None if part is None else part[rows] for part in self))  # type: ignore[arg-type]
+        return Annotated(*(None if array is None else array[rows] for array in self))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
 class Scheme:
-    """What is summed: equal-width bins, what a cell's variance is of, sums for dispersion.
+    """Settings of the sums: equal-width bins, the variance of a cell, sums for dispersion.
 
     With `residual` the variance is that of mu - z, else of mu. `dispersion` adds the epistemic
     sums of each cell. `agreement` bins the probability of agreement in place of disagreement, over
@@ -66,17 +66,17 @@ class HistogramSums(NamedTuple):
     pairs: Floats
 
 
-def sums_of(data: Annotated, scheme: Scheme) -> HistogramSums:
+def histogram_sums(data: Annotated, scheme: Scheme) -> HistogramSums:
     """All sums over all items, as those of one unit; blocks of items run on threads."""
     rows = max(_ENTRIES // data.counts.shape[1], 1)
 
-    def of_block(block: slice) -> HistogramSums:
+    def block_sums(block: slice) -> HistogramSums:
         return _block_sums(data.take(block), scheme, None, 1)
 
-    parts = map_blocks(of_block, spans(len(data.counts), rows))
-    total = next(parts)
-    for part in parts:
-        for have, more in zip(total, part, strict=True):
+    blocks = map_blocks(block_sums, spans(len(data.counts), rows))
+    total = next(blocks)
+    for one in blocks:
+        for have, more in zip(total, one, strict=True):
             have += more
     return total
 
@@ -86,14 +86,14 @@ def sums_by_unit(data: Annotated, scheme: Scheme, rows: Ints, units: int) -> His
     ends = len(rows) * np.arange(units + 1) // units
     together = max(_ENTRIES * units // (len(rows) * data.counts.shape[1]), 1)
 
-    def of_block(block: slice) -> HistogramSums:
+    def block_sums(block: slice) -> HistogramSums:
         cuts = ends[block.start : block.stop + 1]
         size = len(cuts) - 1
         unit = np.repeat(np.arange(size), np.diff(cuts))
         return _block_sums(data.take(rows[cuts[0] : cuts[-1]]), scheme, unit, size)
 
-    parts = zip(*map_blocks(of_block, spans(units, together)), strict=True)
-    return HistogramSums(*(np.concatenate(part) for part in parts))
+    blocks = zip(*map_blocks(block_sums, spans(units, together)), strict=True)
+    return HistogramSums(*(np.concatenate(arrays) for arrays in blocks))
 
 
 def _block_sums(data: Annotated, scheme: Scheme, unit: Ints | None, units: int) -> HistogramSums:
@@ -231,8 +231,8 @@ def _pair_cells(
     if scheme.agreement:
         differ, pair = 1 - differ, 1 - pair
     if not both.all():
-        known = both if not scheme.agreement else ~np.isnan(pair)
-        rows = np.flatnonzero(known)
+        defined = both if not scheme.agreement else ~np.isnan(pair)
+        rows = np.flatnonzero(defined)
         differ, pair, both = differ[rows], pair[rows], both[rows]
         weight = None if weight is None else weight[rows]
         unit = None if unit is None else unit[rows]
@@ -262,7 +262,7 @@ class Scored(NamedTuple):
 
     def take(self, rows: Array | slice) -> Scored:
         """Some of the items."""
-        return Scored(*(None if part is None else part[rows] for part in self))  # type: ignore[arg-type]
+        return Scored(*(None if array is None else array[rows] for array in self))  # type: ignore[arg-type]
 
 
 def scored_sums(
@@ -303,7 +303,7 @@ class Cells(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """What bootstrap draws of cells take from the data, both (1, K, B): see `origin_of`."""
+    """What bootstrap draws of cells take from the data, both (1, K, B): see `bootstrap_origin`."""
 
     unbiased: Floats
     noise: Floats
@@ -316,7 +316,7 @@ def read_cells(sums: Floats, *, residual: bool = False, origin: Origin | None = 
     sigma^2 (S2 - 2 S3 / W + S2^2 / W^2), and the weighted mean has the variance sigma^2 S2 / W^2;
     S2, S3 are the sums of w^2, w^3.
     """
-    items, w, known, s2, s3, mu, z, v, v2 = (sums[..., f, :, :] for f in range(_CELL_FIELDS))
+    items, w, defined, s2, s3, mu, z, v, v2 = (sums[..., f, :, :] for f in range(_CELL_FIELDS))
     with np.errstate(divide="ignore", invalid="ignore"):
         if origin is None:
             unbiased = 1 / (1 - 2 * s3 / (s2 * w) + s2 / w**2)
@@ -324,11 +324,11 @@ def read_cells(sums: Floats, *, residual: bool = False, origin: Origin | None = 
             unbiased = np.where((unbiased > 0) & (unbiased < 1e9), unbiased, np.nan)
         else:
             unbiased = origin.unbiased
-        observed, predicted = mu / known, z / w
+        observed, predicted = mu / defined, z / w
         gap = observed - predicted
         centre = gap if residual else observed
-        square = np.maximum(v2 - 2 * centre * v + centre**2 * s2 * (known / w), 0.0)
-        variance = square / (w * known) * unbiased
+        square = np.maximum(v2 - 2 * centre * v + centre**2 * s2 * (defined / w), 0.0)
+        variance = square / (w * defined) * unbiased
         gap = gap if origin is None else gap - origin.noise
         return Cells(items, w, observed, predicted, gap, variance, unbiased)
 
@@ -349,7 +349,7 @@ def calibration_loss(
         return plugin, np.where(np.isnan(cells.unbiased), single, plugin - removed)
 
 
-def origin_of(cells: Cells, plugin: Floats, debiased: Floats) -> Origin:
+def bootstrap_origin(cells: Cells, plugin: Floats, debiased: Floats) -> Origin:
     """What bootstrap draws take from the data (one unit) whose cells and losses these are.
 
     First, the factors that make variances unbiased, which depend on numbers of items. Second, the
@@ -372,11 +372,11 @@ def epistemic_excess(cells: Floats, total: Floats) -> Floats:
     return out
 
 
-def epistemic_loss(cells: Floats, total: Floats, of_two: Floats) -> tuple[Floats, Floats]:
+def epistemic_loss(cells: Floats, total: Floats, several: Floats) -> tuple[Floats, Floats]:
     """Epistemic loss of each cell, (..., K, B), plugin (9) and debiased (10), from its sums.
 
-    `total` and `of_two` (...) are the weights of all items and of those with two labels or more.
+    `total` and `several` (...) are the weights of all items and of those with two labels or more.
     """
-    all_of, _, two, excess = (cells[..., _CELL_FIELDS + f, :, :] for f in range(4))
+    all_items, _, two, excess = (cells[..., _CELL_FIELDS + f, :, :] for f in range(4))
     with np.errstate(divide="ignore", invalid="ignore"):
-        return all_of / total[..., None, None], (two - excess) / of_two[..., None, None]
+        return all_items / total[..., None, None], (two - excess) / several[..., None, None]

@@ -22,13 +22,13 @@ from fewlabels.annotations.label_histograms import (
     Origin,
     Scheme,
     Scored,
+    bootstrap_origin,
     calibration_loss,
     epistemic_excess,
-    origin_of,
+    histogram_sums,
     read_cells,
     scored_sums,
     sums_by_unit,
-    sums_of,
 )
 from fewlabels.annotations.statistics import DISAGREEMENT, LabelStatistic
 from fewlabels.annotations.statistics import statistic as resolve
@@ -137,7 +137,9 @@ class Losses(ABC, Generic[_Items]):
         """The metrics of each unit, (U,), and what bootstrap draws take from it where it is one."""
 
     @abstractmethod
-    def _drawn(self, items: _Items, size: int, seed: int, whole: State | None) -> Iterator[State]:
+    def _drawn(
+        self, items: _Items, size: int, seed: int, all_items: State | None
+    ) -> Iterator[State]:
         """States of bootstrap draws (`drawn_sums`); of no items, none."""
 
     @abstractmethod
@@ -171,12 +173,12 @@ class Losses(ABC, Generic[_Items]):
         """
         value, origins = self.read(state)
         states = self._drawn(items, draws_for(level), seed, state if sampled else None)
-        parts = [self.read(part, origins)[0] for part in states]
+        values = [self.read(draw, origins)[0] for draw in states]
         out = {}
         for loss in self.metrics:
             source = loss.root_of or loss.name
             middle = float(value[source][0])
-            drawn = np.concatenate([part[source] for part in parts] or [np.zeros(0)])
+            drawn = np.concatenate([draw[source] for draw in values] or [np.zeros(0)])
             drawn = drawn[~np.isnan(drawn)]
             if not loss.mean and len(drawn):
                 # The bootstrap mean of a debiased loss is the plugin of the data, as a resample
@@ -193,7 +195,7 @@ class Losses(ABC, Generic[_Items]):
 
     def _rooted(self, value: dict[str, Floats]) -> dict[str, Floats]:
         roots = {loss.name: loss.root_of for loss in self.metrics if loss.root_of}
-        return value | {e: np.sqrt(np.maximum(value[of], 0)) for e, of in roots.items()}
+        return value | {e: np.sqrt(np.maximum(value[name_], 0)) for e, name_ in roots.items()}
 
 
 class _Calibration(NamedTuple):
@@ -209,14 +211,18 @@ class _Calibration(NamedTuple):
     origin: Origin
 
     @staticmethod
-    def of(sums: Floats, weight: Floats, scheme: Scheme, origin: Origin | None) -> _Calibration:
+    def from_sums(
+        sums: Floats, weight: Floats, scheme: Scheme, origin: Origin | None
+    ) -> _Calibration:
         """From sums of cells (U, F, K, B) and the weight of each unit."""
         cells = read_cells(sums, residual=scheme.residual, origin=origin)
-        parts = calibration_loss(cells, weight, keep_singles=scheme.agreement)
-        plugin, debiased = (np.where(weight > 0, part.sum(axis=(-2, -1)), np.nan) for part in parts)
+        losses = calibration_loss(cells, weight, keep_singles=scheme.agreement)
+        plugin, debiased = (
+            np.where(weight > 0, loss.sum(axis=(-2, -1)), np.nan) for loss in losses
+        )
         several = ~np.isnan(cells.unbiased)
         return _Calibration(
-            plugin, debiased, parts[0] - parts[1], several, origin_of(cells, *parts)
+            plugin, debiased, losses[0] - losses[1], several, bootstrap_origin(cells, *losses)
         )
 
 
@@ -227,10 +233,10 @@ class HistogramLosses(Losses[Annotated]):
 
     def sums(self, items: Annotated) -> HistogramSums:
         """The state of all items as one unit."""
-        return sums_of(items, self.scheme)
+        return histogram_sums(items, self.scheme)
 
     def _drawn(
-        self, items: Annotated, size: int, seed: int, whole: State | None
+        self, items: Annotated, size: int, seed: int, all_items: State | None
     ) -> Iterator[State]:
         used = _used(items)
         # Without what diagrams alone need.
@@ -239,7 +245,7 @@ class HistogramLosses(Losses[Annotated]):
         def by_unit(data: Annotated, rows: Ints, units: int) -> HistogramSums:
             return sums_by_unit(data, scheme, rows, units)
 
-        def of_pseudo_observation(
+        def as_pseudo_observation(
             data: Annotated, mass: Floats, generator: np.random.Generator
         ) -> Annotated:
             """As many labels as the items have, from a random distribution."""
@@ -252,7 +258,7 @@ class HistogramLosses(Losses[Annotated]):
             items = items.take(np.flatnonzero(used))
         if len(items.counts):
             k = items.counts.shape[1]
-            yield from drawn_sums(items, by_unit, of_pseudo_observation, k, size, seed, whole)
+            yield from drawn_sums(items, by_unit, as_pseudo_observation, k, size, seed, all_items)
 
     def read(
         self, state: State, origins: Origins | None = None
@@ -260,10 +266,10 @@ class HistogramLosses(Losses[Annotated]):
         """The metrics of each unit, (U,), and what bootstrap draws take from it where it is one."""
         sums = HistogramSums(*state)
         _, w, right, loss, el, w2, el2, excess, pair_loss = sums.items.T
-        of_classes, of_pairs = origins or (None, None)
-        cl = _Calibration.of(sums.cells, w, self.scheme, of_classes)
+        class_origin, pair_origin = origins or (None, None)
+        cl = _Calibration.from_sums(sums.cells, w, self.scheme, class_origin)
         pair_weight = sums.pairs[:, 1].sum(axis=(-2, -1))
-        pair = _Calibration.of(sums.pairs, pair_weight, self.scheme, of_pairs)
+        pair = _Calibration.from_sums(sums.pairs, pair_weight, self.scheme, pair_origin)
         as_code = self.scheme.agreement
         with np.errstate(divide="ignore", invalid="ignore"):
             el_plugin = el / w
@@ -303,7 +309,7 @@ class StatisticLosses(Losses[Scored]):
     phi: LabelStatistic = DISAGREEMENT
 
     @staticmethod
-    def of(phi: LabelStatistic, scheme: Scheme) -> StatisticLosses:
+    def from_statistic(phi: LabelStatistic, scheme: Scheme) -> StatisticLosses:
         """Those of a statistic; their unit is that of its squared differences."""
         low, high = phi.bounds
         return StatisticLosses(scheme, phi.name, phi.order, (high - low) ** 2, phi)
@@ -332,8 +338,10 @@ class StatisticLosses(Losses[Scored]):
     def _by_unit(self, items: Scored, rows: Ints, units: int) -> State:
         return scored_sums(items.take(rows), self.scheme, np.arange(len(rows)) % units, units)
 
-    def _drawn(self, items: Scored, size: int, seed: int, whole: State | None) -> Iterator[State]:
-        def of_pseudo_observation(
+    def _drawn(
+        self, items: Scored, size: int, seed: int, all_items: State | None
+    ) -> Iterator[State]:
+        def as_pseudo_observation(
             data: Scored, mass: Floats, generator: np.random.Generator
         ) -> Scored:
             """What has not been seen is at an end of [0, 1]."""
@@ -341,14 +349,16 @@ class StatisticLosses(Losses[Scored]):
             return data._replace(mean=end, square=end, product=end)
 
         if len(items.mean):
-            yield from drawn_sums(items, self._by_unit, of_pseudo_observation, 2, size, seed, whole)
+            yield from drawn_sums(
+                items, self._by_unit, as_pseudo_observation, 2, size, seed, all_items
+            )
 
     def read(
         self, state: State, origins: Origins | None = None
     ) -> tuple[dict[str, Floats], Origins]:
         """The metrics of each unit, (U,), and what bootstrap draws take from it where it is one."""
         _, w, loss, w2, epistemic = state[0].T
-        cl = _Calibration.of(state[1], w, self.scheme, origins[0] if origins else None)
+        cl = _Calibration.from_sums(state[1], w, self.scheme, origins[0] if origins else None)
         with np.errstate(divide="ignore", invalid="ignore"):
             values = {
                 "L": loss / w,
@@ -567,7 +577,7 @@ def evaluate_statistic(
     >>> round(found["L"], 4), found["n_items"]
     (0.025, 2)
     """
-    losses = StatisticLosses.of(resolve(statistic), Scheme(bins_of(bins)))
+    losses = StatisticLosses.from_statistic(resolve(statistic), Scheme(bins_of(bins)))
     phi = losses.phi
     level, seed = level_of(confidence_level), seed_of(random_state)
     counts = label_counts(histogram)

@@ -191,14 +191,14 @@ def expectation(make: Callable[[slice], Products], n: int, states: Ints, values:
     """E of values (S, v) over the counts `states` (S, K), (n, v); `make` gives rows' products."""
     rows = max(_ENTRIES // len(states), 1)
 
-    def of_block(block: slice) -> Floats:
+    def block_mean(block: slice) -> Floats:
         products = make(block)
         weight = np.ones((len(products.norm), len(states)))
         for k in range(states.shape[1]):
             weight *= products.table[:, k, states[:, k]]
         return (weight @ values) / products.norm[:, None]
 
-    return np.concatenate(list(map_blocks(of_block, spans(n, rows))))
+    return np.concatenate(list(map_blocks(block_mean, spans(n, rows))))
 
 
 def product_statistic(phi: Floats, states: Ints, larger: Ints) -> Floats:
@@ -212,13 +212,13 @@ def product_statistic(phi: Floats, states: Ints, larger: Ints) -> Floats:
     out = np.empty(len(larger))
     norm = binomials(np.array(2.0 * order), order)[-1]
     for i, u in enumerate(larger):
-        part = np.flatnonzero((states <= u).all(axis=1))
-        inside = states[part]
-        weight = np.ones(len(part))
+        chosen = np.flatnonzero((states <= u).all(axis=1))
+        inside = states[chosen]
+        weight = np.ones(len(chosen))
         for k in np.flatnonzero(u):
             weight *= binomials(np.array(u[k]), order)[inside[:, k]]
         rest = [place[int(code)] for code in (u - inside).astype(object) @ base]
-        out[i] = (weight * phi[part] * phi[rest]).sum() / norm
+        out[i] = (weight * phi[chosen] * phi[rest]).sum() / norm
     return out
 
 
@@ -273,19 +273,19 @@ class LabelStatistic(ABC):
         p = probability_rows(probabilities)
         alpha = None if concentration is None else concentrations(concentration, len(p))
 
-        def of_block(rows: slice) -> Floats:
+        def block_mean(rows: slice) -> Floats:
             return self._expected(p[rows], None if alpha is None else alpha[rows])
 
-        return np.concatenate(list(map_blocks(of_block, spans(len(p), _ROWS))))
+        return np.concatenate(list(map_blocks(block_mean, spans(len(p), _ROWS))))
 
     def moments(self, counts: Array) -> Moments:
         """What the losses need of each item's counts (n, K)."""
 
-        def of_block(rows: slice) -> Moments:
+        def block_moments(rows: slice) -> Moments:
             return self._moments(counts[rows])
 
-        parts = map_blocks(of_block, spans(len(counts), _ROWS))
-        return Moments(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+        blocks = map_blocks(block_moments, spans(len(counts), _ROWS))
+        return Moments(*(np.concatenate(arrays) for arrays in zip(*blocks, strict=True)))
 
     @abstractmethod
     def _moments(self, counts: Array) -> Moments:
@@ -410,7 +410,7 @@ class Statistic(LabelStatistic):
         which, m, k = which.reshape(-1), self.order, counts.shape[1]
         states, phi = self._values(k)
         values = np.stack([phi, phi**2], axis=1)
-        found = expectation(lambda b: without_replacement(rows[b], m), len(rows), states, values)
+        means = expectation(lambda b: without_replacement(rows[b], m), len(rows), states, values)
         product = np.full(len(rows), np.nan)
         enough = np.flatnonzero(rows.sum(axis=1) >= 2 * m)
         if len(enough) and n_outcomes(2 * m, k) * len(states) <= _MOST_HALVES:
@@ -422,24 +422,24 @@ class Statistic(LabelStatistic):
                 larger,
                 halves[:, None],
             )[:, 0]
-        return Moments(found[which, 0], found[which, 1], product[which])
+        return Moments(means[which, 0], means[which, 1], product[which])
 
     def _expected(self, p: Floats, alpha: Floats | None) -> Floats:
         states, phi = self._values(p.shape[1])
 
         def products(rows: slice) -> Products:
-            part = None if alpha is None else alpha[rows]
-            return dirichlet_multinomial(p[rows], part, self.order)
+            concentration = None if alpha is None else alpha[rows]
+            return dirichlet_multinomial(p[rows], concentration, self.order)
 
         return expectation(products, len(p), states, phi[:, None])[:, 0]
 
     @cached_property
-    def _known(self) -> dict[int, tuple[Ints, Floats]]:
+    def _outcome_table(self) -> dict[int, tuple[Ints, Floats]]:
         return {}
 
     def _values(self, classes: int) -> tuple[Ints, Floats]:
         """All counts of `order` labels, (S, K), and the function there, (S,)."""
-        if classes not in self._known:
+        if classes not in self._outcome_table:
             size = n_outcomes(self.order, classes)
             if size > _MOST_OUTCOMES:
                 raise UsageError(
@@ -448,8 +448,8 @@ class Statistic(LabelStatistic):
                     "classes"
                 )
             states = outcomes(self.order, classes)
-            self._known[classes] = states, self._checked(self.function(states), size)
-        return self._known[classes]
+            self._outcome_table[classes] = states, self._checked(self.function(states), size)
+        return self._outcome_table[classes]
 
     def _checked(self, values: Any, size: int) -> Floats:
         phi = np.asarray(values, dtype=np.float64)
@@ -509,8 +509,8 @@ def statistic(name: Any) -> LabelStatistic:
         return name
     if name == DISAGREEMENT.name:
         return DISAGREEMENT
-    found = re.fullmatch(r"([a-z_]+)_(\d{1,4})", name) if isinstance(name, str) else None
-    if found is None or found[1] not in _FAMILIES:
-        known = [DISAGREEMENT.name, *(f"{family}_3" for family in _FAMILIES)]
-        raise UsageError(unknown("statistic", name, known))
-    return _FAMILIES[found[1]](int(found[2]))
+    match = re.fullmatch(r"([a-z_]+)_(\d{1,4})", name) if isinstance(name, str) else None
+    if match is None or match[1] not in _FAMILIES:
+        registered = [DISAGREEMENT.name, *(f"{family}_3" for family in _FAMILIES)]
+        raise UsageError(unknown("statistic", name, registered))
+    return _FAMILIES[match[1]](int(match[2]))

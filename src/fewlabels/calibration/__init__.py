@@ -1,9 +1,10 @@
 """Calibration on labels or label histograms: scaling, alpha-calibration, ensembles, saved models.
 
-Data flow: `inputs` checks what comes in and gives arrays; `scaling` and `alpha` are scikit-learn
-estimators around their likelihoods, and ensembles functions of an S x n x K array; `saved` writes
-fitted estimators as JSON. `recalibration` fits, checks and applies them to classifiers of a file.
-Nothing is imported before it is asked for, as scikit-learn is slow to load.
+The room stands on `annotations`, `predictions` and `checks`. Start with `scaling.py`. `inputs`
+checks arguments and gives arrays; `scaling` and `alpha` are scikit-learn estimators around their
+likelihoods, and ensembles functions of an S x n x K array; `saved` writes fitted estimators as
+JSON. `recalibration` fits, checks and applies them to classifiers of a file. Modules are imported
+on first use, as scikit-learn is slow to load.
 """
 
 from __future__ import annotations

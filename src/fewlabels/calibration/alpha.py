@@ -144,7 +144,7 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]
         n, k = scores.shape
         counts = door_of.histogram(histogram, n, k)
         weight = door_of.item_weights(sample_weight, n)
-        h = self._inputs_of_concentration(kind, scores, features, None)
+        h = self._concentration_inputs(kind, scores, features, None)
         total = counts.sum(axis=1)
         if not ((total > 1) & (weight > 0)).any():
             raise InputError(
@@ -152,7 +152,7 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]
                 "of how labels of one item vary; label some items twice"
             )
         used = np.flatnonzero((total > (0 if self.compat else 1)) & (weight > 0))
-        f = door_of.probabilities_of(scores[used], self.inputs)
+        f = door_of.as_probabilities(scores[used], self.inputs)
         self._solve(h[used], kernel.terms(counts[used], f), total[used], weight[used])
         self.concentration_ = kind
         self.n_labels_used_ = int(total[total > 1].sum())
@@ -163,7 +163,7 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]
     @_ParameterToo
     def concentration(self, probabilities: Any, features: Any = None) -> Floats:
         """Concentration alpha0 of each item, (n,)."""
-        return self._known(probabilities, features)[1]
+        return self._checked(probabilities, features)[1]
 
     def predict_proba(self, probabilities: Any) -> Floats:
         """The probabilities f (n, K), unchanged: the mean of each Dirichlet."""
@@ -172,19 +172,19 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]
 
     def predict_disagreement(self, probabilities: Any, features: Any = None) -> Floats:
         """Probability that two labels of an item differ, (n,): equation 71."""
-        return kernel.disagreement(*self._known(probabilities, features))
+        return kernel.disagreement(*self._checked(probabilities, features))
 
     def posterior(self, probabilities: Any, histogram: Any, features: Any = None) -> Floats:
         """Expected class probabilities (n, K) given labels (n, K): (alpha0 f + y) / (alpha0 + n).
 
         Any numbers of labels will do; an item without labels keeps f.
         """
-        f, alpha0 = self._known(probabilities, features)
+        f, alpha0 = self._checked(probabilities, features)
         return kernel.posterior_mean(f, door_of.histogram(histogram, *f.shape), alpha0)
 
     def score(self, probabilities: Any, histogram: Any, features: Any = None) -> float:
         """Mean log-likelihood of a label of the items with two or more, for `GridSearchCV`."""
-        f, alpha0 = self._known(probabilities, features)
+        f, alpha0 = self._checked(probabilities, features)
         counts = door_of.histogram(histogram, *f.shape)
         used = counts.sum(axis=1) > 1
         if not used.any():
@@ -193,32 +193,32 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]
         return float(value.sum() / counts[used].sum())
 
     def _kind(self, features: Any) -> str:
-        asked: Any = vars(self)["concentration"]
-        one_of("`concentration`", asked, (None, *CONCENTRATIONS))
-        if asked is None:
+        requested: Any = vars(self)["concentration"]
+        one_of("`concentration`", requested, (None, *CONCENTRATIONS))
+        if requested is None:
             return "constant" if features is None else "features"
-        return str(asked)
+        return str(requested)
 
     def _shares(self, probabilities: Any) -> Floats:
         scores = door_of.scores(probabilities, self.inputs, self.n_features_in_)
-        return door_of.probabilities_of(scores, self.inputs)
+        return door_of.as_probabilities(scores, self.inputs)
 
-    def _known(self, probabilities: Any, features: Any) -> tuple[Floats, Floats]:
+    def _checked(self, probabilities: Any, features: Any) -> tuple[Floats, Floats]:
         """The probabilities f (n, K) and concentrations alpha0 (n,) of items."""
         check_is_fitted(self)
         scores = door_of.scores(probabilities, self.inputs, self.n_features_in_)
-        h = self._inputs_of_concentration(self.concentration_, scores, features, len(self.coef_))
+        h = self._concentration_inputs(self.concentration_, scores, features, len(self.coef_))
         with np.errstate(over="ignore"):  # an infinite log alpha0 is held to its bound
             log_alpha0 = h @ self.coef_ + self.intercept_
         return (
-            door_of.probabilities_of(scores, self.inputs),
+            door_of.as_probabilities(scores, self.inputs),
             kernel.concentration_of(log_alpha0),
         )
 
-    def _inputs_of_concentration(
+    def _concentration_inputs(
         self, kind: str, scores: Floats, features: Any, columns: int | None
     ) -> Floats:
-        """What log alpha0 is an affine function of, h (n, d)."""
+        """Inputs h (n, d) of log alpha0, an affine function of them."""
         if kind == "features":
             if features is None:
                 raise UsageError(
@@ -228,7 +228,7 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]
             return door_of.feature_block(features, len(scores), columns)
         if kind == "constant":
             return np.empty((len(scores), 0))
-        return door_of.logits_of(scores, self.inputs)
+        return door_of.as_logits(scores, self.inputs)
 
     def _solve(self, h: Floats, terms: kernel.Terms, total: Array, weight: Floats) -> None:
         """Find w and b: L-BFGS from zeros (alpha0 = 1), in units in which features are alike."""
@@ -243,14 +243,14 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]
         penalty = 2 * not_negative("penalty", self.penalty)
         problem = _Problem(design, terms, rate, penalty / weight.sum() * weight)
         start = np.zeros(design.shape[1])
-        found = descend(
+        minimum = descend(
             problem.loss, problem.hessian, start, tolerance=self.tol, max_iter=self.max_iter
         )
-        self.coef_ = found.point[:-1] / scale
-        self.intercept_ = float(found.point[-1] - self.coef_ @ mean)
-        self.loss_ = found.value
-        self.converged_ = found.converged
-        self.n_iter_ = found.n_iter
+        self.coef_ = minimum.point[:-1] / scale
+        self.intercept_ = float(minimum.point[-1] - self.coef_ @ mean)
+        self.loss_ = minimum.value
+        self.converged_ = minimum.converged
+        self.n_iter_ = minimum.n_iter
 
 
 class _Problem(NamedTuple):
@@ -264,14 +264,14 @@ class _Problem(NamedTuple):
     def loss(self, theta: Floats) -> tuple[float, Floats]:
         """Value and gradient."""
         eta = self.design @ theta
-        of = kernel.derivatives(self.terms, eta)
-        value = -float(self.rate @ of.value) + 0.5 * float(self.pull @ eta**2)
-        return value, self.design.T @ (self.pull * eta - self.rate * of.slope)
+        terms = kernel.derivatives(self.terms, eta)
+        value = -float(self.rate @ terms.value) + 0.5 * float(self.pull @ eta**2)
+        return value, self.design.T @ (self.pull * eta - self.rate * terms.slope)
 
     def hessian(self, theta: Floats) -> Floats:
         """Second derivatives."""
-        of = kernel.derivatives(self.terms, self.design @ theta)
-        bend = self.pull - self.rate * of.curvature
+        terms = kernel.derivatives(self.terms, self.design @ theta)
+        bend = self.pull - self.rate * terms.curvature
         out: Floats = (self.design * bend[:, None]).T @ self.design
         return out
 

@@ -1,4 +1,4 @@
-"""What calibration takes: probabilities or logits, labels or histograms, weights, features."""
+"""Checked inputs of calibration: scores, labels or histograms, weights, features."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def scores(value: Any, inputs: Any, columns: int | None = None) -> Floats:
     return p
 
 
-def logits_of(scores: Floats, inputs: str, floor: float = FLOOR) -> Floats:
+def as_logits(scores: Floats, inputs: str, floor: float = FLOOR) -> Floats:
     """The logits u; those of probabilities are their logarithms, of at least log `floor`."""
     return scores if inputs == "logits" else np.log(np.maximum(scores, floor))
 
 
-def floor_of(scores: Floats, inputs: str) -> float:
+def probability_floor(scores: Floats, inputs: str) -> float:
     """What stands for a probability of 0: half the least positive one there is, or 1e-12.
 
     A classifier that says 0 says that it cannot tell: a vote of 15 neighbours knows no share
@@ -62,7 +62,7 @@ def floor_of(scores: Floats, inputs: str) -> float:
     return max(0.5 * float(positive.min()), FLOOR)
 
 
-def probabilities_of(scores: Floats, inputs: str) -> Floats:
+def as_probabilities(scores: Floats, inputs: str) -> Floats:
     """The probabilities f; those of logits are their softmax."""
     return scores if inputs == "probabilities" else softmax(scores)
 
@@ -86,8 +86,8 @@ def counts_and_classes(value: Any, n: int, k: int) -> tuple[Floats, Array]:
     else:
         index, classes = _label_indices(one_per("labels", array, n), n, k)
         counts = np.zeros((n, k))
-        known = np.flatnonzero(index >= 0)
-        counts[known, index[known]] = 1.0
+        labeled = np.flatnonzero(index >= 0)
+        counts[labeled, index[labeled]] = 1.0
     return counts, classes
 
 
@@ -138,21 +138,21 @@ def _label_indices(array: Array, n: int, k: int) -> tuple[Array, Array]:
     """
     unknown = (None, "", UNKNOWN, str(UNKNOWN))
     missing = np.array([v != v or v in unknown for v in array.tolist()], dtype=bool)
-    known = array[~missing]
+    present = array[~missing]
     indices = np.arange(k)
-    if not len(known):
+    if not len(present):
         return np.full(n, UNKNOWN), indices
-    if known.dtype.kind == "f" and (known != np.round(known)).any():
-        odd = known[known != np.round(known)][0]
+    if present.dtype.kind == "f" and (present != np.round(present)).any():
+        odd = present[present != np.round(present)][0]
         raise InputError(f"`labels` must be class indices or names; got {odd}: round it, or use -1")
-    numeric = known.dtype.kind in "buif" or all(
-        isinstance(v, int | float | np.number) for v in known.tolist()
+    numeric = present.dtype.kind in "buif" or all(
+        isinstance(v, int | float | np.number) for v in present.tolist()
     )
-    if numeric and set(np.unique(known.astype(np.float64))) <= set(indices.tolist()):
-        if k == 2 and (array[missing] == UNKNOWN).any() and not (known == 0).any():
+    if numeric and set(np.unique(present.astype(np.float64))) <= set(indices.tolist()):
+        if k == 2 and (array[missing] == UNKNOWN).any() and not (present == 0).any():
             raise InputError("`labels` are -1 and 1, but -1 marks an unknown label; pass 0 and 1")
         return known_labels(np.where(missing, UNKNOWN, array), n, tuple(indices)), indices
-    classes, found = np.unique(known.astype(str) if array.dtype.kind == "O" else known,
+    classes, codes = np.unique(present.astype(str) if array.dtype.kind == "O" else present,
                                return_inverse=True)  # fmt: skip
     if len(classes) != k:
         raise InputError(
@@ -160,5 +160,5 @@ def _label_indices(array: Array, n: int, k: int) -> tuple[Array, Array]:
             f"of predictions; pass class indices 0 .. {k - 1}"
         )
     index = np.full(n, UNKNOWN)
-    index[~missing] = found
+    index[~missing] = codes
     return index, classes

@@ -12,7 +12,7 @@ import numpy as np
 
 from fewlabels import __version__, calibration
 from fewlabels.annotations import evaluate
-from fewlabels.checks.side_files import side_json
+from fewlabels.checks.arguments import side_json
 from fewlabels.data.write import native_columns
 from fewlabels.errors import InputError, UsageError, listed, quoted, unknown
 from fewlabels.kernels.arrays import Bools, Floats, Frozen, Ints
@@ -37,7 +37,7 @@ _SHOWN = ("accuracy", "L", "EL", "CL", "CE", "L_disagreement", "CE_disagreement"
 
 @dataclass(frozen=True)
 class Settings:
-    """What is fitted.
+    """Which calibration is fitted, and with which inputs.
 
     Parameters
     ----------
@@ -188,22 +188,22 @@ class Recalibration(Frozen, Result):
         p, (n, m, _) = predictions.probabilities.copy(), predictions.probabilities.shape
         alpha = self.settings.method == "alpha"
         out = np.full((2, n, m), np.nan)
-        told = predictions.as_histograms().histogram
-        assert told is not None
-        after = np.full(p.shape, np.nan) if alpha and told.any() else None
-        features = features_of(predictions, self.settings, self.classifiers)
+        counts = predictions.as_histograms().histogram
+        assert counts is not None
+        after = np.full(p.shape, np.nan) if alpha and counts.any() else None
+        features = concentration_features(predictions, self.settings, self.classifiers)
         for name, estimator in self.estimators.items():
             j = predictions.models.index(name)
             rows = predictions.has_probabilities[:, j]
-            given = p[rows, j]
+            probabilities = p[rows, j]
             if not alpha:
-                p[rows, j] = estimator.predict_proba(given) if rows.any() else given
+                p[rows, j] = estimator.predict_proba(probabilities) if rows.any() else probabilities
                 continue
             h = None if features is None else features[rows]
-            out[0, rows, j] = estimator.concentration(given, h)
-            out[1, rows, j] = estimator.predict_disagreement(given, h)
+            out[0, rows, j] = estimator.concentration(probabilities, h)
+            out[1, rows, j] = estimator.predict_disagreement(probabilities, h)
             if after is not None:
-                after[rows, j] = estimator.posterior(given, told[rows], h)
+                after[rows, j] = estimator.posterior(probabilities, counts[rows], h)
         changed = predictions.with_probabilities(p)
         if not alpha:
             return Recalibrated(changed)
@@ -285,10 +285,10 @@ class Recalibration(Frozen, Result):
         return Recalibration(settings, classes, classifiers, estimators, facts)
 
 
-def features_of(
+def concentration_features(
     predictions: Predictions, settings: Settings, classifiers: Sequence[str]
 ) -> Floats | None:
-    """What the concentration is a function of, (n, d); None if of nothing but the probabilities."""
+    """Features of the concentration, (n, d); None if it depends on the probabilities alone."""
     if settings.method != "alpha" or settings.kind not in ("features", "classifiers"):
         return None
     if settings.kind == "classifiers":
@@ -328,24 +328,24 @@ def fit(
         raise InputError(
             "no classifier gives probabilities (columns p__<model>__<class>) to calibrate"
         )
-    told = predictions.as_histograms()
-    if not told.n_annotated:
+    counts = predictions.as_histograms()
+    if not counts.n_annotated:
         raise InputError(
             "no item has a label or counts of annotators (h__ columns), and a calibration is "
             "learned from them; `fewlabels estimate` needs none"
         )
-    features = features_of(predictions, settings, names)
-    estimators, entries, said = {}, [], []
+    features = concentration_features(predictions, settings, names)
+    estimators, entries, messages = {}, [], []
     for number, name in enumerate(names):
-        one = _One.of(told, name, settings, features)
+        one = _One.from_predictions(counts, name, settings, features)
         estimators[name] = one.fitted(one.informed)
         entries.append(_entry(name, estimators[name], one))
-        said += _few(name, one.counts, predictions.classes)
+        messages += _few(name, one.counts, predictions.classes)
         if not estimators[name].converged_:
-            said.append(f"not-converged: the fit of {name} did not reach its optimum")
+            messages.append(f"not-converged: the fit of {name} did not reach its optimum")
         if progress is not None:
             progress(number + 1, len(names))
-    facts = plain_values(_facts(predictions, settings, entries, said))
+    facts = plain_values(_facts(predictions, settings, entries, messages))
     return Recalibration(settings, predictions.classes, tuple(names), estimators, facts)
 
 
@@ -361,24 +361,26 @@ class _One:
     fold: Ints
 
     @staticmethod
-    def of(told: Predictions, name: str, settings: Settings, features: Floats | None) -> _One:
-        j = told.models.index(name)
-        assert told.probabilities is not None
-        assert told.histogram is not None
-        rows = np.flatnonzero(told.has_probabilities[:, j] & told.histogram.any(axis=1))
+    def from_predictions(
+        counts_: Predictions, name: str, settings: Settings, features: Floats | None
+    ) -> _One:
+        j = counts_.models.index(name)
+        assert counts_.probabilities is not None
+        assert counts_.histogram is not None
+        rows = np.flatnonzero(counts_.has_probabilities[:, j] & counts_.histogram.any(axis=1))
         if not len(rows):
             raise InputError(f"no item with a label has probabilities of classifier {quoted(name)}")
         folds = _FOLDS if len(rows) <= _MANY else _FEWER_FOLDS
         # By the items' own keys: the order of the rows does not matter.
-        order = np.argsort(told.keys[rows])
+        order = np.argsort(counts_.keys[rows])
         fold = np.empty(len(rows), dtype=np.int64)
         fold[order] = np.random.default_rng(settings.seed).permutation(len(rows)) % folds
         return _One(
             settings,
-            told.probabilities[rows, j],
-            told.histogram[rows],
+            counts_.probabilities[rows, j],
+            counts_.histogram[rows],
             None if features is None else features[rows],
-            told.weight[rows],
+            counts_.weight[rows],
             fold,
         )
 
@@ -396,31 +398,31 @@ class _One:
 
     def losses(self, p: Floats, disagreement: Floats | None = None) -> dict[str, Any]:
         """Losses of some probabilities of the items."""
-        found = evaluate(self.counts, p, disagreement=disagreement, weight=self.weight)
-        return {name: found[name] for name in _SHOWN}
+        losses = evaluate(self.counts, p, disagreement=disagreement, weight=self.weight)
+        return {name: losses[name] for name in _SHOWN}
 
     def after(self) -> dict[str, Any] | None:
         """Losses on each fold of what the others make of it; None where that cannot be."""
         alpha = self.settings.method == "alpha"
         p, differ = self.p.copy(), np.full(len(self.p), np.nan)
         for fold in range(int(self.fold.max(initial=0)) + 1):
-            own = self.fold == fold
-            if not own.any():
+            inside = self.fold == fold
+            if not inside.any():
                 continue
             try:
-                estimator = self.fitted(~own)
+                estimator = self.fitted(~inside)
             except InputError:
                 return None
             if alpha:
-                h = None if self.features is None else self.features[own]
-                differ[own] = estimator.predict_disagreement(self.p[own], h)
+                h = None if self.features is None else self.features[inside]
+                differ[inside] = estimator.predict_disagreement(self.p[inside], h)
             else:
-                p[own] = estimator.predict_proba(self.p[own])
+                p[inside] = estimator.predict_proba(self.p[inside])
         return self.losses(p, differ if alpha else None)
 
 
 def _entry(name: str, estimator: Any, one: _One) -> dict[str, Any]:
-    """What was found of one classifier."""
+    """Report of one classifier: parameters, and losses before and after."""
     out: dict[str, Any] = {
         "model": name,
         "n_items": len(one.p),
@@ -432,33 +434,33 @@ def _entry(name: str, estimator: Any, one: _One) -> dict[str, Any]:
             value = getattr(estimator, parameter)
             out[parameter.rstrip("_")] = value.tolist() if isinstance(value, np.ndarray) else value
     if one.settings.method == "alpha":
-        found = estimator.concentration(one.p, one.features)
-        low, middle, high = np.quantile(found, [0.1, 0.5, 0.9])
+        concentration = estimator.concentration(one.p, one.features)
+        low, middle, high = np.quantile(concentration, [0.1, 0.5, 0.9])
         out["concentration"] = {"median": middle, "10%": low, "90%": high}
     return out | {"before": one.losses(one.p), "after": one.after()}
 
 
 def _few(name: str, counts: Floats, classes: Sequence[Any]) -> list[str]:
-    """What labels of one classifier's items are too few for."""
-    said = []
+    """Warnings where one classifier's items have too few labels."""
+    messages = []
     if len(counts) < _FEW:
-        said.append(
+        messages.append(
             f"few-labels: {name} is calibrated by {len(counts)} item{'s' * (len(counts) > 1)}, "
             "which may say anything"
         )
     absent = [c for c, size in zip(classes, counts.sum(axis=0), strict=True) if not size]
     if absent:
-        said.append(f"no item of {name} has a label of class {listed(absent)}")
-    return said
+        messages.append(f"no item of {name} has a label of class {listed(absent)}")
+    return messages
 
 
 def _facts(
     predictions: Predictions,
     settings: Settings,
     entries: Sequence[Mapping[str, Any]],
-    said: Sequence[str],
+    messages: Sequence[str],
 ) -> dict[str, Any]:
-    warnings = [*predictions.notes, *said]
+    warnings = [*predictions.notes, *messages]
     if any(entry["after"] is None for entry in entries):
         warnings.append("there are too few labels to check a calibration on items left out")
     return {

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from fewlabels import __version__
 from fewlabels.calibration.alpha import CONCENTRATIONS, AlphaCalibration
 from fewlabels.calibration.scaling import MatrixScaling, TemperatureScaling, VectorScaling
-from fewlabels.checks.side_files import side_json
+from fewlabels.checks.arguments import side_json
 from fewlabels.errors import InputError, UsageError, listed, quoted
 
 _LARGEST = 1e9
@@ -140,10 +140,10 @@ def save(
                     f"has {entry['fitted']['n_features_in_']}"
                 )
             entry["fitted"]["classes_"] = names
-    whole = {"format": _FORMAT, "version": _VERSION, "fewlabels": __version__, "models": entries}
+    document = {"format": _FORMAT, "version": _VERSION, "fewlabels": __version__, "models": entries}
     if about is not None:
-        whole["about"] = dict(about)
-    text = json.dumps(whole, indent=1, allow_nan=False, ensure_ascii=False)
+        document["about"] = dict(about)
+    text = json.dumps(document, indent=1, allow_nan=False, ensure_ascii=False)
     target = Path(path)
     draft = target.with_name(f"{target.name}.{os.getpid()}.part")
     try:
@@ -164,10 +164,10 @@ def load(path: str | os.PathLike[str]) -> dict[str, Any]:
     try:
         stored = side_json(path)
     except InputError as error:
-        said = str(error)
-        if said.startswith(_UNREAD):
-            raise InputError(f"cannot read {path}: {said.removeprefix(_UNREAD)}") from None
-        raise InputError(f"{path} {said}; pass a file that `save` wrote") from None
+        message = str(error)
+        if message.startswith(_UNREAD):
+            raise InputError(f"cannot read {path}: {message.removeprefix(_UNREAD)}") from None
+        raise InputError(f"{path} {message}; pass a file that `save` wrote") from None
     if not isinstance(stored, dict) or stored.get("format") != _FORMAT:
         raise InputError(f"{path} holds no saved calibration; pass a file that `save` wrote")
     if stored.get("version") != _VERSION:

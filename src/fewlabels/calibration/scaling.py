@@ -66,8 +66,8 @@ def descend(
     options["gtol"] = max(tolerance, _HAND_OVER) if polished else tolerance
     # The losses share their rows out themselves; all else is small.
     with one_blas_thread():
-        found = minimize(loss, start, jac=True, method="L-BFGS-B", options=options)
-        point, value, slope, spent = found.x, float(found.fun), found.jac, int(found.nit)
+        result = minimize(loss, start, jac=True, method="L-BFGS-B", options=options)
+        point, value, slope, spent = result.x, float(result.fun), result.jac, int(result.nit)
         size, last = 1.0, min(spent + _NEWTON_STEPS, max_iter)
         while polished and spent < last and size > 1e-6:
             if size == 1.0:
@@ -108,7 +108,7 @@ class Temperature(NamedTuple):
     n_iter: int
 
 
-def labels_of(counts: Floats, weight: Floats) -> Labels:
+def scaled_labels(counts: Floats, weight: Floats) -> Labels:
     """Counts (n, K) of items with a weight (n,), ready for the likelihoods here."""
     weighted = counts * weight[:, None]
     weighted /= weighted.sum()
@@ -147,12 +147,12 @@ def temperature_loss(log_temperature: float, logits: Floats, labels: Labels) -> 
     """
     sharpness = np.exp(-log_temperature)
 
-    def part(rows: slice) -> tuple[float, float]:
+    def block_loss(rows: slice) -> tuple[float, float]:
         z = logits[rows] * sharpness
         loss = _residual(z, labels, rows)
         return loss, float(np.einsum("nk,nk->", z, logits[rows]))
 
-    value, slope = map(sum, zip(*map_blocks(part, _blocks(logits)), strict=True))
+    value, slope = map(sum, zip(*map_blocks(block_loss, _blocks(logits)), strict=True))
     return value, -slope * float(sharpness)
 
 
@@ -215,14 +215,14 @@ def affine_loss(
     k = logits.shape[1]
     weights, intercept = split_coefficients(theta, k)
 
-    def part(rows: slice) -> tuple[float, Floats]:
+    def block_loss(rows: slice) -> tuple[float, Floats]:
         u = logits[rows]
         z = apply_affine(weights, intercept, u)
         loss = _residual(z, labels, rows)
         by_weights = z.T @ u if form.full else np.einsum("nk,nk->k", z, u)
         return loss, np.concatenate([by_weights.ravel(), z.sum(axis=0)])
 
-    value, slope = map(sum, zip(*map_blocks(part, _blocks(logits)), strict=True))
+    value, slope = map(sum, zip(*map_blocks(block_loss, _blocks(logits)), strict=True))
     bend = penalty_curvature(k, form)
     away = bend * theta
     if form.full:
@@ -245,14 +245,16 @@ def affine_hessian(theta: Floats, logits: Floats, labels: Labels, form: Affine) 
     k = logits.shape[1]
     weights, intercept = split_coefficients(theta, k)
 
-    def part(rows: slice) -> Floats:
+    def block_hessian(rows: slice) -> Floats:
         u = logits[rows]
         inputs = np.column_stack([u, np.ones(len(u))]) if form.full else u
         p = softmax(apply_affine(weights, intercept, u))
         mass = labels.totals[rows, None] * p
         return _spread(p, mass, inputs, full=form.full)
 
-    hessian: Floats = sum(map_blocks(part, _blocks(logits)), np.diag(penalty_curvature(k, form)))
+    hessian: Floats = sum(
+        map_blocks(block_hessian, _blocks(logits)), np.diag(penalty_curvature(k, form))
+    )
     return hessian
 
 
@@ -262,12 +264,12 @@ def _spread(p: Floats, mass: Floats, inputs: Floats, *, full: bool) -> Floats:
     if not full:
         moved = np.hstack([p * inputs, p])
         out = -np.hstack([mass * inputs, mass]).T @ moved
-        own = [mass * inputs**2, mass * inputs, mass]
+        blocks = [mass * inputs**2, mass * inputs, mass]
         at = np.arange(k)
-        for (a, b), part in zip(((0, 0), (0, k), (k, k)), own, strict=True):
-            out[at + a, at + b] += part.sum(axis=0)
+        for (a, b), block_ in zip(((0, 0), (0, k), (k, k)), blocks, strict=True):
+            out[at + a, at + b] += block_.sum(axis=0)
             if a != b:
-                out[at + b, at + a] += part.sum(axis=0)
+                out[at + b, at + a] += block_.sum(axis=0)
         return out
     each = (p[:, :, None] * inputs[:, None, :]).reshape(len(p), -1)
     weighted = (mass[:, :, None] * inputs[:, None, :]).reshape(len(p), -1)
@@ -302,7 +304,7 @@ class _Scaling(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ignor
         weight = door_of.item_weights(sample_weight, n)
         door_of.some_labels(counts, weight)
         used = np.flatnonzero(counts.any(axis=1) & (weight > 0))
-        self.floor_ = door_of.floor_of(scores[used], self.inputs)
+        self.floor_ = door_of.probability_floor(scores[used], self.inputs)
         if self.floor is not None:
             self.floor_ = max(not_negative("floor", self.floor), FLOOR)
         self._fit(self._logits(scores[used]), counts[used], weight[used])
@@ -335,10 +337,10 @@ class _Scaling(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ignor
         weight = door_of.item_weights(sample_weight, len(scores))
         door_of.some_labels(counts, weight)
         logits = self._scaled(self._logits(scores))
-        return -negative_log_likelihood(logits, labels_of(counts, weight))
+        return -negative_log_likelihood(logits, scaled_labels(counts, weight))
 
     def _logits(self, scores: Floats) -> Floats:
-        return door_of.logits_of(scores, self.inputs, self.floor_)
+        return door_of.as_logits(scores, self.inputs, self.floor_)
 
     def _fit(self, logits: Floats, counts: Floats, weight: Floats) -> None:
         raise NotImplementedError
@@ -399,10 +401,10 @@ class TemperatureScaling(_Scaling):
         self.floor = floor
 
     def _fit(self, logits: Floats, counts: Floats, weight: Floats) -> None:
-        found = fit_temperature(logits, labels_of(counts, weight))
-        self.temperature_ = float(np.exp(found.log_temperature))
-        self.converged_ = found.converged
-        self.n_iter_ = found.n_iter
+        minimum = fit_temperature(logits, scaled_labels(counts, weight))
+        self.temperature_ = float(np.exp(minimum.log_temperature))
+        self.converged_ = minimum.converged
+        self.n_iter_ = minimum.n_iter
 
     def _scaled(self, logits: Floats) -> Floats:
         # Shifted first: at a small temperature the quotient could overflow.
@@ -447,20 +449,20 @@ class _AffineScaling(_Scaling):
         if len(candidates) > 1:
             losses = np.zeros(len(candidates))
             for held_out in self._held_out(len(logits)):
-                kept = labels_of(counts[~held_out], weight[~held_out])
-                judged = labels_of(counts[held_out], weight[held_out])
+                retained = scaled_labels(counts[~held_out], weight[~held_out])
+                judged = scaled_labels(counts[held_out], weight[held_out])
                 share = float(counts[held_out].sum(axis=1) @ weight[held_out])
                 theta = start
                 for c, form in reversed(list(enumerate(candidates))):
                     first = theta if large else start
-                    theta = self._descend(logits[~held_out], kept, form, first, enough).point
+                    theta = self._descend(logits[~held_out], retained, form, first, enough).point
                     scaled = self._affine(theta, logits[held_out])
                     losses[c] += share * negative_log_likelihood(scaled, judged)
             chosen = candidates[int(losses.argmin())]
-        found = self._descend(logits, labels_of(counts, weight), chosen, start, self.tol)
-        self._keep(*split_coefficients(found.point, logits.shape[1]), chosen)
-        self.converged_ = found.converged
-        self.n_iter_ = found.n_iter
+        minimum = self._descend(logits, scaled_labels(counts, weight), chosen, start, self.tol)
+        self._keep(*split_coefficients(minimum.point, logits.shape[1]), chosen)
+        self.converged_ = minimum.converged
+        self.n_iter_ = minimum.n_iter
 
     def _descend(
         self, logits: Floats, labels: Labels, form: Affine, start: Floats,

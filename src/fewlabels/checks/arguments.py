@@ -1,9 +1,11 @@
-"""Checks that several rooms ask for: counts and probabilities (n, K), settings of a question."""
+"""Checks shared by rooms: counts and probabilities (n, K), settings, small JSON and TOML files."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import tomllib
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from numbers import Integral, Number, Real
@@ -144,8 +146,8 @@ MOST_WHOLE = 2**53
 
 def as_real(name: str, array: Array, dtype: Any = np.float64) -> Array:
     """A copy of an array as numbers of a type."""
-    whole = array.dtype.kind in "iu" and array.size and dtype is np.float64
-    if whole and (int(array.max()) > MOST_WHOLE or int(array.min()) < -MOST_WHOLE):
+    integral = array.dtype.kind in "iu" and array.size and dtype is np.float64
+    if integral and (int(array.max()) > MOST_WHOLE or int(array.min()) < -MOST_WHOLE):
         odd = max(int(array.max()), -int(array.min()))
         raise InputError(
             f"`{name}` must be whole numbers up to 2^53, beyond which neighbours are one; got {odd}"
@@ -205,11 +207,11 @@ def label_counts(histogram: Any) -> Array:
 def whole_counts(counts: Array) -> Array:
     """The counts of labels (n, K) of a histogram, as they are."""
 
-    def check(part: Array, first: int) -> None:
+    def check(block: Array, first: int) -> None:
         with np.errstate(invalid="ignore"):
-            bad = ~((part >= 0) & (part == np.floor(part)) & (part <= _MOST_LABELS))
+            bad = ~((block >= 0) & (block == np.floor(block)) & (block <= _MOST_LABELS))
         rule = "`histogram` must be whole counts"
-        refuse(bad, part, rule, _as_counts, first=first)
+        refuse(bad, block, rule, _as_counts, first=first)
 
     _by_block(counts, check)
     return counts
@@ -247,14 +249,14 @@ def distributions(p: Array, out_of_range: str, *, column: bool) -> Array:
         Whether the message says the column, too.
     """
 
-    def off(part: Array, first: int) -> Ints:
+    def off(block: Array, first: int) -> Ints:
         """Rows of a block to renormalise."""
-        part = part.astype(np.float64, copy=False)
-        total = part.sum(axis=1)
+        block = block.astype(np.float64, copy=False)
+        total = block.sum(axis=1)
         # NaN compares false: a block with a NaN takes the slow road as well.
-        if part.min() >= 0 and part.max() <= 1 and np.abs(total - 1).max() <= SUM_ROUNDING:
+        if block.min() >= 0 and block.max() <= 1 and np.abs(total - 1).max() <= SUM_ROUNDING:
             return np.zeros(0, dtype=np.int64)
-        empty = np.isnan(part).all(axis=1)
+        empty = np.isnan(block).all(axis=1)
         partly = np.isnan(total) & ~empty
         if partly.any():
             raise InputError(
@@ -263,10 +265,10 @@ def distributions(p: Array, out_of_range: str, *, column: bool) -> Array:
                 "where there is no prediction"
             )
         with np.errstate(invalid="ignore"):
-            outside = (part < -1e-6) | (part > 1 + 1e-6)
-            edge = ((part < 0) | (part > 1)).any(axis=1)
+            outside = (block < -1e-6) | (block > 1 + 1e-6)
+            edge = ((block < 0) | (block > 1)).any(axis=1)
         rule = "`probabilities` must be between 0 and 1"
-        refuse(outside, part, rule, out_of_range, first=first, column=column)
+        refuse(outside, block, rule, out_of_range, first=first, column=column)
         gap = np.where(empty, 0.0, np.abs(total - 1))
         rule = "`probabilities` must sum to 1 over the classes"
         mend = "apply a softmax, or add the missing class"
@@ -427,14 +429,14 @@ def available_memory() -> int | None:
     """
     left: list[int] = []
     with suppress(OSError, ValueError, TypeError):
-        found = re.search(r"MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text("ascii"))
-        left.append(int(found[1]) << 10 if found else _physical())
+        match = re.search(r"MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text("ascii"))
+        left.append(int(match[1]) << 10 if match else _physical())
     for folder, limit, used, total in _GROUPS:
         with suppress(OSError, ValueError):  # "max" is none
-            bound, now, parts = (
+            bound, now, fields = (
                 Path(folder, f"memory.{name}").read_text("ascii") for name in (limit, used, "stat")
             )
-            cached = re.findall(rf"^{total}(?:in)?active_file (\d+)$", parts, re.MULTILINE)
+            cached = re.findall(rf"^{total}(?:in)?active_file (\d+)$", fields, re.MULTILINE)
             left.append(int(bound) - int(now) + sum(map(int, cached)))
     with suppress(ImportError, OSError, ValueError):
         import resource
@@ -448,3 +450,54 @@ def available_memory() -> int | None:
 
 def _physical() -> int:
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+# --- small files beside the data ------------------------------------------------------------------
+
+
+MOST_BYTES = 64 << 20
+"""Bytes of a file that is written by hand, or holds some coefficients per classifier."""
+
+
+def side_text(path: str | os.PathLike[str]) -> str:
+    """The text of a file, without a byte-order mark."""
+    try:
+        file = Path(path)
+        if file.exists() and not file.is_file() and not file.is_dir():
+            raise InputError("is not a regular file; save it as a file first")
+        if file.is_file() and file.stat().st_size > MOST_BYTES:
+            raise InputError(f"is larger than {MOST_BYTES >> 20} MB, which no such file is")
+        return file.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InputError("is not UTF-8; save it again as UTF-8") from None
+    except InputError:
+        raise
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
+
+
+def side_json(path: str | os.PathLike[str]) -> Any:
+    """The content of a JSON file."""
+    try:
+        text = side_text(path)
+    except InputError as error:
+        if "UTF-8" in str(error):
+            raise InputError("is not JSON: it is not UTF-8") from None
+        raise
+    return _parsed(json.loads, text, "JSON")
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """The table of a TOML text."""
+    table: dict[str, Any] = _parsed(tomllib.loads, text, "valid TOML")
+    return table
+
+
+def _parsed(parse: Any, text: str, kind: str) -> Any:
+    try:
+        return parse(text)
+    except RecursionError:
+        raise InputError(f"is not {kind}: it is nested too deeply") from None
+    except ValueError as error:
+        reason = one_line(str(error)).partition("; use sys.")[0]
+        raise InputError(f"is not {kind}: {reason}") from None

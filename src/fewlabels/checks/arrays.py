@@ -100,15 +100,17 @@ def refuse_beside_mapping(**others: Any) -> None:
             )
 
 
-def by_name(given: Mapping[Any, Any], classes: Sequence[Any] | None, labels: Any = None) -> ByName:
+def by_name(
+    provided: Mapping[Any, Any], classes: Sequence[Any] | None, labels: Any = None
+) -> ByName:
     """Take a mapping, name -> what a classifier said, apart into arrays by kind."""
-    if not given:
+    if not provided:
         raise InputError("the mapping of classifiers is empty; pass name -> array")
     blocks: dict[int, Floats] = {}
     votes: dict[int, Array] = {}
     scores: dict[int, Floats] = {}
-    for j, (name, value) in enumerate(given.items()):
-        array, named = _array_of(name, value)
+    for j, (name, value) in enumerate(provided.items()):
+        array, named = _as_array(name, value)
         if named and classes is None:
             classes = named
         if array.ndim == 2:
@@ -121,12 +123,12 @@ def by_name(given: Mapping[Any, Any], classes: Sequence[Any] | None, labels: Any
             share = one[~np.isnan(one)]
             inside = len(share) and share.min() >= 0 and share.max() <= 1
             (blocks if inside else scores)[j] = one
-    n, m = len(_array_of(*next(iter(given.items())))[0]), len(given)
-    for name, value in given.items():
-        if len(_array_of(name, value)[0]) != n:
+    n, m = len(_as_array(*next(iter(provided.items())))[0]), len(provided)
+    for name, value in provided.items():
+        if len(_as_array(name, value)[0]) != n:
             raise InputError(
                 f"classifiers must have one row per item; the first has {n} and {name!r} has "
-                f"{len(_array_of(name, value)[0])}"
+                f"{len(_as_array(name, value)[0])}"
             )
     texts = {t for a in votes.values() for t in _class_texts(a)}
     if texts and classes is None:
@@ -136,17 +138,17 @@ def by_name(given: Mapping[Any, Any], classes: Sequence[Any] | None, labels: Any
                 "probabilities do not; say their order with `classes` (of scikit-learn: "
                 "classes=model.classes_)"
             )
-        of_labels = _class_texts(labels) if labels is not None else []
+        label_names = _class_texts(labels) if labels is not None else []
         # Spellings of one class count once, as the labels write it.
-        kept: list[str] = []
-        for text in [*dict.fromkeys(of_labels), *sorted(texts)]:
-            if same_answer(text, kept) is None:
-                kept.append(text)
-        classes = sorted(kept)
+        retained: list[str] = []
+        for text in [*dict.fromkeys(label_names), *sorted(texts)]:
+            if same_answer(text, retained) is None:
+                retained.append(text)
+        classes = sorted(retained)
     widths = {b.shape[1]: j for j, b in blocks.items() if b.ndim == 2}
     if len(widths) > 1:
-        said = [f"{list(given)[j]!r} has {k}" for k, j in widths.items()]
-        raise InputError(f"classifiers must have one column per class; {listed(said)}")
+        widths_text = [f"{list(provided)[j]!r} has {k}" for k, j in widths.items()]
+        raise InputError(f"classifiers must have one column per class; {listed(widths_text)}")
     k = max(widths, default=2)
     p = None
     if blocks:
@@ -154,7 +156,7 @@ def by_name(given: Mapping[Any, Any], classes: Sequence[Any] | None, labels: Any
         for j, block in blocks.items():
             if block.ndim == 1 and k > 2:
                 raise InputError(
-                    f"classifier {list(given)[j]!r} has one probability per item, but there are "
+                    f"classifier {list(provided)[j]!r} has one probability per item, but there are "
                     f"{k} classes; pass one column per class"
                 )
             p[:, j] = block if block.ndim == 2 else np.stack([1 - block, block], axis=1)
@@ -162,12 +164,12 @@ def by_name(given: Mapping[Any, Any], classes: Sequence[Any] | None, labels: Any
         p,
         None if not votes else _columns(votes, n, m, UNKNOWN, classes),
         None if not scores else _columns(scores, n, m, np.nan, None),
-        tuple(str(name) for name in given),
+        tuple(str(name) for name in provided),
         classes,
     )
 
 
-def _array_of(name: Any, value: Any) -> tuple[Array, list[str]]:
+def _as_array(name: Any, value: Any) -> tuple[Array, list[str]]:
     """One classifier's array, and the names of its columns where it is a frame."""
     columns = getattr(value, "column_names", None) or getattr(value, "columns", None)
     if columns is not None and np.ndim(columns) == 1 and len(columns):
@@ -214,8 +216,8 @@ def _class_texts(array: Array) -> list[str]:
 
 
 def _whole(array: Array) -> bool:
-    known = array[~np.isnan(array)] if array.dtype.kind == "f" else array
-    return bool((known == np.round(known)).all()) and bool((known >= UNKNOWN).all())
+    defined = array[~np.isnan(array)] if array.dtype.kind == "f" else array
+    return bool((defined == np.round(defined)).all()) and bool((defined >= UNKNOWN).all())
 
 
 def _columns(
@@ -262,22 +264,22 @@ def one_of_classes(probabilities: Any, models: Sequence[str] | None, notes: list
     return block[:, None, :]
 
 
-def positive_class(classes: Sequence[Any], asked: Any) -> Any:
+def positive_class(classes: Sequence[Any], requested: Any) -> Any:
     """The positive class that was asked for, else that of two classes; None of more."""
-    if asked is not None:
-        return classes[class_index(asked, classes)]
+    if requested is not None:
+        return classes[class_index(requested, classes)]
     return classes[positive_index(classes)] if len(classes) == 2 else None
 
 
-def class_index(asked: Any, classes: Sequence[Any]) -> int:
+def class_index(requested: Any, classes: Sequence[Any]) -> int:
     """Index of the class that is meant: as it is written, in another case, 1.0 for 1, a synonym."""
     names = [str(c) for c in classes]
-    whole = isinstance(asked, float) and asked.is_integer()
-    text = str(asked).lower() if isinstance(asked, bool | np.bool_) else str(asked)
-    meant = same_answer(str(int(asked)) if whole else text, names)
-    if meant is None:
-        raise UsageError(unknown("class", asked, names))
-    return names.index(meant)
+    integral = isinstance(requested, float) and requested.is_integer()
+    text = str(requested).lower() if isinstance(requested, bool | np.bool_) else str(requested)
+    match = same_answer(str(int(requested)) if integral else text, names)
+    if match is None:
+        raise UsageError(unknown("class", requested, names))
+    return names.index(match)
 
 
 def probability_block(value: Any, names: tuple[str, ...], notes: list[str]) -> Floats:
@@ -318,9 +320,9 @@ def _mend_sums(p: Array, first: int, names: tuple[str, ...]) -> int:
     for k in range(2, p.shape[2]):
         total += p[:, :, k]
     missing = np.argwhere(np.isnan(total))
-    part = ~np.isnan(p[missing[:, 0], missing[:, 1]]).all(axis=1)
-    if part.any():
-        i, j = missing[part][0]
+    incomplete = ~np.isnan(p[missing[:, 0], missing[:, 1]]).all(axis=1)
+    if incomplete.any():
+        i, j = missing[incomplete][0]
         raise InputError(
             f"`probabilities` has NaN in part of a row: item {first + i} (from 0), classifier "
             f"{names[j]!r}; fill the row, or leave all its classes empty where there is no "
@@ -439,8 +441,8 @@ def dense_votes(ballots: scipy.sparse.csr_matrix) -> Array:
 def votes_again(value: Any, n: int, m: int, k: int) -> Ints:
     """Further votes, (E, 3): item, classifier, class."""
     out = matrix("repeated_votes", value)
-    whole = out.shape[1] == 3 and bool(((out >= 0) & (out == np.round(out))).all())
-    if not whole or (out >= [n, m, k]).any():
+    integral = out.shape[1] == 3 and bool(((out >= 0) & (out == np.round(out))).all())
+    if not integral or (out >= [n, m, k]).any():
         raise InputError(
             "`repeated_votes` must have the columns item, classifier, class, all indices from 0; "
             f"got shape {out.shape} for {n:,} items, {m} classifiers, {k} classes"
@@ -477,10 +479,10 @@ def class_names(
         return tuple(range(p.shape[2]))
     if h is not None:
         return tuple(range(h.shape[1]))
-    known = [int(v.max())] if v is not None else []
+    counts = [int(v.max())] if v is not None else []
     if labels is not None and labels.dtype.kind in "iuf" and not np.isnan(labels).all():
-        known.append(int(min(np.nanmax(labels), 2**62)))
-    count = 2 if s is not None else max(max(known, default=1) + 1, 2)
+        counts.append(int(min(np.nanmax(labels), 2**62)))
+    count = 2 if s is not None else max(max(counts, default=1) + 1, 2)
     what = f"the index {count - 1:,} means {count:,} classes, which"
     refuse_beyond_memory(100.0 * count, what, "number the classes from 0")
     return tuple(range(count))
@@ -524,14 +526,14 @@ def _looked_up(array: Array, classes: tuple[Any, ...]) -> Ints:
     for value in dict.fromkeys(texts):
         if value is None:
             continue
-        meant = same_answer(value, names)
-        if meant is None and folded(value) not in NO_LABEL | MAYBE_NO_LABEL:
+        match = same_answer(value, names)
+        if match is None and folded(value) not in NO_LABEL | MAYBE_NO_LABEL:
             raise InputError(
                 f"label {value!r} is not a class; the classes are {listed(classes, 10)}: correct "
                 "it, or declare it in `classes`, in the order of the columns (of scikit-learn: "
                 "model.classes_)"
             )
-        index[value] = UNKNOWN if meant is None else names.index(meant)
+        index[value] = UNKNOWN if match is None else names.index(match)
     return np.array([index[value] for value in texts], dtype=np.int64)
 
 

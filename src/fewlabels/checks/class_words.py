@@ -1,4 +1,4 @@
-"""What the words of classes say: which of two is positive, which mean the same, which are none."""
+"""Class names: which of two is positive, which are synonyms, which mean unknown."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def positive_index(classes: Sequence[Any]) -> int:
     if (sides := (polarity(first), polarity(last))) in ((True, False), (False, True)):
         return sides.index(True)
     # Not of numbers and letters: 1 and 2 are two codes.
-    told = [s if len(w) > 1 else None for s, w in zip(sides, (first, last), strict=True)]
-    if told[0] is True or told[1] is False:
+    polarities = [s if len(w) > 1 else None for s, w in zip(sides, (first, last), strict=True)]
+    if polarities[0] is True or polarities[1] is False:
         return 0
     return 1

@@ -63,7 +63,7 @@ class Judged(Valued, Protocol):
 
 
 class Answers(Protocol):
-    """Whatever has such values by classifier and metric."""
+    """Values by classifier and metric."""
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -105,7 +105,7 @@ class Requirement:
     def cases(self, estimates: Answers) -> list[tuple[str, str | None]]:
         """Each classifier that the condition is on, and a line where it does not meet it."""
         judged = estimates.models if self.model is None else (self.model,)
-        found: list[tuple[str, str | None]] = []
+        out: list[tuple[str, str | None]] = []
         sample = estimates.diagnostics.get(NOT_RANDOM)
         for row in (estimates.get(model, self.metric) for model in judged):
             value = f"{row.value:.4g} ({row.low:.4g} to {row.high:.4g})"
@@ -121,8 +121,8 @@ class Requirement:
                 )
             line = f"not met: {self.text}: model {row.model!r} has {value}"
             met = sample is None and self.met_by(row)
-            found.append((row.model, None if met else line))
-        return found
+            out.append((row.model, None if met else line))
+        return out
 
     def failures(self, estimates: Answers) -> list[str]:
         """One line per classifier that does not meet the condition."""
@@ -140,18 +140,18 @@ def parse_requirement(text: str) -> Requirement:
     >>> parse_requirement("low:gpt: 4:accuracy>=.9").model
     'gpt: 4'
     """
-    found = condition_of(text)
-    if found is None:
+    requirement = match_requirement(text)
+    if requirement is None:
         raise UsageError(
             "`--require` must be METRIC>=NUMBER in quotes (or >, <=, <; low: or high: in front "
             "tests an end of the interval, width: its width, MODEL: one classifier), such as "
             f"--require 'accuracy>=0.9' or 'MODEL:accuracy>=0.9'; got {text!r}"
         )
-    return found
+    return requirement
 
 
-def condition_of(text: str) -> Requirement | None:
-    """The condition that a text says; None where it has another form."""
+def match_requirement(text: str) -> Requirement | None:
+    """The condition in a text; None where it has another form."""
     match, threshold = _FORM.fullmatch(text), math.nan
     with suppress(ValueError):
         threshold = float(match[4]) if match else math.nan

@@ -43,7 +43,7 @@ Losses, smaller is better:
 
 
 class AnnotationOptions(Record):
-    """What `fewlabels annotations` is asked beyond what other commands are."""
+    """Options of `fewlabels annotations` beside the common ones."""
 
     statistic: tuple[str, ...] = option(
         CHOICE,
@@ -86,7 +86,7 @@ class AnnotationOptions(Record):
 )
 @takes("engine", Engine, without=("posterior",))
 def assess_annotations(
-    source: Input, settings: Settings, asked: AnnotationOptions, output: Output, engine: Engine
+    source: Input, settings: Settings, options: AnnotationOptions, output: Output, engine: Engine
 ) -> int:
     """Assess the classifiers in FILE by what annotators say (h__ columns).
 
@@ -94,26 +94,26 @@ def assess_annotations(
     could remove, and how well it predicts that annotators disagree. A known label counts as one
     annotator's; so do the votes of --votes and of classifiers without probabilities.
     """
-    conditions = [parse_requirement(condition) for condition in asked.require]
+    conditions = [parse_requirement(condition) for condition in options.require]
 
     from fewlabels.annotations.losses import METRICS, STATISTIC_METRICS
     from fewlabels.calibration.recalibration import Recalibration
     from fewlabels.checks.arguments import bins_of, level_of
     from fewlabels.estimates import ITEM
 
-    statistics = _statistics(asked.statistic)
-    bins_of(asked.bins), level_of(settings.confidence_level)
-    known = [*METRICS, *(f"{m}_{phi.name}" for phi in statistics for m in STATISTIC_METRICS)]
+    statistics = _statistics(options.statistic)
+    bins_of(options.bins), level_of(settings.confidence_level)
+    registered = [*METRICS, *(f"{m}_{phi.name}" for phi in statistics for m in STATISTIC_METRICS)]
     for condition in conditions:
-        check_choice("metric", condition.metric, known)
-    recalibration = None if asked.calibration is None else Recalibration.load(asked.calibration)
+        check_choice("metric", condition.metric, registered)
+    recalibration = None if options.calibration is None else Recalibration.load(options.calibration)
     table = output.out is not None
     columns = source.column_names() if settings.by or table or recalibration else ()
-    groups = comma_list(settings.by, whole=columns)
+    groups = comma_list(settings.by, verbatim=columns)
     arguments = {
         **settings.arguments("confidence_level", "random_state", "workers"),
         "by": groups or None,
-        "bins": asked.bins,
+        "bins": options.bins,
         "statistics": statistics,
     }
     held = "--calibration" if recalibration else "--out" if table else None
@@ -131,18 +131,18 @@ def assess_annotations(
 
         names = [ITEM] if source.votes is not None or ITEM in columns else []
         features = [] if recalibration is None else recalibration.settings.features
-        kept = list(dict.fromkeys([*(names if table else []), *groups, *features]))
-        read = source.read(kept).with_annotators()
+        retained = list(dict.fromkeys([*(names if table else []), *groups, *features]))
+        read = source.read(retained).with_annotators()
         judged = Recalibrated(read) if recalibration is None else recalibration.apply(read)
         models = judged.predictions.models
         if chosen := settings.chosen(models):
             # Of all, as a calibration may have needed the others.
             at = [models.index(name) for name in chosen]
-            parts = {
+            tables = {
                 name: None if (block := getattr(judged, name)) is None else block[:, at]
                 for name in ("concentration", "disagreement", "posterior")
             }
-            judged = Recalibrated(judged.predictions.select_models(chosen), **parts)
+            judged = Recalibrated(judged.predictions.select_models(chosen), **tables)
         check_classifiers(conditions, lambda: judged.predictions.models)
         if table:
             items = _table(judged, names, groups)
@@ -169,19 +169,19 @@ _FAMILIES = {
 
 def _statistics(texts: Sequence[str]) -> tuple[LabelStatistic, ...]:
     """Statistics by the names of the command line or of the library."""
-    from fewlabels.annotations.assessment import statistics_of
+    from fewlabels.annotations.assessment import resolve_statistics
 
     names = []
     for value in dict.fromkeys(texts):
         family, colon, order = value.partition(":")
-        of_labels = family in _FAMILIES and order.isascii() and order.isdigit()
-        if (colon or value in _FAMILIES) and not of_labels:
+        takes_number = family in _FAMILIES and order.isascii() and order.isdigit()
+        if (colon or value in _FAMILIES) and not takes_number:
             raise UsageError(
                 "`--statistic` must be unanimity:N or majority:N, of N labels of an item; got "
                 f"{quoted(value)}"
             )
         names.append(f"{_FAMILIES[family]}_{order}" if colon else value)
-    return statistics_of(dict.fromkeys(names))
+    return resolve_statistics(dict.fromkeys(names))
 
 
 def _concentration(judged: Recalibrated) -> dict[str, Any] | None:
@@ -194,7 +194,7 @@ def _concentration(judged: Recalibrated) -> dict[str, Any] | None:
 
 
 def _calibrated(assessment: Assessment, recalibration: Recalibration) -> Assessment:
-    """Say what was applied first, and when its losses would be too good."""
+    """Note on the calibration applied first, and on losses that would be too good."""
     settings = recalibration.settings
     alpha = settings.method == "alpha"
     what = f"alpha-calibration ({settings.kind})" if alpha else f"{settings.method} scaling"

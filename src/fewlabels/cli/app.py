@@ -27,8 +27,8 @@ from fewlabels.cli.output import (
 from fewlabels.cli.repair import calibrate, shift
 from fewlabels.cli.trial import backtest, demo
 from fewlabels.errors import FewlabelsError, one_line, unknown
-from fewlabels.kernels.notices import hearing
-from fewlabels.report.words import inked
+from fewlabels.kernels.blocks import hearing
+from fewlabels.report.words import styled
 
 EXIT_BAD_INPUT = 2
 # Outside 0, 1 and 2, which scripts read as: fine, a requirement is not met, bad input.
@@ -49,7 +49,7 @@ COMMANDS = {
     "Repair": (shift, calibrate),
     "Try": (demo, backtest, methods),
 }
-"""Commands by task, in the order in which somebody needs them."""
+"""Commands by task, in the usual order of use."""
 
 
 class Commands(click.Group):
@@ -106,7 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if reconfigure is not None:
             reconfigure(errors="backslashreplace")
     if arguments is None and not sys.warnoptions:
-        # Numerical warnings of libraries say nothing to who runs a command, here and in the
+        # Numerical warnings of libraries do not help the user of a command, here and in the
         # processes that it starts. Where Python is asked for warnings, and in tests, they stay.
         warnings.filterwarnings("ignore", category=RuntimeWarning)
         os.environ.setdefault("PYTHONWARNINGS", "ignore::RuntimeWarning")
@@ -119,15 +119,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         # Not `app.main`: it turns a reader that has gone away into exit code 1, which here says
         # that a requirement is not met.
-        given = sys.argv[1:] if arguments is None else list(arguments)
-        context = app.make_context("fewlabels", list(given))
-        context.meta[TYPED] = given
+        typed = sys.argv[1:] if arguments is None else list(arguments)
+        context = app.make_context("fewlabels", list(typed))
+        context.meta[TYPED] = typed
         listening = hearing(lambda line: print_warnings([line]))
         # In a process that goes on, such as a notebook's, signals are not ours.
         hearing_signals = interrupts.heard() if arguments is None else contextlib.nullcontext()
         if has_colours(sys.stdout):  # of texts that are made from here on
             context.color = True
-            context.with_resource(inked())
+            context.with_resource(styled())
         with hearing_signals, context, listening:
             code = app.invoke(context)
         if sys.stdout is not None:
@@ -158,14 +158,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         return _fail(f"cannot read or write: {error}")
     except Exception:
-        # A bug of ours, not bad input: whoever reports it needs the traceback.
+        # A bug of ours, not bad input: a report needs the traceback.
         traceback.print_exc()
         return EXIT_BUG
     return code if isinstance(code, int) else 0
 
 
 def _fail(message: str) -> int:
-    with contextlib.suppress(OSError):  # nobody to tell; the exit code still says it
+    with contextlib.suppress(OSError):  # there is no reader; the exit code still tells
         word = click.style("error:", fg="red") if has_colours(sys.stderr) else "error:"
         click.echo(f"{word} {one_line(message)}", err=True, color=True)
     return EXIT_BAD_INPUT

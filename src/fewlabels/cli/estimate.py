@@ -23,7 +23,7 @@ from fewlabels.errors import UsageError, quoted
 
 
 class EstimateOptions(Record):
-    """What `fewlabels estimate` is asked beyond what other commands are."""
+    """Options of `fewlabels estimate` beside the common ones."""
 
     metrics: str = option(
         CHOICE,
@@ -66,12 +66,12 @@ class EstimateOptions(Record):
 @takes("output", Output, "json", "html", "labels_out", "raw_cells", "markdown", "junit")
 @takes("engine", Engine)
 def estimate(
-    source: Input, settings: Settings, asked: EstimateOptions, output: Output, engine: Engine
+    source: Input, settings: Settings, options: EstimateOptions, output: Output, engine: Engine
 ) -> int:
     """Estimate how good each classifier in FILE is, from the few labels there are."""
-    conditions = [parse_requirement(condition) for condition in asked.require]
-    metrics = list(dict.fromkeys([*comma_list(asked.metrics), *(r.metric for r in conditions)]))
-    if asked.anytime and (len(source.labels) != 1 or source.labels_as is not None):
+    conditions = [parse_requirement(condition) for condition in options.require]
+    metrics = list(dict.fromkeys([*comma_list(options.metrics), *(r.metric for r in conditions)]))
+    if options.anytime and (len(source.labels) != 1 or source.labels_as is not None):
         raise UsageError(
             "--anytime goes by the order in which items were drawn; give one record of "
             "`fewlabels label` (--labels RECORD), without --labels-as"
@@ -88,9 +88,9 @@ def estimate(
     )  # fmt: skip
     check_asked(metrics)
     groups = settings.groups(source)
-    arguments |= {"metrics": metrics, "by": groups or None, "against": asked.against}
-    everyone, named = _cuts(asked.threshold)
-    held = "--labels-out" if output.labels_out else "--shift" if asked.shift is not None else None
+    arguments |= {"metrics": metrics, "by": groups or None, "against": options.against}
+    everyone, named = _cuts(options.threshold)
+    held = "--labels-out" if output.labels_out else "--shift" if options.shift is not None else None
     streamed = engine.streams(source, held)
     folder, done = None, ExitStack()
     if engine.posterior is not None:
@@ -134,12 +134,18 @@ def estimate(
             check_classifiers(conditions, lambda: predictions.models)
             reference = None
             if source.reference is not None:
-                reference = apply_thresholds(source.reference_of(predictions), everyone, named)
+                reference = apply_thresholds(
+                    source.read_reference_for(predictions), everyone, named
+                )
             estimates = run(
-                predictions, progress=progress, shift=asked.shift, reference=reference, **arguments
+                predictions,
+                progress=progress,
+                shift=options.shift,
+                reference=reference,
+                **arguments,
             )
 
-    if asked.anytime:
+    if options.anytime:
         from fewlabels.questions.anytime import anytime
 
         estimates = anytime(estimates, source.labels[0])
@@ -168,22 +174,22 @@ def estimate(
 def _cuts(texts: Sequence[str]) -> tuple[float | None, dict[str, float]]:
     """From where on predictions are positive: for all classifiers, and for those named."""
     cuts: dict[str, float] = {}
-    for given in texts:
-        name, _, number = given.rpartition("=")
+    for text in texts:
+        name, _, number = text.rpartition("=")
         try:
             cut = float(number)
         except ValueError:
             raise UsageError(
-                f"--threshold must be P or NAME=P with a number P; got {quoted(given)}"
+                f"--threshold must be P or NAME=P with a number P; got {quoted(text)}"
             ) from None
         if name in cuts:
-            raise UsageError(f"--threshold {quoted(given)}: there is another one before it")
+            raise UsageError(f"--threshold {quoted(text)}: there is another one before it")
         cuts[name] = cut
     return cuts.pop("", None), cuts
 
 
 class Ranking(Record):
-    """By what `fewlabels compare` compares."""
+    """The metrics that `fewlabels compare` ranks by."""
 
     metric: tuple[str, ...] = option(
         CHOICE,
@@ -223,7 +229,9 @@ def compare(source: Input, settings: Settings, ranking: Ranking, output: Output)
             by=groups or None,
             models=settings.chosen(predictions.models),
             progress=progress,
-            reference=source.reference_of(predictions) if source.reference is not None else None,
+            reference=source.read_reference_for(predictions)
+            if source.reference is not None
+            else None,
             **arguments,
         )
     output.save_all(compared.to_dict, html=compared.save_html)
@@ -231,7 +239,7 @@ def compare(source: Input, settings: Settings, ranking: Ranking, output: Output)
 
 
 class Passing(Record):
-    """What passes, where `fewlabels score` is asked."""
+    """The class that passes, for `fewlabels score`."""
 
     positive: str | None = option(
         CHOICE,
@@ -274,6 +282,6 @@ def score(source: Input, passing: Passing, settings: Settings, output: Output) -
             (name, read_predictions(keep=[], **source.but(file=path).reading()))
             for name, path in each
         )
-        found = scored(read, positive=passing.positive, models=settings.chosen(), **arguments)
-    output.save_all(found.to_dict)
-    output.show(found.to_dict, found.summary)
+        scores = scored(read, positive=passing.positive, models=settings.chosen(), **arguments)
+    output.save_all(scores.to_dict)
+    output.show(scores.to_dict, scores.summary)

@@ -33,13 +33,13 @@ _WRITTEN = ("written", "text", "edited", "table")
 Writer = Callable[[Path], None]
 
 READ = ("read", "pictures")
-"""What may be named more than once."""
+"""Roles whose paths may be named more than once."""
 
 _DASH = "-"
 
 
 class Named(NamedTuple):
-    """A path, the option that names it, and what it is to the run."""
+    """A path, the option that names it, and its role."""
 
     option: str
     path: str
@@ -52,8 +52,8 @@ def check_files(named: Iterable[Named]) -> None:
     A file is known by its place on disk, whatever leads to it: another spelling, a link. So are
     those of a folder that is read, and standard input.
     """
-    known = [one for one in named if (one.option, one.path) != ("--json", _DASH)]
-    outputs = [one for one in known if one.role not in READ]
+    files = [one for one in named if (one.option, one.path) != ("--json", _DASH)]
+    outputs = [one for one in files if one.role not in READ]
     for one in outputs:
         if one.role == "table":
             from fewlabels.data.write import table_kind
@@ -64,19 +64,27 @@ def check_files(named: Iterable[Named]) -> None:
         elif one.role == "folder" and (not one.path or "\0" in one.path):
             raise UsageError(f"{one.option} must name a folder; got {one.path!r}")
     # Names that are read may be others than of files.
-    plain = (_without_mark(one) for one in known if one.role in READ and outputs)
+    plain = (_without_mark(one) for one in files if one.role in READ and outputs)
     read = [one for one in plain if one.path == _DASH or os.path.exists(one.path)]
     taken: dict[Hashable, str] = {}
     for one in read:
-        taken |= dict.fromkeys(_read_of(one), "the input file")
+        taken |= dict.fromkeys(_read_paths(one), "the input file")
     for one in outputs:
         place = _identity(one.path)
         words = taken.get(place) if place is not None else None
         if one.role in _WRITTEN and _like_data(one.path):
-            words = words or next(("in the input folder" for of in read if _part_of(one, of)), None)
+            words = words or next(
+                ("in the input folder" for another in read if _part_of(one, another)), None
+            )
         elif one.role == "folder":
-            within = (of for of in (*read, *outputs) if of is not one and _below(of.path, one.path))
-            words = words or next((f"the folder of {of.option} {of.path!r}" for of in within), None)
+            within = (
+                another
+                for another in (*read, *outputs)
+                if another is not one and _below(another.path, one.path)
+            )
+            words = words or next(
+                (f"the folder of {another.option} {another.path!r}" for another in within), None
+            )
         if words is not None:
             other = "folder" if one.role == "folder" else "file"
             raise UsageError(f"{one.option} {one.path!r} is {words} too; name another {other}")
@@ -84,7 +92,7 @@ def check_files(named: Iterable[Named]) -> None:
 
 
 def _without_mark(one: Named) -> Named:
-    """The path alone, without what is said behind its `#`."""
+    """The path without the part behind its `#`."""
     if "#" not in one.path:
         return one
     from fewlabels.data.sources import path_of
@@ -92,7 +100,7 @@ def _without_mark(one: Named) -> Named:
     return one._replace(path=_DASH if one.path.startswith("-#") else path_of(one.path))
 
 
-def _read_of(one: Named) -> Iterator[Hashable]:
+def _read_paths(one: Named) -> Iterator[Hashable]:
     """The place of what is read, and of the files of a folder."""
     path = one.path
     if path == _DASH:
@@ -116,13 +124,13 @@ def _identity(path: str) -> Hashable:
         return _real(path)
 
 
-def _place(found: os.stat_result) -> Hashable:
-    whole = stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)
-    return (found.st_dev, found.st_ino) if whole else None
+def _place(status: os.stat_result) -> Hashable:
+    identified = stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)
+    return (status.st_dev, status.st_ino) if identified else None
 
 
 def _real(path: str) -> str:
-    """Where links lead; a path that cannot be is left to whoever opens it."""
+    """The path with links resolved; an impossible path is refused when it is opened."""
     try:
         return os.path.realpath(path)
     except ValueError:
@@ -160,7 +168,7 @@ def _check_writable(one: Named) -> None:
         if os.path.exists(path) and not os.access(path, os.W_OK):
             raise PermissionError(None, "permission denied")
         if not is_device(path):
-            draft = draft_of(path)
+            draft = draft_path(path)
             os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
             draft.unlink()
     except (OSError, ValueError) as error:
@@ -181,7 +189,7 @@ def is_device(path: str) -> bool:
         return False
 
 
-def draft_of(path: str) -> Path:
+def draft_path(path: str) -> Path:
     """Where a file is until it is whole."""
     if is_device(path):
         return Path(tempfile.gettempdir()) / f"fewlabels-{secrets.token_hex(8)}"
@@ -237,7 +245,7 @@ def write_outputs(
     written: dict[str, Path] = {}
     try:
         for path, write in writers.items():
-            written[path] = draft_of(path)
+            written[path] = draft_path(path)
             try:
                 write(written[path])
             except InputError as error:  # of who writes a page, who knows the draft's name alone
@@ -254,9 +262,9 @@ def write_outputs(
         for path in filter(is_device, written):
             with written[path].open("rb") as source, open(path, "wb") as device:
                 shutil.copyfileobj(source, device)
-        with ExitStack() as kept, ExitStack() as undo:
+        with ExitStack() as drafts, ExitStack() as undo:
             for path in [path for path in written if not is_device(path)]:
-                _put(written[path], path, kept, undo)
+                _put(written[path], path, drafts, undo)
             if last is not None:
                 last()
             undo.pop_all()
@@ -268,16 +276,16 @@ def write_outputs(
                 temporary.unlink(missing_ok=True)
 
 
-def _put(temporary: Path, path: str, kept: ExitStack, undo: ExitStack) -> None:
-    """Let a file take its target's place; `undo` puts back what was there, which `kept` drops."""
+def _put(temporary: Path, path: str, drafts: ExitStack, undo: ExitStack) -> None:
+    """Let a file take its target's place; `undo` puts back what was there, which `drafts` drops."""
     target = os.path.realpath(path)
     if not os.path.exists(target):
         os.replace(temporary, target)
         undo.callback(os.unlink, target)
         return
     shutil.copymode(target, temporary)
-    before = draft_of(path)
-    kept.callback(before.unlink, missing_ok=True)
+    before = draft_path(path)
+    drafts.callback(before.unlink, missing_ok=True)
     try:
         os.link(target, before)
     except OSError:  # a file system without links

@@ -1,4 +1,4 @@
-"""What a command reads, and how it answers: FILE and its columns, the method, who does the work.
+"""Input of a command and its settings: FILE and its columns, the method, the engine.
 
 Start at `Input`; `Settings` are the library's arguments; `Engine` is for files read in parts.
 """
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 STREAMED_ROWS = 250_000
-"""More rows than these are not read whole unless another engine is asked for."""
+"""Files of more rows are streamed unless another engine is requested."""
 
 SELECTS = "NAME"
 """Metavar of --model in commands that look at one classifier, where a name alone chooses it."""
@@ -56,7 +56,7 @@ _Log = Literal[
 ]  # fmt: skip
 
 _SAID = "fewlabels.columns"
-"""Where the context has what the file of --columns says of columns."""
+"""Key of the click context for the settings from the file of --columns."""
 
 
 def _key(name: str) -> str:
@@ -256,8 +256,8 @@ class Input(Record):
     )
 
     @classmethod
-    def of(cls, **values: Any) -> Self:
-        """The files that the options name, and what they say of them."""
+    def from_values(cls, **values: Any) -> Self:
+        """The input from the values of the options, checked."""
         context = click.get_current_context()
         params = {param.name: param for param in context.command.get_params(context)}
         for text in () if params["model"].metavar == SELECTS else values["model"]:
@@ -313,13 +313,13 @@ class Input(Record):
         from fewlabels.data import parse_model_options, parse_pairs
 
         mapped = (*self.model, *self.hard, *self.score, *self.confidence)
-        known = self.column_names() if any(text.count("=") > 1 for text in mapped) else ()
+        names = self.column_names() if any(text.count("=") > 1 for text in mapped) else ()
         return {
             "label": self.label,
-            "models": parse_model_options(self.model, known),
-            "hard": parse_pairs("--hard", "COL", self.hard, known),
-            "scores": parse_pairs("--score", "COL", self.score, known),
-            "confidence": parse_pairs("--confidence", "COL", self.confidence, known),
+            "models": parse_model_options(self.model, names),
+            "hard": parse_pairs("--hard", "COL", self.hard, names),
+            "scores": parse_pairs("--score", "COL", self.score, names),
+            "confidence": parse_pairs("--confidence", "COL", self.confidence, names),
             "domain": self.domain,
             "cluster": self.cluster,
             "weight": self.weight,
@@ -332,12 +332,12 @@ class Input(Record):
     def to_toml(self) -> str:
         """What the file of --columns says besides columns."""
         fields = fields_of(Input)
-        said = {_key(n): v for n in _besides() if (v := getattr(self, n)) != fields[n].default}
-        return "".join(f"{k} = {json.dumps(v, ensure_ascii=False)}\n" for k, v in said.items())
+        table = {_key(n): v for n in _besides() if (v := getattr(self, n)) != fields[n].default}
+        return "".join(f"{k} = {json.dumps(v, ensure_ascii=False)}\n" for k, v in table.items())
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """Name of the input in messages."""
         return self.file or self.votes or ""
 
     def reading(self) -> dict[str, Any]:
@@ -356,7 +356,7 @@ class Input(Record):
 
         return against_the_rest(read_predictions(keep=groups, **self.reading()), self.positive)
 
-    def reference_of(self, predictions: Predictions) -> Predictions:
+    def read_reference_for(self, predictions: Predictions) -> Predictions:
         """The labeled items of --reference in the terms of these predictions."""
         from fewlabels.data.inputs import reference_of
 
@@ -436,27 +436,27 @@ class Settings(Record):
         >>> Settings(seed=3).arguments("estimand", "random_state")
         {'estimand': 'population', 'random_state': 3}
         """
-        known: dict[str, Any] = {**vars(self), "random_state": self.seed}
+        values: dict[str, Any] = {**vars(self), "random_state": self.seed}
         if "method" in names:
             from fewlabels.methods.registry import check_reference
             from fewlabels.methods.settings import model_of
 
             check_choice("method", self.method, method_names())
             check_reference(self.method, reference)
-            known["method"] = model_of(self.method, self.options)
-        return {name: known[name] for name in names}
+            values["method"] = model_of(self.method, self.options)
+        return {name: values[name] for name in names}
 
     def groups(self, source: Input) -> list[str]:
         """Columns to group by; a name may hold a comma where a file has such a column."""
-        return comma_list(self.by, whole=source.column_names()) if self.by else []
+        return comma_list(self.by, verbatim=source.column_names()) if self.by else []
 
-    def chosen(self, known: Collection[str] | None = None) -> list[str] | None:
+    def chosen(self, registered: Collection[str] | None = None) -> list[str] | None:
         """The classifiers that --models names, None being all; each must be known, if any is."""
         if self.models is None:
             return None
-        names = comma_list(self.models, whole=known or ())
-        for name in names if known is not None else ():
-            check_choice("model", name, known or ())
+        names = comma_list(self.models, verbatim=registered or ())
+        for name in names if registered is not None else ():
+            check_choice("model", name, registered or ())
         return names
 
 
@@ -505,49 +505,49 @@ class Engine(Record):
                 f"--scheduler is the address of a Dask cluster, and --engine is {self.engine}; "
                 "leave one of them out"
             )
-        asked = self._asked()
+        requested = self._requested()
         if held is not None:
             held = f"{held} would"
         if source.votes is not None or source.file is None:
             held = "long votes (--votes), which are joined by item,"
         elif source.labels:
             held = "labels kept apart (--labels), which are joined by item,"
-        elif asked is None:
+        elif requested is None:
             path = Path(source.file)
             if any(path.glob("*.npz")) if path.is_dir() else path.suffix.lower() == ".npz":
                 return None
-        if held is not None and asked is not None:
-            raise UsageError(f"{asked} reads the files in parts, and {held} need them whole")
+        if held is not None and requested is not None:
+            raise UsageError(f"{requested} reads the files in parts, and {held} need them whole")
         if self.resume and source.is_standard_input:
             raise UsageError(
                 "--resume goes on with a file, and standard input comes once; save it as a file"
             )
-        if self.engine == "memory" or (asked is None and held is not None):
+        if self.engine == "memory" or (requested is None and held is not None):
             return None
         if self.engine != "auto":
             return self.engine
         if self.scheduler is not None:
             return "dask"
-        return "threads" if asked is not None or _is_large(source) else None
+        return "threads" if requested is not None or _is_large(source) else None
 
     @property
     def asks_for_parts(self) -> bool:
         """Whether an option needs the input in parts."""
-        return self._asked() is not None
+        return self._requested() is not None
 
-    def _asked(self) -> str | None:
+    def _requested(self) -> str | None:
         """The option that needs the input in parts."""
-        given = {
+        provided = {
             f"--engine {self.engine}": self.engine not in ("auto", "memory"),
             "--scheduler": self.scheduler is not None,
             "--resume": self.resume,
             "--skip-bad-files": self.skip_bad_files,
             "--posterior": self.posterior is not None,
         }
-        asked = next((option for option, there in given.items() if there), None)
-        if self.engine == "memory" and asked is not None:
-            raise UsageError(f"{asked} reads the files in parts; leave out --engine memory")
-        return asked
+        requested = next((option for option, there in provided.items() if there), None)
+        if self.engine == "memory" and requested is not None:
+            raise UsageError(f"{requested} reads the files in parts; leave out --engine memory")
+        return requested
 
     def classifiers(self, source: Input, chosen: list[str] | None) -> list[str]:
         """Names of the classifiers that a stream will judge: those chosen, or all."""
@@ -572,11 +572,11 @@ class Engine(Record):
             yield made
 
     def reading(self) -> dict[str, Any]:
-        """Arguments of what goes on, or leaves files out."""
+        """Arguments of readers that resume, or leave files out."""
         return {"resume": self.resume, "skip_bad_files": self.skip_bad_files}
 
     def run(self, reader: Callable[..., T], name: EngineName, source: Input, **settings: Any) -> T:
-        """Call what reads files in parts, and show how far it is.
+        """Call a streaming reader, and show its progress.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: one line, within two seconds, whatever is under way, and nobody left at work.
+"""Ctrl-C and SIGTERM: one line within two seconds, whatever is running, and no worker left behind.
 
 Python hears a signal when the main thread is next between two of its own steps, which a product of
 matrices, or the wait for a thread that makes one, may keep it from for minutes. So a thread listens
@@ -20,10 +20,10 @@ from types import FrameType
 from typing import Any, NoReturn
 
 PATIENCE = 0.8
-"""Seconds in which the main thread may end by itself; a second signal waits for nobody."""
+"""Seconds in which the main thread may end by itself; a second signal ends it at once."""
 
 TO_SHOW = 1.3
-"""The same where what is done is shown before the end."""
+"""The same where finished work is shown before the end."""
 
 _TIDYING = 0.6  # seconds for what is to be done at exit: temporary files, for the most part
 
@@ -55,7 +55,7 @@ def advise(advice: Callable[[], str], patience: float = PATIENCE) -> None:
 
 
 def say(number: int) -> None:
-    """Say once what the signal did."""
+    """Print once what the signal did."""
     global _said
     if _said:
         return
@@ -117,9 +117,9 @@ def _watch(receiver: socket.socket, ours: list[signal.Signals]) -> None:
 
 def _next(receiver: socket.socket, ours: list[signal.Signals]) -> int:
     """The next of our signals; 0 when the run has ended."""
-    while found := receiver.recv(1):
-        if found[0] in ours:
-            return found[0]
+    while byte := receiver.recv(1):
+        if byte[0] in ours:
+            return byte[0]
     return 0
 
 

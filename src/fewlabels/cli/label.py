@@ -129,33 +129,33 @@ class LabelOptions(Record):
     "raw_cells",
     out="Write FILE with the labels of the record in it, and open no page; .csv or .parquet.",
 )
-def label(source: Input, settings: Settings, asked: LabelOptions, output: Output) -> None:
+def label(source: Input, settings: Settings, options: LabelOptions, output: Output) -> None:
     """Open a page to label the items of FILE in, with the estimate beside it.
 
     Every decision is in the record before the page says "saved"; FILE stays as it is, and any
     command takes the record by --labels. Ctrl-C, or "Finish" on the page, ends it; the same command
     goes on.
     """
-    from fewlabels.labeling.opening import Wishes, open_session, record_of
+    from fewlabels.labeling.session import SessionOptions, open_session, record_path
 
-    record = record_of(source.file, asked.labels)
+    record = record_path(source.file, options.labels)
     also_named("--labels", str(record), "record")
     if output.out is not None:
         _join(source, record, output)
         return
     arguments = settings.arguments("method", "confidence_level")
-    if not asked.terminal:
+    if not options.terminal:
         from fewlabels.labeling.server import check_installed
 
         check_installed()
-    wishes = Wishes(
-        show=comma_list(asked.show, whole=source.column_names()) or None,
-        images=asked.images,
-        metrics=comma_list(asked.metrics),
-        until=asked.until,
-        order=asked.order,
-        annotator=asked.annotator,
-        see_predictions=asked.see_predictions,
+    wishes = SessionOptions(
+        show=comma_list(options.show, verbatim=source.column_names()) or None,
+        images=options.images,
+        metrics=comma_list(options.metrics),
+        until=options.until,
+        order=options.order,
+        annotator=options.annotator,
+        see_predictions=options.see_predictions,
         seed=settings.seed,
         columns={"item": source.item, "positive": source.positive, **source.arguments()},
         **arguments,
@@ -164,15 +164,15 @@ def label(source: Input, settings: Settings, asked: LabelOptions, output: Output
     print_warnings(session.journal.notes)
     advise(lambda: f"; {session.journal.whereabouts()}")
     try:
-        (_in_terminal if asked.terminal else partial(_on_page, asked=asked))(session)
+        (_in_terminal if options.terminal else partial(_on_page, options=options))(session)
     finally:
         session.close()
 
 
-def _on_page(session: Session, asked: LabelOptions) -> None:
+def _on_page(session: Session, options: LabelOptions) -> None:
     from fewlabels.labeling.server import Server
 
-    server = Server(session, port=asked.port, markdown=asked.markdown)
+    server = Server(session, port=options.port, markdown=options.markdown)
     with ExitStack() as opened:
         opened.callback(server.close)
         server.start()
@@ -183,7 +183,7 @@ def _on_page(session: Session, asked: LabelOptions) -> None:
         click.echo(f"Label at {server.url}")
         click.echo('End with "Finish" on the page, or Ctrl-C here.')
         sys.stdout.flush()
-        if not asked.no_browser and _has_windows():
+        if not options.no_browser and _has_windows():
             import webbrowser
 
             webbrowser.open(opened.enter_context(redirect(server.url)))
@@ -237,18 +237,18 @@ def _join(source: Input, record: Path, output: Output) -> None:
     """Write the table of FILE with the labels in it."""
     from fewlabels.data.write import table_kind, write_joined
 
-    said: dict[str, Any] = source.arguments()
-    out, found, notes = output.out or "", 0, tuple[str, ...]()
+    arguments: dict[str, Any] = source.arguments()
+    out, n_joined, notes = output.out or "", 0, tuple[str, ...]()
 
     def write(path: Path) -> None:
-        nonlocal found, notes
-        found, notes = write_joined(
+        nonlocal n_joined, notes
+        n_joined, notes = write_joined(
             source.file,
             record,
             path,
             table_kind(out),
             item=source.item,
-            label=said["label"],
+            label=arguments["label"],
             raw=output.raw_cells,
         )
 
@@ -256,4 +256,4 @@ def _join(source: Input, record: Path, output: Output) -> None:
         raise UsageError("name the file that the labels are of")
     write_outputs({out: write})
     print_warnings(notes)
-    click.echo(f"{found:,} labels of {one_line(str(record))} joined\n\nTable: {one_line(out)}")
+    click.echo(f"{n_joined:,} labels of {one_line(str(record))} joined\n\nTable: {one_line(out)}")

@@ -1,4 +1,4 @@
-"""What there is: `fewlabels doctor FILE` of a file, `fewlabels methods` of the methods."""
+"""Looking at inputs and methods: `fewlabels doctor`, `convert` and `methods`."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def convert(source: Input, target: Target, output: Output) -> None:
 
 
 class Which(Record):
-    """The method that is asked about; None: all."""
+    """The method to describe; None: all."""
 
     method: str | None = option(CHOICE, metavar="[NAME]", positional=True)
 
@@ -86,10 +86,10 @@ class Which(Record):
 @takes("output", Output, "json")
 def methods(which: Which, output: Output) -> None:
     """List the methods, or say of NAME how it works, what it assumes, and what can be set."""
-    name, known = which.method, method_names()
-    if name is not None and name not in known:
-        raise UsageError(unknown("method", name, known))
-    report = _about(name) if name is not None else {"methods": [_about(m) for m in known]}
+    name, registered = which.method, method_names()
+    if name is not None and name not in registered:
+        raise UsageError(unknown("method", name, registered))
+    report = _about(name) if name is not None else {"methods": [_about(m) for m in registered]}
     report = {"fewlabels": __version__, **report}
     output.save_all(lambda: report)
     show = partial(_table, report["methods"]) if name is None else partial(_page, report)
@@ -97,7 +97,7 @@ def methods(which: Which, output: Output) -> None:
 
 
 def _about(name: str) -> dict[str, Any]:
-    """What is known of a method, as plain values."""
+    """Description of a method, as plain values."""
     from fewlabels.methods.registry import AUTO, METHODS
     from fewlabels.methods.settings import settings_of
 

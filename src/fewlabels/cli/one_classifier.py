@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class OneModel:
-    """Which classifier is looked at, by which method, and what is read."""
+    """The classifier, the method and the input of a command on one classifier."""
 
     source: Input
     model: str | None
     settings: Settings
 
-    def ask(self, question: Callable[..., Any], what: str, *more: str, **asked: Any) -> Any:
+    def ask(self, question: Callable[..., Any], what: str, *more: str, **settings: Any) -> Any:
         """The predictions, and the answer of a question of the library to what was asked.
 
         Parameters
@@ -45,7 +45,7 @@ class OneModel:
         asked
             Its other arguments.
         """
-        # What is wrong with the method is said before a file is read.
+        # Errors of the method come before a file is read.
         arguments = self.settings.arguments("method", "random_state", "workers", *more)
         from fewlabels.data import read_predictions
 
@@ -57,7 +57,7 @@ class OneModel:
                 positive=self.source.positive,
                 progress=progress,
                 **arguments,
-                **asked,
+                **settings,
             )
 
 
@@ -106,7 +106,7 @@ def takes_one_model(*more: str) -> Callable[[Callback], Callback]:
                     f"--model must name one classifier; got {listed(names)}; run the command once "
                     "for each"
                 )
-            # Whoever says where the columns of one classifier are means this one.
+            # Naming the columns of one classifier selects this one.
             source = source.but(model=mapped)
             names += list(source.arguments()["models"]) if len(mapped) == 1 else []
             model = names[0] if names else None
@@ -178,7 +178,7 @@ def curve(chosen: OneModel, band: Band, output: Output) -> None:
 
 
 class Conditions(Record):
-    """What a threshold must meet, and how probably."""
+    """Conditions that a threshold must meet, and with which probability."""
 
     min_precision: float | None = option(
         CHOICE, "At least this share of the items that are called positive is positive.", "X"
@@ -210,7 +210,7 @@ class Conditions(Record):
     def arguments(self) -> dict[str, Any]:
         """Keyword arguments of `fewlabels.threshold`."""
         try:
-            cost = tuple(float(part) for part in self.cost.split(","))
+            cost = tuple(float(number) for number in self.cost.split(","))
         except ValueError:
             cost = ()
         if len(cost) != 2 or not all(math.isfinite(c) and c >= 0 for c in cost):
@@ -218,13 +218,13 @@ class Conditions(Record):
                 "`--cost` must be two costs, of a false positive and of a false negative, such as "
                 f"--cost 1,5; got {quoted(self.cost)}"
             )
-        asked = {"min_precision": self.min_precision, "min_recall": self.min_recall}
-        if not self.condition and asked == dict.fromkeys(asked):
+        bounds = {"min_precision": self.min_precision, "min_recall": self.min_recall}
+        if not self.condition and bounds == dict.fromkeys(bounds):
             raise UsageError(
                 "say what the threshold must meet: --min-precision .8, --min-recall .8, or "
                 "--condition 'fpr <= .05'"
             )
-        return {**asked, "cost": cost, "condition": " and ".join(self.condition) or None}
+        return {**bounds, "cost": cost, "condition": " and ".join(self.condition) or None}
 
 
 @command(short_help="Where to put the threshold, and how sure that is.")
@@ -244,13 +244,13 @@ def threshold(chosen: OneModel, conditions: Conditions, output: Output) -> int:
 
     --out gives row (from 1), score, label and whether the best threshold calls it positive.
     """
-    asked = conditions.arguments()
+    bounds = conditions.arguments()
     from fewlabels.questions.threshold import threshold as run
 
-    predictions, answer = chosen.ask(
-        run, "trying thresholds", "confidence_level", "estimand", **asked
+    predictions, result = chosen.ask(
+        run, "trying thresholds", "confidence_level", "estimand", **bounds
     )
-    report = answer.report()
+    report = result.report()
 
     def decisions() -> dict[str, Any]:
         columns = _item_table(predictions, report)
@@ -262,16 +262,16 @@ def threshold(chosen: OneModel, conditions: Conditions, output: Output) -> int:
         return columns
 
     output.save_all(
-        lambda: report, html=answer.save_html, svg=partial(_figure, report), out=decisions
+        lambda: report, html=result.save_html, svg=partial(_figure, report), out=decisions
     )
-    output.show(lambda: report, answer.summary)
+    output.show(lambda: report, result.summary)
     required, probability = conditions.probability, report["best_probability"]
-    why = untrusted(answer.status)
+    why = untrusted(result.status)
     if required is None or (why is None and probability >= required):
         return 0
-    found = f"the best threshold meets the conditions with probability {probability:.4g}"
-    found += "" if why is None else f", which is {why}"
-    click.echo(f"not met: --probability {required:.4g}: {found}", err=True)
+    sentence = f"the best threshold meets the conditions with probability {probability:.4g}"
+    sentence += "" if why is None else f", which is {why}"
+    click.echo(f"not met: --probability {required:.4g}: {sentence}", err=True)
     return 1
 
 
@@ -326,12 +326,12 @@ def label_next(chosen: OneModel, wanted: List, output: Output) -> None:
     from fewlabels.questions.label_next import label_next as run
     from fewlabels.report import render_label_next
 
-    predictions, answer = chosen.ask(run, "choosing items", **vars(wanted))
-    report = answer.report()
+    predictions, result = chosen.ask(run, "choosing items", **vars(wanted))
+    report = result.report()
     shown = {**report, "rows": [item + 1 for item in report["items"]]}
     names = {c: [n[i] for i in report["items"]] for c, n in predictions.item_names.items()}
-    of_item = "likeliest" if "likeliest" in shown else "score"
-    numbers = {key: shown[key] for key in (of_item, "probability", "gain", "drawn")}
+    column = "likeliest" if "likeliest" in shown else "score"
+    numbers = {key: shown[key] for key in (column, "probability", "gain", "drawn")}
     columns = {"row": shown["rows"], **names, **numbers}
-    output.save_all(lambda: shown, html=answer.save_html, out=lambda: columns)
+    output.save_all(lambda: shown, html=result.save_html, out=lambda: columns)
     output.show(lambda: shown, partial(render_label_next, report))

@@ -48,14 +48,14 @@ GROUPS = {
     OUTPUT: "besides the text",
     RUNNING: "",
 }
-"""The groups of `--help` in their order, and what each is."""
+"""The groups of `--help` in their order, with descriptions."""
 
 NAMED, EVERYTHING = "fewlabels.named", "fewlabels.everything"
 """Where the context has the files of a run, and whether `--help` shows rare options too."""
 
 
 class Field(NamedTuple):
-    """What a record says of an option; see `option`."""
+    """Description of an option in a record; see `option`."""
 
     default: Any
     group: str
@@ -156,12 +156,12 @@ def takes(
     A record with a classmethod `of` is made by it.
     """
     make = getattr(record, "of", record)
-    known = fields_of(record)
-    missing = {*names, *changes, *without} - known.keys()
+    registered = fields_of(record)
+    missing = {*names, *changes, *without} - registered.keys()
     if missing:
         raise TypeError(f"{record.__name__} has no {', '.join(sorted(missing))}")
-    wanted = {*names, *changes} if names else known.keys() - {*without}
-    taken = [name for name in known if name in wanted]
+    wanted = {*names, *changes} if names else registered.keys() - {*without}
+    taken = [name for name in registered if name in wanted]
 
     def params() -> list[Made]:
         return [_param(record, name, changes.get(name, {})) for name in taken]
@@ -252,8 +252,8 @@ class GroupedCommand(click.Command):
             Named(str(param.metavar) if param.opts == [param.name] else param.opts[0], path, role)
             for _, _, field, param in self.made
             if (role := field.file) is not None
-            for given in [ctx.params[str(param.name)]]
-            for path in ([given] if isinstance(given, str) else given or ())
+            for values in [ctx.params[str(param.name)]]
+            for path in ([values] if isinstance(values, str) else values or ())
         ]
         if any(one.role not in READ for one in named):
             check_files(named)
@@ -333,26 +333,26 @@ def text(value: str) -> str:
     return value
 
 
-def comma_list(values: str | Iterable[str], whole: Collection[str] = ()) -> list[str]:
-    """Split at commas, except what is a name as it stands; drop empty parts and repetitions.
+def comma_list(values: str | Iterable[str], verbatim: Collection[str] = ()) -> list[str]:
+    """Split at commas, except `verbatim` names; drop empty parts and repetitions.
 
     Examples
     --------
-    >>> comma_list(["a, b", "b", "x,y"], whole={"x,y"})
+    >>> comma_list(["a, b", "b", "x,y"], verbatim={"x,y"})
     ['a', 'b', 'x,y']
     """
     names: list[str] = []
     for value in [values] if isinstance(values, str) else values:
-        parts = [value] if value in whole else [part.strip() for part in value.split(",")]
-        names.extend(part for part in parts if part)
+        texts = [value] if value in verbatim else [one.strip() for one in value.split(",")]
+        names.extend(one for one in texts if one)
     return list(dict.fromkeys(names))
 
 
 def check_choice(kind: str, name: str, choices: Iterable[str]) -> None:
     """Refuse a name that is not among the choices."""
-    known = list(choices)
-    if name not in known:
-        raise UsageError(unknown(kind, name, known, "the file has none"))
+    registered = list(choices)
+    if name not in registered:
+        raise UsageError(unknown(kind, name, registered, "the file has none"))
 
 
 # Messages of the library name arguments of Python; here they are options.
@@ -372,7 +372,7 @@ _PLAIN = {
     "histogram": "annotators' counts",
     "path": "the path",
 }
-"""Arguments of Python that stand for what a file holds, whatever options are called so."""
+"""Python arguments that stand for the content of a file, even if options share their names."""
 
 
 def in_options(line: str, command: click.Command | None) -> str:
@@ -398,5 +398,5 @@ def in_options(line: str, command: click.Command | None) -> str:
         name = _ARGUMENTS.get(found[1], found[1])
         return _PLAIN.get(name) or options.get(name) or options.get(name.rstrip("s"), found[0])
 
-    # None cannot be typed: who wants it leaves the option out.
+    # None cannot be typed: it is the default of the option.
     return _NAMED.sub(spelled, line).replace(", or None; got", "; got")

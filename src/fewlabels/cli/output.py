@@ -1,4 +1,4 @@
-"""What a command gives: text or JSON, files, and an exit code that `--require` decides.
+"""Output of a command: text or JSON, files, and an exit code that `--require` decides.
 
 Last what depends on whether a person is watching: width, colours, progress, warnings.
 """
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from fewlabels.streaming.passes import Progress
 
 TYPED = "fewlabels.typed"
-"""Where the context has what was typed behind the program's name."""
+"""Key of the click context for the typed command line."""
 
 _STDOUT = "-"
 """PATH of --json that prints it, and nothing else."""
@@ -104,7 +104,7 @@ class Output(Record):
                 writers[path] = content if role == "written" else text_writer(content)
             edited += [path] if role == "edited" else []
         if writers or last is not None:
-            with of_this_command():
+            with stated_command():
                 write_outputs(writers, last, edited)
 
     def show(
@@ -132,9 +132,9 @@ class Output(Record):
             Whether to say what was written where.
         """
         if self.json == _STDOUT:
-            found = report()
-            click.echo(json_text(found), nl=False)
-            print_warnings(found.get("warnings") or ())
+            page = report()
+            click.echo(json_text(page), nl=False)
+            print_warnings(page.get("warnings") or ())
             return
         click.echo(summary(width()))
         written = {
@@ -153,10 +153,10 @@ class Output(Record):
                 click.echo(f"\n{what}: {one_line(path)}")
 
 
-def of_this_command() -> AbstractContextManager[None]:
+def stated_command() -> AbstractContextManager[None]:
     """Pages that are written in this block say the command as it was typed, and its files."""
     from fewlabels.data.sources import path_of
-    from fewlabels.report.provenance import made_by
+    from fewlabels.report.html import made_by
 
     context = click.get_current_context()
     typed: Sequence[str] = context.meta.get(TYPED, ())
@@ -194,10 +194,10 @@ def check_classifiers(
         Gives the names of all; it is only asked where a condition names one.
     """
     named = [requirement for requirement in requirements if requirement.model is not None]
-    known = models() if named else ()
+    registered = models() if named else ()
     for requirement in named:
-        if requirement.model not in known:
-            message = unknown("model", requirement.model, known, "the file has none")
+        if requirement.model not in registered:
+            message = unknown("model", requirement.model, registered, "the file has none")
             raise UsageError(f"--require {quoted(requirement.text)}: {message}")
 
 

@@ -1,4 +1,4 @@
-"""What to do about it: `fewlabels calibrate FILE`, `fewlabels shift FILE`."""
+"""Repairs: `fewlabels calibrate FILE`, `fewlabels shift FILE`."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Map(Record):
     )
 
     def check(self, settings: Settings, output: Output) -> None:
-        """Refuse what contradicts itself, before a file is read."""
+        """Refuse contradictory options before a file is read."""
         if self.apply is None:
             if self.method is None:
                 raise UsageError(
@@ -67,10 +67,10 @@ class Map(Record):
         fits = {name: getattr(self, name) for name in ("method", "concentration", "features")}
         fits |= {"penalty": self.penalty, "save": output.save, "json": output.json}
         fits |= {"html": output.html, "models": settings.models}
-        given = [f"--{name}" for name, value in fits.items() if value not in (None, ())]
-        if given:
+        provided = [f"--{name}" for name, value in fits.items() if value not in (None, ())]
+        if provided:
             raise UsageError(
-                f"--apply takes the calibration as it was saved; leave out {', '.join(given)}"
+                f"--apply takes the calibration as it was saved; leave out {', '.join(provided)}"
             )
         if output.out is None:
             raise UsageError("--apply needs --out FILE, where the calibrated predictions go")
@@ -89,19 +89,19 @@ class Map(Record):
     "raw_cells",
     out="Write FILE calibrated: .csv or .parquet.",
 )
-def calibrate(source: Input, settings: Settings, asked: Map, output: Output) -> int:
+def calibrate(source: Input, settings: Settings, options: Map, output: Output) -> int:
     """Fit a calibration to the classifiers in FILE, or apply one that was saved.
 
     Learns from known labels or from annotators' counts (h__ columns, or --votes). --out writes a
     file like FILE.
     """
-    asked.check(settings, output)
+    options.check(settings, output)
 
     from fewlabels.calibration.recalibration import Recalibration, fit
     from fewlabels.calibration.recalibration import Settings as MapSettings
 
-    if asked.apply is not None:
-        saved = Recalibration.load(asked.apply)
+    if options.apply is not None:
+        saved = Recalibration.load(options.apply)
         if source.classes is None and not any("," in str(c) for c in saved.classes):
             # Items without labels may not show what the classes are; the calibration knows.
             source = source.but(classes=",".join(map(str, saved.classes)))
@@ -109,9 +109,11 @@ def calibrate(source: Input, settings: Settings, asked: Map, output: Output) -> 
         output.save_all(dict, out=lambda: saved.apply(predictions).columns())
         click.echo(f"Calibrated: {one_line(output.out or '')}")
         return 0
-    assert asked.method is not None
-    check_choice("method", asked.method, _METHODS)
-    features = comma_list(asked.features, whole=source.column_names()) if asked.features else []
+    assert options.method is not None
+    check_choice("method", options.method, _METHODS)
+    features = (
+        comma_list(options.features, verbatim=source.column_names()) if options.features else []
+    )
     predictions = _everything(source)
     models = settings.chosen(predictions.models)
     chosen = predictions if models is None else predictions.select_models(models)
@@ -119,7 +121,11 @@ def calibrate(source: Input, settings: Settings, asked: Map, output: Output) -> 
         fitted = fit(
             chosen,
             MapSettings(
-                asked.method, asked.concentration, tuple(features), asked.penalty, settings.seed
+                options.method,
+                options.concentration,
+                tuple(features),
+                options.penalty,
+                settings.seed,
             ),
             progress,
         )
@@ -169,6 +175,6 @@ def shift(source: Input, settings: Settings, output: Output) -> None:
     from fewlabels.shifts.analysis import shift as run
 
     arguments = settings.arguments("method", "confidence_level", "random_state")
-    answer = run(source.read([]), **arguments)
-    output.save_all(answer.to_dict, html=answer.save_html)
-    output.show(answer.to_dict, answer.summary)
+    result = run(source.read([]), **arguments)
+    output.save_all(result.to_dict, html=result.save_html)
+    output.show(result.to_dict, result.summary)

@@ -1,4 +1,4 @@
-"""What to expect: `fewlabels demo`, and `fewlabels backtest FILE` on labels of one's own."""
+"""Trials: `fewlabels demo`, and `fewlabels backtest FILE` on the user's own labels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fewlabels.cli import interrupts
 from fewlabels.cli.files import Writer, json_text, text_writer, write_outputs
 from fewlabels.cli.input import Input, Settings
 from fewlabels.cli.options import CHOICE, HOW, OUTPUT, Record, comma_list, command, option, takes
-from fewlabels.cli.output import Output, of_this_command, progress_bar, width
+from fewlabels.cli.output import Output, progress_bar, stated_command, width
 from fewlabels.errors import UsageError, quoted
 
 
@@ -88,15 +88,15 @@ def backtest(source: Input, hiding: Hiding, settings: Settings, output: Output) 
             if not runs.done:
                 raise
             stopped = stop
-    found = runs.result()
-    output.save_all(found.to_dict, html=found.save_html)
-    output.show(found.to_dict, found.summary)
+    result = runs.result()
+    output.save_all(result.to_dict, html=result.save_html)
+    output.show(result.to_dict, result.summary)
     if stopped is not None:
         raise stopped
 
 
 class Demonstration(Record):
-    """What `fewlabels demo` keeps and writes."""
+    """Options of `fewlabels demo`."""
 
     labels: int = option(HOW, "How many labels are kept.", default=20, at_least=0)
     out: str = option(OUTPUT, "The report.", "PATH", "report.html", file="written", type=str)
@@ -111,7 +111,7 @@ class Demonstration(Record):
 @command(short_help="Estimate five classifiers from 20 labels and compare with the truth.")
 @takes("settings", Settings, "seed")
 @takes("asked", Demonstration)
-def demo(settings: Settings, asked: Demonstration) -> None:
+def demo(settings: Settings, options: Demonstration) -> None:
     """Estimate five classifiers from few labels, and compare with the hidden truth.
 
     They are trained on small parts of the handwritten digits that come with scikit-learn; of
@@ -119,25 +119,27 @@ def demo(settings: Settings, asked: Demonstration) -> None:
     """
     from fewlabels.questions.demo import compare, make_demo, save_predictions
 
-    world = make_demo(asked.labels, settings.seed)
+    world = make_demo(options.labels, settings.seed)
     with progress_bar("estimating") as progress:
         comparison = compare(world, settings.seed, progress)
     estimates = comparison.estimates
-    writers: dict[str, Writer] = {asked.out: estimates.save_html}
-    if asked.json is not None:
-        writers[asked.json] = text_writer(lambda: json_text(estimates.to_dict()))
-    if asked.save_data is not None:
-        writers[asked.save_data] = partial(save_predictions, world)
-    with of_this_command():
+    writers: dict[str, Writer] = {options.out: estimates.save_html}
+    if options.json is not None:
+        writers[options.json] = text_writer(lambda: json_text(estimates.to_dict()))
+    if options.save_data is not None:
+        writers[options.save_data] = partial(save_predictions, world)
+    with stated_command():
         write_outputs(writers)
     columns = width()
-    said = (
+    sentence = (
         f"Only {estimates.n_labeled} of {estimates.n_items:,} labels were used. "
         f"{comparison.held} of the {comparison.intervals} intervals hold the hidden truth "
         f"({estimates.confidence_level:.0%} intervals should hold it "
         f"about {estimates.confidence_level * comparison.intervals:.0f} times; they rest on the "
         "same few labels, so they miss together)."
     )
-    click.echo(f"{estimates.summary(columns)}\n\n{fill(said, columns)}\n\nReport: {asked.out}")
-    if asked.save_data is not None:
-        click.echo(f"Go on with: fewlabels estimate {asked.save_data}")
+    click.echo(
+        f"{estimates.summary(columns)}\n\n{fill(sentence, columns)}\n\nReport: {options.out}"
+    )
+    if options.save_data is not None:
+        click.echo(f"Go on with: fewlabels estimate {options.save_data}")

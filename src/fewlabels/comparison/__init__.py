@@ -1,8 +1,9 @@
 """Comparing classifiers: who is ahead, who cannot be told apart, how many labels would settle it.
 
-Arrays in, numbers out. Everything is computed from draws of one metric that are paired over the
-classifiers: in draw d all of them are judged by the same labels, parameters and row weights, so
-what they share cancels in a difference.
+Arrays in, numbers out: the room imports `kernels` and `errors` alone. Start with `compare.py`.
+Everything is computed from draws of one metric that are paired over the classifiers: in draw d all
+of them are judged by the same labels, parameters and row weights, so shared errors cancel in a
+difference.
 """
 
 from fewlabels.comparison.compare import (
@@ -15,12 +16,13 @@ from fewlabels.comparison.compare import (
     compare,
     labels_needed,
 )
-from fewlabels.comparison.discrepancy import Residuals, with_discrepancy
 from fewlabels.comparison.draws import (
     GroupGap,
+    Residuals,
     group_gap,
     paired_interval,
     probability_best,
+    with_discrepancy,
 )
 
 __all__ = [

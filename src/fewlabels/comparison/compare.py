@@ -16,7 +16,7 @@ from fewlabels.comparison.draws import (
     expected_loss,
     paired_ends,
     probability_positive,
-    runs_of,
+    tied_runs,
 )
 from fewlabels.errors import UsageError, quoted, unknown
 from fewlabels.kernels.arrays import Floats
@@ -107,10 +107,10 @@ class Comparison:
         UsageError
             If it is not among those compared.
         """
-        found = next((s for s in self.standings if s.model == model), None)
-        if found is None:
+        match = next((s for s in self.standings if s.model == model), None)
+        if match is None:
             raise UsageError(unknown("model", model, self.ranking))
-        return found
+        return match
 
     def pair(self, a: str, b: str) -> Pair:
         """Two classifiers, in the order of the ranking, whatever the order they are named in.
@@ -122,10 +122,10 @@ class Comparison:
         """
         for model in (a, b):
             self.standing(model)
-        found = next((p for p in self.pairs if {p.a, p.b} == {a, b}), None)
-        if found is None:
+        match = next((p for p in self.pairs if {p.a, p.b} == {a, b}), None)
+        if match is None:
             raise UsageError(f"{a!r} is one classifier; name two")
-        return found
+        return match
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values."""
@@ -199,17 +199,20 @@ def compare(
     order = there[np.lexsort((-direction * paired[there], aside[there]))]
     goodness, value = direction * draws[:, order], direction * paired[order]
     names = [models[j] for j in order]
-    family = Family.of(value, goodness, level)
+    family = Family.from_draws(value, goodness, level)
     n_ranked = int((~aside[order]).sum())
     ranked = family
     if n_ranked < len(names):
-        ranked = Family.of(value[:n_ranked], goodness[:, :n_ranked], level)
+        ranked = Family.from_draws(value[:n_ranked], goodness[:, :n_ranked], level)
     standings = [
         Standing(name, float(values[j]), 0.0, (0.0,) * n_ranked, math.nan, math.nan, False)
         for name, j in zip(names, order, strict=True)
     ]
     if n_ranked:
-        ranks, loss = Ranks.of(goodness[:, :n_ranked]), expected_loss(goodness[:, :n_ranked])
+        ranks, loss = (
+            Ranks.from_draws(goodness[:, :n_ranked]),
+            expected_loss(goodness[:, :n_ranked]),
+        )
         standings[:n_ranked] = [
             Standing(
                 names[i], float(values[order[i]]), float(ranks.top[i, 0]),
@@ -225,10 +228,10 @@ def compare(
         means = paired[order[i]] - paired[order[i + 1 :]]
         ends = np.stack([means, *paired_ends(means, gaps, level)], axis=1).tolist()
         for j, gap, end in zip(range(i + 1, len(names)), gaps.T, ends, strict=True):
-            found = Interval(*end)
+            interval = Interval(*end)
             gap = gap[np.isfinite(gap)]
             needed = labels_needed(
-                found,
+                interval,
                 float(gap.std()) if len(gap) else math.nan,
                 None if item_variance is None else float(item_variance[order[i], order[j]]),
                 level=level,
@@ -236,12 +239,12 @@ def compare(
                 n_unlabeled=n_unlabeled,
             )
             chance, apart = probability_positive(direction * gap), bool(family.separated[i, j])
-            pairs.append(Pair(names[i], names[j], *found, chance, apart, needed))
+            pairs.append(Pair(names[i], names[j], *interval, chance, apart, needed))
     return Comparison(
         metric, group, direction, level,
         tuple(standings),
         tuple(pairs),
-        tuple(tuple(names[run]) for run in runs_of(family.separated)),
+        tuple(tuple(names[run]) for run in tied_runs(family.separated)),
         tuple(model for j, model in enumerate(models) if j not in set(order.tolist())),
         tuple(model for model in names if model in contradicted),
     )  # fmt: skip
@@ -319,23 +322,23 @@ def labels_needed(
     worth = v / s**2
     most = math.inf if n_unlabeled is None else max(n_unlabeled, 1)
 
-    def whole(more: float) -> int:
+    def rounded(more: float) -> int:
         return int(min(max(math.ceil(more), 1), most))
 
     even, sure = (worth * _ratio(abs(gap) / s, z, chance) for chance in (1 / 2, 2 / 3))
     proportional = even * min(n_labeled / worth, 1.0) if n_labeled else even
-    return LabelsNeeded("open", whole(even), whole(proportional), whole(sure))
+    return LabelsNeeded("open", rounded(even), rounded(proportional), rounded(sure))
 
 
 def _ratio(a: float, z: float, chance: float) -> float:
     """The r at which the assurance reaches the chance; it rises from 0 to 1 while a < z."""
 
     # Phi(x) = erfc(-x / sqrt 2) / 2: of single numbers a tenth of the time of scipy's ndtr.
-    def short_of(r: float) -> float:
+    def shortfall(r: float) -> float:
         reach, scale = a * math.sqrt(1 + r), math.sqrt(2 * r)
         return (math.erfc((z - reach) / scale) + math.erfc((z + reach) / scale)) / 2 - chance
 
-    return crossing(short_of, -30.0, 30.0)
+    return crossing(shortfall, -30.0, 30.0)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from fewlabels.checks.side_files import MOST_BYTES
+from fewlabels.checks.arguments import MOST_BYTES
 from fewlabels.data.table import class_text, naming_file
 from fewlabels.errors import InputError, listed, quoted, unknown
 from fewlabels.kernels.arrays import Array, Floats, Ints, UInts

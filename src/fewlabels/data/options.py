@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypedDict, TypeVar, Unpack
 
-from fewlabels.checks.side_files import side_text, toml_of
+from fewlabels.checks.arguments import parse_toml, side_text
 from fewlabels.data.table import class_text, naming_file
 from fewlabels.errors import InputError, UsageError, did_you_mean, listed, quoted
 
@@ -313,7 +313,7 @@ def column_file(
 ) -> tuple[ColumnOptions, dict[str, Any]]:
     """The options of a TOML file, and what it says by some other keys, which the caller checks."""
     with naming_file(str(path)):
-        settings = toml_of(side_text(path))
+        settings = parse_toml(side_text(path))
         settings = {key.replace("-", "_"): value for key, value in settings.items()}
         more = {key: settings.pop(key) for key in others if key in settings}
         return _options_of(settings, others), more

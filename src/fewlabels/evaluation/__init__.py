@@ -1,7 +1,13 @@
-"""From a label posterior to numbers: draws, metrics of them, intervals, and statuses.
+"""From a label posterior to estimates: draws, metrics of them, intervals, and statuses.
 
-`draws` says what a draw is, `evaluator` makes values and interval draws of metrics, `guard` holds
-them against the labels, `status` and `input_facts` say how far to trust them; `joint_errors` and
-`item_variance` ask the same draws other questions. `groups` finds the items of `--by`
-(`groups_by_column`); of items in parts `streaming/tally` does.
+The room stands on `predictions`, `posterior`, `metrics`, `methods`, `comparison`, `estimates` and
+`shifts`. Start with the head of `draws`, which defines a draw; then:
+
+1. `evaluator`: values and interval draws of metrics, for all items or by group (`groups`
+   finds the items of `--by`; of items in parts `streaming/tally` does).
+2. `guard`: moves them towards the labels where these contradict the method.
+3. `status` and `input_facts`: how far to trust each estimate, and the warnings about the input.
+
+`joint_errors`, `differences`, `item_variance` and `anytime` are further statistics of the same
+draws; `details` collects what a report shows beside the estimates.
 """

@@ -84,13 +84,13 @@ def confidence_sequence(draws: DrawnValues, level: float) -> tuple[Floats, Float
     seen = np.cumsum(draws.values)[:, None] / n
     rest = (n - np.arange(1, len(seen) + 1))[:, None] / n
     log_wealth[(grid < seen - half) | (grid > seen + rest + half)] = np.inf
-    kept = np.maximum.accumulate(log_wealth, axis=0) < -np.log(1 - level)
+    retained = np.maximum.accumulate(log_wealth, axis=0) < -np.log(1 - level)
     step = 1 / size
     # Where the true mean lies between two points of the grid, none may be left: it is near both.
     best = log_wealth.argmin(axis=1)
-    kept[np.arange(len(kept)), best] = True
-    low = np.maximum(grid[kept.argmax(axis=1)] - step, 0.0)
-    high = np.minimum(grid[size - kept[:, ::-1].argmax(axis=1)] + step, 1.0)
+    retained[np.arange(len(retained)), best] = True
+    low = np.maximum(grid[retained.argmax(axis=1)] - step, 0.0)
+    high = np.minimum(grid[size - retained[:, ::-1].argmax(axis=1)] + step, 1.0)
     return np.maximum.accumulate(low), np.minimum.accumulate(high)
 
 
@@ -225,12 +225,12 @@ def anytime(
     p, out = pooled(predictions)[places], dict[str, tuple[Floats, Floats]]()
     for j, name in enumerate(predictions.models):
         # An item without a prediction of this classifier counts 0: the mean is of those with one.
-        given = np.flatnonzero(predictions.provides(metric.needs)[places, j])
-        if not len(given):
+        provided = np.flatnonzero(predictions.provides(metric.needs)[places, j])
+        if not len(provided):
             continue
         value = np.zeros_like(p)
-        view = view_of(predictions, places[given], j)
-        value[given] = (metric.per_item(view) - low) / (high - low)
+        view = view_of(predictions, places[provided], j)
+        value[provided] = (metric.per_item(view) - low) / (high - low)
         expected = (p * value).sum(axis=1)
         seen = np.concatenate([[0.0], np.cumsum(expected[at])[:-1]])
         ends = confidence_sequence(
@@ -245,7 +245,7 @@ def anytime(
             ),
             level,
         )
-        scale = n / len(given)
+        scale = n / len(provided)
         lower, upper = (low + (high - low) * np.minimum(scale * end, 1.0) for end in ends)
         out[name] = lower, upper
     return out
@@ -257,16 +257,16 @@ def pooled(predictions: Predictions) -> Floats:
     total, count = np.zeros((n, k)), np.zeros(n)
     if predictions.probabilities is not None:
         p = predictions.probabilities
-        given = ~np.isnan(p[:, :, 0])
-        total += linear_pool(p, mean_probability(p)) * given.sum(axis=1)[:, None]
-        count += given.sum(axis=1)
+        provided = ~np.isnan(p[:, :, 0])
+        total += linear_pool(p, mean_probability(p)) * provided.sum(axis=1)[:, None]
+        count += provided.sum(axis=1)
     if predictions.is_sparse or predictions.given_votes is not None:
         votes = predictions.vote_counts @ np.tile(np.eye(k), (predictions.n_models, 1))
         total, count = total + votes, count + votes.sum(axis=1)
     if predictions.scores is not None:
         for scores in predictions.scores.T:
-            known = ~np.isnan(scores)
-            rank = np.searchsorted(np.sort(scores[known]), scores, "right") / max(known.sum(), 1)
-            total[known] += np.stack([1 - rank[known], rank[known]], axis=1)
-            count += known
+            scored = ~np.isnan(scores)
+            rank = np.searchsorted(np.sort(scores[scored]), scores, "right") / max(scored.sum(), 1)
+            total[scored] += np.stack([1 - rank[scored], rank[scored]], axis=1)
+            count += scored
     return total / np.maximum(count, 1)[:, None]

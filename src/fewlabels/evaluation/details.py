@@ -1,4 +1,4 @@
-"""What a report shows beside the estimates, in plain values: made when somebody looks.
+"""What a report shows beside the estimates, in plain values, computed when it is rendered.
 
 Scores and reliability of each classifier, comparisons, joint errors, class balance, votes.
 """
@@ -17,7 +17,7 @@ import numpy as np
 from fewlabels.errors import Status, UsageError
 from fewlabels.estimates import MOST_COMPARED, Estimates
 from fewlabels.evaluation.differences import comparisons, errors_together
-from fewlabels.evaluation.draws import POPULATION, LabelWeights, some_items_of
+from fewlabels.evaluation.draws import POPULATION, LabelWeights, item_sample
 from fewlabels.kernels.arrays import Bools, Floats, Ints
 from fewlabels.kernels.binning import Indicator, equal_width
 from fewlabels.kernels.interval_draws import interval
@@ -25,7 +25,7 @@ from fewlabels.kernels.weighting import Weighting
 from fewlabels.methods.registry import METHODS
 from fewlabels.methods.votes.data import domain_codes, domain_texts, votes_given
 from fewlabels.metrics.base import Metric
-from fewlabels.metrics.calibration import event_of, frequency
+from fewlabels.metrics.calibration import frequency, top_event
 from fewlabels.posterior import LabelPosterior, VoteRates
 from fewlabels.predictions import Predictions
 from fewlabels.report.shown import plain_values
@@ -46,16 +46,16 @@ _MOST_CLASSES = 6
 
 @dataclass(frozen=True)
 class Details:
-    """Parts of what a report shows beyond the estimates themselves, made when somebody looks.
+    """Computes what a report shows beside the estimates.
 
-    `metric_info` is what there is to say of every metric.
+    `metric_info` has the description, direction and bounds of every metric.
     """
 
     metric_info: Mapping[str, Mapping[str, Any]]
 
     @staticmethod
-    def of(metrics: Mapping[str, Metric]) -> Details:
-        """The details of estimates of these metrics."""
+    def from_metrics(metrics: Mapping[str, Metric]) -> Details:
+        """The details for these metrics."""
         return Details(
             {
                 name: {
@@ -72,9 +72,21 @@ class Details:
         stated = estimates.confidence_level
         level, predictions = 0.95 if math.isnan(stated) else stated, estimates.judged
         posterior, method = estimates.judged_by, estimates.method
+
+        def together() -> dict[str, Any] | None:
+            """None where the method or the input has no joint errors."""
+            if len(estimates.models) > MOST_COMPARED:
+                return None
+            try:
+                return errors_together(estimates).to_dict()
+            except UsageError:
+                return None
+
         parts: dict[str, Callable[[], Any]] = {
             "comparison": lambda: {n: c.to_dict() for n, c in comparisons(estimates).items()},
-            "status_messages": lambda: _status_messages(estimates),
+            "status_messages": lambda: {
+                s.value: s.message for s in Status if any(row.status is s for row in estimates.rows)
+            },
             "method_info": lambda: _method_info(method),
             "diagnostic_info": lambda: (
                 dict(METHODS[method].diagnostics) if method in METHODS else {}
@@ -90,16 +102,11 @@ class Details:
                 predictions, posterior, None if math.isnan(stated) else level
             ),
             "votes": lambda: _votes(predictions, posterior, level),
-            "together": lambda: _together(estimates),
+            "together": together,
         }
         made = {name: parts[name]() for name in (parts if names is None else names)}
         plain: dict[str, Any] = plain_values(made)
         return plain
-
-
-def _status_messages(estimates: Estimates) -> dict[str, str]:
-    there = {row.status for row in estimates.rows}
-    return {s.value: s.message for s in Status if s in there}
 
 
 def _class_balance(predictions: Predictions, posterior: LabelPosterior) -> dict[str, Any]:
@@ -114,21 +121,11 @@ def _class_balance(predictions: Predictions, posterior: LabelPosterior) -> dict[
     }
 
 
-def _together(estimates: Estimates) -> dict[str, Any] | None:
-    """How the classifiers fail together; None where the method, or the input, does not tell."""
-    if len(estimates.models) > MOST_COMPARED:
-        return None
-    try:
-        return errors_together(estimates).to_dict()
-    except UsageError:
-        return None
-
-
 def _method_info(method: str) -> dict[str, Any]:
-    known = METHODS.get(method)
-    if known is None:
+    registered = METHODS.get(method)
+    if registered is None:
         return {"title": method, "summary": "a label model given by the user"}
-    info = dataclasses.asdict(known)
+    info = dataclasses.asdict(registered)
     return {"title": info.pop("name")} | {
         k: info[k] for k in ("summary", "how", "assumes", "fails_when", "source")
     }
@@ -142,7 +139,7 @@ def _profiles(
         return []
     rows = np.arange(predictions.n_items)
     rows = rows[posterior.speaks_of(rows) & (predictions.weight > 0)]
-    some, rows = some_items_of(predictions, rows, _MOST_ITEMS)
+    some, rows = item_sample(predictions, rows, _MOST_ITEMS)
     present = predictions.has_probabilities[rows]
     # Classifiers with probabilities for the same items, and the same posterior, share draws.
     alike: dict[tuple[int, bytes], list[int]] = {}
@@ -150,19 +147,20 @@ def _profiles(
         alike.setdefault((id(posterior.of(j)), present[:, j].tobytes()), []).append(j)
     reliability: dict[int, dict[str, Any]] = {}
     for columns in alike.values():
-        own = rows[present[:, columns[0]]]
-        every = len(own) == predictions.n_items  # a view; indices would copy
+        subset = rows[present[:, columns[0]]]
+        every = len(subset) == predictions.n_items  # a view; indices would copy
         bins = [
-            _Bins.of(predictions.probabilities[slice(None) if every else own, j]) for j in columns
+            _Bins.from_probabilities(predictions.probabilities[slice(None) if every else subset, j])
+            for j in columns
         ]
-        found = _reliability(some, posterior.of(columns[0]), own, bins, level)
-        reliability |= zip(columns, found, strict=True)
+        calibrated = _reliability(some, posterior.of(columns[0]), subset, bins, level)
+        reliability |= zip(columns, calibrated, strict=True)
     classes = _shown_classes(predictions, posterior)
     out = []
     for j in sorted(reliability):
-        own = rows[present[:, j]]
-        labels, mass = predictions.labels[own], some.weight[own] * some.times[own]
-        given, q = predictions.probabilities[:, j], posterior.of(j).marginals()
+        subset = rows[present[:, j]]
+        labels, mass = predictions.labels[subset], some.weight[subset] * some.times[subset]
+        p, q = predictions.probabilities[subset, j], posterior.of(j).marginals()
         out.append(
             {
                 "model": predictions.models[j],
@@ -171,8 +169,8 @@ def _profiles(
                 "distributions": [
                     _distribution(
                         predictions.classes[k],
-                        given[own, k],
-                        q[own, k] * mass,
+                        p[:, k],
+                        q[subset, k] * mass,
                         mass,
                         labels == k,
                         labels,
@@ -197,7 +195,7 @@ def _shown_classes(predictions: Predictions, posterior: LabelPosterior) -> list[
 
 
 def _distribution(
-    name: Any, score: Floats, q: Floats, mass: Floats, own: Bools, labels: Ints
+    name: Any, score: Floats, q: Floats, mass: Floats, of_class: Bools, labels: Ints
 ) -> dict[str, Any]:
     """Scores of a class by whether items are of it: weight q of mass (n,), and labels of it."""
     edges = np.linspace(0, 1, SCORE_BINS + 1)
@@ -212,8 +210,8 @@ def _distribution(
         "edges": edges.tolist(),
         "own": density(q),
         "other": density(mass - q),
-        "labeled_own": score[own][:_MOST_TICKS].tolist(),
-        "labeled_other": score[(labels >= 0) & ~own][:_MOST_TICKS].tolist(),
+        "labeled_own": score[of_class][:_MOST_TICKS].tolist(),
+        "labeled_other": score[(labels >= 0) & ~of_class][:_MOST_TICKS].tolist(),
     }
 
 
@@ -226,9 +224,9 @@ class _Bins:
     items: Indicator
 
     @staticmethod
-    def of(p: Floats) -> _Bins:
+    def from_probabilities(p: Floats) -> _Bins:
         """The bins of a classifier's probabilities (n, K)."""
-        event, confidence = event_of(p)
+        event, confidence = top_event(p)
         codes = equal_width(confidence, RELIABILITY_BINS)
         return _Bins(event, confidence, Indicator(codes, RELIABILITY_BINS))
 
@@ -240,8 +238,8 @@ class _Bins:
         sums[1] = self.items.sums(weights.total, block)
         if weights.pseudo is not None:
             item, draw, _, mass, total = weights.pseudo
-            own = mass[np.arange(len(item)), event[item]]
-            sums[:, self.items.part(block).codes[item], draw] += own, total
+            event_mass = mass[np.arange(len(item)), event[item]]
+            sums[:, self.items.part(block).codes[item], draw] += event_mass, total
         return sums
 
 
@@ -273,12 +271,12 @@ def _reliability(
     n_draws = 0 if level is None else _DRAWS
     if n_draws:
         posterior.prepare()
-    weights = LabelWeights.of(predictions, posterior, rows, n_draws)
-    parts = weights.summed(
+    weights = LabelWeights.from_rows(predictions, posterior, rows, n_draws)
+    chunks = weights.summed(
         n_draws, [(POPULATION, partial(_Sums, classifiers))], lambda sums, _: sums[0].frequencies()
     )
     nothing = np.empty((len(classifiers), RELIABILITY_BINS, 0))
-    draws = np.concatenate([nothing, *parts], axis=2)
+    draws = np.concatenate([nothing, *chunks], axis=2)
     marginals, mass = posterior.marginals()[rows], weights.mass
     kind = "confidence of the predicted class"
     if predictions.n_classes == 2:
@@ -315,7 +313,7 @@ def _reliability(
 
 
 def _votes(predictions: Predictions, posterior: LabelPosterior, level: float) -> dict[str, Any]:
-    """Heat maps of a model of votes; a part is missing where there is nothing to be seen in it."""
+    """Heat maps of a model of votes, without those that would be empty."""
     rates = posterior.vote_rates
     if rates is None:
         return {}
@@ -344,17 +342,17 @@ def _error_rates(
     everything = np.arange(predictions.n_items)
     count = votes_given(predictions, codes, len(domains), everything)
     # A classifier that does not vote in a domain has its prior there, which is no finding.
-    found = np.where((count > 0) & ~np.isnan(mean), mean, 0.0)
+    rate = np.where((count > 0) & ~np.isnan(mean), mean, 0.0)
     voted = np.maximum(count > 0, 1e-9)
-    shown_d = _largest((found * voted).sum(axis=1) / voted.sum(axis=1))
-    shown_m = _largest((found * voted).sum(axis=0) / voted.sum(axis=0))
-    part = np.ix_(shown_d, shown_m)
+    shown_d = _largest((rate * voted).sum(axis=1) / voted.sum(axis=1))
+    shown_m = _largest((rate * voted).sum(axis=0) / voted.sum(axis=0))
+    block = np.ix_(shown_d, shown_m)
     draws = rates.error_rates[:, shown_d[:, None], shown_m]
-    low, high = interval(mean[part], draws, level)
-    unseen = count[part] == 0
+    low, high = interval(mean[block], draws, level)
+    no_votes = count[block] == 0
 
     def table(values: Floats) -> list[list[float | None]]:
-        return np.where(unseen, np.nan, values).tolist()
+        return np.where(no_votes, np.nan, values).tolist()
 
     return {
         "level": level,
@@ -362,10 +360,10 @@ def _error_rates(
         "n_models": len(rates.models),
         "domains": [domains[d] for d in shown_d],
         "models": [rates.models[j] for j in shown_m],
-        "value": table(mean[part]),
+        "value": table(mean[block]),
         "low": table(low),
         "high": table(high),
-        "n_votes": count[part].tolist(),
+        "n_votes": count[block].tolist(),
     }
 
 
@@ -381,8 +379,8 @@ def _confusion(predictions: Predictions, rates: VoteRates) -> dict[str, Any]:
     matrices = []
     for j in range(min(len(rates.models), _MOST_MATRICES)):
         joint = rates.joint(predictions.given_by("hard", j), j)
-        given = joint / np.maximum(joint.sum(axis=0), np.finfo(float).tiny)
-        matrices.append({"model": rates.models[j], "matrix": given.mean(axis=2).T.tolist()})
+        conditional = joint / np.maximum(joint.sum(axis=0), np.finfo(float).tiny)
+        matrices.append({"model": rates.models[j], "matrix": conditional.mean(axis=2).T.tolist()})
     return {
         "classes": [str(c) for c in predictions.classes],
         "n_models": len(rates.models),

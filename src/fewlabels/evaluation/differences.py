@@ -1,4 +1,4 @@
-"""What estimates say of differences: between classifiers, between groups, and of joint errors.
+"""Differences of estimates: between classifiers, between groups, and joint errors.
 
 Functions of finished estimates: of their rows and paired draws, and where items count, of the
 predictions and the posterior that they were made from.
@@ -34,7 +34,7 @@ from fewlabels.kernels.interval_draws import Interval
 def allowing_for_discrepancy(
     estimates: Estimates, residuals: Mapping[tuple[str, str | None], Residuals]
 ) -> dict[tuple[str, str | None], Paired]:
-    """Values and draws whose differences allow for the method's being wrong, by metric and group.
+    """Values and draws whose differences allow for model error, by metric and group.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def comparison(
     group: str | None = None,
     models: Sequence[str] | None = None,
 ) -> Comparison:
-    """Ranking, paired differences, who cannot be told apart, and the labels that would do it.
+    """Ranking, paired differences, indistinguishable classifiers, and labels that would do it.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def gap(estimates: Estimates, model: str, metric: str, group_a: str, group_b: st
     the method knows nothing (`labeled`, where it has no label).
     """
     rows = _rows_by_group(estimates)
-    values, draws = _of_groups(estimates, model, metric, [group_a, group_b], rows)
+    values, draws = _group_draws(estimates, model, metric, [group_a, group_b], rows)
     drawn = draws[:, 0] - draws[:, 1]
     return paired_interval(float(values[0] - values[1]), drawn, estimates.confidence_level)
 
@@ -136,7 +136,7 @@ def group_gaps(estimates: Estimates, metric: str, column: str) -> tuple[GroupGap
     rows, level = groups[column], estimates.confidence_level
     names = list(rows)
     return tuple(
-        group_gap(model, names, *_of_groups(estimates, model, metric, names, rows), level)
+        group_gap(model, names, *_group_draws(estimates, model, metric, names, rows), level)
         for model in estimates.models
     )
 
@@ -178,7 +178,7 @@ def _chosen(estimates: Estimates, models: Sequence[str] | None) -> tuple[str, ..
     return estimates.models if models is None else tuple(dict.fromkeys(models))
 
 
-def _of_groups(
+def _group_draws(
     estimates: Estimates, model: str, metric: str, names: Sequence[str],
     rows: Mapping[Any, Ints],
 ) -> tuple[Floats, Floats]:  # fmt: skip
@@ -199,8 +199,8 @@ def _rows_of(estimates: Estimates, group: str | None) -> Ints:
     rows = _rows_by_group(estimates)
     if group in rows:
         return rows[group]
-    known = [g.group for g in estimates.groups if g.group]
-    raise UsageError(unknown("group", group, known, "estimate with `by` to have groups"))
+    registered = [g.group for g in estimates.groups if g.group]
+    raise UsageError(unknown("group", group, registered, "estimate with `by` to have groups"))
 
 
 def _rows_by_group(estimates: Estimates) -> dict[str | None, Ints]:

@@ -46,8 +46,13 @@ from scipy.special import gamma
 from fewlabels.kernels.arrays import Array, Floats, Ints, UInts
 from fewlabels.kernels.blocks import Progress, collect_blocks, index_blocks, silent, spans
 from fewlabels.kernels.clusters import worth
-from fewlabels.kernels.counter_based import shared_exponentials
-from fewlabels.kernels.counter_based_counts import gammas, label_counts, some_items, weight_sums
+from fewlabels.kernels.counter_based import (
+    gammas,
+    label_counts,
+    shared_exponentials,
+    some_items,
+    weight_sums,
+)
 from fewlabels.kernels.interval_draws import PSEUDO_MASS, PseudoObservations, pseudo_observations
 from fewlabels.kernels.weighting import Drawn, PlacedObservations, Soft, Weighting
 from fewlabels.posterior import Fixed, LabelPosterior, ParameterDraws, draw_labels
@@ -71,7 +76,7 @@ class DrawKind:
         Whether about one unknown label in n is any class.
     """
 
-    of: Literal["marginals", "values", "intervals"]
+    source: Literal["marginals", "values", "intervals"]
     drawn: bool = False
     rows: Literal["sampling", "bootstrap", "urn"] = "sampling"
     arbitrary: bool = False
@@ -86,23 +91,23 @@ URN = DrawKind("marginals", drawn=True, rows="urn")
 POINT = DrawKind("values", drawn=True)
 
 DRAWS_AT_ONCE, _FEWEST_AT_ONCE = 100, 8
-"""Draws go in chunks of so many, the last one perhaps of fewer."""
+"""Draws of a chunk; the last chunk may have fewer."""
 
 _CELLS, _BLOCK, _STATE = 2**18, 2**20, 2**25
 """Numbers of a chunk: labels of all items, P(label) of a block, sums of all classifiers."""
 
 EXACT_ITEMS = 4_000
-"""Up to so many items rankings are exact in every draw; beyond, scores are binned (error 1e-5)."""
+"""Rankings are exact up to this many items; beyond, scores are binned (error 1e-5)."""
 
 ALL_DRAWS_ITEMS, BASIS_DRAWS = 15_000, 32
 """Of fewer items all parameter draws are computed; of so many and more a basis of these draws, of
 which the others are combinations (`streaming/tally.py`), wherever the items are."""
 
 _FEW_CLASSES = 32
-"""Of more classes items, and their labels in a chunk, count as fewer, in proportion."""
+"""With more classes than this a chunk has more draws, in proportion."""
 
 _MOST_TIMES = 2
-"""A chunk of draws of many classes holds so many times as many draws at most."""
+"""A chunk of many classes has at most this many times as many draws."""
 
 MOST_UNITS = 1000
 """Of items whose labels are all known more than this are dealt into so many random units, which
@@ -121,8 +126,8 @@ def basis_size(n_items: int, n_classes: int) -> float:
     return math.inf if n_items < few else BASIS_DRAWS
 
 
-def some_items_of(predictions: Predictions, rows: Ints, most: int) -> tuple[Predictions, Ints]:
-    """Some of the items, at most so many, chosen by identity: the same whatever the order."""
+def item_sample(predictions: Predictions, rows: Ints, most: int) -> tuple[Predictions, Ints]:
+    """At most `most` of the items, chosen by identity: the same in any order of the rows."""
     keys = predictions.keys[rows]
     if predictions.multiplicity is None:
         chosen = rows if len(rows) <= most else np.sort(rows[np.argsort(keys)[:most]])
@@ -133,7 +138,7 @@ def some_items_of(predictions: Predictions, rows: Ints, most: int) -> tuple[Pred
 
 
 class Accumulator(Protocol):
-    """What adds up over blocks of items."""
+    """Sums over blocks of items."""
 
     def add(self, weights: Weighting, block: slice | None = None) -> None:
         """Add a block of items (None: all)."""
@@ -204,17 +209,17 @@ class LabelWeights:
         self.all_rows = len(rows) == predictions.n_items
         self.rows = rows
         self.n_others = predictions.size_of(others)
-        of_others = predictions.weight[others]
+        other_weights = predictions.weight[others]
         times = None if self.times is None else predictions.times[others]
-        self.unit = float(np.average(of_others, weights=times)) if self.n_others else 0.0
+        self.unit = float(np.average(other_weights, weights=times)) if self.n_others else 0.0
         self.entries = entries or Entries()
 
     @staticmethod
-    def of(
+    def from_rows(
         predictions: Predictions, posterior: LabelPosterior, rows: Ints, n_draws: int,
         entries: Entries | None = None,
     ) -> LabelWeights:  # fmt: skip
-        """Weights of some items: of a posterior that knows observed labels alone, of those."""
+        """Weights of some items; of the labeled ones where the posterior knows no others."""
         there = posterior.speaks_of(rows)
         return LabelWeights(predictions, posterior, rows[there], rows[~there], n_draws, entries)
 
@@ -244,11 +249,11 @@ class LabelWeights:
     # --- which draws --------------------------------------------------------------------------
 
     @property
-    def of_values(self) -> tuple[int, DrawKind]:
+    def value_kind(self) -> tuple[int, DrawKind]:
         """How many draws a value is made of, and of what: of P(label), not of labels."""
         return (1, MARGINAL) if self.certain else (self.posterior.value_draws.size, SOFT)
 
-    def of_intervals(self, *, population: bool) -> DrawKind:
+    def interval_kind(self, *, population: bool) -> DrawKind:
         """What interval draws are made of."""
         if population:
             return POPULATION
@@ -259,43 +264,43 @@ class LabelWeights:
     def summed(
         self,
         size: int,
-        asked: Sequence[tuple[DrawKind, Callable[[], _Sums]]],
+        requested: Sequence[tuple[DrawKind, Callable[[], _Sums]]],
         finish: Callable[[list[_Sums], Ints], _Result],
         *,
         cells: int = 1,
-        whole: bool = False,
+        one_block: bool = False,
         order: Ints | None = None,
         progress: Progress = silent,
     ) -> list[_Result]:
-        """What statistics make of draws 0 .. size - 1, by chunks of draws.
+        """Statistics of draws 0 .. size - 1, by chunks of draws.
 
         Chunks go on threads; within one P(label) is looked up once for all kinds of draws, in
         blocks of items whose sums add up.
 
         Parameters
         ----------
-        asked
-            Kinds of draws, and what makes the sums of no items yet of each.
+        requested
+            Kinds of draws, each with a function that makes its empty sums.
         finish
-            What is made of the sums of all items, in the order of `asked`, for a chunk of draws.
+            Makes the result of a chunk of draws from the sums of all items, as `requested`.
         cells
             Numbers that all sums hold of one draw.
-        whole
+        one_block
             Whether all items are to be one block.
         order
             The draws (size,) in the order in which they are made; None: as they are.
         """
 
         def run(index: Ints) -> _Result:
-            sums = [(kind, begin()) for kind, begin in asked]
-            kinds = list(dict.fromkeys(kind for kind, _ in asked))
-            for kind, weights, block in self._weightings(kinds, index, whole=whole):
-                for of, own in sums:
-                    if of == kind:
-                        own.add(weights, block)
-            return finish([own for _, own in sums], index)
+            sums = [(kind, begin()) for kind, begin in requested]
+            kinds = list(dict.fromkeys(kind for kind, _ in requested))
+            for kind, weights, block in self._weightings(kinds, index, one_block=one_block):
+                for requested_kind, state in sums:
+                    if requested_kind == kind:
+                        state.add(weights, block)
+            return finish([state for _, state in sums], index)
 
-        soft = whole and not all(self.plain(kind) for kind, _ in asked)
+        soft = one_block and not all(self.plain(kind) for kind, _ in requested)
         chunks = self.chunks(size, cells, soft=soft)
         if order is not None:
             chunks = [order[index] for index in chunks]
@@ -306,12 +311,12 @@ class LabelWeights:
         return np.argsort(np.arange(size) % self.posterior.interval_draws.size, kind="stable")
 
     def chunks(self, size: int, cells: int = 1, *, soft: bool = False) -> list[Ints]:
-        """Draws 0 .. size - 1 in parts, of a size that depends on the data alone.
+        """Draws 0 .. size - 1 in chunks whose size depends on the data, not on the workers.
 
-        Not on workers, so that neither the answer does. `soft`: P(label) of all items is held.
+        `soft`: P(label) of all items is held.
         """
         n = max(len(self), 1)
-        # Of many classes P(label) costs most, and what it is made of is made for every part anew.
+        # With many classes P(label) costs most, and its inputs are computed for every chunk anew.
         times = max(1, self.n_classes // _FEW_CLASSES)
         most = min(max(times * _CELLS // n, _FEWEST_AT_ONCE), _STATE // max(cells, 1))
         if soft:
@@ -324,7 +329,7 @@ class LabelWeights:
         return kind.drawn and self.times is None and self.label_spread is None
 
     def _weightings(
-        self, kinds: Sequence[DrawKind], index: Ints, *, whole: bool = False
+        self, kinds: Sequence[DrawKind], index: Ints, *, one_block: bool = False
     ) -> Iterator[tuple[DrawKind, Weighting, slice | None]]:
         """Weights of some draws (D,): of P(label) by blocks of items, of labels of all at once."""
         n, rows = len(self), {kind.rows: self.row_weights(kind.rows, index) for kind in kinds}
@@ -338,30 +343,30 @@ class LabelWeights:
         left = [kind for kind in kinds if not (kind in labels and self.certain)]
         distinct = {kind: self._distinct(kind, index) for kind in left}
         width = max((len(distinct[kind][0]) for kind in left), default=1)
-        height = n if whole else max(_BLOCK // (self.n_classes * width), 1)
+        height = n if one_block else max(_BLOCK // (self.n_classes * width), 1)
         low = {
-            kind: n if whole else max(_BLOCK // (len(index) * self._classes_of(kind)), 1)
+            kind: n if one_block else max(_BLOCK // (len(index) * self._numbers_per_item(kind)), 1)
             for kind in left
         }
         items = self.entries.items
-        of_entries = [] if items is None else [kind for kind in left if kind not in labels]
-        of_items = [kind for kind in left if kind not in of_entries]
-        for block in spans(n, height) if of_items else ():
+        by_entry = [] if items is None else [kind for kind in left if kind not in labels]
+        by_item = [kind for kind in left if kind not in by_entry]
+        for block in spans(n, height) if by_item else ():
             p: dict[tuple[str, bool], Floats] = {}
-            for kind in of_items:
-                of, (draws, which) = (kind.of, kind.arbitrary), distinct[kind]
-                if of not in p:
-                    p[of] = self._chances(kind, draws, block)
+            for kind in by_item:
+                source, (draws, which) = (kind.source, kind.arbitrary), distinct[kind]
+                if source not in p:
+                    p[source] = self._chances(kind, draws, block)
                 if kind in labels:
-                    labels[kind][block] = self._labels(p[of], kind, index, block, which)
+                    labels[kind][block] = self._labels(p[source], kind, index, block, which)
                     continue
                 # Draws of one P(label) differ by their rows, and are made of a few items at a time.
-                for some in [slice(None)] if which is None else spans(len(p[of]), low[kind]):
-                    start, stop, _ = some.indices(len(p[of]))
-                    own = slice(block.start + start, block.start + stop)
-                    near, weights = _within(pseudo[kind], own), rows[kind.rows][own]
-                    soft = self._soft(kind, p[of][some], weights, index, own, near, which)
-                    yield kind, soft, None if stop - start == n else own
+                for some in [slice(None)] if which is None else spans(len(p[source]), low[kind]):
+                    start, stop, _ = some.indices(len(p[source]))
+                    inner = slice(block.start + start, block.start + stop)
+                    near, weights = _within(pseudo[kind], inner), rows[kind.rows][inner]
+                    soft = self._soft(kind, p[source][some], weights, index, inner, near, which)
+                    yield kind, soft, None if stop - start == n else inner
         for kind, drawn in labels.items():
             k, size = self.n_classes, len(index)
             if items is None:
@@ -369,20 +374,20 @@ class LabelWeights:
                 continue
             drawn_once = Drawn(drawn, rows[kind.rows], k, size)
             for block in spans(len(items), max(_BLOCK // size, 1)):
-                part, near = drawn_once.take(items[block]), _within(pseudo[kind], block)
-                yield kind, Drawn(part.labels, part.rows, k, size, near), block
+                labels_here, near = drawn_once.take(items[block]), _within(pseudo[kind], block)
+                yield kind, Drawn(labels_here.labels, labels_here.rows, k, size, near), block
         if items is None:
             return
         # An item of many entries is looked up for each of them: P(label) of all is held nowhere.
-        for kind in of_entries:
+        for kind in by_entry:
             draws, which = distinct[kind]
             for block in spans(len(items), low[kind]):
                 at, near = items[block], _within(pseudo[kind], block)
                 every, weights = self._chances(kind, draws, at), rows[kind.rows][at]
                 yield kind, self._soft(kind, every, weights, index, at, near, which), block
 
-    def _classes_of(self, kind: DrawKind) -> int:
-        """Numbers of an item in each draw: of P(label) that draws share only what is asked for."""
+    def _numbers_per_item(self, kind: DrawKind) -> int:
+        """Numbers held of an item per draw: 1 where draws share P(label), else K."""
         several = self.times is not None and kind.rows == "bootstrap"
         return self.n_classes if kind.drawn or several else 1
 
@@ -391,14 +396,14 @@ class LabelWeights:
 
         None: all are different.
         """
-        size = self._of(kind).size
+        size = self._parameter_draws(kind).size
         _, first, which = np.unique(index % size, return_index=True, return_inverse=True)
         if kind.arbitrary or len(first) == len(index):
             return index, None
         return index[first], which
 
     def drawn(self, kind: DrawKind, index: Ints) -> Drawn:
-        """A label of every item and its row weight in some draws, whatever labels stand for."""
+        """A label of every item and its row weight in some draws, also of label distributions."""
         k, size = self.n_classes, len(index)
         labels: Array = self.known[:, None]
         if not (self.certain and self.label_spread is None):
@@ -414,46 +419,46 @@ class LabelWeights:
         near: PlacedObservations | None, which: Ints | None,
     ) -> Soft:  # fmt: skip
         """P(label), drawn counts or drawn distributions, times row weights."""
-        if which is not None and self._classes_of(kind) > 1:
+        if which is not None and self._numbers_per_item(kind) > 1:
             p, which = np.take(p, which, axis=2), None
         if not kind.drawn:
             if self.times is not None and kind.rows == "bootstrap":
-                # Those of the population, so that the two differ by the labels alone.
-                rows = self._of_several(p, index, block).sum(axis=1)
+                # Row weights of the population's draws, so that the two differ by labels alone.
+                rows = self._weighted_counts(p, index, block).sum(axis=1)
             return Soft(p, rows, near, which=which)
         if self.times is None:
             return Soft(self._distributions(p, kind, index, block), rows, near)
         if kind.rows == "bootstrap":
-            each = self._of_several(p, index, block)
+            each = self._weighted_counts(p, index, block)
             return Soft(each, np.ones((len(each), 1)), near, counts=True)
         counts = self.counts(p, index, block)
         if kind.arbitrary or kind.rows == "urn":
-            known = np.flatnonzero(self.known[block] >= 0)
-            counts[known] = 0.0
-            counts[known, self.known[block][known]] = self.times[block][known, None]
-        own = (
+            labeled = np.flatnonzero(self.known[block] >= 0)
+            counts[labeled] = 0.0
+            counts[labeled, self.known[block][labeled]] = self.times[block][labeled, None]
+        row_factor = (
             self.weight[block, None] if kind.rows == "sampling" else rows / self.times[block, None]
         )
-        return Soft(counts, own, near, counts=True)
+        return Soft(counts, row_factor, near, counts=True)
 
     def _chances(self, kind: DrawKind, index: Ints, block: slice | Ints) -> Floats:
         """P(label) (b, K, D) of a block of items in some draws."""
-        draws = self._of(kind)
+        draws = self._parameter_draws(kind)
         # A slice of all rows is a view; indices would copy the features of the block.
         p = draws.block(index % draws.size, block if self.all_rows else self.rows[block])
         if kind.arbitrary:
-            # What has not been seen shows, in these very items, as a chance of about one in n that
-            # an unlabeled item's label is arbitrary.
+            # Without row weights there is no pseudo-observation; instead about one unlabeled item
+            # in n has an arbitrary label.
             share = self.arbitrary_share[index]
             p *= 1 - share
             p += share / self.n_classes
         return p
 
-    def _of(self, kind: DrawKind) -> ParameterDraws:
-        """Draws of P(label) that a kind of draw takes in turn."""
-        if kind.of == "marginals":
+    def _parameter_draws(self, kind: DrawKind) -> ParameterDraws:
+        """Parameter draws whose P(label) a kind of draw cycles through."""
+        if kind.source == "marginals":
             return Fixed(self.posterior.probabilities)
-        values = kind.of == "values"
+        values = kind.source == "values"
         return self.posterior.value_draws if values else self.posterior.interval_draws
 
     def chances(self, index: Ints, block: slice | Ints) -> Floats:
@@ -466,8 +471,8 @@ class LabelWeights:
         """Labels (b, D) from `which` of P(label) (b, K, U); known ones are never arbitrary."""
         labels = draw_labels(p, self.label_keys[block], index, self.posterior.salt, which=which)
         if kind.arbitrary:
-            known = np.flatnonzero(self.known[block] >= 0)
-            labels[known] = self.known[block][known, None]
+            labeled = np.flatnonzero(self.known[block] >= 0)
+            labels[labeled] = self.known[block][labeled, None]
         return labels
 
     def counts(self, p: Floats, index: Ints, block: slice | Ints) -> Floats:
@@ -486,12 +491,13 @@ class LabelWeights:
         """Drawn counts of each label from P(label) (b, K, D), times sampling weights."""
         return Soft(self.counts(p, index, block), self.weight[block, None], counts=True)
 
-    def _of_several(self, p: Floats, index: Ints, block: slice | Ints) -> Floats:
+    def _weighted_counts(self, p: Floats, index: Ints, block: slice | Ints) -> Floats:
         """Drawn labels of rows that stand for several items, each item times its row weight."""
         assert self.times is not None
         counts = self.counts(p, index, block)
         keys, salt = self.keys[block], self.posterior.salt ^ _ROWS_SALT
-        shared = shared_exponentials([own[block] for own in self.clusters], index, salt)
+        clusters = [codes[block] for codes in self.clusters]
+        shared = shared_exponentials(clusters, index, salt)
         weights = counts * shared[:, None, :]
         several = np.flatnonzero(self.times[block] > 1)
         weights[several] = weight_sums(keys[several], index, counts[several], salt)
@@ -550,11 +556,11 @@ class LabelWeights:
         """How many of all items have the label of each labeled one, times weights, (n, D)."""
         rows = np.repeat(self.mass[:, None], len(index), axis=1)
         if self.n_others:
-            strange = self._urn_pseudo_counts(index)
+            pseudo_counts = self._urn_pseudo_counts(index)
             urn = self._bootstrap(index)
             for column, d in enumerate(index):
                 share = urn[self.by_key, column]
-                familiar = self.n_others - strange[column].sum()
+                familiar = self.n_others - pseudo_counts[column].sum()
                 drawn = self._generator(_URN, int(d)).multinomial(familiar, share / share.sum())
                 rows[self.by_key, column] += drawn * self.unit
         return rows
@@ -562,8 +568,8 @@ class LabelWeights:
     def _urn_pseudo_counts(self, index: Ints) -> Ints:
         """How many of the other items the urn draws as the pseudo-observation, by class, (D, K)."""
         mass: Floats = self._placed[1][0, index]
-        known = self._bootstrap(index).sum(axis=0)
-        share = np.column_stack([mass, known]) / (mass.sum(axis=1) + known)[:, None]
+        labeled = self._bootstrap(index).sum(axis=0)
+        share = np.column_stack([mass, labeled]) / (mass.sum(axis=1) + labeled)[:, None]
         drawn = [
             self._generator(_URN_PSEUDO, int(d)).multinomial(self.n_others, p)
             for d, p in zip(index, share, strict=True)
@@ -610,10 +616,10 @@ class LabelWeights:
         n = max(self.size, 1)
         return self._generator(_ARBITRARY).beta(PSEUDO_MASS, n, self.n_draws)
 
-    # --- what has not been seen ---------------------------------------------------------------
+    # --- pseudo-observations -------------------------------------------------------------------
 
     def placed(self, kind: DrawKind, index: Ints) -> PlacedObservations | None:
-        """Those of each group in some draws; None of draws that have none."""
+        """The pseudo-observations of each group in some draws; None of draws without any."""
         if kind.rows == "sampling" or not len(self) or (kind.rows == "urn" and not self.n_others):
             return None
         item, mass = self._placed[0][:, index], self._placed[1][:, index]
@@ -621,12 +627,12 @@ class LabelWeights:
             mass = np.asarray(self._urn_pseudo_counts(index) * self.unit, dtype=np.float64)[None]
         group, draw = np.nonzero(item >= 0)
         mass = mass[group, draw]
-        predicted = self.unseen.predicted[index][draw]
+        predicted = self.pseudo_draws.predicted[index][draw]
         return PlacedObservations(item[group, draw], draw, predicted, mass, mass.sum(axis=1))
 
     @cached_property
-    def unseen(self) -> PseudoObservations:
-        """The pseudo-observations before they are of any items: the same of all."""
+    def pseudo_draws(self) -> PseudoObservations:
+        """The pseudo-observations, not yet placed among items."""
         return pseudo_observations(self._generator(_PSEUDO), self.n_classes, self.n_draws)
 
     @cached_property
@@ -636,7 +642,7 @@ class LabelWeights:
         -1 of a group without entries. One weighs an item of the effective number of items: with
         equal weights, and rows that are independent, one.
         """
-        drawn, entries = self.unseen, self.entries
+        drawn, entries = self.pseudo_draws, self.entries
         keys, mass, weight = self.keys, self.mass, self.weight
         if entries.items is not None:
             keys = keys[entries.items]
@@ -657,17 +663,17 @@ class LabelWeights:
         item = by_key[np.minimum(place, len(by_key) - 1)]
         item[sizes == 0] = -1
         total = np.bincount(group, mass, len(sizes))
-        own = np.bincount(group, mass * weight, len(sizes))
-        unit = own
+        alone = np.bincount(group, mass * weight, len(sizes))
+        unit = alone
         for keys, rho in zip(
             self.clusters if self.clustered else (), self.correlation, strict=True
         ):
             _, code = np.unique(keys, return_inverse=True)
             code = code if entries.items is None else code[entries.items]
             pairs, code = np.unique(code * len(sizes) + group, return_inverse=True)
-            of_cluster = np.bincount(code, mass) ** 2
-            together = np.bincount(pairs % len(sizes), of_cluster, len(sizes))
-            unit = unit + rho * (together - own)
+            cluster_mass = np.bincount(code, mass) ** 2
+            together = np.bincount(pairs % len(sizes), cluster_mass, len(sizes))
+            unit = unit + rho * (together - alone)
         unit = np.divide(unit, total, out=np.zeros_like(unit), where=total > 0)
         return item, drawn.mass * unit[:, None, None]
 
@@ -690,11 +696,11 @@ _Items = TypeVar("_Items", bound=Items)
 def drawn_sums(
     items: _Items,
     by_unit: Callable[[_Items, Ints, int], Sequence[Floats]],
-    of_pseudo_observation: Callable[[_Items, Floats, np.random.Generator], _Items],
+    as_pseudo_observation: Callable[[_Items, Floats, np.random.Generator], _Items],
     n_classes: int,
     n_draws: int,
     seed: int,
-    whole: Sequence[Floats] | None = None,
+    all_items: Sequence[Floats] | None = None,
 ) -> Iterator[list[Floats]]:
     """States of bootstrap draws of items with known labels, some draws at a time.
 
@@ -707,11 +713,11 @@ def drawn_sums(
     by_unit
         Takes items, the order to deal them in, and a number of units U; gives the states of the
         units: arrays (U, F, ...) that add over items, the first of them with few numbers.
-    of_pseudo_observation
+    as_pseudo_observation
         Makes items pseudo-observations of class weights (D, K), whose predictions they keep.
-    whole
+    all_items
         The state of one unit of all items, where `items` are a random sample of them: draws then
-        lie around it, with the noise of as many items (`_of_all`). It may have further fields.
+        lie around it, with the noise of as many items (`_around_all_items`).
     """
     rng = np.random.default_rng(seed)
     order = _by_content(items)
@@ -722,44 +728,45 @@ def drawn_sums(
     for draws in spans(n_draws, max(_NUMBERS // width, 1)):
         size = draws.stop - draws.start
         factor = rng.standard_exponential((size, units))
-        drawn = [(factor @ part.reshape(units, -1)).reshape(size, *part.shape[1:]) for part in sums]
-        if whole is not None:
-            drawn = _of_all(drawn, [part.sum(axis=0) for part in sums], [p[0] for p in whole])
+        drawn = [(factor @ s.reshape(units, -1)).reshape(size, *s.shape[1:]) for s in sums]
+        if all_items is not None:
+            totals = [state.sum(axis=0) for state in sums]
+            drawn = _around_all_items(drawn, totals, [state[0] for state in all_items])
         pseudo = pseudo_observations(rng, n_classes, size)
         scores = items.take(order[(pseudo.place * n).astype(np.int64)])
-        more = by_unit(of_pseudo_observation(scores, pseudo.mass, rng), np.arange(size), size)
+        more = by_unit(as_pseudo_observation(scores, pseudo.mass, rng), np.arange(size), size)
         mass = pseudo.mass.sum(axis=1)
         yield [
-            part + extra * mass.reshape(-1, *[1] * (extra.ndim - 1))
-            for part, extra in zip(drawn, more, strict=True)
+            state + extra * mass.reshape(-1, *[1] * (extra.ndim - 1))
+            for state, extra in zip(drawn, more, strict=True)
         ]
 
 
 def _by_content(items: Items) -> Ints:
-    """The items in an order that is not that of the rows: which draw is whose must not show it.
+    """The items in the order of their numbers, to nine digits.
 
-    By their numbers, to nine digits, so that neither the unit of a statistic shows.
+    So draws depend neither on the order of the rows nor on the unit of a statistic.
     """
-    given = [part for part in items if part is not None]
+    arrays = [array for array in items if array is not None]
     # The first parts count most: `lexsort` goes by the last of its columns.
-    columns = [c for part in reversed(given) for c in part.reshape(len(part), -1).T]
+    columns = [c for array in reversed(arrays) for c in array.reshape(len(array), -1).T]
     return np.lexsort(np.round(columns, 9))
 
 
-def _of_all(
-    drawn: Sequence[Floats], seen: Sequence[Floats], every: Sequence[Floats]
+def _around_all_items(
+    drawn: Sequence[Floats], sums: Sequence[Floats], all_sums: Sequence[Floats]
 ) -> list[Floats]:
     """Draws of the sums over a sample, (D, F, ...), as draws of those over all items.
 
-    With n of all and m in the sample, `every` + sqrt(n / m) (draw - `seen`) has the covariance of
-    draws with a weight for each of the n, which is the sum of squares over items. No draw takes
-    more from a cell than there is: of a cell with few items the sample may hold too many.
+    With n items and m in the sample, `all_sums` + sqrt(n / m) (draw - `sums`) has the covariance
+    of draws with a weight for each of the n, which is the sum of squares over items. The factor is
+    lower where a cell would go below 0, as the sample may hold too many of a cell of few items.
     """
-    root = math.sqrt(float(every[0][0]) / float(seen[0][0]))
+    root = math.sqrt(float(all_sums[0][0]) / float(sums[0][0]))
     out = []
-    for draws, part, more in zip(drawn, seen, every, strict=True):
-        total = more[: len(part)]
+    for draws, sample_sum, all_sum in zip(drawn, sums, all_sums, strict=True):
+        total = all_sum[: len(sample_sum)]
         with np.errstate(divide="ignore", invalid="ignore"):
-            most = np.where(part > 0, total / part, np.inf).min(axis=0)
-        out.append(total + np.minimum(root, most) * (draws - part))
+            most = np.where(sample_sum > 0, total / sample_sum, np.inf).min(axis=0)
+        out.append(total + np.minimum(root, most) * (draws - sample_sum))
     return out

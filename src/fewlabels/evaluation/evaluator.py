@@ -37,21 +37,20 @@ from fewlabels.kernels.blocks import (
 )
 from fewlabels.kernels.interval_draws import (
     above_noise_floor,
-    doubted,
     inflated,
     over_draws,
     point_value,
     recentred,
+    shifted_log_odds,
 )
 from fewlabels.kernels.weighting import Drawn
-from fewlabels.metrics.base import Metric, Plan, ScoreView
-from fewlabels.metrics.custom import resampled_values
+from fewlabels.metrics.base import Metric, Plan, ScoreView, resampled_values
 from fewlabels.metrics.plans import Chosen, States, metrics_of_rates, prepare, view_of
 from fewlabels.posterior import LabelPosterior, MeanEstimator, VoteRates, draw_labels
 from fewlabels.predictions import Predictions
 
 Estimand = Literal["population", "sample"]
-_Part = tuple[LabelPosterior, Chosen, Ints, Ints]
+_Pattern = tuple[LabelPosterior, Chosen, Ints, Ints]
 """Posterior, metrics, classifiers and items."""
 
 INTERVAL_DRAWS = 400
@@ -62,13 +61,13 @@ LABEL_DRAWS = 500
 """Draws of labels for a point estimate where no exact expectation exists (the paper's number)."""
 
 EXACT_PREDICTIONS = 1_000_000
-"""Up to so many predictions of all classifiers rankings are exact, as up to `EXACT_ITEMS`."""
+"""Rankings are exact up to this many predictions of all classifiers, and up to `EXACT_ITEMS`."""
 
 FEWER_DRAWS = 200_000, 2_000_000
-"""Of more items, or predictions of all classifiers, there are half as many draws."""
+"""Above this many items, or predictions of all classifiers, half as many draws are made."""
 
 _CLASS_CELLS = 2**24
-"""So too of more items times classes."""
+"""Likewise above this many items times classes."""
 
 _CHANCE_DRAWS = 100
 
@@ -78,8 +77,8 @@ _GROUP_CELLS = 2**21
 TOO_FEW = 20
 
 MANY = 32
-"""From so many parts of the items on (annotators, each with items of their own), threads share out
-the parts instead of the draws of each; votes alone are then all looked at together."""
+"""From this many patterns of items on (annotators, each with other items), threads work on one
+pattern each instead of on its draws; votes alone are measured in one pass."""
 
 
 class Measured(NamedTuple):
@@ -90,13 +89,13 @@ class Measured(NamedTuple):
     undefined: Ints
 
     @staticmethod
-    def of(value: Floats, draws: Floats) -> Measured:
-        """Of values that are defined somewhere."""
+    def from_draws(value: Floats, draws: Floats) -> Measured:
+        """Values and draws with the count of undefined draws, NaN, of each classifier."""
         return Measured(value, draws, np.isnan(draws).sum(axis=0))
 
 
 def nothing_measured(metrics: Chosen, n_draws: int, n_models: int) -> dict[str, Measured]:
-    """Metrics of classifiers of which nothing is known yet: NaN."""
+    """NaN for every metric and classifier, to be filled in."""
     return {
         name: Measured(
             np.full(n_models, np.nan),
@@ -108,7 +107,7 @@ def nothing_measured(metrics: Chosen, n_draws: int, n_models: int) -> dict[str, 
 
 
 def n_interval_draws(level: float | None) -> int:
-    """How many draws are behind intervals of a level; none without one."""
+    """Interval draws that a confidence level needs; 0 without intervals."""
     if level is None:
         return 0
     chunks = math.ceil(20 / (1 - level) / DRAWS_AT_ONCE)
@@ -129,32 +128,32 @@ class Evaluator:
     def measure(self, rows: Ints) -> dict[str, Measured]:
         """Every metric of every classifier on some of the items."""
         predictions = self.predictions
-        parts = self.patterns(rows[predictions.weight[rows] > 0])
+        patterns = self.patterns(rows[predictions.weight[rows] > 0])
         out = nothing_measured(self.metrics, self.n_draws, predictions.n_models)
 
-        def enter(columns: Ints, found: dict[str, Measured]) -> None:
-            for name, part in found.items():
-                out[name].value[columns] = part.value
-                out[name].draws[:, columns] = part.draws
-                out[name].undefined[columns] = part.undefined
+        def enter(columns: Ints, measured: dict[str, Measured]) -> None:
+            for name, values in measured.items():
+                out[name].value[columns] = values.value
+                out[name].draws[:, columns] = values.draws
+                out[name].undefined[columns] = values.undefined
 
-        rest: list[_Part] = []
-        for posterior, chosen, columns, own in parts:
-            known: dict[str, Measured] = {}
+        rest: list[_Pattern] = []
+        for posterior, chosen, columns, subset in patterns:
+            from_rates: dict[str, Measured] = {}
             rates = posterior.vote_rates
             # Of clusters they are as sure as of independent rows, so that rows are drawn there.
             if rates is not None and self.estimand == "population" and not predictions.clusters:
-                known = _of_rates(self, rates, chosen, own, columns)
-                enter(columns, known)
-            left = {name: metric for name, metric in chosen.items() if name not in known}
+                from_rates = _measure_rates(self, rates, chosen, subset, columns)
+                enter(columns, from_rates)
+            left = {name: metric for name, metric in chosen.items() if name not in from_rates}
             if left:
-                rest.append((posterior, left, columns, own))
-        if self._of_many_voters(rest):
-            columns, found = self._ballots(rest)
-            enter(columns, found)
+                rest.append((posterior, left, columns, subset))
+        if self._pooled_votes(rest):
+            columns, measured = self._ballots(rest)
+            enter(columns, measured)
             return out
-        for part, found in zip(rest, self._found(rest), strict=True):
-            enter(part[2], found)
+        for pattern, measured in zip(rest, self._measure_each(rest), strict=True):
+            enter(pattern[2], measured)
         return out
 
     def groups(self, group: Ints, n_groups: int) -> list[dict[str, Measured]]:
@@ -171,40 +170,40 @@ class Evaluator:
             )
             for name in self.metrics
         }
-        for posterior, chosen, columns, own in self.patterns(rows):
-            entries = Entries(group=group[own], n_groups=n_groups)
-            task = _Task(self, posterior, chosen, own, columns, entries, n_draws)
-            for name, found in task.measure().items():
-                out[name].value[columns] = found.value.reshape(-1, n_groups)
-                out[name].draws[:, columns] = found.draws.reshape(n_draws, -1, n_groups)
-                out[name].undefined[columns] = found.undefined.reshape(-1, n_groups)
+        for posterior, chosen, columns, subset in self.patterns(rows):
+            entries = Entries(group=group[subset], n_groups=n_groups)
+            task = _Task(self, posterior, chosen, subset, columns, entries, n_draws)
+            for name, measured in task.measure().items():
+                out[name].value[columns] = measured.value.reshape(-1, n_groups)
+                out[name].draws[:, columns] = measured.draws.reshape(n_draws, -1, n_groups)
+                out[name].undefined[columns] = measured.undefined.reshape(-1, n_groups)
         return [
-            {n: Measured.of(own.value[:, g], own.draws[:, :, g]) for n, own in out.items()}
+            {n: Measured.from_draws(m.value[:, g], m.draws[:, :, g]) for n, m in out.items()}
             for g in range(n_groups)
         ]
 
-    def _of_many_voters(self, parts: list[_Part]) -> bool:
-        """Whether these parts are of votes by one posterior, and so many that they go together."""
-        if len(parts) < MANY or self.estimand != "population":
+    def _pooled_votes(self, patterns: list[_Pattern]) -> bool:
+        """Whether all patterns are votes under one posterior, and enough to measure in one pass."""
+        if len(patterns) < MANY or self.estimand != "population":
             return False
-        posterior, metrics = parts[0][:2]
+        posterior, metrics = patterns[0][:2]
         return (
             posterior.infers
             and posterior.label_spread is None
             and self.predictions.multiplicity is None
             and all(metric.needs == "hard" for metric in metrics.values())
-            and all(part[0] is posterior and part[1].keys() == metrics.keys() for part in parts)
+            and all(p[0] is posterior and p[1].keys() == metrics.keys() for p in patterns)
         )
 
-    def _ballots(self, parts: list[_Part]) -> tuple[Ints, dict[str, Measured]]:
-        """Measured of all voters at once: an entry is a vote, and its group who gave it."""
-        posterior, metrics = parts[0][:2]
+    def _ballots(self, patterns: list[_Pattern]) -> tuple[Ints, dict[str, Measured]]:
+        """Metrics of all voters in one pass: an entry is a vote, and its group the voter."""
+        posterior, metrics = patterns[0][:2]
         self._prepare(posterior)
-        voters = [(j, own) for *_, columns, own in parts for j in columns.tolist()]
-        rows = np.unique(np.concatenate([own for _, own in voters]))
-        items = np.concatenate([np.searchsorted(rows, own) for _, own in voters])
-        votes = np.concatenate([self.predictions.hard_of(own, j) for j, own in voters])
-        group = np.repeat(np.arange(len(voters)), [len(own) for _, own in voters])
+        voters = [(j, subset) for *_, columns, subset in patterns for j in columns.tolist()]
+        rows = np.unique(np.concatenate([subset for _, subset in voters]))
+        items = np.concatenate([np.searchsorted(rows, subset) for _, subset in voters])
+        votes = np.concatenate([self.predictions.hard_of(subset, j) for j, subset in voters])
+        group = np.repeat(np.arange(len(voters)), [len(subset) for _, subset in voters])
         entries = Entries(items, group, len(voters))
         view = ScoreView(
             self.predictions.n_classes, hard=votes.astype(np.int64), group=group,
@@ -223,46 +222,48 @@ class Evaluator:
         if not self.n_draws:
             return {}
         out = nothing_measured(self.metrics, self.n_draws, self.predictions.n_models)
-        for posterior, chosen, columns, own in self.patterns(np.arange(self.predictions.n_items)):
+        rows = np.arange(self.predictions.n_items)
+        for posterior, chosen, columns, subset in self.patterns(rows):
             self._prepare(posterior)
-            for name, found in _Task(self, posterior, chosen, own, columns).noise().items():
-                out[name].draws[:, columns] = found - over_draws(np.nanmean, found)
+            for name, noise in _Task(self, posterior, chosen, subset, columns).noise().items():
+                out[name].draws[:, columns] = noise - over_draws(np.nanmean, noise)
         return {name: measured.draws for name, measured in out.items()}
 
     def of_parameters(self, rows: Ints, size: int) -> dict[str, Floats]:
         """Every metric on some of the items under each parameter draw of intervals, (size, M)."""
         out = {name: np.full((size, self.predictions.n_models), np.nan) for name in self.metrics}
-        for posterior, chosen, columns, own in self.patterns(rows):
+        for posterior, chosen, columns, subset in self.patterns(rows):
             posterior.prepare()
-            for name, found in _Task(self, posterior, chosen, own, columns).expected(size).items():
-                out[name][:, columns] = found
+            task = _Task(self, posterior, chosen, subset, columns)
+            for name, values in task.expected(size).items():
+                out[name][:, columns] = values
         return out
 
-    def _found(self, parts: list[_Part]) -> Iterator[dict[str, Measured]]:
-        """What is measured of every part, in order."""
-        if len(parts) < MANY:
-            yield from (self._measure(part) for part in parts)
+    def _measure_each(self, patterns: list[_Pattern]) -> Iterator[dict[str, Measured]]:
+        """Metrics of every pattern, in order; of many, one thread each."""
+        if len(patterns) < MANY:
+            yield from (self._measure(pattern) for pattern in patterns)
             return
-        for posterior in {id(part[0]): part[0] for part in parts}.values():
+        for posterior in {id(pattern[0]): pattern[0] for pattern in patterns}.values():
             self._prepare(posterior)
             if posterior.means is None:
                 posterior.marginals()  # computed once, before there are threads
         quiet = replace(self, progress=silent)
 
-        def run(part: _Part) -> dict[str, Measured]:
+        def run(pattern: _Pattern) -> dict[str, Measured]:
             with using_workers(1):
-                return quiet._measure(part)
+                return quiet._measure(pattern)
 
-        for done, found in enumerate(map_blocks(run, parts), 1):
-            self.progress(done, len(parts))
-            yield found
+        for done, measured in enumerate(map_blocks(run, patterns), 1):
+            self.progress(done, len(patterns))
+            yield measured
 
-    def _measure(self, part: _Part) -> dict[str, Measured]:
-        posterior, chosen, columns, own = part
+    def _measure(self, pattern: _Pattern) -> dict[str, Measured]:
+        posterior, chosen, columns, subset = pattern
         if posterior.means is not None:
-            return _means(self, posterior.means, chosen, own, columns)
+            return _means(self, posterior.means, chosen, subset, columns)
         self._prepare(posterior)
-        return _Task(self, posterior, chosen, own, columns).measure()
+        return _Task(self, posterior, chosen, subset, columns).measure()
 
     def _prepare(self, posterior: LabelPosterior) -> None:
         if self.n_draws:
@@ -279,8 +280,8 @@ class Evaluator:
         many = n > items or n * m > predictions or n * k > _CLASS_CELLS
         return size // 2 if many else size
 
-    def patterns(self, rows: Ints) -> list[_Part]:
-        """Posterior, metrics, classifiers and items provided for: what shares its draws."""
+    def patterns(self, rows: Ints) -> list[_Pattern]:
+        """Classifiers with predictions on the same items and one posterior: they share draws."""
         groups: dict[tuple[int, bytes, tuple[str, ...]], tuple[Chosen, list[int], Ints]] = {}
         inside = np.zeros(self.predictions.n_items, dtype=bool)
         inside[rows] = True
@@ -288,10 +289,10 @@ class Evaluator:
             if self.predictions.is_sparse:
                 # Votes alone: what needs more applies to nobody.
                 votes = self.predictions.given_by("hard", j)
-                own = votes[inside[votes]]
+                subset = votes[inside[votes]]
                 chosen = {n: m for n, m in self.metrics.items() if m.needs == "hard"}
-                pattern = (id(self.posterior.of(j)), own.tobytes(), tuple(chosen))
-                groups.setdefault(pattern, (chosen, [], own))[1].append(j)
+                pattern = (id(self.posterior.of(j)), subset.tobytes(), tuple(chosen))
+                groups.setdefault(pattern, (chosen, [], subset))[1].append(j)
                 continue
             masks = {
                 needs: self.predictions.provides(needs)[rows, j]
@@ -300,24 +301,24 @@ class Evaluator:
             packed = {needs: np.packbits(mask).tobytes() for needs, mask in masks.items()}
             for key in dict.fromkeys(packed.values()):
                 chosen = {n: m for n, m in self.metrics.items() if packed[m.needs] == key}
-                own = rows[next(masks[needs] for needs in masks if packed[needs] == key)]
+                subset = rows[next(masks[needs] for needs in masks if packed[needs] == key)]
                 pattern = (id(self.posterior.of(j)), key, tuple(chosen))
-                groups.setdefault(pattern, (chosen, [], own))[1].append(j)
+                groups.setdefault(pattern, (chosen, [], subset))[1].append(j)
         return [
-            (self.posterior.of(js[0]), chosen, np.array(js), own)
-            for chosen, js, own in groups.values()
-            if len(own)
+            (self.posterior.of(js[0]), chosen, np.array(js), subset)
+            for chosen, js, subset in groups.values()
+            if len(subset)
         ]
 
 
-def of_many_groups(
-    items: Predictions, many: ManyGroups, posterior_of: Callable[[Predictions], LabelPosterior],
+def measure_many_groups(
+    items: Predictions, many: ManyGroups, infer: Callable[[Predictions], LabelPosterior],
     metrics: Chosen, confidence_level: float | None,
 ) -> Iterator[dict[str, Measured]]:  # fmt: skip
     """Every metric of every classifier on each group of a column, in order.
 
     Whole groups go in blocks, of which there are some in memory at a time; a group with as many
-    items as a block is measured by itself. `posterior_of` gives the posterior of any of the items.
+    items as a block is measured by itself. `infer` gives the posterior of any of the items.
     """
     order, sizes = np.argsort(many.codes, kind="stable"), np.bincount(many.codes)
     ends, height = np.cumsum(sizes), max(_GROUP_CELLS // (GROUP_DRAWS * items.n_classes), 1)
@@ -330,8 +331,8 @@ def of_many_groups(
     def run(block: slice) -> list[dict[str, Measured]]:
         rows = order[ends[block.start] - sizes[block.start] : ends[block.stop - 1]]
         # Only all items together can tell equal ones apart.
-        part = items.take(rows).keeping(()).as_part(keys=items.keys[rows])
-        evaluator = Evaluator(part, posterior_of(part), metrics, "population", confidence_level)
+        some = items.take(rows).keeping(()).as_part(keys=items.keys[rows])
+        evaluator = Evaluator(some, infer(some), metrics, "population", confidence_level)
         with using_workers(1):
             if len(rows) > height:
                 return [evaluator.measure(np.arange(len(rows)))]
@@ -363,11 +364,11 @@ def _means(
                 )
         np.clip(value, *metric.bounds, out=value)
         np.clip(draws, *metric.bounds, out=draws)
-        out[name] = Measured.of(value, draws)
+        out[name] = Measured.from_draws(value, draws)
     return out
 
 
-def _of_rates(
+def _measure_rates(
     evaluator: Evaluator, rates: VoteRates, metrics: Chosen, rows: Ints, columns: Ints
 ) -> dict[str, Measured]:
     """Metrics of a population that a model of votes knows from its parameters."""
@@ -375,14 +376,14 @@ def _of_rates(
     mixed = np.random.default_rng(0).permutation(rates.size)
     index = mixed[np.arange(evaluator.n_draws) % rates.size]
     names = [evaluator.predictions.models[int(j)] for j in columns]
-    doubts = evaluator.posterior.doubts(names, evaluator.n_draws)
+    errors = evaluator.posterior.log_odds_errors(names, evaluator.n_draws)
     # The model knows those that vote; a classifier without a vote shifts the places of the others.
     places = np.array([rates.place[who] for who in names], dtype=np.int64)
     out = {}
     for name, e in metrics_of_rates(rates, metrics, rows, places).items():
         value, bounds = over_draws(np.nanmean, e), metrics[name].bounds
-        drawn = draws_around(value, e[index], bounds, metrics[name].best, doubts=doubts)
-        out[name] = Measured.of(value, drawn)
+        drawn = draws_around(value, e[index], bounds, metrics[name].best, log_odds_error=errors)
+        out[name] = Measured.from_draws(value, drawn)
     return out
 
 
@@ -403,20 +404,20 @@ def draws_around(
     best: Any,
     inflation: float = 1.0,
     gap: Floats | None = None,
-    doubts: Floats | None = None,
+    log_odds_error: Floats | None = None,
 ) -> Floats:
     """The last steps to interval draws (D, M) around values (M,).
 
-    Draws below the value lose the gap (M,) that noise alone shows; then all are moved away from
-    the value by the posterior's `inflation`, and by its `doubts` (D, M) to and from the `best`
-    value, within bounds.
+    Draws below the value lose the gap (M,) that noise alone shows. Then all are stretched around
+    the value by the posterior's `inflation` and shifted towards the `best` value by
+    `log_odds_error` (D, M), within bounds.
     """
     if gap is not None:
         drawn = above_noise_floor(drawn, value, gap)
     if inflation != 1:
         drawn = inflated(drawn, value, inflation)
-    if doubts is not None:
-        drawn = doubted(drawn, bounds, best, doubts)
+    if log_odds_error is not None:
+        drawn = shifted_log_odds(drawn, bounds, best, log_odds_error)
     return np.clip(drawn, *bounds, out=drawn)
 
 
@@ -443,7 +444,7 @@ class _Task:
         self.evaluator, self.posterior, self.metrics = evaluator, posterior, metrics
         predictions = evaluator.predictions
         self.n_draws = evaluator.n_draws if n_draws is None else n_draws
-        self.weights = LabelWeights.of(predictions, posterior, rows, self.n_draws, entries)
+        self.weights = LabelWeights.from_rows(predictions, posterior, rows, self.n_draws, entries)
         self.entries = self.weights.entries
         if views is None:
             views = [view_of(predictions, self.weights.rows, int(j)) for j in columns]
@@ -453,10 +454,11 @@ class _Task:
         self.views = views
         self.prepared: list[dict[object, Plan]] = [{} for _ in views]
         self.n_columns = len(views) * self.entries.n_groups
-        doubts = posterior.doubts([predictions.models[int(j)] for j in columns], self.n_draws)
-        if doubts is not None and doubts.shape[1] < self.n_columns:
-            doubts = np.repeat(doubts, self.entries.n_groups, axis=1)
-        self.doubts = doubts
+        names = [predictions.models[int(j)] for j in columns]
+        errors = posterior.log_odds_errors(names, self.n_draws)
+        if errors is not None and errors.shape[1] < self.n_columns:
+            errors = np.repeat(errors, self.entries.n_groups, axis=1)
+        self.log_odds_error = errors
         few = self.weights.size * len(self.views) <= EXACT_PREDICTIONS
         self.exact = self.weights.size <= EXACT_ITEMS and few
         self.population = evaluator.estimand == "population" or posterior.counts_alone
@@ -467,8 +469,8 @@ class _Task:
             return nothing_measured(self.metrics, self.n_draws, self.n_columns)
         values = self._values()
         draws = self._draws(values) if self.n_draws else {}
-        nothing = np.empty((0, self.n_columns))
-        return {name: Measured.of(values[name], draws.get(name, nothing)) for name in self.metrics}
+        empty = np.empty((0, self.n_columns))
+        return {n: Measured.from_draws(values[n], draws.get(n, empty)) for n in self.metrics}
 
     # --- point estimates ------------------------------------------------------------------
 
@@ -478,15 +480,15 @@ class _Task:
         hard = {n: m for n, m in metrics.items() if m.in_memory or (drawn_labels and not m.linear)}
         soft = {n: m for n, m in metrics.items() if n not in hard}
         out = {}
-        size, kind = self.weights.of_values
+        size, kind = self.weights.value_kind
         # One draw costs little: its rankings are exact, however many the items.
         for name, drawn in self._over(size, soft, kind, exact=size == 1 or None).items():
             only_mean = not self.population and soft[name].linear
             out[name] = point_value(drawn, only_mean=only_mean)
-        own = {n: m for n, m in hard.items() if m.in_memory and not self.weights.unweighted}
-        hard = {n: m for n, m in hard.items() if n not in own}
-        values = self._resampled(LABEL_DRAWS, own, point=True)
-        values |= self._of_labels(1 if certain else LABEL_DRAWS, hard, POINT)
+        custom = {n: m for n, m in hard.items() if m.in_memory and not self.weights.unweighted}
+        hard = {n: m for n, m in hard.items() if n not in custom}
+        values = self._resampled(LABEL_DRAWS, custom, point=True)
+        values |= self._over_labels(1 if certain else LABEL_DRAWS, hard, POINT)
         return out | {name: over_draws(np.nanmean, drawn) for name, drawn in values.items()}
 
     # --- interval draws -------------------------------------------------------------------
@@ -496,10 +498,10 @@ class _Task:
         metrics, size = self.metrics, self.n_draws
         if not self.population and self.weights.certain and not self.weights.n_others:
             return {name: np.tile(value, (size, 1)) for name, value in values.items()}
-        own = {n: m for n, m in metrics.items() if m.in_memory}
+        custom = {n: m for n, m in metrics.items() if m.in_memory}
         rest = {n: m for n, m in metrics.items() if not m.in_memory}
         biased = {n: m for n, m in rest.items() if m.noise_biased}
-        kind = self.weights.of_intervals(population=self.population)
+        kind = self.weights.interval_kind(population=self.population)
         gaps: dict[str, Floats] = {}
         if self.population and biased and not self.weights.noisy:
             out, gaps = self._recentred(kind, rest, biased)
@@ -507,13 +509,15 @@ class _Task:
             out = self._over(size, rest, kind)
             if self.weights.noisy:
                 gaps = self._centred_at_values(out, values, biased)
-        if own:
-            sample = kind.rows == "sampling"
-            out |= self._of_labels(size, own, kind) if sample else self._resampled(size, own)
+        if custom:
+            if kind.rows == "sampling":
+                out |= self._over_labels(size, custom, kind)
+            else:
+                out |= self._resampled(size, custom)
         out = {
             n: draws_around(
                 values[n], out[n], m.bounds, m.best, self.posterior.inflation, gaps.get(n),
-                self.doubts,
+                self.log_odds_error,
             )
             for n, m in metrics.items()
         }  # fmt: skip
@@ -536,10 +540,10 @@ class _Task:
 
     def noise(self) -> dict[str, Floats]:
         """Metrics (D, M) of drawn labels and rows minus those of the same draws' P(label)."""
-        kind = self.weights.of_intervals(population=self.population)
-        asked = {"drawn": (kind, self.metrics), "soft": (INTERVAL_SOFT, self.metrics)}
-        found = self._passed(self.n_draws, asked)
-        return {name: found["drawn"][name] - found["soft"][name] for name in self.metrics}
+        kind = self.weights.interval_kind(population=self.population)
+        requested = {"drawn": (kind, self.metrics), "soft": (INTERVAL_SOFT, self.metrics)}
+        values = self._one_pass(self.n_draws, requested)
+        return {name: values["drawn"][name] - values["soft"][name] for name in self.metrics}
 
     def _centred_at_values(
         self, drawn: dict[str, Floats], values: dict[str, Floats], chosen: Chosen
@@ -552,7 +556,7 @@ class _Task:
         for name in chosen:
             drawn[name] += values[name] - over_draws(np.nanmean, drawn[name])
         gaps = [self._chance_gaps(view, chosen) for view in self.views] if chosen else []
-        return {name: np.concatenate([own[name] for own in gaps]) for name in chosen}
+        return {name: np.concatenate([gap[name] for gap in gaps]) for name in chosen}
 
     def _chance_gaps(self, view: ScoreView, chosen: Chosen) -> dict[str, Floats]:
         """Means (G,) of metrics over labels drawn from the classifier's own probabilities."""
@@ -572,9 +576,9 @@ class _Task:
             return states.finish(chosen, len(index), n_groups)
 
         chunks = weights.chunks(_CHANCE_DRAWS)
-        parts = collect_blocks(run, chunks, silent)
+        values = collect_blocks(run, chunks, silent)
         return {
-            name: over_draws(np.nanmean, np.concatenate([part[name] for part in parts]))
+            name: over_draws(np.nanmean, np.concatenate([chunk[name] for chunk in values]))
             for name in chosen
         }
 
@@ -586,24 +590,21 @@ class _Task:
         What the parameters leave open inflates every draw, so that even a perfect classifier shows
         a gap.
         """
-        asked = {"drawn": (kind, rest), "expected": (EXPECTED, biased)}
+        requested = {"drawn": (kind, rest), "expected": (EXPECTED, biased)}
         plain: list[dict[str, Floats]] = []
-        found = self._passed(self.n_draws, asked, (INTERVAL_SOFT, biased, plain))
-        drawn, gaps = found["drawn"], dict[str, Floats]()
+        values = self._one_pass(self.n_draws, requested, (INTERVAL_SOFT, biased, plain))
+        drawn, gaps, n_groups = values["drawn"], dict[str, Floats](), self.entries.n_groups
         for name, metric in biased.items():
             middle, gap = np.full((2, self.n_columns), np.nan)
-            for j, own in enumerate(plain):
-                if name in own:
-                    digest, columns = own[name], self._columns(j)
+            for j, digests in enumerate(plain):
+                if name in digests:
+                    digest, columns = digests[name], slice(j * n_groups, (j + 1) * n_groups)
                     flat = metric.finish(digest.reshape(*digest.shape[:-2], -1))
                     middle[columns] = flat.reshape(digest.shape[-2:]).mean(axis=1)
                     gap[columns] = noise_alone(metric, digest)
             gaps[name] = gap
-            drawn[name] = recentred(drawn[name], found["expected"][name], middle)
+            drawn[name] = recentred(drawn[name], values["expected"][name], middle)
         return drawn, gaps
-
-    def _columns(self, j: int) -> slice:
-        return slice(j * self.entries.n_groups, (j + 1) * self.entries.n_groups)
 
     def _resampled(self, size: int, chosen: Chosen, *, point: bool = False) -> dict[str, Floats]:
         """A user's function takes no weights: resample items instead."""
@@ -624,25 +625,25 @@ class _Task:
                 out[name] = np.stack(columns, axis=1)
             return out
 
-        parts = collect_blocks(run, self.weights.chunks(size), self.evaluator.progress)
-        return {name: np.concatenate([part[name] for part in parts]) for name in chosen}
+        values = collect_blocks(run, self.weights.chunks(size), self.evaluator.progress)
+        return {name: np.concatenate([chunk[name] for chunk in values]) for name in chosen}
 
-    def _of_labels(self, size: int, chosen: Chosen, kind: DrawKind) -> dict[str, Floats]:
+    def _over_labels(self, size: int, chosen: Chosen, kind: DrawKind) -> dict[str, Floats]:
         """Metrics (size, M) of drawn labels of these items; of functions too, without weights."""
-        own = {n: m for n, m in chosen.items() if m.in_memory}
-        out = self._over(size, {n: m for n, m in chosen.items() if n not in own}, kind)
-        if own:
-            plans = self._plans(own, exact=True)
+        custom = {n: m for n, m in chosen.items() if m.in_memory}
+        out = self._over(size, {n: m for n, m in chosen.items() if n not in custom}, kind)
+        if custom:
+            plans = self._plans(custom, exact=True)
 
             def run(index: Ints) -> dict[str, Floats]:
                 labels = self.weights.drawn(kind, index).labels
                 states = States(plans)
                 even = np.ones((len(self.weights), 1))
                 states.add(Drawn(labels, even, self.weights.n_classes, len(index)))
-                return states.finish(own, len(index))
+                return states.finish(custom, len(index))
 
-            parts = collect_blocks(run, self.weights.chunks(size), self.evaluator.progress)
-            out |= {name: np.concatenate([part[name] for part in parts]) for name in own}
+            values = collect_blocks(run, self.weights.chunks(size), self.evaluator.progress)
+            out |= {name: np.concatenate([chunk[name] for chunk in values]) for name in custom}
         return out
 
     # --- draws in chunks, items in blocks ---------------------------------------------------
@@ -651,12 +652,12 @@ class _Task:
         self, size: int, chosen: Chosen, kind: DrawKind, *, exact: bool | None = None
     ) -> dict[str, Floats]:
         """Metrics (size, M) of draws 0 .. size - 1 of a kind."""
-        return self._passed(size, {"": (kind, chosen)}, exact=exact)[""] if chosen else {}
+        return self._one_pass(size, {"": (kind, chosen)}, exact=exact)[""] if chosen else {}
 
-    def _passed(
+    def _one_pass(
         self,
         size: int,
-        asked: dict[str, tuple[DrawKind, Chosen]],
+        requested: dict[str, tuple[DrawKind, Chosen]],
         plain: tuple[DrawKind, Chosen, list[dict[str, Floats]]] | None = None,
         *,
         exact: bool | None = None,
@@ -666,7 +667,7 @@ class _Task:
         `plain` takes digests as well: by classifier and metric, those of draws of a kind.
         """
         exact = self.exact if exact is None else exact
-        every = [*asked.values(), *([] if plain is None else [plain[:2]])]
+        every = [*requested.values(), *([] if plain is None else [plain[:2]])]
         plans = {id(c): self._plans(c, exact=exact) for _, c in every}
         groups = self.entries.n_groups
 
@@ -674,35 +675,38 @@ class _Task:
             states: list[States], index: Ints
         ) -> tuple[list[dict[str, Floats]], list[dict[str, Floats]]]:
             pairs = zip(states, every, strict=False)
-            some = [s.finish(c, len(index), groups) for s, (_, c) in list(pairs)[: len(asked)]]
+            some = [s.finish(c, len(index), groups) for s, (_, c) in list(pairs)[: len(requested)]]
             return some, [] if plain is None else states[-1].digests()
 
-        def cells(kind: DrawKind, own: list[dict[str, Plan]]) -> int:
+        def distinct(views: list[dict[str, Plan]]) -> list[Plan]:
+            return list({id(p): p for by_name in views for p in by_name.values()}.values())
+
+        def cells(kind: DrawKind, views: list[dict[str, Plan]]) -> int:
             drawn = self.weights.plain(kind)
-            held = {id(p): p.digest_cells if drawn else p.cells for of in own for p in of.values()}
-            return sum(held.values())
+            return sum(p.digest_cells if drawn else p.cells for p in distinct(views))
 
         order = self.weights.by_parameters(size)
         back = np.argsort(order)
-        parts = self.weights.summed(
+        chunks = self.weights.summed(
             size, [(kind, partial(States, plans[id(c)])) for kind, c in every], finish,
             cells=sum(cells(kind, plans[id(c)]) for kind, c in every),
-            whole=any(p.whole for own in plans.values() for of in own for p in of.values()),
+            one_block=any(p.whole for views in plans.values() for p in distinct(views)),
             order=order, progress=self.evaluator.progress,
         )  # fmt: skip
         if plain is not None:
             first = back[: self.posterior.interval_draws.size]
             for j in range(len(self.views)):
-                digests = [part[1][j] for part in parts]
+                digests = [chunk[1][j] for chunk in chunks]
                 plain[2].append({
-                    name: np.concatenate([own[name] for own in digests], -1)[..., first]
+                    name: np.concatenate([digest[name] for digest in digests], -1)[..., first]
                     for name in digests[0]
                 })  # fmt: skip
         return {
             key: {
-                name: np.concatenate([part[0][i][name] for part in parts])[back] for name in chosen
+                name: np.concatenate([chunk[0][i][name] for chunk in chunks])[back]
+                for name in chosen
             }
-            for i, (key, (_, chosen)) in enumerate(asked.items())
+            for i, (key, (_, chosen)) in enumerate(requested.items())
         }
 
     def _plans(self, chosen: Chosen, *, exact: bool) -> list[dict[str, Plan]]:

@@ -22,7 +22,7 @@ from fewlabels.predictions import Predictions
 MAX_GROUPS = 50
 
 GROUP_DRAWS = 200
-"""Draws behind intervals of each of more groups."""
+"""Draws behind the intervals of each group of a column with many."""
 
 MOST_GROUPS = 10_000
 """Groups of a column, at most."""
@@ -109,24 +109,24 @@ def many_and_few(
 def refuse_many_groups(
     items: Predictions, method: str, metrics: Chosen, posterior: LabelPosterior, why: str
 ) -> None:
-    """Refuse what is not measured of many groups at once.
+    """Refuse methods, inputs and metrics that many groups at once do not support.
 
     Parameters
     ----------
     posterior
         Of some of the items.
     why
-        What else is asked that needs the items of each group by themselves; empty if nothing is.
+        Another requested result that needs the items of each group by themselves; empty if none.
     """
-    own = [name for name, m in metrics.items() if m.in_memory]
+    in_memory = [name for name, m in metrics.items() if m.in_memory]
     if not posterior.infers:
         why = f"method {method!r}"
     elif items.histogram is not None:
         why = "counts of annotators"
     elif items.multiplicity is not None or items.is_sparse:
         why = "rows that stand for several items, or sparse votes,"
-    elif own:
-        why = f"metric {own[0]!r}"
+    elif in_memory:
+        why = f"metric {in_memory[0]!r}"
     if why:
         raise UsageError(
             f"more than {MAX_GROUPS} groups of a column are estimated in one pass, which {why} "
@@ -144,8 +144,8 @@ def _column(predictions: Predictions, column: str) -> Array:
         return predictions.groups[column]
     if column == "domain" and predictions.domain is not None:
         return predictions.domain
-    known = [*predictions.groups, *(["domain"] if predictions.domain is not None else [])]
-    raise UsageError(unknown("group", column, known, "the predictions have none"))
+    registered = [*predictions.groups, *(["domain"] if predictions.domain is not None else [])]
+    raise UsageError(unknown("group", column, registered, "the predictions have none"))
 
 
 def _codes(values: Array) -> tuple[Ints, list[str]]:

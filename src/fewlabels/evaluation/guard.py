@@ -47,16 +47,16 @@ from fewlabels.methods.registry import METHODS
 from fewlabels.predictions import Predictions
 
 LEAST, MOST = 10, 20_000
-"""With fewer labels nothing is contradicted; with more, estimates rest on the labels anyway."""
+"""Fewer labels contradict nothing; with more, estimates rest on the labels anyway."""
 
 LEAST_OF_DRAWS = 3
 """With fewer labels of a classifier, or of a group, draws are the method's."""
 
 _LEVEL = 0.95
-"""The spread of what labels say is that of draws for this level, whatever the answer's."""
+"""The spread of the estimates from labels is that of draws for this level."""
 
 CONTRADICTED = 0.5
-"""An answer that is more the labels' than the method's is contradicted."""
+"""Above this weight of the labels an estimate is contradicted."""
 
 _WRONG, _ALLOWED, _GROUP_ALLOWED = 0.1, 0.2, 0.4
 _MOST_SQUARED = 1_000.0
@@ -74,10 +74,7 @@ def guards_differences(method: str, predictions: Predictions) -> bool:
 
 
 class Guarded(NamedTuple):
-    """What was measured, moved to what the labels say by the weights (M,) of each metric.
-
-    And how far the labels are from it, for differences.
-    """
+    """Estimates moved to the labels by the weights (M,) of each metric, with the residuals."""
 
     measured: dict[str, Measured]
     weights: dict[str, Floats]
@@ -86,7 +83,7 @@ class Guarded(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Guard:
-    """What the labels say of a method's answers.
+    """Compares a method's estimates with those from labels alone.
 
     Parameters
     ----------
@@ -95,7 +92,7 @@ class Guard:
     alone
         That of method `labeled`, on the same items.
     moves
-        Whether answers move; if not, they are only said to be contradicted.
+        Whether estimates move; if not, they only get the status contradicted.
     differences
         Whether differences are guarded too: of very many classifiers they are not.
     """
@@ -106,8 +103,8 @@ class Guard:
     differences: bool
 
     @staticmethod
-    def of(evaluator: Evaluator, method: str) -> Guard | None:
-        """The guard; None where the method takes the labels as they are, or they are too few."""
+    def from_evaluator(evaluator: Evaluator, method: str) -> Guard | None:
+        """The guard; None where the method does not infer labels, or they are too few or many."""
         moves = method in METHODS and METHODS[method].guarded
         predictions, posterior = evaluator.predictions, evaluator.posterior
         informed = predictions.n_labeled
@@ -126,10 +123,10 @@ class Guard:
         )
         return Guard(evaluator, alone, moves, guards_differences(method, predictions))
 
-    def of_group(
+    def adjust(
         self, group: Group, measured: dict[str, Measured], n_items: float | None = None
     ) -> Guarded:
-        """What was measured of a group, moved; as it was where too few of its labels are known.
+        """Estimates of a group moved to its labels; unchanged where these are too few.
 
         `n_items` is how many items the group has; None: those of the evaluator.
         """
@@ -138,8 +135,8 @@ class Guard:
         wrong = _ALLOWED if group.name is None else _GROUP_ALLOWED
         size, scale = predictions.size_of(rows), 1.0
         if self.evaluator.estimand == "sample":  # what is known of these items varies no more
-            whole = predictions.size_of(group.rows) if n_items is None else n_items
-            scale = float(np.sqrt(max(1 - size / whole, 0.0))) if whole else 0.0
+            n_all = predictions.size_of(group.rows) if n_items is None else n_items
+            scale = float(np.sqrt(max(1 - size / n_all, 0.0))) if n_all else 0.0
         if size < LEAST_OF_DRAWS or scale == 0:
             return Guarded(measured, {}, {})
         out, weights, residuals = dict(measured), dict[str, Floats](), dict[str, Residuals]()
@@ -149,26 +146,26 @@ class Guard:
             weights[name] = np.where(labels >= LEAST, gap.weight, 0.0)
             if not self.moves:
                 continue
-            found, bounds = measured[name], self.evaluator.metrics[name].bounds
+            estimate, bounds = measured[name], self.evaluator.metrics[name].bounds
             if self.differences:
                 left = (1 - weights[name]) * gap.nearest
                 # Beside the pseudo-observation of all, one of each classifier: it does not cancel
                 # from pairs.
-                own = 2 * over_draws(np.nanvar, gap.draws) / (labels + 1)
-                noise = _covariance(gap.draws) + np.diag(own)
-                residuals[name] = Residuals(left, noise, found.draws)
+                variance = 2 * over_draws(np.nanvar, gap.draws) / (labels + 1)
+                noise = _covariance(gap.draws) + np.diag(variance)
+                residuals[name] = Residuals(left, noise, estimate.draws)
             allowed = np.where(labels >= LEAST_OF_DRAWS, gap.allowed(wrong), 0.0)
             if not allowed.any():
                 continue
-            if len(found.draws) > len(gap.draws):
+            if len(estimate.draws) > len(gap.draws):
                 level = self.evaluator.confidence_level
                 alone = replace(self.alone, confidence_level=level)
                 finer = finer or self._gaps(alone, rows, measured, scale)
                 gap = finer[name]
-            uniform = self._uniform(len(found.draws))
-            moved = gap.moved(found, weights[name], allowed, uniform)
+            uniform = self._uniform(len(estimate.draws))
+            moved = gap.moved(estimate, weights[name], allowed, uniform)
             if self.differences:
-                paired = gap.moved(found, weights[name], weights[name], uniform).draws
+                paired = gap.moved(estimate, weights[name], weights[name], uniform).draws
                 residuals[name] = residuals[name]._replace(draws=np.clip(paired, *bounds))
             out[name] = moved._replace(
                 value=np.clip(moved.value, *bounds), draws=np.clip(moved.draws, *bounds)
@@ -178,23 +175,23 @@ class Guard:
     def _gaps(
         self, alone: Evaluator, rows: Ints, measured: Mapping[str, Measured], scale: float
     ) -> dict[str, _Gap]:
-        """How far some labeled items say that every metric is from what was measured.
+        """Estimates from labels alone minus the method's, of every metric.
 
-        `scale` is the spread that is left of a population's.
+        `scale` multiplies the spread of the draws: below 1 for a sample.
         """
         out = {}
-        for name, found in alone.measure(rows).items():
-            gap = found.value - measured[name].value
-            out[name] = _Gap(gap, gap + scale * (found.draws - found.value))
+        for name, labels_only in alone.measure(rows).items():
+            gap = labels_only.value - measured[name].value
+            out[name] = _Gap(gap, gap + scale * (labels_only.draws - labels_only.value))
         return out
 
     def _labels(self, metric: str, rows: Ints) -> Floats:
-        """Of how many labeled items, of equal weight, each classifier (M,) says what is needed."""
+        """Effective number of labeled items with the predictions of each classifier, (M,)."""
         predictions, needs = self.evaluator.predictions, self.evaluator.metrics[metric].needs
         inside = np.zeros(predictions.n_items, dtype=bool)
         inside[rows] = True
-        given = (predictions.given_by(needs, j) for j in range(predictions.n_models))
-        return np.array([predictions.effective_size(own[inside[own]]) for own in given])
+        rows_by_model = (predictions.given_by(needs, j) for j in range(predictions.n_models))
+        return np.array([predictions.effective_size(some[inside[some]]) for some in rows_by_model])
 
     def _uniform(self, size: int) -> Floats:
         """A uniform per draw, the same for all classifiers, metrics and groups."""
@@ -215,9 +212,9 @@ class Guard:
         return out
 
     def contradicts(self, guarded: Guarded, metric: str) -> Bools:
-        """Of which classifiers (M,) the labels contradict the answer."""
+        """Classifiers (M,) whose estimate the labels contradict."""
         weight = guarded.weights.get(metric, np.zeros(self.evaluator.predictions.n_models))
-        # Labels of one class are few of the other, which is said instead.
+        # Labels of one class alone get the status few-labels instead.
         out: Bools = (weight > CONTRADICTED) & self._several_classes
         return out
 
@@ -242,14 +239,14 @@ class Guard:
 
 @dataclass(frozen=True, eq=False)
 class _Gap:
-    """What labels say minus the method's values, (M,) and in draws (D, M)."""
+    """Estimate from labels minus the method's, values (M,) and draws (D, M)."""
 
     value: Floats
     draws: Floats
 
     @property
     def nearest(self) -> Floats:
-        """The values, or where draws lie nearer to 0, their means: what labels say at least."""
+        """The values or the means of the draws, whichever is nearer to 0."""
         return nearer_zero(self.value, over_draws(np.nanmean, self.draws))
 
     @property
@@ -268,27 +265,27 @@ class _Gap:
         """Bayes factors B of the alternatives, (M,); 0 where they are not known."""
         spread = over_draws(np.nanstd, self.draws)
         nearest = self.nearest
-        known = np.isfinite(nearest) & (spread > 0)
-        z = np.abs(np.divide(nearest, spread, out=np.zeros(len(spread)), where=known))
+        defined = np.isfinite(nearest) & (spread > 0)
+        z = np.abs(np.divide(nearest, spread, out=np.zeros(len(spread)), where=defined))
         # Labels alone that nearly all agree have a spread that is too small: there the share of the
         # draws that lie beyond the method's value counts, where any does.
         beyond = (self.draws * np.sign(nearest) < 0).sum(axis=0)
         share = (beyond + 0.5) / (np.isfinite(self.draws).sum(axis=0) + 1)
         z = np.where(beyond > 0, np.clip(-ndtri(share), 0.0, z), z)
         factor = np.exp(0.4 * np.minimum(z**2, _MOST_SQUARED)) / np.sqrt(5)
-        return np.where(known, factor, 0.0)
+        return np.where(defined, factor, 0.0)
 
-    def moved(self, found: Measured, weight: Floats, allowed: Floats, uniform: Floats) -> Measured:
+    def moved(self, base: Measured, weight: Floats, allowed: Floats, uniform: Floats) -> Measured:
         """Value and draws of a metric, of which the alternative has a share.
 
         Draw d takes the alternative where a uniform u_d, the same for all classifiers, is below the
         weight, so that draws stay paired.
         """
-        gaps = self.draws[np.arange(len(found.draws)) % len(self.draws)]
+        gaps = self.draws[np.arange(len(base.draws)) % len(self.draws)]
         takes = (uniform[:, None] < allowed) & np.isfinite(gaps)
-        drawn = np.where(takes, found.value + gaps, found.draws)
-        value = np.where(weight > 0, found.value + weight * self.value, found.value)
-        return Measured.of(value, drawn)
+        drawn = np.where(takes, base.value + gaps, base.draws)
+        value = np.where(weight > 0, base.value + weight * self.value, base.value)
+        return Measured.from_draws(value, drawn)
 
 
 def _covariance(draws: Floats) -> Floats:
@@ -304,37 +301,34 @@ def guarded_rows(
     """Estimates of one group, moved to its labels where these speak against the method."""
     if guard is None:
         return _rows(evaluator, group, measured, level, reasons), Guarded(measured, {}, {})
-    guarded = guard.of_group(group, measured, n_items)
-    own = _rows(evaluator, group, guarded.measured, level, reasons)
-    return guard.marked(own, guarded, group, reasons), guarded
+    guarded = guard.adjust(group, measured, n_items)
+    estimates = _rows(evaluator, group, guarded.measured, level, reasons)
+    return guard.marked(estimates, guarded, group, reasons), guarded
 
 
 def _rows(
-    evaluator: Evaluator,
-    group: Group,
-    measured: dict[str, Measured],
-    level: float | None,
+    evaluator: Evaluator, group: Group, measured: dict[str, Measured], level: float | None,
     reasons: Reasons,
-) -> list[Estimate]:
-    """Estimates of one group; why to be careful with them goes to `reasons`."""
+) -> list[Estimate]:  # fmt: skip
+    """Estimates of one group; reasons for their statuses are added to `reasons`."""
     rows, stated = list[Estimate](), float("nan") if level is None else level
-    of_labels = dict[tuple[bool, str, int], Verdict | None]()
+    verdicts = dict[tuple[bool, str, int], Verdict | None]()
     ends = {
         name: interval(measured[name].value, measured[name].draws, stated, metric.bounds)
         for name, metric in evaluator.metrics.items()
     }
     for j, model in enumerate(evaluator.predictions.models):
         for name, metric in evaluator.metrics.items():
-            found = measured[name]
-            value = float(found.value[j])
+            estimate = measured[name]
+            value = float(estimate.value[j])
             verdict = judge(
-                evaluator.predictions, evaluator.posterior, group, metric, model, value, of_labels
+                evaluator.predictions, evaluator.posterior, group, metric, model, value, verdicts
             )
             if verdict.reason:
                 reasons.add(verdict.reason, model if verdict.of_model else None)
-            if found.undefined[j] and not np.isnan(value):
-                count = int(found.undefined[j])
-                reasons.add(partly_undefined(metric, group, count, len(found.draws)), model)
+            if estimate.undefined[j] and not np.isnan(value):
+                count = int(estimate.undefined[j])
+                reasons.add(partly_undefined(metric, group, count, len(estimate.draws)), model)
             low, high = (float(end[j]) for end in ends[name])
             rows.append(Estimate(model, name, group.name, value, low, high, stated, verdict.status))
     return rows

@@ -1,4 +1,4 @@
-"""What a person should know of the input: notes, what is not used, what is said twice."""
+"""Facts about the input that a user should know: notes, unused columns, duplicates."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LEARNED_FROM: dict[str, Needs] = {
 }
 
 _FEWEST_TO_COPY = 20
-"""Of so few items two annotators may well say the same."""
+"""On fewer items two annotators may agree everywhere by chance."""
 
 
 def facts(
@@ -39,12 +39,12 @@ def facts(
     *,
     distribution: bool,
 ) -> list[str]:
-    """Notes, and what is not used.
+    """Sentences about the input, and about what is not used of it.
 
     Parameters
     ----------
     predictions
-        What the user gave.
+        The user's input.
     method
         Name of the method.
     level
@@ -61,13 +61,13 @@ def facts(
             f"reversed: by the labels, worse than chance (probability above .99): {listed(worse)}; "
             "are the scores reversed, or the classes in another order?"
         )
-    elif labels_of_other_items(predictions):
+    elif labels_look_misaligned(predictions):
         sentences.append(
             "unrelated: no classifier agrees with the labels better than chance, though the "
             "classifiers agree with one another; are the labels in the order of the items, and "
             "from the right column? If so, all classifiers err alike"
         )
-    sentences += _seen(predictions)
+    sentences += _exposed_to_labels(predictions)
     sentences += _copies(predictions)
     if distribution:
         sentences.append(_distribution(predictions))
@@ -81,12 +81,12 @@ def facts(
         if predictions.histogram is not None and not distribution:
             sentences.append("labeled does not use the histograms of annotators (h__ columns)")
     else:
-        known = METHODS.get(method)
-        if predictions.n_annotated and known is not None and known.serves == "means":
+        registered = METHODS.get(method)
+        if predictions.n_annotated and registered is not None and registered.serves == "means":
             sentences.append(f"{method} does not use the histograms of annotators (h__ columns)")
         elif predictions.n_annotated and not distribution:
             sentences.append(annotators_weigh_in(predictions))
-        what = "probabilities" if known is None else known.learns_from
+        what = "probabilities" if registered is None else registered.learns_from
         silent = []
         if what != "everything":
             gives = predictions.gives(_LEARNED_FROM[what])
@@ -101,13 +101,13 @@ def facts(
 
 
 def absent_classes(classes: Sequence[Any], labels: Ints) -> list[str]:
-    """Say which classes no label names, where there are labels."""
+    """Classes without a label, where there are labels."""
     absent = [c for k, c in enumerate(classes) if not (labels == k).any()]
     return [f"no labeled item of class {listed(absent)}"] if len(labels) and absent else []
 
 
 def annotators_weigh_in(predictions: Predictions) -> str:
-    """Say that counts of annotators are taken for evidence of labels."""
+    """A note that counts of annotators serve as evidence of labels."""
     return (
         f"{predictions.n_annotated:,} items without a label have counts of annotators (h__ "
         "columns), which are used as evidence of their labels"
@@ -115,7 +115,7 @@ def annotators_weigh_in(predictions: Predictions) -> str:
 
 
 def extreme_ends(level: float | None) -> list[str]:
-    """Say where fewer than ten draws lie beyond each end of an interval."""
+    """A note where fewer than ten draws lie beyond each end of an interval."""
     if level is None or 20 / (1 - level) <= MOST_DRAWS:
         return []
     return [
@@ -134,57 +134,58 @@ def below_chance(predictions: Predictions) -> list[str]:
     Of two classes the order of the items decides where a classifier gives one, else how often it
     agrees with the labels.
     """
-    found: list[str] = []
-    times, known = predictions.times, predictions.labeled
-    if not known.any():
-        return found
+    below: list[str] = []
+    times, labeled = predictions.times, predictions.labeled
+    if not labeled.any():
+        return below
     for j, model in enumerate(predictions.models):
         p_values = []
         ranked = predictions.given_by("ranking", j)
-        ranked = ranked[known[ranked]]
+        ranked = ranked[labeled[ranked]]
         if predictions.n_classes == 2 and predictions.multiplicity is None and ranked.size:
             scores = score_of(predictions, j)[ranked]
             p_values.append(below_chance_by_rank(scores, predictions.labels[ranked] == 1))
         voted = predictions.given_by("hard", j)
-        voted = voted[known[voted]]
+        voted = voted[labeled[voted]]
         if voted.size and (predictions.n_classes > 2 or not ranked.size):
             labels, hard = predictions.labels[voted], predictions.hard_of(voted, j)
             p_values.append(below_chance_by_agreement(labels, hard, times[voted]))
         if min(p_values, default=1.0) < _SURELY:
-            found.append(model)
-    return found
+            below.append(model)
+    return below
 
 
-def _distribution(given: Predictions) -> str:
-    """How the labels of annotators are taken."""
-    assert given.histogram is not None
-    counted = np.asarray(given.histogram.any(axis=1))
-    single, dropped = int((given.labeled & ~counted).sum()), int((given.labeled & counted).sum())
-    known = f" and {single:,} with a label, which counts as one annotator's" if single else ""
+def _distribution(predictions: Predictions) -> str:
+    """A note on how counts of annotators are used as label distributions."""
+    assert predictions.histogram is not None
+    counted = np.asarray(predictions.histogram.any(axis=1))
+    labeled = predictions.labeled
+    single, dropped = int((labeled & ~counted).sum()), int((labeled & counted).sum())
+    one = f" and {single:,} with a label, which counts as one annotator's" if single else ""
     left_out = f" ({dropped:,} known labels beside counts are not used)" if dropped else ""
     return (
-        f"{int(counted.sum()):,} items have counts of annotators (h__ columns){known}: classifiers "
+        f"{int(counted.sum()):,} items have counts of annotators (h__ columns){one}: classifiers "
         f"are judged against the distribution of annotators' labels{left_out}; against='class' "
         "(--against class) takes each item to be of one class"
     )
 
 
 def _copies(predictions: Predictions) -> list[str]:
-    """Classifiers that say the same of every item, and of enough not to do so by chance."""
+    """Classifiers that predict the same on every item, and on too many for chance."""
     first: dict[bytes, str] = {}
     sentences = []
     blocks: list[Array | None] = []
     if not predictions.is_sparse:
         blocks = [predictions.probabilities, predictions.votes, predictions.scores]
-        given = predictions.has_hard | predictions.provides("ranking")
+        provided = predictions.has_hard | predictions.provides("ranking")
     for j, model in enumerate(predictions.models):
         print_ = hashlib.blake2b(digest_size=16)
         if predictions.is_sparse:
-            own = predictions.given_by("hard", j)
-            print_.update(own.tobytes() + predictions.hard_of(own, j).tobytes())
+            subset = predictions.given_by("hard", j)
+            print_.update(subset.tobytes() + predictions.hard_of(subset, j).tobytes())
         else:
-            own = np.flatnonzero(given[:, j])
-        if predictions.size_of(own) < _FEWEST_TO_COPY:
+            subset = np.flatnonzero(provided[:, j])
+        if predictions.size_of(subset) < _FEWEST_TO_COPY:
             continue
         for block in blocks:
             print_.update(b"" if block is None else np.ascontiguousarray(block[:, j]).tobytes())
@@ -202,20 +203,22 @@ _MORE_OFTEN = 0.02
 """Level at which agreement is called more frequent on the labeled items than on the others."""
 
 
-def _seen(predictions: Predictions) -> list[str]:
-    """Classifiers that look as if they had been given the labels, as examples or for training.
+def _exposed_to_labels(predictions: Predictions) -> list[str]:
+    """Classifiers that seem to have been given the labels, as examples or for training.
 
-    They are right on nearly all labeled items, and agree with the others more often there than
-    elsewhere: where they had to guess they err like everybody.
+    They are right on nearly all labeled items, and agree with the others more often there than on
+    the unlabeled ones.
     """
     sentences: list[str] = []
-    n_models, known = len(predictions.models), predictions.labeled
-    if predictions.is_sparse or known.sum() < _FEWEST_SEEN or known.all() or n_models < 2:
+    n_models, labeled = len(predictions.models), predictions.labeled
+    if predictions.is_sparse or labeled.sum() < _FEWEST_SEEN or labeled.all() or n_models < 2:
         return sentences
     hard, labels = predictions.hard, predictions.labels
-    right = [(hard[:, j] == labels)[known & (hard[:, j] >= 0)] for j in range(n_models)]
+    right = [(hard[:, j] == labels)[labeled & (hard[:, j] >= 0)] for j in range(n_models)]
     suspects = [
-        j for j, own in enumerate(right) if len(own) >= _FEWEST_SEEN and own.mean() >= _NEARLY_ALL
+        j
+        for j, correct in enumerate(right)
+        if len(correct) >= _FEWEST_SEEN and correct.mean() >= _NEARLY_ALL
     ]
     if 2 * len(suspects) > n_models:
         return sentences  # the items are easy
@@ -225,8 +228,8 @@ def _seen(predictions: Predictions) -> list[str]:
             both = (hard[:, j] >= 0) & (hard[:, other] >= 0) & (other != j)
             same += both & (hard[:, j] == hard[:, other])
             size += both
-        there, elsewhere = ((same[part & (size > 0)] / size[part & (size > 0)]) for part in
-                            (known, ~known))  # fmt: skip
+        there, elsewhere = ((same[mask & (size > 0)] / size[mask & (size > 0)]) for mask in
+                            (labeled, ~labeled))  # fmt: skip
         if min(len(there), len(elsewhere)) < _FEWEST_SEEN:
             continue
         gap = there.mean() - elsewhere.mean()
@@ -242,21 +245,21 @@ def _seen(predictions: Predictions) -> list[str]:
 
 
 _SHIFT_LEVEL = 0.01
-"""Level at which a shift is warned of: below that of `fewlabels.shift`, as nobody asked."""
+"""Level at which a shift is warned of: below that of `fewlabels.shift`, as it is unrequested."""
 
 _WORTH_A_LOOK = 0.1
 _SHIFT_SALT = 0x5A3B
 
 
 def not_a_random_sample(predictions: Predictions, method: str) -> SamplingTest | None:
-    """What differs between labeled and unlabeled items; None where nothing shows.
+    """What differs between labeled and unlabeled items; None where no difference is significant.
 
     A hundred permutations decide whether a thousand are worth their time: the level stays below
     .01. Nothing is said with fewer than 5 labels; where sampling weights differ, which may undo how
     items were chosen; and of labels whose draws were recorded, or active testing's own. The items
     themselves are the seed, so that a warning does not come and go with the seed of estimates.
     """
-    labeled, unlabeled = Split.of(predictions)
+    labeled, unlabeled = Split.from_predictions(predictions)
     if predictions.size_of(labeled) < FEWEST_LABELS or not unlabeled.any():
         return None
     weight = predictions.weight[predictions.weight > 0]
@@ -283,9 +286,9 @@ def selection_facts(
     test = not_a_random_sample(predictions, method)
     if test is None:
         return {}, []
-    known = None if distribution else METHODS.get(method)
+    registered = None if distribution else METHODS.get(method)
     consequence = "estimates may be off by more than their intervals say"
-    if known is not None and known.chosen_by_score.startswith("yes"):
+    if registered is not None and registered.chosen_by_score.startswith("yes"):
         consequence = f"{method} allows for items chosen by their scores, not for any other choice"
     remedy = "shift='auto' (--shift auto) corrects by weights"
     if distribution:
@@ -323,7 +326,7 @@ def below_chance_by_rank(scores: Floats, positive: Array) -> float:
 
 
 _EXACT_RANKS = 8
-"""Up to so many items of a class the distribution of ranks is exact, where none tie."""
+"""Up to this many items of a class the distribution of ranks is exact, where none tie."""
 
 
 def _mann_whitney(m: int, n: int) -> Floats:
@@ -365,11 +368,11 @@ def agreement_by_chance(labels: Array, hard: Array, times: Floats) -> tuple[floa
     n = float(times.sum())
     # Of the classes that occur: a table of all of them may be larger than memory.
     classes, codes = np.unique(np.r_[labels, hard], return_inverse=True)
-    of_label, of_hard = (np.bincount(c, times, len(classes)) for c in np.split(codes, 2))
+    n_labels, n_predicted = (np.bincount(c, times, len(classes)) for c in np.split(codes, 2))
     agreed = float(times[labels == hard].sum())
-    mean = float(of_label @ of_hard) / n
-    d = np.eye(len(classes)) - of_hard[:, None] / n - of_label[None, :] / n + mean / n
-    variance = float((of_label[:, None] * of_hard[None, :] * d**2).sum()) / max(n - 1, 1)
+    mean = float(n_labels @ n_predicted) / n
+    d = np.eye(len(classes)) - n_predicted[:, None] / n - n_labels[None, :] / n + mean / n
+    variance = float((n_labels[:, None] * n_predicted[None, :] * d**2).sum()) / max(n - 1, 1)
     return agreed, mean, float(np.sqrt(max(variance, 0.0)))
 
 
@@ -380,22 +383,21 @@ _UNLIKE = 0.05
 """Level of both tests for labels of other items."""
 
 
-def labels_of_other_items(predictions: Predictions) -> bool:
-    """Whether labels look as if they were of other items: joined in another order, for example.
+def labels_look_misaligned(predictions: Predictions) -> bool:
+    """Whether labels seem to belong to other items: joined in another order, for example.
 
-    So they look if no classifier agrees with them significantly better than chance, and all
-    together significantly less than half as far beyond chance as they do with one another (Fleiss'
-    kappa).
+    That is so if no classifier agrees with them significantly better than chance, and all together
+    significantly less than half as far beyond chance as with one another (Fleiss' kappa).
     """
-    known = np.flatnonzero(predictions.labeled)
-    if len(known) < _FEWEST_TO_TELL or len(predictions.models) < 2:
+    labeled = np.flatnonzero(predictions.labeled)
+    if len(labeled) < _FEWEST_TO_TELL or len(predictions.models) < 2:
         return False
     most = min(_MOST_TO_TELL, 2**23 // predictions.n_classes)  # the counts must fit
-    if len(known) > most:
-        known = np.sort(known[np.argsort(predictions.keys[known])[:most]])
-    chosen, times = np.zeros(predictions.n_items, dtype=bool), predictions.times[known]
-    chosen[known] = True
-    counts = np.zeros((len(known), predictions.n_classes))
+    if len(labeled) > most:
+        labeled = np.sort(labeled[np.argsort(predictions.keys[labeled])[:most]])
+    chosen, times = np.zeros(predictions.n_items, dtype=bool), predictions.times[labeled]
+    chosen[labeled] = True
+    counts = np.zeros((len(labeled), predictions.n_classes))
     by_chance = compared = 0.0
     for j in range(len(predictions.models)):
         rows = predictions.given_by("hard", j)
@@ -403,7 +405,7 @@ def labels_of_other_items(predictions: Predictions) -> bool:
         if not rows.size:
             continue
         labels, hard = predictions.labels[rows], predictions.hard_of(rows, j)
-        counts[np.searchsorted(known, rows), hard] += 1
+        counts[np.searchsorted(labeled, rows), hard] += 1
         agreed, mean, deviation = agreement_by_chance(labels, hard, predictions.times[rows])
         better = ndtr((mean + 0.5 - agreed) / deviation) if deviation else 1.0
         if better < _UNLIKE / len(predictions.models):
@@ -413,15 +415,16 @@ def labels_of_other_items(predictions: Predictions) -> bool:
             # Of predictions with labels of other items: their own say nothing of chance.
             by_chance += (size * mean - agreed) / (size - 1)
             compared += size
-    given = counts.sum(axis=1)
+    n_predictions = counts.sum(axis=1)
     pairs, items, _ = vote_agreement(counts, times)
     if min(items, compared) < _FEWEST_TO_TELL:
         return False
-    share = times @ counts / (times @ given)
+    share = times @ counts / (times @ n_predictions)
     kappa = (pairs / items - share @ share) / max(1 - share @ share, 1e-12)
     chance = by_chance / compared
-    agrees = counts[np.arange(len(known)), predictions.labels[known]][given > 0] / given[given > 0]
-    n = float(times[given > 0].sum())
-    mean = float(np.average(agrees, weights=times[given > 0]))
-    error = np.sqrt(np.average((agrees - mean) ** 2, weights=times[given > 0]) / n)
+    voted = n_predictions > 0
+    votes = counts[np.arange(len(labeled)), predictions.labels[labeled]]
+    agrees, times = votes[voted] / n_predictions[voted], times[voted]
+    mean = float(np.average(agrees, weights=times))
+    error = np.sqrt(np.average((agrees - mean) ** 2, weights=times) / float(times.sum()))
     return bool(-ndtri(_UNLIKE) * error < chance + (1 - chance) * kappa / 2 - mean)

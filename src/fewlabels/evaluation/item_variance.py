@@ -1,4 +1,4 @@
-"""How much one labeled item tells of a difference: the variance of its part in it."""
+"""The variance of one labeled item's contribution to a difference of two classifiers."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from itertools import combinations
 
 import numpy as np
 
-from fewlabels.evaluation.draws import some_items_of
+from fewlabels.evaluation.draws import item_sample
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.blocks import map_blocks, spans
-from fewlabels.kernels.counter_based import shared_exponentials
-from fewlabels.kernels.counter_based_counts import label_counts, weight_sums
+from fewlabels.kernels.counter_based import label_counts, shared_exponentials, weight_sums
 from fewlabels.kernels.importance import effective_size
 from fewlabels.kernels.weighting import Drawn, Soft, Weighting
 from fewlabels.metrics.base import Metric
@@ -51,57 +50,58 @@ def item_variance(
         Indices of the M classifiers; None: all.
     """
     names = {name: ALIASES.get(name, name) for name in metrics}
-    known = {name: METRICS[full] for name, full in names.items() if full in METRICS}
+    registered = {name: METRICS[full] for name, full in names.items() if full in METRICS}
     chosen = list(range(predictions.n_models) if columns is None else columns)
-    out = _of(predictions, posterior, known, rows, chosen)
-    own: dict[int, list[int]] = {}
+    out = _variances(predictions, posterior, registered, rows, chosen)
+    own_posteriors: dict[int, list[int]] = {}
     for place, j in enumerate(chosen):
         if posterior.of(j) is not posterior:
-            own.setdefault(id(posterior.of(j)), []).append(place)
-    for places in own.values():
+            own_posteriors.setdefault(id(posterior.of(j)), []).append(place)
+    for places in own_posteriors.values():
         if len(places) > 1:
             alike = [chosen[place] for place in places]
-            theirs = _of(predictions, posterior.of(alike[0]), known, rows, alike)
+            theirs = _variances(predictions, posterior.of(alike[0]), registered, rows, alike)
             for name, variance in out.items():
                 variance[np.ix_(places, places)] = theirs.get(name, np.nan)
     return out
 
 
-def _of(
+def _variances(
     predictions: Predictions, posterior: LabelPosterior, metrics: Chosen, rows: Ints,
     columns: list[int],
 ) -> dict[str, Floats]:  # fmt: skip
-    """The variances among some of the classifiers, under one posterior; nothing of no items."""
+    """The variances among some of the classifiers, under one posterior; empty without items."""
     rows = rows[posterior.speaks_of(rows) & (predictions.weight[rows] > 0)]
     if not len(rows):
         return {}
-    predictions, rows = some_items_of(predictions, rows, _MOST_ITEMS)
+    predictions, rows = item_sample(predictions, rows, _MOST_ITEMS)
     out, by_draws = dict[str, Floats](), dict[str, Metric]()
     for name, metric in metrics.items():
         if metric.per_item is None:
             by_draws[name] = metric
         else:
-            out[name] = _of_means(predictions, posterior, metric, rows, columns)
-    return out | _of_influence(predictions, posterior, by_draws, rows, columns)
+            out[name] = _variance_of_mean(predictions, posterior, metric, rows, columns)
+    return out | _influence_variances(predictions, posterior, by_draws, rows, columns)
 
 
-def _of_means(
+def _variance_of_mean(
     predictions: Predictions, posterior: LabelPosterior, metric: Metric, rows: Ints,
     columns: list[int],
 ) -> Floats:  # fmt: skip
     assert metric.per_item is not None
     m = len(columns)
-    given = predictions.provides(metric.needs)[rows][:, columns]
+    provided = predictions.provides(metric.needs)[rows][:, columns]
     mass = predictions.weight[rows] * predictions.times[rows]
     sums, out = np.zeros((2, m, m)), np.full((m, m), np.nan)
-    pairs = {pair: np.all(given[:, pair], axis=1) for pair in combinations(range(m), 2)}
+    pairs = {pair: np.all(provided[:, pair], axis=1) for pair in combinations(range(m), 2)}
     shares = {pair: mass / mass[both].sum() for pair, both in pairs.items() if both.any()}
     for block in spans(len(rows), max(_CELLS // predictions.n_classes, 1)) if shares else ():
         loss = np.zeros((m, len(rows[block]), predictions.n_classes))
         for place, j in enumerate(columns):
-            own = given[block, place]
-            if own.any():
-                loss[place, own] = metric.per_item(view_of(predictions, rows[block][own], j))
+            has_prediction = provided[block, place]
+            if has_prediction.any():
+                view = view_of(predictions, rows[block][has_prediction], j)
+                loss[place, has_prediction] = metric.per_item(view)
         q = posterior.probabilities_of(rows[block])
         for (a, b), share in shares.items():
             both = pairs[a, b][block]
@@ -117,7 +117,7 @@ def _of_means(
 
 
 def design_effect(weight: Floats, times: Floats) -> float:
-    """By how much unequal weights w of t items each inflate a variance (Kish 1965).
+    """Factor by which unequal weights w of t items each inflate a variance (Kish 1965).
 
     n / n_eff, with n = sum t; NaN where nothing weighs.
     """
@@ -125,7 +125,7 @@ def design_effect(weight: Floats, times: Floats) -> float:
     return float(times.sum()) / worth if worth else math.nan
 
 
-def _of_influence(
+def _influence_variances(
     predictions: Predictions, posterior: LabelPosterior, metrics: Chosen, rows: Ints,
     columns: list[int],
 ) -> dict[str, Floats]:  # fmt: skip
@@ -134,21 +134,21 @@ def _of_influence(
     # Classifiers on the same items share their labels and weights; the others' pairs have none.
     patterns: dict[tuple[str, bytes], list[int]] = {}
     for needs in dict.fromkeys(metric.needs for metric in metrics.values()):
-        given = predictions.provides(needs)[rows][:, columns]
+        provided = predictions.provides(needs)[rows][:, columns]
         for place in range(m):
-            patterns.setdefault((needs, given[:, place].tobytes()), []).append(place)
+            patterns.setdefault((needs, provided[:, place].tobytes()), []).append(place)
     for (kind, packed), places in patterns.items():
-        own = rows[np.frombuffer(packed, dtype=bool)]
-        if len(places) < 2 or not len(own):
+        subset = rows[np.frombuffer(packed, dtype=bool)]
+        if len(places) < 2 or not len(subset):
             continue
         alike = [columns[place] for place in places]
         chosen = {name: metric for name, metric in metrics.items() if metric.needs == kind}
-        for name, shift in _shifts(predictions, posterior, chosen, own, alike).items():
+        for name, shift in _shifts(predictions, posterior, chosen, subset, alike).items():
             gap = shift[:, :, None] - shift[:, None, :]
-            known = np.isfinite(gap)
-            total = np.where(known, gap, 0.0) ** 2
+            defined = np.isfinite(gap)
+            total = np.where(defined, gap, 0.0) ** 2
             with np.errstate(invalid="ignore", divide="ignore"):
-                variance = predictions.size_of(own) * total.sum(axis=0) / known.sum(axis=0)
+                variance = predictions.size_of(subset) * total.sum(axis=0) / defined.sum(axis=0)
             out[name][np.ix_(places, places)] = variance
     return out
 
@@ -157,10 +157,10 @@ def _shifts(
     predictions: Predictions, posterior: LabelPosterior, metrics: Chosen, rows: Ints,
     columns: list[int],
 ) -> dict[str, Floats]:  # fmt: skip
-    """What reweighting the items does to metrics, for drawn labelings, (D, M) each."""
+    """Changes of metrics when the items are reweighted, for drawn labelings, (D, M) each."""
     keys, weight = predictions.keys[rows], predictions.weight[rows][:, None]
     label_keys = predictions.label_keys[rows]
-    clusters = [own[rows] for own in predictions.cluster_keys]
+    clusters = [row_weights[rows] for row_weights in predictions.cluster_keys]
     views = [view_of(predictions, rows, j) for j in columns]
     p, salt = posterior.probabilities_of(rows), posterior.salt
     plans = [prepare(view, metrics, exact=True) for view in views]
@@ -178,15 +178,18 @@ def _shifts(
             labels = draw_labels(p, label_keys, index, salt ^ _LABELS_SALT)
             again = weight * shared_exponentials(clusters, index, salt ^ _ROWS_SALT)
             before, after = (
-                Drawn(labels, own, predictions.n_classes, len(index)) for own in (weight, again)
+                Drawn(labels, row_weights, predictions.n_classes, len(index))
+                for row_weights in (weight, again)
             )
         else:
             times = predictions.multiplicity[rows]
             counts = label_counts(keys, index, times, p[:, :, None], salt ^ _LABELS_SALT)
             moved = weight_sums(keys, index, counts, salt ^ _ROWS_SALT)
-            before, after = (Soft(own, weight, counts=True) for own in (counts, moved))
+            before, after = (
+                Soft(row_weights, weight, counts=True) for row_weights in (counts, moved)
+            )
         old, new = values(before), values(after)
         return {name: new[name] - old[name] for name in metrics}
 
-    parts = list(map_blocks(run, spans(_DRAWS, _AT_ONCE)))
-    return {name: np.concatenate([part[name] for part in parts]) for name in metrics}
+    blocks = list(map_blocks(run, spans(_DRAWS, _AT_ONCE)))
+    return {name: np.concatenate([shifts[name] for shifts in blocks]) for name in metrics}

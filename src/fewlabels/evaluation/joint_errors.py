@@ -107,32 +107,38 @@ def joint_errors(
             f"there are {len(columns)}"
         )
     models = tuple(predictions.models[j] for j in columns)
-    whole = rows[predictions.has_hard[np.ix_(rows, columns)].all(axis=1)]
+    complete = rows[predictions.has_hard[np.ix_(rows, columns)].all(axis=1)]
     if n_draws:
         posterior.prepare()
-    weights = LabelWeights.of(predictions, posterior, rows, n_draws)
+    weights = LabelWeights.from_rows(predictions, posterior, rows, n_draws)
     values, drawn = _rates(
         weights,
-        _Votes.of(predictions, weights.rows, columns),
+        _Votes.from_predictions(predictions, weights.rows, columns),
         population=population or posterior.counts_alone,
     )
     stated = level if n_draws else math.nan
 
     low, high = paired_ends(values, drawn, stated)
     rates = [Interval(*map(float, rate)) for rate in zip(values, low, high, strict=True)]
-    if accuracy is None or len(whole) < len(rows):
+    if accuracy is None or len(complete) < len(rows):
         evaluator = Evaluator(
             predictions, posterior, resolve("accuracy"), "population" if population else "sample",
             level if n_draws else None,
         )  # fmt: skip
-        accuracy = _accuracies(evaluator, Group(group, whole), method)
-    best, best_single = _best(accuracy, columns, stated)
+        accuracy = _accuracies(evaluator, Group(group, complete), method)
+    # The best of the classifiers that the labels do not contradict.
+    value, draws, contradicted = accuracy
+    able = np.isfinite(value) & np.isin(np.arange(len(value)), columns) & ~contradicted
+    best = int(np.argmax(np.where(able, value, -np.inf))) if able.any() else None
+    best_single = UNDEFINED
+    if best is not None:
+        best_single = paired_interval(float(value[best]), draws[:, best], stated)
     a, b = _pairs(len(models))
-    own = any(posterior.of(j) is not posterior for j in columns.tolist())
+    own_posteriors = any(posterior.of(j) is not posterior for j in columns.tolist())
     return Together(
         group=group,
         models=models,
-        n_items=predictions.size_of(whole),
+        n_items=predictions.size_of(complete),
         confidence_level=level,
         best_single=best_single,
         best_model=None if best is None else predictions.models[best],
@@ -145,31 +151,24 @@ def joint_errors(
             for p, (i, j) in enumerate(zip(a.tolist(), b.tolist(), strict=True))
         ),
         warnings=(
-            *((_AVERAGED,) if own else ()),
-            *((_CONTRADICTED,) if accuracy.contradicted[columns].any() else ()),
+            *((_AVERAGED,) if own_posteriors else ()),
+            *((_CONTRADICTED,) if contradicted[columns].any() else ()),
         ),
         **dict(zip(_WHOLE, rates[: len(_WHOLE)], strict=True)),
     )
 
 
-def _accuracies(evaluator: Evaluator, whole: Group, method: str) -> Accuracies:
-    found, guard = Guarded(evaluator.measure(whole.rows), {}, {}), Guard.of(evaluator, method)
+def _accuracies(evaluator: Evaluator, group: Group, method: str) -> Accuracies:
+    guarded, guard = (
+        Guarded(evaluator.measure(group.rows), {}, {}),
+        Guard.from_evaluator(evaluator, method),
+    )
     contradicted = np.zeros(evaluator.predictions.n_models, dtype=np.bool_)
     if guard is not None:
-        found = guard.of_group(whole, found.measured)
-        contradicted = guard.contradicts(found, "accuracy")
-    value, draws, _ = found.measured["accuracy"]
+        guarded = guard.adjust(group, guarded.measured)
+        contradicted = guard.contradicts(guarded, "accuracy")
+    value, draws, _ = guarded.measured["accuracy"]
     return Accuracies(value, draws, contradicted)
-
-
-def _best(accuracy: Accuracies, columns: Ints, level: float) -> tuple[int | None, Interval]:
-    """The best of some classifiers whom the labels do not contradict, and its accuracy."""
-    value, draws, contradicted = accuracy
-    able = np.isfinite(value) & np.isin(np.arange(len(value)), columns) & ~contradicted
-    if not able.any():
-        return None, UNDEFINED
-    best = int(np.argmax(np.where(able, value, -np.inf)))
-    return best, paired_interval(float(value[best]), draws[:, best], level)
 
 
 def _pairs(m: int) -> tuple[Ints, Ints]:
@@ -187,17 +186,17 @@ class _Votes:
     n_classes: int
 
     @staticmethod
-    def of(predictions: Predictions, rows: Ints, columns: Ints) -> _Votes:
+    def from_predictions(predictions: Predictions, rows: Ints, columns: Ints) -> _Votes:
         """The patterns of some items and classifiers."""
-        part = np.ix_(rows, columns)
-        votes = np.where(predictions.has_hard[part], predictions.hard[part], -1)
+        block = np.ix_(rows, columns)
+        votes = np.where(predictions.has_hard[block], predictions.hard[block], -1)
         patterns, pattern = np.unique(votes, axis=0, return_inverse=True)
         hard = patterns.astype(np.int64)
         return _Votes(pattern.reshape(-1), hard, hard >= 0, predictions.n_classes)
 
     @cached_property
-    def whole(self) -> Bools:
-        """Where every classifier has a prediction, (P,)."""
+    def complete(self) -> Bools:
+        """Patterns in which every classifier has a prediction, (P,)."""
         out: Bools = np.all(self.present, axis=1)
         return out
 
@@ -218,24 +217,24 @@ class _Votes:
         return np.arange(len(place)) + (first - before)[place], place
 
     @cached_property
-    def of_class(self) -> _Features:
-        """What is counted of each pattern if its class is one that it votes for, by cell."""
+    def by_class(self) -> _Features:
+        """Features of each pattern if the label is a class that it votes for, by cell."""
         # Who is right is counted, not who is wrong: else every class would count.
         cells = spans(len(self.cells[0]), max(_AT_ONCE // len(_pairs(self.hard.shape[1])[0]), 1))
-        return _Features.joined([_Features.of(self._right(some)) for some in cells])
+        return _Features.joined([_Features.from_columns(self._right(some)) for some in cells])
 
     def _right(self, some: slice) -> dict[str, Bools | Floats]:
-        pattern, _, voted = (of[some] for of in self.cells)
-        whole, votes = self.whole[pattern, None], self.hard[pattern]
+        pattern, _, voted = (column[some] for column in self.cells)
+        complete, votes = self.complete[pattern, None], self.hard[pattern]
         right = votes == voted[:, None]
         a, b = _pairs(self.hard.shape[1])
         kinds: dict[str, Bools | Floats] = {
-            "some_right": whole,
-            "majority": whole * self._majority[some, None],
-            "right": whole & right,
+            "some_right": complete,
+            "majority": complete * self._majority[some, None],
+            "right": complete & right,
             "both_right": right[:, a] & right[:, b],
         }
-        if not self.whole.all():
+        if not self.complete.all():
             there = self.present[pattern]
             kinds["right_a"] = right[:, a] & there[:, b]
             kinds["right_b"] = right[:, b] & there[:, a]
@@ -245,8 +244,8 @@ class _Votes:
     def _majority(self) -> Floats:
         """Share of each cell's class in its pattern's majority vote, ties shared, (C,)."""
         pattern, _, voted = self.cells
-        parts = spans(len(voted), max(_AT_ONCE // self.hard.shape[1], 1))
-        votes = [(self.hard[pattern[s]] == voted[s, None]).sum(axis=1) for s in parts]
+        blocks = spans(len(voted), max(_AT_ONCE // self.hard.shape[1], 1))
+        votes = [(self.hard[pattern[s]] == voted[s, None]).sum(axis=1) for s in blocks]
         counts = np.concatenate([np.empty(0, dtype=np.int64), *votes])
         most = np.zeros(len(self.hard), dtype=np.int64)
         np.maximum.at(most, pattern, counts)
@@ -255,22 +254,22 @@ class _Votes:
         return share
 
     @cached_property
-    def of_any_class(self) -> _Features:
-        """What is counted of each pattern whatever its class."""
+    def any_class(self) -> _Features:
+        """Features of each pattern whatever the label."""
         a, b = _pairs(self.hard.shape[1])
         both = self.present[:, a] & self.present[:, b]
         kinds: dict[str, Bools | Floats] = {
-            "total": self.whole[:, None],
+            "total": self.complete[:, None],
             "differ": both & (self.hard[:, a] != self.hard[:, b]),
         }
-        return _Features.of(kinds if self.whole.all() else kinds | {"both": both})
+        return _Features.from_columns(kinds if self.complete.all() else kinds | {"both": both})
 
     @cached_property
     def bounds(self) -> tuple[Floats, Floats]:
-        """The least and the largest value that each rate can have, (F,)."""
+        """Bounds of each rate, (F,)."""
         m, n_pairs = self.hard.shape[1], len(_pairs(self.hard.shape[1])[0])
-        of_pairs = np.repeat([[0, 1], [0, 1], [0, 1], [-1, 1], [0, np.inf]], n_pairs, axis=0)
-        low, high = np.vstack([[0, 1], [0, 1], [0, 1], [1, m], of_pairs]).T
+        pair_bounds = np.repeat([[0, 1], [0, 1], [0, 1], [-1, 1], [0, np.inf]], n_pairs, axis=0)
+        low, high = np.vstack([[0, 1], [0, 1], [0, 1], [1, m], pair_bounds]).T
         return low, high
 
     @cached_property
@@ -286,18 +285,18 @@ class _Votes:
         n_pairs = len(_pairs(self.hard.shape[1])[0])
         return np.array([*_WHOLE, *np.repeat(_OF_PAIRS, n_pairs)])
 
-    def finish(self, of: dict[str, Floats]) -> Floats:
+    def finish(self, sums: dict[str, Floats]) -> Floats:
         """Rates (F, D), as in `_WHOLE`, then of the pairs, from the sums of all features (., D)."""
         m = self.hard.shape[1]
         a, b = _pairs(m)
-        total, right, differ = of["total"], of["right"], of["differ"]
-        both = of.get("both", total)
-        err_a = _counted(both - of.get("right_a", right[a]), both)
-        err_b = _counted(both - of.get("right_b", right[b]), both)
-        same = _counted(both - differ - of["both_right"], both)
-        fault = _counted(err_a + err_b - both + of["both_right"], both)
+        total, right, differ = sums["total"], sums["right"], sums["differ"]
+        both = sums.get("both", total)
+        err_a = _counted(both - sums.get("right_a", right[a]), both)
+        err_b = _counted(both - sums.get("right_b", right[b]), both)
+        same = _counted(both - differ - sums["both_right"], both)
+        fault = _counted(err_a + err_b - both + sums["both_right"], both)
         with np.errstate(invalid="ignore", divide="ignore"):
-            all_wrong = _counted(total - of["some_right"], total) / total
+            all_wrong = _counted(total - sums["some_right"], total) / total
             joint, e_a, e_b = fault / both, err_a / both, err_b / both
             spread = np.sqrt(e_a * (1 - e_a) * e_b * (1 - e_b))
             correlation = np.where(spread > 0, (joint - e_a * e_b) / spread, np.nan)
@@ -305,15 +304,15 @@ class _Votes:
             certain = np.abs(correlation) > 1 - 1e-12
             correlation = np.where(certain, np.sign(correlation), correlation)
             excess = np.where(e_a * e_b > 0, joint / (e_a * e_b), np.nan)
-            known = np.isfinite(correlation)
-            mean = np.where(known, correlation, 0.0).sum(axis=0) / known.sum(axis=0)
+            defined = np.isfinite(correlation)
+            mean = np.where(defined, correlation, 0.0).sum(axis=0) / defined.sum(axis=0)
             voters = m / (1 + (m - 1) * np.maximum(mean, 0.0))
-            whole = (all_wrong, 1 - all_wrong, of["majority"] / total, voters)
-            return np.vstack([*whole, joint, same / both, differ / both, correlation, excess])
+            of_set = (all_wrong, 1 - all_wrong, sums["majority"] / total, voters)
+            return np.vstack([*of_set, joint, same / both, differ / both, correlation, excess])
 
 
 def _counted(difference: Floats, total: Floats) -> Floats:
-    """A difference of sums: what is 0 but for rounding is 0, else who never errs would err."""
+    """A difference of sums, 0 where only rounding is left, so that no classifier errs by it."""
     return np.where(difference > 1e-10 * total, difference, 0.0)
 
 
@@ -325,17 +324,17 @@ class _Features:
     sizes: dict[str, int]
 
     @staticmethod
-    def of(kinds: dict[str, Bools | Floats]) -> _Features:
+    def from_columns(kinds: dict[str, Bools | Floats]) -> _Features:
         """From the columns of each kind, (P, columns)."""
-        parts = [scipy.sparse.csr_matrix(kind, dtype=np.float64) for kind in kinds.values()]
-        matrix = scipy.sparse.hstack(parts, format="csr")
+        matrices = [scipy.sparse.csr_matrix(kind, dtype=np.float64) for kind in kinds.values()]
+        matrix = scipy.sparse.hstack(matrices, format="csr")
         return _Features(matrix, {name: kind.shape[1] for name, kind in kinds.items()})
 
     @staticmethod
-    def joined(parts: Sequence[_Features]) -> _Features:
+    def joined(features: Sequence[_Features]) -> _Features:
         """Features of the rows of all parts."""
-        matrix = scipy.sparse.vstack([part.matrix for part in parts], format="csr")
-        return _Features(matrix, parts[0].sizes)
+        matrix = scipy.sparse.vstack([block.matrix for block in features], format="csr")
+        return _Features(matrix, features[0].sizes)
 
     def sums(self, rows: Ints, weights: Floats) -> Floats:
         """Sums (F, D) over some of the rows, of weights (p, D)."""
@@ -364,30 +363,30 @@ class _Counts:
         items = Indicator(place, len(there))
         total, pseudo = weights.total, weights.pseudo
 
-        def summed(own: Floats, more: Floats | None) -> Floats:
-            sums = np.array(in_every_draw(items.sums(own), weights.size))
-            if pseudo is not None and more is not None:
-                sums[place[pseudo.item], pseudo.draw] += more
+        def summed(columns: Floats, pseudo_mass: Floats | None) -> Floats:
+            sums = np.array(in_every_draw(items.sums(columns), weights.size))
+            if pseudo is not None and pseudo_mass is not None:
+                sums[place[pseudo.item], pseudo.draw] += pseudo_mass
             return sums
 
-        whole = summed(total, None if pseudo is None else pseudo.total)
-        self.plain += votes.of_any_class.sums(there, whole)
-        cells, of = votes.cells_of(there)
+        mass_of_patterns = summed(total, None if pseudo is None else pseudo.total)
+        self.plain += votes.any_class.sums(there, mass_of_patterns)
+        cells, pattern_index = votes.cells_of(there)
         who = votes.cells[1][cells]
         hard = np.maximum(votes.hard[pattern], 0)
         for j in np.unique(who).tolist():
-            event, own = hard[:, j], np.flatnonzero(who == j)
-            of_pseudo = None
+            event, columns = hard[:, j], np.flatnonzero(who == j)
+            event_mass = None
             if pseudo is not None:
-                of_pseudo = pseudo.mass[np.arange(len(pseudo.item)), event[pseudo.item]]
-            hit = summed(weights.of_events(event), of_pseudo)
-            self.right += votes.of_class.sums(cells[own], hit[of[own]])
+                event_mass = pseudo.mass[np.arange(len(pseudo.item)), event[pseudo.item]]
+            hit = summed(weights.of_events(event), event_mass)
+            self.right += votes.by_class.sums(cells[columns], hit[pattern_index[columns]])
 
     def rates(self) -> Floats:
         """Rates (D, F)."""
         votes = self.votes
-        right = votes.of_class.named(np.asarray(self.right))
-        return votes.finish(right | votes.of_any_class.named(np.asarray(self.plain))).T
+        right = votes.by_class.named(np.asarray(self.right))
+        return votes.finish(right | votes.any_class.named(np.asarray(self.plain))).T
 
 
 def _rates(weights: LabelWeights, votes: _Votes, *, population: bool) -> tuple[Floats, Floats]:
@@ -398,18 +397,18 @@ def _rates(weights: LabelWeights, votes: _Votes, *, population: bool) -> tuple[F
         return nowhere[0], nowhere[1:]
 
     def over(size: int, kind: DrawKind) -> Floats:
-        parts = weights.summed(
+        chunks = weights.summed(
             size, [(kind, lambda: _Counts(votes))], lambda counts, _: counts[0].rates()
         )
-        return np.concatenate([np.empty((0, len(votes.bounds[0]))), *parts])
+        return np.concatenate([np.empty((0, len(votes.bounds[0]))), *chunks])
 
-    values = point_value(over(*weights.of_values), only_mean=not population)
+    values = point_value(over(*weights.value_kind), only_mean=not population)
     values = values.clip(*votes.bounds)
     if not population and weights.certain and not weights.n_others:
         return values, np.tile(values, (size, 1))
-    drawn = over(size, weights.of_intervals(population=population))
-    doubts = posterior.doubts([str(c) for c in range(drawn.shape[1])], size)
+    drawn = over(size, weights.interval_kind(population=population))
+    log_odds_error = posterior.log_odds_errors([str(c) for c in range(drawn.shape[1])], size)
     drawn = draws_around(
-        values, drawn, votes.bounds, votes.best, posterior.inflation, doubts=doubts
+        values, drawn, votes.bounds, votes.best, posterior.inflation, log_odds_error=log_odds_error
     )
     return values, drawn

@@ -1,4 +1,4 @@
-"""How far an estimate can be trusted: its status, and the words behind it."""
+"""The status of an estimate, and the reason for it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ FEW_IN_GROUP = 10
 
 FEW_OF_A_CLASS = 2
 """Fewer labels of a class than this are few for a metric that rests on every class."""
-
 
 FEW_ANNOTATED = 20
 """Fewer items than this are few for losses against label histograms."""
@@ -68,11 +67,11 @@ def judge(
     value: float,
     looked_up: dict[tuple[bool, str, int], Verdict | None],
 ) -> Verdict:
-    """The status of one estimate: the first that applies, from what says most about it.
+    """The status of one estimate, the first that applies.
 
-    not-applicable, undefined, not-converged, few-labels, assumption, ok; `contradicted` is set
-    afterwards (`guard.Guard.marked`). `looked_up` is what the group's labels were found to be
-    before, for other estimates of it.
+    In the order not-applicable, undefined, not-converged, few-labels, assumption, ok;
+    `contradicted` is set afterwards (`guard.Guard.marked`). `looked_up` caches verdicts on the
+    group's labels, which its other estimates share.
     """
     j = predictions.place[model]
     posterior = posterior.of(j)
@@ -89,11 +88,14 @@ def judge(
             "(accuracy, error_rate, brier, log_loss)",
         )
     if not math.isfinite(value):
-        return Verdict(
-            Status.UNDEFINED,
-            f"undefined: {metric.name}{_where(group)}: {_why(posterior)}",
-            of_model=True,
-        )
+        why = "the labeled items do not define it (no label, or a class is missing)"
+        if posterior.infers:
+            why = (
+                "these items do not define it (a class is absent or never predicted, there is no "
+                "prediction, or a function raised an error or gave no finite number)"
+            )
+        reason = f"undefined: {metric.name}{_where(group)}: {why}"
+        return Verdict(Status.UNDEFINED, reason, of_model=True)
     if posterior.status is Status.NOT_CONVERGED:
         return Verdict(posterior.status)  # the posterior's own warnings say why
     labels_only = not posterior.infers
@@ -110,25 +112,25 @@ def judge(
     return looked_up[key] or Verdict(posterior.status)
 
 
-def reasons_of_many(
+def reasons_of_many_groups(
     column: str, rows: Sequence[Estimate], sizes: Sequence[GroupSize]
 ) -> Iterator[str]:
-    """What is to be said of the groups of a column: of how many it holds, not of which."""
-    of = f"of the {len(sizes):,} groups of {column}"
+    """Reasons for the statuses of a column's groups, with counts instead of names."""
+    these = f"of the {len(sizes):,} groups of {column}"
     few = sum(size.n_labeled < FEW_IN_GROUP for size in sizes)
     contradicted = len({row.group for row in rows if row.status is Status.CONTRADICTED})
     undefined = sum(row.status is Status.UNDEFINED for row in rows)
     if few:
-        yield f"few-labels: {few:,} {of} have fewer than {FEW_IN_GROUP} labeled items"
+        yield f"few-labels: {few:,} {these} have fewer than {FEW_IN_GROUP} labeled items"
     if contradicted:
         yield (
-            f"contradicted: in {contradicted:,} {of} the labels and the method disagree on a "
+            f"contradicted: in {contradicted:,} {these} the labels and the method disagree on a "
             "metric; get more labels"
         )
     if undefined:
         yield (
-            f"undefined: {undefined:,} estimates {of}, whose items do not define them (a class is "
-            "absent or never predicted)"
+            f"undefined: {undefined:,} estimates {these}, whose items do not define them (a class "
+            "is absent or never predicted)"
         )
     yield (
         f"the {len(sizes):,} groups of {column} are estimated from {GROUP_DRAWS} draws each; their "
@@ -157,7 +159,7 @@ def judge_losses(value: float, size: int, labels: int, why: str, group: str | No
 
 
 def partly_undefined(metric: Metric, group: Group, count: int, size: int) -> str:
-    """Say in how many draws a metric was undefined."""
+    """A note on the number of draws in which a metric was undefined."""
     return f"{metric.name}{_where(group)} was undefined in {count} of {size} draws"
 
 
@@ -166,15 +168,6 @@ _NEEDS = {
     "probabilities": "probabilities",
     "ranking": "probabilities or scores",
 }
-
-
-def _why(posterior: LabelPosterior) -> str:
-    if not posterior.infers:
-        return "the labeled items do not define it (no label, or a class is missing)"
-    return (
-        "these items do not define it (a class is absent or never predicted, there is no "
-        "prediction, or a function raised an error or gave no finite number)"
-    )
 
 
 def _few(
@@ -189,9 +182,9 @@ def _few(
     """Why the labels are few for this estimate, or None. No label at all is an assumption."""
     if not len(item):
         return None
-    classes, of_group = predictions.classes, np.zeros(predictions.n_items, dtype=bool)
-    of_group[group.rows] = True
-    inside = of_group[item]
+    classes, in_group = predictions.classes, np.zeros(predictions.n_items, dtype=bool)
+    in_group[group.rows] = True
+    inside = in_group[item]
     size = predictions.size_of(np.unique(item[inside]))
     if not size:
         borrowed = "; the labels of all items are used instead" if labels_only else ""

@@ -1,4 +1,4 @@
-"""Array types of the kernels, and values that nobody can write into."""
+"""Array types of the kernels, and read-only values."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Frozen:
 def frozen(value: Any) -> Any:
     """The value with read-only views for arrays, and mappings, lists and sets frozen.
 
-    The array that a view is of stays as it is: it may be somebody else's. Of other frozen objects
+    The array behind a view stays writeable: it may belong to the caller. Of other frozen objects
     of this package the arrays alone are read-only: what a method works with, it may keep.
     """
     if isinstance(value, np.ndarray):
@@ -70,30 +70,30 @@ def frozen(value: Any) -> Any:
     if isinstance(value, set):
         return frozenset(value)
     if isinstance(value, list | tuple) and not isinstance(value, FrozenList):
-        parts = [v if isinstance(v, str | int | float) else frozen(v) for v in value]
+        values = [v if isinstance(v, str | int | float) else frozen(v) for v in value]
         if isinstance(value, list):
-            return FrozenList(parts)
-        if all(a is b for a, b in zip(parts, value, strict=True)):
+            return FrozenList(values)
+        if all(a is b for a, b in zip(values, value, strict=True)):
             return value
         make: Any = type(value)
-        return make(*parts) if hasattr(value, "_fields") else tuple(parts)
+        return make(*values) if hasattr(value, "_fields") else tuple(values)
     if hasattr(value, "indptr"):
         return read_only(value.copy())
-    own = is_dataclass(value) and type(value).__module__.startswith("fewlabels.")
-    if own and not isinstance(value, Frozen | type) and value.__dataclass_params__.frozen:
+    ours = is_dataclass(value) and type(value).__module__.startswith("fewlabels.")
+    if ours and not isinstance(value, Frozen | type) and value.__dataclass_params__.frozen:
         for name in (field.name for field in fields(value)):
-            part = getattr(value, name)
-            if not isinstance(part, Mapping | list | set):
-                object.__setattr__(value, name, frozen(part))
+            item = getattr(value, name)
+            if not isinstance(item, Mapping | list | set):
+                object.__setattr__(value, name, frozen(item))
     return value
 
 
 def read_only(value: _T) -> _T:
     """The very array, sparse matrix or tuple of these, made read-only."""
     arrays: Any = value if isinstance(value, tuple) else (value,)
-    for part in arrays:
-        if hasattr(part, "indptr"):
-            read_only((part.data, part.indices, part.indptr))
-        elif isinstance(part, np.ndarray):
-            part.flags.writeable = False
+    for array in arrays:
+        if hasattr(array, "indptr"):
+            read_only((array.data, array.indices, array.indptr))
+        elif isinstance(array, np.ndarray):
+            array.flags.writeable = False
     return value

@@ -96,9 +96,9 @@ class Indicator:
         everything = rows is None or (rows.start == 0 and rows.stop >= len(self.codes))
         if everything and self._whole is not None:
             return self._whole
-        part = slice(None) if rows is None else rows
-        codes = self.codes[part]
-        data = np.ones(len(codes)) if self.values is None else self.values[part]
+        chosen = slice(None) if rows is None else rows
+        codes = self.codes[chosen]
+        data = np.ones(len(codes)) if self.values is None else self.values[chosen]
         # A column per item, with one entry: nothing needs sorting, as it would by rows.
         matrix = scipy.sparse.csc_matrix(
             (data, codes, np.arange(len(codes) + 1)), shape=(self.size, len(codes))

@@ -1,6 +1,6 @@
 """Blocks of work on threads: fixed blocks, ordered results, so no answer shows how many workers.
 
-Also progress of what takes long, and values computed once, without waiting for others.
+Also progress of long work, notices to a waiting user, and values computed once.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _AHEAD = 2
 _workers: ContextVar[int | None] = ContextVar("fewlabels_workers", default=None)
 _progress: ContextVar[Progress | None] = ContextVar("fewlabels_progress", default=None)
 
-_given_up: ContextVar[tuple[Event, ...]] = ContextVar("fewlabels_given_up", default=())
+_cancelled: ContextVar[tuple[Event, ...]] = ContextVar("fewlabels_given_up", default=())
 
 _listener: ContextVar[Callable[[str], None] | None] = ContextVar("fewlabels_steps", default=None)
 
@@ -52,7 +52,7 @@ def using_workers(count: int | None) -> Iterator[None]:
 
 @contextmanager
 def reporting(progress: Progress | None) -> Iterator[None]:
-    """Tell `progress` of long work done inside; None = nobody."""
+    """Report long work done inside to `progress`; None: to none."""
     token = _progress.set(progress)
     try:
         yield
@@ -78,15 +78,15 @@ def hearing_steps(listener: Callable[[str], None]) -> Iterator[None]:
 
 
 def step(name: str) -> None:
-    """Say what is done from here on, to whom it may concern."""
+    """Report the name of the step that begins."""
     listener = _listener.get()
     if listener is not None:
         listener(name)
 
 
 def go_on() -> None:
-    """Called between slices of long work: ends it where nobody waits for it any more."""
-    if any(given_up.is_set() for given_up in _given_up.get()):
+    """Called between slices of long work, to end it once it is cancelled."""
+    if any(cancelled.is_set() for cancelled in _cancelled.get()):
         raise CancelledError
 
 
@@ -132,13 +132,13 @@ def map_blocks(function: Callable[[_T], _R], blocks: Sequence[_T]) -> Iterator[_
         if workers <= 1:
             yield from map(function, blocks)
             return
-        pool, given_up = ThreadPoolExecutor(workers), Event()
+        pool, cancelled = ThreadPoolExecutor(workers), Event()
         wait, ahead = True, iter(blocks)
 
         def begin(count: int) -> Iterator[Future[_R]]:
             for block in islice(ahead, count):
                 context = copy_context()
-                context.run(_given_up.set, (*_given_up.get(), given_up))
+                context.run(_cancelled.set, (*_cancelled.get(), cancelled))
                 yield pool.submit(context.run, function, block)
 
         try:
@@ -149,8 +149,8 @@ def map_blocks(function: Callable[[_T], _R], blocks: Sequence[_T]) -> Iterator[_
                 yield result
                 del result
         except KeyboardInterrupt:
-            wait = False  # a block may take minutes, and nobody asks for it any more
-            given_up.set()
+            wait = False  # a block may take minutes, and its result is not needed any more
+            cancelled.set()
             raise
         finally:
             pool.shutdown(wait=wait, cancel_futures=True)
@@ -194,3 +194,40 @@ class computed_once(Generic[T]):  # noqa: N801 - a decorator
             return self
         value = instance.__dict__[self.name] = read_only(self.function(instance))
         return value
+
+
+# --- notices --------------------------------------------------------------------------------------
+
+
+Listener = Callable[[str], None]
+_notice_listener: ContextVar[Listener | None] = ContextVar("fewlabels_listener", default=None)
+
+
+@contextmanager
+def hearing(listener: Listener | None) -> Iterator[None]:
+    """Pass the first line announced inside to `listener`; None: to none."""
+    token = _notice_listener.set(None if listener is None else _once(listener))
+    try:
+        yield
+    finally:
+        _notice_listener.reset(token)
+
+
+def announce(line: str) -> None:
+    """Say a line to whom it may concern."""
+    listener = _notice_listener.get()
+    if listener is not None:
+        listener(line)
+
+
+def _once(listener: Listener) -> Listener:
+    waiting = [listener]  # `pop` is atomic: blocks of work announce from threads
+
+    def tell(line: str) -> None:
+        try:
+            first = waiting.pop()
+        except IndexError:
+            return
+        first(line)
+
+    return tell

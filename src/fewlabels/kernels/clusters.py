@@ -34,18 +34,18 @@ _OFFSET_SD, _SLOPE_SD = 3.0, 1.0
 _GRID = expit(np.linspace(-12.0, 12.0, 481))
 
 
-def pooled_words(said: Floats) -> Floats:
-    """What all classifiers together say for each class, (n, K): of probabilities or scores.
+def pooled_words(votes: Floats) -> Floats:
+    """Pooled log-odds of each class over all classifiers, (n, K): of probabilities or scores.
 
     The mean of centred logs of probabilities (n, M, K), or half of that of standardised scores
     (n, M); 0 where nothing is said.
     """
-    if said.ndim == 3:
-        words = np.clip(centred_logs(said), -_MOST_LOG, _MOST_LOG)
+    if votes.ndim == 3:
+        words = np.clip(centred_logs(votes), -_MOST_LOG, _MOST_LOG)
     else:
-        there = ~np.isnan(said)
+        there = ~np.isnan(votes)
         count = np.maximum(there.sum(axis=0), 1)
-        away = np.where(there, said - np.where(there, said, 0.0).sum(axis=0) / count, np.nan)
+        away = np.where(there, votes - np.where(there, votes, 0.0).sum(axis=0) / count, np.nan)
         scale = np.sqrt(np.where(there, away**2, 0.0).sum(axis=0) / count)
         z = away / np.where(scale > 0, scale, 1.0)
         words = np.stack([-z / 2, z / 2], axis=2)
@@ -70,8 +70,10 @@ def unexplained(
     mean = np.r_[np.zeros(k * offsets), np.ones(f)]
     precision = np.r_[np.full(k * offsets, _OFFSET_SD**-2.0), np.full(f, _SLOPE_SD**-2.0)]
     once = powers(clusters, [1.0] * len(clusters), np.zeros(n, dtype=np.int64))
-    found = fit_map(words, evidence, mean, precision, offsets=offsets, power=once).coefficients
-    logits = words @ found[k * offsets :] + (found[:k] if offsets else 0.0)
+    coefficients = fit_map(
+        words, evidence, mean, precision, offsets=offsets, power=once
+    ).coefficients
+    logits = words @ coefficients[k * offsets :] + (coefficients[:k] if offsets else 0.0)
     left = softmax(evidence) - softmax(logits)
     logits -= logits.mean(axis=1, keepdims=True)
     size = np.sqrt((logits**2).mean()) if logits.any() else 1.0
@@ -127,7 +129,7 @@ class Worth(NamedTuple):
         bootstrap of x values has the variance (x - 1) / (x + 1) s^2 / x, and intervals of a mean
         are Student's. What few rows need, pseudo-observations give.
         """
-        return max(_of_few(self.freedom + 1) / _of_few(self.rows), 1.0)
+        return max(_few_rows_factor(self.freedom + 1) / _few_rows_factor(self.rows), 1.0)
 
     @property
     def exponent(self) -> float:
@@ -149,19 +151,19 @@ def worth(
     weights: Floats, clusters: Sequence[UInts], correlation: Sequence[float], times: Floats
 ) -> Worth:
     """Of rows of these weights (n,) and keys of clusters, which count `times` (n,) each."""
-    total, own = float((times * weights).sum()), float((times * weights**2).sum())
-    if not own:
+    total, squared_mass = float((times * weights).sum()), float((times * weights**2).sum())
+    if not squared_mass:
         return Worth(0.0, 0.0)
-    spread, freedom = own, 0.0
+    spread, freedom = squared_mass, 0.0
     for keys, rho in zip(clusters, correlation, strict=True):
         _, place = np.unique(keys, return_inverse=True)
         squares = float((np.bincount(place, times * weights) ** 2).sum())
-        spread += rho * (squares - own)
-        part = own / len(correlation) + rho * (squares - own)
-        freedom += part**2 / max(total**2 / squares - 1, 1e-9)
+        spread += rho * (squares - squared_mass)
+        component = squared_mass / len(correlation) + rho * (squares - squared_mass)
+        freedom += component**2 / max(total**2 / squares - 1, 1e-9)
     rows = total**2 / spread
     freedom = spread**2 / freedom if freedom else rows - 1
-    return Worth(rows, freedom, own / spread, max(len(correlation), 1))
+    return Worth(rows, freedom, squared_mass / spread, max(len(correlation), 1))
 
 
 def powers(clusters: Sequence[UInts], correlation: Sequence[float], kind: Ints) -> Floats:
@@ -175,7 +177,7 @@ def powers(clusters: Sequence[UInts], correlation: Sequence[float], kind: Ints) 
 
 
 @cache
-def _of_few(rows: float) -> float:
+def _few_rows_factor(rows: float) -> float:
     """f(x): see `Worth.widening`."""
     freedom = max(rows - 1, 1.0)
     ratio = stdtrit(freedom, 0.95) / ndtri(0.95)

@@ -41,9 +41,9 @@ def _forget_stale(folder: Path) -> None:
     """
     with suppress(OSError):
         changed = max(source.stat().st_mtime for source in folder.glob("*.py"))
-        for kept in (folder / "__pycache__").glob("*.nbi"):
-            if kept.stat().st_mtime < changed:
-                kept.unlink(missing_ok=True)
+        for index_file in (folder / "__pycache__").glob("*.nbi"):
+            if index_file.stat().st_mtime < changed:
+                index_file.unlink(missing_ok=True)
 
 
 def compiled(function: Function) -> Function:

@@ -66,7 +66,7 @@ class Derivatives(NamedTuple):
 
 
 def terms(counts: Floats, p: Floats) -> Terms:
-    """What `derivatives` needs of counts (n, K) and probabilities (n, K), found once."""
+    """Precomputed inputs of `derivatives`, from counts (n, K) and probabilities (n, K)."""
     item, label = np.nonzero(counts > 1)
     total = counts.sum(axis=1)
     several = np.flatnonzero(total > 1)
@@ -98,8 +98,8 @@ def derivatives(terms: Terms, log_concentration: Floats) -> Derivatives:
     n = len(terms.constant)
     value, slope, curvature = (
         # Of no terms at all bincount makes integers.
-        np.bincount(terms.item, weights=terms.sign * part, minlength=n).astype(np.float64)
-        for part in _rising(x, terms.labels, terms.above)
+        np.bincount(terms.item, weights=terms.sign * rising, minlength=n).astype(np.float64)
+        for rising in _rising(x, terms.labels, terms.above)
     )
     return Derivatives(value + terms.constant, slope, curvature)
 
@@ -113,17 +113,17 @@ def _rising(x: Floats, count: Floats, above: Ints) -> tuple[Floats, Floats, Floa
     """r(x, count), x dr/dx and x d/dx (x dr/dx) of terms sorted by count, largest first."""
     value, slope, curvature = np.zeros((3, len(x)))
     for j in range(1, len(above)):
-        part = slice(0, above[j])
-        ratio = x[part] / (x[part] + j)
-        value[part] += np.log1p(j / x[part])
-        slope[part] -= 1.0 - ratio
-        curvature[part] += ratio * (1.0 - ratio)
+        labeled = slice(0, above[j])
+        ratio = x[labeled] / (x[labeled] + j)
+        value[labeled] += np.log1p(j / x[labeled])
+        slope[labeled] -= 1.0 - ratio
+        curvature[labeled] += ratio * (1.0 - ratio)
     if len(above) == _SUMMED:
-        part = slice(0, int(np.searchsorted(-count, -_SUMMED, side="left")))
-        for whole, tail in zip(
-            (value, slope, curvature), _stirling(x[part], count[part] - _SUMMED), strict=True
+        labeled = slice(0, int(np.searchsorted(-count, -_SUMMED, side="left")))
+        for total, tail in zip(
+            (value, slope, curvature), _stirling(x[labeled], count[labeled] - _SUMMED), strict=True
         ):
-            whole[part] += tail
+            total[labeled] += tail
     return value, slope, curvature
 
 

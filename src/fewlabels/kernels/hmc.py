@@ -64,16 +64,16 @@ def hamiltonian_monte_carlo(
     z = start @ inverse.T
     value, slope = whitened(z)
     adapt = _DualAveraging(0.5 / start.shape[1] ** 0.25)
-    kept, accepted = np.empty((size, *start.shape)), 0.0
+    retained, accepted = np.empty((size, *start.shape)), 0.0
     for t in range(warmup + size):
         step = adapt.step if t < warmup else adapt.final
         z, value, slope, rate = _transition(whitened, z, value, slope, step, rng)
         if t < warmup:
             adapt.update(float(rate.mean()))
         else:
-            kept[t - warmup] = z @ root.T
+            retained[t - warmup] = z @ root.T
             accepted += float(rate.mean()) / size
-    return Chains(kept, accepted, adapt.final)
+    return Chains(retained, accepted, adapt.final)
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,8 +205,8 @@ def _normal_scores(draws: Floats) -> Floats:
     from scipy.stats import rankdata  # slow to load
 
     half = len(draws) // 2
-    kept = np.concatenate([draws[:half], draws[-half:]]).reshape(-1, draws.shape[2])
-    out = ndtri((rankdata(kept, axis=0) - 0.375) / (len(kept) + 0.25))
+    retained = np.concatenate([draws[:half], draws[-half:]]).reshape(-1, draws.shape[2])
+    out = ndtri((rankdata(retained, axis=0) - 0.375) / (len(retained) + 0.25))
     return np.asarray(out).reshape(2 * half, *draws.shape[1:])
 
 

@@ -61,7 +61,7 @@ class Proposal:
     def log_density(self, theta: Floats) -> Floats:
         """Log density of points, (M,)."""
         q, shares = theta.shape[1], np.log(self.weights / self.weights.sum())
-        parts = np.empty((len(self.centres), len(theta)))
+        components = np.empty((len(self.centres), len(theta)))
         for c, (centre, root) in enumerate(zip(self.centres, self.roots, strict=True)):
             z = np.linalg.solve(root, (theta - centre).T)
             square = (z**2).sum(axis=0)
@@ -69,11 +69,11 @@ class Proposal:
             if np.isfinite(self.freedom):
                 v = self.freedom
                 constant = gammaln((v + q) / 2) - gammaln(v / 2) - 0.5 * q * np.log(v * np.pi)
-                parts[c] = constant - half - (v + q) / 2 * np.log1p(square / v)
+                components[c] = constant - half - (v + q) / 2 * np.log1p(square / v)
             else:
-                parts[c] = -0.5 * q * np.log(2 * np.pi) - half - 0.5 * square
-            parts[c] += shares[c]
-        return logsumexp(parts, axis=0)
+                components[c] = -0.5 * q * np.log(2 * np.pi) - half - 0.5 * square
+            components[c] += shares[c]
+        return logsumexp(components, axis=0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,10 +150,12 @@ class AdaptivePool:
     def sample(self) -> ImportanceSample:
         """All points so far."""
         points = np.concatenate(self._points)
-        parts = np.stack([proposal.log_density(points) for proposal in self._proposals])
+        densities = np.stack([proposal.log_density(points) for proposal in self._proposals])
         sizes = np.array([len(p) for p in self._points], dtype=np.float64)
-        parts += np.log(sizes / sizes.sum())[:, None]
-        return ImportanceSample(points, np.concatenate(self._heights) - logsumexp(parts, axis=0))
+        densities += np.log(sizes / sizes.sum())[:, None]
+        return ImportanceSample(
+            points, np.concatenate(self._heights) - logsumexp(densities, axis=0)
+        )
 
 
 def pareto_shape(log_weights: Floats) -> float:

@@ -1,6 +1,6 @@
 """Draws of a metric, one column per classifier: reduced, recentred, inflated, compared.
 
-And the pseudo-observation of each, for what has not been seen.
+And the pseudo-observation of each.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ def ends(drawn: Floats, level: float) -> tuple[Floats, Floats]:
         low, high = np.quantile(drawn, tails, axis=0)
         return low, high
 
-    def of_one(column: Floats) -> Floats:
-        known = column[~np.isnan(column)]
-        if not len(known):
+    def column_ends(column: Floats) -> Floats:
+        defined = column[~np.isnan(column)]
+        if not len(defined):
             return np.full(2, np.nan)
         # There is nothing between two infinite draws.
-        way: Literal["nearest", "linear"] = "nearest" if np.isinf(known).any() else "linear"
-        out: Floats = np.quantile(known, tails, method=way)
+        way: Literal["nearest", "linear"] = "nearest" if np.isinf(defined).any() else "linear"
+        out: Floats = np.quantile(defined, tails, method=way)
         return out
 
-    low, high = np.apply_along_axis(of_one, 0, drawn)
+    low, high = np.apply_along_axis(column_ends, 0, drawn)
     return low, high
 
 
@@ -62,9 +62,11 @@ class Interval(NamedTuple):
 UNDEFINED = Interval(math.nan, math.nan, math.nan)
 
 
-def spelled(parts: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+def spelled(fields: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     """What `asdict` makes of a record's parts: intervals by name, which JSON would make lists."""
-    return {name: part._asdict() if isinstance(part, Interval) else part for name, part in parts}
+    return {
+        name: value._asdict() if isinstance(value, Interval) else value for name, value in fields
+    }
 
 
 def above_noise_floor(drawn: Floats, value: Floats, gap: Floats) -> Floats:
@@ -116,8 +118,10 @@ _LEAST_SHARE = 1e-4
 """Nearest that a metric is taken to be to its bounds, as a share of the way, in log-odds."""
 
 
-def doubted(drawn: Floats, bounds: tuple[Any, Any], best: Any, doubts: Floats) -> Floats:
-    """Draws (D, M) of metrics moved by `doubts` (D, M) in the log-odds of their ranges.
+def shifted_log_odds(
+    drawn: Floats, bounds: tuple[Any, Any], best: Any, log_odds_error: Floats
+) -> Floats:
+    """Draws (D, M) of metrics moved by `log_odds_error` (D, M) in the log-odds of their ranges.
 
     Positive doubts move them towards `best`; metrics without bounds, or a best one, stay.
     """
@@ -129,7 +133,7 @@ def doubted(drawn: Floats, bounds: tuple[Any, Any], best: Any, doubts: Floats) -
     if not moves.any():
         return drawn
     low, width = low[moves], (high - low)[moves]
-    share, shift = (drawn[:, moves] - low) / width, sign[moves] * doubts[:, moves]
+    share, shift = (drawn[:, moves] - low) / width, sign[moves] * log_odds_error[:, moves]
     odds = logit(np.clip(share, _LEAST_SHARE, 1 - _LEAST_SHARE)) + shift
     # A draw at a bound is taken to be a little off it, but never moved off it the other way.
     share = np.where(shift < 0, np.minimum(expit(odds), share), np.maximum(expit(odds), share))
@@ -157,7 +161,7 @@ def nearer_zero(a: Floats, b: Floats) -> Floats:
 
 
 PSEUDO_MASS = 1.0
-"""Weight, in items, of what has not been seen. One pseudo-observation per draw, of unknown class
+"""Weight, in items, of the pseudo-observation. One per draw, of unknown class
 and unknown prediction, keeps intervals from collapsing when all labels agree, or a class is never
 predicted: with two classes, the interval for accuracy from labels alone is then Jeffreys'."""
 

@@ -48,7 +48,7 @@ def drawn_classes(labels: Array, rows: Floats, group: Array, out: Floats) -> Non
 
 @compiled
 def drawn_places(
-    labels: Array, rows: Floats, place: Array, first: int, own: Floats, total: Floats
+    labels: Array, rows: Floats, place: Array, first: int, hits: Floats, total: Floats
 ) -> None:
     """Add the weights of classes `first` .. and of all by place (n, C): (size, D), (size, R)."""
     several, weighted = labels.shape[1] > 1, rows.shape[1] > 1
@@ -62,19 +62,19 @@ def drawn_places(
         if few:
             for c in range(place.shape[1]):
                 at, k = place[i, c], first + c
-                for d in range(own.shape[1]):
+                for d in range(hits.shape[1]):
                     hit = labels[i, d if several else 0] == k
-                    own[at, d] += rows[i, d if weighted else 0] * hit
+                    hits[at, d] += rows[i, d if weighted else 0] * hit
         else:
-            for d in range(own.shape[1]):
+            for d in range(hits.shape[1]):
                 c = labels[i, d if several else 0] - first
                 if 0 <= c < place.shape[1]:
-                    own[place[i, c], d] += rows[i, d if weighted else 0]
+                    hits[place[i, c], d] += rows[i, d if weighted else 0]
 
 
 @compiled
 def soft_places(
-    p: Floats, rows: Floats, every: Floats, place: Array, first: int, own: Floats, total: Floats
+    p: Floats, rows: Floats, every: Floats, place: Array, first: int, hits: Floats, total: Floats
 ) -> None:
     """As `drawn_places`, of P(label) (n, K, D); `every` (n, R) are the weights of all classes."""
     weighted, differ = rows.shape[1] > 1, every.shape[1] > 1
@@ -83,16 +83,16 @@ def soft_places(
             at, k = place[i, c], first + c
             for d in range(total.shape[1]):
                 total[at, d] += every[i, d if differ else 0]
-            for d in range(own.shape[1]):
-                own[at, d] += p[i, k, d] * rows[i, d if weighted else 0]
+            for d in range(hits.shape[1]):
+                hits[at, d] += p[i, k, d] * rows[i, d if weighted else 0]
 
 
 @compiled
 def areas(
-    own: Floats, total: Floats, ends: Ints, several: Bools, small: float, out: Floats
+    positive: Floats, total: Floats, ends: Ints, several: Bools, small: float, out: Floats
 ) -> None:
     """Both areas of each ranking from `ends` (S + 1): (2, S, D); see `ranking.areas`."""
-    draws, weighted = own.shape[1], total.shape[1] > 1
+    draws, weighted = positive.shape[1], total.shape[1] > 1
     hits, taken = np.empty(draws), np.empty(draws)
     pairs, step = np.empty(draws), np.empty(draws)
     for s in range(len(ends) - 1):
@@ -104,7 +104,7 @@ def areas(
                     m = total[g, d if weighted else 0]
                     large |= m > small * (taken[d] + m - m)
             for d in range(draws):
-                t, m = own[g, d], total[g, d if weighted else 0]
+                t, m = positive[g, d], total[g, d if weighted else 0]
                 c, n = hits[d] + t, taken[d] + m
                 pairs[d] += (m - t) * (c - 0.5 * t)
                 precision = c / n if n > 0 else 0.0

@@ -59,8 +59,8 @@ def fit_map(
     if offsets:
         design = np.concatenate([design, np.ones((*design.shape[:2], 1))], axis=2)
         by_class = np.full((1, 1), design.shape[2] - 1)
-    given = (design, evidence, every, by_class, mean[None], precision[None])
-    return next(fit_maps(*given, power=power, iterations=iterations))
+    problem = (design, evidence, every, by_class, mean[None], precision[None])
+    return next(fit_maps(*problem, power=power, iterations=iterations))
 
 
 def fit_maps(
@@ -88,20 +88,22 @@ def fit_maps(
         used, place = np.unique(both, return_inverse=True)
         place = place.reshape(both.shape)
         # Sums over few features are slow.
-        planes, own = np.ascontiguousarray(features.transpose(2, 0, 1)[used]), evidence
+        planes, log_evidence = np.ascontiguousarray(features.transpose(2, 0, 1)[used]), evidence
         sizes = np.ones(k)
         if not by_class.shape[1]:
             alike = distinct_columns(np.concatenate([planes.reshape(-1, k), evidence]))
-            planes, own = planes[:, :, alike.first], evidence[:, alike.first]
+            planes, log_evidence = planes[:, :, alike.first], evidence[:, alike.first]
             sizes = np.bincount(alike.of_item).astype(np.float64)
         planes *= root[:, None]
-        known = _Known.of(own, root, np.log(sizes))
+        priors = _Known.from_evidence(log_evidence, root, np.log(sizes))
         cells = max(each * len(sizes) // k, 1)
         blocks = spans(n, max(_PART // cells, 1)) if size > _AT_ONCE else [slice(0, n)]
         p = columns.shape[1]
-        parts = [_Part(planes[:, b], place[:, :p], place[:, p:], known.of_some(b)) for b in blocks]
-        given = _Regressions(parts, means[some], precisions[some], n * cells <= _HELD)
-        return list(_newton(given, iterations))
+        pieces = [
+            _Block(planes[:, b], place[:, :p], place[:, p:], priors.for_rows(b)) for b in blocks
+        ]
+        problem = _Regressions(pieces, means[some], precisions[some], n * cells <= _HELD)
+        return list(_newton(problem, iterations))
 
     for modes in map_blocks(run, spans(len(means), max(_AT_ONCE // max(size, 1), 1))):
         yield from modes
@@ -117,16 +119,18 @@ def log_posterior(
     to a power (n,).
     """
     n, k, _ = x.shape
-    size, labels = k * phi.shape[2], _Known.of(evidence, power, np.zeros(k)).labels
+    size, labels = k * phi.shape[2], _Known.from_evidence(evidence, power, np.zeros(k)).labels
     out = -0.5 * (precision * (beta - mean) ** 2).sum(axis=1)
     # Items last: sums over a few classes take long where these are.
     single, by_class = x.transpose(2, 1, 0).reshape(-1, k * n), phi.transpose(2, 1, 0)
     for some in spans(len(beta), max(_CACHED // max(n * k, 1), 1)):
         logits = (beta[some, size:] @ single).reshape(-1, k, n)
-        for c, of_class in enumerate(by_class):
-            logits += of_class * beta[some, c * k : (c + 1) * k, None]
-        said = logsumexp(logits + evidence.T) if labels is None else logits[:, labels, np.arange(n)]
-        out[some] += ((said - logsumexp(logits)) * power).sum(axis=1)
+        for c, class_terms in enumerate(by_class):
+            logits += class_terms * beta[some, c * k : (c + 1) * k, None]
+        likelihood = (
+            logsumexp(logits + evidence.T) if labels is None else logits[:, labels, np.arange(n)]
+        )
+        out[some] += ((likelihood - logsumexp(logits)) * power).sum(axis=1)
     return out
 
 
@@ -142,17 +146,17 @@ class _Known(NamedTuple):
     log_sizes: Floats
 
     @staticmethod
-    def of(evidence: Floats, root: Floats, log_sizes: Floats) -> _Known:
+    def from_evidence(evidence: Floats, root: Floats, log_sizes: Floats) -> _Known:
         certain = (evidence == 0).sum(axis=1) == 1
-        known = certain.all() and ((evidence == 0) | np.isneginf(evidence)).all()
-        return _Known(evidence, evidence.argmax(axis=1) if known else None, root, log_sizes)
+        known_only = certain.all() and ((evidence == 0) | np.isneginf(evidence)).all()
+        return _Known(evidence, evidence.argmax(axis=1) if known_only else None, root, log_sizes)
 
-    def of_some(self, rows: slice) -> _Known:
+    def for_rows(self, rows: slice) -> _Known:
         labels = None if self.labels is None else self.labels[rows]
         return _Known(self.evidence[rows], labels, self.root[rows], self.log_sizes)
 
 
-class _Part:
+class _Block:
     """Some items of B regressions, of features (F, n, K) times roots of powers.
 
     x is (B, p, n, K) and phi (B, c, n, K).
@@ -162,8 +166,8 @@ class _Part:
         self.features, self.columns, self.by_class, self.known = features, columns, by_class, known
         self._held: tuple[Floats, Floats] | None = None
 
-    def of(self, rows: Ints) -> _Part:
-        out = _Part(self.features, self.columns[rows], self.by_class[rows], self.known)
+    def of(self, rows: Ints) -> _Block:
+        out = _Block(self.features, self.columns[rows], self.by_class[rows], self.known)
         if self._held is not None:
             x, phi = self._held
             out._held = (x[rows], phi[rows])
@@ -189,10 +193,10 @@ class _Part:
         logits /= self.known.root[:, None]
         logits += self.known.log_sizes
         if self.known.labels is None:
-            said = logsumexp(logits + self.known.evidence, axis=2)
+            likelihood = logsumexp(logits + self.known.evidence, axis=2)
         else:
-            said = logits[:, np.arange(n), self.known.labels]
-        gain = (said - logsumexp(logits, axis=2)) * self.known.root**2
+            likelihood = logits[:, np.arange(n), self.known.labels]
+        gain = (likelihood - logsumexp(logits, axis=2)) * self.known.root**2
         return gain.sum(axis=1), logits
 
     def slopes(self, logits: Floats, *, hold: bool) -> tuple[Floats, Floats]:
@@ -203,15 +207,15 @@ class _Part:
         hessian = _spread(x, phi, model)
         gap = np.negative(model, out=model)
         if self.known.labels is None:
-            known = softmax(logits + self.known.evidence, axis=2)
-            hessian -= _spread(x, phi, known)
-            gap += known
+            posterior = softmax(logits + self.known.evidence, axis=2)
+            hessian -= _spread(x, phi, posterior)
+            gap += posterior
         else:
             gap[:, np.arange(n), self.known.labels] += 1
         gap *= self.known.root[:, None]
-        of_classes = [(gap * phi[:, c]).sum(axis=1) for c in range(phi.shape[1])]
-        of_slopes = (x.reshape(b, p, n * k) @ gap.reshape(b, n * k, 1))[:, :, 0]
-        return np.concatenate([*of_classes, of_slopes], axis=1), hessian
+        class_slopes = [(gap * phi[:, c]).sum(axis=1) for c in range(phi.shape[1])]
+        slope_gradient = (x.reshape(b, p, n * k) @ gap.reshape(b, n * k, 1))[:, :, 0]
+        return np.concatenate([*class_slopes, slope_gradient], axis=1), hessian
 
 
 def _spread(x: Floats, phi: Floats, weights: Floats) -> Floats:
@@ -226,40 +230,40 @@ def _spread(x: Floats, phi: Floats, weights: Floats) -> Floats:
     mean = along(np.add, weighted, 3)[..., 0]  # (B, p, n)
     within = weighted.reshape(b, p, n * k) @ x.reshape(b, p, n * k).swapaxes(1, 2)
     out[:, size:, size:] = within - mean @ mean.swapaxes(1, 2)
-    every, parts = np.arange(k), [weights * phi[:, c] for c in range(phi.shape[1])]
-    for c, g in enumerate(parts):
-        own = slice(c * k, (c + 1) * k)
-        for d, other in enumerate(parts[: c + 1]):
+    every, by_class = np.arange(k), [weights * phi[:, c] for c in range(phi.shape[1])]
+    for c, g in enumerate(by_class):
+        span = slice(c * k, (c + 1) * k)
+        for d, other in enumerate(by_class[: c + 1]):
             block = -(g.swapaxes(1, 2) @ other)
             block[:, every, every] += (g * phi[:, d]).sum(axis=1)
-            out[:, own, d * k : (d + 1) * k] = block
-            out[:, d * k : (d + 1) * k, own] = block.swapaxes(1, 2)
+            out[:, span, d * k : (d + 1) * k] = block
+            out[:, d * k : (d + 1) * k, span] = block.swapaxes(1, 2)
         across = np.einsum("bnk,bpnk->bkp", g, x) - (mean @ g).swapaxes(1, 2)
-        out[:, own, size:] = across
-        out[:, size:, own] = across.swapaxes(1, 2)
+        out[:, span, size:] = across
+        out[:, size:, span] = across.swapaxes(1, 2)
     return out
 
 
 class _Regressions(NamedTuple):
     """B regressions by parts of the items, with prior means and precisions (B, c K + p)."""
 
-    parts: list[_Part]
+    blocks: list[_Block]
     mean: Floats
     precision: Floats
     hold: bool
 
     def of(self, rows: Ints) -> _Regressions:
-        parts = [part.of(rows) for part in self.parts]
-        return self._replace(parts=parts, mean=self.mean[rows], precision=self.precision[rows])
+        blocks = [block.of(rows) for block in self.blocks]
+        return self._replace(blocks=blocks, mean=self.mean[rows], precision=self.precision[rows])
 
     def values(self, beta: Floats) -> tuple[Floats, list[Floats]]:
         """Objectives (B,) at coefficients (B, c K + p), and logits (B, n, K) of every part."""
         value = -0.5 * (self.precision * (beta - self.mean) ** 2).sum(axis=1)
         logits = []
-        for part in self.parts:
-            fit, of_part = part.fit(beta, hold=self.hold)
+        for block in self.blocks:
+            fit, block_fit = block.fit(beta, hold=self.hold)
             value = value + fit
-            logits.append(of_part)
+            logits.append(block_fit)
         return value, logits
 
     def slopes(self, beta: Floats, logits: list[Floats]) -> tuple[Floats, Floats]:
@@ -268,20 +272,20 @@ class _Regressions(NamedTuple):
         hessian = np.zeros((*beta.shape, beta.shape[1]))
         every = np.arange(beta.shape[1])
         hessian[:, every, every] = self.precision
-        for part, of_part in zip(self.parts, logits, strict=True):
-            slope, bend = part.slopes(of_part, hold=self.hold)
+        for block, block_logits in zip(self.blocks, logits, strict=True):
+            slope, bend = block.slopes(block_logits, hold=self.hold)
             gradient += slope
             hessian += bend
         return gradient, hessian
 
 
-def _newton(given: _Regressions, iterations: int) -> Iterator[Mode]:
-    beta = given.mean.copy()
-    value, logits = given.values(beta)
-    gradient, hessian = given.slopes(beta, logits)
+def _newton(problem: _Regressions, iterations: int) -> Iterator[Mode]:
+    beta = problem.mean.copy()
+    value, logits = problem.values(beta)
+    gradient, hessian = problem.slopes(beta, logits)
     active, converged = np.arange(len(beta)), np.zeros(len(beta), dtype=bool)
     for _ in range(iterations):
-        lifted = _positive_definite(hessian[active], given.precision[active])
+        lifted = _positive_definite(hessian[active], problem.precision[active])
         step = np.linalg.solve(lifted, gradient[active][:, :, None])[:, :, 0]
         decrement = (gradient[active] * step).sum(axis=1)
         done = decrement < 1e-12
@@ -289,7 +293,7 @@ def _newton(given: _Regressions, iterations: int) -> Iterator[Mode]:
         active, step, decrement = active[~done], step[~done], decrement[~done]
         if not len(active):
             break
-        some = given if len(active) == len(beta) else given.of(active)
+        some = problem if len(active) == len(beta) else problem.of(active)
         size = np.ones(len(active))
         while True:
             moved = beta[active] + size[:, None] * step
@@ -300,8 +304,8 @@ def _newton(given: _Regressions, iterations: int) -> Iterator[Mode]:
             size[short] /= 2
         beta[active], value[active] = moved, reached
         gradient[active], hessian[active] = some.slopes(moved, logits)
-    hessian = _positive_definite(hessian, given.precision)
-    evidence = value + 0.5 * np.log(given.precision).sum(axis=1)
+    hessian = _positive_definite(hessian, problem.precision)
+    evidence = value + 0.5 * np.log(problem.precision).sum(axis=1)
     evidence = evidence - 0.5 * np.linalg.slogdet(hessian)[1]
     for row in range(len(beta)):
         yield Mode(beta[row], hessian[row], float(evidence[row]), bool(converged[row]))

@@ -24,7 +24,7 @@ many classes there are fewer, so that all rankings have so many places together 
 precision 3e-4 with 1,000 classes)."""
 
 
-def places_of(classes: int) -> tuple[int, int]:
+def n_places(classes: int) -> tuple[int, int]:
     """How many of the highest scores have a place of their own, and bins of the others."""
     share = min(_PLACES / (classes * TOP), 1)
     bins = max(int(LOGIT_BINS * share), _FEWEST_BINS)
@@ -86,14 +86,14 @@ def codes_at(steps: tuple[Floats, Ints], scores: Floats) -> Ints:
 
 
 def top_codes(
-    scores: Floats, of_others: Callable[[Floats], tuple[Ints, int]], top: int = TOP
+    scores: Floats, code_others: Callable[[Floats], tuple[Ints, int]], top: int = TOP
 ) -> tuple[Ints, int]:
-    """Codes that tell the highest scores apart, and below them are those `of_others`."""
-    codes, size = of_others(scores)
+    """Codes that tell the highest scores apart, and below them are those `code_others`."""
+    codes, size = code_others(scores)
     cut = np.partition(scores, -top)[-top] if len(scores) > top else -np.inf
     highest = np.flatnonzero(scores >= cut)
-    own, count = dense_codes(scores[highest])
-    codes[highest] = size + own
+    highest_codes, count = dense_codes(scores[highest])
+    codes[highest] = size + highest_codes
     return codes, size + count
 
 
@@ -108,7 +108,7 @@ def places(codes: Ints, size: int) -> tuple[Ints, int]:
     return place[codes], len(there)
 
 
-def of_several(scores: Floats, place: Array, size: int) -> Bools:
+def holds_several(scores: Floats, place: Array, size: int) -> Bools:
     """Which places hold more than one score, (size,)."""
     one = np.empty(size)
     one[place] = scores
@@ -116,23 +116,23 @@ def of_several(scores: Floats, place: Array, size: int) -> Bools:
     return out
 
 
-def areas_of(own: Floats, total: Floats, ends: Ints, several: Bools, cells: int) -> Floats:
+def group_areas(positive: Floats, total: Floats, ends: Ints, several: Bools, cells: int) -> Floats:
     """Areas of the rankings whose weights lie between `ends` (S + 1), (2, S, D).
 
     `cells`: how much is done in all, which says whether it is worth loading compiled loops.
     """
-    out = np.empty((2, len(ends) - 1, own.shape[1]))
+    out = np.empty((2, len(ends) - 1, positive.shape[1]))
     loops = loops_for(cells)
     if loops is not None:
-        loops.areas(own, total, ends, several, _SMALL, out)
+        loops.areas(positive, total, ends, several, _SMALL, out)
         return out
     for s, (start, stop) in enumerate(pairwise(ends.tolist())):
         some = slice(start, stop)
-        out[:, s] = areas(own[some], total[some], several=several[some])
+        out[:, s] = areas(positive[some], total[some], several=several[some])
     return out
 
 
-def areas(own: Floats, total: Floats, *, several: bool | Bools = False) -> Floats:
+def areas(positive: Floats, total: Floats, *, several: bool | Bools = False) -> Floats:
     """Area under the ROC curve and average precision, (2, D).
 
     Half credit for ties in the first; precision at the end of each group of ties in the second, as
@@ -141,26 +141,26 @@ def areas(own: Floats, total: Floats, *, several: bool | Bools = False) -> Float
 
     Parameters
     ----------
-    own, total
+    positive, total
         Weight of the positive class, and of all, per code from the highest score down, (G, D) or
         `total` (G, 1).
     """
-    if not len(own):
-        return np.full((2, own.shape[1]), np.nan)
-    hits, taken = np.cumsum(own, axis=0), np.cumsum(total, axis=0)
+    if not len(positive):
+        return np.full((2, positive.shape[1]), np.nan)
+    hits, taken = np.cumsum(positive, axis=0), np.cumsum(total, axis=0)
     positives = hits[-1].copy()
     rest = taken[-1] - positives
     with np.errstate(invalid="ignore", divide="ignore"):
         precision = hits / taken
         if taken[0].min() <= 0:
             precision[~(precision >= 0)] = 0.0  # nothing is taken yet
-        step = np.einsum("gd,gd->d", own, precision)
-        bins = np.broadcast_to(several, len(own))
+        step = np.einsum("gd,gd->d", positive, precision)
+        bins = np.broadcast_to(several, len(positive))
         if bins.any():
-            taken = np.broadcast_to(taken, own.shape)
-            step += _within_bins(own, total, hits, taken, precision, bins)
-        hits -= 0.5 * own
-        pairs = np.einsum("gd,gd->d", total - own, hits)
+            taken = np.broadcast_to(taken, positive.shape)
+            step += _within_bins(positive, total, hits, taken, precision, bins)
+        hits -= 0.5 * positive
+        pairs = np.einsum("gd,gd->d", total - positive, hits)
         return np.stack([pairs / (positives * rest), step / positives])
 
 
@@ -169,7 +169,7 @@ _SMALL = 0.125
 
 
 def _within_bins(
-    own: Floats, total: Floats, hits: Floats, taken: Floats, precision: Floats, bins: Bools
+    positive: Floats, total: Floats, hits: Floats, taken: Floats, precision: Floats, bins: Bools
 ) -> Floats:
     """What integration adds to precision at the end of bins, (D,).
 
@@ -180,13 +180,23 @@ def _within_bins(
     large = np.flatnonzero(bins & (total > _SMALL * above).any(axis=1))
     small = bins.copy()
     small[large] = False
-    t, c, n, m = own[small], hits[small], taken[small], np.broadcast_to(total, own.shape)[small]
+    t, c, n, m = (
+        positive[small],
+        hits[small],
+        taken[small],
+        np.broadcast_to(total, positive.shape)[small],
+    )
     last = precision[small]
     middle = (c - 0.5 * t) / (n - 0.5 * m)
     first = (c - t) / (n - m)
     moved = np.where(m > 0, (first + 4 * middle + last) / 6 - last, 0.0)
     out: Floats = np.einsum("gd,gd->d", t, moved)
-    t, c, n, m = own[large], hits[large], taken[large], np.broadcast_to(total, own.shape)[large]
+    t, c, n, m = (
+        positive[large],
+        hits[large],
+        taken[large],
+        np.broadcast_to(total, positive.shape)[large],
+    )
     rate, before = t / m, n - m
     bend = (c - t - before * rate) * np.log1p(m / before) / m
     bend[before <= 0] = 0.0

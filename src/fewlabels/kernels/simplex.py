@@ -24,8 +24,8 @@ def along(fold: np.ufunc, x: Array, axis: int) -> Array:
         return np.asarray(fold.reduce(x, axis=axis, keepdims=True))
     slices = x.swapaxes(0, axis)
     out = slices[0].copy("K")
-    for part in slices[1:]:
-        fold(out, part, out=out)
+    for block in slices[1:]:
+        fold(out, block, out=out)
     return out[None].swapaxes(0, axis)
 
 
@@ -115,15 +115,15 @@ def crossing(rising: Callable[[float], float], low: float, high: float) -> float
     """
     from scipy.optimize import brentq  # slow to load, and few need it
 
-    of_log = cache(lambda x: rising(math.exp(x)))
+    log_rising = cache(lambda x: rising(math.exp(x)))
     under, over, step = 0.0, 0.0, 0.5
-    while over < high and of_log(over) < 0:
+    while over < high and log_rising(over) < 0:
         under, over, step = over, min(over + step, high), 2 * step
-    while under > low and of_log(under) >= 0:
+    while under > low and log_rising(under) >= 0:
         under, over, step = max(under - step, low), under, 2 * step
-    if of_log(under) >= 0 or of_log(over) <= 0:
-        return math.exp(under if of_log(under) >= 0 else over)
-    return math.exp(brentq(of_log, under, over, xtol=1e-13))
+    if log_rising(under) >= 0 or log_rising(over) <= 0:
+        return math.exp(under if log_rising(under) >= 0 else over)
+    return math.exp(brentq(log_rising, under, over, xtol=1e-13))
 
 
 _ANCHORS = (0.2, 6.0)
@@ -148,7 +148,7 @@ class Pool(NamedTuple):
 
 
 def centred_logs(p: Floats) -> Floats:
-    """Clipped probabilities' centred logs, (n, M, K); NaN where a classifier says nothing."""
+    """Centred logs of clipped probabilities, (n, M, K); NaN where a classifier gives none."""
     p = np.clip(p, CLIP, 1 - CLIP)
     if p.shape[2] != 2:
         return centred_log(p)
@@ -183,8 +183,8 @@ def calibrated_pool(c: Floats) -> Pool:
 
 
 def _temperature(c: Floats, q: Floats) -> float:
-    given = ~np.isnan(c[:, 0])
-    c, q = c[given], q[given]
+    provided = ~np.isnan(c[:, 0])
+    c, q = c[provided], q[provided]
     if not len(c) or not c.any():
         return 1.0
     wanted = (c * q).sum()
@@ -223,10 +223,10 @@ def mean_agreement(votes: Ints, n_classes: int) -> float:
 
     NaN where no two ever do.
     """
-    said = vote_counts(votes, n_classes)
-    of = said.sum(axis=1)
-    pairs = (of * (of - 1)).sum()
-    return float((said * (said - 1)).sum() / pairs) if pairs else float("nan")
+    counts = vote_counts(votes, n_classes)
+    n_votes = counts.sum(axis=1)
+    pairs = (n_votes * (n_votes - 1)).sum()
+    return float((counts * (counts - 1)).sum() / pairs) if pairs else float("nan")
 
 
 def distinct(votes: Ints) -> Bools:
@@ -247,8 +247,8 @@ def agreement_slope(index: Floats, votes: Ints, agreement: float) -> float:
 
     Searched between exp(-2) and exp(2), where it stops.
     """
-    said = vote_counts(votes, index.shape[1])
-    share = said / said.sum()
+    counts = vote_counts(votes, index.shape[1])
+    share = counts / counts.sum()
     return crossing(lambda b: float((softmax(b * index) * share).sum() - agreement), -2.0, 2.0)
 
 

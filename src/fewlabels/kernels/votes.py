@@ -45,9 +45,9 @@ def by_class(counts: scipy.sparse.csr_matrix, n_classes: int) -> scipy.sparse.cs
     """Counts (n, M K) as (n K, M): how often classifier j calls item i class l, at row i K + l."""
     n, columns = counts.shape
     item = np.repeat(np.arange(n), np.diff(counts.indptr))
-    classifier, said = np.divmod(counts.indices.astype(np.int64), n_classes)
+    classifier, voted = np.divmod(counts.indices.astype(np.int64), n_classes)
     shape = (n * n_classes, columns // n_classes)
-    return scipy.sparse.csr_matrix((counts.data, (item * n_classes + said, classifier)), shape)
+    return scipy.sparse.csr_matrix((counts.data, (item * n_classes + voted, classifier)), shape)
 
 
 def by_group(
@@ -87,19 +87,19 @@ def by_item(counts: scipy.sparse.csr_matrix, values: Floats) -> scipy.sparse.csr
     """Sums of a value of each vote, (n, M): counts (n, M K), the value by item and class (n, K)."""
     n, k = values.shape
     item = np.repeat(np.arange(n), np.diff(counts.indptr))
-    classifier, said = np.divmod(counts.indices.astype(np.int64), k)
-    data = counts.data * values[item, said]
+    classifier, voted = np.divmod(counts.indices.astype(np.int64), k)
+    data = counts.data * values[item, voted]
     return scipy.sparse.csr_matrix((data, (item, classifier)), (n, counts.shape[1] // k))
 
 
 def class_votes(
     counts: scipy.sparse.csr_matrix, n_classes: int, times: Floats | None = None
 ) -> Floats:
-    """How often each class is voted for, (n, M K) -> (K,), by so many items of each row (n,)."""
-    said, votes = counts.indices % n_classes, counts.data
+    """Votes for each class, (n, M K) -> (K,), with the number of items of each row (n,)."""
+    voted, votes = counts.indices % n_classes, counts.data
     if times is not None:
         votes = votes * np.repeat(times, np.diff(counts.indptr))
-    return np.bincount(said, weights=votes, minlength=n_classes).astype(np.float64)
+    return np.bincount(voted, weights=votes, minlength=n_classes).astype(np.float64)
 
 
 def as_ballots(hard: Array) -> scipy.sparse.csr_matrix:

@@ -1,4 +1,4 @@
-"""What draws say of some items' labels: a drawn label and a row weight, or P(label).
+"""Label weights of some items in draws: a drawn label and a row weight, or P(label).
 
 Draw d weighs item i under class k by W[i, k, d]. Nothing holds W: of a drawn label it is
 rows[i, d] 1{labels[i, d] = k}, of P(label) rows[i, d] p[i, k, d]. Statistics ask for its sum over
@@ -138,31 +138,31 @@ class Drawn(_Kept):
             self.loops.drawn_classes(self.labels, self.rows, group.codes, out)
             return out
         if k <= FEW_CLASSES:
-            own = [in_every_draw(group.sums(self.of_class(c)), self.size) for c in range(k)]
-            return np.stack(own)
+            class_sums = [in_every_draw(group.sums(self.of_class(c)), self.size) for c in range(k)]
+            return np.stack(class_sums)
         cells = self.labels * np.int64(g) + group.codes[:, None]
         return self._counted(cells, self.rows, k * g).reshape(k, g, self.size)
 
-    def add_by_place(self, place: Ints, first: int, own: Floats, total: Floats) -> None:
+    def add_by_place(self, place: Ints, first: int, hits: Floats, total: Floats) -> None:
         """Add weights of classes `first` .. and of all, by the place (b, C) for each, (size, D).
 
         `total` is (size, 1) where no draw differs.
         """
-        size = len(own)
+        size = len(hits)
         if self.loops is not None:
-            self.loops.drawn_places(self.labels, self.rows, place, first, own, total)
+            self.loops.drawn_places(self.labels, self.rows, place, first, hits, total)
             return
         total += _stacked(place, self.rows, size)
         if self.n_classes <= FEW_CLASSES:
             for c in range(place.shape[1]):
-                own += Indicator(place[:, c], size).sums(self.of_class(first + c))
+                hits += Indicator(place[:, c], size).sums(self.of_class(first + c))
             return
         labels = np.broadcast_to(self.labels, (len(place), self.size))
         item, draw = np.nonzero((labels >= first) & (labels < first + place.shape[1]))
         at = place[item, labels[item, draw] - first] * np.int64(self.size) + draw
         rows = self.rows[item, draw if self.rows.shape[1] > 1 else 0]
         counted = np.bincount(at, rows, minlength=size * self.size)
-        own += counted.reshape(size, self.size)
+        hits += counted.reshape(size, self.size)
 
     def _counted(self, cells: Ints, rows: Floats, size: int) -> Floats:
         places = cells * np.int64(self.size) + np.arange(self.size)
@@ -231,27 +231,27 @@ class Soft(_Kept):
         self.loops.soft_events(self.p, self.rows, items.codes, event, out)
         return out
 
-    def add_by_place(self, place: Ints, first: int, own: Floats, total: Floats) -> None:
+    def add_by_place(self, place: Ints, first: int, hits: Floats, total: Floats) -> None:
         """As `Drawn.add_by_place`."""
         every, c = self.total, place.shape[1]
         if self.loops is not None and self.which is None:
-            self.loops.soft_places(self.p, self.rows, every, place, first, own, total)
+            self.loops.soft_places(self.p, self.rows, every, place, first, hits, total)
             return
-        weighted = self._of_draws(self.p[:, first : first + c]) * self.rows[:, None, :]
-        own += Indicator(place.ravel(), len(own)).sums(weighted.reshape(-1, self.size))
-        total += _stacked(place, every, len(own))
+        weighted = self._in_draws(self.p[:, first : first + c]) * self.rows[:, None, :]
+        hits += Indicator(place.ravel(), len(hits)).sums(weighted.reshape(-1, self.size))
+        total += _stacked(place, every, len(hits))
 
     def take(self, items: Ints | slice) -> Soft:
         """Some of the items, or items several times; without pseudo-observations."""
         return Soft(self.p[items], self.rows[items], counts=self.counts, which=self.which)
 
-    def _of_draws(self, p: Floats) -> Floats:
+    def _in_draws(self, p: Floats) -> Floats:
         """P (..., U) of each draw, (..., D)."""
         return p if self.which is None else np.take(p, self.which, axis=-1)
 
     def _times_rows(self, p: Floats) -> Floats:
         """P of some classes (b, ..., U) times the row weights, (b, ..., D)."""
-        p = self._of_draws(p)
+        p = self._in_draws(p)
         if self.rows.shape[1] == 1 and (self.rows == 1).all():
             return p
         return p * self.rows.reshape(len(p), *[1] * (p.ndim - 2), -1)

@@ -42,7 +42,7 @@ IMAGES = {
 
 
 class Cell(NamedTuple):
-    """What is shown of an item in a column: a text, or the name of a picture."""
+    """The content of an item in one column: a text, or the name of a picture."""
 
     column: str
     kind: Literal["text", "image"]
@@ -109,13 +109,13 @@ class Items:
         return out
 
     def cells(self, row: int) -> list[Cell]:
-        """What is shown of an item."""
-        found = []
+        """The cells of an item that are shown."""
+        out = []
         for column in self.shown:
             text = self.text(row, column)
             picture = self.images is not None and Path(text).suffix.lower() in IMAGES
-            found.append(Cell(column, "image" if picture else "text", text))
-        return found
+            out.append(Cell(column, "image" if picture else "text", text))
+        return out
 
     def picture(self, row: int, column: str) -> Path | None:
         """The file of a picture, if the cell names one within the folder of pictures."""
@@ -131,20 +131,20 @@ class Items:
         return Path(file) if inside and os.path.isfile(file) else None
 
     def answers(self, row: int) -> list[tuple[str, str]]:
-        """What every classifier says of an item."""
-        given = self.predictions
-        found = []
-        for j, model in enumerate(given.models):
-            said = "no answer"
-            if given.has_hard[row, j]:
-                k = int(given.hard[row, j])
-                said = str(given.classes[k])
-                if given.probabilities is not None and given.has_probabilities[row, j]:
-                    said += f" ({given.probabilities[row, j, k]:.0%})"
-            elif given.scores is not None and not np.isnan(given.scores[row, j]):
-                said = f"score {given.scores[row, j]:.3g}"
-            found.append((model, said))
-        return found
+        """Prediction of every classifier for an item."""
+        predictions = self.predictions
+        out = []
+        for j, model in enumerate(predictions.models):
+            answer = "no answer"
+            if predictions.has_hard[row, j]:
+                k = int(predictions.hard[row, j])
+                answer = str(predictions.classes[k])
+                if predictions.probabilities is not None and predictions.has_probabilities[row, j]:
+                    answer += f" ({predictions.probabilities[row, j, k]:.0%})"
+            elif predictions.scores is not None and not np.isnan(predictions.scores[row, j]):
+                answer = f"score {predictions.scores[row, j]:.3g}"
+            out.append((model, answer))
+        return out
 
 
 def now() -> str:
@@ -198,13 +198,13 @@ def _chosen(
     source: Source, column: str, options: ColumnOptions, recorded: Collection[str], seed: int
 ) -> ChosenRows:
     likely = [n for n in source.names if LIKE_LABELS.fullmatch(n)]
-    known = [options.label] if options.label is not None else likely
+    default = [options.label] if options.label is not None else likely
     return choose_rows(
-        source, column, known, recorded, most_rows=POOL_ROWS, most_bytes=POOL_BYTES, seed=seed
+        source, column, default, recorded, most_rows=POOL_ROWS, most_bytes=POOL_BYTES, seed=seed
     )
 
 
-def items_of(
+def items_in_memory(
     predictions: Predictions,
     items: Any = None,
     *,
@@ -231,9 +231,9 @@ def items_of(
     column = item if item is not None else ("item" if "item" in names else None)
     if column is None:
         column = "item"
-        whole = opened.read((), names)
-        held = {name: [v for p in whole.pieces(name) for v in p.to_pylist()] for name in names}
-        numbers = list(range(whole.n_rows))
+        all_items = opened.read((), names)
+        held = {name: [v for p in all_items.pieces(name) for v in p.to_pylist()] for name in names}
+        numbers = list(range(all_items.n_rows))
         opened = open_source({column: numbers, **held}, None, "items")
     column = item_column(opened, column)
     table = _chosen(opened, column, ColumnOptions(), recorded, seed)
@@ -242,10 +242,10 @@ def items_of(
             f"`items` has {table.n_items:,} rows, and there are predictions of "
             f"{predictions.n_items:,} items; give one row per item, in the same order"
         )
-    given = predictions.keeping(()).take(table.rows)
+    pool = predictions.keeping(()).take(table.rows)
     options = ColumnOptions(item=column)
     shown = _shown(table, options, show, images, free=True)
-    return Items("the notebook", column, table, given, shown, _folder(images))
+    return Items("the notebook", column, table, pool, shown, _folder(images))
 
 
 def _shown(
@@ -275,20 +275,20 @@ def _shown(
         opened = open_input(table, options, None, "refuse", None)
         roles = assign_roles(table.names, opened.options)
         taken |= {*roles.numeric, *roles.text, roles.item}
-    found = []
+    out = []
     rest = [name for name in table.names if name not in taken]
     for name in rest:
         column = profile(table.read((), [name]), name, options)
         some = column.texts[:50]
         pictures = [t for t in some if Path(t).suffix.lower() in IMAGES]
         if column.wordy or (images is not None and len(pictures) > len(some) / 2):
-            found.append(name)
-    if not found:
+            out.append(name)
+    if not out:
         raise InputError(
             "no column of text is known to show; say which with --show COL,COL: the columns are "
             f"{listed(map(quoted, rest or table.names))}"
         )
-    return tuple(found)
+    return tuple(out)
 
 
 def _folder(images: str | os.PathLike[str] | None) -> str | None:

@@ -1,4 +1,4 @@
-"""Writing the record of labels: an event is on the disk before anybody hears that it is saved.
+"""Writing the record of labels: an event is on the disk before it is reported as saved.
 
 One process at a time writes to a record. Bytes go to the place where the last whole line ends, so a
 line that was cut short, by a crash or a full disk, is written over and never followed. Before and
@@ -45,7 +45,7 @@ class NotSavedError(UsageError):
 
 
 class Journal:
-    """A record that is open for writing, and what stands in it.
+    """A record that is open for writing, and its content.
 
     Parameters
     ----------
@@ -277,17 +277,17 @@ class Journal:
 
 def _refuse_other_classes(record: LabelRecord, header: Header) -> None:
     """Refuse to go on with a record of other classes."""
-    own = record.header
-    if set(own.classes) != set(header.classes):
+    ours = record.header
+    if set(ours.classes) != set(header.classes):
         raise InputError(
-            f"is a record of the classes {listed(own.classes)}, and {quoted(header.file)} has "
+            f"is a record of the classes {listed(ours.classes)}, and {quoted(header.file)} has "
             f"{listed(header.classes)}; say them with --classes, or name another record with "
             "--labels"
         )
 
 
 def _mark(status: os.stat_result) -> tuple[int, ...]:
-    """What tells that a file is the same one, and as it was left."""
+    """Identity and state of a file, to detect that it was replaced or changed."""
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
@@ -354,7 +354,7 @@ else:
     import fcntl
 
     def _locked(file: int) -> bool:
-        """Whether nobody else holds the lock; the system lets go of it with the process."""
+        """Whether the lock was free; the system releases it with the process."""
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

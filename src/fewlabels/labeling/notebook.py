@@ -8,8 +8,8 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from fewlabels.labeling.opening import Wishes, open_session
 from fewlabels.labeling.server import Server
+from fewlabels.labeling.session import SessionOptions, open_session
 from fewlabels.methods.base import LabelModel
 
 _HEIGHT = 780
@@ -130,7 +130,7 @@ def label(
         open_session(
             predictions,
             labels,
-            Wishes(
+            SessionOptions(
                 show=show,
                 images=images,
                 metrics=[metrics] if isinstance(metrics, str) else list(metrics or ()),

@@ -30,8 +30,8 @@ from fewlabels.errors import FewlabelsError, MissingExtraError, UsageError, one_
 from fewlabels.labeling.items import IMAGES
 from fewlabels.labeling.journal import NotSavedError
 from fewlabels.labeling.session import DecidedError, Session
+from fewlabels.report.curve_html import render_narrowing
 from fewlabels.report.html import style_sheet
-from fewlabels.report.labeling import render_narrowing
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -40,10 +40,10 @@ if TYPE_CHECKING:
 
 HOST = "127.0.0.1"
 HEADER = "X-Fewlabels-Token"
-"""Carries the token of whatever the page asks for."""
+"""Header that carries the token in requests of the page."""
 
 _MOST_BYTES = 1 << 16
-"""Of a request: a note is the longest."""
+"""Largest request in bytes; notes are the longest."""
 
 STRANGERS = 64
 """Connections that have not shown the token, at most; the oldest goes when there are more."""
@@ -178,16 +178,16 @@ def _connections() -> type[asyncio.Protocol]:
                 oldest.transport.abort()
 
         def connection_lost(self, exc: Exception | None) -> None:
-            self.known()
+            self.authenticated()
             super().connection_lost(exc)
 
-        def known(self) -> None:
+        def authenticated(self) -> None:
             if self in strangers:
                 strangers.pop(self).cancel()
 
         def _introduced(self, app: Any) -> Any:
             async def run(scope: Any, receive: Any, send: Any) -> None:
-                await app({**scope, _KNOWN: self.known}, receive, send)
+                await app({**scope, _KNOWN: self.authenticated}, receive, send)
 
             return run
 
@@ -257,15 +257,15 @@ def application(server: Server) -> Starlette:
         return JSONResponse(session.estimate())
 
     def picture(request: Request) -> Response:
-        asked = request.query_params
-        drawn = session.picture(asked.get("model", ""), asked.get("metric", ""))
+        query = request.query_params
+        drawn = session.picture(query.get("model", ""), query.get("metric", ""))
         return Response(render_narrowing(drawn), media_type="image/svg+xml")
 
     def rescue(request: Request) -> Response:
         return Response(session.journal.content, media_type="application/jsonl")
 
-    def act(request: Request, said: dict[str, Any]) -> Response:
-        kind, key, label = said.get("event"), said.get("item"), said.get("class")
+    def act(request: Request, body: dict[str, Any]) -> Response:
+        kind, key, label = body.get("event"), body.get("item"), body.get("class")
         if kind not in KINDS or not isinstance(key, str) or not isinstance(label, str | None):
             raise UsageError("an event must have an item, and a class where it needs one")
         undone = None
@@ -276,13 +276,13 @@ def application(server: Server) -> Starlette:
         elif kind == "change":
             session.change(key, label)
         elif kind == "note":
-            session.note(key, str(said.get("text", "")))
+            session.note(key, str(body.get("text", "")))
         else:
             undone = session.undo(key or None)
         shown = {"undone": None if undone is None else session.item(undone)}
         return JSONResponse({"saved": True, **session.progress(), **shown})
 
-    def finish(request: Request, said: dict[str, Any]) -> Response:
+    def finish(request: Request, body: dict[str, Any]) -> Response:
         saved, where = session.journal.lost() is None, session.journal.whereabouts()
         server.finished.set()
         return JSONResponse({"saved": saved, "where": where})
@@ -302,12 +302,12 @@ def application(server: Server) -> Starlette:
             except ClientDisconnect:
                 return Response(status_code=400)  # which nobody reads
             try:
-                said = json.loads(content)
+                body = json.loads(content)
             except (ValueError, RecursionError):
-                said = None
-            if not isinstance(said, dict):
+                body = None
+            if not isinstance(body, dict):
                 return JSONResponse({"error": "the request is no JSON object"}, 400)
-            return await run_in_threadpool(handler, request, said)
+            return await run_in_threadpool(handler, request, body)
 
         return read
 
@@ -386,23 +386,23 @@ class _Guard:
 
         request = Request(scope)
         if not self._comes_from_the_page(request):
-            answer = PlainTextResponse("another origin may not ask this page\n", 403)
-            await answer(scope, receive, sending)
+            response = PlainTextResponse("another origin may not ask this page\n", 403)
+            await response(scope, receive, sending)
         elif not self._has_the_token(request):
-            answer = PlainTextResponse(
+            response = PlainTextResponse(
                 "open the address that fewlabels printed: its token is missing or wrong\n", 403
             )
-            await answer(scope, receive, sending)
+            await response(scope, receive, sending)
         else:
             scope.get(_KNOWN, bool)()
             await self.app(scope, receive, sending)
 
     def _has_the_token(self, request: Request) -> bool:
-        given = request.headers.get(HEADER)
-        if given is None and request.url.path in _OPEN and request.method in ("GET", "HEAD"):
-            given = request.query_params.get("token")
+        sent = request.headers.get(HEADER)
+        if sent is None and request.url.path in _OPEN and request.method in ("GET", "HEAD"):
+            sent = request.query_params.get("token")
         # In a time that does not tell how much of it was right.
-        return hmac.compare_digest((given or "").encode(), self.server.token.encode())
+        return hmac.compare_digest((sent or "").encode(), self.server.token.encode())
 
     def _comes_from_the_page(self, request: Request) -> bool:
         origin = request.headers.get("origin")

@@ -7,25 +7,40 @@ so that nobody who labels waits for either.
 
 from __future__ import annotations
 
+import getpass
+import os
 import threading
 import traceback
 from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from fewlabels.data.label_record import DecidedItems, Decision, Event, Kind
-from fewlabels.errors import FewlabelsError, UsageError, one_line, quoted, unknown
-from fewlabels.labeling.items import Items, now
+from fewlabels.data.label_record import (
+    ENDING,
+    DecidedItems,
+    Decision,
+    Event,
+    Kind,
+    is_record,
+    read_record,
+)
+from fewlabels.data.sources import is_standard_input
+from fewlabels.errors import FewlabelsError, InputError, UsageError, one_line, quoted, unknown
+from fewlabels.labeling.items import Items, items_in_memory, now, open_items
 from fewlabels.labeling.journal import Journal
-from fewlabels.labeling.watch import Moment, Watch
+from fewlabels.labeling.monitor import Monitor, Snapshot
+from fewlabels.labeling.stopping import parse_stops
+from fewlabels.metrics.registry import check_asked
+from fewlabels.predictions import Predictions
 from fewlabels.questions.next_items import Order, next_items
 
 AHEAD = 4
-"""Items that a face holds ready."""
+"""Items that an interface preloads."""
 
 _BATCH, _LOW = 10, 6
 """Items that are drawn at a time, and how few of them are left when more are drawn."""
@@ -38,11 +53,11 @@ _LONGEST_TEXT = 200_000
 _LONGEST_NOTE = 4_000
 
 RESERVED = {"u": "undo", "s": "cannot say", "n": "note"}
-"""Letters that mean something else than a class."""
+"""Letters reserved for other commands than a class."""
 
 
 class DecidedError(UsageError):
-    """The item was decided meanwhile, in another window."""
+    """The item was decided in the meantime, in another window."""
 
 
 class Draw(NamedTuple):
@@ -55,7 +70,7 @@ class Draw(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Asked:
+class LabelingTarget:
     """What the items to label are to tell: see `fewlabels.questions.next_items`."""
 
     metric: str = "accuracy"
@@ -72,10 +87,10 @@ class Session:
 
     Parameters
     ----------
-    items, journal, watch
+    items, journal, monitor
         What is labeled, where it is written, and who makes the estimates.
     asked
-        What the items are to tell.
+        The question that the items are chosen for.
     annotator
         Whose decisions are written.
     see_predictions
@@ -86,15 +101,15 @@ class Session:
         self,
         items: Items,
         journal: Journal,
-        watch: Watch,
+        monitor: Monitor,
         *,
-        asked: Asked | None = None,
+        target: LabelingTarget | None = None,
         annotator: str,
         see_predictions: bool = False,
     ) -> None:
-        self.items, self.journal, self.watch = items, journal, watch
-        self.asked, self.annotator, self.see_predictions = (
-            asked or Asked(),
+        self.items, self.journal, self.monitor = items, journal, monitor
+        self.target, self.annotator, self.see_predictions = (
+            target or LabelingTarget(),
             annotator,
             see_predictions,
         )
@@ -106,7 +121,7 @@ class Session:
         self._lock = threading.RLock()
         self._wake = threading.Condition(self._lock)
         self._drawn_for = -1
-        self._moment: Moment | None = None
+        self._snapshot: Snapshot | None = None
         self._looked_at = -1
         self._version = 0
         self._worker: threading.Thread | None = None
@@ -124,11 +139,11 @@ class Session:
                 "classes": [
                     {"name": name, "keys": list(self.keys[name])} for name in self.items.classes
                 ],
-                "order": self.asked.order,
+                "order": self.target.order,
                 "see_predictions": self.see_predictions,
-                "metrics": list(self.watch.metrics),
+                "metrics": list(self.monitor.metrics),
                 "models": list(self.items.predictions.models),
-                "until": [stop.text for stop in self.watch.stops],
+                "until": [stop.text for stop in self.monitor.stops],
                 **self.progress(),
             }
 
@@ -191,21 +206,21 @@ class Session:
         UsageError
             If there is none.
         """
-        found = self.items.place.get(key)
-        if found is None:
+        place = self.items.place.get(key)
+        if place is None:
             raise UsageError(f"there is no item {quoted(key)}")
-        return found
+        return place
 
     def recent(self) -> list[dict[str, Any]]:
         """The last decisions, the newest first."""
         with self._lock:
             every = list(self.journal.decisions.items())
-            found = []
+            out = []
             for number in range(len(every), max(len(every) - _RECENT, 0), -1):
                 key, decision = every[number - 1]
-                found.append({"number": number, "key": key, "label": decision.label,
+                out.append({"number": number, "key": key, "label": decision.label,
                               "text": self._snippet(self.items.place.get(key))})  # fmt: skip
-            return found
+            return out
 
     def _snippet(self, row: int | None) -> str:
         cells = [] if row is None else self.items.cells(row)
@@ -219,10 +234,10 @@ class Session:
             every = list(self.journal.decisions)
             place = every.index(key) if key in self.journal.decisions else len(every)
             at = place + step
-            found = every[at] if 0 <= at < len(every) else None
-            if found is None or found not in self.items.place:
+            beside = every[at] if 0 <= at < len(every) else None
+            if beside is None or beside not in self.items.place:
                 return None
-            return self.view(self.items.place[found])
+            return self.view(self.items.place[beside])
 
     def undoable(self) -> str | None:
         """The item of the last decision; None where there is none."""
@@ -248,7 +263,9 @@ class Session:
             self._check_class(label)
             before = self.journal.decisions.get(key)
             if before is not None:
-                raise DecidedError(f"item {quoted(key)} is decided already: {_said(before)}")
+                raise DecidedError(
+                    f"item {quoted(key)} is decided already: {_decision_text(before)}"
+                )
             if self.items.predictions.labels[row] >= 0:
                 raise UsageError(f"item {quoted(key)} has a label in {self.items.name}")
             draw = next((d for d in self.queue if d.row == row), Draw(row, None, None, None))
@@ -366,34 +383,34 @@ class Session:
 
     def _draw_more(self, size: int, *, uniform: bool = False) -> None:
         """Draw further items; `uniform` where somebody waits, as other orders take their time."""
-        asked = self.asked
+        target = self.target
         with self._lock:
             labels = np.array(self.items.predictions.labels)
             decided = self.decided()
-            known, unsure = decided.labeled, decided.rows[decided.labels < 0].tolist()
-            labels[known.rows] = known.labels
+            labeled, unsure = decided.labeled, decided.rows[decided.labels < 0].tolist()
+            labels[labeled.rows] = labeled.labels
             waiting = [draw.row for draw in self.queue]
             version = self._version
-        order: Order = "random" if uniform else asked.order
-        found = next_items(
+        order: Order = "random" if uniform else target.order
+        selection = next_items(
             self.items.predictions.with_labels(labels),
-            metric=asked.metric,
-            model=asked.model,
-            against=asked.against,
-            group=asked.group,
+            metric=target.metric,
+            model=target.model,
+            against=target.against,
+            group=target.group,
             order=order,
             size=size,
-            method=asked.method,
-            random_state=asked.seed,
+            method=target.method,
+            random_state=target.seed,
             skip=[*waiting, *unsure],
-            before=len(known.rows) + len(waiting),
+            before=len(labeled.rows) + len(waiting),
         )
         with self._lock:
             # What was decided or drawn while these were drawn, in another window.
             taken = {draw.row for draw in self.queue}
             taken |= {self.items.place.get(key, -1) for key in self.journal.decisions}
-            drawn = (found.items, found.probability, found.left)
-            for row, q, left in zip(*(part.tolist() for part in drawn), strict=True):
+            drawn = (selection.items, selection.probability, selection.left)
+            for row, q, left in zip(*(array.tolist() for array in drawn), strict=True):
                 if row not in taken:
                     self.queue.append(Draw(row, order, q, left))
             if not uniform:
@@ -434,12 +451,12 @@ class Session:
         if wait:
             self._look()
         with self._lock:
-            moment = self._moment
-            if moment is None:
+            snapshot = self._snapshot
+            if snapshot is None:
                 return None
-            known = self.decided().labeled
-            done = self._looked_at == self._version and not self.watch.missing(len(known.rows))
-            return self.watch.report(moment) | {"fresh": done}
+            labeled = self.decided().labeled
+            done = self._looked_at == self._version and not self.monitor.missing(len(labeled.rows))
+            return self.monitor.report(snapshot) | {"fresh": done}
 
     def picture(self, model: str, metric: str) -> dict[str, Any]:
         """How an interval came to be, in plain values.
@@ -451,18 +468,18 @@ class Session:
         """
         if model not in self.items.predictions.models:
             raise UsageError(unknown("model", model, self.items.predictions.models))
-        if metric not in self.watch.metrics:
-            raise UsageError(unknown("metric", metric, self.watch.metrics))
-        return dict(self.watch.picture(model, metric, self.decided()))
+        if metric not in self.monitor.metrics:
+            raise UsageError(unknown("metric", metric, self.monitor.metrics))
+        return dict(self.monitor.picture(model, metric, self.decided()))
 
     def _look(self) -> None:
         with self._lock:
             version, decided = self._version, self.decided()
-        moment = self.watch.look(decided)
+        snapshot = self.monitor.look(decided)
         with self._lock:
             if version >= self._looked_at:  # another thread may have looked at more labels
-                self._moment, self._looked_at = moment, version
-                self.watch.forget_after(moment.n)
+                self._snapshot, self._looked_at = snapshot, version
+                self.monitor.forget_after(snapshot.n)
 
     def _work(self) -> None:
         """Draw items before they run out, then estimate, then fill in how it came to be."""
@@ -489,13 +506,13 @@ class Session:
         if self._looked_at != self._version:
             return self._look
         decided = self.decided()
-        missing = self.watch.missing(len(decided.labeled.rows))
+        missing = self.monitor.missing(len(decided.labeled.rows))
         if missing:
-            return partial(self.watch.look, decided.first(missing[-1]))
+            return partial(self.monitor.look, decided.first(missing[-1]))
         return None
 
 
-def _said(decision: Decision) -> str:
+def _decision_text(decision: Decision) -> str:
     if decision.label is None:
         return f"{one_line(decision.annotator)} could not say"
     return f"{quoted(decision.label)} by {one_line(decision.annotator)}"
@@ -513,20 +530,121 @@ def class_keys(classes: Sequence[str]) -> dict[str, tuple[str, ...]]:
     >>> class_keys(["0", "1"])
     {'0': ('0',), '1': ('1',)}
     """
-    own = [name for name in classes if len(name) == 1 and name.isascii() and name.isdigit()]
-    found: dict[str, list[str]] = {name: [name] if name in own else [] for name in classes}
-    if not own:
+    digits = [name for name in classes if len(name) == 1 and name.isascii() and name.isdigit()]
+    assigned: dict[str, list[str]] = {name: [name] if name in digits else [] for name in classes}
+    if not digits:
         for digit, name in enumerate(classes[:9], 1):
-            found[name].append(str(digit))
+            assigned[name].append(str(digit))
     taken = {*RESERVED}
     letters = {
         name: [c for c in name.casefold() if c.isalpha() and len(c) == 1] for name in classes
     }
     for most in (1, None):  # first letters before any other
         for name in classes:
-            has = any(key.isalpha() for key in found[name])
+            has = any(key.isalpha() for key in assigned[name])
             free = next((c for c in letters[name][:most] if c not in taken), None)
-            if free is not None and not has and name not in own:
-                found[name].append(free)
+            if free is not None and not has and name not in digits:
+                assigned[name].append(free)
                 taken.add(free)
-    return {name: tuple(keys) for name, keys in found.items()}
+    return {name: tuple(keys) for name, keys in assigned.items()}
+
+
+# --- opening a session ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SessionOptions:
+    """Options of a session, as of `fewlabels label`.
+
+    `metrics` may be empty: accuracy then, or roc_auc of scores alone. `annotator` None is the
+    name of who is logged in.
+    """
+
+    show: Sequence[str] | None = None
+    images: str | None = None
+    metrics: Sequence[str] = ()
+    until: Sequence[str] = ()
+    order: Order = "random"
+    annotator: str | None = None
+    see_predictions: bool = False
+    method: Any = "auto"
+    confidence_level: float = 0.95
+    seed: int = 0
+    columns: Mapping[str, Any] = field(default_factory=dict)
+
+
+def record_path(source: Any, labels: str | os.PathLike[str] | None) -> Path:
+    """Path of the record: `labels`, else beside the data."""
+    if labels is not None:
+        return Path(labels)
+    if not isinstance(source, str | os.PathLike) or is_standard_input(str(source)):
+        raise UsageError("say where the record of labels is to be: --labels RECORD.labels.jsonl")
+    return Path(f"{str(source).rstrip('/')}{ENDING}")
+
+
+def open_session(
+    source: Any, labels: str | os.PathLike[str] | None, options: SessionOptions, items: Any = None
+) -> Session:
+    """Open the items and their record, which is begun where there is none.
+
+    Parameters
+    ----------
+    source
+        A path, a frame, or `Predictions`; of these the texts are `items`.
+    labels
+        The record.
+    """
+    check_asked(list(options.metrics) or None)
+    record = record_path(source, labels)
+    before = read_record(record) if is_record(record) else None
+    recorded = () if before is None else before.decisions.keys()
+    opened = _items(source, items, options, recorded)
+    metrics = tuple(options.metrics) or (_usual(opened.predictions),)
+    stops = parse_stops(options.until, metrics, opened.predictions.models)
+    annotator = user_name() if options.annotator is None else options.annotator
+    if not annotator.strip():
+        raise UsageError("--annotator must name somebody; got an empty name")
+    monitor = Monitor(
+        opened.predictions.with_positive(), metrics, options.method, options.confidence_level,
+        options.seed, stops,
+    )  # fmt: skip
+    target = LabelingTarget(metrics[0], options.order, method=options.method, seed=options.seed)
+    if opened.predictions.labeled.all():
+        raise InputError(f"{opened.name}: every item has a label; there is none to label")
+    contents = {} if before is None else opened.contents(before)
+    journal = Journal(record, opened.header(annotator), contents)
+    try:
+        return Session(
+            opened, journal, monitor, target=target, annotator=annotator,
+            see_predictions=options.see_predictions,
+        )  # fmt: skip
+    except BaseException:
+        journal.discard()
+        raise
+
+
+def _items(source: Any, items: Any, wishes: SessionOptions, recorded: Any) -> Items:
+    looks: dict[str, Any] = {"show": wishes.show, "images": wishes.images, "seed": wishes.seed}
+    if isinstance(source, Predictions):
+        if items is None:
+            raise UsageError(
+                "`items` must be a frame or a list with the texts of the items, where the "
+                "predictions are arrays"
+            )
+        item = wishes.columns.get("item")
+        return items_in_memory(source, items, item=item, recorded=recorded, **looks)
+    if items is not None:
+        raise UsageError("`items` are the texts beside Predictions; a file or frame has its own")
+    return open_items(source, recorded=recorded, **looks, **wishes.columns)
+
+
+def _usual(predictions: Predictions) -> str:
+    return "accuracy" if predictions.gives("hard").any() else "roc_auc"
+
+
+def user_name() -> str:
+    """Name of the current user."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        return "somebody"

@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fewlabels.checks.conditions import Requirement, condition_of, untrusted
+from fewlabels.checks.conditions import Requirement, match_requirement, untrusted
 from fewlabels.errors import Status, UsageError, listed, quoted, unknown
 from fewlabels.evaluation.anytime import GUARDED
 
@@ -31,7 +31,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether a condition holds, why, and about how many labels more it takes (None: unknown)."""
+    """Whether a condition holds, why, and about how many more labels it takes (None: unknown)."""
 
     met: bool
     why: str
@@ -52,50 +52,55 @@ class Stop:
     @property
     def goal(self) -> str:
         """The condition in plain words."""
-        asked = self.requirement
-        of = f"{asked.metric} of {asked.model or 'every classifier'}"
-        if asked.bound == "width":
-            return f"the interval for {of} is at most {asked.threshold:g} wide"
-        side = "above" if asked.bound == "low" else "below"
-        return f"the interval that stays valid at every look for {of} is {side} {asked.threshold:g}"
+        rule = self.requirement
+        subject = f"{rule.metric} of {rule.model or 'every classifier'}"
+        if rule.bound == "width":
+            return f"the interval for {subject} is at most {rule.threshold:g} wide"
+        side = "above" if rule.bound == "low" else "below"
+        return (
+            f"the interval that stays valid at every look for {subject} is {side} "
+            f"{rule.threshold:g}"
+        )
 
     @property
     def by_guard(self) -> bool:
-        """Whether it counts by the interval that holds at all looks."""
+        """Whether it is tested by the interval that is valid at all looks."""
         return self.requirement.bound != "width"
 
     def verdict(self, rows: Sequence[Row], n_labeled: int) -> Verdict:
         """Judge the condition by the rows of its metric."""
-        asked = self.requirement
+        rule = self.requirement
         mine = [
             row for row in rows
-            if row.metric == asked.metric and asked.model in (None, row.model)
+            if row.metric == rule.metric and rule.model in (None, row.model)
         ]  # fmt: skip
         tested = [self._tested(row) for row in mine]
-        open_ = [row for row in tested if not asked.met_by(row)]
+        open_ = [row for row in tested if not rule.met_by(row)]
         if tested and not open_:
             return Verdict(True, self._why(tested), 0)
         refused = [row for row in open_ if untrusted(row.status) is not None]
         if refused:
             who, why = listed([row.model for row in refused], 3), untrusted(refused[0].status)
-            return Verdict(False, f"go on: {asked.metric} of {who} is {why}", None)
+            return Verdict(False, f"go on: {rule.metric} of {who} is {why}", None)
         needed = [self._needed(row, n_labeled) for row in open_]
         most = None if None in needed or not needed else max(n for n in needed if n is not None)
         who = listed([row.model for row in open_], 3) or "any classifier"
         return Verdict(False, f"go on until {self.goal}, which it is not yet of {who}", most)
 
     def _why(self, rows: Sequence[Row]) -> str:
-        """What made the condition hold, in plain words."""
-        asked = self.requirement
-        of = f"{asked.metric} of {rows[0].model if len(rows) == 1 else 'every classifier'}"
-        if asked.bound == "width":
+        """Why the condition holds, in plain words."""
+        rule = self.requirement
+        subject = f"{rule.metric} of {rows[0].model if len(rows) == 1 else 'every classifier'}"
+        if rule.bound == "width":
             widest = max(row.high - row.low for row in rows)
-            return f"the interval for {of} is {widest:.3f} wide, and {asked.threshold:g} was asked"
+            return (
+                f"the interval for {subject} is {widest:.3f} wide, and {rule.threshold:g} was asked"
+            )
         low, high = min(row.low for row in rows), max(row.high for row in rows)
-        side = "above" if asked.bound == "low" else "below"
+        side = "above" if rule.bound == "low" else "below"
         return (
-            f"{of} is {side} {asked.threshold:g} by the interval that stays valid at every look "
-            f"({low:.3f} to {high:.3f})"
+            f"{subject} is {side} {rule.threshold:g} by the interval that stays valid at every "
+            f"look ({low:.3f} to {high:.3f})"
         )
 
     def _tested(self, row: Row) -> Row:
@@ -107,13 +112,13 @@ class Stop:
 
     def _needed(self, row: Row, n: int) -> int | None:
         """About how many labels more, as intervals narrow with the root of their number."""
-        asked = self.requirement
-        if not n or not math.isfinite(asked.tested(row)) or not math.isfinite(row.value):
+        rule = self.requirement
+        if not n or not math.isfinite(rule.tested(row)) or not math.isfinite(row.value):
             return None
-        if asked.bound == "width":
-            return labels_to_width(n, row.high - row.low, asked.threshold)
-        room = row.value - asked.threshold
-        side = row.value - row.low if asked.bound == "low" else row.value - row.high
+        if rule.bound == "width":
+            return labels_to_width(n, row.high - row.low, rule.threshold)
+        room = row.value - rule.threshold
+        side = row.value - row.low if rule.bound == "low" else row.value - row.high
         # On the wrong side of the bound no number of labels helps, as far as anybody knows.
         if room * side <= 0:
             return None
@@ -127,7 +132,7 @@ def labels_to_width(n: int, width: float, target: float) -> int | None:
     return max(math.ceil(n * ((width / target) ** 2 - 1)), 0)
 
 
-def stops_of(
+def parse_stops(
     texts: Sequence[str], metrics: Sequence[str], models: Sequence[str]
 ) -> tuple[Stop, ...]:
     """Conditions such as `low:accuracy>=0.8`, `width:accuracy<=0.1`, `low:gpt:accuracy>=0.9`."""
@@ -135,26 +140,26 @@ def stops_of(
 
 
 def _stop(text: str, metrics: Sequence[str], models: Sequence[str]) -> Stop:
-    said = f"--until {quoted(text)}"
-    found = condition_of(text)
-    upward = found is not None and found.compare in (">=", ">")
-    if found is None or (found.bound, upward) not in (
+    which = f"--until {quoted(text)}"
+    requirement = match_requirement(text)
+    upward = requirement is not None and requirement.compare in (">=", ">")
+    if requirement is None or (requirement.bound, upward) not in (
         ("low", True), ("high", False), ("width", False),
     ):  # fmt: skip
         raise UsageError(
-            f"{said}: labeling may stop when an interval is above a number, below one, or narrow: "
+            f"{which}: labeling may stop when an interval is above a number, below one, or narrow: "
             "'low:accuracy>=0.8', 'high:error_rate<=0.2' or 'width:accuracy<=0.1' (with a "
             "classifier behind the first word, as in 'low:large:accuracy>=0.8')"
         )
-    if found.metric not in metrics:
-        raise UsageError(f"{said}: {unknown('metric', found.metric, metrics)} (--metrics)")
-    if found.model is not None and found.model not in models:
-        raise UsageError(f"{said}: {unknown('model', found.model, models)}")
-    if found.bound != "width" and found.metric not in GUARDED:
+    if requirement.metric not in metrics:
+        raise UsageError(f"{which}: {unknown('metric', requirement.metric, metrics)} (--metrics)")
+    if requirement.model is not None and requirement.model not in models:
+        raise UsageError(f"{which}: {unknown('model', requirement.model, models)}")
+    if requirement.bound != "width" and requirement.metric not in GUARDED:
         raise UsageError(
-            f"{said}: an end of an interval may be looked at after every label of "
-            f"{listed(GUARDED)} alone; 'width:{found.metric}<=0.1' can be asked of any metric"
+            f"{which}: an end of an interval may be looked at after every label of "
+            f"{listed(GUARDED)} alone; 'width:{requirement.metric}<=0.1' can be asked of any metric"
         )
-    if found.bound == "width" and found.threshold <= 0:
-        raise UsageError(f"{said}: a width must be above 0")
-    return Stop(found)
+    if requirement.bound == "width" and requirement.threshold <= 0:
+        raise UsageError(f"{which}: a width must be above 0")
+    return Stop(requirement)

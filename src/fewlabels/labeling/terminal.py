@@ -8,7 +8,7 @@ from typing import Any
 from fewlabels.errors import UsageError
 from fewlabels.labeling.journal import NotSavedError
 from fewlabels.labeling.session import Session
-from fewlabels.report.words import aligned, clean, ink, wrap
+from fewlabels.report.words import aligned, escape_control, style, wrap
 
 HIDDEN_UNTIL = 5
 """Labels before which no estimate is shown unless it is asked for."""
@@ -49,13 +49,13 @@ class Terminal:
         view = self._next()
         while view is not None:
             self._show(view)
-            found: Any = "again"
-            while found == "again":
-                found = self._act(view)
-            if found == "quit":
+            outcome: Any = "again"
+            while outcome == "again":
+                outcome = self._act(view)
+            if outcome == "quit":
                 return
-            self._estimate(asked=False)
-            view = found or self._next()
+            self._estimate(requested=False)
+            view = outcome or self._next()
         self.write("Every item has a label, or nobody could say.")
 
     def _next(self) -> dict[str, Any] | None:
@@ -74,11 +74,13 @@ class Terminal:
                 label = classes.get(key)
                 act = session.change if view["decided"] else session.decide
                 act(item, label)
-                self.write(ink(f"saved: {clean(label) if label else 'cannot say'}", "good"))
+                self.write(
+                    style(f"saved: {escape_control(label) if label else 'cannot say'}", "good")
+                )
                 return None
             if key == "u":
                 undone = session.undo()
-                self.write(f"undone: {clean(undone)}")
+                self.write(f"undone: {escape_control(undone)}")
                 return session.item(undone)
             if key in ("b", "\x1b[D"):
                 return session.neighbour(item if view["decided"] else None, -1) or "again"
@@ -86,19 +88,22 @@ class Terminal:
                 return session.neighbour(item, 1) if view["decided"] else "again"
             if key == "n":
                 session.note(item, self.read_line("note: "))
-                self.write(ink("saved", "good"))
+                self.write(style("saved", "good"))
             elif key == "e":
-                self._estimate(asked=True)
+                self._estimate(requested=True)
             elif key == "?":
                 self.write(self._keys())
         except NotSavedError as error:
-            self.write(ink(f"NOT SAVED. {error}", "error"))
+            self.write(style(f"NOT SAVED. {error}", "error"))
         except UsageError as error:
-            self.write(ink(str(error), "warning"))
+            self.write(style(str(error), "warning"))
         return "again"
 
     def _keys(self) -> str:
-        rows = [[" or ".join(keys) or "-", clean(name)] for name, keys in self.session.keys.items()]
+        rows = [
+            [" or ".join(keys) or "-", escape_control(name)]
+            for name, keys in self.session.keys.items()
+        ]
         rows += [["s", "cannot say"], ["u", "undo"], ["b, f", "back and forward, to change"],
                  ["n", "note"], ["e", "estimate"], ["?", "these keys"], ["q", "quit"]]  # fmt: skip
         return "\n".join(aligned(rows, "ll"))
@@ -106,29 +111,34 @@ class Terminal:
     def _show(self, view: dict[str, Any]) -> None:
         progress = self.session.progress()
         done = progress["labeled"] + progress["cannot_say"]
-        head = f"Item {clean(view['key'])}" if view["decided"] else f"Item {done + 1}"
+        head = f"Item {escape_control(view['key'])}" if view["decided"] else f"Item {done + 1}"
         if view["decided"]:
-            head += f", labeled {clean(view['label'])}" if view["label"] else ", cannot say"
-        lines = ["", ink(f"{head} ".ljust(self.width, "-"), "title")]
+            head += (
+                f", labeled {escape_control(view['label'])}" if view["label"] else ", cannot say"
+            )
+        lines = ["", style(f"{head} ".ljust(self.width, "-"), "title")]
         for cell in view["cells"]:
             if len(view["cells"]) > 1:
-                lines.append(ink(clean(cell["column"]), "soft"))
+                lines.append(style(escape_control(cell["column"]), "soft"))
             for line in cell["text"].splitlines() or ["(empty)"]:
                 lines += wrap(line, self.width) if line.strip() else [""]
-        lines += [f"{clean(model)}: {clean(said)}" for model, said in view["answers"]]
-        lines += [f"note: {clean(text)}" for text in view["notes"]]
-        lines.append(ink("  ".join(
-            f"[{'/'.join(keys)}] {clean(name)}" for name, keys in self.session.keys.items()
+        lines += [
+            f"{escape_control(model)}: {escape_control(answer)}"
+            for model, answer in view["answers"]
+        ]
+        lines += [f"note: {escape_control(text)}" for text in view["notes"]]
+        lines.append(style("  ".join(
+            f"[{'/'.join(keys)}] {escape_control(name)}" for name, keys in self.session.keys.items()
         ), "soft"))  # fmt: skip
         self.write("\n".join(lines))
 
-    def _estimate(self, *, asked: bool) -> None:
+    def _estimate(self, *, requested: bool) -> None:
         """Print the estimates: those of now where they are asked for, else those at hand."""
         progress = self.session.progress()
-        if not asked and progress["labeled"] + progress["known"] < HIDDEN_UNTIL:
+        if not requested and progress["labeled"] + progress["known"] < HIDDEN_UNTIL:
             return
-        report = self.session.estimate(wait=asked)
-        if report is None or (not asked and report["n"] == self._told):
+        report = self.session.estimate(wait=requested)
+        if report is None or (not requested and report["n"] == self._told):
             return
         self._told = report["n"]
         self.write(estimate_text(report))
@@ -137,21 +147,22 @@ class Terminal:
 def estimate_text(report: dict[str, Any]) -> str:
     """The estimates of a session as a few lines of text."""
     if report["problem"]:
-        return ink(report["problem"], "warning")
+        return style(report["problem"], "warning")
     rows = [["", f"after {report['n']} labels", "interval", "holds at every look", ""]]
     for row in report["rows"]:
         low, high = row["guard_low"], row["guard_high"]
         rows.append([
-            clean(row["model"]), f"{clean(row['metric'])} {_number(row['value'])}",
+            escape_control(row["model"]),
+            f"{escape_control(row['metric'])} {_number(row['value'])}",
             f"{_number(row['low'])} to {_number(row['high'])}",
             "-" if low is None else f"{_number(low)} to {_number(high)}",
             "" if row["status"] == "ok" else row["status"],
         ])  # fmt: skip
     lines = aligned(rows, "lrrrl")
     for stop in report["stops"]:
-        lines.append(clean(stop["why"]))
+        lines.append(escape_control(stop["why"]))
     if report["can_stop"]:
-        lines.append(ink("You can stop.", "good"))
+        lines.append(style("You can stop.", "good"))
     return "\n".join(line.rstrip() for line in lines)
 
 

@@ -1,7 +1,8 @@
-"""Calibration errors: how far predicted probabilities are from frequencies, bin by bin."""
+"""Metrics of probabilities: calibration errors by bin, and the proper scores Brier and log loss."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -21,10 +22,10 @@ from fewlabels.kernels.binning import (
     quantile_edges,
 )
 from fewlabels.kernels.weighting import Weighting
-from fewlabels.metrics.base import Metric, Plan, ScoreView, Statistic
+from fewlabels.metrics.base import Metric, Plan, ScoreView, Statistic, ratio
 
 
-def event_of(p: Floats, *, top: bool = False) -> tuple[Ints, Floats]:
+def top_event(p: Floats, *, top: bool = False) -> tuple[Ints, Floats]:
     """The class in question of every item, (n,), and its probability in p (n, K).
 
     The second of two classes; of more, or if `top`, the likeliest.
@@ -59,8 +60,8 @@ class _BinsPlan(Plan):
             item, draw, _, mass, total = weights.pseudo
             bins, confidence = self.count.part(block).codes, self.confidence.part(block).values
             assert confidence is not None
-            own = mass[np.arange(len(item)), event[item]]
-            state[:, bins[item], draw] += total, total * confidence[item], own
+            event_mass = mass[np.arange(len(item)), event[item]]
+            state[:, bins[item], draw] += total, total * confidence[item], event_mass
         return state.reshape(3, -1, self.n_groups, weights.size)
 
 
@@ -96,11 +97,11 @@ class CalibrationBins(Statistic):
         """Event (n,) and its probability (n,)."""
         p = view.probabilities
         assert p is not None
-        return event_of(p, top=self.event == "top")
+        return top_event(p, top=self.event == "top")
 
-    def _plan(self, view: ScoreView, codes_of: Callable[[Floats], Ints], size: int) -> Plan:
+    def _plan(self, view: ScoreView, bin_codes: Callable[[Floats], Ints], size: int) -> Plan:
         event, confidence = self._confidence(view)
-        codes = codes_of(confidence)
+        codes = bin_codes(confidence)
         sums = view.coded(codes, size), view.coded(codes, size, confidence)
         return _BinsPlan(event, *sums, view.n_groups)
 
@@ -181,5 +182,79 @@ CALIBRATION_METRICS = (
         "gap between probability and frequency, unweighted mean of 10 bins between quantiles",
         CalibrationBins("positive", "quantiles"),
         _unweighted,
+    ),
+)
+
+
+# --- proper scores --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _LossPlan(Plan):
+    loss: Floats
+    group: Indicator
+
+    def state(self, weights: Weighting, block: slice | None = None) -> Floats:
+        loss = self.loss if block is None else self.loss[block]
+        groups = self.group.part(block)
+        state = np.empty((2, groups.size, weights.size))
+        state[0], state[1] = groups.sums(weights.expected(loss)), groups.sums(weights.total)
+        if weights.pseudo is not None:
+            item, draw, _, mass, total = weights.pseudo
+            state[:, groups.codes[item], draw] += (loss[item] * mass).sum(axis=1), total
+        return state
+
+
+@dataclass(frozen=True)
+class Loss(Statistic):
+    """Weighted sum of a loss of the item and its class, and the weight: (2, G, D)."""
+
+    kind: Literal["brier", "log"]
+
+    def prepare(self, view: ScoreView) -> Plan:
+        """Tabulate the loss of each item under each class."""
+        return _LossPlan(self.per_item(view), view.grouped)
+
+    def per_item(self, view: ScoreView) -> Floats:
+        """Loss of each item under each class, (n, K)."""
+        p = view.probabilities
+        assert p is not None
+        if self.kind == "log":
+            # Clipping at float64 eps is scikit-learn's convention; it renormalises nothing.
+            eps = np.finfo(np.float64).eps
+            out: Floats = -np.log(np.clip(p, eps, 1 - eps))
+            return out
+        loss: Floats = (p**2).sum(axis=1, keepdims=True) + 1 - 2 * p
+        # Two classes: (p1 - y)^2, half the sum over the classes.
+        return loss / 2 if view.n_classes == 2 else loss
+
+
+def _mean(state: Floats) -> Floats:
+    out: Floats = ratio(state[0], state[1])
+    return out
+
+
+_BRIER, _LOG = Loss("brier"), Loss("log")
+
+PROPER_METRICS = (
+    Metric(
+        "brier",
+        "mean squared error of the probabilities",
+        -1,
+        (0.0, 2.0),
+        "probabilities",
+        _BRIER,
+        _mean,
+        per_item=_BRIER.per_item,
+    ),
+    Metric(
+        "log_loss",
+        "mean negative log probability of the true class, in nats",
+        -1,
+        (0.0, math.inf),
+        "probabilities",
+        _LOG,
+        _mean,
+        per_item=_LOG.per_item,
     ),
 )

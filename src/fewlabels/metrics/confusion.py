@@ -16,7 +16,7 @@ from fewlabels.metrics.base import Metric, Plan, ScoreView, Statistic, ratio
 
 
 class Margins(NamedTuple):
-    """What metrics ask of a confusion matrix, which of many classes is never made.
+    """Sums of a confusion matrix that metrics use; of many classes the matrix is never made.
 
     Hits, weight predicted and weight present of each class, (K, D); `apart` (3, D), where grades
     are asked for, are the sums of weights times what `_apart` makes of how many grades off each is.
@@ -64,13 +64,13 @@ class _ConfusionPlan(Plan):
 
     def _place(self, state: Floats, pseudo: PlacedObservations, group: Ints) -> None:
         item, draw, predicted, mass, total = pseudo
-        of = group[item]
-        state[0, predicted, of, draw] += mass[np.arange(len(mass)), predicted]
-        state[1, predicted, of, draw] += total
-        state[2, : mass.shape[1], of, draw] += mass
+        groups = group[item]
+        state[0, predicted, groups, draw] += mass[np.arange(len(mass)), predicted]
+        state[1, predicted, groups, draw] += total
+        state[2, : mass.shape[1], groups, draw] += mass
         if self.grades is not None:
             far = np.einsum("apk,pk->ap", self.grades[:, predicted], mass)
-            state[:, mass.shape[1], of, draw] += far
+            state[:, mass.shape[1], groups, draw] += far
 
 
 @dataclass(frozen=True)
@@ -109,8 +109,8 @@ def _averaged(per_class: Floats) -> Floats:
     return result
 
 
-def _accuracy(of: Margins) -> Floats:
-    out: Floats = ratio(of.hits.sum(axis=0), of.total)
+def _accuracy(margins: Margins) -> Floats:
+    out: Floats = ratio(margins.hits.sum(axis=0), margins.total)
     return out
 
 
@@ -124,55 +124,59 @@ def _wrong(view: ScoreView) -> Floats:
     return 1 - _right(view)
 
 
-def _error_rate(of: Margins) -> Floats:
-    return 1 - _accuracy(of)
+def _error_rate(margins: Margins) -> Floats:
+    return 1 - _accuracy(margins)
 
 
-def _balanced_accuracy(of: Margins) -> Floats:
-    result: Floats = ratio(of.hits, of.present).mean(axis=0)
+def _balanced_accuracy(margins: Margins) -> Floats:
+    result: Floats = ratio(margins.hits, margins.present).mean(axis=0)
     return result
 
 
-def _precision(of: Margins) -> Floats:
-    return _averaged(ratio(of.hits, of.predicted))
+def _precision(margins: Margins) -> Floats:
+    return _averaged(ratio(margins.hits, margins.predicted))
 
 
-def _recall(of: Margins) -> Floats:
-    return _averaged(ratio(of.hits, of.present))
+def _recall(margins: Margins) -> Floats:
+    return _averaged(ratio(margins.hits, margins.present))
 
 
-def _specificity(of: Margins) -> Floats:
-    negatives = of.total - of.present
-    return _averaged(ratio(negatives - of.predicted + of.hits, negatives))
+def _specificity(margins: Margins) -> Floats:
+    negatives = margins.total - margins.present
+    return _averaged(ratio(negatives - margins.predicted + margins.hits, negatives))
 
 
-def _f1(of: Margins) -> Floats:
-    return _averaged(ratio(2 * of.hits, of.predicted + of.present))
+def _f1(margins: Margins) -> Floats:
+    return _averaged(ratio(2 * margins.hits, margins.predicted + margins.present))
 
 
 _RESIDUE = 1e-12
 """Shares smaller than this are what rounding leaves of 0."""
 
 
-def _shares(of: Margins) -> tuple[Floats, Floats, Floats]:
+def _shares(margins: Margins) -> tuple[Floats, Floats, Floats]:
     """Share that is right (D,), and the shares predicted and present of each class, (K, D)."""
-    total = of.total
-    return ratio(of.hits.sum(axis=0), total), ratio(of.predicted, total), ratio(of.present, total)
+    total = margins.total
+    return (
+        ratio(margins.hits.sum(axis=0), total),
+        ratio(margins.predicted, total),
+        ratio(margins.present, total),
+    )
 
 
-def _cohen_kappa(of: Margins) -> Floats:
+def _cohen_kappa(margins: Margins) -> Floats:
     """(right - chance) / (1 - chance), chance the agreement of independent classes (Cohen 1960)."""
-    right, predicted, present = _shares(of)
+    right, predicted, present = _shares(margins)
     beyond = (predicted * (1 - present)).sum(axis=0)
     # 1 - chance is 0 where all items are predicted to be of one class, and are: 0 / 0.
     result: Floats = 1 - ratio(1 - right, np.where(beyond > _RESIDUE, beyond, 0.0))
     return np.clip(result, -1.0, 1.0)
 
 
-def _weighted_kappa(of: Margins) -> Floats:
+def _weighted_kappa(margins: Margins) -> Floats:
     """1 - sum_ab (a - b)^2 share_ab / sum_ab (a - b)^2 predicted_a present_b (Cohen 1968)."""
-    _, predicted, present = _shares(of)
-    observed = _mean_apart(of, 0)
+    _, predicted, present = _shares(margins)
+    observed = _mean_apart(margins, 0)
     squares = _distances(len(predicted)) ** 2
     chance = np.einsum("ab,ad,bd->d", squares, predicted, present)
     result: Floats = 1 - ratio(observed, np.where(chance > _RESIDUE, chance, 0.0))
@@ -203,27 +207,27 @@ def _apart(n_classes: int) -> Iterator[Floats]:
     yield (off <= 1).astype(np.float64)
 
 
-def _mean_apart(of: Margins, which: int) -> Floats:
-    assert of.apart is not None
-    out: Floats = ratio(of.apart[which], of.total)
+def _mean_apart(margins: Margins, which: int) -> Floats:
+    assert margins.apart is not None
+    out: Floats = ratio(margins.apart[which], margins.total)
     return out
 
 
-def _mean_absolute_error(of: Margins) -> Floats:
-    return _mean_apart(of, 1)
+def _mean_absolute_error(margins: Margins) -> Floats:
+    return _mean_apart(margins, 1)
 
 
 def _near(view: ScoreView) -> Floats:
     return (_off(view) <= 1).astype(np.float64)
 
 
-def _within_one(of: Margins) -> Floats:
-    return _mean_apart(of, 2)
+def _within_one(margins: Margins) -> Floats:
+    return _mean_apart(margins, 2)
 
 
-def _matthews_corrcoef(of: Margins) -> Floats:
+def _matthews_corrcoef(margins: Margins) -> Floats:
     """Correlation of predicted and true class; of more than two, Gorodkin's R_K (2004)."""
-    right, predicted, present = _shares(of)
+    right, predicted, present = _shares(margins)
     covariance = right - (predicted * present).sum(axis=0)
     spread = [(share * (1 - share)).sum(axis=0) for share in (predicted, present)]
     # No spread where one class is all that is predicted, or all there is: 0 / 0.

@@ -31,8 +31,8 @@ class States:
     def add(self, weights: Weighting, block: slice | None = None) -> None:
         """Add the states of a block of items; None: of all, which are digested at once."""
         self.whole = block is None
-        for own, sums in zip(self.plans, self.sums, strict=True):
-            for plan in {id(p): p for p in own.values()}.values():
+        for by_name, sums in zip(self.plans, self.sums, strict=True):
+            for plan in {id(p): p for p in by_name.values()}.values():
                 if block is None:
                     sums[id(plan)] = plan.measured(weights)
                 else:
@@ -41,19 +41,19 @@ class States:
     def digests(self) -> list[dict[str, Floats]]:
         """Digest of every metric, last axes (G, D), per classifier."""
         out = []
-        for own, sums in zip(self.plans, self.sums, strict=True):
+        for by_name, sums in zip(self.plans, self.sums, strict=True):
             digests: dict[int, Floats] = {}
-            for plan in {id(p): p for p in own.values()}.values():
+            for plan in {id(p): p for p in by_name.values()}.values():
                 state = sums.pop(id(plan))
                 digests[id(plan)] = state if self.whole else plan.digested(state)
-            out.append({name: digests[id(plan)] for name, plan in own.items()})
+            out.append({name: digests[id(plan)] for name, plan in by_name.items()})
         return out
 
     def finish(self, chosen: Chosen, size: int, n_groups: int = 1) -> dict[str, Floats]:
         """Metrics (D, M G), the groups of a classifier side by side."""
         out = {name: np.full((size, len(self.plans) * n_groups), np.nan) for name in chosen}
-        for j, own in enumerate(self.digests()):
-            for name, digest in own.items():
+        for j, by_name in enumerate(self.digests()):
+            for name, digest in by_name.items():
                 flat = chosen[name].finish(digest.reshape(*digest.shape[:-2], -1))
                 columns = slice(j * n_groups, (j + 1) * n_groups)
                 out[name][:, columns] = flat.reshape(n_groups, size).T
@@ -91,11 +91,11 @@ def finish_labels(
 
 def view_of(predictions: Predictions, rows: Ints, j: int) -> ScoreView:
     """What classifier j provides on all of the rows."""
-    said = predictions.hard_of(rows, j)
+    votes = predictions.hard_of(rows, j)
 
     def on_all(needs: Needs) -> bool:
         if needs == "hard":
-            return bool((said >= 0).all())
+            return bool((votes >= 0).all())
         return bool(predictions.provides(needs)[rows, j].all())
 
     probabilities, scores = None, None
@@ -105,7 +105,7 @@ def view_of(predictions: Predictions, rows: Ints, j: int) -> ScoreView:
         probabilities = predictions.probabilities[slice(None) if every else rows, j]
     elif predictions.scores is not None and on_all("ranking"):
         scores = predictions.scores[rows, j]
-    hard = said.astype(np.int64) if on_all("hard") else None
+    hard = votes.astype(np.int64) if on_all("hard") else None
     times = None if predictions.multiplicity is None else predictions.multiplicity[rows]
     return ScoreView(predictions.n_classes, probabilities, hard, scores, times=times)
 
@@ -129,8 +129,8 @@ def metrics_of_rates(
             for name, metric in wanted.items():
                 state = metric.statistic.of_matrix(matrix)
                 if state is not None:
-                    found = out.setdefault(name, np.empty((rates.size, len(columns))))
-                    found[draws, column] = metric.finish(state)
+                    values = out.setdefault(name, np.empty((rates.size, len(columns))))
+                    values[draws, column] = metric.finish(state)
     return out
 
 
@@ -155,7 +155,7 @@ def metrics_of_labels(
     views = [view_of(predictions, rows, j) for j in range(predictions.n_models)]
     plans = list(map_blocks(lambda view: prepare(view, chosen, exact=True), views))
     k, chunks = predictions.n_classes, spans(labels.shape[1], 64)
-    parts = list(
+    blocks = list(
         map_blocks(lambda chunk: finish_labels(plans, chosen, labels[:, chunk], k), chunks)
     )
-    return {name: np.concatenate([part[name] for part in parts]) for name in chosen}
+    return {name: np.concatenate([block[name] for block in blocks]) for name in chosen}

@@ -61,8 +61,8 @@ class _RankingPlan(Plan):
         place = self.place if block is None else self.place[block]
         state = np.zeros((2, len(self.several), 1, weights.size)) if sums is None else sums
         for some in self._blocks(weights.size):
-            own, total = state[:, self._places(some), 0]
-            self._add(weights, some, place, own, total)
+            hits, total = state[:, self._places(some), 0]
+            self._add(weights, some, place, hits, total)
         return state
 
     def measured(self, weights: Weighting) -> Floats:
@@ -71,10 +71,10 @@ class _RankingPlan(Plan):
         for some in self._blocks(weights.size):
             within = self._places(some)
             size = within.stop - within.start
-            own = np.zeros((size, weights.size))
+            hits = np.zeros((size, weights.size))
             total = np.zeros((size, 1 if alike else weights.size))
-            self._add(weights, some, self.place, own, total)
-            values[:, some] = self._areas(own, total, some, cells)
+            self._add(weights, some, self.place, hits, total)
+            values[:, some] = self._areas(hits, total, some, cells)
         return values
 
     def digest(self, state: Floats) -> Floats:
@@ -82,8 +82,8 @@ class _RankingPlan(Plan):
             return state
         values = np.empty((2, len(self.classes), state.shape[-1]))
         for some in self._blocks(state.shape[-1]):
-            own, total = state[:, self._places(some)]
-            values[:, some] = self._areas(own, total, some, state.size)[:, :, 0]
+            hits, total = state[:, self._places(some)]
+            values[:, some] = self._areas(hits, total, some, state.size)[:, :, 0]
         return values
 
     def _blocks(self, size: int) -> list[slice]:
@@ -95,24 +95,24 @@ class _RankingPlan(Plan):
         return slice(int(self.ends[some.start, 0]), int(self.ends[some.stop - 1, -1]))
 
     def _add(
-        self, weights: Weighting, some: slice, place: Array, own: Floats, total: Floats
+        self, weights: Weighting, some: slice, place: Array, hits: Floats, total: Floats
     ) -> None:
         """Add the weight of some classes and of all by place: (places, D), or (places, 1)."""
         first, starts = self.classes[some.start], self.ends[some, 0] - self.ends[some.start, 0]
         at = place[:, some] + starts.astype(np.int32)
-        weights.add_by_place(at, first, own, total)
+        weights.add_by_place(at, first, hits, total)
         if weights.pseudo is not None:
-            item, draw, _, mass, whole = weights.pseudo
-            own[at[item], draw[:, None]] += mass[:, first : first + at.shape[1]]
-            total[at[item], draw[:, None]] += whole[:, None]
+            item, draw, _, mass, total_mass = weights.pseudo
+            hits[at[item], draw[:, None]] += mass[:, first : first + at.shape[1]]
+            total[at[item], draw[:, None]] += total_mass[:, None]
 
-    def _areas(self, own: Floats, total: Floats, some: slice, cells: int) -> Floats:
+    def _areas(self, hits: Floats, total: Floats, some: slice, cells: int) -> Floats:
         """Areas of some classes by group, (2, classes, G, D)."""
         within, ends = self._places(some), self.ends[some]
         several = self.several[within]
         bounds = np.append(ends[:, :-1], within.stop) - within.start
-        found = ranking.areas_of(own, total, bounds, several, cells)
-        return found.reshape(2, *ends[:, 1:].shape, -1)
+        out = ranking.group_areas(hits, total, bounds, several, cells)
+        return out.reshape(2, *ends[:, 1:].shape, -1)
 
 
 @dataclass(frozen=True)
@@ -127,18 +127,18 @@ class Ranking(Statistic):
         """Rank the items by the score of each class."""
         classes, columns = _columns(view)
         exact = view.exact or view.group is not None
-        codes_of: Callable[[Floats], tuple[Ints, int]] = ranking.dense_codes
+        coding: Callable[[Floats], tuple[Ints, int]] = ranking.dense_codes
         if not exact:
-            top, bins = ranking.places_of(len(classes))
+            top, bins = ranking.n_places(len(classes))
             others: Callable[[Floats], tuple[Ints, int]] = partial(ranking.logit_codes, bins=bins)
             if view.probabilities is None:
                 others = partial(ranking.quantile_codes, bins=bins, times=view.times)
-            codes_of = partial(ranking.top_codes, of_others=others, top=top)
+            coding = partial(ranking.top_codes, code_others=others, top=top)
         place = np.empty((view.n_items, len(classes)), dtype=np.int32)
         ends = np.zeros((len(classes), view.n_groups + 1), dtype=np.int64)
         several, stop = [], 0
         for row, column in enumerate(columns.T):
-            codes, size = codes_of(column)
+            codes, size = coding(column)
             if view.group is not None:  # the first group's are the highest
                 codes, size = ranking.dense_codes(codes - view.group * size)
             place[:, row], count = ranking.places(codes, size)
@@ -148,7 +148,7 @@ class Ranking(Statistic):
             ends[row] = stop + np.searchsorted(group, np.arange(view.n_groups + 1))
             stop += count
             one = np.zeros(count, dtype=bool)
-            several.append(one if exact else ranking.of_several(column, place[:, row], count))
+            several.append(one if exact else ranking.holds_several(column, place[:, row], count))
         return _RankingPlan(place, classes, ends, np.concatenate(several), whole=exact)
 
     def fixed(self, view: ScoreView, bins: int) -> Statistic:

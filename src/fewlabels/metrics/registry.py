@@ -7,11 +7,9 @@ from types import MappingProxyType
 from typing import Any
 
 from fewlabels.errors import UsageError, unknown
-from fewlabels.metrics.base import Metric
-from fewlabels.metrics.calibration import CALIBRATION_METRICS
+from fewlabels.metrics.base import Metric, custom
+from fewlabels.metrics.calibration import CALIBRATION_METRICS, PROPER_METRICS
 from fewlabels.metrics.confusion import CONFUSION_METRICS
-from fewlabels.metrics.custom import custom
-from fewlabels.metrics.proper import PROPER_METRICS
 from fewlabels.metrics.ranking import RANKING_METRICS
 from fewlabels.predictions import Predictions
 
@@ -35,7 +33,7 @@ ALIASES: Mapping[str, str] = MappingProxyType(
         "brier_score_loss": "brier",
     }
 )
-"""Other names; a row of the estimates carries the name that was asked for."""
+"""Aliases; a row of the estimates has the requested name."""
 
 DEFAULT = "default"
 """Among the names asked for it stands for those of `defaults`."""
@@ -55,7 +53,7 @@ def defaults(predictions: Predictions) -> tuple[str, ...]:
 
 
 def asked_of(metrics: Any, predictions: Predictions) -> list[Any]:
-    """What is asked for, with the defaults of these predictions for None and "default"."""
+    """The requested metrics, with the defaults of these predictions for None and "default"."""
     return _filled(metrics, defaults(predictions))
 
 

@@ -1,4 +1,6 @@
-"""Questions over the evaluator: curves, a threshold, what to label next, who is better, and trials.
+"""Questions beyond single estimates: curves, thresholds, comparisons, scores, what to label next.
+
+The room stands on `estimating` and what is below it. Start with `question.py`.
 
 ```
 question.py   the arguments all share -> Question (which classifier and class, the posterior,

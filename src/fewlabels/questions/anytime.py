@@ -64,7 +64,7 @@ def anytime(estimates: Estimates, record: str | Path) -> Estimates:
     ----------
     Waudby-Smith and Ramdas 2020; Shekhar et al. 2023.
     """
-    predictions, found = estimates.predictions, read_record(record)
+    predictions, labels = estimates.predictions, read_record(record)
     if not predictions.item_names:
         raise UsageError(
             "the intervals need the names of the items, by which a record knows its labels; keep "
@@ -80,8 +80,8 @@ def anytime(estimates: Estimates, record: str | Path) -> Estimates:
     place = {str(name): row for row, name in enumerate(names)}
     hashes = np.array([key_hash(name) for name in place], dtype=np.uint64)
     with naming_file(str(record)):
-        found.match(ItemsHere("the predictions", len(place), keys_digest(hashes)), all_items=True)
-    drawn = DecidedItems.of(found.decisions, place, found.header.classes).labeled.drawn
+        labels.match(ItemsHere("the predictions", len(place), keys_digest(hashes)), all_items=True)
+    drawn = DecidedItems.of(labels.decisions, place, labels.header.classes).labeled.drawn
     if not drawn.rows.size:
         raise InputError(
             f"{record}: none of its labels was drawn with a known probability, which the intervals "
@@ -95,8 +95,8 @@ def anytime(estimates: Estimates, record: str | Path) -> Estimates:
         }
         for metric in metrics
     }
-    said = {"labels": len(drawn.rows), "confidence_level": level, "intervals": ends}
-    return replace(estimates, diagnostics={**estimates.diagnostics, "anytime": said})
+    summary = {"labels": len(drawn.rows), "confidence_level": level, "intervals": ends}
+    return replace(estimates, diagnostics={**estimates.diagnostics, "anytime": summary})
 
 
 def intervals(

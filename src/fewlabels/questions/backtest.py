@@ -42,7 +42,7 @@ _ROUNDING = 1e-9
 
 
 class BacktestRow(NamedTuple):
-    """How one method did from `n_labeled` labels, over `runs` draws of them.
+    """Errors of one method's estimates from `n_labeled` labels, over `runs` draws of them.
 
     `model` None is the mean over all classifiers; `runs` are those in which the estimate was
     defined.
@@ -195,10 +195,10 @@ def backtest(
     >>> found.get(30, "auto", "accuracy").error < 0.1
     True
     """
-    given = predictions_of(predictions, columns, positive)
-    given = given if models is None else given.select_models(models)
+    items = predictions_of(predictions, columns, positive)
+    items = items if models is None else items.select_models(models)
     every = Runs.of(
-        given, labels, runs, method, metrics=metrics, by=by, confidence_level=confidence_level,
+        items, labels, runs, method, metrics=metrics, by=by, confidence_level=confidence_level,
         estimand=estimand, random_state=random_state, workers=workers,
     )  # fmt: skip
     for _ in every.each(progress):
@@ -208,7 +208,7 @@ def backtest(
 
 @dataclass
 class Runs:
-    """The runs of a backtest one by one: whoever stops early has the result of those made."""
+    """The runs of a backtest, one by one, so that an interrupted one has a result."""
 
     items: Predictions
     labels: tuple[int, ...]
@@ -226,7 +226,7 @@ class Runs:
         cls, predictions: Predictions, labels: int | Sequence[int], runs: int, method: Any,
         random_state: int | None, **settings: Any,
     ) -> Runs:  # fmt: skip
-        """Checked, with the truth and without a run; arguments of `backtest`."""
+        """Check the arguments of `backtest` and compute the truth; no run is made yet."""
         wanted = [labels] if isinstance(labels, int) else list(labels)
         sizes = tuple(sorted({whole("labels", n, least=2) for n in wanted}))
         seed = seed_of(random_state)
@@ -234,34 +234,34 @@ class Runs:
             raise UsageError("`labels` must be one number or several; got none")
         if level_of(settings["confidence_level"]) is None:
             raise UsageError("`confidence_level` must be between 0 and 1; got None")
-        asked = [method] if isinstance(method, str) or hasattr(method, "fit") else list(method)
-        methods = dict(map(_named, [*ALWAYS, *asked]))
+        requested = [method] if isinstance(method, str) or hasattr(method, "fit") else list(method)
+        methods = dict(map(_named, [*ALWAYS, *requested]))
         refuse_multiplicity(predictions, "a backtest")
-        told = np.flatnonzero(predictions.told)
-        if not len(told):
+        labeled = np.flatnonzero(predictions.told)
+        if not len(labeled):
             raise InputError(
                 "no item has a label, and a backtest hides labels that are known; label some items "
                 "drawn at random (`fewlabels label`)"
             )
-        if sizes[-1] >= len(told):
-            smaller = [n for n in sizes if n < len(told)] or [max(len(told) // 2, 2)]
+        if sizes[-1] >= len(labeled):
+            smaller = [n for n in sizes if n < len(labeled)] or [max(len(labeled) // 2, 2)]
             raise UsageError(
-                f"`labels` must be fewer than the labels there are: {len(told):,} items have one; "
-                f"got {sizes[-1]:,}: try {','.join(map(str, smaller))}"
+                f"`labels` must be fewer than the labels there are: {len(labeled):,} items have "
+                f"one; got {sizes[-1]:,}: try {','.join(map(str, smaller))}"
             )
         notes = list(predictions.notes)
-        if len(told) < predictions.n_items:
+        if len(labeled) < predictions.n_items:
             notes.append(
-                f"{predictions.n_items - len(told):,} of {predictions.n_items:,} items have no "
+                f"{predictions.n_items - len(labeled):,} of {predictions.n_items:,} items have no "
                 "label and are left out, as nobody could tell how far off an estimate for them is"
             )
-        if len(told) > MOST_ITEMS and sizes[-1] < MOST_ITEMS:
+        if len(labeled) > MOST_ITEMS and sizes[-1] < MOST_ITEMS:
             notes.append(
-                f"{MOST_ITEMS:,} of {len(told):,} labeled items, drawn at random, are used"
+                f"{MOST_ITEMS:,} of {len(labeled):,} labeled items, drawn at random, are used"
             )
-            drawn = np.argsort(_uniform(predictions, seed, 0, _SAMPLE)[told], kind="stable")
-            told = np.sort(told[drawn[:MOST_ITEMS]])
-        items = predictions.take(told) if len(told) < predictions.n_items else predictions
+            drawn = np.argsort(_uniform(predictions, seed, 0, _SAMPLE)[labeled], kind="stable")
+            labeled = np.sort(labeled[drawn[:MOST_ITEMS]])
+        items = predictions.take(labeled) if len(labeled) < predictions.n_items else predictions
         with hearing_steps(lambda name: None):
             truth = estimate(items, "labeled", **settings | {"estimand": "population"})
         settings["against"] = truth.against
@@ -276,31 +276,31 @@ class Runs:
         progress(0, total)
         for run in range(self.n_runs):
             order = np.argsort(_uniform(self.items, self.seed, run, _DRAW), kind="stable")
-            found = np.full((len(self.labels), len(self.methods), len(self.truth.rows), 3), np.nan)
-            cells = np.ndindex(found.shape[:2])
+            shape = (len(self.labels), len(self.methods), len(self.truth.rows), 3)
+            estimates, cells = np.full(shape, np.nan), np.ndindex(shape[:2])
             # The most labels first: what cannot be done from these cannot be done.
             for made, (size, j) in enumerate(sorted(cells, reverse=True)):
                 shown = self.items.revealing(np.sort(order[: self.labels[size]]))
                 name = list(self.methods)[j]
                 try:
-                    found[size, j] = self._estimated(shown, self.methods[name], run)
+                    estimates[size, j] = self._estimate(shown, self.methods[name], run)
                 except FewlabelsError as error:
                     if run == 0 and size == len(self.labels) - 1:
                         raise type(error)(f"method {quoted(name)}: {error}") from None
                     self.failures.setdefault(name, []).append(str(error))
-                progress(run * found.shape[0] * found.shape[1] + made + 1, total)
-            self.done.append(found)
+                progress(run * estimates.shape[0] * estimates.shape[1] + made + 1, total)
+            self.done.append(estimates)
             yield len(self.done)
 
-    def _estimated(self, shown: Predictions, method: str | LabelModel, run: int) -> Floats:
+    def _estimate(self, shown: Predictions, method: str | LabelModel, run: int) -> Floats:
         """Value, low and high of every row of the truth, (rows, 3)."""
         with hearing_steps(lambda name: None):
-            found = estimate(shown, method, random_state=self.seed + run, **self.settings)
-        of = {row[:3]: (row.value, row.low, row.high) for row in found.rows}
-        return np.array([of[row[:3]] for row in self.truth.rows])
+            estimates = estimate(shown, method, random_state=self.seed + run, **self.settings)
+        by_row = {row[:3]: (row.value, row.low, row.high) for row in estimates.rows}
+        return np.array([by_row[row[:3]] for row in self.truth.rows])
 
     def result(self) -> Backtest:
-        """What the runs made so far say; there must be one."""
+        """The result of the runs made so far, at least one."""
         truth, notes = self.truth, list(self.notes)
         for name, why in self.failures.items():
             notes.append(f"method {quoted(name)} gave no estimate {len(why):,} times: {why[0]}")
@@ -314,30 +314,31 @@ class Runs:
         )  # fmt: skip
 
     def _rows(self) -> Iterator[BacktestRow]:
-        known = np.array([row.value for row in self.truth.rows])
+        truth = np.array([row.value for row in self.truth.rows])
         value, low, high = np.moveaxis(np.stack(self.done), -1, 0)  # (R, sizes, methods, rows)
-        off, slack = value - known, _ROUNDING
-        inside = ((low - slack <= known) & (known <= high + slack)).astype(float)
+        off, slack = value - truth, _ROUNDING
+        inside = ((low - slack <= truth) & (truth <= high + slack)).astype(float)
         inside[np.isnan(off + low + high)] = np.nan
-        parts = [_mean(part) for part in (np.abs(off), off, inside, high - low)]
+        means = [_mean(array) for array in (np.abs(off), off, inside, high - low)]
         defined = (~np.isnan(off)).sum(axis=0)
         place = {row[:3]: i for i, row in enumerate(self.truth.rows)}
         models = self.truth.models
         for group in self.truth.groups:
             for metric in dict.fromkeys(row.metric for row in self.truth.rows):
                 everyone = [place[model, metric, group.group] for model in models]
-                of = {model: [i] for model, i in zip(models, everyone, strict=True)}
-                for model, rows in (({None: everyone} if len(models) > 1 else {}) | of).items():
-                    yield from self._of(model, metric, group.group, rows, parts, defined)
+                columns = {model: [i] for model, i in zip(models, everyone, strict=True)}
+                mean = {None: everyone} if len(models) > 1 else {}
+                for model, rows in (mean | columns).items():
+                    yield from self._rows_of_model(model, metric, group.group, rows, means, defined)
 
-    def _of(
+    def _rows_of_model(
         self, model: str | None, metric: str, group: str | None, rows: list[int],
-        parts: Sequence[Floats], defined: Floats,
+        means: Sequence[Floats], defined: Floats,
     ) -> Iterator[BacktestRow]:  # fmt: skip
         """The rows of one classifier, or the mean of several, by number of labels and method."""
         for size, n_labeled in enumerate(self.labels):
             for j, method in enumerate(self.methods):
-                error, bias, coverage, width = (float(_mean(p[size, j, rows])) for p in parts)
+                error, bias, coverage, width = (float(_mean(p[size, j, rows])) for p in means)
                 yield BacktestRow(
                     n_labeled, method, model, metric, group, error, bias, coverage, width,
                     runs=int(defined[size, j, rows].min()),

@@ -12,7 +12,7 @@ from fewlabels.comparison import Comparison, GroupGap, Together
 from fewlabels.data.inputs import predictions_of
 from fewlabels.errors import UsageError, quoted, unknown
 from fewlabels.estimates import Estimates
-from fewlabels.estimating import estimated
+from fewlabels.estimating import run_question
 from fewlabels.evaluation.differences import (
     comparison,
     errors_together,
@@ -55,12 +55,12 @@ class Comparisons(Frozen, Result):
         UsageError
             If there is none.
         """
-        found = self.comparisons.get((metric, group))
-        if found is None:
-            of = "of all items" if group is None else f"in group {quoted(group)}"
+        match = self.comparisons.get((metric, group))
+        if match is None:
+            where = "of all items" if group is None else f"in group {quoted(group)}"
             metrics = ", ".join(dict.fromkeys(m for m, _ in self.comparisons))
-            raise UsageError(f"no comparison by {quoted(metric)} {of}; compared by: {metrics}")
-        return found
+            raise UsageError(f"no comparison by {quoted(metric)} {where}; compared by: {metrics}")
+        return match
 
     def gap(self, model: str, metric: str, group_a: str, group_b: str) -> Interval:
         """Metric of a classifier in one group minus that in another, with the interval.
@@ -81,33 +81,33 @@ class Comparisons(Frozen, Result):
         if "settings" in self.estimates.diagnostics:
             out["diagnostics"] = {"settings": self.estimates.diagnostics["settings"]}
         gaps = [
-            {"metric": metric, "column": column, **dataclasses.asdict(of_model)}
-            for (metric, column), found in self.group_gaps.items()
-            for of_model in found
+            {"metric": metric, "column": column, **dataclasses.asdict(difference)}
+            for (metric, column), item in self.group_gaps.items()
+            for difference in item
         ]
         compared = [
-            found.to_dict() | {"standings": self._standings(found)}
-            for found in self.comparisons.values()
+            item.to_dict() | {"standings": self._standings(item)}
+            for item in self.comparisons.values()
         ]
-        together = [found.to_dict() for found in self.together.values()]
-        parts = {"comparisons": compared, "group_gaps": gaps, "together": together}
-        plain: dict[str, Any] = plain_values(out | parts | {"warnings": self.warnings})
+        together = [item.to_dict() for item in self.together.values()]
+        lists = {"comparisons": compared, "group_gaps": gaps, "together": together}
+        plain: dict[str, Any] = plain_values(out | lists | {"warnings": self.warnings})
         return plain
 
-    def _standings(self, found: Comparison) -> list[dict[str, Any]]:
-        """Places in the ranking, with the intervals of the values."""
+    def _standings(self, entry: Comparison) -> list[dict[str, Any]]:
+        """Ranks with values and intervals."""
         out = []
-        for standing in found.standings:
-            row = self.estimates.get(standing.model, found.metric, found.group)
+        for standing in entry.standings:
+            row = self.estimates.get(standing.model, entry.metric, entry.group)
             out.append(dataclasses.asdict(standing) | {"low": row.low, "high": row.high})
         return out
 
     def _columns(self) -> dict[str, Any]:
         """A row per metric, group and place in its ranking."""
         rows = [
-            {"metric": found.metric, "group": found.group, **standing}
-            for found in self.comparisons.values()
-            for standing in self._standings(found)
+            {"metric": entry.metric, "group": entry.group, **standing}
+            for entry in self.comparisons.values()
+            for standing in self._standings(entry)
         ]
         names = (
             "metric", "group", "model", "value", "low", "high", "probability_best",
@@ -172,18 +172,18 @@ def compare(
     if metric is not None:
         check_ranking([metric] if isinstance(metric, str) else metric)
     if isinstance(predictions, Estimates):
-        asked = [metric] if isinstance(metric, str) else metric
+        requested = [metric] if isinstance(metric, str) else metric
         chosen = _chosen(models, predictions.models)
         with using_workers(workers):
-            return compared(predictions, chosen, asked)
-    given = predictions_of(predictions, columns, positive)
-    elsewhere = aligned_reference(reference, given, method, columns=columns)
-    usual = "accuracy" if given.has_hard.any() else "roc_auc"
-    asked = [usual] if metric is None else [metric] if isinstance(metric, str) else list(metric)
-    chosen = _chosen(models, given.models)
+            return compared(predictions, chosen, requested)
+    items = predictions_of(predictions, columns, positive)
+    elsewhere = aligned_reference(reference, items, method, columns=columns)
+    usual = "accuracy" if items.has_hard.any() else "roc_auc"
+    names = [usual] if metric is None else [metric] if isinstance(metric, str) else list(metric)
+    chosen = _chosen(models, items.models)
     check_settings(confidence_level, estimand, workers)
-    question = Question(method, asked, by, confidence_level, estimand, random_state=random_state)
-    estimates = estimated(question.about(given, elsewhere), given, workers, progress)
+    question = Question(method, names, by, confidence_level, estimand, random_state=random_state)
+    estimates = run_question(question.about(items, elsewhere), items, workers, progress)
     with using_workers(workers):
         return compared(estimates, chosen)
 
@@ -202,15 +202,15 @@ MOST_PAIRED = 300
 """Classifiers that are compared at most: of their pairs, 45,000, some seconds are spent."""
 
 
-def _chosen(models: Sequence[str] | None, known: Sequence[str]) -> tuple[str, ...] | None:
-    named = known if models is None else [models] if isinstance(models, str) else models
+def _chosen(models: Sequence[str] | None, registered: Sequence[str]) -> tuple[str, ...] | None:
+    named = registered if models is None else [models] if isinstance(models, str) else models
     names = tuple(dict.fromkeys(named))
     few_enough(len(names), MOST_PAIRED, "comparisons of every two")
     if models is None:
         return None
     for name in names:
-        if name not in known:
-            raise UsageError(unknown("model", name, known))
+        if name not in registered:
+            raise UsageError(unknown("model", name, registered))
     if len(names) < 2:
         raise UsageError(
             f"`models` names {len(names)} classifier{'s' * (not names)}; name two or more, or "
@@ -227,7 +227,7 @@ def compared(
     """Everything that can be compared in these estimates, by some of their metrics."""
     comparisons: dict[tuple[str, str | None], Comparison] = {}
     together: dict[str | None, Together] = {}
-    said = list(estimates.warnings)
+    messages = list(estimates.warnings)
     if metrics is None:
         metrics = [name for name, direction in estimates.directions.items() if direction]
     for size in estimates.groups:
@@ -237,12 +237,12 @@ def compared(
             except UsageError as nothing:
                 if size.group is None:
                     raise
-                said.append(str(nothing))
+                messages.append(str(nothing))
     gaps = {
         (metric, column): tuple(
-            of_model
-            for of_model in group_gaps(estimates, metric, column)
-            if models is None or of_model.model in models
+            difference
+            for difference in group_gaps(estimates, metric, column)
+            if models is None or difference.model in models
         )
         for metric in metrics
         for column in estimates.group_rows
@@ -252,5 +252,5 @@ def compared(
             together[size.group] = errors_together(estimates, size.group, models)
         except UsageError as nothing:
             if size.group is None:
-                said.append(str(nothing))
-    return Comparisons(estimates, comparisons, gaps, together, tuple(said))
+                messages.append(str(nothing))
+    return Comparisons(estimates, comparisons, gaps, together, tuple(messages))

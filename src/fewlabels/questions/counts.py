@@ -34,7 +34,7 @@ from fewlabels.metrics.base import ratio
 from fewlabels.questions.question import OneClassifier
 
 EXACT_CUTS = 20_000
-"""Up to so many distinct scores every one is a cut."""
+"""Up to this many distinct scores, every one is a cut."""
 
 COARSE_CUTS = 4_000
 """About so many cuts stand in for more. Between two of them lies at most a 2,000th of the items,
@@ -48,7 +48,7 @@ _ROOM = 2**23
 _T = TypeVar("_T")
 
 
-class Unseen(NamedTuple):
+class PseudoCounts(NamedTuple):
     """The pseudo-observations of D draws: the first cut that counts each, its weights by class.
 
     `called` is whether it is taken to be called positive where a cut does not depend on the scores.
@@ -64,39 +64,39 @@ class Counts(NamedTuple):
     """Weighted counts of D draws: of the items at or above each of G cuts, and of all items.
 
     true_positives, false_positives (G, D), from the highest cut down; positives, negatives (D,).
-    `unseen` are the pseudo-observations among them, where there are any.
+    `pseudo` are the pseudo-observations among them, where there are any.
     """
 
     true_positives: Floats
     false_positives: Floats
     positives: Floats
     negatives: Floats
-    unseen: Unseen | None = None
+    pseudo: PseudoCounts | None = None
 
     @staticmethod
-    def of(positive: Floats, negative: Floats, unseen: Unseen | None = None) -> Counts:
+    def from_weights(positive: Floats, negative: Floats, pseudo: PseudoCounts | None) -> Counts:
         """From weights (G+1, D) of the positive and the negative items at or above each cut.
 
         The last row is of all items.
         """
-        return Counts(positive[:-1], negative[:-1], positive[-1], negative[-1], unseen)
+        return Counts(positive[:-1], negative[:-1], positive[-1], negative[-1], pseudo)
 
     def at_fixed_cuts(self) -> Counts:
-        """The same for rates at cuts, where what is unseen may be on either side of every cut.
+        """The same for rates at cuts, with pseudo-observations on either side of every cut.
 
         A pseudo-observation with the score of some item hardly ever lies above a cut that few items
         reach: if these are all positive, precision would be 1 in every draw. As for the precision
         of hard predictions, it is above all cuts in half of the draws, and below in the others.
         """
-        if self.unseen is None:
+        if self.pseudo is None:
             return self
-        cut, called, positive, negative = self.unseen
+        cut, called, positive, negative = self.pseudo
         there = cut <= np.arange(len(self.true_positives))[:, None]
         moves: Floats = called[None] - there.astype(np.float64)
         return self._replace(
             true_positives=np.maximum(self.true_positives + moves * positive, 0.0),
             false_positives=np.maximum(self.false_positives + moves * negative, 0.0),
-            unseen=None,
+            pseudo=None,
         )
 
     def at(self, cut: int) -> Counts:
@@ -109,7 +109,7 @@ class Counts(NamedTuple):
 
 @dataclass(frozen=True)
 class Draws:
-    """So many draws of counts, in chunks: `run` gives what a function makes of each chunk."""
+    """`size` draws of counts, in chunks: `run` applies a function to each chunk."""
 
     size: int
     run: Callable[[Callable[[Counts], Any], Progress], list[Any]]
@@ -122,10 +122,10 @@ class Draws:
         self, finish: Callable[[Counts], Sequence[Array]], progress: Progress
     ) -> list[Array]:
         """The arrays that `finish` makes of counts, draws first, each of them in one piece."""
-        return [np.concatenate(part) for part in zip(*self.each(finish, progress), strict=True)]
+        return [np.concatenate(chunks) for chunks in zip(*self.each(finish, progress), strict=True)]
 
-    def kept(self) -> Draws:
-        """The same draws, remembered when they are made first."""
+    def cached(self) -> Draws:
+        """The same draws, cached once they are made."""
         chunks: list[Counts] = []
 
         def run(finish: Callable[[Counts], _T], progress: Progress) -> list[_T]:
@@ -151,11 +151,11 @@ class Points:
     interval: Draws
     exact: bool
 
-    def kept(self) -> Points:
-        """These points, the interval's draws remembered, where there is room for them."""
+    def cached(self) -> Points:
+        """These points, with the interval's draws cached if they fit in memory."""
         if len(self.thresholds) * self.interval.size > _ROOM:
             return self
-        interval = self.interval.kept()
+        interval = self.interval.cached()
         value = interval if self.value is self.interval else self.value
         return replace(self, value=value, interval=interval)
 
@@ -165,7 +165,7 @@ class Points:
         """What `finish` makes of the counts, draws first: for the values, and for intervals."""
         drawn = self.interval.arrays(finish, progress)
         if self.value is self.interval:
-            return [part[:VALUE_DRAWS] for part in drawn], drawn
+            return [array[:VALUE_DRAWS] for array in drawn], drawn
         return self.value.arrays(finish, progress), drawn
 
 
@@ -178,7 +178,7 @@ class Cuts:
     exact: bool = True
 
 
-def cuts_of(scores: Floats, weight: Floats, expected: Floats) -> Cuts:
+def make_cuts(scores: Floats, weight: Floats, expected: Floats) -> Cuts:
     """Every distinct score, or about 4,000 that part items and expected positives evenly.
 
     Parameters
@@ -213,18 +213,18 @@ class _Down:
 
     def add(self, weights: Weighting, block: slice | None = None) -> None:
         """Add a block of items."""
-        own = self.items.sums(weights.of_class(self.k), block)
+        of_class = self.items.sums(weights.of_class(self.k), block)
         total = in_every_draw(self.items.sums(weights.total, block), weights.size)
-        self.sums = self.sums + np.stack([own, total])
+        self.sums = self.sums + np.stack([of_class, total])
         if weights.pseudo is not None:
             item, draw, _, mass, total = weights.pseudo
             self.sums[:, self.items.part(block).codes[item], draw] += mass[:, self.k], total
 
-    def counts(self, unseen: Unseen | None) -> Counts:
+    def counts(self, pseudo: PseudoCounts | None) -> Counts:
         """Of the draws, from the highest cut down."""
-        own, total = np.cumsum(self.sums, axis=1, out=self.sums)
+        of_class, total = np.cumsum(self.sums, axis=1, out=self.sums)
         # Subtraction can leave -1e-17 where there is nothing.
-        return Counts.of(own, np.maximum(total - own, 0.0), unseen)
+        return Counts.from_weights(of_class, np.maximum(total - of_class, 0.0), pseudo)
 
 
 class CutCounts:
@@ -244,7 +244,7 @@ class CutCounts:
         self.positive, self.n_draws = question.positive, n_draws
         self.weights = LabelWeights(question.predictions, posterior, rows, rows[:0], n_draws)
         expected = posterior.probabilities[rows, question.positive]
-        self.cuts = cuts_of(question.scores[rows], self.weights.weight, expected)
+        self.cuts = make_cuts(question.scores[rows], self.weights.weight, expected)
         self.items = Indicator(self.cuts.codes, len(self.cuts.thresholds) + 1)
 
     def points(self, *, population: bool) -> Points:
@@ -264,8 +264,8 @@ class CutCounts:
     def sample(self, size: int) -> Draws:
         """Counts of labels of these very items.
 
-        None of them is arbitrary, as in the papers whose bands these are; `LabelWeights.sample`,
-        of metrics, allows for what has not been seen.
+        None of them is arbitrary, as in the papers whose bands these are; the sample draws of
+        metrics (`evaluation.draws.SAMPLE`) have an arbitrary label in about one of n items.
         """
         return self._draws(size, LABELS)
 
@@ -280,19 +280,19 @@ class CutCounts:
     def _draws(self, size: int, kind: DrawKind) -> Draws:
         """Counts of draws 0 .. size - 1 of a kind."""
 
-        def unseen(index: Ints) -> Unseen | None:
+        def pseudo_counts(index: Ints) -> PseudoCounts | None:
             pseudo = self.weights.placed(kind, index)
             if pseudo is None:
                 return None
-            own = pseudo.mass[:, self.positive]
+            mass = pseudo.mass[:, self.positive]
             called = pseudo.predicted == self.positive
-            return Unseen(self.cuts.codes[pseudo.item], called, own, pseudo.total - own)
+            return PseudoCounts(self.cuts.codes[pseudo.item], called, mass, pseudo.total - mass)
 
         def run(finish: Callable[[Counts], _T], progress: Progress) -> list[_T]:
             return self.weights.summed(
                 size,
                 [(kind, partial(_Down, self.items, self.positive))],
-                lambda sums, index: finish(sums[0].counts(unseen(index))),
+                lambda sums, index: finish(sums[0].counts(pseudo_counts(index))),
                 cells=2 * self.items.size,
                 progress=progress,
             )
@@ -300,7 +300,7 @@ class CutCounts:
         return Draws(size, run)
 
 
-def points_of(question: OneClassifier, *, between: bool = False) -> Points:
+def operating_points(question: OneClassifier, *, between: bool = False) -> Points:
     """Points at the cuts of the classifier's scores.
 
     Parameters
@@ -309,7 +309,7 @@ def points_of(question: OneClassifier, *, between: bool = False) -> Points:
         Whether to add cuts between the scores, where the population's rates are known there.
     """
     population = question.estimand == "population"
-    items = CutCounts(question, question.answered, question.n_draws)
+    items = CutCounts(question, question.known_rows, question.n_draws)
     rates = question.posterior.score_rates
     # They are the rates of the last of two classes.
     theirs = question.predictions.n_classes == 2 and question.positive == 1
@@ -331,7 +331,7 @@ def points_of(question: OneClassifier, *, between: bool = False) -> Points:
 
 
 def _refined(thresholds: Floats) -> Floats:
-    """As many thresholds between each two, where there are few."""
+    """Further thresholds between each two, where there are few."""
     if not 1 < len(thresholds) < _FINE:
         return thresholds
     steps = -(-_FINE // (len(thresholds) - 1))
@@ -437,15 +437,15 @@ class Kind:
     lacks: str
     read: Callable[[Counts], Reading]
     defined: Callable[[Counts], Bools]
-    area_of: Callable[[Floats, Floats, bool], Floats]
+    area_function: Callable[[Floats, Floats, bool], Floats]
 
     def area_under(self, counts: Counts, *, exact: bool) -> Floats:
         """The area (D,), interpolated between cuts that are not every score; NaN = undefined."""
-        own = np.diff(counts.true_positives, axis=0, prepend=0.0, append=counts.positives[None])
-        rest = np.diff(counts.false_positives, axis=0, prepend=0.0, append=counts.negatives[None])
+        tp = np.diff(counts.true_positives, axis=0, prepend=0.0, append=counts.positives[None])
+        fp = np.diff(counts.false_positives, axis=0, prepend=0.0, append=counts.negatives[None])
         # Differences of sums: rounding can leave -1e-16 where there is nothing.
-        own, rest = np.maximum(own, 0.0), np.maximum(rest, 0.0)
-        return np.where(self.defined(counts), self.area_of(own, own + rest, exact), np.nan)
+        tp, fp = np.maximum(tp, 0.0), np.maximum(fp, 0.0)
+        return np.where(self.defined(counts), self.area_function(tp, tp + fp, exact), np.nan)
 
 
 def precision_at_recall(counts: Counts, grid: Floats = GRID) -> Reading:
@@ -457,8 +457,8 @@ def precision_at_recall(counts: Counts, grid: Floats = GRID) -> Reading:
     for d, (tp, fp, p, n) in enumerate(_by_draw(counts)):
         if p > 0:
             at = np.searchsorted(tp / p, grid - _ROUNDING)
-            own, rest = np.append(tp, p)[at], np.append(fp, n)[at]
-            precision[d], cut[d] = own / (own + rest), at
+            hits, false = np.append(tp, p)[at], np.append(fp, n)[at]
+            precision[d], cut[d] = hits / (hits + false), at
     return precision, cut
 
 
@@ -493,7 +493,7 @@ def equal_error_rate(counts: Counts) -> Floats:
     after = (fnr <= fpr).argmax(axis=0)[None]
     before = np.maximum(after - 1, 0)
     (low, high), (far, near) = (
-        [np.take_along_axis(part, at, axis=0)[0] for at in (before, after)] for part in (fpr, fnr)
+        [np.take_along_axis(rate, at, axis=0)[0] for at in (before, after)] for rate in (fpr, fnr)
     )
     gap = (far - low) - (near - high)
     share = np.where(gap > 0, (far - low) / np.where(gap > 0, gap, 1.0), 0.0)
@@ -503,7 +503,7 @@ def equal_error_rate(counts: Counts) -> Floats:
 
 def _by_draw(counts: Counts) -> Iterator[tuple[Floats, Floats, float, float]]:
     """Each draw's counts, which then lie side by side in memory."""
-    tp, fp = (np.ascontiguousarray(part.T) for part in counts[:2])
+    tp, fp = (np.ascontiguousarray(matrix.T) for matrix in counts[:2])
     return zip(tp, fp, counts.positives, counts.negatives, strict=True)
 
 

@@ -26,7 +26,7 @@ from fewlabels.questions.counts import (
     Points,
     Rates,
     equal_error_rate,
-    points_of,
+    operating_points,
 )
 from fewlabels.questions.question import (
     Answer,
@@ -287,11 +287,11 @@ def curves(
     if interval not in get_args(IntervalKind):
         raise UsageError(unknown("interval", interval, get_args(IntervalKind)))
     with using_workers(workers):
-        question = OneClassifier.of(
+        question = OneClassifier.from_arguments(
             predictions, columns, model, method, positive, level=confidence_level,
             estimand=estimand, random_state=random_state, workers=workers, progress=progress,
         )  # fmt: skip
-        points = points_of(question, between=True)
+        points = operating_points(question, between=True)
         values, drawn = points.measure(
             partial(_read, list(chosen.values()), points), question.progress
         )
@@ -306,8 +306,8 @@ def curves(
     }
     by_kind = {}
     for place, (name, kind) in enumerate(chosen.items()):
-        own = slice(1 + 3 * place, 4 + 3 * place)
-        by_kind[name] = _curve(question, kind, name, values[own], drawn[own], interval, shared)
+        at = slice(1 + 3 * place, 4 + 3 * place)
+        by_kind[name] = _curve(question, kind, name, values[at], drawn[at], interval, shared)
     places = slice(1 + 3 * len(chosen), None)
     return Curves(
         curves=by_kind,
@@ -372,19 +372,19 @@ def _by_threshold(
     confidence_level: float,
     interval: IntervalKind,
 ) -> ByThreshold:
-    """From what `_read` gives last."""
+    """The rates at every threshold, from the last values and draws of `_read`."""
     order = slice(None, None, -1)  # thresholds descend
 
-    def of(rates: Floats, draws: Floats) -> Band:
+    def clipped_band(rates: Floats, draws: Floats) -> Band:
         # Above all scores nothing is called positive, and its precision says nothing.
-        known = ~np.isnan(rates).any(axis=0) & ~np.isnan(draws).any(axis=0)
+        here = ~np.isnan(rates).any(axis=0) & ~np.isnan(draws).any(axis=0)
         out = np.repeat([[0.0], [0.5], [1.0]], rates.shape[1], axis=1)
-        if known.any():
-            out[:, known] = band(rates[:, known], draws[:, known], confidence_level, kind=interval)
+        if here.any():
+            out[:, here] = band(rates[:, here], draws[:, here], confidence_level, kind=interval)
         low, value, high = out[:, order]
         return Band(value, low, high)
 
-    precision, recall = (of(*pair) for pair in zip(values[:2], drawn[:2], strict=True))
+    precision, recall = (clipped_band(*pair) for pair in zip(values[:2], drawn[:2], strict=True))
     return ByThreshold(
         points.thresholds[_places(points)][order],
         precision,
@@ -454,12 +454,12 @@ def _densities(question: OneClassifier, edges: Floats) -> dict[str, Any]:
         return {}
     index = np.arange(min(question.posterior.parameters.size, VALUE_DRAWS))
     share, recall, fpr = rates.rates(edges, index)
-    found = {}
+    densities = {}
     for name, tail, weight in (("negative", fpr, 1 - share), ("positive", recall, share)):
         mass = np.maximum(-np.diff(tail, axis=0) * weight, 0.0).T
         low, value, high = band(mass, mass, question.level, kind="equal-tailed")
-        found[name] = {"value": value, "low": low, "high": high}
-    return {"densities": found}
+        densities[name] = {"value": value, "low": low, "high": high}
+    return {"densities": densities}
 
 
 def _histogram(question: OneClassifier) -> dict[str, Any]:

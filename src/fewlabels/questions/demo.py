@@ -72,18 +72,18 @@ def make_demo(labels: int = 20, seed: int = 0) -> Demo:
         warnings.simplefilter("ignore", ConvergenceWarning)
         for name, (classifier, size) in _classifiers(seed).items():
             # As many images of every digit; larger parts hold the smaller ones.
-            part = np.concatenate(
+            subset = np.concatenate(
                 [training[digits[training] == d][: size // 10] for d in range(10)]
             )
-            classifier.fit(pixels[part], digits[part])
+            classifier.fit(pixels[subset], digits[subset])
             probabilities[name] = classifier.predict_proba(pixels[scored])
     truth = digits[scored].astype(np.int64)
-    kept = rng.choice(len(scored), labels, replace=False)
-    known = np.full(len(scored), UNKNOWN)
-    known[kept] = truth[kept]
+    labeled = rng.choice(len(scored), labels, replace=False)
+    known_labels = np.full(len(scored), UNKNOWN)
+    known_labels[labeled] = truth[labeled]
     predictions = Predictions(
         np.stack(list(probabilities.values()), axis=1),
-        known,
+        known_labels,
         models=list(probabilities),
         classes=range(10),
     )

@@ -192,20 +192,20 @@ def label_next(
     draw = _Draw(size, order, seed_of(random_state), before, group)
     with using_workers(workers):
         if metric is not None or kind in OF_VOTES:
-            given = predictions_of(predictions, columns, positive, against_rest=False)
-            refuse_multiplicity(given, "this question")
-            if model is not None and model not in given.models:
-                raise UsageError(unknown("model", model, given.models))
+            items = predictions_of(predictions, columns, positive, against_rest=False)
+            refuse_multiplicity(items, "this question")
+            if model is not None and model not in items.models:
+                raise UsageError(unknown("model", model, items.models))
             if metric is not None:
-                return _of_metric(given, model, method, metric, against, draw)
-            return _of_votes(given, model, method, kind, draw)
+                return _next_for_metric(items, model, method, metric, against, draw)
+            return _next_for_votes(items, model, method, kind, draw)
         if kind not in KINDS:
             raise UsageError(unknown("kind", kind, [*KINDS, *OF_VOTES]))
-        question = OneClassifier.of(
+        question = OneClassifier.from_arguments(
             predictions, columns, model, method, positive, level=_LEVEL, estimand="sample",
             random_state=random_state, workers=workers, progress=progress,
         )  # fmt: skip
-        return _of_curve(question, kind, min_precision, draw)
+        return _next_for_curve(question, kind, min_precision, draw)
 
 
 class _Draw(NamedTuple):
@@ -217,18 +217,18 @@ class _Draw(NamedTuple):
     before: int
     group: str | None
 
-    def of(self, predictions: Predictions, open_rows: Ints, target: Target | None) -> NextItems:
-        """Items of those without a label."""
+    def select(self, predictions: Predictions, open_rows: Ints, target: Target | None) -> NextItems:
+        """Draw from the items without a label."""
         return drawn(
             predictions, open_rows, self.order, self.size, self.seed,
             before=self.before, target=target, group=self.group,
         )  # fmt: skip
 
 
-def _of_curve(
+def _next_for_curve(
     question: OneClassifier, kind: str, min_precision: float | None, draw: _Draw
 ) -> LabelNext:
-    """Items that tell of one classifier's curve."""
+    """Items whose labels reduce the variance of one classifier's curve."""
     if not question.posterior.infers:
         raise UsageError(
             f"method {question.method!r} says nothing of items without a label, so it cannot "
@@ -242,12 +242,12 @@ def _of_curve(
     target = (
         Design(question, KINDS[kind], min_precision).target() if draw.order == ORDERS[-1] else None
     )
-    found = draw.of(question.predictions, open_rows, target)
-    items = found.items
+    selection = draw.select(question.predictions, open_rows, target)
+    items = selection.items
     few = f"only {len(items)} items are unlabeled and have a score"
     return LabelNext(
         **question.facts(),
-        **_as_drawn(found),
+        **_selection_fields(selection),
         order=draw.order,
         score=question.scores[items],
         probability=question.posterior.probabilities[items, question.positive],
@@ -258,10 +258,10 @@ def _of_curve(
     )
 
 
-def _as_drawn(found: NextItems) -> dict[str, Any]:
-    """The fields that say which items were drawn, and how."""
+def _selection_fields(items: NextItems) -> dict[str, Any]:
+    """The fields of the items drawn, and of how they were drawn."""
     return {
-        "items": found.items, "gain": found.gain, "drawn": found.probability, "left": found.left,
+        "items": items.items, "gain": items.gain, "drawn": items.probability, "left": items.left,
     }  # fmt: skip
 
 
@@ -269,16 +269,16 @@ def _statement(method: str, order: Order) -> str:
     """Which methods may learn from labels of items that were chosen by score."""
     if order != "informative":
         return "All items were equally likely to be drawn: any method may learn from their labels."
-    known = METHODS.get(method)
-    own = "that is not known: ask its author" if known is None else known.chosen_by_score
+    registered = METHODS.get(method)
+    may_learn = registered.chosen_by_score if registered else "that is not known: ask its author"
     others = [
         m.name for m in METHODS.values() if m.name != method and m.chosen_by_score.startswith("yes")
     ]
     also = f" Of the others, {listed(others)} may." if others else ""
     return (
         "These items are no random sample: they were drawn by their scores. May a method learn "
-        f"from their labels? With {method}, {own}.{also} A method that takes labeled items for a "
-        "random sample needs the probabilities with which they were drawn."
+        f"from their labels? With {method}, {may_learn}.{also} A method that takes labeled items "
+        "for a random sample needs the probabilities with which they were drawn."
     )
 
 
@@ -309,10 +309,10 @@ class Design:
         self.places = self._candidates()
 
     def target(self) -> Target:
-        """What the candidates' labels tell of the curve."""
-        chance, (asked, variance) = self.chances(), self._band()
-        covariance = asked[:, None] * self.covariance(chance)
-        total = float((asked**2 * variance).sum())
+        """Covariances of the candidates' labels with the curve."""
+        chance, (contrast, variance) = self.chances(), self._band()
+        covariance = contrast[:, None] * self.covariance(chance)
+        total = float((contrast**2 * variance).sum())
         return Target(self.question.rows[self.places], covariance, chance, total)
 
     def _candidates(self) -> Ints:
@@ -381,8 +381,8 @@ class Design:
             shared = chance @ centred[:, place]
             is_above = codes[:, None] <= moments.cut[None, :, place]
             extra = moments.above[:, place] - moments.below[:, place]
-            own = noise @ moments.below[:, place] + (noise * is_above) @ extra
-            return (shared + weight * own) / self.size
+            private = noise @ moments.below[:, place] + (noise * is_above) @ extra
+            return (shared + weight * private) / self.size
 
         return np.stack(list(map_blocks(at, range(len(GRID)))))
 
@@ -390,21 +390,21 @@ class Design:
 # --- votes ---------------------------------------------------------------------------------------
 
 
-def _of_votes(
+def _next_for_votes(
     predictions: Predictions, model: str | None, method: str | LabelModel, kind: str, draw: _Draw
 ) -> LabelNext:
     """Items whose labels tell most of the error rates of classifiers, or of all labels."""
     who = [model] if model is not None else list(predictions.models)
     ballots = predictions.select_models(who).ballots
-    given = np.diff(ballots.indptr) > 0
-    if not given.any():
+    voted = np.diff(ballots.indptr) > 0
+    if not voted.any():
         raise InputError(
             f"kind {kind!r} is of votes, hard predictions or probabilities, and there are none of "
             f"{listed(who, 3)}; ask for the curve of its scores (kind 'precision-recall')"
         )
     called, posterior = label_posterior(predictions, method, draw.seed)
     open_rows = open_items(predictions)
-    open_rows = open_rows[given[open_rows]]
+    open_rows = open_rows[voted[open_rows]]
     if not len(open_rows):
         raise InputError("every item with a vote is labeled; there is none to choose")
     most = CANDIDATES if kind == "error-rates" else _LABEL_CANDIDATES
@@ -420,15 +420,15 @@ def _of_votes(
         total = float(np.trace(covariance))
     else:
         covariance, total = _with_error_rates(posterior, ballots, rows, draws, block, best)
-    found = draw.of(predictions, open_rows, Target(rows, covariance, chance, total))
+    selection = draw.select(predictions, open_rows, Target(rows, covariance, chance, total))
     about = model or f"{len(np.unique(ballots.indices))} classifiers"
-    short = f"only {len(found.items)} items are unlabeled and have a vote"
-    return _of_all(
-        predictions, posterior, called, about, kind, draw, found, int(given.sum()), short
+    short = f"only {len(selection.items)} items are unlabeled and have a vote"
+    return _result(
+        predictions, posterior, called, about, kind, draw, selection, int(voted.sum()), short
     )
 
 
-def _of_metric(
+def _next_for_metric(
     predictions: Predictions, model: str | None, method: str | LabelModel, metric: str,
     against: str | None, draw: _Draw,
 ) -> LabelNext:  # fmt: skip
@@ -440,34 +440,34 @@ def _of_metric(
     target = metric_target(
         predictions, posterior, metric, open_rows, model=model, against=against, group=draw.group
     )
-    found = draw.of(predictions, open_rows, target)
+    selection = draw.select(predictions, open_rows, target)
     about = model or f"{predictions.n_models} classifiers"
     if against is not None:
         about += ", the best one" if against == "best" else f" against {against}"
     if draw.group is not None:
         about += f", by {draw.group}"
-    short = f"only {len(found.items)} items are unlabeled"
-    return _of_all(
-        predictions, posterior, called, about, metric, draw, found, predictions.n_items, short
+    short = f"only {len(selection.items)} items are unlabeled"
+    return _result(
+        predictions, posterior, called, about, metric, draw, selection, predictions.n_items, short
     )
 
 
-def _of_all(
+def _result(
     predictions: Predictions, posterior: LabelPosterior, method: str, about: str, kind: str,
-    draw: _Draw, found: NextItems, n_items: int, short: str,
+    draw: _Draw, selection: NextItems, n_items: int, short: str,
 ) -> LabelNext:  # fmt: skip
     """The answer to a question about all classifiers, with the likeliest class of each item."""
-    p = posterior.probabilities[found.items]
+    p = posterior.probabilities[selection.items]
     best = p.argmax(axis=1)
     names = tuple(plain_name(c) for c in predictions.classes)
-    few = [short] if len(found.items) < draw.size else []
+    few = [short] if len(selection.items) < draw.size else []
     return LabelNext(
         model=about, positive=names[-1], classes=names,
         method=method, estimand="sample", confidence_level=_LEVEL, seed=draw.seed,
         n_items=n_items, n_labeled=predictions.n_labeled,
         n_labeled_positive=int((predictions.labels == len(names) - 1).sum()), unit="class",
-        **_as_drawn(found), order=draw.order,
-        score=np.full(len(found.items), np.nan), probability=p[np.arange(len(p)), best],
+        **_selection_fields(selection), order=draw.order,
+        score=np.full(len(selection.items), np.nan), probability=p[np.arange(len(p)), best],
         kind=kind, statement=_statement(method, draw.order),
         likeliest=tuple(names[k] for k in best), status=posterior.status,
         warnings=tuple(dict.fromkeys([*gravest_first(posterior.warnings), *few])),
@@ -490,25 +490,25 @@ def _with_error_rates(
     n, m = ballots.shape
     n_votes = np.maximum(np.bincount(ballots.indices, minlength=m), 1)
     wrong, noise = np.zeros((m, len(draws))), np.zeros(m)
-    for part in spans(n, _PART):
-        own = ballots[part]
-        item = np.repeat(np.arange(own.shape[0]), np.diff(own.indptr))
-        right = posterior.parameters.block(draws, part)[item, own.data - 1]
-        of_model = scipy.sparse.csr_matrix(
-            (np.ones(own.nnz), (own.indices, np.arange(own.nnz))), (m, own.nnz)
+    for span in spans(n, _PART):
+        votes = ballots[span]
+        item = np.repeat(np.arange(votes.shape[0]), np.diff(votes.indptr))
+        right = posterior.parameters.block(draws, span)[item, votes.data - 1]
+        model = scipy.sparse.csr_matrix(
+            (np.ones(votes.nnz), (votes.indices, np.arange(votes.nnz))), (m, votes.nnz)
         )
-        wrong += of_model @ (1 - right)
-        noise += of_model @ (right * (1 - right)).mean(axis=1)
+        wrong += model @ (1 - right)
+        noise += model @ (right * (1 - right)).mean(axis=1)
     error = wrong / n_votes[:, None]
     chance = block[np.arange(len(rows)), best]
     centred = error - error.mean(axis=1, keepdims=True)
     covariance = centred @ chance.T / len(draws)
-    own = ballots[rows]
-    item = np.repeat(np.arange(len(rows)), np.diff(own.indptr))
-    vote, of_best = own.data - 1, chance[item]
+    votes = ballots[rows]
+    item = np.repeat(np.arange(len(rows)), np.diff(votes.indptr))
+    vote, p_best = votes.data - 1, chance[item]
     # Being of the class makes a vote for it right, and any other wrong.
     moved = np.where(
-        (vote == best[item])[:, None], -of_best * (1 - of_best), of_best * block[item, vote]
+        (vote == best[item])[:, None], -p_best * (1 - p_best), p_best * block[item, vote]
     )
-    np.add.at(covariance, (own.indices, item), moved.mean(axis=1) / n_votes[own.indices])
+    np.add.at(covariance, (votes.indices, item), moved.mean(axis=1) / n_votes[votes.indices])
     return covariance, float((error.var(axis=1) + noise / n_votes**2).sum())

@@ -51,7 +51,7 @@ Order = Literal["random", "stratified", "informative"]
 ORDERS: tuple[Order, ...] = ("random", "stratified", "informative")
 
 CANDIDATES = 5_000
-"""Of more unlabeled items so many are looked at, chosen by identity."""
+"""Candidates, chosen by identity where more items are unlabeled."""
 
 MOST_DRAWS = 400
 PARTS = 10
@@ -94,7 +94,7 @@ class NextItems(NamedTuple):
 
 
 class Target(NamedTuple):
-    """What is asked, as far as labels of candidates tell of it.
+    """The requested numbers, and their covariances with the labels of candidates.
 
     Attributes
     ----------
@@ -208,9 +208,9 @@ def drawn(
 def _informative(
     target: Target, strata: _Strata, rng: np.random.Generator, left: Ints
 ) -> NextItems:
-    """Draws of which a share is stratified, the others in proportion to what they tell."""
+    """Draws of which a share is stratified, the others in proportion to their gain."""
     state = Conditioned(target)
-    place_of = {int(row): place for place, row in enumerate(target.rows)}
+    places = {int(row): place for place, row in enumerate(target.rows)}
     items, probability, gained = [], [], []
     for remaining in left.tolist():
         gains = state.gains()
@@ -225,16 +225,16 @@ def _informative(
         else:
             row = int(target.rows[rng.choice(len(share), p=share)])
             strata.take(row)
-        place = place_of.get(row)
-        own = 0.0 if place is None else float(share[place])
+        place = places.get(row)
+        p_informative = 0.0 if place is None else float(share[place])
         items.append(row)
-        probability.append(mixed / remaining + (1 - mixed) * own)
+        probability.append(mixed / remaining + (1 - mixed) * p_informative)
         gained.append(0.0 if place is None else float(gains[place]))
         if place is not None:
             state.pick(place)
-    known = np.cumsum(gained) / target.total if target.total > 0 else np.zeros(len(gained))
+    explained = np.cumsum(gained) / target.total if target.total > 0 else np.zeros(len(gained))
     # Lines stand in for numbers that bend, so that all gains together may promise too much.
-    gain = np.diff(np.minimum(known, 1.0), prepend=0.0)
+    gain = np.diff(np.minimum(explained, 1.0), prepend=0.0)
     return NextItems(np.array(items, dtype=np.int64), np.array(probability), left, gain)
 
 
@@ -248,17 +248,17 @@ class _Strata:
         self.parts = _visits(seed, before)
 
     def draw(self, rng: np.random.Generator) -> int:
-        """A random item of the part whose turn it is."""
+        """A random item of the stratum that is next."""
         place = (next(self.parts) + rng.random()) / PARTS
         return self.open.pop(int(place * len(self.open)))
 
     def take(self, row: int) -> None:
-        """Take an item out."""
+        """Remove an item."""
         self.open.remove(row)
 
 
 def _visits(seed: int, before: int) -> Iterator[int]:
-    """Whose turn it is: every part once in each round, in an order of the round's own."""
+    """The next stratum: every one once in each round, in a new random order."""
     turn = before
     while True:
         order = np.random.default_rng([seed, turn // PARTS]).permutation(PARTS)
@@ -267,7 +267,7 @@ def _visits(seed: int, before: int) -> Iterator[int]:
 
 
 def along_strata(predictions: Predictions, group: str | None = None) -> Ints:
-    """The place of each item, (n,), in the order of group, predicted class and sureness of it."""
+    """Rank of each item, (n,), by group, predicted class and its probability."""
     pool = pooled(predictions)
     by: list[Array] = [predictions.keys]
     if predictions.n_classes == 2:
@@ -351,7 +351,7 @@ def open_items(predictions: Predictions, skip: Collection[int] = ()) -> Ints:
 def label_posterior(
     predictions: Predictions, method: str | LabelModel, seed: int
 ) -> tuple[str, LabelPosterior]:
-    """Name and posterior of a method that says something of items without a label."""
+    """Name and posterior of a method that infers the labels of other items."""
     called, label_model = resolve_method(method, predictions)
     posterior = label_model.infer(predictions, np.random.default_rng(seed))
     if not posterior.infers:
@@ -372,13 +372,13 @@ def metric_target(
     against: str | None = None,
     group: str | None = None,
 ) -> Target:
-    """What candidates' labels tell of a metric, a difference, the best classifier, or a gap.
+    """Covariances of candidates' labels with a metric, a difference, the best classifier, or a gap.
 
     The numbers f are the metric's values at P(label | parameters); a label's own part in them is
     known of metrics that are means over the items, and left out of others, of which one item of
     many moves little.
     """
-    ((name, found),) = resolve_metrics([metric]).items()
+    ((name, entry),) = resolve_metrics([metric]).items()
     for one in filter(None, (model, None if against == "best" else against)):
         if one not in predictions.models:
             raise UsageError(unknown("model", one, predictions.models))
@@ -390,37 +390,38 @@ def metric_target(
             )
         posterior = posterior.of(predictions.place[model] if model else 0)
     size = min(posterior.interval_draws.size, MOST_DRAWS)
-    parts = [np.arange(predictions.n_items)]
+    subsets = [np.arange(predictions.n_items)]
     if group is not None:
-        parts += list(_groups(predictions, group).values())
-    evaluator = Evaluator(predictions, posterior, {name: found}, "population", None)
-    numbers = np.concatenate([evaluator.of_parameters(rows, size)[name] for rows in parts], axis=1)
-    asked = _asked(predictions, numbers, found.direction, model, against)
-    known = np.isfinite(numbers).all(axis=0)
-    asked = asked[~(asked[:, ~known] != 0).any(axis=1)]
-    if not len(asked):
+        subsets += list(_groups(predictions, group).values())
+    evaluator = Evaluator(predictions, posterior, {name: entry}, "population", None)
+    values = [evaluator.of_parameters(rows, size)[name] for rows in subsets]
+    numbers = np.concatenate(values, axis=1)
+    contrasts = _contrasts(predictions, numbers, entry.direction, model, against)
+    defined = np.isfinite(numbers).all(axis=0)
+    contrasts = contrasts[~(contrasts[:, ~defined] != 0).any(axis=1)]
+    if not len(contrasts):
         raise InputError(f"{metric} of {model or 'any classifier'} is not defined on these items")
-    numbers = np.where(known, numbers, 0.0) @ asked.T
+    numbers = np.where(defined, numbers, 0.0) @ contrasts.T
     rows = open_rows[np.argsort(predictions.keys[open_rows])[:CANDIDATES]]
     block = posterior.interval_draws.block(np.arange(size), rows)
     likeliest = block.mean(axis=2).argmax(axis=1)
     chance = block[np.arange(len(rows)), likeliest]
     covariance = (numbers - numbers.mean(axis=0)).T @ chance.T / size
-    own = _own_parts(predictions, found, parts, rows, block, likeliest) @ asked.T
+    effect = _own_effects(predictions, entry, subsets, rows, block, likeliest) @ contrasts.T
     noise = (chance * (1 - chance)).mean(axis=1)
-    covariance += (own * noise[:, None]).T
-    rest = (noise[:, None] * own**2).sum() * len(open_rows) / len(rows)
+    covariance += (effect * noise[:, None]).T
+    rest = (noise[:, None] * effect**2).sum() * len(open_rows) / len(rows)
     return Target(rows, covariance, chance, float(numbers.var(axis=0).sum() + rest))
 
 
-def _asked(
+def _contrasts(
     predictions: Predictions, numbers: Floats, direction: int, model: str | None,
     against: str | None,
 ) -> Floats:  # fmt: skip
-    """What is asked as combinations (G, P M) of the metric of every part and classifier.
+    """The question as combinations (G, P M) of the metric of every group and classifier.
 
-    Of two classifiers their difference. Which is best: the leader's difference to every other, the
-    more the closer they are. With groups, how far each is from all items.
+    For two classifiers their difference. For the best, the leader's difference to every other,
+    with more weight the closer they are. With groups, the difference of each from all items.
     """
     m = predictions.n_models
     places = range(m) if model is None else [predictions.place[model]]
@@ -432,43 +433,43 @@ def _asked(
         spread = np.maximum(gap.std(axis=0), np.finfo(float).tiny)
         z = np.abs(gap.mean(axis=0)) / spread
         close = np.exp(-(np.minimum(z, 6.0) ** 2) / 2) / spread
-        of_one = np.stack([close[j] * (unit[leader] - unit[j]) for j in range(m) if j != leader])
+        by_model = np.stack([close[j] * (unit[leader] - unit[j]) for j in range(m) if j != leader])
     elif against is not None:
-        of_one = np.stack([unit[j] - unit[predictions.place[against]] for j in places])
+        by_model = np.stack([unit[j] - unit[predictions.place[against]] for j in places])
     else:
-        of_one = unit[list(places)]
+        by_model = unit[list(places)]
     n_groups = numbers.shape[1] // m - 1
     if not n_groups:
-        return of_one
+        return by_model
     side = np.hstack([-np.ones((n_groups, 1)), np.eye(n_groups)])
-    return np.kron(side, of_one)
+    return np.kron(side, by_model)
 
 
-def _own_parts(
-    predictions: Predictions, metric: Metric, parts: list[Ints], rows: Ints, block: Floats,
+def _own_effects(
+    predictions: Predictions, metric: Metric, subsets: list[Ints], rows: Ints, block: Floats,
     likeliest: Ints,
 ) -> Floats:  # fmt: skip
-    """What being of its likeliest class adds to the metric of every part and classifier, (C, P M).
+    """Effect of an item's likeliest class on the metric of each group and classifier, (C, P M).
 
     Of a mean over the items: (loss of that class - mean loss of the others) / n; else 0.
     """
-    out = np.zeros((len(rows), len(parts), predictions.n_models))
+    out = np.zeros((len(rows), len(subsets), predictions.n_models))
     if metric.per_item is None:
         return out.reshape(len(rows), -1)
     p = block.mean(axis=2)
-    of_class = np.eye(predictions.n_classes, dtype=bool)[likeliest]
-    rest = np.where(of_class, 0.0, p)
+    is_likeliest = np.eye(predictions.n_classes, dtype=bool)[likeliest]
+    rest = np.where(is_likeliest, 0.0, p)
     rest /= np.maximum(rest.sum(axis=1, keepdims=True), np.finfo(float).tiny)
     for j in range(predictions.n_models):
-        given = predictions.provides(metric.needs)[:, j]
-        here = np.flatnonzero(given[rows])
+        provided = predictions.provides(metric.needs)[:, j]
+        here = np.flatnonzero(provided[rows])
         if not len(here):
             continue
         value = metric.per_item(view_of(predictions, rows[here], j))
-        gap = value[of_class[here]] - (value * rest[here]).sum(axis=1)
-        for place, part in enumerate(parts):
-            inside = np.isin(rows[here], part)
-            out[here[inside], place, j] = gap[inside] / max(int(given[part].sum()), 1)
+        gap = value[is_likeliest[here]] - (value * rest[here]).sum(axis=1)
+        for place, subset in enumerate(subsets):
+            inside = np.isin(rows[here], subset)
+            out[here[inside], place, j] = gap[inside] / max(int(provided[subset].sum()), 1)
     return out.reshape(len(rows), -1)
 
 

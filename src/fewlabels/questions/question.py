@@ -1,8 +1,8 @@
 """One question: how well one classifier tells one class from the rest, and by which posterior.
 
-`curve`, `threshold` and `label_next` take the same arguments; `OneClassifier.of` checks them, fits
-the method, and says what every answer says: whom it is about, and what speaks against it. Before
-it, what their answers share: values with intervals, and how they become dictionaries.
+`curve`, `threshold` and `label_next` take the same arguments; `OneClassifier.from_arguments` checks
+them and fits the method, and gives the fields and warnings that all answers share. Before it come
+their other shared parts: values with intervals, and conversion to dictionaries.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ from fewlabels.report.shown import Result
 from fewlabels.report.shown import plain_values as plain
 
 _EQUAL = 1e-8
-"""Intervals whose lengths differ by less are equally long."""
+"""Intervals whose lengths differ by less count as equally long."""
 
 IntervalKind = Literal["shortest", "equal-tailed"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Answer(Frozen, Result):
-    """Whom an answer is about, how it was come by, and how far it can be trusted."""
+    """The fields of every answer: classifier and class, method and settings, status, warnings."""
 
     model: str
     positive: Any
@@ -74,7 +74,7 @@ class Answer(Frozen, Result):
     diagnostics: Mapping[str, Any]
 
     def _report(self, what: str, answer: Mapping[str, Any]) -> dict[str, Any]:
-        """The answer among the facts, in plain values."""
+        """The answer between the shared fields, in plain values."""
         facts = {name: getattr(self, name) for name in _FACTS} | {"positive": str(self.positive)}
         trust = {name: getattr(self, name) for name in ("status", "warnings", "diagnostics")}
         out: dict[str, Any] = plain({"fewlabels": __version__, "what": what, **facts, **answer})
@@ -152,7 +152,7 @@ class OneClassifier:
     progress: Progress
 
     @staticmethod
-    def of(
+    def from_arguments(
         predictions: Any,
         columns: Any,
         model: str | None,
@@ -198,12 +198,12 @@ class OneClassifier:
         several = predictions.n_classes > 2
         binary = alone.with_positive(predictions.classes[k]) if several or k == 0 else alone
         fitted, scores = predictions, score_of(predictions, j, k)
-        known = METHODS.get(called)
-        if method == "auto" or (several and known is not None and "two classes" in known.needs):
+        entry = METHODS.get(called)
+        if method == "auto" or (several and entry is not None and "two classes" in entry.needs):
             # As asked, but for the order of two classes: to reverse them would change nothing.
             fitted, j, k = (binary, 0, 1) if several else (alone, 0, k)
         posterior = None
-        if known is None or known.serves != "means":
+        if entry is None or entry.serves != "means":
             posterior = label_model.infer(fitted, np.random.default_rng(seed)).of(j)
         if posterior is None or posterior.means is not None:
             raise UsageError(
@@ -233,8 +233,8 @@ class OneClassifier:
         return np.flatnonzero(~np.isnan(self.scores) & (self.predictions.weight > 0))
 
     @cached_property
-    def answered(self) -> Ints:
-        """Those of `rows` that the posterior speaks about."""
+    def known_rows(self) -> Ints:
+        """Those of `rows` whose labels the posterior knows or infers."""
         return self.rows[self.posterior.speaks_of(self.rows)]
 
     @cached_property
@@ -243,7 +243,7 @@ class OneClassifier:
         return self.binary.labels[self.rows]
 
     def facts(self) -> Mapping[str, Any]:
-        """The fields of an `Answer`, but for what says how far to trust it."""
+        """The fields of an `Answer` except status, warnings and diagnostics."""
         return {
             "model": self.model,
             "positive": plain_name(self.binary.classes[1]),
@@ -263,7 +263,7 @@ class OneClassifier:
         }
 
     def verdict(self, metric: str, value: float) -> Verdict:
-        """Status of an answer that stands or falls with a metric of rankings, of this value."""
+        """Status of an answer that needs a ranking metric, here with its value, to be defined."""
         everything = Group(None, self.rows)
         verdict = judge(
             self.binary, self.posterior, everything, METRICS[metric], self.model, value, {}
@@ -276,38 +276,38 @@ class OneClassifier:
 
     @cached_property
     def misfit(self) -> str | None:
-        """What the labels of the highest or lowest scores say against P(positive | score).
+        """Warning if the labels of the highest or lowest scores contradict P(positive | score).
 
-        P at the score of a labeled item is that of the unlabeled ones beside it. It has seen the
-        labels, so that the test, of labels drawn from it, errs to the side of silence.
+        P at the score of a labeled item is interpolated between unlabeled ones. It was fitted to
+        the labels too, so that the test, against labels drawn from it, is conservative.
         """
-        known, scores = self.labels >= 0, self.scores[self.rows]
+        seen, scores = self.labels >= 0, self.scores[self.rows]
         alone = self.predictions.n_models == 1 and self.posterior.infers
-        if not alone or known.sum() < _FEWEST_TO_TEST or known.all():
+        if not alone or seen.sum() < _FEWEST_TO_TEST or seen.all():
             return None
         p = self.posterior.probabilities[self.rows, self.positive]
-        places, at = np.unique(scores[~known], return_inverse=True)
-        expected = np.interp(scores[known], places, np.bincount(at, p[~known]) / np.bincount(at))
-        found = misfitting_tail(scores[known], self.labels[known], expected)
-        if found is None:
+        places, at = np.unique(scores[~seen], return_inverse=True)
+        expected = np.interp(scores[seen], places, np.bincount(at, p[~seen]) / np.bincount(at))
+        tail = misfitting_tail(scores[seen], self.labels[seen], expected)
+        if tail is None:
             return None
-        inside = (scores[known] >= found[0]) & (scores[known] <= found[1])
-        positive, wanted = int(self.labels[known][inside].sum()), float(expected[inside].sum())
-        seen = f"{positive} are" if positive > 1 else ("none is", "one is")[positive]
+        inside = (scores[seen] >= tail[0]) & (scores[seen] <= tail[1])
+        positive, wanted = int(self.labels[seen][inside].sum()), float(expected[inside].sum())
+        observed = f"{positive} are" if positive > 1 else ("none is", "one is")[positive]
         return (
             f"contradicted: of the {int(inside.sum())} labeled items with scores from "
-            f"{found[0]:.4g} to {found[1]:.4g}, {seen} positive, and the method expects "
+            f"{tail[0]:.4g} to {tail[1]:.4g}, {observed} positive, and the method expects "
             f"{wanted:.1f}; perhaps a higher score does not always make an item likelier positive. "
             "Method 'labeled' assumes nothing of the scores"
         )
 
     @property
     def _informed(self) -> bool:
-        """Whether anything is known of any item's label."""
+        """Whether any item has a label or counts of annotators."""
         return bool(self.binary.n_labeled or self.binary.n_annotated)
 
     def warnings(self, *more: str | None) -> tuple[str, ...]:
-        """What a person should know: of the input, of the method's fit, then `more`; each once."""
+        """Warnings on the input and the method's fit, then `more`; each once."""
         binary, labels_only = self.binary, not self.posterior.infers
         notes = list(binary.notes)
         if not self._informed:
@@ -361,7 +361,7 @@ def misfitting_tail(scores: Floats, labels: Ints, expected: Floats) -> tuple[flo
 
 
 def _classifier(predictions: Predictions, model: str | None) -> str:
-    """The classifier that is meant."""
+    """The named classifier, or the only one with a ranking."""
     ranks = predictions.gives("ranking")
     names = [predictions.models[j] for j in np.flatnonzero(ranks)]
     if model is not None and model not in predictions.models:
@@ -378,7 +378,7 @@ def _classifier(predictions: Predictions, model: str | None) -> str:
 
 
 def _positive(predictions: Predictions, positive: Any) -> int:
-    """Index of the class that is meant; of two, the last where nothing is said."""
+    """Index of the named class; by default the last of two."""
     classes = predictions.classes
     if positive is not None:
         return class_index(positive, classes)

@@ -76,7 +76,7 @@ class Help(NamedTuple):
 
 @dataclass(frozen=True)
 class CriterionScore(Frozen):
-    """The scores under one criterion, and what they rest on."""
+    """The scores under one criterion, and the data behind them."""
 
     criterion: str | None
     what: str
@@ -216,21 +216,21 @@ def scored(
     level, seed = level_of(confidence_level), seed_of(random_state)
     if level is None:
         raise UsageError("`confidence_level` must be between 0 and 1; got None")
-    found = []
+    scores = []
     for criterion, items in each:
         chosen = items if models is None else items.select_models(list(models))
         few_enough(chosen.n_models, MOST_JUDGES, "scores")
         if chosen.n_classes == 2:
             # The grades go by the order of the classes, which `estimate` ends with the positive.
             chosen = chosen.with_positive(positive)
-        asked = _Asked(chosen, criterion, method, level, seed, workers, positive)
-        found.append(asked.scored())
-    return Scores(tuple(found), seed, level)
+        task = _Criterion(chosen, criterion, method, level, seed, workers, positive)
+        scores.append(task.scored())
+    return Scores(tuple(scores), seed, level)
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """One criterion: what is known of it, and what is asked."""
+class _Criterion:
+    """One criterion: its items and labels, and the arguments of `score`."""
 
     items: Predictions
     criterion: str | None
@@ -266,7 +266,7 @@ class _Asked:
         )  # fmt: skip
 
     def _grades(self) -> tuple[Floats, str]:
-        """What each class counts, (K,), and what their mean is."""
+        """Grade of each class, (K,), and the name of their mean."""
         classes = [str(c) for c in self.items.classes]
         numbers = [_number(c) for c in classes]
         if self.positive is None and len(classes) > 2 and None not in numbers:
@@ -290,18 +290,18 @@ class _Asked:
         """The mean grade of the labels, whatever the classifier says: linear in the labels."""
 
         def finish(state: Floats) -> Floats:
-            of_class = Confusion().margins(state).present
-            out: Floats = ratio(grades @ of_class, of_class.sum(axis=0))
+            label_mass = Confusion().margins(state).present
+            out: Floats = ratio(grades @ label_mass, label_mass.sum(axis=0))
             return out
 
-        def of_item(view: ScoreView) -> Floats:
+        def per_item(view: ScoreView) -> Floats:
             assert view.hard is not None
             return np.broadcast_to(grades, (len(view.hard), len(grades)))
 
         bounds = (float(grades.min()), float(grades.max()))
         return Metric(
             "score", "mean grade of the labels", 0, bounds, "hard", Confusion(), finish,
-            per_item=of_item,
+            per_item=per_item,
         )  # fmt: skip
 
     def _uncorrected(self, grades: Floats) -> Iterator[ScoreRow]:
@@ -311,10 +311,10 @@ class _Asked:
             hard, there = self._verdicts(j)
             if not there.any():
                 continue
-            given, times = grades[hard[there]], (self.items.weight * self.items.times)[there]
+            provided, times = grades[hard[there]], (self.items.weight * self.items.times)[there]
             # The standard error of a mean of independent items.
-            value = float(given @ times / times.sum())
-            spread = np.sqrt(((given - value) ** 2) @ times**2) / times.sum()
+            value = float(provided @ times / times.sum())
+            spread = np.sqrt(((provided - value) ** 2) @ times**2) / times.sum()
             drawn = value + spread * rng.standard_normal(_DRAWS)
             low, high = ends(np.clip(drawn, grades.min(), grades.max()), self.level)
             yield ScoreRow(
@@ -337,9 +337,9 @@ class _Asked:
             if not there.any() or not (there & (labels >= 0)).any():
                 continue
             # Where the judge says nothing its mean stands: the score is that of all items.
-            said = np.eye(items.n_classes)[hard[there]]
-            p = np.tile(said.mean(axis=0), (len(hard), 1, 1))
-            p[there, 0] = said
+            verdicts = np.eye(items.n_classes)[hard[there]]
+            p = np.tile(verdicts.mean(axis=0), (len(hard), 1, 1))
+            p[there, 0] = verdicts
             judged = Predictions(
                 p, labels, weight=items.weight, classes=items.classes, models=[name],
                 multiplicity=items.multiplicity, positive=items.positive,
@@ -357,14 +357,14 @@ class _Asked:
         self, items: Predictions, method: str | LabelModel, metric: Metric, way: str,
         judge: str | None, warnings: list[str],
     ) -> ScoreRow:  # fmt: skip
-        found = estimate(
+        estimates = estimate(
             items, method, [metric], confidence_level=self.level, random_state=self.seed,
             workers=self.workers,
         )  # fmt: skip
         # The posterior is the same for all judges; who has judged most speaks of most items.
-        row = found.rows[int(items.has_hard.sum(axis=0).argmax())]
+        row = estimates.rows[int(items.has_hard.sum(axis=0).argmax())]
         if way == TOGETHER:
-            warnings += [w for w in found.warnings if w not in warnings]
+            warnings += [w for w in estimates.warnings if w not in warnings]
         return ScoreRow(
             self.criterion, way, judge, row.value, row.low, row.high, self.level, str(row.status)
         )
@@ -434,10 +434,10 @@ def _assumed(row: ScoreRow) -> ScoreRow:
 
 
 def _silence(judge: str, there: Bools, labeled: Bools) -> str | None:
-    """What to say where a judge is silent on other shares of the labeled and the other items.
+    """Warning if a judge lacks verdicts on different shares of labeled and other items.
 
-    The labels then speak of items on which the verdicts do not: what nobody scored and nobody
-    labeled is not in a log.
+    Labels and verdicts are then of different items: a log has no item that nobody scored or
+    labeled.
     """
     here, others = there[labeled], there[~labeled]
     if not len(here) or not len(others):

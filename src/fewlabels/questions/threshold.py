@@ -22,12 +22,12 @@ from fewlabels.kernels.arrays import Bools, Floats
 from fewlabels.kernels.blocks import Progress, using_workers
 from fewlabels.kernels.interval_draws import UNDEFINED, Interval
 from fewlabels.methods.base import LabelModel
-from fewlabels.questions.counts import FORMULAS, Counts, Points, Rates, points_of
+from fewlabels.questions.counts import FORMULAS, Counts, Points, Rates, operating_points
 from fewlabels.questions.question import Answer, OneClassifier, summarise
 from fewlabels.report.shown import plain_values as plain
 
 _ROUNDING = 1e-12
-"""A rate that is the bound but for rounding is the bound."""
+"""Rates this close to a bound count as equal to it."""
 
 _SIGNS: Mapping[str, Callable[[Any, Any], Any]] = {
     ">=": operator.ge,
@@ -53,11 +53,11 @@ class Inequality:
 
     @property
     def text(self) -> str:
-        """As a person would write it."""
+        """The condition in words and symbols."""
         return f"{self.rate} {self.sign} {self.bound:.12g}"
 
     def holds(self, rates: Rates) -> Bools:
-        """Where it holds, (G, D); an undefined rate meets nothing."""
+        """Cuts and draws where the condition holds, (G, D); not where the rate is undefined."""
         slack = _ROUNDING * self.most * (-1 if self.sign in (">=", "<") else 1)
         holds: Bools = _SIGNS[self.sign](rates[self.rate], self.bound + slack)
         return holds
@@ -79,7 +79,7 @@ class Function:
 
     @property
     def text(self) -> str:
-        """Its name."""
+        """Name of the function."""
         return str(getattr(self.call, "__name__", type(self.call).__name__))
 
     def holds(self, rates: Rates) -> Bools:
@@ -108,14 +108,14 @@ class Function:
         return holds
 
     def shortfall(self, rates: Rates) -> Floats:
-        """One where it does not hold: how far it is from it is not known."""
+        """1 where the condition does not hold, as its distance is unknown."""
         return (~self.holds(rates)).astype(np.float64)
 
 
 Condition = Inequality | Function
 
 
-def conditions_of(
+def parse_conditions(
     bounds: Mapping[str, tuple[str, str, float | None]], condition: Any, cost: tuple[float, float]
 ) -> tuple[Condition, ...]:
     """All conditions asked for, at least one.
@@ -168,11 +168,11 @@ def checked_cost(cost: Any) -> tuple[float, float]:
 def _parsed(text: str, cost: tuple[float, float]) -> list[Condition]:
     """Comparisons joined by `and`."""
     out: list[Condition] = []
-    for part in re.split(r"\band\b", text):
-        match = _COMPARISON.fullmatch(part)
+    for one in re.split(r"\band\b", text):
+        match = _COMPARISON.fullmatch(one)
         if match is None:
             raise UsageError(
-                f"`condition` cannot be read at {quoted(part.strip())}; write comparisons joined "
+                f"`condition` cannot be read at {quoted(one.strip())}; write comparisons joined "
                 "by `and`, such as 'precision >= 0.8 and fpr <= 0.05'"
             )
         name, sign, number = match.groups()
@@ -378,13 +378,13 @@ def threshold(
         "max_fpr": ("fpr", "<=", max_fpr),
         "max_cost": ("cost", "<=", max_cost),
     }
-    conditions = conditions_of(bounds, condition, costs)
+    conditions = parse_conditions(bounds, condition, costs)
     with using_workers(workers):
-        question = OneClassifier.of(
+        question = OneClassifier.from_arguments(
             predictions, columns, model, method, positive, level=confidence_level,
             estimand=estimand, random_state=random_state, workers=workers, progress=progress,
         )  # fmt: skip
-        points = points_of(question).kept()
+        points = operating_points(question).cached()
         probability, shortfall = _tally(question, points, conditions, costs)
         thresholds, top = points.thresholds[::-1], float(probability.max(initial=0.0))
         best = lack = math.nan
@@ -436,7 +436,7 @@ def _tally(
 
     chunks = points.interval.each(tally, question.progress)
     probability, shortfall = (
-        (np.sum(part, axis=0) / points.interval.size)[::-1] for part in zip(*chunks, strict=True)
+        (np.sum(chunk, axis=0) / points.interval.size)[::-1] for chunk in zip(*chunks, strict=True)
     )
     return probability, shortfall
 

@@ -1,13 +1,13 @@
 """Reports: a dictionary of plain values becomes a table of text, a page of HTML or a figure.
 
-Nothing here computes a statistic; `README.md` beside this file says what flows where. What a result
-asks of it is loaded when it is asked for.
+The room imports only `errors`, and computes no statistic: `README.md` beside this file has the data
+flow. Start with `blocks.py` and `text.py`. Renderers are loaded on first use.
 
 What all `render_*` share:
 
 - `report` is a dictionary of plain JSON values.
 - `width` is the columns of the terminal; less than 60 counts as 60. The text has lines of at most
-  that (wide characters count as two), with colour codes only within `fewlabels.report.words.inked`.
+  that (wide characters count as two), with colour codes only within `report.words.styled`.
 - A page needs no other file, no network and no script; with `fragment` it is a part of another
   page, see `html.render_fragment`.
 - Control characters in names are escaped.
@@ -28,9 +28,14 @@ _LAZY = {
     "figure": ("render_backtest_figure", "render_curve_figure", "render_figure"),
     "html": ("render_fragment", "save_page", "summary_fragment"),
     "markdown": ("flat_numbers", "model_index", "render_junit", "render_markdown"),
-    "score": ("render_score",),
     "shift_text": ("render_shift",),
-    "text": ("brief_estimates", "brief_summary", "render_predictions", "render_text"),
+    "text": (
+        "brief_estimates",
+        "brief_summary",
+        "render_predictions",
+        "render_score",
+        "render_text",
+    ),
 }
 
 if TYPE_CHECKING:
@@ -52,12 +57,12 @@ if TYPE_CHECKING:
         render_junit,
         render_markdown,
     )
-    from fewlabels.report.score import render_score
     from fewlabels.report.shift_text import render_shift
     from fewlabels.report.text import (
         brief_estimates,
         brief_summary,
         render_predictions,
+        render_score,
         render_text,
     )
 

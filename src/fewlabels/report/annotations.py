@@ -9,15 +9,15 @@ from functools import cached_property
 from typing import Any
 
 from fewlabels.errors import listed
+from fewlabels.report.axis import Profile, profile
 from fewlabels.report.blocks import Block, Report, Row, Verdict, blocks, common_axis, verdict
 from fewlabels.report.html import render, within_budget
-from fewlabels.report.profiles import Profile, profile
 from fewlabels.report.words import (
     NARROWEST,
     as_text,
     cell_width,
     classes_text,
-    clean,
+    escape_control,
     fit,
     fitted,
     made_by,
@@ -141,9 +141,9 @@ class Assessed:
     @cached_property
     def nearest(self) -> Block:
         """By what classifiers are ordered: EL, or L where no item has two labels."""
-        of_el = self._blocks[None, "EL"]
-        known = any(row.value is not None for row in of_el.rows)
-        return of_el if known else self._blocks[None, "L"]
+        block = self._blocks[None, "EL"]
+        defined = any(row.value is not None for row in block.rows)
+        return block if defined else self._blocks[None, "L"]
 
     @property
     def models(self) -> Sequence[str]:
@@ -185,8 +185,8 @@ class Assessed:
     @property
     def rates(self) -> Mapping[str, Mapping[str, Any]]:
         """How often two annotators disagree, observed and predicted; of none if nobody does."""
-        known: Mapping[str, Mapping[str, Any]] = self.report["diagnostics"]["disagreement"]
-        return known
+        rates: Mapping[str, Mapping[str, Any]] = self.report["diagnostics"]["disagreement"]
+        return rates
 
     @cached_property
     def negative(self) -> bool:
@@ -212,8 +212,8 @@ class Assessed:
 
 def statistic_meaning(name: str) -> str:
     """What a statistic is, in words; "" for one's own."""
-    found = re.fullmatch(r"(unanimity|majority_strength)_(\d+)", name)
-    return _FAMILIES[found[1]].format(found[2]) if found else ""
+    match = re.fullmatch(r"(unanimity|majority_strength)_(\d+)", name)
+    return _FAMILIES[match[1]].format(match[2]) if match else ""
 
 
 def render_annotations(report: Report, width: int = 80) -> str:
@@ -222,91 +222,91 @@ def render_annotations(report: Report, width: int = 80) -> str:
     `report` is the dictionary of `Assessment.to_dict`.
     """
     width = max(width, NARROWEST)
-    found = Assessed(report)
+    assessed = Assessed(report)
     applied = report["diagnostics"].get("calibration")
     head = [
-        f"{plural(report['n_items'], 'item')}; {found.labels}; {classes_text(report)}",
+        f"{plural(report['n_items'], 'item')}; {assessed.labels}; {classes_text(report)}",
         made_by(report),
         f"Classes: {listed(report['classes'], 12)}",
         *([f"Applied first: {applied}"] if applied else []),
     ]
-    lines = [line for said in head for line in wrap(said, width)]
-    lines += ["", *wrap(" ".join(_answer(found)), width)]
-    metrics = [*LOSSES, *OF_PAIRS, *(m for of in found.statistics.values() for m in of)]
-    models = found.models[:_MOST_PRINTED]
+    lines = [line for sentence in head for line in wrap(sentence, width)]
+    lines += ["", *wrap(" ".join(_answer(assessed)), width)]
+    metrics = [*LOSSES, *OF_PAIRS, *(m for names in assessed.statistics.values() for m in names)]
+    models = assessed.models[:_MOST_PRINTED]
     for model in models:
-        level = "" if found.level is None else f"[{percent(found.level)} interval]"
+        level = "" if assessed.level is None else f"[{percent(assessed.level)} interval]"
         rows = [["", "value", level, ""]]
         for metric in metrics:
-            *numbers, status = found.figures(model, metric)
+            *numbers, status = assessed.figures(model, metric)
             rows.append([metric, *numbers, "" if status in ("ok", "undefined") else status])
-        lines += ["", fit(clean(model), width), *fitted(rows, "lrl", width, most=width)]
-        if model in found.rates:
-            rates = found.rates[model]
+        lines += ["", fit(escape_control(model), width), *fitted(rows, "lrl", width, most=width)]
+        if model in assessed.rates:
+            rates = assessed.rates[model]
             lines.append(
                 f"  two annotators disagree: observed {share(rates['observed'])}, predicted "
                 f"{share(rates['predicted'])}"
             )
-    if len(found.models) > _MOST_PRINTED:
-        hidden = plural(len(found.models) - _MOST_PRINTED, "more classifier")
+    if len(assessed.models) > _MOST_PRINTED:
+        hidden = plural(len(assessed.models) - _MOST_PRINTED, "more classifier")
         lines += ["", *wrap(f"... {hidden}: the JSON and the HTML report have all", width)]
-    for group in found.groups:
-        heading = fit(clean(group), width)
+    for group in assessed.groups:
+        heading = fit(escape_control(group), width)
         rows = [["", "EL", "", *_OF_GROUPS[1:]]]
         for model in models:
-            first, *rest = (found.figures(model, metric, group) for metric in _OF_GROUPS)
+            first, *rest = (assessed.figures(model, metric, group) for metric in _OF_GROUPS)
             rows.append([model, *first[:2], *(value for value, _, _ in rest)])
         lines += ["", heading, "=" * cell_width(heading), *fitted(rows, "lrlr", width)]
     lines.append("")
-    for said in _meanings(found):
-        lines += wrap(said, width, "  ")
+    for sentence in _meanings(assessed):
+        lines += wrap(sentence, width, "  ")
     return as_text([*lines, *warning_lines(report, width)])
 
 
-def _answer(found: Assessed) -> Iterator[str]:
+def _answer(assessed: Assessed) -> Iterator[str]:
     """The first paragraph."""
-    if found.answer is None:
+    if assessed.answer is None:
         yield "No classifier could be judged: no item has both a label and a prediction."
         return
-    leader, block = found.answer.leader, found.nearest
-    name = clean(leader.model)
+    leader, block = assessed.answer.leader, assessed.nearest
+    name = escape_control(leader.model)
     figures = " ".join(filter(None, block.figures(leader)))
     what = "the shares of the annotators' labels" if block.metric == "EL" else "single labels"
-    if found.answer.n_ranked > 1:
+    if assessed.answer.n_ranked > 1:
         yield f"{name} comes nearest to what annotators say."
     yield (
         f"The squared distance of its probabilities from {what} is {figures} "
         f"({block.metric}; 0 is a perfect match)."
-        if found.answer.n_ranked > 1
+        if assessed.answer.n_ranked > 1
         else f"The squared distance of {name} from {what} is {figures} ({block.metric}; 0 is a "
         "perfect match)."
     )
-    n = len(found.answer.rivals)
+    n = len(assessed.answer.rivals)
     if n:
         overlap = "interval of 1 other overlaps"
         if n > 1:
             overlap = f"intervals of {plural(n, 'other')} overlap"
         yield f"The {overlap} with its own, so the order is not settled."
-    if found.parts:
-        yield found.parts
-    if leader.model in found.rates:
-        rates = found.rates[leader.model]
+    if assessed.parts:
+        yield assessed.parts
+    if leader.model in assessed.rates:
+        rates = assessed.rates[leader.model]
         yield (
             f"Two annotators disagree on {share(rates['observed'])} of the items; {name} predicts "
             f"{share(rates['predicted'])}."
         )
 
 
-def _meanings(found: Assessed) -> Iterator[str]:
+def _meanings(assessed: Assessed) -> Iterator[str]:
     """What the losses are, a sentence each."""
     yield from (f"{metric}: {MEANINGS[metric]}" for metric in (*LOSSES, *OF_PAIRS))
-    for name in found.statistics:
+    for name in assessed.statistics:
         if statistic_meaning(name):
             yield f"{name}: {statistic_meaning(name)}"
-    pairs = found.report["diagnostics"]["n_items_of_two_labels"]
+    pairs = assessed.report["diagnostics"]["n_items_of_two_labels"]
     if pairs:
         yield f"Disagreement and EL are of the {plural(pairs, 'item')} with two labels or more"
-    if found.negative:
+    if assessed.negative:
         yield f"Below 0: {UNBIASED}"
 
 
@@ -315,40 +315,42 @@ def render_annotations_html(report: Report, *, fragment: bool = False) -> str:
 
     `report` is the dictionary of `Assessment.to_dict`. A fragment shows no diagrams.
     """
-    found = Assessed(report)
-    portraits = [] if fragment else _portraits(found)
-    kept = (len(portraits), 8, 4, 2)
-    return within_budget(lambda level: _page(found, portraits, kept[level], fragment), len(kept))
+    assessed = Assessed(report)
+    portraits = [] if fragment else _portraits(assessed)
+    limits = (len(portraits), 8, 4, 2)
+    return within_budget(
+        lambda level: _page(assessed, portraits, limits[level], fragment), len(limits)
+    )
 
 
 def _page(
-    found: Assessed, portraits: Sequence[Mapping[str, Any]], most: int, fragment: bool
+    assessed: Assessed, portraits: Sequence[Mapping[str, Any]], most: int, fragment: bool
 ) -> str:
     """The page with diagrams of the first classifiers."""
-    report = found.report
+    report = assessed.report
     return render(
         "annotations.html.j2",
         ("annotations.css",) if fragment else None,
         report=report,
-        found=found,
-        answer=found.answer,
-        metric=found.nearest.metric if found.answer else "L",
+        found=assessed,
+        answer=assessed.answer,
+        metric=assessed.nearest.metric if assessed.answer else "L",
         # A forest is one of intervals.
-        forest=found.nearest if found.answer and found.level is not None else None,
-        axis=common_axis([found.nearest]),
+        forest=assessed.nearest if assessed.answer and assessed.level is not None else None,
+        axis=common_axis([assessed.nearest]),
         tables={"losses": list(LOSSES), "pairs": list(OF_PAIRS)},
         meaning_of=statistic_meaning,
         portraits=portraits[:most],
         undrawn=max(len(portraits) - most, 0),
         meanings=MEANINGS,
         headings=HEADINGS,
-        unbiased=UNBIASED if found.negative else "",
+        unbiased=UNBIASED if assessed.negative else "",
     )
 
 
-def _portraits(found: Assessed) -> list[dict[str, Any]]:
+def _portraits(assessed: Assessed) -> list[dict[str, Any]]:
     """What is drawn of each classifier: disagreement, the first classes, the folded ones."""
-    report, models = found.report, found.models
+    report, models = assessed.report, assessed.models
     by_class: dict[tuple[str, str], dict[Any, list[Mapping[str, Any]]]] = {}
     for kind in ("reliability", "dispersion", "disagreement_reliability"):
         for row in report[kind]:

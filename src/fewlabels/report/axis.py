@@ -1,12 +1,12 @@
-"""The scale of a plot: a range with round ends, its ticks, and where a value lies on it."""
+"""Coordinates of plots: scales with round ends and ticks, panels, profiles of classifiers."""
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 _STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
 
@@ -55,9 +55,9 @@ def fit_axis(
     """The smallest range with round ends that holds all values and stays within the bounds."""
     floor = -math.inf if bounds[0] is None else bounds[0]
     ceiling = math.inf if bounds[1] is None else bounds[1]
-    known = [v for v in values if v is not None]
-    if known:
-        low, high = min(known), max(known)
+    defined = [v for v in values if v is not None]
+    if defined:
+        low, high = min(defined), max(defined)
         if high - low <= 1e-9 * max(abs(low), abs(high), 1e-300):
             # One value alone: some room on both sides, for a range of no width is no range.
             room = abs(low) / 10 or 0.1
@@ -117,16 +117,16 @@ class Panel:
 
     def path(self, points: Iterable[tuple[float, float | None]]) -> str:
         """A line through the points that are known; "" where there are not two."""
-        known = [self.at(x, y) for x, y in points if y is not None]
-        drawn = (f"{across:.2f} {down:.{self.digits}f}" for across, down in known)
-        return "M" + "L".join(drawn) if len(known) > 1 else ""
+        defined = [self.at(x, y) for x, y in points if y is not None]
+        drawn = (f"{across:.2f} {down:.{self.digits}f}" for across, down in defined)
+        return "M" + "L".join(drawn) if len(defined) > 1 else ""
 
     def outline(self, ends: Iterable[tuple[float, float | None, float | None]]) -> str:
         """What is between low and high, from (x, low, high); "" where not two are known."""
-        known = [(x, low, high) for x, low, high in ends if low is not None and high is not None]
-        below = [(x, low) for x, low, _ in reversed(known)]
-        drawn = self.path([*((x, high) for x, _, high in known), *below])
-        return drawn + "Z" if len(known) > 1 else ""
+        defined = [(x, low, high) for x, low, high in ends if low is not None and high is not None]
+        below = [(x, low) for x, low, _ in reversed(defined)]
+        drawn = self.path([*((x, high) for x, _, high in defined), *below])
+        return drawn + "Z" if len(defined) > 1 else ""
 
     def level(self, y: float | None, left: float = 0.0) -> str:
         """A line from so many percent to the right edge; "" where it is not known."""
@@ -150,3 +150,101 @@ def strips(edges: Sequence[float], texts: Iterable[str]) -> tuple[Strip, ...]:
     return tuple(
         Strip(left, right - left, text) for (left, right), text in zip(ends, texts, strict=True)
     )
+
+
+# --- profiles of a classifier ---------------------------------------------------------------------
+
+
+class Histogram(NamedTuple):
+    """Scores of the items inferred to be of a class, over those of all other items.
+
+    `own` and `other` are the outlines as SVG paths in a box of 100 x 100; empty without items.
+    Heights are square roots of densities: most scores sit near 0 and 1, and on a linear scale
+    the few in between, which decide, could not be seen. The labeled items' scores, in percent of
+    the width, are marked under the plot.
+    """
+
+    name: Any
+    own: str
+    other: str
+    labeled_own: list[float]
+    labeled_other: list[float]
+
+
+class Bin(NamedTuple):
+    """A bin of the reliability diagram; coordinates in percent from the lower left corner."""
+
+    left: float
+    width: float
+    low: float | None
+    high: float | None
+    predicted: float
+    observed: float
+    radius: float
+    source: Mapping[str, float]
+
+
+class Profile(NamedTuple):
+    """The plots of one classifier: histograms of its scores, and reliability."""
+
+    model: str
+    n_items: int
+    missing: int
+    histograms: list[Histogram]
+    kind: str
+    bins: list[Bin]
+
+
+def profile(source: Mapping[str, Any]) -> Profile:
+    """The plots of one classifier, from its entry in the report."""
+    reliability = source.get("reliability") or {}
+    histograms = []
+    for entry in source.get("distributions") or ():
+        inside, other = ([d or 0.0 for d in entry[side]] for side in ("own", "other"))
+        top = max([*inside, *other], default=0.0)
+        labeled_inside, labeled_other = (
+            sorted({round(100 * s, 1) for s in entry[side] if s is not None})
+            for side in ("labeled_own", "labeled_other")
+        )
+        histograms.append(
+            Histogram(
+                entry["class"],
+                _outline(entry["edges"], inside, top),
+                _outline(entry["edges"], other, top),
+                labeled_inside,
+                labeled_other,
+            )
+        )
+    bins = reliability.get("bins") or ()
+    defined = [b for b in bins if b["predicted"] is not None and b["observed"] is not None]
+    most = max((b["weight"] or 0.0 for b in defined), default=0.0) or 1.0
+    drawn = [
+        Bin(
+            100 * b["from"],
+            # A bin between equal quantiles has no width; a hair of it is drawn.
+            max(100 * (b["to"] - b["from"]), 0.5),
+            None if b["low"] is None else 100 * b["low"],
+            None if b["high"] is None else 100 * b["high"],
+            100 * b["predicted"],
+            100 * b["observed"],
+            # The area of the point shows the share of items.
+            2.0 + 4.0 * math.sqrt((b["weight"] or 0.0) / most),
+            b,
+        )
+        for b in defined
+    ]
+    kind = reliability.get("kind", "")
+    return Profile(source["model"], source["n_items"], source["missing"], histograms, kind, drawn)
+
+
+def _outline(edges: Sequence[float], densities: Sequence[float], top: float) -> str:
+    """Steps as an SVG path; "" without densities."""
+    if not any(densities):
+        return ""
+    heights = (100 - 100 * math.sqrt(density / top) for density in densities)
+    steps = (f"V{_short(h)}H{_short(100 * to)}" for h, to in zip(heights, edges[1:], strict=True))
+    return f"M{_short(100 * edges[0])} 100{''.join(steps)}V100"
+
+
+def _short(number: float) -> str:
+    return f"{number:.2f}".rstrip("0").rstrip(".")

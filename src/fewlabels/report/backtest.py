@@ -12,14 +12,14 @@ from fewlabels.report.words import (
     NARROWEST,
     as_text,
     classes_text,
-    clean,
     count,
     enumerated,
+    escape_control,
     fitted,
-    ink,
     number_format,
     percent,
     plural,
+    style,
     warning_lines,
     with_interval,
     wrap,
@@ -69,26 +69,26 @@ class Table:
 def tables(report: Report) -> Iterator[Table]:
     """The rows of a report, a table per classifier, metric and group."""
     truth = {(t["model"], t["metric"], t["group"]): t for t in report["truth"]}
-    of: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    by_row: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for row in report["rows"]:
-        of.setdefault((row["model"], row["metric"], row["group"]), []).append(row)
+        by_row.setdefault((row["model"], row["metric"], row["group"]), []).append(row)
     largest = {
         (metric, group): max(
             r["error"] or 0.0
-            for key, rows in of.items()
+            for key, rows in by_row.items()
             if key[1:] == (metric, group)
             for r in rows
         )
-        for _, metric, group in of
+        for _, metric, group in by_row
     }
-    for (model, metric, group), rows in of.items():
+    for (model, metric, group), rows in by_row.items():
         write = number_format([row[key] for row in rows for key in ("error", "bias", "width")])
-        known = truth.get((model, metric, group))
+        true_value = truth.get((model, metric, group))
         yield Table(
             model,
             metric,
             group,
-            "" if known is None else with_interval(known),
+            "" if true_value is None else with_interval(true_value),
             tuple(
                 Line(
                     (
@@ -116,7 +116,7 @@ def answer(report: Report) -> str:
         if all(row[key] == first[key] for key in ("model", "metric", "group"))
     ]
     write = number_format([row["error"] for row in rows])
-    said = []
+    clauses = []
     for n in dict.fromkeys((report["labels"][0], report["labels"][-1])):
         each = [
             f"{write(row['error'])} with {row['method']}"
@@ -124,10 +124,10 @@ def answer(report: Report) -> str:
             for row in rows
             if row["n_labeled"] == n
         ]
-        said.append(f"from {count(n)} labels it is off by {enumerated(each)}")
-    of = "" if first["model"] is None else f" of {first['model']}"
-    mean = f", on average over {plural(len(report['models']), 'classifier')}" * (not of)
-    return f"{first['metric']}{of}{mean}: {'; '.join(said)}"
+        clauses.append(f"from {count(n)} labels it is off by {enumerated(each)}")
+    whose = "" if first["model"] is None else f" of {first['model']}"
+    mean = f", on average over {plural(len(report['models']), 'classifier')}" * (not whose)
+    return f"{first['metric']}{whose}{mean}: {'; '.join(clauses)}"
 
 
 def notes(report: Report) -> tuple[str, ...]:
@@ -148,8 +148,8 @@ def notes(report: Report) -> tuple[str, ...]:
 
 
 def _sizes(report: Report) -> str:
-    made, asked = report["n_runs"], report["n_asked"]
-    runs = plural(made, "run") if made == asked else f"{made} of {plural(asked, 'run')}"
+    made, requested = report["n_runs"], report["n_asked"]
+    runs = plural(made, "run") if made == requested else f"{made} of {plural(requested, 'run')}"
     return (
         f"{plural(report['n_items'], 'item')}, all labeled; {classes_text(report)}; {runs}, in "
         f"which all but {enumerated([count(n) for n in report['labels']])} labels are hidden; seed "
@@ -163,16 +163,16 @@ def render_backtest(report: Report, width: int = 80) -> str:
     `report` is the dictionary of `Backtest.to_dict`.
     """
     width = max(width, NARROWEST)
-    lines = [ink(line, "title") for line in wrap(_sizes(report), width)]
+    lines = [style(line, "title") for line in wrap(_sizes(report), width)]
     for line in report["reading"]:
-        lines += wrap(f"  {clean(line)}", width, "  ")
+        lines += wrap(f"  {escape_control(line)}", width, "  ")
     lines += ["", *wrap(answer(report), width)]
     every = list(tables(report))
     for place, table in enumerate(every[:_MOST_PRINTED]):
         if place == 0 or every[place - 1].title != table.title:
-            lines += ["", ink(clean(table.title), "title")]
-        known = f", truth {table.truth}" * bool(table.truth)
-        lines += wrap(f"{table.who}{known}", width)
+            lines += ["", style(escape_control(table.title), "title")]
+        truth = f", truth {table.truth}" * bool(table.truth)
+        lines += wrap(f"{table.who}{truth}", width)
         rows = [(line.cells[1], line.cells[0], *line.cells[2:]) for line in table.lines]
         lines += fitted([(HEADS[1], HEADS[0], *HEADS[2:]), *rows], "lr", width, most=40)
     if len(every) > _MOST_PRINTED:

@@ -90,9 +90,9 @@ class Block:
     @property
     def columns(self) -> int:
         """Characters of the longest value with its interval."""
-        known = [n for row in self.rows for n in row.numbers if n is not None]
+        defined = [n for row in self.rows for n in row.numbers if n is not None]
         # Where nothing is known there still has to be room for the words that say so.
-        longest = max((len(self.write(n)) for n in known), default=5)
+        longest = max((len(self.write(n)) for n in defined), default=5)
         return 3 * longest + len(" [, ]")
 
     @property
@@ -148,9 +148,9 @@ class Block:
         """
         if len(rows) <= 3 * ends:
             return list(rows), [], []
-        known = [row for row in rows if row.value is not None]
-        last = known[max(ends, len(known) - ends) :] if self.direction else []
-        first = known[:ends]
+        defined = [row for row in rows if row.value is not None]
+        last = defined[max(ends, len(defined) - ends) :] if self.direction else []
+        first = defined[:ends]
         shown = {id(row) for row in (*first, *last)}
         return first, [row for row in rows if id(row) not in shown], last
 
@@ -239,8 +239,8 @@ class Verdict:
     @property
     def likelier(self) -> Row | None:
         """Who is more probably the best than the leader, whose value alone is better; or None."""
-        own = self.leader.best
-        if own is None or not self.rivals or (self.rivals[0].best or 0.0) < own + 0.005:
+        best = self.leader.best
+        if best is None or not self.rivals or (self.rivals[0].best or 0.0) < best + 0.005:
             return None
         return self.rivals[0]
 
@@ -252,12 +252,12 @@ class Verdict:
 
 def verdict(block: Block) -> Verdict | None:
     """The verdict by the block's metric; None where no classifier has a value."""
-    known = [row for row in block.ranked() if row.value is not None]
-    if not known:
+    defined = [row for row in block.ranked() if row.value is not None]
+    if not defined:
         return None
-    leader, others = known[0], [row for row in known[1:] if row.ranks]
+    leader, others = defined[0], [row for row in defined[1:] if row.ranks]
     certainty: Certainty
-    if len(known) == 1:
+    if len(defined) == 1:
         certainty = "alone"
     elif not block.direction:
         certainty = "unordered"
@@ -274,7 +274,7 @@ def verdict(block: Block) -> Verdict | None:
     else:
         rivals = [row for row in others if (row.best or 0) >= 0.1]
         rivals.sort(key=lambda row: -(row.best or 0))
-    aside = () if certainty in ("alone", "unordered") else [row for row in known if not row.ranks]
+    aside = () if certainty in ("alone", "unordered") else [row for row in defined if not row.ranks]
     return Verdict(block, leader, certainty, tuple(rivals), tuple(aside))
 
 

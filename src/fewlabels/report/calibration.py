@@ -60,7 +60,7 @@ def render_calibration(report: Report, width: int = 80) -> str:
         rows.append([entry["model"], fitted_text(entry), *numbers])
     head = f"fewlabels {report['fewlabels']}, {kind(report)}, seed {report['seed']}"
     labels, items = plural(entries[0]["n_labels"], "label"), plural(entries[0]["n_items"], "item")
-    of = " (the first classifier)" if len(entries) > 1 else ""
+    suffix = " (the first classifier)" if len(entries) > 1 else ""
     meanings = [f"{name}: {LOSSES[name]}" for name in losses]
     meanings.append(
         "After: on items that the calibration was not fitted to; smaller is better, and below 0 "
@@ -69,7 +69,9 @@ def render_calibration(report: Report, width: int = 80) -> str:
     return as_text(
         [
             *wrap(head, width),
-            *wrap(f"{count(report['n_items'])} items; fitted to {labels} of {items}{of}", width),
+            *wrap(
+                f"{count(report['n_items'])} items; fitted to {labels} of {items}{suffix}", width
+            ),
             "",
             *fitted(rows, "llr", width),
             "",
@@ -89,10 +91,10 @@ def kind(report: Report) -> str:
 def fitted_text(entry: Mapping[str, Any]) -> str:
     """What was fitted, in a few characters."""
     if "concentration" in entry:
-        found = entry["concentration"]
-        low, high = found["10%"], found["90%"]
+        estimate = entry["concentration"]
+        low, high = estimate["10%"], estimate["90%"]
         if low == high:
-            return f"alpha0 {found['median']:.3g}"
+            return f"alpha0 {estimate['median']:.3g}"
         return f"alpha0 {low:.2g}..{high:.2g}"
     if "temperature" in entry:
         return f"temperature {entry['temperature']:.3g}"
@@ -130,7 +132,7 @@ def render_calibration_html(report: Report, *, fragment: bool = False) -> str:
         entries=entries,
         fitted=[fitted_text(entry) for entry in entries],
         parameters=[
-            [(name, said, entry[name]) for name, said in _PARAMETERS.items() if name in entry]
+            [(name, symbol, entry[name]) for name, symbol in _PARAMETERS.items() if name in entry]
             for entry in entries
         ],
         changes=changes,

@@ -19,8 +19,8 @@ from fewlabels.report.words import (
     bulleted,
     cell_width,
     classes_text,
-    clean,
     enumerated,
+    escape_control,
     fit,
     fitted,
     made_by,
@@ -50,18 +50,18 @@ _READING = (
 )
 
 
-def standing_sentence(found: Mapping[str, Any]) -> str:
+def standing_sentence(entry: Mapping[str, Any]) -> str:
     """By which metric who leads, how sure that is, and who may be the best as well.
 
     It never begins with a classifier's name, for who writes it large would change the name.
     """
-    aside = found.get("contradicted") or ()
-    first, *others = found["standings"]
+    aside = entry.get("contradicted") or ()
+    first, *others = entry["standings"]
     leader = first["model"]
     if leader in aside:
-        return f"by {found['metric']}, nobody leads: the labels disagree with all estimates"
+        return f"by {entry['metric']}, nobody leads: the labels disagree with all estimates"
     if len(aside) == len(others):
-        return f"by {found['metric']}, {leader} is the only one that the labels do not contradict"
+        return f"by {entry['metric']}, {leader} is the only one that the labels do not contradict"
     left_out = (
         f"; not ranked, as the labels contradict it: {enumerated(aside, _MOST_NAMES)}"
         if aside
@@ -70,23 +70,23 @@ def standing_sentence(found: Mapping[str, Any]) -> str:
     sure = f"P(best) {probability(first['probability_best'])}"
     rivals = [s["model"] for s in others if s["may_be_best"]]
     if not rivals:
-        return f"by {found['metric']}, {leader} is ahead of all others ({sure}){left_out}"
+        return f"by {entry['metric']}, {leader} is ahead of all others ({sure}){left_out}"
     likelier = max(others, key=lambda s: s["probability_best"] or 0.0)
     if (likelier["probability_best"] or 0.0) >= (first["probability_best"] or 0.0) + 0.005:
         return (
-            f"by {found['metric']}, {leader} has the best estimate ({sure}), but "
+            f"by {entry['metric']}, {leader} has the best estimate ({sure}), but "
             f"{likelier['model']} is more probably the best "
             f"({probability(likelier['probability_best'])}){left_out}"
         )
     but = f"but {enumerated(rivals, _MOST_NAMES)} could still be the best"
-    return f"by {found['metric']}, {leader} leads ({sure}), {but}{left_out}"
+    return f"by {entry['metric']}, {leader} leads ({sure}), {but}{left_out}"
 
 
-def settling_sentence(found: Mapping[str, Any], n_unlabeled: int) -> str:
+def settling_sentence(entry: Mapping[str, Any], n_unlabeled: int) -> str:
     """What would settle which of the first two is better; empty where nothing tells."""
-    second = found["standings"][1]["model"]
-    needed = found["labels_needed"]
-    if needed["status"] == "unknown" or second in (found.get("contradicted") or ()):
+    second = entry["standings"][1]["model"]
+    needed = entry["labels_needed"]
+    if needed["status"] == "unknown" or second in (entry.get("contradicted") or ()):
         return ""
     if needed["status"] == "settled":
         return f"compared with {second} alone, its lead is clear"
@@ -98,15 +98,15 @@ def settling_sentence(found: Mapping[str, Any], n_unlabeled: int) -> str:
     most = f"{about(high):,}" if high <= MOST_LABELS else f"more than {MOST_LABELS:,}"
     more = plural(about(needed["more"]), "more label")
     more += "" if low == high else f" ({about(low):,} to {most})"
-    said = f"deciding between it and {second} likely needs about {more}"
+    clause = f"deciding between it and {second} likely needs about {more}"
     if needed["more"] > n_unlabeled:
-        said += f", and only {plural(n_unlabeled, 'item is', 'items are')} without a label"
-    return said
+        clause += f", and only {plural(n_unlabeled, 'item is', 'items are')} without a label"
+    return clause
 
 
-def sentences(found: Mapping[str, Any], n_unlabeled: int) -> tuple[str, ...]:
+def sentences(entry: Mapping[str, Any], n_unlabeled: int) -> tuple[str, ...]:
     """Who leads, and what would settle it where something tells."""
-    return tuple(filter(None, (standing_sentence(found), settling_sentence(found, n_unlabeled))))
+    return tuple(filter(None, (standing_sentence(entry), settling_sentence(entry, n_unlabeled))))
 
 
 def labels_cell(needed: Mapping[str, Any]) -> str:
@@ -117,7 +117,7 @@ def labels_cell(needed: Mapping[str, Any]) -> str:
     return f"{about(more):,}" if more <= MOST_LABELS else f">{MOST_LABELS:,}"
 
 
-def letters(found: Mapping[str, Any]) -> dict[str, str]:
+def letters(entry: Mapping[str, Any]) -> dict[str, str]:
     """The letters of each classifier: who shares one cannot be told apart.
 
     Examples
@@ -126,38 +126,38 @@ def letters(found: Mapping[str, Any]) -> dict[str, str]:
     {'x': 'a', 'y': 'ab', 'z': 'b'}
     """
     out: dict[str, str] = {}
-    for place, run in enumerate(found["alike"]):
+    for place, run in enumerate(entry["alike"]):
         letter = _LETTERS[place % 26] + (str(place // 26 + 1) if place >= 26 else "")
         for model in run:
             out[model] = out.get(model, "") + letter
     return out
 
 
-def together_sentences(found: Mapping[str, Any]) -> list[str]:
+def together_sentences(entry: Mapping[str, Any]) -> list[str]:
     """What the set does as a whole, in words."""
-    if found["all_wrong"]["value"] is None:
+    if entry["all_wrong"]["value"] is None:
         return []
-    level = percent(found["confidence_level"]) if found["confidence_level"] else ""
-    m = len(found["models"])
-    said = [
+    level = percent(entry["confidence_level"]) if entry["confidence_level"] else ""
+    m = len(entry["models"])
+    clauses = [
         f"share of items on which {'both' if m == 2 else f'all {m:,}'} are wrong: "
-        f"{with_interval(found['all_wrong'])}"
-        + (f" ({level} interval)" if level and found["all_wrong"]["low"] is not None else ""),
+        f"{with_interval(entry['all_wrong'])}"
+        + (f" ({level} interval)" if level and entry["all_wrong"]["low"] is not None else ""),
     ]
-    best = f"of the best one, {found['best_model']}: {with_interval(found['best_single'])}; "
-    said.append(
-        f"accuracy {best if found['best_model'] else ''}"
-        f"of a majority vote: {with_interval(found['majority'])}; "
-        f"of an oracle that picks the right one for each item: {with_interval(found['oracle'])}"
+    best = f"of the best one, {entry['best_model']}: {with_interval(entry['best_single'])}; "
+    clauses.append(
+        f"accuracy {best if entry['best_model'] else ''}"
+        f"of a majority vote: {with_interval(entry['majority'])}; "
+        f"of an oracle that picks the right one for each item: {with_interval(entry['oracle'])}"
     )
-    voters = found["effective_voters"]
+    voters = entry["effective_voters"]
     if voters["value"] is not None:
-        said.append(
+        clauses.append(
             f"their errors are correlated: {m:,} count like {voters['value']:.1f} independent ones"
             if voters["value"] < 0.95 * m
             else "their errors are hardly correlated"
         )
-    return [*said, *found.get("warnings", ())]
+    return [*clauses, *entry.get("warnings", ())]
 
 
 @dataclass(frozen=True)
@@ -180,10 +180,10 @@ class Grid:
             yield from wrap(f"  ({self.note})", width)
 
 
-def standings(found: Mapping[str, Any]) -> Grid:
+def standings(entry: Mapping[str, Any]) -> Grid:
     """A row per classifier, best first."""
-    marks = letters(found)
-    shown = found["standings"]
+    marks = letters(entry)
+    shown = entry["standings"]
     write = number_format(n for s in shown for n in (s["value"], s["low"], s["high"]))
     lost = number_format(s["expected_loss"] for s in shown)
     return Grid(
@@ -193,7 +193,7 @@ def standings(found: Mapping[str, Any]) -> Grid:
                 s["model"],
                 with_interval(s, write),
                 "contradicted"
-                if s["model"] in (found.get("contradicted") or ())
+                if s["model"] in (entry.get("contradicted") or ())
                 else probability(s["probability_best"]) + ("*" if s["may_be_best"] else " "),
                 "-" if s["expected_rank"] is None else f"{s['expected_rank']:.1f}",
                 "-" if s["expected_loss"] is None else lost(s["expected_loss"]),
@@ -204,21 +204,21 @@ def standings(found: Mapping[str, Any]) -> Grid:
     )
 
 
-def _shown_pairs(found: Mapping[str, Any]) -> tuple[Sequence[Mapping[str, Any]], str]:
+def _shown_pairs(entry: Mapping[str, Any]) -> tuple[Sequence[Mapping[str, Any]], str]:
     """Pairs in the order of the ranking, and which they are where not all."""
-    every = found["pairs"]
+    every = entry["pairs"]
     if len(every) <= MOST_PAIRS:
         return every, ""
-    ranking: Sequence[str] = found["ranking"]
+    ranking: Sequence[str] = entry["ranking"]
     next_to = set(itertools.pairwise(ranking))
     shown = [p for p in every if p["a"] == ranking[0] or (p["a"], p["b"]) in next_to]
     return shown, f"pairs of neighbours and of the first; the JSON has all {len(every)}"
 
 
-def pairs(found: Mapping[str, Any]) -> Grid:
+def pairs(entry: Mapping[str, Any]) -> Grid:
     """A row per pair of classifiers, in the order of the ranking."""
-    shown, note = _shown_pairs(found)
-    write = _of_differences(shown)
+    shown, note = _shown_pairs(entry)
+    write = _difference_format(shown)
     return Grid(
         ("", "", "difference", "P(better)", "apart", "labels"),
         tuple(
@@ -237,7 +237,7 @@ def pairs(found: Mapping[str, Any]) -> Grid:
     )
 
 
-def _of_differences(shown: Sequence[Mapping[str, Any]]) -> NumberFormat:
+def _difference_format(shown: Sequence[Mapping[str, Any]]) -> NumberFormat:
     return number_format(n for p in shown for n in (p["value"], p["low"], p["high"]))
 
 
@@ -253,10 +253,10 @@ class Differences:
     better: str
 
 
-def differences(found: Mapping[str, Any]) -> Differences:
+def differences(entry: Mapping[str, Any]) -> Differences:
     """The pairs as a picture: names, interval, P(better), whether apart, labels needed."""
-    shown, note = _shown_pairs(found)
-    write = _of_differences(shown)
+    shown, note = _shown_pairs(entry)
+    write = _difference_format(shown)
     rows = tuple(
         (
             p["a"], p["b"], Row(p["a"], p["value"], p["low"], p["high"], "ok"),
@@ -267,13 +267,13 @@ def differences(found: Mapping[str, Any]) -> Differences:
     )  # fmt: skip
     axis = fit_axis([0.0, *(n for _, _, row, *_ in rows for n in row.numbers)], (None, None), 4)
     columns = max((len(with_interval(p, write)) for p in shown), default=10)
-    better = "right" if found["direction"] > 0 else "left"
+    better = "right" if entry["direction"] > 0 else "left"
     return Differences(rows, axis, write, columns, note, better)
 
 
-def gaps(found: Sequence[Mapping[str, Any]]) -> Grid:
+def gaps(entries: Sequence[Mapping[str, Any]]) -> Grid:
     """A row per classifier: its largest minus its smallest value over the groups of a column."""
-    write = number_format(n for g in found for n in (g["value"], g["low"], g["high"]))
+    write = number_format(n for g in entries for n in (g["value"], g["low"], g["high"]))
     return Grid(
         ("", "gap", "largest", "smallest"),
         tuple(
@@ -283,41 +283,41 @@ def gaps(found: Sequence[Mapping[str, Any]]) -> Grid:
                 g["largest"] or "-",
                 g["smallest"] or "-",
             )
-            for g in found
+            for g in entries
         ),
     )
 
 
-def joint_errors(found: Mapping[str, Any]) -> HeatMap | None:
+def joint_errors(entry: Mapping[str, Any]) -> HeatMap | None:
     """How often two classifiers are wrong on the same item; None without pairs."""
-    return _matrix(found, "both_wrong", "Both wrong")
+    return _matrix(entry, "both_wrong", "Both wrong")
 
 
-def correlations(found: Mapping[str, Any]) -> HeatMap | None:
+def correlations(entry: Mapping[str, Any]) -> HeatMap | None:
     """Correlation of the errors of two classifiers; None without pairs."""
-    return _matrix(found, "correlation", "Correlation of errors", top=1.0)
+    return _matrix(entry, "correlation", "Correlation of errors", top=1.0)
 
 
 def _matrix(
-    found: Mapping[str, Any], kind: str, caption: str, top: float | None = None
+    entry: Mapping[str, Any], kind: str, caption: str, top: float | None = None
 ) -> HeatMap | None:
     """Pairs as a table, coloured up to `top`; None: the largest number."""
-    of = {(p["a"], p["b"]): p for p in found["pairs"]}
-    shown = list(dict.fromkeys(name for pair in of for name in pair))
-    known = [p[kind]["value"] for p in found["pairs"] if p[kind]["value"] is not None]
-    if not known:
+    by_pair = {(p["a"], p["b"]): p for p in entry["pairs"]}
+    shown = list(dict.fromkeys(name for pair in by_pair for name in pair))
+    defined = [p[kind]["value"] for p in entry["pairs"] if p[kind]["value"] is not None]
+    if not defined:
         return None
-    write, most = number_format(known), top or max(known) or 1.0
+    write, most = number_format(defined), top or max(defined) or 1.0
 
     def cell(i: int, j: int) -> Cell:
         a, b = shown[i], shown[j]
-        pair = of.get((a, b)) or of.get((b, a))
+        pair = by_pair.get((a, b)) or by_pair.get((b, a))
         if pair is None:
             return Cell("", None, a)
         value = pair[kind]["value"]
         if value is None:
             return Cell("-", None, f"{a} and {b}: not known")
-        told = "; ".join(
+        text = "; ".join(
             f"{what} {with_interval(pair[name])}"
             for name, what in (
                 ("both_wrong", "both wrong"), ("same_wrong", "with the same class"),
@@ -325,13 +325,13 @@ def _matrix(
                 ("excess", "times as often as if independent"),
             )
         )  # fmt: skip
-        return Cell(write(value), min(max(value / most, 0.0), 1.0), f"{a} and {b}: {told}")
+        return Cell(write(value), min(max(value / most, 0.0), 1.0), f"{a} and {b}: {text}")
 
     ends = ("0", number_format([most])(most) if top is None else f"{top:g}")
-    m = len(found["models"])
+    m = len(entry["models"])
     notes = [f"the first {len(shown)} of {m} classifiers"] if len(shown) < m else ()
     corner = ("classifier", "classifier")
-    return HeatMap.of(caption, corner, shown, shown, cell, ends, notes)
+    return HeatMap.from_table(caption, corner, shown, shown, cell, ends, notes)
 
 
 def comparison_lines(report: Report, width: int) -> Iterator[str]:
@@ -344,8 +344,8 @@ def comparison_lines(report: Report, width: int) -> Iterator[str]:
             *wrap(f"Which is best? ({level}, all classifiers compared at once)", width),
         ]
         unlabeled = report["n_items"] - report["n_labeled"]
-        for found in compared.values():
-            yield from wrap(f"- {'; '.join(sentences(found, unlabeled))}", width, "  ")
+        for entry in compared.values():
+            yield from wrap(f"- {'; '.join(sentences(entry, unlabeled))}", width, "  ")
     together = report.get("together")
     yield from bulleted(
         "All classifiers together", together_sentences(together) if together else (), width
@@ -366,29 +366,30 @@ def render_comparison(report: Report, width: int = 80) -> str:
         *wrap(f"{made_by(report)}; {intervals}", width),
     ]
     unlabeled = {g["group"]: g["n_items"] - g["n_labeled"] for g in report["groups"]}
-    for found in report["comparisons"]:
-        group = found["group"]
-        better = "larger" if found["direction"] > 0 else "smaller"
-        of = "" if group is None else f", {clean(group)}"
-        title = fit(f"{clean(found['metric'])} ({better} is better){of}", width)
+    for entry in report["comparisons"]:
+        group = entry["group"]
+        better = "larger" if entry["direction"] > 0 else "smaller"
+        suffix = "" if group is None else f", {escape_control(group)}"
+        title = fit(f"{escape_control(entry['metric'])} ({better} is better){suffix}", width)
         lines += ["", title, "=" * cell_width(title)]
-        for sentence in sentences(found, unlabeled.get(group, 0)):
+        for sentence in sentences(entry, unlabeled.get(group, 0)):
             lines += wrap(f"{sentence[:1].upper()}{sentence[1:]}.", width)
-        lines += ["", *standings(found).lines(width), "", *pairs(found).lines(width)]
-    for (metric, column), part in by_column(report["group_gaps"]).items():
+        lines += ["", *standings(entry).lines(width), "", *pairs(entry).lines(width)]
+    for (metric, column), entries in by_column(report["group_gaps"]).items():
         title = f"{metric}: largest minus smallest by {column}"
-        lines += ["", *wrap(title, width), *gaps(part).lines(width)]
+        lines += ["", *wrap(title, width), *gaps(entries).lines(width)]
     if report["group_gaps"]:
         lines += wrap(
             "A gap is without what chance adds; if its interval begins at 0, no two groups can be "
             "told apart.", width,
         )  # fmt: skip
-    for found in report["together"]:
-        group, chart = found["group"], joint_errors(found)
+    for entry in report["together"]:
+        group, chart = entry["group"], joint_errors(entry)
         title = fit(
-            "All classifiers together" + ("" if group is None else f", {clean(group)}"), width
+            "All classifiers together" + ("" if group is None else f", {escape_control(group)}"),
+            width,
         )
-        lines += [*bulleted(title, together_sentences(found), width)] or ["", title]
+        lines += [*bulleted(title, together_sentences(entry), width)] or ["", title]
         if chart is not None and group is None:
             lines += chart.lines(width)
     lines += ["", *wrap(_READING, width)]
@@ -396,30 +397,31 @@ def render_comparison(report: Report, width: int = 80) -> str:
 
 
 def by_column(
-    found: Sequence[Mapping[str, Any]],
+    entries: Sequence[Mapping[str, Any]],
 ) -> dict[tuple[str, str], list[Mapping[str, Any]]]:
     """Gaps by metric and by the column whose groups they are between."""
     out: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
-    for gap in found:
+    for gap in entries:
         out.setdefault((gap["metric"], gap["column"]), []).append(gap)
     return out
 
 
-def compared(found: Mapping[str, Any], n_unlabeled: int) -> dict[str, Any]:
+def compared(entry: Mapping[str, Any], n_unlabeled: int) -> dict[str, Any]:
     """What a page shows of the comparison by one metric in one group."""
     return {
-        "metric": found["metric"],
-        "group": found["group"],
-        "sentences": sentences(found, n_unlabeled),
-        "differences": differences(found),
+        "metric": entry["metric"],
+        "group": entry["group"],
+        "sentences": sentences(entry, n_unlabeled),
+        "differences": differences(entry),
     }
 
 
-def whole(found: Mapping[str, Any]) -> dict[str, Any] | None:
+def together_view(entry: Mapping[str, Any]) -> dict[str, Any] | None:
     """What a page shows of the set as a whole, in one group; None where it is not known."""
-    said = together_sentences(found)
-    maps = [chart for chart in (joint_errors(found), correlations(found)) if chart is not None]
-    return {"group": found["group"], "sentences": said, "maps": maps} if said or maps else None
+    clauses = together_sentences(entry)
+    maps = [chart for chart in (joint_errors(entry), correlations(entry)) if chart is not None]
+    view = {"group": entry["group"], "sentences": clauses, "maps": maps}
+    return view if clauses or maps else None
 
 
 def render_comparison_html(report: Report, *, fragment: bool = False) -> str:
@@ -429,10 +431,10 @@ def render_comparison_html(report: Report, *, fragment: bool = False) -> str:
     """
     unlabeled = {g["group"]: g["n_items"] - g["n_labeled"] for g in report["groups"]}
     comparisons = [
-        compared(found, unlabeled.get(found["group"], 0)) | {"standings": standings(found)}
-        for found in report["comparisons"]
+        compared(entry, unlabeled.get(entry["group"], 0)) | {"standings": standings(entry)}
+        for entry in report["comparisons"]
     ]
-    sets = [part for found in report["together"] if (part := whole(found))]
+    sets = [view for entry in report["together"] if (view := together_view(entry))]
 
     def page(level: int) -> str:
         # Of groups the sentences are kept, and of very many classifiers those of all items too.
@@ -444,10 +446,10 @@ def render_comparison_html(report: Report, *, fragment: bool = False) -> str:
             ("heat_map.css",) if fragment else None,
             report=report,
             comparisons=[
-                found | {"bare": level > 1 and found["group"] is not None} for found in comparisons
+                entry | {"bare": level > 1 and entry["group"] is not None} for entry in comparisons
             ],
-            gaps={of: gaps(part) for of, part in by_column(report["group_gaps"]).items()},
-            sets=[part | {"maps": []} if bare(part["group"]) else part for part in sets],
+            gaps={key: gaps(view) for key, view in by_column(report["group_gaps"]).items()},
+            sets=[view | {"maps": []} if bare(view["group"]) else view for view in sets],
             left_out=level > 0,
         )
 

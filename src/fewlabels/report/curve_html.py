@@ -24,7 +24,15 @@ from fewlabels.report.curves import (
     who,
 )
 from fewlabels.report.html import render
-from fewlabels.report.words import clean, fit, percent, probability, score_text
+from fewlabels.report.words import (
+    escape_control,
+    fit,
+    number_format,
+    percent,
+    plural,
+    probability,
+    score_text,
+)
 
 HEIGHT = 300
 """Pixels of a plot."""
@@ -83,14 +91,14 @@ def curve_view(block: CurveBlock, report: Report) -> View:
     kind = block.kind
     scored = report["unit"] == "probability"
 
-    def said(point: Point) -> str:
+    def describe(point: Point) -> str:
         text = f"{kind.x_name} {percent(point.x)}: {kind.y_name} {point.y.text}"
         cut = point.threshold
         return text if cut is None else f"{text}, threshold {score_text(cut, scored)}"
 
     points, panel = block.points, Panel(_UNIT, _UNIT, HEIGHT)
-    read_off = "; ".join(map(said, block.read_off))
-    chance = Interval.of(report.get("prevalence")).value
+    read_off = "; ".join(map(describe, block.read_off))
+    chance = Interval.from_source(report.get("prevalence")).value
     return View(
         **vars(panel),
         title=kind.title,
@@ -99,42 +107,42 @@ def curve_view(block: CurveBlock, report: Report) -> View:
         band=panel.outline((p.x, p.y.low, p.y.high) for p in points),
         line=panel.path((p.x, p.y.value) for p in points),
         reference=panel.path(_DIAGONAL) if kind.name == "roc" else panel.level(chance),
-        strips=_strips(panel, [p.x for p in points], map(said, points)),
+        strips=_strips(panel, [p.x for p in points], map(describe, points)),
         description=f"{kind.y_name.capitalize()} (up) against {kind.x_name} (right), {read_off}.",
     )
 
 
 def threshold_rate_views(report: Report) -> list[View]:
     """Precision and recall at each threshold, with their bands; [] where the report has none."""
-    found = report.get("by_threshold")
-    if not found or len(found["threshold"]) < 2:
+    rates = report.get("by_threshold")
+    if not rates or len(rates["threshold"]) < 2:
         return []
-    cuts = found["threshold"]
+    cuts = rates["threshold"]
     panel = _over_scores(cuts, report)
-    return [_line_view(f"{name.capitalize()} by threshold", name, panel, cuts, found[name], report)
+    return [_line_view(f"{name.capitalize()} by threshold", name, panel, cuts, rates[name], report)
             for name in ("precision", "recall")]  # fmt: skip
 
 
 def density_views(report: Report, picture: Mapping[str, Any]) -> list[View]:
     """Scores of each class as the densities have them; dashed, the histogram of all scores."""
-    found = picture.get("densities")
-    if not found:
+    densities = picture.get("densities")
+    if not densities:
         return []
     edges: Sequence[float] = picture["histogram"]["edges"]
     middles = [(left + right) / 2 for left, right in itertools.pairwise(edges)]
     sides = (picture["histogram"][side] for side in ("unlabeled", "negative", "positive"))
     counts = [sum(k or 0 for k in bins) for bins in zip(*sides, strict=True)]
     shares = [count / max(sum(counts), 1) for count in counts]
-    top = max([*shares, *(v or 0.0 for band in found.values() for v in band["high"])]) or 1.0
+    top = max([*shares, *(v or 0.0 for band in densities.values() for v in band["high"])]) or 1.0
     panel = _over_scores(edges, report)
     views = []
     for name in ("positive", "negative"):
-        parts = {
+        outlines = {
             key: [None if v is None else v / top for v in values]
-            for key, values in found[name].items()
+            for key, values in densities[name].items()
         }
         view = _line_view(
-            f"Scores of the {name} class", "share of items", panel, middles, parts, report
+            f"Scores of the {name} class", "share of items", panel, middles, outlines, report
         )
         reference = panel.path((m, s / top) for m, s in zip(middles, shares, strict=True))
         views.append(replace(view, reference=reference, strips=()))
@@ -154,15 +162,15 @@ def _line_view(
     """Medians at scores with their band, between 0 and 1."""
     scored = report["unit"] == "probability"
     lists = (band[key] for key in ("value", "low", "high"))
-    known = [(at, Interval(*numbers)) for at, *numbers in zip(places, *lists, strict=True)]
-    texts = [f"{score_text(at, scored)}: {y_name} {number.text}" for at, number in known]
+    defined = [(at, Interval(*numbers)) for at, *numbers in zip(places, *lists, strict=True)]
+    texts = [f"{score_text(at, scored)}: {y_name} {number.text}" for at, number in defined]
     return View(
         **vars(panel),
         title=title,
         x_name=_score_name(report),
         y_name=y_name,
-        band=panel.outline((at, number.low, number.high) for at, number in known),
-        line=panel.path((at, number.value) for at, number in known),
+        band=panel.outline((at, number.low, number.high) for at, number in defined),
+        line=panel.path((at, number.value) for at, number in defined),
         reference="",
         strips=_strips(panel, places, texts),
         description=f"{y_name.capitalize()} (up) by {_score_name(report)} (right), from {texts[0]} "
@@ -176,26 +184,31 @@ def recalibration_view(report: Report, picture: Mapping[str, Any]) -> tuple[View
     panel = _over_scores(picture["histogram"]["edges"], report)
     source = picture["recalibration"]
     lists = (source[key] for key in ("score", "probability", "low", "high"))
-    known = [(s, Interval(*numbers)) for s, *numbers in zip(*lists, strict=True) if s is not None]
-    known.sort(key=lambda pair: pair[0])
-    texts = [f"score {score_text(s, scored)}: probability {number.text}" for s, number in known]
-    told = f": from {texts[0]} to {texts[-1]}." if texts else "; it is not known."
+    defined = [(s, Interval(*numbers)) for s, *numbers in zip(*lists, strict=True) if s is not None]
+    defined.sort(key=lambda pair: pair[0])
+    texts = [f"score {score_text(s, scored)}: probability {number.text}" for s, number in defined]
+    positive = escape_control(report["positive"])
+    span = f": from {texts[0]} to {texts[-1]}." if texts else "; it is not known."
     view = View(
         **vars(panel),
         title="From score to probability",
         x_name=_score_name(report),
         y_name="probability",
-        band=panel.outline((s, number.low, number.high) for s, number in known),
-        line=panel.path((s, number.value) for s, number in known),
+        band=panel.outline((s, number.low, number.high) for s, number in defined),
+        line=panel.path((s, number.value) for s, number in defined),
         reference=panel.path(_DIAGONAL) if scored else "",
-        strips=_strips(panel, [s for s, _ in known], texts),
-        description=f"Probability of {clean(report['positive'])} (up) against score (right){told}",
+        strips=_strips(panel, [s for s, _ in defined], texts),
+        description=f"Probability of {positive} (up) against score (right){span}",
     )
     return view, _bars(picture["histogram"], panel.x)
 
 
 def _score_name(report: Report) -> str:
-    return f"score: P({clean(report['positive'])})" if report["unit"] == "probability" else "score"
+    return (
+        f"score: P({escape_control(report['positive'])})"
+        if report["unit"] == "probability"
+        else "score"
+    )
 
 
 def _bars(histogram: Mapping[str, Any], x: Scale) -> Bars:
@@ -230,11 +243,11 @@ def threshold_view(block: ThresholdBlock) -> View:
     scored = report["unit"] == "probability"
     best, at_best = report["best"], probability(report["best_probability"])
     pairs = zip(report["thresholds"], report["probability"], strict=True)
-    shown = _of_interest([(cut, p or 0.0) for cut, p in pairs], best)
+    shown = _interesting([(cut, p or 0.0) for cut, p in pairs], best)
     panel = _over_scores((cut for cut, _ in shown), report)
     step = max(1, -(-len(shown) // _MOST_POINTS))
-    kept = {*range(0, len(shown), step), len(shown) - 1}
-    drawn = [(cut, p) for k, (cut, p) in enumerate(shown) if k in kept or cut == best]
+    places = {*range(0, len(shown), step), len(shown) - 1}
+    drawn = [(cut, p) for k, (cut, p) in enumerate(shown) if k in places or cut == best]
     texts = [f"threshold {score_text(cut, scored)}: {probability(p)}" for cut, p in shown]
     marks: tuple[tuple[float, float, str], ...] = ()
     if best is not None:
@@ -255,7 +268,7 @@ def threshold_view(block: ThresholdBlock) -> View:
     )
 
 
-def _of_interest(
+def _interesting(
     pairs: Sequence[tuple[float, float]], best: float | None
 ) -> Sequence[tuple[float, float]]:
     """Thresholds with a probability worth showing, the best one, and some room to both sides."""
@@ -271,9 +284,9 @@ def _of_interest(
 def _strips(panel: Panel, places: Sequence[float], texts: Iterable[str]) -> tuple[Strip, ...]:
     """A strip per point, to the middles of its neighbours."""
     step = max(1, -(-len(places) // _MOST_STRIPS))
-    kept = [100 * panel.x.at(at) for at in places[::step]]
-    middles = [(a + b) / 2 for a, b in itertools.pairwise(kept)]
-    return strips([0.0, *middles, 100.0] if kept else [], itertools.islice(texts, 0, None, step))
+    edges = [100 * panel.x.at(at) for at in places[::step]]
+    middles = [(a + b) / 2 for a, b in itertools.pairwise(edges)]
+    return strips([0.0, *middles, 100.0] if edges else [], itertools.islice(texts, 0, None, step))
 
 
 def render_curves_html(
@@ -291,7 +304,7 @@ def render_curves_html(
         fragment,
         blocks=shown,
         views=[curve_view(block, report) for block in shown],
-        prevalence=Interval.of(report.get("prevalence")),
+        prevalence=Interval.from_source(report.get("prevalence")),
         by_threshold=threshold_rate_views(report),
         densities=density_views(report, picture) if picture else [],
         recalibration=recalibration_view(report, picture) if picture else None,
@@ -320,9 +333,9 @@ def render_label_next_html(report: Report, *, fragment: bool = False) -> str:
 
     `report` is the dictionary of `LabelNext.report`.
     """
-    found = next_items(report)
-    top = max((row.share or 0.0 for row in found.rows), default=0.0) or 1.0
-    return _render("label_next.html.j2", report, fragment, found=found, top=top)
+    items = next_items(report)
+    top = max((row.share or 0.0 for row in items.rows), default=0.0) or 1.0
+    return _render("label_next.html.j2", report, fragment, found=items, top=top)
 
 
 def render_svg(report: Report) -> str:
@@ -339,7 +352,7 @@ def render_svg(report: Report) -> str:
 
     def fitted(text: str, pixels: int, room: int) -> str:
         """As much of a line as there is room for, at so many pixels a character."""
-        return fit(clean(text), room // pixels)
+        return fit(escape_control(text), room // pixels)
 
     return render(
         "curve.svg.j2",
@@ -371,3 +384,59 @@ def _render(template: str, report: Report, fragment: bool, **shown: Any) -> str:
         scored=report["unit"] == "probability",
         **shown,
     )
+
+
+# --- while somebody labels ------------------------------------------------------------------------
+
+
+_NARROWING_HEIGHT = 170
+"""Pixels of the plot."""
+
+
+def render_narrowing(picture: Mapping[str, Any]) -> str:
+    """The interval and the guard against the number of labels, as SVG for a page with its styles.
+
+    Parameters
+    ----------
+    picture
+        `model`, `metric`, `level`; `points` with n, value, low and high; `guard` with n, low and
+        high, which may be empty; `target`, a bound to be reached, or None. Plain values.
+    """
+    points, guard = picture["points"], picture["guard"]
+    # The guard of the first labels is nearly the whole range, which would stretch the scale.
+    last = max([p["n"] for p in (*points, *guard)], default=1)
+    values = [p[key] for p in points for key in ("low", "high")]
+    values += [g[key] for g in guard if g["n"] >= last / 3 for key in ("low", "high")]
+    values += [] if picture["target"] is None else [picture["target"]]
+    y = Scale(fit_axis(values or [0.0, 1.0], (0.0, 1.0) if _unit(values) else (None, None)))
+    panel = Panel(Scale(fit_axis([0, max(last, 5)], (0, None), 4)), y, _NARROWING_HEIGHT)
+    write = number_format([*values, *(p["value"] for p in points)])
+    texts = [
+        f"{plural(p['n'], 'label')}: {write(p['value'])} ({write(p['low'])} to {write(p['high'])})"
+        for p in points
+    ]
+    latest = f" After {texts[-1]}." if texts else ""
+    view = View(
+        **vars(panel),
+        title=f"{escape_control(picture['metric'])} of {escape_control(picture['model'])}",
+        x_name="labels",
+        y_name=picture["metric"],
+        band=panel.outline((p["n"], p["low"], p["high"]) for p in points),
+        line=panel.path((p["n"], p["value"]) for p in points),
+        reference=panel.path((g["n"], g["low"]) for g in guard)
+        + panel.path((g["n"], g["high"]) for g in guard),
+        # From each point to the next.
+        strips=strips([*(100 * panel.x.at(p["n"]) for p in points), 100.0], texts),
+        description=f"{percent(picture['level'])} interval (up) against labels (right).{latest}",
+        marks=tuple((*panel.at(p["n"], p["value"]), texts[-1]) for p in points[-1:]),
+    )
+    target = picture["target"]
+    return render(
+        "labeling.svg.j2",
+        view=view,
+        target=None if target is None else panel.down(target),
+    ).strip()
+
+
+def _unit(values: Sequence[float]) -> bool:
+    return all(-1e-9 <= v <= 1 + 1e-9 for v in values)

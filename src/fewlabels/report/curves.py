@@ -19,16 +19,16 @@ from fewlabels.report.words import (
     aligned,
     as_text,
     classes_text,
-    clean,
     count,
+    escape_control,
     fit,
-    ink,
     made_by,
     percent,
     plural,
     probability,
     score_text,
     speaks_of,
+    style,
     warning_lines,
     wrap,
 )
@@ -59,7 +59,7 @@ class Interval(NamedTuple):
     high: float | None
 
     @classmethod
-    def of(cls, source: Mapping[str, Any] | None) -> Interval:
+    def from_source(cls, source: Mapping[str, Any] | None) -> Interval:
         """A value with its interval, from its entry in the report."""
         entry = source or {}
         return cls(entry.get("value"), entry.get("low"), entry.get("high"))
@@ -168,7 +168,7 @@ def curve_blocks(report: Report) -> list[CurveBlock]:
         kind = KINDS[name]
         lists = (line[key] for key in (kind.x_key, kind.y_key, "low", "high", "threshold"))
         points = [Point(x, Interval(*y), cut) for x, *y, cut in zip(*lists, strict=True)]
-        area = Interval.of(line.get("area"))
+        area = Interval.from_source(line.get("area"))
         shown.append(CurveBlock(kind, tuple(points), area, report["confidence_level"]))
     return shown
 
@@ -201,14 +201,14 @@ def who(report: Report) -> str:
 
 def level(report: Report) -> str:
     """The confidence level of the report's intervals; thresholds may give it with their rates."""
-    known = report.get("confidence_level") or report.get("rates", {}).get("confidence_level", 0.95)
-    return percent(known)
+    stated = report.get("confidence_level") or report.get("rates", {}).get("confidence_level", 0.95)
+    return percent(stated)
 
 
 def status_note(report: Report) -> str:
     """What the status means, or "" where all is well."""
     status = report["status"]
-    if status == Status.OK.value or status not in {known.value for known in Status}:
+    if status == Status.OK.value or status not in {member.value for member in Status}:
         return ""
     return Status(status).message.partition(", so it is not ranked")[0]  # there is but one
 
@@ -231,7 +231,7 @@ class ThresholdBlock:
     @property
     def conditions(self) -> str:
         """All conditions in one phrase."""
-        return " and ".join(clean(condition) for condition in self.report["conditions"])
+        return " and ".join(escape_control(condition) for condition in self.report["conditions"])
 
     @property
     def best(self) -> str:
@@ -255,14 +255,16 @@ class ThresholdBlock:
     def rates(self) -> list[Rate]:
         """The rates at the best threshold, those that the conditions are about first."""
         matches = (_CONDITION.fullmatch(condition) for condition in self.report["conditions"])
-        asked = {_SAME.get(m[1], m[1]): m[2] for m in matches if m}
-        found = [
-            Rate(key, _NAMES.get(key, clean(key.replace("_", " "))), Interval.of(entry),
-                 asked.get(key, ""))
+        requested = {_SAME.get(m[1], m[1]): m[2] for m in matches if m}
+        rates = [
+            Rate(
+                key, _NAMES.get(key, escape_control(key.replace("_", " "))),
+                Interval.from_source(entry), requested.get(key, ""),
+            )
             for key, entry in self.report["rates"].items()
             if isinstance(entry, Mapping)
         ]  # fmt: skip
-        return sorted(found, key=lambda rate: not rate.asked)
+        return sorted(rates, key=lambda rate: not rate.asked)
 
     @property
     def shortfall(self) -> str:
@@ -310,15 +312,15 @@ def render_curves(report: Report, width: int = 80) -> str:
     width = max(width, NARROWEST)
     blocks = curve_blocks(report)
     first, scored = blocks[0], report["unit"] == "probability"
-    head = [who(report), f"{clean(report['model'])}: {first.kind.area} {first.area.text}"]
+    head = [who(report), f"{escape_control(report['model'])}: {first.kind.area} {first.area.text}"]
     if first.kind.name == "precision-recall":
-        chance = Interval.of(report.get("prevalence")).text
+        chance = Interval.from_source(report.get("prevalence")).text
         head.append(f"Chance would give {chance}, the prevalence.")
     if "by_threshold" in report:
-        equal = Interval.of(report["by_threshold"]["equal_error_rate"])
+        equal = Interval.from_source(report["by_threshold"]["equal_error_rate"])
         head.append(f"Equal error rate {equal.text}: as many of either class are missed.")
     head.append(facts(report, "bands"))
-    lines = [line for said in head for line in wrap(said, width)]
+    lines = [line for sentence in head for line in wrap(sentence, width)]
     for block in blocks:
         kind = block.kind
         title = kind.title if block is first else f"{kind.title}: {kind.area} {block.area.text}"
@@ -340,8 +342,8 @@ def foot(report: Report, width: int) -> Iterator[str]:
     """Status and warnings in plain words."""
     note = status_note(report)
     if note:
-        said = wrap(f"{report['status']}: {note}", width, "  ")
-        yield from ["", *(ink(line, "warning") for line in said)]
+        lines = wrap(f"{report['status']}: {note}", width, "  ")
+        yield from ["", *(style(line, "warning") for line in lines)]
     yield from warning_lines(report, width)
 
 
@@ -376,12 +378,12 @@ def render_threshold(report: Report, width: int = 80) -> str:
     """
     width = max(width, NARROWEST)
     block = ThresholdBlock(report)
-    lines = [*wrap(f"{clean(report['model'])}: {who(report)}", width), ""]
+    lines = [*wrap(f"{escape_control(report['model'])}: {who(report)}", width), ""]
     lines += [*wrap(answer(block), width), ""]
     lines += wrap(facts(report, "intervals"), width)
     if block.rates and block.verdict != "nothing":
-        asked = "asked" if any(rate.asked for rate in block.rates) else ""
-        rows = [["", "value", f"[{level(report)} interval]", asked]]
+        heading = "asked" if any(rate.asked for rate in block.rates) else ""
+        rows = [["", "value", f"[{level(report)} interval]", heading]]
         rows += [[rate.name, *rate.number.parts, rate.asked] for rate in block.rates]
         lines += ["", f"At {block.best}", *aligned(rows, "lrl")]
     if block.verdict in ("met", "unlikely"):
@@ -395,19 +397,19 @@ def render_threshold(report: Report, width: int = 80) -> str:
 
 def answer(block: ThresholdBlock) -> str:
     """Where to put the threshold, and how probable it is that the conditions hold there."""
-    found = probability(block.report["best_probability"])
+    chance = probability(block.report["best_probability"])
     if block.verdict == "met":
         more = (
             f". Lower thresholds find more: from {block.lower} up the probability is at least 90%"
         )
         return (
-            f"Call it positive from {block.best} up: {block.conditions} with probability {found}"
+            f"Call it positive from {block.best} up: {block.conditions} with probability {chance}"
             f"{more if block.lower else ''}"
         )
     if block.verdict == "unlikely":
         return (
             f"No threshold is more likely than not to meet {block.conditions}. The best there is, "
-            f"with probability {found}: call it positive from {block.best} up"
+            f"with probability {chance}: call it positive from {block.best} up"
         )
     if block.verdict == "nothing":
         return f"No threshold can be given for {block.conditions}"
@@ -439,11 +441,11 @@ class NextItems:
 def next_items(report: Report) -> NextItems:
     """The items of `LabelNext.report` in words; rows are numbered from 1, as a file's are."""
     kind = report["kind"].replace("roc", "ROC")
-    scored, of_votes = report["unit"] == "probability", "likeliest" in report
-    if of_votes:
+    scored, votes = report["unit"] == "probability", "likeliest" in report
+    if votes:
         heads, texts = (
             ("likeliest", "P(likeliest)"),
-            [fit(clean(c), 20) for c in report["likeliest"]],
+            [fit(escape_control(c), 20) for c in report["likeliest"]],
         )
         named = {"error-rates": "error rates", "labels": "labels of all items"}
         aim = named.get(kind, kind.replace("_", " "))
@@ -452,7 +454,7 @@ def next_items(report: Report) -> NextItems:
         texts = [score_text(score, scored) for score in report["score"]]
         aim = f"{kind} curve"
     gain = (
-        "gain: the share of the variance of the " + (aim if of_votes else "band") + " that the "
+        "gain: the share of the variance of the " + (aim if votes else "band") + " that the "
         "label is expected to remove; drawn: how probable it was to draw the item"
     )
     rows = tuple(
@@ -475,17 +477,17 @@ def render_label_next(report: Report, width: int = 80) -> str:
     1.
     """
     width = max(width, NARROWEST)
-    found = next_items(report)
+    items = next_items(report)
     number = plural(len(report["items"]), "item")
-    rows = [["row", *found.heads, "gain", "drawn"], *([*row[:5]] for row in found.rows)]
+    rows = [["row", *items.heads, "gain", "drawn"], *([*row[:5]] for row in items.rows)]
     return as_text(
         [
             *wrap(who(report), width),
-            *wrap(f"{clean(report['model'])}: label {number} for the {found.aim}", width),
+            *wrap(f"{escape_control(report['model'])}: label {number} for the {items.aim}", width),
             "",
             *aligned(rows, "r"),
             "",
-            *wrap(found.gain, width),
+            *wrap(items.gain, width),
             "",
             *wrap(report["statement"], width),
             *foot(report, width),

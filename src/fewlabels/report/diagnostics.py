@@ -16,16 +16,16 @@ from fewlabels.report.blocks import Report
 from fewlabels.report.words import (
     aligned,
     cell_width,
-    clean,
     count,
     enumerated,
+    escape_control,
     fit,
-    ink,
     number_format,
     percent,
     plural,
     probability,
     short_names,
+    style,
     wrap,
 )
 
@@ -78,7 +78,7 @@ class HeatMap:
     notes: tuple[str, ...] = ()
 
     @classmethod
-    def of(
+    def from_table(
         cls,
         caption: str,
         corner: tuple[str, str],
@@ -113,51 +113,51 @@ class HeatMap:
 
 def error_map(report: Report) -> HeatMap | None:
     """Error rates by domain and classifier; None where the report has none."""
-    found = (report.get("votes") or {}).get("error_rates")
-    if not found:
+    rates = (report.get("votes") or {}).get("error_rates")
+    if not rates:
         return None
-    models, domains = found["models"], found["domains"]
-    known = [v for row in found["value"] for v in row if v is not None]
-    top = max(known, default=0.0) or 1.0
-    write = number_format(known) if len(models) <= _ROOMY else "{:.2f}".format
+    models, domains = rates["models"], rates["domains"]
+    defined = [v for row in rates["value"] for v in row if v is not None]
+    top = max(defined, default=0.0) or 1.0
+    write = number_format(defined) if len(models) <= _ROOMY else "{:.2f}".format
 
     def cell(d: int, m: int) -> Cell:
-        value, votes = found["value"][d][m], found["n_votes"][d][m]
+        value, votes = rates["value"][d][m], rates["n_votes"][d][m]
         who = f"{domains[d]}, {models[m]}"
         if value is None:
             return Cell("-", None, f"{who}: {'not known' if votes else 'no votes'}")
         exact = number_format([value])
-        ends = f"{exact(found['low'][d][m])} to {exact(found['high'][d][m])}"
-        told = f"{exact(value)}, {percent(found['level'])} interval {ends}; {plural(votes, 'vote')}"
-        return Cell(write(value), value / top, f"{who}: {told}")
+        ends = f"{exact(rates['low'][d][m])} to {exact(rates['high'][d][m])}"
+        text = f"{exact(value)}, {percent(rates['level'])} interval {ends}; {plural(votes, 'vote')}"
+        return Cell(write(value), value / top, f"{who}: {text}")
 
     notes = [
         f"the {len(names)} of {plural(total, what)} with the largest mean error rate"
         for names, total, what in (
-            (domains, found["n_domains"], "domain"), (models, found["n_models"], "classifier"),
+            (domains, rates["n_domains"], "domain"), (models, rates["n_models"], "classifier"),
         )
         if len(names) < total
     ]  # fmt: skip
     corner, ends = ("domain", "classifier"), ("0", number_format([top])(top))
     caption = "Error rates by domain and classifier"
-    return HeatMap.of(caption, corner, domains, models, cell, ends, notes)
+    return HeatMap.from_table(caption, corner, domains, models, cell, ends, notes)
 
 
 def confusion_maps(report: Report) -> tuple[tuple[HeatMap, ...], int]:
     """How often each classifier says what of which class, and of how many it is not shown."""
-    found = (report.get("votes") or {}).get("confusion")
-    if not found:
+    confusion = (report.get("votes") or {}).get("confusion")
+    if not confusion:
         return (), 0
-    classes = found["classes"]
+    classes = confusion["classes"]
 
     def confusion_map(model: str, matrix: Sequence[Sequence[float | None]]) -> HeatMap:
         def cell(i: int, j: int) -> Cell:
             return _share(matrix[i][j], f"of class {classes[i]}, predicted {classes[j]}")
 
-        return HeatMap.of(model, ("class", "predicted"), classes, classes, cell)
+        return HeatMap.from_table(model, ("class", "predicted"), classes, classes, cell)
 
-    maps = tuple(confusion_map(entry["model"], entry["matrix"]) for entry in found["matrices"])
-    return maps, found["n_models"] - len(maps)
+    maps = tuple(confusion_map(entry["model"], entry["matrix"]) for entry in confusion["matrices"])
+    return maps, confusion["n_models"] - len(maps)
 
 
 def similarity_maps(report: Report) -> tuple[HeatMap, ...]:
@@ -175,7 +175,7 @@ def similarity_maps(report: Report) -> tuple[HeatMap, ...]:
         note = f"the {len(names)} of {total} that share most with another"
         caption = f"{what.capitalize()}s that share error rates"
         notes = [note] if len(names) < entry["n_names"] else ()
-        return HeatMap.of(caption, (what, what), names, names, cell, notes=notes)
+        return HeatMap.from_table(caption, (what, what), names, names, cell, notes=notes)
 
     return tuple(
         similarity_map(entry)
@@ -206,34 +206,34 @@ class Partition:
 def partition(report: Report) -> Partition | None:
     """The most probable partition; None where the report has none."""
     diagnostics: Mapping[str, Any] = report.get("diagnostics") or {}
-    found = diagnostics.get("partition")
-    if not isinstance(found, Sequence) or not found:
+    entry = diagnostics.get("partition")
+    if not isinstance(entry, Sequence) or not entry:
         return None
-    of = [what for what in ("domain", "classifier") if f"{what}_similarity" in diagnostics]
+    axes = [what for what in ("domain", "classifier") if f"{what}_similarity" in diagnostics]
     one, many = "classifier", "classifiers"
-    if len(of) > 1:
+    if len(axes) > 1:
         one, many = "pair of domain and classifier", "pairs of domain and classifier"
-    elif of == ["domain"]:
+    elif axes == ["domain"]:
         one, many = "domain", "domains"
     share = diagnostics.get("partition_probability")
     settled = share is None or share >= _SETTLED
     heading = f"the most probable grouping has probability {probability(share)}"
     if not settled:
         heading = f"no grouping of the {many} stands out: {heading}"
-    groups = sorted((group for group in found if len(group) > 1), key=len, reverse=True)
-    alone = len(found) - len(groups)
+    groups = sorted((group for group in entry if len(group) > 1), key=len, reverse=True)
+    alone = len(entry) - len(groups)
     if not groups:
         return Partition(heading, (f"no two {many} share their error rates",), settled)
-    parts = [
+    sentences = [
         f"{enumerated(list(map(str, group)), _MOST_NAMES, 'more')} share their error rates"
         for group in groups[:_MOST_GROUPS]
     ]
     if len(groups) > _MOST_GROUPS:
-        parts.append(f"so do {plural(len(groups) - _MOST_GROUPS, 'more group')}")
+        sentences.append(f"so do {plural(len(groups) - _MOST_GROUPS, 'more group')}")
     if alone:
         stand = f"other {one} stands" if alone == 1 else f"other {many} stand"
-        parts.append(f"{count(alone)} {stand} alone")
-    return Partition(heading, tuple(parts), settled)
+        sentences.append(f"{count(alone)} {stand} alone")
+    return Partition(heading, tuple(sentences), settled)
 
 
 def answered_by(report: Report) -> tuple[str, list[tuple[str, float]]] | None:
@@ -241,22 +241,22 @@ def answered_by(report: Report) -> tuple[str, list[tuple[str, float]]] | None:
 
     The smallest are together; None where the method has none.
     """
-    said = (report.get("diagnostics") or {}).get("answered_by")
-    if not said:
+    weights = (report.get("diagnostics") or {}).get("answered_by")
+    if not weights:
         return None
-    said = sorted(said, key=lambda member: -member["share"])
-    members = [(member["member"], member["share"]) for member in said]
+    weights = sorted(weights, key=lambda member: -member["share"])
+    members = [(member["member"], member["share"]) for member in weights]
     others = members[_MOST_MEMBERS:]
     if len(others) > 1:
         rest = plural(len(others), "other"), sum(share for _, share in others)
         members = [*members[:_MOST_MEMBERS], rest]
-    return said[0]["says"], members
+    return weights[0]["says"], members
 
 
 def reference_trust(report: Report) -> str | None:
     """How far the labels trust the reference data, as a sentence; None without any."""
-    found = (report.get("diagnostics") or {}).get("reference")
-    weight = found.get("weight") if isinstance(found, Mapping) else None
+    trust = (report.get("diagnostics") or {}).get("reference")
+    weight = trust.get("weight") if isinstance(trust, Mapping) else None
     if weight is None:
         return None
     share = probability(weight)
@@ -268,22 +268,22 @@ def reference_trust(report: Report) -> str | None:
 
 def anytime_table(report: Report) -> tuple[str, list[str], list[list[str]]] | None:
     """Intervals that hold whenever one stops: a heading, columns, and rows; None without any."""
-    found = (report.get("diagnostics") or {}).get("anytime")
-    if not found:
+    entry = (report.get("diagnostics") or {}).get("anytime")
+    if not entry:
         return None
-    ends: Mapping[str, Mapping[str, Sequence[float]]] = found["intervals"]
-    level = percent(found["confidence_level"])
+    ends: Mapping[str, Mapping[str, Sequence[float]]] = entry["intervals"]
+    level = percent(entry["confidence_level"])
     heading = (
         f"Intervals that stay valid however often you look and whenever you stop ({level}, from "
-        f"the {plural(found['labels'], 'label')} that were drawn, for all items)"
+        f"the {plural(entry['labels'], 'label')} that were drawn, for all items)"
     )
     rows = []
-    for model in dict.fromkeys(m for of in ends.values() for m in of):
+    for model in dict.fromkeys(m for intervals in ends.values() for m in intervals):
         cells = [ends[metric].get(model) for metric in ends]
         shown = [
             "-" if c is None else " to ".join(number_format(c)(end) for end in c) for c in cells
         ]
-        rows.append([clean(model), *shown])
+        rows.append([escape_control(model), *shown])
     return heading, ["", *ends], rows
 
 
@@ -299,30 +299,30 @@ def diagnostics(report: Report) -> dict[str, Any]:
         "partition": partition(report),
         "partition_probability": partition(report),
     }
-    found: Mapping[str, Any] = report.get("diagnostics") or {}
-    return {name: value for name, value in found.items() if not elsewhere.get(name)}
+    entries: Mapping[str, Any] = report.get("diagnostics") or {}
+    return {name: value for name, value in entries.items() if not elsewhere.get(name)}
 
 
 def diagnostics_lines(report: Report, width: int) -> Iterator[str]:
     """Error rates where they fit, the most probable partition, the beliefs; each below a gap."""
-    chart, found, answered = error_map(report), partition(report), answered_by(report)
+    chart, groups, beliefs = error_map(report), partition(report), answered_by(report)
     whenever = anytime_table(report)
     if whenever is not None:
         heading, columns, some = whenever
         names = short_names([row[0] for row in some], _DOMAIN)
         table = [columns, *([names[row[0]], *row[1:]] for row in some)]
-        yield from ["", *(ink(line, "title") for line in wrap(heading, width))]
+        yield from ["", *(style(line, "title") for line in wrap(heading, width))]
         yield from (fit(line, width) for line in aligned(table, "lr"))
     if chart is not None:
         yield from chart.lines(width)
-    if found is not None:
-        yield from ["", *wrap(found.heading[:1].upper() + found.heading[1:], width)]
-        for part in found.parts if found.settled else ():
-            yield from wrap(f"- {part}", width, "  ")
-    if answered is not None:
-        sentence, members = answered
-        yield from ["", ink(ANSWERED_BY, "title"), *wrap(sentence, width)]
-        rows = [[fit(clean(name), 36), probability(share)] for name, share in members]
+    if groups is not None:
+        yield from ["", *wrap(groups.heading[:1].upper() + groups.heading[1:], width)]
+        for one in groups.parts if groups.settled else ():
+            yield from wrap(f"- {one}", width, "  ")
+    if beliefs is not None:
+        sentence, members = beliefs
+        yield from ["", style(ANSWERED_BY, "title"), *wrap(sentence, width)]
+        rows = [[fit(escape_control(name), 36), probability(share)] for name, share in members]
         taken = max(map(cell_width, aligned(rows, "lr")))
         bar = min(40, width - taken - 2)
         bars = ["#" * round(share * bar) for _, share in members]

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from fewlabels.report import comparison
 from fewlabels.report import diagnostics as beside
+from fewlabels.report.axis import profile
 from fewlabels.report.blocks import (
     ENDS,
     NOT_APPLICABLE,
@@ -19,7 +20,6 @@ from fewlabels.report.blocks import (
     verdict,
 )
 from fewlabels.report.html import render, weighed, within_budget
-from fewlabels.report.profiles import profile
 from fewlabels.report.text import headline, warnings
 
 _OPEN_PLOTS = 24
@@ -77,12 +77,12 @@ def render_html(report: Report, *, fragment: bool = False) -> str:
     ranked = [metric for metric in metrics if metric["block"].direction]
     profiles = [profile(entry) for entry in report.get("profiles") or ()]
     deciding, notes = warnings(report)
-    kept = any(row.status == NOT_APPLICABLE for block in shown for row in block.rows)
-    notes = [said for said in notes if kept or not said.startswith(NOT_APPLICABLE)]
+    some_inapplicable = any(row.status == NOT_APPLICABLE for block in shown for row in block.rows)
+    notes = [note for note in notes if some_inapplicable or not note.startswith(NOT_APPLICABLE)]
     gravest = None
     if deciding is not None and not fragment:
         gravest = weighed([deciding, *notes])[0]
-        notes = [said for said in notes if not said.startswith(f"{gravest.kind}: ")]
+        notes = [note for note in notes if not note.startswith(f"{gravest.kind}: ")]
     # Of the intervals: whether each holds the truth.
     hits = [
         row.low <= row.truth <= row.high
@@ -91,8 +91,8 @@ def render_html(report: Report, *, fragment: bool = False) -> str:
         if row.truth is not None and row.low is not None and row.high is not None
     ]
     balance: Mapping[str, Mapping[str, Any]] = report.get("class_balance") or {}
-    labeled, estimated = balance.get("labeled") or {}, balance.get("estimated") or {}
-    classes = [str(name) for name in report["classes"]] if labeled or estimated else []
+    labeled, inferred = balance.get("labeled") or {}, balance.get("estimated") or {}
+    classes = [str(name) for name in report["classes"]] if labeled or inferred else []
     compared: Mapping[str, Any] = report.get("comparison") or {}
     unlabeled = report["n_items"] - report["n_labeled"]
     together = report.get("together")
@@ -113,8 +113,8 @@ def render_html(report: Report, *, fragment: bool = False) -> str:
         "answer": metrics[0]["verdict"] if metrics else None,
         "statuses": status_notes(report, shown),
         "hits": (sum(hits), len(hits)) if hits else None,
-        "balance": [(name, labeled.get(name), estimated.get(name)) for name in classes],
-        "comparisons": [comparison.compared(part, unlabeled) for part in compared.values()],
+        "balance": [(name, labeled.get(name), inferred.get(name)) for name in classes],
+        "comparisons": [comparison.compared(one, unlabeled) for one in compared.values()],
         "partition": beside.partition(report),
         "anytime": beside.anytime_table(report),
         "answered": beside.answered_by(report),
@@ -127,7 +127,7 @@ def render_html(report: Report, *, fragment: bool = False) -> str:
         "error_map": beside.error_map(report),
         "confusion": beside.confusion_maps(report),
         "similarity_maps": beside.similarity_maps(report),
-        "together": comparison.whole(together) if together else None,
+        "together": comparison.together_view(together) if together else None,
     }
     # Of too many classifiers the scores of the best are drawn.
     first = metrics[0]["order"] if metrics else [p.model for p in profiles]
@@ -155,15 +155,15 @@ def render_html(report: Report, *, fragment: bool = False) -> str:
 
 def _metrics(shown: Sequence[Block]) -> list[dict[str, Any]]:
     """All that is shown of each metric; `columns` are those of its groups, with their blocks."""
-    found = []
+    entries = []
     for block in shown:
         if block.group is not None:
             continue
         columns: dict[str, list[Block]] = {}
-        for part in shown:
-            if part.metric == block.metric and part.group is not None:
-                columns.setdefault(part.group.partition("=")[0], []).append(part)
-        found.append(
+        for one in shown:
+            if one.metric == block.metric and one.group is not None:
+                columns.setdefault(one.group.partition("=")[0], []).append(one)
+        entries.append(
             {
                 "block": block,
                 "axis": common_axis([block]),
@@ -172,31 +172,33 @@ def _metrics(shown: Sequence[Block]) -> list[dict[str, Any]]:
                 "columns": list(columns.items()),
             }
         )
-    return found
+    return entries
 
 
 def _by(
-    name: str, parts: Sequence[Block], block: Block, report: Report, most: int
+    name: str, blocks: Sequence[Block], block: Block, report: Report, most: int
 ) -> dict[str, Any]:
     """Groups of a column side by side: a panel per classifier, the best first, on one scale."""
     sizes = {size["group"]: size for size in report.get("groups", ())}
-    places = [block, *parts]
-    rows = [{row.model: row for row in part.rows} for part in places]
+    places = [block, *blocks]
+    rows = [{row.model: row for row in one.rows} for one in places]
     models = [row.model for row in block.ranked()]
     panels = []
     for model in models[: max(_FEWEST_PANELS, most // len(places))]:
         groups = []
-        for part, of in zip(places, rows, strict=True):
-            if model in of:
-                value = "all items" if part.group is None else part.group.partition("=")[2]
-                size = sizes.get(part.group) if part.group is not None else None
+        for one, by_model in zip(places, rows, strict=True):
+            if model in by_model:
+                value = "all items" if one.group is None else one.group.partition("=")[2]
+                size = sizes.get(one.group) if one.group is not None else None
                 labeled = "" if size is None else f"{size['n_labeled']:,} labeled"
-                groups.append({"name": value, "size": labeled, "block": part, "row": of[model]})
-        columns = max(part.columns for part in places)
+                groups.append(
+                    {"name": value, "size": labeled, "block": one, "row": by_model[model]}
+                )
+        columns = max(one.columns for one in places)
         panels.append({"model": model, "groups": groups, "columns": columns})
     return {
         "name": name,
-        "n_groups": len(parts),
+        "n_groups": len(blocks),
         "panels": panels,
         "hidden": len(models) - len(panels),
         "axis": common_axis(places, 4),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from fewlabels.errors import MissingExtraError, UsageError
 from fewlabels.report.blocks import Block, Report, Row, blocks
 from fewlabels.report.curves import Interval, ThresholdBlock, curve_blocks, level
-from fewlabels.report.words import clean, fit, percent
+from fewlabels.report.words import escape_control, fit, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -47,17 +47,17 @@ def render_figure(report: Report, metric: str | None = None) -> Figure:
     metrics = list(dict.fromkeys(block.metric for block in shown))
     if metric is not None and metric not in metrics:
         raise UsageError(f"unknown metric {metric!r}; estimated here: {', '.join(metrics)}")
-    parts = [
+    panels = [
         [block for block in shown if block.metric == name]
         for name in (metrics if metric is None else [metric])
     ]
     lines = max(
-        (sum(len(b.rows) + (b.group is not None) for b in part) for part in parts), default=1
+        (sum(len(b.rows) + (b.group is not None) for b in panel) for panel in panels), default=1
     )
     height = min(_TALLEST_INCHES, 1.3 + _ROW_INCHES * lines)
-    figure = _blank(1.8 + 3.4 * max(1, len(parts)), height)
-    for number, part in enumerate(parts, 1):
-        _draw(figure.add_subplot(1, len(parts), number), part, names=number == 1)
+    figure = _blank(1.8 + 3.4 * max(1, len(panels)), height)
+    for number, panel in enumerate(panels, 1):
+        _draw(figure.add_subplot(1, len(panels), number), panel, names=number == 1)
     return figure
 
 
@@ -70,11 +70,11 @@ def _blank(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def _draw(axes: Axes, part: Sequence[Block], *, names: bool) -> None:
+def _draw(axes: Axes, blocks: Sequence[Block], *, names: bool) -> None:
     """The forest of one metric: a line per classifier, and one per name of a group."""
     labels: list[tuple[str, bool]] = []
     rows: list[tuple[int, Row]] = []
-    for block in part:
+    for block in blocks:
         if block.group is not None:
             axes.axhline(len(labels) - 0.5, color=_RULE, linewidth=0.8)
             labels.append((block.group, True))
@@ -95,14 +95,15 @@ def _draw(axes: Axes, part: Sequence[Block], *, names: bool) -> None:
             # In the middle, for there is no place on the scale that would be true.
             where = ("axes fraction", "data")
             axes.annotate(row.reason, (0.5, at), xycoords=where, ha="center", va="center")
-    first = part[0]
-    axes.set_title(clean(first.metric), loc="left", parse_math=False)
+    first = blocks[0]
+    axes.set_title(escape_control(first.metric), loc="left", parse_math=False)
     of_level = "" if first.level is None else f", {percent(first.level)} interval"
     axes.set_xlabel(f"{first.preference or 'value'}{of_level}")
     axes.set_yticks(range(len(labels)))
     # A dollar sign in a name is a dollar sign, not the beginning of a formula.
     texts = axes.set_yticklabels(
-        [fit(clean(text), _NAME_COLUMNS) if names else "" for text, _ in labels], parse_math=False
+        [fit(escape_control(text), _NAME_COLUMNS) if names else "" for text, _ in labels],
+        parse_math=False,
     )
     for text, (_, heading) in zip(texts, labels, strict=True):
         text.set_fontweight("bold" if heading else "normal")
@@ -127,13 +128,13 @@ def render_curve_figure(report: Report) -> Figure:
         Made without pyplot: no window opens and nothing has to be closed; `.savefig(path)`.
     """
     if report["what"] == "threshold":
-        found = ThresholdBlock(report)
+        thresholds = ThresholdBlock(report)
         figure = _blank(6.4, 4.2)
         axes = figure.add_subplot()
         axes.plot(report["thresholds"], report["probability"], color=_BLUE)
         if report["best"] is not None:
             axes.plot([report["best"]], [report["best_probability"]], "o", color=_BLUE)
-        title = fit(f"{clean(report['model'])}: {found.conditions}", _TITLE_COLUMNS)
+        title = fit(f"{escape_control(report['model'])}: {thresholds.conditions}", _TITLE_COLUMNS)
         axes.set_title(title, loc="left", fontsize="medium", parse_math=False)
         axes.set_xlabel("threshold")
         axes.set_ylabel("probability that the conditions hold")
@@ -141,8 +142,8 @@ def render_curve_figure(report: Report) -> Figure:
         shown = curve_blocks(report)
         figure = _blank(4.6 * len(shown), 4.2)
         # A dollar sign in a name is a dollar sign, not the beginning of a formula.
-        figure.suptitle(fit(clean(report["model"]), _TITLE_COLUMNS), parse_math=False)
-        prevalence = Interval.of(report.get("prevalence")).value
+        figure.suptitle(fit(escape_control(report["model"]), _TITLE_COLUMNS), parse_math=False)
+        prevalence = Interval.from_source(report.get("prevalence")).value
         for number, block in enumerate(shown, 1):
             axes = figure.add_subplot(1, len(shown), number)
             places = [point.x for point in block.points]
@@ -183,7 +184,7 @@ def render_backtest_figure(report: Report) -> Figure:
             of = [row for row in rows if row["metric"] == metric and row["method"] == method]
             errors = [math.nan if row["error"] is None else row["error"] for row in of]
             axes.plot([row["n_labeled"] for row in of], errors, "o-", label=method)
-        axes.set_title(clean(metric), loc="left", fontsize="medium", parse_math=False)
+        axes.set_title(escape_control(metric), loc="left", fontsize="medium", parse_math=False)
         axes.set_xlabel("labels")
         axes.set_ylabel("mean error")
         axes.set_xticks(report["labels"])

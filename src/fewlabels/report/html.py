@@ -8,24 +8,21 @@ import importlib
 import os
 import re
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from datetime import UTC, datetime
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fewlabels.errors import InputError
-from fewlabels.report import provenance, words
+from fewlabels.errors import InputError, Status, gravest_first
+from fewlabels.report import words
 from fewlabels.report.blocks import Report
+from fewlabels.report.words import count, enumerated, percent, speaks_of
 
 if TYPE_CHECKING:
     from jinja2 import Environment
-
-
-from collections.abc import Iterable
-from typing import NamedTuple
-
-from fewlabels.errors import Status, gravest_first
 
 _PAGES = {
     "estimates": "estimates_html.render_html",
@@ -39,7 +36,7 @@ _PAGES = {
     "threshold": "curve_html.render_threshold_html",
     "summary": "html.render_summary_html",
 }
-"""What makes which page; loaded when it is asked for."""
+"""Renderer of each page, loaded on first use."""
 
 _SCRIPT = "report.js"
 """The one script of every page; the policy lets this one run, by its hash, and no other."""
@@ -50,10 +47,10 @@ _FRAGMENT = "fragment.html.j2"
 """The frame of what is shown within another page."""
 
 MOST_BYTES = 300_000
-"""Of a page; what has more leaves out what the JSON has too."""
+"""Largest page; a larger one leaves out details that are in the JSON."""
 
 _MOST_ENTRIES = 30
-"""Of a diagnostic with more entries than these the JSON alone has all."""
+"""A diagnostic with more entries is cut; the JSON has all of them."""
 
 _NAME_COLUMNS = 80
 """Longer names lose their middle; the full name is in the tooltip."""
@@ -88,8 +85,8 @@ def render(template: str, sheets: Sequence[str] | None = None, **shown: Any) -> 
     """
     if sheets is None:
         frame: dict[str, Any] = {
-            "kicker": provenance.kicker(),
-            "provenance": provenance.provenance(shown["report"]) if "report" in shown else (),
+            "kicker": kicker(),
+            "provenance": provenance(shown["report"]) if "report" in shown else (),
         }
     else:
         frame = {"frame": _FRAGMENT, "sheets": sheets}
@@ -104,7 +101,8 @@ def environment() -> Environment:
 
     def finalize(value: Any) -> Any:
         # Markup is a macro's output; every other text is data and stays on its line.
-        return words.clean(value) if isinstance(value, str) and type(value) is not Markup else value
+        plain_text = isinstance(value, str) and type(value) is not Markup
+        return words.escape_control(value) if plain_text else value
 
     environment = Environment(
         loader=PackageLoader("fewlabels.report"),
@@ -117,8 +115,8 @@ def environment() -> Environment:
     environment.filters |= {
         # Of markup that the templates made: the ids and titles of its sections, as text again.
         "contents": lambda markup: [
-            (of, Markup(title).striptags())  # noqa: S704
-            for of, title in _HEADING.findall(markup)
+            (anchor, Markup(title).striptags())  # noqa: S704
+            for anchor, title in _HEADING.findall(markup)
         ],
         "at": lambda share: f"{100 * share:.4g}%",
         "count": words.count,
@@ -128,7 +126,7 @@ def environment() -> Environment:
         # Markup, as styles hold quotes; they are of this package, never of the report.
         "scoped": lambda css: Markup(scoped(str(css))),  # noqa: S704
         "sentence": _sentence,
-        "short": lambda name: words.fit(words.clean(name), _NAME_COLUMNS),
+        "short": lambda name: words.fit(words.escape_control(name), _NAME_COLUMNS),
         "spoken": lambda name: str(name).replace("_", " "),
         "fact": _fact,
         # The first entries of a diagnostic that has many, and how many more there are.
@@ -195,7 +193,7 @@ def _fact(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:,.4g}" if abs(value) < 1e6 else f"{value:.4g}"
     if isinstance(value, Mapping):
-        return ", ".join(f"{key}: {_fact(part)}" for key, part in value.items())
+        return ", ".join(f"{key}: {_fact(inner)}" for key, inner in value.items())
     if isinstance(value, (list, tuple)):
         more = f" and {words.count(len(value) - 12)} more" if len(value) > 12 else ""
         return ", ".join(map(_fact, value[:12])) + more if value else "none"
@@ -247,7 +245,7 @@ def save_page(page: str, report: Report, path: str | os.PathLike[str], **more: A
     more
         Other arguments of who makes it.
     """
-    with provenance.made_by():
+    with made_by():
         content = render_page(page, report, **more).encode("utf-8")
     try:
         file = Path(path)
@@ -267,7 +265,7 @@ def save_page(page: str, report: Report, path: str | os.PathLike[str], **more: A
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise InputError(
-            f"cannot write {words.clean(os.fspath(path))!r}: {reason}; "
+            f"cannot write {words.escape_control(os.fspath(path))!r}: {reason}; "
             "`path` must name a file in a folder that exists and is writable"
         ) from None
 
@@ -285,15 +283,15 @@ def scoped(css: str) -> str:
 def _rules(css: str, *, dark: bool) -> Iterator[str]:
     for selector, body in _blocks(css):
         if not selector.startswith("@"):
-            inside = (part.strip() for part in _COMMA.split(selector))
-            own = {":root", "body", "html"}
-            places = (_ELEMENT if part in own else f"{_ELEMENT} {part}" for part in inside)
+            inside = (one.strip() for one in _COMMA.split(selector))
+            roots = {":root", "body", "html"}
+            places = (_ELEMENT if one in roots else f"{_ELEMENT} {one}" for one in inside)
             yield f"{', '.join(places)} {{{_in_pixels(body)}}}"
         elif "print" not in selector:
             inner = "\n".join(_rules(body, dark=_DARK in selector))
             # A container is measured by the notebook's own rem, a window by the browser's.
-            asked = _in_pixels(selector) if "@container" in selector else selector
-            yield f"{asked} {{\n{inner}\n}}"
+            block = _in_pixels(selector) if "@container" in selector else selector
+            yield f"{block} {{\n{inner}\n}}"
             if _DARK in selector:
                 yield from _themes(body, dark=True)
     if not dark:
@@ -334,7 +332,7 @@ ADVICE = {
     Status.NOT_CONVERGED: "do not rely on these numbers; try another method (--method)",
     Status.UNDEFINED: "label items of every class, or choose another metric (--metrics)",
 }
-"""What to do, by how a warning begins; the other kinds say it themselves."""
+"""What to do about each kind of warning; the other kinds say it themselves."""
 
 _KINDS = {status.value for status in Status} | {"reversed", "unrelated", "seen", "shift"}
 
@@ -355,11 +353,86 @@ def weighed(warnings: Iterable[str]) -> list[Notes]:
     >>> [(note.kind, note.texts) for note in weighed(["a note", "few-labels: only 3 labels"])]
     [('few-labels', ['only 3 labels']), ('', ['a note'])]
     """
-    found: dict[str, list[str]] = {}
-    for said in gravest_first(warnings):
-        kind, colon, rest = said.partition(": ")
-        known = bool(colon) and kind in _KINDS
-        found.setdefault(kind if known else "", []).append(rest if known else said)
+    by_kind: dict[str, list[str]] = {}
+    for text in gravest_first(warnings):
+        kind, colon, rest = text.partition(": ")
+        is_kind = bool(colon) and kind in _KINDS
+        by_kind.setdefault(kind if is_kind else "", []).append(rest if is_kind else text)
     # What decides nothing comes last, whatever came first.
-    order = sorted(found, key=lambda kind: not kind)
-    return [Notes(kind, ADVICE.get(kind, ""), found[kind]) for kind in order]  # type: ignore[call-overload]
+    order = sorted(by_kind, key=lambda kind: not kind)
+    return [Notes(kind, ADVICE.get(kind, ""), by_kind[kind]) for kind in order]  # type: ignore[call-overload]
+
+
+# --- where a page comes from ----------------------------------------------------------------------
+
+
+class Origin(NamedTuple):
+    """Command, input files and time of a page; None and empty where unknown."""
+
+    command: str | None = None
+    files: tuple[str, ...] = ()
+    made: datetime | None = None
+
+
+_UNKNOWN = Origin()
+_ORIGIN: ContextVar[Origin] = ContextVar("origin", default=_UNKNOWN)
+
+
+@contextmanager
+def made_by(command: str | None = None, files: Sequence[str] = ()) -> Iterator[None]:
+    """Pages made in this block state the command and the files.
+
+    The time is now, or `SOURCE_DATE_EPOCH` for pages that must be the same each time. A block
+    within another adds what that one did not say.
+    """
+    around = _ORIGIN.get()
+    epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
+    made = datetime.fromtimestamp(int(epoch), UTC) if epoch.isdigit() else datetime.now(UTC)
+    token = _ORIGIN.set(
+        Origin(command or around.command, tuple(files) or around.files, around.made or made)
+    )
+    try:
+        yield
+    finally:
+        _ORIGIN.reset(token)
+
+
+def kicker() -> str:
+    """The line above the title: input files and date."""
+    origin = _ORIGIN.get()
+    names = [os.path.basename(name) or name for name in origin.files]
+    phrases = ["fewlabels report", enumerated(names, 3) if names else ""]
+    if origin.made is not None:
+        phrases.append(f"{origin.made.day} {origin.made:%B %Y}")
+    return " · ".join(filter(None, phrases))
+
+
+def _items(report: Mapping[str, Any]) -> str:
+    labeled, annotated = report.get("n_labeled"), report.get("n_annotated")
+    # Where there are counts of annotators alone, "0 labeled" would be misleading.
+    show_labeled = labeled or not (annotated or labeled is None or "calibrations" in report)
+    counts = [
+        count(report["n_items"]),
+        f"{count(labeled or 0)} labeled" if show_labeled else "",
+        f"{count(annotated)} with annotators' labels" if annotated else "",
+    ]
+    return ", ".join(filter(None, counts))
+
+
+def provenance(report: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What is needed to make the page again, as pairs of term and value."""
+    origin = _ORIGIN.get()
+    level, positive = report.get("confidence_level"), report.get("positive")
+    facts = {
+        "File" if len(origin.files) < 2 else "Files": ", ".join(origin.files),
+        "Items": _items(report),
+        "Positive class": "" if positive is None else str(positive),
+        "Method": f"{report['method']}, seed {report['seed']}",
+        "Intervals": ""
+        if level is None
+        else percent(level) + (f", {speaks_of(report)}" if report.get("estimand") else ""),
+        "Made": "" if origin.made is None else f"{origin.made:%Y-%m-%d %H:%M} UTC",
+        "Version": f"fewlabels {report['fewlabels']}",
+        "Command": origin.command or "",
+    }
+    return [(term, value) for term, value in facts.items() if value]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
 from fewlabels.report.blocks import Block, Row, blocks, status_notes
-from fewlabels.report.words import clean, percent, plural, speaks_of
+from fewlabels.report.words import escape_control, percent, plural, speaks_of
 
 Report = Mapping[str, Any]
 
@@ -53,8 +53,8 @@ def render_markdown(report: Report) -> str:
 
 
 def _figures(block: Block, row: Row) -> str:
-    said = " ".join(filter(None, block.figures(row)))
-    return said if row.status == "ok" or row.value is None else f"{said} ({row.status})"
+    text = " ".join(filter(None, block.figures(row)))
+    return text if row.status == "ok" or row.value is None else f"{text} ({row.status})"
 
 
 # An underscore inside a word is no emphasis, and names are full of them.
@@ -69,7 +69,7 @@ _LIVE = re.compile(
 
 def not_live(text: object) -> str:
     """Text on its line that names nobody and no issue: a space of no width parts what would."""
-    return _LIVE.sub("\u200b", clean(text))
+    return _LIVE.sub("\u200b", escape_control(text))
 
 
 def escaped(text: object) -> str:
@@ -80,7 +80,7 @@ def escaped(text: object) -> str:
     >>> print(escaped("ERM_seed1 | _a_ <b>"))
     ERM_seed1 \| \_a\_ \<b\>
     """
-    return _SPECIAL.sub(lambda found: "\\" + found[0], not_live(text))
+    return _SPECIAL.sub(lambda match: "\\" + match[0], not_live(text))
 
 
 class Case(NamedTuple):
@@ -107,14 +107,14 @@ def render_junit(cases: Sequence[Case]) -> str:
             message = _attribute(case.failure)
             lines.append(f"{named}>")
             lines.append(
-                f"      <failure message={message}>{escape(clean(case.failure))}</failure>"
+                f"      <failure message={message}>{escape(escape_control(case.failure))}</failure>"
             )
             lines.append("    </testcase>")
     return "\n".join([*lines, "  </testsuite>", "</testsuites>"]) + "\n"
 
 
 def _attribute(text: str) -> str:
-    return quoteattr(clean(text))
+    return quoteattr(escape_control(text))
 
 
 def flat_numbers(report: Report) -> dict[str, float]:
@@ -122,23 +122,23 @@ def flat_numbers(report: Report) -> dict[str, float]:
 
     What is undefined has no number, and is left out.
     """
-    found = {
+    numbers = {
         "n_items": float(report["n_items"]),
         "n_labeled": float(report["n_labeled"]),
     }
     for name, row in _named_rows(report):
         for key, value in (("", row["value"]), ("_low", row["low"]), ("_high", row["high"])):
             if value is not None:
-                found[f"{name}{key}"] = float(value)
-    return found
+                numbers[f"{name}{key}"] = float(value)
+    return numbers
 
 
 def _named_rows(report: Report) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for row in report["estimates"]:
         group = () if row["group"] is None else (row["group"],)
         # What MLflow and others take in a name.
-        parts = [re.sub(r"[^\w\-. /:]", "_", str(p)) for p in (row["model"], row["metric"], *group)]
-        yield "/".join(parts), row
+        words = [re.sub(r"[^\w\-. /:]", "_", str(p)) for p in (row["model"], row["metric"], *group)]
+        yield "/".join(words), row
 
 
 def model_index(report: Report, model: str, dataset: str, task: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from fewlabels.report.words import (
     aligned,
     as_text,
     classes_text,
-    clean,
+    escape_control,
     fitted,
     percent,
     plural,
@@ -88,16 +88,17 @@ def render_shift(report: Report, width: int = 80) -> str:
     sizes = f"{plural(report['n_items'], 'item')}, {n:,} labeled"
     if compared["labeled"] + compared["unlabeled"] < report["n_items"]:
         sizes += f"; {compared['labeled']:,} and {compared['unlabeled']:,} of them are compared"
-    sizes += f"; {classes_text(report)}; method {clean(report['method'])}, seed {report['seed']}"
-    tests = [["Test", "p-value"], *([said, _p(value)] for said, value in _tested(report))]
+    sizes += f"; {classes_text(report)}; method {escape_control(report['method'])}"
+    sizes += f", seed {report['seed']}"
+    tests = [["Test", "p-value"], *([title, _p(value)] for title, value in _tested(report))]
     lines = [*wrap(sizes, width), "", *wrap(report["statement"], width), "", *aligned(tests, "lr")]
 
-    found = report["differences"]
-    if found:
+    traits = report["differences"]
+    if traits:
         lines += ["", "What differs most (p-values adjusted for all traits)"]
     else:
         lines += ["", "No trait of the items differs: all have the same scores."]
-    for one in found[:_MOST_DIFFERENCES]:
+    for one in traits[:_MOST_DIFFERENCES]:
         lines += wrap(f"  {_p(one['p_value']):>5}  {one['words']}", width, " " * 9)
 
     frequencies = (

@@ -9,15 +9,15 @@ import contextlib
 import math
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from fewlabels import report
 from fewlabels.errors import MissingExtraError, Status, UsageError
 
 
-class Shown(ABC):
-    """What has a summary, of which `repr` gives the first lines and a notebook all."""
+class HasSummary(ABC):
+    """Base of what has a summary: `repr` shows its first lines, a notebook all of it."""
 
     @abstractmethod
     def summary(self, width: int = 80) -> str:
@@ -33,7 +33,7 @@ class Shown(ABC):
         return report.summary_fragment(self.summary(width=100))
 
 
-class Result(Shown):
+class Result(HasSummary):
     """The answer to a question; what all answers have: text, table, plain values and a page.
 
     Attributes
@@ -108,7 +108,7 @@ class Result(Shown):
         return columns
 
 
-class Estimated(Result):
+class EstimateTable(Result):
     """A result of many estimates, of which `repr` gives the first rows."""
 
     rows: tuple[Any, ...]
@@ -169,3 +169,72 @@ def _frame(kind: str, columns: dict[str, Any], texts: Sequence[str]) -> Any:
             columns | {name: pyarrow.array(columns[name], pyarrow.string()) for name in texts}
         )
     raise UsageError(f"unknown backend {kind!r}; choose pandas, polars or pyarrow")
+
+
+# --- many groups ----------------------------------------------------------------------------------
+
+
+MOST_GROUPS = 50
+"""Groups of a column that are all shown."""
+
+LARGEST, WORST = 10, 10
+"""Groups shown of a column with more: the largest and the worst."""
+
+
+def with_some_groups(report: Mapping[str, Any]) -> dict[str, Any]:
+    """The report with the estimates of some groups of each column that has many.
+
+    The worst are those whose interval's better end is worst, by the first metric that has a
+    direction and the classifier that is best on all items: a small group with a wide interval is
+    not among them.
+    """
+    columns: dict[str, list[Mapping[str, Any]]] = {}
+    for size in report["groups"]:
+        if size["group"] is not None:
+            columns.setdefault(size["group"].partition("=")[0], []).append(size)
+    left_out, sentences = set[str](), list[str]()
+    for column, sizes in columns.items():
+        if len(sizes) <= MOST_GROUPS:
+            continue
+        largest = sorted(sizes, key=lambda size: -size["n_items"])[:LARGEST]
+        shown = {size["group"] for size in largest}
+        names = {size["group"] for size in sizes}
+        what, worst = _worst(report, names)
+        shown |= set(worst)
+        left_out |= names - shown
+        sentences.append(
+            f"{column} has {len(sizes):,} groups: shown are the {LARGEST} largest"
+            f"{what}; the others are in the JSON"
+        )
+    if not sentences:
+        return dict(report)
+    return {
+        **report,
+        "estimates": [row for row in report["estimates"] if row["group"] not in left_out],
+        "warnings": [*report["warnings"], *sentences],
+    }
+
+
+def _worst(report: Mapping[str, Any], names: Iterable[str]) -> tuple[str, list[str]]:
+    """The worst of some groups, and by what."""
+    directions = {name: info["direction"] for name, info in report["metric_info"].items()}
+    metric = next((name for name, way in directions.items() if way), None)
+    overall = [
+        row
+        for row in report["estimates"]
+        if row["group"] is None and row["metric"] == metric and row["value"] is not None
+    ]
+    if metric is None or not overall:
+        return "", []
+    way = directions[metric]
+    model = max(overall, key=lambda row: way * row["value"])["model"]
+    end, names_ = "high" if way > 0 else "low", set(names)
+    ranked = [
+        (way * row[end], row["group"])
+        for row in report["estimates"]
+        if row["group"] in names_
+        and (row["model"], row["metric"]) == (model, metric)
+        and row[end] is not None
+    ]
+    worst = [group for _, group in sorted(ranked, key=lambda pair: pair[0])[:WORST]]
+    return f" and the {len(worst)} where {metric} of {model} is clearly worst", worst

@@ -1,10 +1,10 @@
-"""The estimates as text: tables with a small forest plot of plain ASCII, and in a dozen lines."""
+"""Estimates as text: tables with a small ASCII forest plot, a dozen lines in brief; scores."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from fewlabels.errors import decides
 from fewlabels.report.axis import Axis
@@ -23,17 +23,18 @@ from fewlabels.report.comparison import comparison_lines
 from fewlabels.report.diagnostics import diagnostics_lines, reference_trust
 from fewlabels.report.words import (
     NARROWEST,
+    UNDEFINED,
     Role,
     aligned,
     as_text,
     bulleted,
     cell_width,
-    clean,
     count,
     enumerated,
+    escape_control,
     fit,
     fitted,
-    ink,
+    number_format,
     pad,
     percent,
     plural,
@@ -41,6 +42,9 @@ from fewlabels.report.words import (
     reference_items,
     short_names,
     speaks_of,
+    style,
+    warning_lines,
+    with_interval,
     wrap,
 )
 
@@ -69,8 +73,8 @@ def headline(report: Report) -> str:
         plural(len(report["models"]), "classifier"),
         plural(len(report["classes"]), "class", "classes"),
     ]
-    of_two = "" if positive is None else f"; positive: {clean(positive)}"
-    return ", ".join(filter(None, facts)) + of_two
+    positive_class = "" if positive is None else f"; positive: {escape_control(positive)}"
+    return ", ".join(filter(None, facts)) + positive_class
 
 
 def warnings(report: Report) -> tuple[str | None, Sequence[str]]:
@@ -78,15 +82,15 @@ def warnings(report: Report) -> tuple[str | None, Sequence[str]]:
     every: Sequence[str] = report.get("warnings") or ()
     # A warning may come twice, once with the status that it is the reason of.
     reasons = {text.partition(": ")[2] for text in every}
-    said = [text for text in every if text not in reasons]
-    return (said[0], said[1:]) if said and decides(said[0]) else (None, said)
+    others = [text for text in every if text not in reasons]
+    return (others[0], others[1:]) if others and decides(others[0]) else (None, others)
 
 
 def _first_lines(report: Report, width: int) -> Iterator[str]:
     """What was read, and which column was taken for what where nobody had said it."""
-    yield from (ink(line, "title") for line in wrap(headline(report), width))
-    for said in report.get("reading") or ():
-        yield from (ink(f"  {line}", "soft") for line in wrap(said, width - 2, "  "))
+    yield from (style(line, "title") for line in wrap(headline(report), width))
+    for entry in report.get("reading") or ():
+        yield from (style(f"  {line}", "soft") for line in wrap(entry, width - 2, "  "))
 
 
 def render_text(report: Report, width: int = 80) -> str:
@@ -104,48 +108,51 @@ def render_text(report: Report, width: int = 80) -> str:
     lines = [*_first_lines(report, width)]
     trust = reference_trust(report)
     if trust is not None:
-        lines += [ink(f"  {line}", "soft") for line in wrap(trust, width - 2, "  ")]
+        lines += [style(f"  {line}", "soft") for line in wrap(trust, width - 2, "  ")]
     if deciding is not None:
-        lines += [ink(line, "warning") for line in wrap(f"! {deciding}", width, "  ")]
+        lines += [style(line, "warning") for line in wrap(f"! {deciding}", width, "  ")]
 
     sizes = {size["group"]: size for size in report.get("groups", ())}
-    of_group = {
-        group: [_Table.of(block, order) for block in members]
+    by_group = {
+        group: [_Table.from_block(block, order) for block in members]
         for group, members in itertools.groupby(shown, key=lambda block: block.group)
     }
-    overall = _sides([tables for group, tables in of_group.items() if group is None], width)
-    grouped = _sides([tables for group, tables in of_group.items() if group is not None], width)
-    for group, tables in of_group.items():
+    overall = _sides([tables for group, tables in by_group.items() if group is None], width)
+    grouped = _sides([tables for group, tables in by_group.items() if group is not None], width)
+    for group, tables in by_group.items():
         if group is not None:
             size = sizes.get(group)
-            of = f" ({size['n_items']:,} items, {size['n_labeled']:,} labeled)" if size else ""
-            heading = fit(clean(group) + of, width)
-            lines += ["", ink(heading, "title"), "=" * cell_width(heading)]
+            totals = f" ({size['n_items']:,} items, {size['n_labeled']:,} labeled)" if size else ""
+            heading = fit(escape_control(group) + totals, width)
+            lines += ["", style(heading, "title"), "=" * cell_width(heading)]
         sides = overall if group is None else grouped
         for start in range(0, len(tables), len(sides)):
             beside = list(zip(tables[start:], sides, strict=False))
             drawn = [table.lines(side) for table, side in beside]
             lines.append("")
             # Headings of several lines must not push the rows of one table below the other's.
-            for part in zip(*drawn, strict=True):
-                for cells in itertools.zip_longest(*part, fillvalue=""):
+            for line_pair in zip(*drawn, strict=True):
+                for cells in itertools.zip_longest(*line_pair, fillvalue=""):
                     padded = (pad(c, s.width) for c, (_, s) in zip(cells, beside, strict=True))
                     lines.append((" " * _GUTTER).join(padded))
     lines += [*diagnostics_lines(report, width), ""]
 
     if shown:
-        known = any(row.truth is not None for block in shown for row in block.rows)
-        truth = ", x truth, * both" if known else ""
-        lines += [ink(part, "soft") for part in wrap(f"o estimate, |--| interval{truth}", width)]
+        with_truth = any(row.truth is not None for block in shown for row in block.rows)
+        truth = ", x truth, * both" if with_truth else ""
+        lines += [
+            style(line_pair, "soft")
+            for line_pair in wrap(f"o estimate, |--| interval{truth}", width)
+        ]
     estimand = f"intervals {speaks_of(report)}"
     if report.get("against") == "distribution":
         estimand += ", against the distribution of annotators' labels"
     made = (
         f"{percent(report['confidence_level'])} {estimand}; method {report['method']}, seed "
         f"{report['seed']}, fewlabels {report['fewlabels']}; classes: "
-        f"{', '.join(clean(c) for c in report['classes'])}"
+        f"{', '.join(escape_control(c) for c in report['classes'])}"
     )
-    lines += [ink(part, "soft") for part in wrap(made, width)]
+    lines += [style(line_pair, "soft") for line_pair in wrap(made, width)]
     for status, message in status_notes(report, shown):
         lines += wrap(f"{status}: {message}", width, "  ")
     if unfit:
@@ -154,8 +161,8 @@ def render_text(report: Report, width: int = 80) -> str:
         lines += wrap(f"not applicable here: {enumerated(unfit)}{because}", width, "  ")
     lines += comparison_lines(report, width)
     applying = any(row.status == NOT_APPLICABLE for block in shown for row in block.rows)
-    said = [text for text in others if applying or not text.startswith(NOT_APPLICABLE)]
-    return as_text([*lines, *bulleted(ink("Warnings", "title"), said, width)])
+    note = [text for text in others if applying or not text.startswith(NOT_APPLICABLE)]
+    return as_text([*lines, *bulleted(style("Warnings", "title"), note, width)])
 
 
 class _Column(NamedTuple):
@@ -167,7 +174,7 @@ class _Column(NamedTuple):
     width: int
 
     @classmethod
-    def of(
+    def from_cells(
         cls, heading: str, cells: Sequence[str], *, right: bool = False, role: Role | None = None
     ) -> _Column:
         width = max(map(cell_width, [heading, *cells]))
@@ -202,25 +209,25 @@ class _Table(NamedTuple):
     taken: list[int]
 
     @classmethod
-    def of(cls, block: Block, order: Sequence[str]) -> _Table:
+    def from_block(cls, block: Block, order: Sequence[str]) -> _Table:
         first, between, last = block.ends(block.ranked())
         rows = [*first, *last] if between else block.in_order(order)
         write = block.write
         room = max((len(write(r.value)) for r in rows if r.value is not None), default=0)
         figures = (block.figures(row) for row in rows)
         cells = [f"{pad(value, room, right=True)} {interval}" for value, interval in figures]
-        of_level = "" if block.level is None else f" [{percent(block.level)} interval]"
+        interval_text = "" if block.level is None else f" [{percent(block.level)} interval]"
         extras = []
         if any(row.truth is not None for row in rows):
             truths = ["-" if row.truth is None else write(row.truth) for row in rows]
-            extras.append(_Column.of("truth", truths, right=True))
+            extras.append(_Column.from_cells("truth", truths, right=True))
         if any(row.best is not None for row in rows):
             bests = [probability(row.best) for row in rows]
-            extras.append(_Column.of("P(best)", bests, right=True))
-        statuses = ["" if row.status == "ok" else clean(row.status) for row in rows]
-        estimates = _Column.of(f"{pad('value', room)}{of_level}", cells)
-        status = [_Column.of("status", statuses, role="warning")] if any(statuses) else []
-        longest = max(cell_width(clean(row.model)) for row in rows)
+            extras.append(_Column.from_cells("P(best)", bests, right=True))
+        statuses = ["" if row.status == "ok" else escape_control(row.status) for row in rows]
+        estimates = _Column.from_cells(f"{pad('value', room)}{interval_text}", cells)
+        status = [_Column.from_cells("status", statuses, role="warning")] if any(statuses) else []
+        longest = max(cell_width(escape_control(row.model)) for row in rows)
         taken = [
             _INDENT + sum(c.width + _GAP for c in (estimates, *extras[:n], *status))
             for n in range(3)
@@ -234,28 +241,32 @@ class _Table(NamedTuple):
         better = f" ({PREFERENCES[block.direction]})" if block.direction else ""
         # The description is said once, with all items.
         about = f": {block.description}" if block.description and block.group is None else ""
-        name = clean(block.metric)
+        name = escape_control(block.metric)
         first, *rest = wrap(name + better + about, side.width)
-        heading = [ink(name, "title") + ink(first.removeprefix(name), "soft")]
-        heading += [ink(line, "soft") for line in rest]
+        heading = [style(name, "title") + style(first.removeprefix(name), "soft")]
+        heading += [style(line, "soft") for line in rest]
         names = short_names([row.model for row in self.rows], side.name)
-        columns = [_Column.of("", [*names.values()]), self.estimates, *self.extras[: side.extras]]
+        columns = [
+            _Column.from_cells("", [*names.values()]),
+            self.estimates,
+            *self.extras[: side.extras],
+        ]
         if side.plot:
             axis = side.scales[block.metric]
             low, high = axis.ends
             plots = [_plot(row, axis, side.plot) for row in self.rows]
-            columns.append(_Column.of(low + high.rjust(side.plot - len(low)), plots))
+            columns.append(_Column.from_cells(low + high.rjust(side.plot - len(low)), plots))
         columns += self.status
         indent, gap = " " * _INDENT, " " * _GAP
-        lines = [indent + gap.join(ink(column.heading, "soft") for column in columns)]
+        lines = [indent + gap.join(style(column.heading, "soft") for column in columns)]
         for k in range(len(self.rows)):
-            cells = (ink(c.cells[k], c.role) if c.role else c.cells[k] for c in columns)
+            cells = (style(c.cells[k], c.role) if c.role else c.cells[k] for c in columns)
             lines.append(indent + gap.join(cells))
         if self.hidden:
-            of = f"{count(self.hidden)} of {count(len(block.rows))} classifiers"
-            left_out = f"... {of} are not shown; the JSON and the HTML report have all"
-            told = [indent + line for line in wrap(left_out, side.width - _INDENT)]
-            lines[1 + self.above : 1 + self.above] = told
+            hidden = f"{count(self.hidden)} of {count(len(block.rows))} classifiers"
+            left_out = f"... {hidden} are not shown; the JSON and the HTML report have all"
+            note = [indent + line for line in wrap(left_out, side.width - _INDENT)]
+            lines[1 + self.above : 1 + self.above] = note
         return heading, lines
 
 
@@ -369,5 +380,81 @@ def render_predictions(report: Report, width: int = 80) -> str:
     rows = []
     for place, model in enumerate(report["models"]):
         kinds = [_KINDS[kind] for kind, has in report["gives"].items() if has[place]]
-        rows.append([fit(clean(model), 40), " and ".join(kinds) or "no predictions"])
+        rows.append([fit(escape_control(model), 40), " and ".join(kinds) or "no predictions"])
     return as_text([*_first_lines(report, width), *aligned(rows, "l")])
+
+
+# --- scores of the judged system ------------------------------------------------------------------
+
+
+_UNCORRECTED = "uncorrected"
+
+
+def render_score(report: Mapping[str, Any], width: int = 80) -> str:
+    """A table per criterion: by which way, by which judge, value and interval.
+
+    `report` is the dictionary of `Scores.to_dict`.
+    """
+    width = max(width, NARROWEST)
+    lines: list[str] = []
+    for one in report["criteria"]:
+        lines += [*([""] if lines else []), *_criterion(one, report, width)]
+    level = percent(report["confidence_level"])
+    foot = (
+        f"{level} intervals for the population that the items come from; seed {report['seed']}, "
+        f"fewlabels {report['fewlabels']}. The uncorrected rate is the judge's own, whose interval "
+        "ignores its mistakes."
+    )
+    return as_text([*lines, "", *wrap(foot, width), *warning_lines(report, width)])
+
+
+def _criterion(one: Mapping[str, Any], report: Mapping[str, Any], width: int) -> Iterator[str]:
+    named = "" if one["criterion"] is None else f"{escape_control(one['criterion'])}: "
+    head = f"{named}{escape_control(one['what'])}; {plural(one['n_items'], 'item')}, "
+    yield from (
+        style(line, "title") for line in wrap(head + f"{count(one['n_labeled'])} labeled", width)
+    )
+    for line in one["reading"]:
+        yield from wrap(f"  {escape_control(line)}", width, "  ")
+    write = number_format([row[key] for row in one["rows"] for key in ("value", "low", "high")])
+    rows = [["", "value", f"[{percent(report['confidence_level'])} interval]", ""]]
+    for row in one["rows"]:
+        who = row["way"] if row["judge"] is None else f"{row['way']}, {row['judge']}"
+        ends = f"[{write(row['low'])}, {write(row['high'])}]"
+        status = "" if row["status"] == "ok" or row["way"] == _UNCORRECTED else row["status"]
+        rows.append([who, write(row["value"]), ends, status])
+    yield ""
+    yield from fitted(rows, "lrl", width, least=20, most=44)
+    yield ""
+    for judge in one["judges"]:
+        yield from wrap(_help(judge), width, "  ")
+    if one["people"] is not None:
+        yield from wrap(_people(one), width, "  ")
+
+
+def _help(judge: Mapping[str, Any]) -> str:
+    name, rho, n = escape_control(judge["judge"]), judge["correlation"], judge["n_labeled"]
+    if rho is None:
+        return (
+            f"{name}: no correlation with the labels can be told from {plural(n, 'labeled item')}"
+        )
+    above = "above" if judge["helps"] else "not above"
+    return (
+        f"{name}: correlation with the labels {rho:.2f}, {above} the bound {judge['bound']:.2f} "
+        f"(1/sqrt(n - 2), n = {n}): it {'helps' if judge['helps'] else 'cannot help'}"
+    )
+
+
+def _people(one: Mapping[str, Any]) -> str:
+    people = one["people"]
+
+    def figures(name: str) -> str:
+        return with_interval(people[name], lambda n: UNDEFINED if n is None else f"{n:.2f}")
+
+    shares = ", ".join(f"{escape_control(n)} {v:.2f}" for n, v in one["judge_pairs"].items())
+    return (
+        f"people among themselves ({plural(people['n_items'], 'item')} with several labels): "
+        f"Krippendorff's alpha ({people['scale']}) {figures('alpha')}, Fleiss' kappa "
+        f"{figures('fleiss_kappa')}; two of them agree on {figures('pairs')} of the items"
+        + (f", a judge and one of them on {shares}" if shares else "")
+    )

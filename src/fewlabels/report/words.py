@@ -1,6 +1,6 @@
-"""Names, numbers, lines and tables as people read them: printable, of a known width, rounded alike.
+"""Names, numbers, lines and tables for people: printable, of a known width, rounded alike.
 
-Texts are plain unless a block of `inked()` is around what makes them: whoever prints says whether
+Texts are plain unless a block of `styled()` is around what makes them: whoever prints says whether
 there is colour, and nobody else has to know. A summary in Python, a file and a pipe hold none.
 """
 
@@ -20,7 +20,7 @@ Role = Literal["title", "soft", "warning", "error", "good"]
 
 UNDEFINED = "undefined"
 NARROWEST = 60
-"""Smaller widths of a text are treated as this one: no table fits there."""
+"""Smallest width of a text: no table fits into less."""
 
 # Line breaks, controls and lone surrogates; of the invisible formatting characters (Cf), which
 # can turn the direction of a line, only the joiners inside emoji and Indic words may stay.
@@ -34,48 +34,48 @@ _ESTIMANDS = {
 
 _CODES: dict[Role, str] = {"title": "1", "soft": "2", "warning": "33", "error": "31", "good": "32"}
 _SEQUENCE = re.compile(r"\x1b\[[0-9;]*m")
-_INKED: ContextVar[bool] = ContextVar("inked", default=False)
+_STYLED: ContextVar[bool] = ContextVar("styled", default=False)
 
 
 @contextmanager
-def inked() -> Iterator[None]:
+def styled() -> Iterator[None]:
     """Texts that are made in this block have colour."""
-    token = _INKED.set(True)
+    token = _STYLED.set(True)
     try:
         yield
     finally:
-        _INKED.reset(token)
+        _STYLED.reset(token)
 
 
-def ink(text: str, role: Role) -> str:
-    """The text in the colour of its role, or as it is where there is no colour.
+def style(text: str, role: Role) -> str:
+    """The text in the colour of its role, or unchanged without colour.
 
     Examples
     --------
-    >>> ink("few-labels", "warning")
+    >>> style("few-labels", "warning")
     'few-labels'
     """
     core = text.strip()
-    if not core or not _INKED.get():
+    if not core or not _STYLED.get():
         return text
     # Blanks stay without, so that whoever strips lines finds them.
     before, after = text.split(core, 1)
     return f"{before}\x1b[{_CODES[role]}m{core}\x1b[0m{after}"
 
 
-def without_ink(text: str) -> str:
+def without_style(text: str) -> str:
     """The text without its colours."""
     return _SEQUENCE.sub("", text)
 
 
-def clean(text: object) -> str:
+def escape_control(text: object) -> str:
     r"""Text that stays on its line: controls, line breaks and turns of direction become escapes.
 
     So do code points that are no characters, which XML forbids.
 
     Examples
     --------
-    >>> print(clean("two\nlines"))
+    >>> print(escape_control("two\nlines"))
     two\nlines
     """
     text = str(text)
@@ -92,7 +92,7 @@ def clean(text: object) -> str:
 def cell_width(text: str) -> int:
     """Columns that the text takes in a terminal; wide characters and emoji take two."""
     if "\x1b" in text:
-        text = without_ink(text)
+        text = without_style(text)
     return len(text) if text.isascii() else sum(map(_character_width, text))
 
 
@@ -146,7 +146,7 @@ def wrap(text: str, width: int, hanging: str = "") -> list[str]:
     ['- a text of', '  several', '  words']
     """
     lines, line = [], ""
-    for word in clean(" ".join(text.split())).split(" "):
+    for word in escape_control(" ".join(text.split())).split(" "):
         joined = f"{line} {word}" if line.strip() else line + word
         if cell_width(joined) > width and line.strip():
             lines.append(line)
@@ -199,9 +199,9 @@ def fitted(
     least, most
         Columns that each name may take, and all of a row together.
     """
-    cells = [[*row[:names], *map(clean, row[names:])] for row in rows]
+    cells = [[*row[:names], *map(escape_control, row[names:])] for row in rows]
     every = list(dict.fromkeys(name for row in cells[1:] for name in row[:names]))
-    least = min(least, max((cell_width(clean(name)) for name in every), default=0))
+    least = min(least, max((cell_width(escape_control(name)) for name in every), default=0))
     while True:
         others = [max(map(cell_width, column)) for column in [*zip(*cells, strict=True)][names:]]
         room = (width - sum(2 + wide for wide in others)) // names - 2
@@ -229,7 +229,7 @@ def bulleted(title: str, items: Sequence[str], width: int) -> Iterator[str]:
 
 def warning_lines(report: Mapping[str, Any], width: int) -> Iterator[str]:
     """All warnings of a report, below what it says."""
-    return bulleted(ink("Warnings", "title"), report.get("warnings") or (), width)
+    return bulleted(style("Warnings", "title"), report.get("warnings") or (), width)
 
 
 def as_text(lines: Iterable[str]) -> str:
@@ -248,7 +248,7 @@ def short_names(names: Sequence[str], width: int) -> dict[str, str]:
     >>> short_names(["a/long/path/to/a/first", "a/long/path/to/a/fast"], 12)
     {'a/long/path/to/a/first': '...irst', 'a/long/path/to/a/fast': '...ast'}
     """
-    cleaned = [clean(name) for name in names]
+    cleaned = [escape_control(name) for name in names]
     short = [fit(name, width) for name in cleaned]
     if len(set(short)) < len(short):
         # All begin as the first and the last of the alphabet do.
@@ -291,8 +291,8 @@ def with_interval(entry: Mapping[str, Any], write: NumberFormat | None = None) -
     """The `value` of an entry, with [`low`, `high`] behind it where they are known."""
     value, low, high = entry["value"], entry["low"], entry["high"]
     write = write or number_format([value, low, high])
-    known = value is not None and low is not None
-    return f"{write(value)} [{write(low)}, {write(high)}]" if known else write(value)
+    defined = value is not None and low is not None
+    return f"{write(value)} [{write(low)}, {write(high)}]" if defined else write(value)
 
 
 def percent(share: float | None) -> str:
@@ -347,7 +347,7 @@ def classes_text(report: Mapping[str, Any]) -> str:
     """How many classes a report is about, and which of them is the positive one."""
     number = plural(len(report["classes"]), "class", "classes")
     positive = report.get("positive")
-    return number if positive is None else f"{number}, positive: {clean(positive)}"
+    return number if positive is None else f"{number}, positive: {escape_control(positive)}"
 
 
 def reference_items(report: Mapping[str, Any]) -> str:
@@ -375,8 +375,8 @@ def made_by(report: Mapping[str, Any]) -> str:
 
 
 def speaks_of(report: Mapping[str, Any]) -> str:
-    """What the intervals of a report are meant to hold."""
-    return _ESTIMANDS.get(report["estimand"], clean(report["estimand"]))
+    """What the intervals of a report cover: the population or these items."""
+    return _ESTIMANDS.get(report["estimand"], escape_control(report["estimand"]))
 
 
 def plural(number: int, one: str, many: str = "") -> str:
@@ -396,7 +396,7 @@ def share(value: float) -> str:
 
 
 def number(value: float | None) -> str:
-    """A number alone, as those of a table are written."""
+    """A single number, formatted as in a table."""
     return number_format([value])(value)
 
 

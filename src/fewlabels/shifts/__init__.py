@@ -1,5 +1,7 @@
 """Shift: labeled items that are not a random sample of all.
 
+The room stands on `methods`, `metrics`, `predictions` and `posterior`. Start with `analysis.py`.
+
 ```
 sampling_test.py  are the labeled items a random sample, by what the classifiers say of them?
 label_shift.py    label shift: its label model, the frequencies of the unlabeled items, is it all?

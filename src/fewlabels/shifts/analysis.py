@@ -214,7 +214,7 @@ def analyse(
     """`shift` of checked arguments."""
     rng = np.random.default_rng(seed)
     test = sampling_test(predictions, rng, sizes)
-    classes = ClassShift.of(predictions, name, model, rng)
+    classes = ClassShift.from_method(predictions, name, model, rng)
     fit = label_shift_fit(classes, rng, sizes, level)
     verdict, suggested = _verdict(test, fit)
     return Shift(
@@ -233,7 +233,7 @@ def analyse(
         seed=seed,
         confidence_level=level,
         n_items=predictions.n_items,
-        n_labeled=int(Split.of(predictions).labeled.sum()),
+        n_labeled=int(Split.from_predictions(predictions).labeled.sum()),
         classes=predictions.classes,
         warnings=(*predictions.notes, *_warnings(predictions)),
         settings=changed_settings(name, model) if classes.own else {},
@@ -242,7 +242,7 @@ def analyse(
 
 def too_few(predictions: Predictions) -> str | None:
     """How many items have a label, in words, where a shift cannot be tested; else None."""
-    split = Split.of(predictions)
+    split = Split.from_predictions(predictions)
     if not split.unlabeled.any():
         return split.counting("every item has a label")
     n = int(split.labeled.sum())
@@ -301,7 +301,7 @@ def _warnings(predictions: Predictions) -> tuple[str, ...]:
             "sampling weights are not looked at by these tests: they ask whether items were "
             "labeled at random, each with the same probability"
         )
-    labels = predictions.labels[Split.of(predictions).labeled]
+    labels = predictions.labels[Split.from_predictions(predictions).labeled]
     absent = [c for k, c in enumerate(predictions.classes) if not (labels == k).any()]
     if absent:
         notes.append(
@@ -315,7 +315,7 @@ Correction = Literal["auto", "covariate", "label"]
 
 
 class Corrected(NamedTuple):
-    """Predictions with weights, the posterior of their labels, and what to say of it."""
+    """Predictions with weights, the posterior of their labels, and warnings."""
 
     predictions: Predictions
     posterior: LabelPosterior
@@ -377,7 +377,7 @@ def corrected(
             # The proxies of `autoeval` cannot be adjusted.
             kind = "covariate" if shift.suggested and method == "autoeval" else shift.suggested
             notes.append(f"shift: {shift.statement[0].lower()}{shift.statement[1:]}".rstrip("."))
-    missing = Split.of(predictions).missing
+    missing = Split.from_predictions(predictions).missing
     if kind is not None and missing is not None:
         kind = None
         notes.append(f"no correction for shift: {missing}")
@@ -398,7 +398,7 @@ def _for_classes(
     rng: np.random.Generator,
     notes: list[str],
 ) -> Corrected:
-    classes = ClassShift.of(predictions, method, model, rng)
+    classes = ClassShift.from_method(predictions, method, model, rng)
     if classes.own:
         posterior = classes.fitted.posterior(predictions)
     else:
@@ -432,7 +432,7 @@ def _for_classes(
 
 
 def _worth(weights: ImportanceWeights, what: str) -> list[str]:
-    """What the labeled items are worth with their weights."""
+    """Effective number of labeled items with their weights."""
     notes = [
         f"corrected for shift: estimates are for the population of the unlabeled items, and "
         f"{weights.n_labeled:,} labeled items are weighted by their {what} "
@@ -497,7 +497,7 @@ def covariate_weights(predictions: Predictions) -> ImportanceWeights:
     that without a shift all weights are near 1. An item's weight comes from fits without it, for
     which two unlabeled items are needed; with fewer, all weights are 1.
     """
-    labeled, unlabeled = Split.of(predictions)
+    labeled, unlabeled = Split.from_predictions(predictions)
     order = np.argsort(predictions.keys)
     unlabeled_rows = order[unlabeled[order]][:_MOST]
     labeled_rows = order[labeled[order]]
@@ -509,10 +509,10 @@ def covariate_weights(predictions: Predictions) -> ImportanceWeights:
     fold[labeled_rows] = np.arange(len(labeled_rows)) % _FOLDS
     fold[unlabeled_rows] = np.arange(len(unlabeled_rows)) % _FOLDS
     for number in range(min(_FOLDS, len(labeled_rows))):
-        own = labeled_rows[fold[labeled_rows] == number]
+        in_fold = labeled_rows[fold[labeled_rows] == number]
         rest = labeled_rows[fold[labeled_rows] != number]
         background = unlabeled_rows[fold[unlabeled_rows] != number]
-        raw[own] = _ratio(features[rest], features[background], features[own])
+        raw[in_fold] = _ratio(features[rest], features[background], features[in_fold])
     return importance(raw, labeled)
 
 
@@ -550,11 +550,11 @@ def _ratio(labeled: Floats, unlabeled: Floats, at: Floats) -> Floats:
 
 def class_importance(predictions: Predictions, frequency: Floats) -> ImportanceWeights:
     """Weights of the labeled items by class: its frequency (K,) over that among the labels."""
-    labeled, labels = Split.of(predictions).labeled, predictions.labels
-    of_class = labeled & (labels >= 0)
-    counts = np.bincount(labels[of_class], minlength=predictions.n_classes)
+    labeled, labels = Split.from_predictions(predictions).labeled, predictions.labels
+    with_class = labeled & (labels >= 0)
+    counts = np.bincount(labels[with_class], minlength=predictions.n_classes)
     share = np.maximum(counts, 1) / max(counts.sum(), 1)
     by_class: Floats = frequency / share
     raw = np.ones(predictions.n_items)
-    raw[of_class] = by_class[labels[of_class]]
+    raw[with_class] = by_class[labels[with_class]]
     return importance(raw, labeled)

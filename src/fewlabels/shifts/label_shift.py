@@ -103,7 +103,7 @@ class LabelShift(LabelModel):
         InputError
             If no item has a label, or none lacks one; items of sampling weight 0 do not count.
         """
-        split = Split.of(predictions)
+        split = Split.from_predictions(predictions)
         if split.missing is not None:
             raise InputError(
                 f"label shift is between labeled and unlabeled items, and {split.missing}; leave "
@@ -120,8 +120,11 @@ class LabelShift(LabelModel):
         posterior = inner.posterior(blank)
         return FittedLabelShift(
             inner,
-            _Ratios.of(posterior, items),
-            tuple(None if own is None else _Ratios.of(own, items) for own in posterior.per_model),
+            _Ratios.from_posterior(posterior, items),
+            tuple(
+                None if one is None else _Ratios.from_posterior(one, items)
+                for one in posterior.per_model
+            ),
         )
 
 
@@ -148,8 +151,8 @@ class _Items:
             noise = np.random.default_rng(seed).standard_normal((p.shape[1], len(index)))
             return self._solve(p, weights, noise)
 
-        parts = list(map_blocks(run, chunks))
-        return Frequencies(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+        results = list(map_blocks(run, chunks))
+        return Frequencies(*(np.concatenate(arrays) for arrays in zip(*results, strict=True)))
 
     def likeliest(self, probabilities: Floats) -> Frequencies:
         """Source and target frequencies of one set of probabilities (n, K)."""
@@ -157,9 +160,9 @@ class _Items:
         return self._solve(p, weight, np.zeros((p.shape[1], 1)))
 
     def _solve(self, p: Floats, weights: Floats, noise: Floats) -> Frequencies:
-        of_class, labeled = self.labels >= 0, self.labeled
+        with_class, labeled = self.labels >= 0, self.labeled
         p = np.maximum(p, _LEAST)  # a class that the model rules out here may be there elsewhere
-        bias = bias_correction(p[of_class], self.labels[of_class], noise, spread=_BIAS_SPREAD)
+        bias = bias_correction(p[with_class], self.labels[with_class], noise, spread=_BIAS_SPREAD)
         p = p * bias
         p /= p.sum(axis=1, keepdims=True)
         mass, rest = weights[labeled], weights[~labeled]
@@ -177,7 +180,7 @@ class _Ratios(NamedTuple):
     interval: Frequencies
 
     @staticmethod
-    def of(posterior: LabelPosterior, items: _Items) -> _Ratios:
+    def from_posterior(posterior: LabelPosterior, items: _Items) -> _Ratios:
         point = items.likeliest(posterior.probabilities)
         size = max(posterior.parameters.size, _FEWEST_DRAWS)
         draws = items.frequencies(posterior.parameters, size)
@@ -210,17 +213,17 @@ class FittedLabelShift(FittedLabelModel):
         posterior = self.inner.posterior(predictions)
         target = ~predictions.told
         per_model = tuple(
-            own if own is None or ratios is None else _adjusted(own, ratios, target)
-            for own, ratios in zip(posterior.per_model, self.per_model, strict=True)
+            one if one is None or ratios is None else _adjusted(one, ratios, target)
+            for one, ratios in zip(posterior.per_model, self.per_model, strict=True)
         )
         return replace(_adjusted(posterior, self.ratios, target), per_model=per_model)
 
 
 def _adjusted(posterior: LabelPosterior, ratios: _Ratios, target: Bools) -> LabelPosterior:
     parameters = _Reweighted(posterior.parameters, ratios.draws.factors, target)
-    of_intervals = None
+    interval_draws = None
     if posterior.interval_parameters is not None:
-        of_intervals = _Reweighted(posterior.interval_parameters, ratios.interval.factors, target)
+        interval_draws = _Reweighted(posterior.interval_parameters, ratios.interval.factors, target)
     probabilities = None
     if posterior.value_from == "marginals":
         probabilities = posterior.probabilities.copy()
@@ -230,7 +233,7 @@ def _adjusted(posterior: LabelPosterior, ratios: _Ratios, target: Bools) -> Labe
         posterior,
         given=probabilities,
         parameters=parameters,
-        interval_parameters=of_intervals,
+        interval_parameters=interval_draws,
         score_rates=None,  # those of the labeled items' population
         vote_rates=None,
     )
@@ -402,14 +405,14 @@ class ClassShift(NamedTuple):
     own: bool
 
     @staticmethod
-    def of(
+    def from_method(
         predictions: Predictions, method: str, model: LabelModel, rng: np.random.Generator
     ) -> ClassShift:
         """Fit the method's model, or the tempered ensemble."""
-        own = method not in _NOT_ADJUSTED
-        given = predictions
-        if not own:  # a probability of whatever each classifier gives, votes and scores too
-            given = Predictions(
+        same_method = method not in _NOT_ADJUSTED
+        modelled = predictions
+        if not same_method:  # a probability of whatever each classifier gives, votes and scores too
+            modelled = Predictions(
                 beliefs(predictions),
                 predictions.labels,
                 histogram=predictions.histogram,
@@ -418,8 +421,8 @@ class ClassShift(NamedTuple):
                 classes=predictions.classes,
                 positive=predictions.positive,
             ).in_clusters(predictions.clusters)
-        fitted = LabelShift(model if own else TemperedEnsemble()).fit(given, rng)
-        return ClassShift(given, fitted, own)
+        fitted = LabelShift(model if same_method else TemperedEnsemble()).fit(modelled, rng)
+        return ClassShift(modelled, fitted, same_method)
 
 
 @dataclass(frozen=True, eq=False)
@@ -472,8 +475,8 @@ def label_shift_fit(
     low, high = ends(interval.target, level)
     w_low, w_high = ends(interval.weights, level)
     hard, k = pool.argmax(axis=1), pool.shape[1]
-    of_class = np.flatnonzero(chosen.labels[:n_labeled] >= 0)
-    labels, predicted = chosen.labels[of_class], hard[of_class]
+    with_class = np.flatnonzero(chosen.labels[:n_labeled] >= 0)
+    labels, predicted = chosen.labels[with_class], hard[with_class]
     bbse, rlls = (
         black_box_weights(predicted, labels, hard[n_labeled:], k, ridge=ridge)
         for ridge in (0.0, 1 / max(len(labels), 1))
@@ -554,8 +557,8 @@ def _fit_test(
     salt = int(rng.integers(2**62))
     u = uniforms(chosen.keys, np.arange(_IMPUTATIONS), salt)
     labels = (u[:, None, :] > np.cumsum(posterior, axis=1)[:, :-1, None]).sum(axis=1)
-    known = chosen.labels >= 0
-    labels[known] = chosen.labels[known][:, None]
+    labeled = chosen.labels >= 0
+    labels[labeled] = chosen.labels[labeled][:, None]
     count = max(sizes.permutations // _IMPUTATIONS, 99)
     each = [_within(apart, labels[:, i], n_labeled, rng, count) for i in range(_IMPUTATIONS)]
     return min(2 * float(np.mean(each)), 1.0)
@@ -570,9 +573,9 @@ def _within(
         rows = np.flatnonzero(labels == k)
         size = int((rows < n_labeled).sum())
         if size < len(rows):
-            own = apart[np.ix_(rows, rows)]
+            distances = apart[np.ix_(rows, rows)]
             every = first_and_random(rng, len(rows), size, count)
             # n m / (n + m) brings the distance of any sizes to one scale under the null.
             scale = size * (len(rows) - size) / len(rows)
-            total += scale * energy_distances(own, every)
+            total += scale * energy_distances(distances, every)
     return p_value(float(total[0]), total[1:])

@@ -15,8 +15,7 @@ import numpy as np
 
 from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
 from fewlabels.kernels.blocks import one_blas_thread
-from fewlabels.kernels.counter_based import mix
-from fewlabels.kernels.counter_based_counts import some_items
+from fewlabels.kernels.counter_based import mix, some_items
 from fewlabels.kernels.simplex import centred_log, clip, vote_counts
 from fewlabels.predictions import Predictions
 
@@ -35,7 +34,7 @@ class Split(NamedTuple):
     unlabeled: Bools
 
     @staticmethod
-    def of(predictions: Predictions) -> Split:
+    def from_predictions(predictions: Predictions) -> Split:
         """The parts of these items."""
         mask, weighty = predictions.told, predictions.weight > 0
         return Split(mask & weighty, ~mask & weighty)
@@ -91,22 +90,22 @@ def beliefs(predictions: Predictions) -> Floats:
     out[item, model] = 0.1 / (k - 1)
     out[item, model, votes[item, model]] = 0.9
     if predictions.probabilities is not None:
-        given = predictions.has_probabilities
-        out[given] = predictions.probabilities[given]
+        provided = predictions.has_probabilities
+        out[provided] = predictions.probabilities[provided]
     return out
 
 
 def standard_deviations(values: Floats) -> Floats:
     """Standard deviations of columns (n, t) over what is not NaN; 0 where nothing is, (t,)."""
-    given = ~np.isnan(values)
-    square = np.where(given, values - _means(values), 0.0) ** 2
-    out: Floats = np.sqrt(square.sum(axis=0) / np.maximum(given.sum(axis=0), 1))
+    defined = ~np.isnan(values)
+    square = np.where(defined, values - _means(values), 0.0) ** 2
+    out: Floats = np.sqrt(square.sum(axis=0) / np.maximum(defined.sum(axis=0), 1))
     return out
 
 
 def _means(values: Floats) -> Floats:
-    given = ~np.isnan(values)
-    out: Floats = np.where(given, values, 0.0).sum(axis=0) / np.maximum(given.sum(axis=0), 1)
+    defined = ~np.isnan(values)
+    out: Floats = np.where(defined, values, 0.0).sum(axis=0) / np.maximum(defined.sum(axis=0), 1)
     return out
 
 
@@ -118,19 +117,19 @@ def points(p: Floats) -> Floats:
     """
     centred = centred_log(clip(p))
     if centred.shape[1] > _MANY:
-        given = ~np.isnan(centred[:, :, :1])
-        count = np.maximum(given.sum(axis=1), 1)
-        return _unit(np.where(given, centred, 0.0).sum(axis=1) / count)
+        defined = ~np.isnan(centred[:, :, :1])
+        count = np.maximum(defined.sum(axis=1), 1)
+        return _unit(np.where(defined, centred, 0.0).sum(axis=1) / count)
     return np.concatenate([_unit(centred[:, j]) for j in range(centred.shape[1])], axis=1)
 
 
 def disagreement(centred: Floats) -> Floats:
     """Root mean square deviation of the classifiers' centred logs (n, M, K) from their mean."""
-    given = ~np.isnan(centred[:, :, :1])
-    count = np.maximum(given.sum(axis=(1, 2)), 1)
-    known = np.where(given, centred, 0.0)
-    mean = known.sum(axis=1) / count[:, None]
-    square = np.where(given, centred - mean[:, None, :], 0.0) ** 2
+    defined = ~np.isnan(centred[:, :, :1])
+    count = np.maximum(defined.sum(axis=(1, 2)), 1)
+    values = np.where(defined, centred, 0.0)
+    mean = values.sum(axis=1) / count[:, None]
+    square = np.where(defined, centred - mean[:, None, :], 0.0) ** 2
     out: Floats = np.sqrt(square.sum(axis=(1, 2)) / count)
     return out
 
@@ -143,7 +142,7 @@ def _unit(block: Floats) -> Floats:
 
 
 def traits(predictions: Predictions, p: Floats) -> Traits:
-    """What a person would look at: confidence, agreement, predicted classes, scores, gaps.
+    """Traits of items: confidence, agreement, predicted classes, scores, gaps.
 
     Of more than 20 classifiers, those of all together; nobody looks at each of so many.
     """
@@ -183,9 +182,11 @@ def traits(predictions: Predictions, p: Floats) -> Traits:
     return Traits(tuple(names), values)
 
 
-def _ratio(part: Floats, whole: Array) -> Floats:
+def _ratio(numerator: Floats, denominator: Array) -> Floats:
     """Part of the whole, (n,); NaN where the whole is 0."""
-    return np.divide(part, whole, out=np.full(len(part), np.nan), where=whole > 0)
+    return np.divide(
+        numerator, denominator, out=np.full(len(numerator), np.nan), where=denominator > 0
+    )
 
 
 FEWEST_LABELS = 5
@@ -195,7 +196,7 @@ POWER = 1.96 + 0.84
 """A difference of so many standard errors is found in four cases of five, at the level .05."""
 
 LEVEL = 0.05
-"""Level at which a difference is spoken of."""
+"""Level at which a difference is reported."""
 
 _DRAWN_SALT, _ORDER_SALT = 0x5A3C, np.uint64(0x5A3D)
 
@@ -306,15 +307,15 @@ def compared(predictions: Predictions, sizes: Sizes) -> tuple[Predictions, int]:
     Not those of smallest key: a stream's rows are at hand because their keys are small, and copies
     of a frequent row whatever theirs.
     """
-    split = Split.of(predictions)
+    split = Split.from_predictions(predictions)
     masks, most = (split.labeled, split.unlabeled), (sizes.labeled, sizes.unlabeled)
     if predictions.multiplicity is None:
         order = np.argsort(mix(predictions.keys ^ _ORDER_SALT))
-        rows = [order[part[order]][:size] for part, size in zip(masks, most, strict=True)]
+        rows = [order[mask[order]][:size] for mask, size in zip(masks, most, strict=True)]
     else:
         rows = [
-            _drawn(predictions, np.flatnonzero(part), size)
-            for part, size in zip(masks, most, strict=True)
+            _drawn(predictions, np.flatnonzero(mask), size)
+            for mask, size in zip(masks, most, strict=True)
         ]
         predictions = predictions.with_multiplicity(None)
     return _most_heard(predictions.take(np.concatenate(rows)), sizes.cells), len(rows[0])
@@ -399,8 +400,8 @@ def _ranks(drawn: Floats) -> Floats:
 
 
 def _mean(values: Floats) -> float:
-    given = values[~np.isnan(values)]
-    return float(given.mean()) if len(given) else float("nan")
+    defined = values[~np.isnan(values)]
+    return float(defined.mean()) if len(defined) else float("nan")
 
 
 # --- statistics of subsets, and their ranks -----------------------------------------------------
@@ -411,13 +412,13 @@ def random_subsets(rng: np.random.Generator, n: int, size: int, count: int) -> I
     if size == 0 or n == 0:
         return np.empty((count, size), dtype=np.int64)
     height = max(_AT_ONCE // n, 1)
-    parts = [
+    blocks = [
         rng.random((min(height, count - first), n), dtype=np.float32).argpartition(
             size - 1, axis=1
         )[:, :size]
         for first in range(0, count, height)
     ]
-    return np.concatenate(parts)
+    return np.concatenate(blocks)
 
 
 def first_and_random(rng: np.random.Generator, n: int, size: int, count: int) -> Ints:
@@ -488,14 +489,14 @@ def mean_differences(values: Floats, subsets: Ints) -> Floats:
 
     NaN where one of the two has no value at all.
     """
-    given = ~np.isnan(values)
-    known = np.where(given, values, 0.0)
-    total, count = known.sum(axis=0), given.sum(axis=0)
+    present = ~np.isnan(values)
+    filled = np.where(present, values, 0.0)
+    total, count = filled.sum(axis=0), present.sum(axis=0)
     out = np.full((len(subsets), values.shape[1]), np.nan)
     # A column at a time: gathering (B, s, t) at once would leave the cache.
     for column in range(values.shape[1]):
-        inside = known[:, column][subsets].sum(axis=1)
-        sizes = given[:, column][subsets].sum(axis=1)
+        inside = filled[:, column][subsets].sum(axis=1)
+        sizes = present[:, column][subsets].sum(axis=1)
         rest = count[column] - sizes
         defined = (sizes > 0) & (rest > 0)
         out[defined, column] = (
@@ -526,8 +527,8 @@ def max_adjusted(observed: Floats, drawn: Floats) -> Floats:
 
 def kolmogorov_smirnov(values: Floats, inside: Bools) -> float:
     """Largest gap between the distribution functions inside and outside; NaN without values."""
-    given = ~np.isnan(values)
-    x, y = np.sort(values[given & inside]), np.sort(values[given & ~inside])
+    defined = ~np.isnan(values)
+    x, y = np.sort(values[defined & inside]), np.sort(values[defined & ~inside])
     if not len(x) or not len(y):
         return float("nan")
     places = np.concatenate([x, y])

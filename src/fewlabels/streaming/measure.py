@@ -174,7 +174,7 @@ class Measurer:
                 gap = None
                 if self.estimand == "population":
                     gap = noise_alone(metric, of_intervals[..., None, :])
-                doubts = posterior.doubts([self.samples.sample.models[j]], len(drawn))
+                doubts = posterior.log_odds_errors([self.samples.sample.models[j]], len(drawn))
                 drawn = draws_around(
                     value, drawn, metric.bounds, metric.best, posterior.inflation, gap, doubts
                 )

@@ -3,7 +3,7 @@
 The scan holds counts and a sample of the rows. What is fitted to these gives P(label) of any row,
 under a few parameter draws that serve as a basis of all; the tally sums metric states of the basis
 over all rows, and measuring finishes it (`streaming/measure.py`). The rest of the way is that of
-items in memory (`pipeline.answered`).
+items in memory (`pipeline.build_estimates`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,13 @@ from fewlabels.methods.base import FittedLabelModel
 from fewlabels.methods.registry import METHODS
 from fewlabels.methods.registry import resolve as resolve_method
 from fewlabels.metrics.registry import resolve as resolve_metrics
-from fewlabels.pipeline import MOST_DESIGN_EFFECT, Question, Setup, answer, answered
+from fewlabels.pipeline import (
+    MOST_DESIGN_EFFECT,
+    Question,
+    Setup,
+    build_estimates,
+    estimate_in_memory,
+)
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 from fewlabels.streaming.measure import NOISE_ROWS, Measurer
@@ -218,7 +224,7 @@ class SufficientSample:
         rows = self.rows.noting(provenance.notes, provenance.reading)
         with using_workers(workers):
             return self._of_all(
-                answer(self.question, self.setup, rows, self.fitted),
+                estimate_in_memory(self.question, self.setup, rows, self.fitted),
                 provenance,
             )
 
@@ -284,7 +290,7 @@ class Fitted:
                         passes.keep_fitted(MEASURE, kept, seldom=True)
                 return dict(kept[group.name])
 
-            return answered(
+            return build_estimates(
                 question,
                 self.setup,
                 evaluator,

@@ -25,7 +25,7 @@ from fewlabels.kernels.counter_based import hash_columns
 from fewlabels.kernels.ranking import areas, dense_codes
 from fewlabels.predictions import Predictions
 from fewlabels.report.shown import Result
-from fewlabels.report.words import ink
+from fewlabels.report.words import style
 
 MOST_VALUES = 10_000
 """Different values of a group that are counted; more are told as more than these."""
@@ -515,7 +515,7 @@ def _findings(findings: Sequence[Finding], width: int) -> list[str]:
         text = one_line(f"{where}{finding.what}")
         first, *rest = _wrapped(text, width, f"  {finding.severity}".ljust(11))
         kind = finding.severity
-        shown = ink(kind, kind) if kind != "info" else kind
+        shown = style(kind, kind) if kind != "info" else kind
         lines += [first.replace(kind, shown, 1), *rest]
         if finding.mend:
             lines += _wrapped(one_line(finding.mend), width, " " * 11 + "-> ")

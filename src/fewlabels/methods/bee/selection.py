@@ -20,7 +20,7 @@ from fewlabels.checks.arguments import chosen_from
 from fewlabels.errors import Status, UsageError, listed
 from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
 from fewlabels.kernels.blocks import report, reporting, spans
-from fewlabels.kernels.counter_based_counts import exponential_sums, some_items
+from fewlabels.kernels.counter_based import exponential_sums, some_items
 from fewlabels.kernels.simplex import softmax
 from fewlabels.methods.base import FittedLabelModel, LabelModel, with_hard_votes
 from fewlabels.methods.bee.bee import (

@@ -15,7 +15,7 @@ from scipy.optimize import minimize
 from fewlabels.checks.arguments import chosen_from, positive, whole
 from fewlabels.errors import Status
 from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
-from fewlabels.kernels.counter_based_counts import some_items
+from fewlabels.kernels.counter_based import some_items
 from fewlabels.kernels.simplex import CLIP, logsumexp, softmax
 from fewlabels.kernels.votes import by_class, class_votes, most_voted, vote_shares
 from fewlabels.methods.base import FittedLabelModel, LabelModel, with_evidence, with_hard_votes

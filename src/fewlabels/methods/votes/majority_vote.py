@@ -11,7 +11,7 @@ from fewlabels.checks.arguments import whole
 from fewlabels.errors import Status
 from fewlabels.kernels.arrays import Bools, Floats
 from fewlabels.kernels.blocks import spans
-from fewlabels.kernels.counter_based_counts import exponential_sums
+from fewlabels.kernels.counter_based import exponential_sums
 from fewlabels.kernels.simplex import CLIP, softmax
 from fewlabels.kernels.votes import by_item, has_evidence, most_voted, vote_shares
 from fewlabels.methods.base import FittedLabelModel, LabelModel, with_evidence, with_hard_votes

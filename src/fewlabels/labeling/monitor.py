@@ -1,4 +1,4 @@
-"""The estimates beside the page: as they are, and how they came to be, label by label."""
+"""The estimates beside the page: the current ones, and their history label by label."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ _SALT = 0x3A7C
 
 
 @dataclass(frozen=True)
-class Moment:
-    """The estimates after so many labels of this record; `problem` says why there are none."""
+class Snapshot:
+    """The estimates after `n` labels of this record; `problem` is the reason if there are none."""
 
     n: int
     rows: tuple[Row, ...]
@@ -45,8 +45,8 @@ class Moment:
 
 
 @dataclass
-class Watch:
-    """Makes estimates of the pool from the labels there are, and remembers them by their number.
+class Monitor:
+    """Estimates on the pool from the labels so far, kept by the number of labels.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ class Watch:
     level: float = 0.95
     seed: int = 0
     stops: tuple[Stop, ...] = ()
-    moments: dict[int, Moment] = field(default_factory=dict)
+    snapshots: dict[int, Snapshot] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         rank = mix(self.predictions.keys ^ np.uint64(_SALT))
@@ -73,18 +73,18 @@ class Watch:
         self._guards: dict[str, tuple[bytes, dict[str, tuple[Floats, Floats]]]] = {}
 
     def watched(self, labels: Ints) -> Ints:
-        """The rows that estimates are made from: those with a label, and a sample of the others."""
+        """Rows that estimates use: the labeled ones, and a sample of the others."""
         return np.flatnonzero(self._base | (labels >= 0))
 
-    def look(self, decided: DecidedItems) -> Moment:
+    def look(self, decided: DecidedItems) -> Snapshot:
         """Estimate from the file's labels and these."""
         begun = time.perf_counter()
         labels, weights = np.array(self.predictions.labels), np.ones(self.predictions.n_items)
-        known = decided.labeled
-        labels[known.rows] = known.labels
-        weights[known.rows] = decided.weights()[decided.labels >= 0]
+        labeled = decided.labeled
+        labels[labeled.rows] = labeled.labels
+        weights[labeled.rows] = decided.weights()[decided.labels >= 0]
         rows = self.watched(labels)
-        problem, found = None, tuple[Row, ...]()
+        problem, judged = None, tuple[Row, ...]()
         try:
             pool = self.predictions.with_labels(labels).with_label_weight(weights)
             made = estimate(
@@ -94,9 +94,9 @@ class Watch:
                 confidence_level=self.level,
                 random_state=self.seed,
             )
-            found = tuple(
+            judged = tuple(
                 Row(r.model, r.metric, r.value, r.low, r.high, r.status,
-                    self.guard(r.model, r.metric, known))
+                    self.guard(r.model, r.metric, labeled))
                 for r in made.rows
             )  # fmt: skip
         except FewlabelsError as error:
@@ -104,74 +104,74 @@ class Watch:
         except Exception as error:  # the page goes on without an estimate
             traceback.print_exc()
             problem = f"the estimate failed ({type(error).__name__}: {error})"
-        moment = Moment(len(known.rows), found, time.perf_counter() - begun, problem)
-        self.moments[moment.n] = moment
-        return moment
+        snapshot = Snapshot(len(labeled.rows), judged, time.perf_counter() - begun, problem)
+        self.snapshots[snapshot.n] = snapshot
+        return snapshot
 
     def guard(self, model: str, metric: str, decided: DecidedItems) -> tuple[float, float] | None:
         """The interval of a metric that holds at every look; None where there is none."""
-        found = self._sequence(metric, decided).get(model)
-        return None if found is None else (float(found[0][-1]), float(found[1][-1]))
+        ends = self._sequence(metric, decided).get(model)
+        return None if ends is None else (float(ends[0][-1]), float(ends[1][-1]))
 
     def guards(
         self, model: str, metric: str, decided: DecidedItems
     ) -> list[tuple[int, float, float]]:
         """The guard after each of the labels that were drawn: number, low, high."""
-        found = self._sequence(metric, decided).get(model)
-        if found is None:
+        ends = self._sequence(metric, decided).get(model)
+        if ends is None:
             return []
-        number, (low, high) = np.flatnonzero(decided.labeled.left > 0) + 1, found
+        number, (low, high) = np.flatnonzero(decided.labeled.left > 0) + 1, ends
         some = [k - 1 for k in _numbers(len(low))]
         return [(int(number[k]), float(low[k]), float(high[k])) for k in some]
 
     def _sequence(self, metric: str, decided: DecidedItems) -> dict[str, tuple[Floats, Floats]]:
         """The intervals after every label that was drawn, of each classifier; of the last draws."""
-        known = decided.labeled
-        drawn = known.drawn
+        labeled = decided.labeled
+        drawn = labeled.drawn
         if metric not in GUARDED or not drawn.rows.size:
             return {}
-        key = b"|".join(part.tobytes() for part in known)
+        key = b"|".join(array.tobytes() for array in labeled)
         if self._guards.get(metric, (b"", {}))[0] != key:
             labels = np.array(self.predictions.labels)
-            labels[known.rows] = known.labels
-            found = intervals(
+            labels[labeled.rows] = labeled.labels
+            ends = intervals(
                 self.predictions.with_labels(labels), METRICS[metric], drawn, self.level
             )
-            self._guards[metric] = (key, found)
+            self._guards[metric] = (key, ends)
         return self._guards[metric][1]
 
     def missing(self, n: int) -> list[int]:
         """Earlier numbers of labels that there is no estimate of, which a picture would show."""
-        return [k for k in _EARLIER if k < n and k not in self.moments]
+        return [k for k in _EARLIER if k < n and k not in self.snapshots]
 
     def forget_after(self, n: int) -> None:
-        """Drop what was estimated from more labels than there are now."""
-        self.moments = {k: moment for k, moment in self.moments.items() if k <= n}
+        """Drop estimates from more labels than there are now."""
+        self.snapshots = {k: snapshot for k, snapshot in self.snapshots.items() if k <= n}
 
-    def verdicts(self, moment: Moment) -> list[Verdict]:
-        """What the conditions say."""
-        known = self.predictions.n_labeled
+    def verdicts(self, snapshot: Snapshot) -> list[Verdict]:
+        """Verdicts of the stopping conditions."""
+        n_labeled = self.predictions.n_labeled
         return [
-            stop.verdict(moment.rows, moment.n + (0 if stop.by_guard else known))
+            stop.verdict(snapshot.rows, snapshot.n + (0 if stop.by_guard else n_labeled))
             for stop in self.stops
         ]
 
-    def report(self, moment: Moment) -> dict[str, Any]:
+    def report(self, snapshot: Snapshot) -> dict[str, Any]:
         """The estimates in plain values, for the page and for a terminal."""
-        verdicts = self.verdicts(moment)
-        known = [{"goal": s.goal} | vars(v) for s, v in zip(self.stops, verdicts, strict=True)]
+        verdicts = self.verdicts(snapshot)
+        conditions = [{"goal": s.goal} | vars(v) for s, v in zip(self.stops, verdicts, strict=True)]
         return {
-            "n": moment.n,
-            "moments": len(self.moments),
+            "n": snapshot.n,
+            "moments": len(self.snapshots),
             "level": self.level,
-            "problem": moment.problem,
-            "seconds": moment.seconds,
-            "rows": [self._told(row, moment.n) for row in moment.rows],
-            "stops": known,
+            "problem": snapshot.problem,
+            "seconds": snapshot.seconds,
+            "rows": [self._plain_row(row, snapshot.n) for row in snapshot.rows],
+            "stops": conditions,
             "can_stop": bool(verdicts) and all(v.met for v in verdicts),
         }
 
-    def _told(self, row: Row, n: int) -> dict[str, Any]:
+    def _plain_row(self, row: Row, n: int) -> dict[str, Any]:
         low, high = (None, None) if row.guard is None else row.guard
         width = row.high - row.low
         return {
@@ -186,10 +186,10 @@ class Watch:
         }
 
     def picture(self, model: str, metric: str, decided: DecidedItems) -> Mapping[str, Any]:
-        """How an interval came to be, in plain values: what `report.labeling` draws."""
+        """History of an interval, in plain values, for `report.curve_html.render_narrowing`."""
         points = []
-        for n in sorted(self.moments):
-            for row in self.moments[n].rows:
+        for n in sorted(self.snapshots):
+            for row in self.snapshots[n].rows:
                 if (row.model, row.metric) == (model, metric) and not math.isnan(row.value):
                     points.append({"n": n, "value": row.value, "low": row.low, "high": row.high})
         stop = next(
