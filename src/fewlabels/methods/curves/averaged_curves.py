@@ -93,10 +93,10 @@ class _Densities:
         return _Densities(pair, f"densities {pair.name}", share * pair.weight, unit, scale)
 
     def start(self, size: int, rng: np.random.Generator) -> Floats:
-        return self.pair.found.draw(size, rng)
+        return self.pair.estimate.draw(size, rng)
 
     def log_prior(self, points: Floats) -> Floats:
-        return self.pair.found.target.log_density(points)
+        return self.pair.estimate.target.log_density(points)
 
     def curve(self, points: Floats) -> _DensityCurve:
         return _DensityCurve(self, points)
@@ -115,6 +115,6 @@ class _DensityCurve:
         scale = self.kind.scale
         margins = np.interp(ndtr(places.z), scale.ranks, scale.knots)
         points = Points(self.kind.unit.unit_of_margins(margins))
-        z = self.kind.pair.found.target.mixture.log_odds(points, self.theta)
+        z = self.kind.pair.estimate.target.mixture.log_odds(points, self.theta)
         np.clip(z, -_MOST_LOG_ODDS, _MOST_LOG_ODDS, out=z)
         return expit(z), expit(-z)
