@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import final
 
 import numpy as np
@@ -180,12 +180,18 @@ def places_of(keys: UInts, among: UInts) -> Ints:
     return out
 
 
+def gravest(statuses: Iterable[Status]) -> Status:
+    """The gravest of what several fits came to."""
+    return min(statuses, key=_GRAVEST_FIRST.index, default=Status.OK)
+
+
 def status_of(warnings: Sequence[str]) -> Status:
     """What warnings that begin with the name of a status come to: the gravest."""
-    for status in (Status.NOT_CONVERGED, Status.ASSUMPTION):
-        if any(warning.startswith(f"{status.value}:") for warning in warnings):
-            return status
-    return Status.OK
+    said = {warning.partition(":")[0] for warning in warnings}
+    return gravest(status for status in _GRAVEST_FIRST if status.value in said)
+
+
+_GRAVEST_FIRST = (Status.NOT_CONVERGED, Status.ASSUMPTION, Status.OK)
 
 
 def refuse_multiplicity(predictions: Predictions, who: str) -> None:

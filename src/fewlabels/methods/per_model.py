@@ -9,14 +9,12 @@ from typing import Protocol
 import numpy as np
 from scipy.special import expit, logit
 
-from fewlabels.errors import Status, listed
+from fewlabels.errors import listed
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.simplex import two_classes
-from fewlabels.methods.base import FittedLabelModel
+from fewlabels.methods.base import FittedLabelModel, gravest
 from fewlabels.posterior import LabelPosterior, ParameterDraws
 from fewlabels.predictions import Predictions
-
-_WORST_FIRST = (Status.NOT_CONVERGED, Status.ASSUMPTION, Status.OK)
 
 
 def fit_each(
@@ -72,7 +70,7 @@ def averaged(parts: Mapping[str, LabelPosterior], predictions: Predictions) -> L
         salt=salt,
         value_from=every[0].value_from,
         per_model=tuple(parts.get(name) for name in predictions.models),
-        status=next(s for s in _WORST_FIRST if any(p.status is s for p in every)),
+        status=gravest(part.status for part in every),
         warnings=tuple(
             warning if len(names) == len(parts) else f"{warning} ({listed(names, 5)})"
             for warning, names in about.items()

@@ -16,12 +16,12 @@ from fewlabels.kernels.arrays import Bools, Floats, Ints
 from fewlabels.kernels.blocks import index_blocks, map_blocks
 from fewlabels.kernels.hmc import bulk_size, rank_r_hat, tail_size
 from fewlabels.kernels.simplex import logsumexp, softmax
-from fewlabels.methods.base import FittedLabelModel
-from fewlabels.methods.bee.constraints import Constraints
+from fewlabels.methods.base import FittedLabelModel, gravest
 from fewlabels.methods.bee.table import (
     ALONE,
     DOMAINS,
     FRANCHISE,
+    Constraints,
     States,
     VoteData,
     VoteDraws,
@@ -134,8 +134,8 @@ class LabelDraws:
         if self._probabilities is not None:
             return self.data.labels(self._probabilities[:, :, index], rows, k)
         distinct, place = np.unique(self.data.of_item[rows], return_inverse=True)
-        found = softmax(self.draws.log_joint(self.data.table, index, distinct))
-        return self.data.labels_of(found[place], rows, k)
+        by_row = softmax(self.draws.log_joint(self.data.table, index, distinct))
+        return self.data.labels_of(by_row[place], rows, k)
 
 
 class Mixing(NamedTuple):
@@ -283,7 +283,7 @@ class FittedVoteModel(FittedLabelModel):
             status=status,
             warnings=self._warnings(served, data, rates, voted),
             diagnostics=self._diagnostics(rates, data, voted)
-            | self._clusters(rates.domains, order),
+            | ({} if self.coupling == ALONE else self._clusters(rates.domains, order)),
         )
 
     @cached_property
@@ -304,41 +304,34 @@ class FittedVoteModel(FittedLabelModel):
 
     def _clusters(self, domains: Sequence[str | None], order: Ints) -> dict[str, Any]:
         """Who shares rates with whom, where the model lets them."""
-        coupling = self.coupling
-        if coupling == ALONE:
-            return {}
         atom = self.draws.atom.reshape(-1, len(self.domains), len(self.models))[:, order]
         alpha, gamma = self.draws.concentration.mean(axis=(0, 1)).tolist()
         return {
             "concentration": alpha,
-            **({"top_concentration": gamma} if coupling == FRANCHISE else {}),
-            **summary(atom, domains, self.models, by_domain=coupling == DOMAINS),
+            **({"top_concentration": gamma} if self.coupling == FRANCHISE else {}),
+            **summary(atom, domains, self.models, by_domain=self.coupling == DOMAINS),
         }
 
     def _warnings(
-        self,
-        predictions: Predictions,
-        data: VoteData,
-        rates: VoteRates,
-        voted: Bools,
+        self, predictions: Predictions, data: VoteData, rates: VoteRates, voted: Bools
     ) -> tuple[str, ...]:
-        said = list(not_identified(predictions, data.domain, self.domains))
-        doubt = straddling(rates.error_rates, voted, rates.domains)
-        if doubt:
-            said.append(doubt)
+        warnings = list(not_identified(predictions, data.domain, self.domains))
+        warnings += straddling(rates.error_rates, voted, rates.domains)
         if not predictions.labeled.all():
-            said.append(INDEPENDENT)
+            warnings.append(INDEPENDENT)
         mixing = self._mixing
         if np.isnan(mixing.r_hat):
-            said.append("not-converged: too few draws to tell whether the chains agree; keep more")
+            warnings.append(
+                "not-converged: too few draws to tell whether the chains agree; keep more"
+            )
         elif not mixing.converged:
-            said.append(
+            warnings.append(
                 f"not-converged: the chains do not agree (R-hat {mixing.r_hat:.2f}, should be "
                 f"below {mixing.most_r_hat:.2f}; worth {min(mixing.bulk, mixing.tail):.0f} "
                 f"independent draws, should be {mixing.least / 2:.0f}); use more sweeps, or get "
                 "labels"
             )
-        return (*said, *self.notes)
+        return (*warnings, *self.notes)
 
 
 # --- several models -----------------------------------------------------------------------------
@@ -365,11 +358,11 @@ class MixtureDraws:
         whose, place = self.part[index], self.place[index]
         out: Floats | None = None
         for m in np.unique(whose):
-            own = np.flatnonzero(whose == m)
-            found = self.parts[m].block(place[own], rows)
+            columns = np.flatnonzero(whose == m)
+            block = self.parts[m].block(place[columns], rows)
             if out is None:
-                out = np.empty((*found.shape[:2], len(index)))
-            out[:, :, own] = found
+                out = np.empty((*block.shape[:2], len(index)))
+            out[:, :, columns] = block
         return self.parts[0].block(index, rows) if out is None else out
 
 
@@ -382,8 +375,8 @@ def mixture(parts: Sequence[LabelPosterior], weights: Floats, salt: int) -> Labe
     if len(parts) == 1:
         return parts[0]
     size = min(part.parameters.size for part in parts)
-    shares = np.floor(np.cumsum(weights) * size + 0.5).astype(np.int64)
-    whose = np.searchsorted(shares, np.arange(size), side="right").clip(max=len(parts) - 1)
+    ends = np.floor(np.cumsum(weights) * size + 0.5).astype(np.int64)
+    whose = np.searchsorted(ends, np.arange(size), side="right").clip(max=len(parts) - 1)
     rng = np.random.default_rng(salt)
     whose = rng.permutation(whose)
     place = rng.integers(0, [part.parameters.size for part in parts], (size, len(parts)))
@@ -391,24 +384,17 @@ def mixture(parts: Sequence[LabelPosterior], weights: Floats, salt: int) -> Labe
     every = [part.vote_rates for part in parts if isinstance(part.vote_rates, VoteRates)]
     picked = [np.flatnonzero(whose == m) for m in range(len(parts))]
     order = np.argsort(np.concatenate(picked))
-    grave = [Status.NOT_CONVERGED, Status.ASSUMPTION, Status.OK]
+    heavy = [part for w, part in zip(weights, parts, strict=True) if w >= _COUNTS]
+    pairs = list(zip(every, picked, strict=True))
+    rates = np.concatenate([each.confusion[place[own]] for each, own in pairs])
+    shares = np.concatenate([each.shares[place[own]] for each, own in pairs])
     return replace(
         parts[0],
         given=sum(w * part.probabilities for w, part in zip(weights, parts, strict=True)),
         parameters=MixtureDraws(tuple(part.parameters for part in parts), whose, place),
         salt=salt,
-        vote_rates=replace(
-            every[0],
-            rates=np.concatenate(
-                [r.confusion[place[own]] for r, own in zip(every, picked, strict=True)]
-            )[order],
-            shares=np.concatenate(
-                [r.shares[place[own]] for r, own in zip(every, picked, strict=True)]
-            )[order],
-        ),
-        status=min(
-            (p.status for w, p in zip(weights, parts, strict=True) if w >= _COUNTS), key=grave.index
-        ),
+        vote_rates=replace(every[0], rates=rates[order], shares=shares[order]),
+        status=gravest(part.status for part in heavy),
     )
 
 

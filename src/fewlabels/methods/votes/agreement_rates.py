@@ -16,12 +16,11 @@ from fewlabels.checks.arguments import chosen_from, whole
 from fewlabels.errors import Status, listed
 from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
 from fewlabels.kernels.simplex import CLIP
-from fewlabels.kernels.votes import by_group, by_item, vote_shares
+from fewlabels.kernels.votes import by_group, by_item
 from fewlabels.methods.base import (
     FittedLabelModel,
     LabelModel,
     refuse_more_classes,
-    with_evidence,
     with_hard_votes,
 )
 from fewlabels.methods.replicates import Refits
@@ -32,6 +31,7 @@ from fewlabels.methods.votes.data import (
     domain_codes,
     domain_texts,
     domains_of,
+    elected,
     not_identified,
     vote_totals,
 )
@@ -235,8 +235,8 @@ class _FittedAgreement(FittedLabelModel):
         # Whom nothing is known of votes like the mean of the others.
         mean = np.where(known, error, 0.0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
         weights = 1 - np.where(known, error, mean[:, None])
-        shares = vote_shares(votes, weights.reshape(-1, error.shape[2]), self.average)
-        return with_evidence(shares, evidence, floor=CLIP)
+        weights = weights.reshape(-1, error.shape[2])
+        return elected(votes, evidence, weights, self.average, hard=False)
 
     def _warnings(self) -> tuple[str, ...]:
         said = [

@@ -17,10 +17,16 @@ from fewlabels.errors import Status
 from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
 from fewlabels.kernels.counter_based_counts import some_items
 from fewlabels.kernels.simplex import CLIP, logsumexp, softmax
-from fewlabels.kernels.votes import by_class, class_votes, most_voted, vote_shares
+from fewlabels.kernels.votes import by_class, class_votes, most_voted
 from fewlabels.methods.base import FittedLabelModel, LabelModel, with_evidence, with_hard_votes
 from fewlabels.methods.replicates import Refits
-from fewlabels.methods.votes.data import INDEPENDENT, UNLABELED, ItemPatterns, not_identified
+from fewlabels.methods.votes.data import (
+    INDEPENDENT,
+    UNLABELED,
+    ItemPatterns,
+    elected,
+    not_identified,
+)
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 
@@ -182,8 +188,8 @@ def _majority(ballots: Ballots) -> Floats:
     votes, evidence = ballots.votes, ballots.evidence
     total = class_votes(votes, evidence.shape[1], ballots.times)
     equal = np.ones((votes.shape[1] // len(total), 1))
-    shares = vote_shares(votes, equal, total / max(total.sum(), 1.0))
-    return with_evidence(most_voted(shares), evidence, floor=CLIP)[:, :, 0]
+    average = total / max(total.sum(), 1.0)
+    return elected(votes, evidence, equal, average, hard=True)[:, :, 0]
 
 
 class _Learned(NamedTuple):

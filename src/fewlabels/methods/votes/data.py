@@ -8,13 +8,23 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
 from fewlabels.errors import InputError, listed
 from fewlabels.kernels.arrays import Array, Bools, Floats, Frozen, Ints, UInts, read_only
 from fewlabels.kernels.blocks import spans
 from fewlabels.kernels.counter_based_counts import exponential_sums
 from fewlabels.kernels.notices import announce
-from fewlabels.kernels.votes import Patterns, class_votes, in_triangle, patterns
+from fewlabels.kernels.simplex import CLIP
+from fewlabels.kernels.votes import (
+    Patterns,
+    class_votes,
+    in_triangle,
+    most_voted,
+    patterns,
+    vote_shares,
+)
+from fewlabels.methods.base import with_evidence
 from fewlabels.predictions import Predictions
 
 _ROWS = 2**16
@@ -110,6 +120,18 @@ def vote_totals(predictions: Predictions) -> Floats:
     """How often each class is voted for, (K,)."""
     votes, times = predictions.vote_counts, predictions.multiplicity
     return class_votes(votes, predictions.n_classes, times)
+
+
+def elected(
+    votes: scipy.sparse.csr_matrix, evidence: Floats, weights: Floats, empty: Floats, *, hard: bool
+) -> Floats:
+    """P(label) (n, K, D) by shares of the votes (n, M K), weights (M, D) of the voters.
+
+    `empty` (K,) stands in where nobody votes. With `hard` the class of most votes gets all the
+    probability, classes that tie share it. Evidence (n, K) about the labels is taken in.
+    """
+    shares = vote_shares(votes, weights, empty)
+    return with_evidence(most_voted(shares) if hard else shares, evidence, floor=CLIP)
 
 
 def votes_given(predictions: Predictions, domain: Ints, n_domains: int, rows: Array) -> Ints:
@@ -334,7 +356,7 @@ def _never_differ(predictions: Predictions) -> list[str]:
     return said
 
 
-def straddling(error_rates: Floats, voted: Bools, domains: Sequence[str | None]) -> str | None:
+def straddling(error_rates: Floats, voted: Bools, domains: Sequence[str | None]) -> list[str]:
     """Say where draws (T, D, M) of most error rates lie on both sides of one half.
 
     Of the classifiers that vote there, (D, M): the others follow the prior.
@@ -343,10 +365,10 @@ def straddling(error_rates: Floats, voted: Bools, domains: Sequence[str | None])
     doubtful = (above > 0.05) & (above < 0.95) & voted
     both = 2 * doubtful.sum(axis=1) > voted.sum(axis=1)
     if not both.any():
-        return None
+        return []
     names = [name for name, doubt in zip(domain_texts(domains), both, strict=True) if doubt]
     place = f" in domain {listed(names, 5)}" if len(domains) > 1 else ""
-    return (
+    return [
         f"assumption: the data cannot tell right from wrong{place}: draws of most error rates lie "
         "on both sides of one half; a few labels would tell"
-    )
+    ]

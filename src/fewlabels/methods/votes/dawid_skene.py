@@ -14,14 +14,9 @@ from fewlabels.checks.arguments import chosen_from, not_negative, whole
 from fewlabels.errors import Status, listed
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.blocks import spans
-from fewlabels.kernels.simplex import CLIP, softmax
-from fewlabels.kernels.votes import (
-    by_group,
-    has_evidence,
-    most_voted,
-    vote_shares,
-)
-from fewlabels.methods.base import FittedLabelModel, LabelModel, with_evidence, with_hard_votes
+from fewlabels.kernels.simplex import softmax
+from fewlabels.kernels.votes import by_group, has_evidence
+from fewlabels.methods.base import FittedLabelModel, LabelModel, with_hard_votes
 from fewlabels.methods.em import EMResult, accelerated_em, expectation_maximisation
 from fewlabels.methods.votes.data import (
     INDEPENDENT,
@@ -30,6 +25,7 @@ from fewlabels.methods.votes.data import (
     by_domain,
     domain_codes,
     domains_of,
+    elected,
     not_identified,
     vote_totals,
 )
@@ -116,10 +112,8 @@ class DawidSkene(LabelModel):
     def _starts(self, votes: scipy.sparse.csr_matrix, total: Floats, table: _Table) -> Floats:
         """P(class) of every distinct row that EM starts from, (U, K, 1)."""
         equal = np.ones((votes.shape[1] // len(total), 1))
-        shares = vote_shares(votes, equal, total / total.sum())
-        if self.start == "majority":
-            shares = most_voted(shares)
-        return with_evidence(shares, table.evidence, floor=CLIP)
+        hard = self.start == "majority"
+        return elected(votes, table.evidence, equal, total / total.sum(), hard=hard)
 
 
 class _Rates(NamedTuple):
