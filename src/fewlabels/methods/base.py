@@ -34,7 +34,14 @@ class LabelModel(ABC):
 
     @abstractmethod
     def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
-        """Learn from predictions and the labels there are."""
+        """Learn from predictions and the labels there are.
+
+        Raises
+        ------
+        InputError
+            If the predictions lack what the method needs, or are more than it serves: classes,
+            what fits into memory, answers of an oracle.
+        """
 
     @final
     def infer(
@@ -47,13 +54,7 @@ class LabelModel(ABC):
 
 
 def with_probabilities(predictions: Predictions, method: str) -> tuple[Predictions, Floats]:
-    """The classifiers that give probabilities, and these (n, M, K).
-
-    Raises
-    ------
-    InputError
-        If no classifier gives any.
-    """
+    """The classifiers that give probabilities, and these (n, M, K)."""
     served = _givers(
         predictions,
         predictions.gives("probabilities"),
@@ -66,13 +67,7 @@ def with_probabilities(predictions: Predictions, method: str) -> tuple[Predictio
 
 
 def refuse_more_classes(predictions: Predictions, method: str, others: str) -> None:
-    """Refuse more than two classes, and name methods that serve them.
-
-    Raises
-    ------
-    InputError
-        If there are more than two classes.
-    """
+    """Refuse more than two classes, and name methods that serve them."""
     if predictions.n_classes != 2:
         raise InputError(
             f"method {method!r} is for two classes, and these predictions have "
@@ -81,13 +76,7 @@ def refuse_more_classes(predictions: Predictions, method: str, others: str) -> N
 
 
 def refuse_confusion_beyond_memory(predictions: Predictions) -> None:
-    """Refuse confusion matrices of all classifiers, of which a method holds several at once.
-
-    Raises
-    ------
-    InputError
-        If memory cannot hold them.
-    """
+    """Refuse confusion matrices of all classifiers, of which a method holds several at once."""
     k = predictions.n_classes
     refuse_beyond_memory(
         4 * 8.0 * predictions.n_models * k**2,
@@ -97,13 +86,7 @@ def refuse_confusion_beyond_memory(predictions: Predictions) -> None:
 
 
 def with_hard_votes(predictions: Predictions, method: str) -> Predictions:
-    """The classifiers that give hard predictions.
-
-    Raises
-    ------
-    InputError
-        If no classifier gives any, or memory cannot hold their confusion matrices.
-    """
+    """The classifiers that give hard predictions."""
     refuse_confusion_beyond_memory(predictions)
     served = _givers(
         predictions,
@@ -115,13 +98,7 @@ def with_hard_votes(predictions: Predictions, method: str) -> Predictions:
 
 
 def with_scores(predictions: Predictions, method: str) -> Predictions:
-    """The classifiers that give probabilities or scores.
-
-    Raises
-    ------
-    InputError
-        If no classifier gives any.
-    """
+    """The classifiers that give probabilities or scores."""
     return _givers(
         predictions,
         predictions.gives("ranking"),
@@ -141,13 +118,7 @@ def _givers(predictions: Predictions, gives: Bools, refusal: str) -> Predictions
 
 
 def probabilities_of(predictions: Predictions, models: Sequence[str], method: str) -> Floats:
-    """Probabilities (n, M, K) of the classifiers a model was fitted on; missing ones are NaN.
-
-    Raises
-    ------
-    InputError
-        If these items have no probabilities at all.
-    """
+    """Probabilities (n, M, K) of the classifiers a model was fitted on; missing ones are NaN."""
     served = predictions.select_models(models)
     if served.probabilities is None:
         raise InputError(f"method {method!r} needs class probabilities, and these items have none")
@@ -195,13 +166,7 @@ _GRAVEST_FIRST = (Status.NOT_CONVERGED, Status.ASSUMPTION, Status.OK)
 
 
 def refuse_multiplicity(predictions: Predictions, who: str) -> None:
-    """Refuse rows that stand for several items, for those who take every row for one.
-
-    Raises
-    ------
-    UsageError
-        If there are such rows.
-    """
+    """Refuse rows that stand for several items, for those who take every row for one."""
     if predictions.multiplicity is not None:
         raise UsageError(
             f"{who} takes every row for one item, and rows stand for several here "
@@ -211,13 +176,7 @@ def refuse_multiplicity(predictions: Predictions, who: str) -> None:
 
 
 def whole_items(predictions: Predictions) -> None:
-    """Refuse rows that stand for a part of an item: labels are drawn of whole ones.
-
-    Raises
-    ------
-    InputError
-        If there are such rows.
-    """
+    """Refuse rows that stand for a part of an item: labels are drawn of whole ones."""
     times = predictions.times
     broken = np.flatnonzero(times != np.rint(times))
     if broken.size:

@@ -115,13 +115,7 @@ class ActiveTesting(_Asking):
             )
 
     def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
-        """Pick the items and ask the oracle for their labels.
-
-        Raises
-        ------
-        InputError
-            If the oracle's answer is not one class index per item.
-        """
+        """Pick the items and ask the oracle for their labels."""
         if isinstance(self.surrogate, Ensemble):
             with_probabilities(predictions, "active-testing")  # its refusal names this method
         surrogate = self.surrogate.fit(predictions, rng)
@@ -341,13 +335,7 @@ class ActiveSurrogate(_Asking):
         super().__post_init__()
 
     def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
-        """Ask the oracle round by round, and fit the surrogate to what it said.
-
-        Raises
-        ------
-        InputError
-            If an answer of the oracle is not one class index per item.
-        """
+        """Ask the oracle round by round, and fit the surrogate to what it said."""
         seed, salt = int(rng.integers(2**63)), int(rng.integers(2**63))
 
         def fitted_to(labels: Ints) -> tuple[Predictions, FittedLabelModel]:

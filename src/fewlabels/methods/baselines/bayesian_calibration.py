@@ -70,13 +70,7 @@ class BayesianCalibration(LabelModel):
                 raise UsageError(f"`{name}` must be a positive number; got {value!r}")
 
     def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
-        """Draw every classifier's calibration map.
-
-        Raises
-        ------
-        InputError
-            If there are more than two classes.
-        """
+        """Draw every classifier's calibration map."""
         others = "'tempered-ensemble', 'ssme-kde' or 'dawid-skene'"
         refuse_more_classes(predictions, "bayesian-calibration", others)
         served, _ = with_probabilities(predictions, "bayesian-calibration")

@@ -264,13 +264,7 @@ class PseudoLabel(LabelModel):
             )
 
     def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
-        """Regress the labels on the scores of the labeled items.
-
-        Raises
-        ------
-        InputError
-            If there are no labels.
-        """
+        """Regress the labels on the scores of the labeled items."""
         served, p = with_probabilities(predictions, "pseudo-label")
         informed = np.flatnonzero(has_evidence(served.evidence))
         if not len(informed):

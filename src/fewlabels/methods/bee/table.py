@@ -359,13 +359,7 @@ class Constraints:
         return out
 
     def tied(self, domains: Sequence[str | None]) -> list[TiedDomains]:
-        """Domains that rules tie together, each other one by itself, with their joint states.
-
-        Raises
-        ------
-        UsageError
-            If a rule names an unknown domain, or ties too many.
-        """
+        """Domains that rules tie together, each other one by itself, with their joint states."""
         names = [str(d) for d in domains]
         # The first of the domains that each one is tied to, in whatever steps.
         first = np.arange(len(names))
@@ -393,14 +387,7 @@ class Constraints:
     def joint_rows(
         self, predictions: Predictions, domain: Ints, group: Ints, domains: Sequence[str | None]
     ) -> Ints:
-        """Which rows are one item in domains that rules tie together, (n,) codes.
-
-        Raises
-        ------
-        InputError
-            If there are more than two classes, or the rows do not say which item they are of, or an
-            item has several rows in a domain.
-        """
+        """Which rows are one item in domains that rules tie together, (n,) codes."""
         if predictions.n_classes != 2:
             raise InputError(
                 f"constraints are about two classes; there are {predictions.n_classes}"

@@ -81,13 +81,7 @@ class MonotoneCurves(LabelModel):
         chosen_from("zero", self.zero, ("auto", "natural", "unknown"))
 
     def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
-        """Draw every classifier's curves.
-
-        Raises
-        ------
-        InputError
-            If no classifier gives probabilities or scores.
-        """
+        """Draw every classifier's curves."""
         return fit_each(self._fit_one, with_scores(predictions, self._name), rng)
 
     _name: ClassVar[str] = "monotone-curves"

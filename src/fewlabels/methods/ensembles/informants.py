@@ -168,9 +168,7 @@ class Informants:
         if (votes < 0).any():
             unvoted = (votes < 0) & ~np.isnan(out[:, :, 0])
             votes[unvoted] = np.argmax(np.nan_to_num(out[unvoted]), axis=1)
-        ballots = _NO_BALLOTS
-        if "votes" in wanted:
-            ballots = _ballots(served, self.domains)
+        ballots = _ballots(served, self.domains) if "votes" in wanted else _NO_BALLOTS
         return Inputs(out, votes, ranked, ballots)
 
     def latent_index(self, said: Inputs, name: str) -> Floats:
@@ -185,11 +183,12 @@ class Informants:
 def _ballots(predictions: Predictions, domains: tuple[str | None, ...]) -> Ballots:
     """Votes of every domain by itself; one that was not there when fitted tells nothing."""
     place = {name: code for code, name in enumerate(domains)}
-    own = item_domains(predictions) if len(domains) > 1 else [None] * predictions.n_items
-    codes = np.array([place.get(name, len(domains)) for name in own], dtype=np.int64)
-    if len(domains) == 1:
-        codes[:] = 0
-    return Ballots.of(predictions.vote_counts, codes, len(domains) + 1)
+    codes = np.zeros(predictions.n_items, dtype=np.int64)
+    if len(domains) > 1:
+        codes[:] = [place.get(name, len(domains)) for name in item_domains(predictions)]
+    return Ballots(
+        by_group(predictions.vote_counts, codes, len(domains) + 1), codes, len(domains) + 1
+    )
 
 
 def _floors(predictions: Predictions) -> Floats:
@@ -269,9 +268,8 @@ def _start(
     A vote is taken to be right with probability .8; scores count only where there is nothing else,
     with their normal score for log odds: they may as well fall with the class.
     """
-    scores_alone = set(kinds) == {"score"}
-    n, k = predictions.n_items, predictions.n_classes
-    p = np.full((n, len(kinds), k), np.nan)
+    scores_alone, k = set(kinds) == {"score"}, predictions.n_classes
+    p = np.full((predictions.n_items, len(kinds), k), np.nan)
     for j, kind in enumerate(kinds):
         if kind == "probability":
             assert predictions.probabilities is not None
@@ -559,11 +557,6 @@ class Ballots(NamedTuple):
     votes: scipy.sparse.csr_matrix
     domain: Ints
     n_domains: int
-
-    @staticmethod
-    def of(votes: scipy.sparse.csr_matrix, domain: Ints, n_domains: int) -> Ballots:
-        """From votes (n, M K)."""
-        return Ballots(by_group(votes, domain, n_domains), domain, n_domains)
 
 
 _NO_BALLOTS = Ballots(scipy.sparse.csr_matrix((0, 0)), np.empty(0, dtype=np.int64), 1)

@@ -124,18 +124,18 @@ class PooledIndex:
             # What is said of an item does not depend on its weight, which may be nothing.
             predictions = predictions.with_evidence(None, np.ones(predictions.n_items)).take(rows)
         said = self.informants.said(predictions, {feature.kind for feature in features})
-        whole = {}
+        of_items = {}
         for feature in features:
             if feature.kind == "reference":
                 assert self.reference is not None
-                whole[feature.kind] = self.reference.index(predictions)
+                of_items[feature.kind] = self.reference.index(predictions)
             elif feature.kind in ("latent", "votes"):
-                whole[feature.kind] = self.informants.latent_index(said, feature.kind)
+                of_items[feature.kind] = self.informants.latent_index(said, feature.kind)
         for part in spans(n, _ROWS):
             block = _Block(self, said.probabilities[part])
             for place, feature in enumerate(features):
-                if feature.kind in whole:
-                    out[part, :, place] = whole[feature.kind][part]
+                if feature.kind in of_items:
+                    out[part, :, place] = of_items[feature.kind][part]
                 else:
                     out[part, :, place] = self._feature(block, said, part, feature)
         return out
@@ -156,8 +156,13 @@ class PooledIndex:
             return (said.votes[rows, j][:, None] == np.arange(k)).astype(np.float64)
         if kind == "deviation":
             return np.nan_to_num(c) * self.scales[j]
+        if kind == "rank" and self.informants.kinds[j] == "vote":
+            return np.nan_to_num(c) * self.scales[j]  # no rank: its log odds, of sd 1 or so
         if kind == "rank":
-            return self._rank(said, rows, j, c)
+            z = np.nan_to_num(said.ranked.scores[rows, j])
+            if z.shape[1] == 1:
+                return np.hstack([-z / 2, z / 2])
+            return np.asarray(z - z.mean(axis=1, keepdims=True))
         if kind == "without":
             others = block.logs.copy()
             others[:, j] = np.nan
@@ -165,16 +170,6 @@ class PooledIndex:
         temperature = 1.0 if kind == "own" else self.pools["calibrated"].temperatures[j]
         other = block.pool("raw" if kind == "own" else "calibrated")[0]
         return np.where(np.isnan(c), other, c * temperature)
-
-    def _rank(self, said: Inputs, rows: slice, j: int, c: Floats) -> Floats:
-        z = said.ranked.scores[rows, j]
-        if self.informants.kinds[j] == "vote":  # a vote has no rank: its log odds, of sd 1 or so
-            return np.nan_to_num(c) * self.scales[j]
-        z = np.nan_to_num(z)
-        if z.shape[1] == 1:
-            return np.hstack([-z / 2, z / 2])
-        out: Floats = z - z.mean(axis=1, keepdims=True)
-        return out
 
 
 class _Block:

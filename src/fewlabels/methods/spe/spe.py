@@ -135,13 +135,7 @@ class SPE(LabelModel):
         chosen_from("sampler", self.sampler, ("diagonal", "full"))
 
     def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
-        """Fit every classifier that gives probabilities or scores, by itself.
-
-        Raises
-        ------
-        InputError
-            If no classifier gives any, or there are more than two classes.
-        """
+        """Fit every classifier that gives probabilities or scores, by itself."""
         refuse_more_classes(predictions, "spe", "'monotone-curves' or 'tempered-ensemble'")
         return fit_each(self._fit_one, with_scores(predictions, "spe"), rng)
 

@@ -11,7 +11,7 @@ from operator import add
 import numpy as np
 from scipy.special import ndtri
 
-from fewlabels.checks.arguments import whole
+from fewlabels.checks.arguments import positive, whole
 from fewlabels.errors import InputError, UsageError
 from fewlabels.kernels.arrays import Array, Floats, Ints, UInts
 from fewlabels.kernels.blocks import map_blocks, spans
@@ -126,10 +126,7 @@ class SSMEFlow(LabelModel):
             "max_support",
         ):  # fmt: skip
             whole(name, getattr(self, name))
-        if not _is_number(self.learning_rate) or not self.learning_rate > 0:
-            raise UsageError(
-                f"`learning_rate` must be a number above 0; got {self.learning_rate!r}"
-            )
+        positive("learning_rate", self.learning_rate)
         for name in ("noise", "weight_decay", "unlabeled_weight", "covariance_prior"):
             if not _is_number(value := getattr(self, name)) or not value >= 0:
                 raise UsageError(f"`{name}` must be a number, 0 or larger; got {value!r}")
@@ -141,13 +138,7 @@ class SSMEFlow(LabelModel):
             raise UsageError(f"`dtype` must be 'float32' or 'float64'; got {self.dtype!r}")
 
     def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
-        """Choose the support, standardise its scores, and train.
-
-        Raises
-        ------
-        InputError
-            If no classifier gives probabilities, or nothing has any weight.
-        """
+        """Choose the support, standardise its scores, and train."""
         served, p = with_probabilities(predictions, "ssme-flow")
         salt = int(rng.integers(2**63))
         average = mean_probability(p)

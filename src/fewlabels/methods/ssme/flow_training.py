@@ -189,6 +189,9 @@ class MixturePrior:
 
 # --- training ---------------------------------------------------------------------------------
 
+LOWEST = 0.01
+"""Share of the learning rate that the second stage ends with."""
+
 CLIP = 100.0
 """Longest gradient of the mean log-likelihood; ordinary ones are a tenth of it or less."""
 
@@ -283,7 +286,10 @@ class Training:
                     if moments is not None:
                         mixture = self.prior.update(moments, mixture.means)
                     if moves:
-                        adam.ascend(self._gradient, self._rate(epoch / epochs if learn else 0.0))
+                        # Cosine annealing over the second stage, to a hundredth.
+                        angle = np.pi * (epoch / epochs if learn else 0.0)
+                        falling = LOWEST + (1 - LOWEST) * 0.5 * (1 + np.cos(angle))
+                        adam.ascend(self._gradient, options.learning_rate * float(falling))
                     taken += 1
                 if failed:
                     break
@@ -295,12 +301,6 @@ class Training:
                 mixture = good
                 value = mean_log_likelihood(self.flow, self.parameters, mixture, self.items)
         return Trained(self.parameters, mixture, taken, value, stopped, failed)
-
-    def _rate(self, progress: float) -> float:
-        """Cosine annealing over the second stage, to a hundredth."""
-        lowest = 0.01
-        falling = lowest + (1 - lowest) * 0.5 * (1 + np.cos(np.pi * progress))
-        return self.options.learning_rate * float(falling)
 
     def _epoch(
         self, mixture: LatentMixture, learn: bool, moves: bool = True

@@ -77,10 +77,6 @@ class KDEMixture:
         rows = shared_exponentials(self.clusters, np.arange(size), self.salt ^ _REFIT_SALT)
         return self._run(rows, first_stream=1), rows
 
-    def starting_labels(self) -> Floats:
-        """Class weights that EM starts from, (m, K)."""
-        return self._start(1, 0)[:, :, 0]
-
     def weighted(self, responsibilities: Floats, row_weights: Floats) -> Floats:
         """Class weights (m, K, B) of the kernels."""
         return responsibilities * (self.item_weights[:, None, None] * row_weights[:, None, :])
@@ -417,12 +413,12 @@ class KernelSums:
 
         Effective neighbours are (sum of kernels)^2 / sum of squared kernels.
         """
-        whole = KernelSums(self.queries[rows], self.support, self.own[rows], keep=False)
+        every = KernelSums(self.queries[rows], self.support, self.own[rows], keep=False)
 
         def measure(block: slice) -> Floats:
-            kernel = whole.block(block)
+            kernel = every.block(block)
             total = kernel.sum(axis=1)
-            own = np.take_along_axis(kernel, whole.own[block][:, None], axis=1)[:, 0]
+            own = np.take_along_axis(kernel, every.own[block][:, None], axis=1)[:, 0]
             return np.stack([own / total, total**2 / np.einsum("ij,ij->i", kernel, kernel)])
 
         parts = list(map_blocks(measure, spans(len(rows), _ROWS)))
@@ -481,14 +477,18 @@ class SupportSums:
         out[rows] = self._exact(left[rows])[: len(rows)]
         return out
 
+    def _memory(self, rows: int, dtype: type[np.floating]) -> dict[int, Array]:
+        """One (rows, p) array for every size p of the blocks, used again and again."""
+        return {block.size: np.empty((rows, block.size), dtype) for block in self._blocks}
+
     def _near(self, left: Array) -> Array:
         """Sums of queries that single precision serves, and of the padding."""
         left = _padded(left, _ROWS)
         out = np.zeros((len(left), self._columns), np.float32)
-        kernels, part = _Memory(self._blocks, _ROWS, np.float32), np.empty_like(out[:_ROWS])
+        kernels, part = self._memory(_ROWS, np.float32), np.empty_like(out[:_ROWS])
         for rows in spans(len(left), _ROWS):
             for block in self._blocks:
-                kernel = kernels.of(block)
+                kernel = kernels[block.size]
                 np.matmul(left[rows], block.single, out=kernel)
                 np.exp(kernel, out=kernel)
                 out[rows] += np.matmul(kernel, block.weights, out=part)
@@ -498,13 +498,12 @@ class SupportSums:
         """Sums of any queries, with exponents in double precision, and of the padding."""
         left = _padded(left, _FEW)
         out = np.zeros((len(left), self._columns), np.float32)
-        exponents = _Memory(self._blocks, _FEW, np.float64)
-        kernels = _Memory(self._blocks, _FEW, np.float32)
+        exponents, kernels = self._memory(_FEW, np.float64), self._memory(_FEW, np.float32)
         part = np.empty_like(out[:_FEW])
         for rows in spans(len(left), _FEW):
             top = np.full((_FEW, 1), -np.inf)
             for block in self._blocks:
-                exponent, kernel = exponents.of(block), kernels.of(block)
+                exponent, kernel = exponents[block.size], kernels[block.size]
                 np.matmul(left[rows], block.double, out=exponent)
                 higher = np.maximum(top, exponent.max(axis=1, keepdims=True))
                 out[rows] *= np.exp(top - higher).astype(np.float32)
@@ -522,17 +521,10 @@ class _Block(NamedTuple):
     single: Array
     weights: Array
 
-
-class _Memory:
-    """One (rows, p) array for every p that blocks have, used again and again."""
-
-    def __init__(self, blocks: list[_Block], rows: int, dtype: type[np.floating]) -> None:
-        sizes = {block.single.shape[1] for block in blocks}
-        self._arrays = {p: np.empty((rows, p), dtype) for p in sizes}
-
-    def of(self, block: _Block) -> Array:
-        """The array for this block's kernels."""
-        return self._arrays[block.single.shape[1]]
+    @property
+    def size(self) -> int:
+        """How many points there are."""
+        return self.single.shape[1]
 
 
 def _padded(left: Array, rows: int) -> Array:

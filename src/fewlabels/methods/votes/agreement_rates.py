@@ -84,13 +84,7 @@ class AgreementRates(LabelModel):
         whole("replicates", self.replicates)
 
     def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
-        """Gather items of the same votes and solve for the error rates.
-
-        Raises
-        ------
-        InputError
-            If there are more than two classes, or no hard predictions.
-        """
+        """Gather items of the same votes and solve for the error rates."""
         served = with_hard_votes(predictions, "agreement-rates")
         refuse_more_classes(served, "agreement-rates", "'dawid-skene'")
         domains = domains_of(served) if self.by_domain else (None,)
