@@ -16,8 +16,7 @@ from fewlabels.methods.bee.bee import (
 )
 from fewlabels.methods.bee.selection import VoteSelection
 from fewlabels.methods.bee.table import Constraints
-from fewlabels.methods.curves.averaged_curves import AveragedCurves
-from fewlabels.methods.curves.monotone_curves import MonotoneCurves
+from fewlabels.methods.curves.monotone_curves import AveragedCurves, MonotoneCurves
 from fewlabels.methods.ensembles.ensembles import (
     AgreementEnsemble,
     LearnedEnsemble,

@@ -75,26 +75,21 @@ def refuse_more_classes(predictions: Predictions, method: str, others: str) -> N
         )
 
 
-def refuse_confusion_beyond_memory(predictions: Predictions) -> None:
-    """Refuse confusion matrices of all classifiers, of which a method holds several at once."""
+def with_hard_votes(predictions: Predictions, method: str) -> Predictions:
+    """The classifiers that give hard predictions."""
+    # Confusion matrices of all classifiers, of which a method holds several at once.
     k = predictions.n_classes
     refuse_beyond_memory(
         4 * 8.0 * predictions.n_models * k**2,
         f"a confusion matrix of {k:,} classes for each of {predictions.n_models:,} classifiers",
         "merge classes, or take --method labeled",
     )
-
-
-def with_hard_votes(predictions: Predictions, method: str) -> Predictions:
-    """The classifiers that give hard predictions."""
-    refuse_confusion_beyond_memory(predictions)
-    served = _givers(
+    return _givers(
         predictions,
         predictions.gives("hard"),
         f"method {method!r} needs hard predictions (columns y__<model>, or probabilities), and "
         "no classifier gives any; use method 'labeled', or provide predictions",
     )
-    return served
 
 
 def with_scores(predictions: Predictions, method: str) -> Predictions:

@@ -274,15 +274,19 @@ class PseudoLabel(LabelModel):
             )
         # By their keys, so that the order of the rows does not show in the last digits.
         informed = informed[np.argsort(served.keys[informed])]
-        average = mean_probability(p)
+        average, share = mean_probability(p), softmax(served.evidence[informed])
+        item, label = np.nonzero(share > 0)
         return _FittedPseudoLabel(
             model=self,
             models=served.models,
             average=average,
-            training=_Training.of(
-                self.scores(p[informed], average),
-                served.evidence[informed],
+            training=_Training(
+                self.scores(p[informed], average)[item],
+                label,
+                share[item, label],
+                item,
                 served.clusters_of(informed),
+                served.n_classes,
             ),
             classes=tuple(map(str, served.classes)),
             salt=int(rng.integers(2**63)),
@@ -313,12 +317,6 @@ class _Training(NamedTuple):
     item: Ints
     clusters: tuple[UInts, ...]
     n_classes: int
-
-    @staticmethod
-    def of(scores: Floats, evidence: Floats, clusters: tuple[UInts, ...]) -> _Training:
-        told = softmax(evidence)
-        item, label = np.nonzero(told > 0)
-        return _Training(scores[item], label, told[item, label], item, clusters, evidence.shape[1])
 
     @property
     def n_items(self) -> int:

@@ -92,13 +92,17 @@ class AgreementRates(LabelModel):
         items = ItemPatterns.of(served, domain)
         first, total = items.first, vote_totals(served)
         votes = served.vote_counts[first]
+        # Mean vote of each classifier on each item, (U, M), -1 for class 0 and 1 for class 1. The
+        # two have their entries in the same places: only zeros that are stored say "no vote won".
+        signs = by_item(votes, np.tile([-1.0, 1.0], (len(items), 1)))
+        signs.data /= by_item(votes, np.ones((len(items), 2))).data
         fitted = _FittedAgreement(
             model=self,
             models=served.models,
             domains=domains,
             rows=tuple(np.flatnonzero(domain[first] == d) for d in range(len(domains))),
             voted=by_item(votes.sign(), np.ones((len(items), 2))).sign(),
-            signs=_mean_votes(votes),
+            signs=signs,
             items=items,
             average=total / total.sum(),
             informed=bool((served.evidence != 0).any()),
@@ -107,16 +111,6 @@ class AgreementRates(LabelModel):
         )
         _ = fitted.result
         return fitted
-
-
-def _mean_votes(votes: scipy.sparse.csr_matrix) -> scipy.sparse.csr_matrix:
-    """Mean vote of each classifier on each item, (U, M), -1 for class 0 and 1 for class 1."""
-    u = votes.shape[0]
-    total = by_item(votes, np.ones((u, 2)))
-    signs = by_item(votes, np.tile([-1.0, 1.0], (u, 1)))
-    # The two have their entries in the same places: only zeros that are stored say "no vote won".
-    signs.data /= total.data
-    return signs
 
 
 class _Solution(NamedTuple):
@@ -233,45 +227,41 @@ class _FittedAgreement(FittedLabelModel):
         return elected(votes, evidence, weights, self.average, hard=False)
 
     def _warnings(self) -> tuple[str, ...]:
-        said = [
+        warnings = [
             "assumption: classifiers err independently of each other, whatever the class, and most "
             "are right more often than not; labels do not change the error rates"
         ]
-        found = self.result
-        if self.informed and found.unidentified.any():
-            said.append(
-                f"assumption: {self._named(found.unidentified)}: no three classifiers vote on the "
+        result = self.result
+        if self.informed and result.unidentified.any():
+            warnings.append(
+                f"assumption: {self._named(result.unidentified)}: no three classifiers vote on the "
                 "same items two by two; the error rate is a guess from pairs, which the labels do "
                 "not change"
             )
-        if found.clipped.any():
-            said.append(
-                f"assumption: {self._named(found.clipped)}: no error rate explains the agreement "
+        if result.clipped.any():
+            warnings.append(
+                f"assumption: {self._named(result.clipped)}: no error rate explains the agreement "
                 "with the others; the nearest one that is possible is given"
             )
-        worse = np.nan_to_num(found.error) > 0.5 + 1e-9
+        worse = np.nan_to_num(result.error) > 0.5 + 1e-9
         if worse.any():
-            said.append(
+            warnings.append(
                 f"assumption: {self._named(worse)}: agreement with the others is rarer than by "
                 "chance; the error rate comes out above one half"
             )
-        if found.infeasible.any():
-            said.append(
+        if result.infeasible.any():
+            warnings.append(
                 "not-converged: no joint error rates give the agreement rates observed; error "
                 "rates come from pairs instead"
             )
-        if self._cut:
-            said.append(
+        # Whether the optimisation leaves out subsets that were not ruled out by the user.
+        wanted = min(self.model.order or len(self.models), len(self.models))
+        if self.model.solver == "optimisation" and self.order < wanted:
+            warnings.append(
                 f"assumption: subsets of two classifiers only, as there are {len(self.models)}: "
                 "what more of them do together is left out"
             )
-        return (*said, *self.doubts)
-
-    @property
-    def _cut(self) -> bool:
-        """Whether the optimisation leaves out subsets that were not ruled out by the user."""
-        wanted = self.model.order or len(self.models)
-        return self.model.solver == "optimisation" and self.order < min(wanted, len(self.models))
+        return (*warnings, *self.doubts)
 
     def _named(self, marked: Bools) -> str:
         """Classifiers, and domains where there are any, that are marked (D, M)."""
@@ -328,8 +318,8 @@ class _RefitRates:
 
         That is where a classifier meets nobody or never disagrees.
         """
-        told = self.fitted.refits[np.unique(self.domain[rows]), j].std(axis=1) > 0
-        return bool(told.all()) and self._rates.covers(rows, j)
+        vary = self.fitted.refits[np.unique(self.domain[rows]), j].std(axis=1) > 0
+        return bool(vary.all()) and self._rates.covers(rows, j)
 
     def joint(self, rows: Ints, j: int, draws: slice = slice(None)) -> Floats:
         return self._rates.joint(rows, j, draws)
@@ -438,12 +428,6 @@ def _inclusions(m: int, order: int) -> scipy.sparse.csr_matrix:
     )
 
 
-@cache
-def _membership(m: int, order: int) -> Bools:
-    """Which classifier is in which subset, (S, M)."""
-    return np.array([[i in a for i in range(m)] for a in subsets(m, order)])
-
-
 def _dependence(e: Floats, member: Bools) -> tuple[float, Floats]:
     """Sum over subsets A of two and more of (e_A - prod e_i)^2, and its gradient."""
     m = member.shape[1]
@@ -466,7 +450,8 @@ def nearest_to_independence(
     Constraints: a_A of every even subset, e_A <= e_{A without i}, 0 <= e <= 1/2. Solver: sequential
     least-squares programming; 2^M variables, so for few classifiers.
     """
-    member = _membership(m, order)
+    # Which classifier is in which subset, (S, M).
+    member = np.array([[i in a for i in range(m)] for a in subsets(m, order)])
     matrix, constant = _equalities(m, order)
     seen = ~np.isnan(rates)
     equal, target = matrix[seen], (rates - constant)[seen]
