@@ -157,7 +157,7 @@ def status_of(warnings: Sequence[str]) -> Status:
     return gravest(status for status in _GRAVEST_FIRST if status.value in said)
 
 
-_GRAVEST_FIRST = (Status.NOT_CONVERGED, Status.ASSUMPTION, Status.OK)
+_GRAVEST_FIRST = (Status.NOT_CONVERGED, Status.FEW_LABELS, Status.ASSUMPTION, Status.OK)
 
 
 def refuse_multiplicity(predictions: Predictions, who: str) -> None:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from fewlabels.checks.arguments import whole
 from fewlabels.errors import FewlabelsError, Status
-from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
+from fewlabels.kernels.arrays import Floats, Ints, UInts
 from fewlabels.kernels.counter_based import uniforms
 from fewlabels.kernels.dirichlet_multinomial import derivatives, terms
 from fewlabels.kernels.simplex import linear_pool
-from fewlabels.methods.base import FittedLabelModel, LabelModel
+from fewlabels.methods.base import FittedLabelModel, LabelModel, gravest
 from fewlabels.methods.baselines.plain import Labeled
+from fewlabels.methods.replicates import in_turn
 from fewlabels.posterior import Fixed, LabelPosterior, LabelSpread, ObservedLabels, ParameterDraws
 from fewlabels.predictions import Predictions
 
@@ -57,25 +59,25 @@ class LabelDistribution(LabelModel):
         told = predictions.as_histograms()
         assert told.histogram is not None
         if isinstance(self.model, Labeled):
-            rows = told.histogram[told.histogram.any(axis=1)]
-            named = (rows / rows.sum(axis=1, keepdims=True)).sum(axis=0) + 0.5
+            counts = told.histogram[told.histogram.any(axis=1)]
+            named = (counts / counts.sum(axis=1, keepdims=True)).sum(axis=0) + 0.5
             frequency = tuple((named / named.sum()).tolist())
             return _FittedCounts(frequency, int(rng.integers(2**63)))
         worth = effective_labels(told.histogram.sum(axis=1), _concentration_of_pool(told))
         mixed = ((told.histogram > 0).sum(axis=1) > 1).any() or (worth > 1).any()
         drawn = [
-            _Drawn.of(told, worth, int(rng.integers(2**63)))
+            _drawn(told, worth, int(rng.integers(2**63)))
             for _ in range(self.imputations if mixed else 1)
         ]
-        fits = [self.model.fit(each.predictions, rng) for each in drawn]
-        own = _fold(told)
+        fits = [self.model.fit(rows, rng) for rows, _ in drawn]
         apart = []
         for fold in range(_FOLDS):
-            number = fold % len(drawn)
+            rows, item = drawn[fold % len(drawn)]
+            labels = np.where(_fold(told)[item] == fold, -1, rows.labels)
             try:
-                apart.append(self.model.fit(drawn[number].without(own == fold), rng))
+                apart.append(self.model.fit(rows.with_evidence(labels), rng))
             except FewlabelsError:  # too few labels are left, for this model
-                apart.append(fits[number])
+                apart.append(fits[fold % len(drawn)])
         several = bool((told.histogram.sum(axis=1) >= 2).any())
         return _FittedDistribution(
             tuple(fits), tuple(apart), _concentrations(told, fits, apart), several
@@ -87,31 +89,19 @@ def _fold(told: Predictions) -> Ints:
     return (told.keys % np.uint64(_FOLDS)).astype(np.int64)
 
 
-@dataclass(frozen=True, eq=False)
-class _Drawn:
-    """Items with labels of annotators drawn: a row for each label, of these items (R,)."""
-
-    predictions: Predictions
-    item: Ints
-
-    @staticmethod
-    def of(told: Predictions, worth: Floats, salt: int) -> _Drawn:
-        assert told.histogram is not None
-        wanted = round_at_random(worth, told.keys, salt)
-        item, label = draw_labels_of_annotators(told.histogram, wanted, told.keys, salt)
-        times = np.maximum(wanted, 1)
-        rows = np.repeat(np.arange(told.n_items), times)
-        first = np.cumsum(times) - times
-        labels = np.full(len(rows), -1)
-        labels[first[item] + np.arange(len(item)) - np.searchsorted(item, item)] = label
-        drawn = told if len(rows) == told.n_items else _rows_of(told, rows)
-        # The rows of an item share its weight.
-        return _Drawn(drawn.with_evidence(labels, told.weight[rows] / times[rows]), rows)
-
-    def without(self, left_out: Bools) -> Predictions:
-        """The same, without the labels of some items (n,)."""
-        labels = np.where(left_out[self.item], -1, self.predictions.labels)
-        return self.predictions.with_evidence(labels)
+def _drawn(told: Predictions, worth: Floats, salt: int) -> tuple[Predictions, Ints]:
+    """Items with labels of annotators drawn: a row for each label, and its item (R,)."""
+    assert told.histogram is not None
+    sizes = round_at_random(worth, told.keys, salt)
+    item, label = draw_labels_of_annotators(told.histogram, sizes, told.keys, salt)
+    times = np.maximum(sizes, 1)
+    rows = np.repeat(np.arange(told.n_items), times)
+    first = np.cumsum(times) - times
+    labels = np.full(len(rows), -1)
+    labels[first[item] + np.arange(len(item)) - np.searchsorted(item, item)] = label
+    drawn = told if len(rows) == told.n_items else _rows_of(told, rows)
+    # The rows of an item share its weight.
+    return drawn.with_evidence(labels, told.weight[rows] / times[rows]), rows
 
 
 def _rows_of(told: Predictions, rows: Ints) -> Predictions:
@@ -173,32 +163,55 @@ class _FittedDistribution(FittedLabelModel):
         # for a label's noise as if none had been seen, which is on the wide side.
         spread_by = sizes if self.several else np.zeros(told.n_items)
         blank = told.with_evidence(None)
-        found = [fit.posterior(blank) for fit in self.fits]
+        posteriors = [fit.posterior(blank) for fit in self.fits]
 
         def merged(j: int | None) -> LabelPosterior:
+            """One posterior of several fits: all their draws, each item's counts taken in."""
             concentration = self.concentrations[0 if j is None else 1 + j]
-            parts = [_of(posterior, j) for posterior in found]
-            return _merged(parts, annotated, concentration, j, spread_by)
+            parts = [_of(posterior, j) for posterior in posteriors]
+            draws = tuple(p.parameters for p in parts)
+            of_intervals = tuple(
+                p.interval_parameters for p in parts if p.interval_parameters is not None
+            )
+            pooled = partial(
+                _Pooled, annotated=annotated, concentration=concentration, classifier=j
+            )
+            return replace(
+                parts[0],
+                given=lambda: annotated.mean(
+                    np.mean([p.probabilities for p in parts], axis=0), concentration, j
+                ),
+                parameters=pooled(draws, of_intervals=False),
+                interval_parameters=pooled(of_intervals, of_intervals=True)
+                if of_intervals
+                else None,
+                label_spread=LabelSpread(spread_by, concentration),
+                per_model=(),
+                score_rates=None,
+                vote_rates=None,
+                status=gravest(p.status for p in parts),
+                warnings=tuple(dict.fromkeys(text for p in parts for text in p.warnings)),
+            )
 
-        whole = merged(None)
-        warnings, status = whole.warnings, whole.status
+        every = merged(None)
+        warnings, status = every.warnings, every.status
         if not self.several and (sizes > 0).any():
             warnings += (
                 "assumption: no item has two labels, so nothing tells how far annotators' "
                 "distributions are from the probabilities; ask a second annotator about some items",
             )
         return replace(
-            whole,
+            every,
             keys=told.keys,
             per_model=tuple(
-                None if one is None else merged(j) for j, one in enumerate(found[0].per_model)
+                None if one is None else merged(j) for j, one in enumerate(posteriors[0].per_model)
             ),
             warnings=warnings,
             status=Status.ASSUMPTION if status is Status.OK and not self.several else status,
-            diagnostics=dict(whole.diagnostics)
+            diagnostics=dict(every.diagnostics)
             | {
                 "annotator_concentration": float(np.median(self.concentrations[0])),
-                "imputations": len(found),
+                "imputations": len(posteriors),
             },
         )
 
@@ -281,34 +294,6 @@ class _Annotated:
         return f
 
 
-def _merged(
-    found: Sequence[LabelPosterior], annotated: _Annotated, concentration: Floats, j: int | None,
-    spread_by: Floats,
-) -> LabelPosterior:  # fmt: skip
-    """One posterior of several fits: all of their draws, each item's counts taken in."""
-
-    def pooled(parts: Sequence[ParameterDraws], *, of_intervals: bool) -> _Pooled:
-        return _Pooled(tuple(parts), annotated, concentration, j, of_intervals)
-
-    of_intervals = [f.interval_parameters for f in found if f.interval_parameters is not None]
-    statuses: list[Status] = [f.status for f in found if f.status is not Status.OK]
-    graver = Status.NOT_CONVERGED
-    return replace(
-        found[0],
-        given=lambda: annotated.mean(
-            np.mean([f.probabilities for f in found], axis=0), concentration, j
-        ),
-        parameters=pooled([f.parameters for f in found], of_intervals=False),
-        interval_parameters=pooled(of_intervals, of_intervals=True) if of_intervals else None,
-        label_spread=LabelSpread(spread_by, concentration),
-        per_model=(),
-        score_rates=None,
-        vote_rates=None,
-        status=graver if graver in statuses else (statuses or [Status.OK])[0],
-        warnings=tuple(dict.fromkeys(said for f in found for said in f.warnings)),
-    )
-
-
 @dataclass(frozen=True, eq=False)
 class _Pooled:
     """Parameter draws of several fits in turn, each item's counts taken in."""
@@ -325,16 +310,7 @@ class _Pooled:
 
     def block(self, index: Ints, rows: Ints | slice) -> Floats:
         """E[Q | draw, counts] of these items, shape (n, K, D)."""
-        turn, out = index % len(self.parts), np.empty((0, 0, 0))
-        for number in np.unique(turn):
-            part, mine = self.parts[number], np.flatnonzero(turn == number)
-            block = part.block(index[mine] % part.size, rows)
-            if len(mine) == len(index):
-                out = block
-                break
-            if not out.size:
-                out = np.empty((*block.shape[:2], len(index)))
-            out[:, :, mine] = block
+        out = in_turn(self.parts, index % len(self.parts), index, rows)
         return self.annotated.update(
             out, self.concentration[index % len(self.concentration)], self.classifier, index, rows,
             of_intervals=self.of_intervals,
@@ -408,16 +384,7 @@ def draw_labels_of_annotators(
 ) -> tuple[Ints, Ints]:
     """Some labels of every item, drawn without replacement: items (T,), ascending, and classes.
 
-    Parameters
-    ----------
-    histogram
-        Whole counts per class, (n, K).
-    sizes
-        How many labels to draw of each item, (n,), at most as many as it has.
-    keys
-        Identity of each item, (n,), which its draw hangs on.
-    salt
-        Separates draws.
+    `sizes` (n,) are drawn of whole counts per class (n, K), at most as many as an item has.
     """
     left, rows = histogram.copy(), np.flatnonzero(sizes)
     items, labels = [rows[:0]], [rows[:0]]

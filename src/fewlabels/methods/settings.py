@@ -219,15 +219,11 @@ def _value(text: str, kind: Any) -> Any:
         return text
     if kind is int and abs(int(text)) <= _MOST:
         return int(text)
-    if kind is float and _is_ordinary(float(text)):
-        whole = text.lstrip("+-").isdigit() and abs(float(text)) <= _MOST
-        return int(text) if whole else float(text)
+    # Its square must still be a number.
+    if kind is float and (float(text) == 0 or _LEAST <= abs(float(text)) <= 1 / _LEAST):
+        is_whole = text.lstrip("+-").isdigit() and abs(float(text)) <= _MOST
+        return int(text) if is_whole else float(text)
     raise ValueError(text)
-
-
-def _is_ordinary(number: float) -> bool:
-    """Whether its square is still a number."""
-    return number == 0 or _LEAST <= abs(number) <= 1 / _LEAST
 
 
 def _limits(text: str) -> str:

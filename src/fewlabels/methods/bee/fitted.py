@@ -27,6 +27,7 @@ from fewlabels.methods.bee.table import (
     VoteDraws,
     VoteTable,
 )
+from fewlabels.methods.replicates import in_turn
 from fewlabels.methods.votes.data import (
     INDEPENDENT,
     VoteRates,
@@ -355,15 +356,7 @@ class MixtureDraws:
 
     def block(self, index: Ints, rows: Ints | slice) -> Floats:
         """P(label) of these items in these draws, (n, K, D)."""
-        whose, place = self.part[index], self.place[index]
-        out: Floats | None = None
-        for m in np.unique(whose):
-            columns = np.flatnonzero(whose == m)
-            block = self.parts[m].block(place[columns], rows)
-            if out is None:
-                out = np.empty((*block.shape[:2], len(index)))
-            out[:, :, columns] = block
-        return self.parts[0].block(index, rows) if out is None else out
+        return in_turn(self.parts, self.part[index], self.place[index], rows)
 
 
 def mixture(parts: Sequence[LabelPosterior], weights: Floats, salt: int) -> LabelPosterior:
@@ -418,14 +411,9 @@ _MOST_NAMES = 200
 def summary(
     atom: Ints, domains: Sequence[str | None], models: Sequence[str], *, by_domain: bool
 ) -> dict[str, Any]:
-    """Similarities and the most probable partition.
+    """Similarities and the most probable partition, by atoms (T, D, M), which are shared rates.
 
-    Parameters
-    ----------
-    atom
-        Places (T, D, M): classifiers in domains that have the same one share their rates.
-    by_domain
-        Whether domains share the rates of all their classifiers, or single classifiers do.
+    `by_domain`: domains share the rates of all their classifiers, else single classifiers do.
     """
     names = domain_texts(domains)
     out: dict[str, Any] = {"clusters": float(np.mean([len(np.unique(draw)) for draw in atom]))}

@@ -319,21 +319,11 @@ def fit_beliefs(
 ) -> FittedBeliefs:
     """Fit every belief to the labels, weigh them, and draw coefficients.
 
-    Parameters
-    ----------
-    interval_weights
-        Prior weights of the beliefs for intervals, which take twice as many draws.
-    inflation
-        By how much intervals are wider, about the estimate, than the draws make them: a function
-        of how many labels there are.
-    assumption
-        What estimates rest on where there is no label, in words.
-    copies_agree
-        Whether classifiers that vote alike on every item count as agreeing.
-    every_kind
-        Whether classifiers that give scores or votes are learned from as well.
-    reference
-        Labeled items of the same classifiers from elsewhere.
+    Intervals take twice as many draws, by `interval_weights`, and are wider about the estimate by
+    the `inflation` of so many labels. `assumption` says in words what estimates rest on without any
+    label. `copies_agree`: classifiers that vote alike on every item count as agreeing;
+    `every_kind`: those that give scores or votes are learned from as well. `reference` holds
+    labeled items of the same classifiers from elsewhere.
     """
     ground = _Evidence.of(method, beliefs, predictions, copies_agree, every_kind, reference)
     most = min(WEIGHED_ITEMS, max(WEIGHED_CELLS // predictions.n_classes, 1))

@@ -78,16 +78,10 @@ class PooledIndex:
         reference: ReferenceMap | None = None,
         pooled: PoolMaker = calibrated_pool,
     ) -> PooledIndex:
-        """Find the constants on what is said of some items.
+        """Find the constants of the pools `names` on what is said of some items.
 
-        Parameters
-        ----------
-        names
-            The pools.
-        copies_agree
-            Whether classifiers that vote alike on every item count as agreeing.
-        pooled
-            What makes the calibrated pool.
+        `copies_agree`: classifiers that vote alike on every item count as agreeing. `pooled` makes
+        the calibrated pool.
         """
         p, votes = said.probabilities, said.votes
         c = centred_logs(p)

@@ -32,7 +32,7 @@ from fewlabels.methods.base import (
     with_evidence,
     with_probabilities,
 )
-from fewlabels.methods.replicates import Replicates
+from fewlabels.methods.replicates import Replicated, Replicates
 from fewlabels.methods.ssme.flow_training import (
     Expectation,
     Items,
@@ -222,7 +222,7 @@ def _is_number(value: object) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class _FittedFlow(FittedLabelModel):
+class _FittedFlow(Replicated):
     model: SSMEFlow
     models: tuple[str, ...]
     standard: Standard
@@ -255,11 +255,6 @@ class _FittedFlow(FittedLabelModel):
                 "support_points": len(self.keys),
             },
         )
-
-    @property
-    def has_refits(self) -> bool:
-        """Whether the refits have been run."""
-        return "_with_refits" in self.__dict__
 
     @cached_property
     def _with_refits(self) -> list[LatentMixture]:

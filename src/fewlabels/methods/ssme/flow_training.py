@@ -70,20 +70,10 @@ class Expectation:
         return mixture.log_factors[:, None] - 0.5 * distance
 
     def run(self, mixture: LatentMixture, z: Array, evidence: Floats, weight: Floats) -> Floats:
-        """Log-likelihood of each item, (n,), given what is known of the labels.
+        """Log-likelihood of each item, (n,), given z (d, n) and what is known of labels (K, n).
 
-        Parameters
-        ----------
-        z
-            Latent scores, (d, n).
-        evidence
-            Log-likelihood of what is known of each label, (K, n).
-        weight
-            How often each item counts, (n,).
-
-        Notes
-        -----
-        `responsibilities` (K, n) are then up to date, and `weighted` are these times the weights.
+        `responsibilities` (K, n) are then up to date, and `weighted` are these times the weights
+        (n,).
         """
         joint = self.log_joint(mixture, z)
         joint += evidence
@@ -401,14 +391,9 @@ def _failure(value: float, best: float, d: int) -> str | None:
 class Adam:
     """State of the optimiser for one flat vector of parameters, updated in place.
 
-    Source: Kingma, Ba (2015), algorithm 1; decoupled weight decay, Loshchilov, Hutter (2019).
-
-    Parameters
-    ----------
-    decay
-        Share of every parameter that is taken away per step, relative to the learning rate.
-    clip
-        Largest norm of a gradient; longer ones are shortened to it.
+    A step takes away a share `decay` of every parameter, relative to the learning rate; gradients
+    longer than `clip` are shortened to it. Source: Kingma, Ba (2015), algorithm 1; decoupled weight
+    decay, Loshchilov, Hutter (2019).
     """
 
     def __init__(

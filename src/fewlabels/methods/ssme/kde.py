@@ -37,7 +37,7 @@ from fewlabels.methods.base import (
 )
 from fewlabels.methods.em import EMResult
 from fewlabels.methods.per_model import fit_each
-from fewlabels.methods.replicates import Replicates
+from fewlabels.methods.replicates import Replicated, Replicates
 from fewlabels.methods.ssme.kde_mixture import EMRuns, KDEMixture, KernelSums, choose_support
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
@@ -295,7 +295,7 @@ class SSMEKDE(LabelModel):
 
 
 @dataclass(frozen=True, eq=False)
-class _FittedKDE(FittedLabelModel):
+class _FittedKDE(Replicated):
     model: SSMEKDE
     models: tuple[str, ...]
     average: Floats
@@ -327,11 +327,6 @@ class _FittedKDE(FittedLabelModel):
                 "bandwidths_not_found": self.failed_bandwidths,
             },
         )
-
-    @property
-    def has_refits(self) -> bool:
-        """Whether the refits have been run."""
-        return "_with_refits" in self.__dict__
 
     @cached_property
     def _alone(self) -> EMRuns:

@@ -164,16 +164,10 @@ def log_rates(rates: Floats, n_classes: int) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class VoteRates(Frozen):
-    """Error rates, confusion matrices and class shares of the population, draw by draw.
+    """Error rates, confusion matrices and class shares (T, D, K) of the population, draw by draw.
 
-    Attributes
-    ----------
-    models, domains
-        Names; a single domain None where the data have none.
-    shares
-        Class shares of the domains, (T, D, K).
-    domain
-        Index of the domain of every item, (n,).
+    `domain` (n,) is the index of the domain of every item; a single domain is called None where the
+    data have none.
     """
 
     models: tuple[str, ...]
