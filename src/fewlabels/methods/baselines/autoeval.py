@@ -125,7 +125,7 @@ class _Rectified:
         ones = np.ones((1, 1))
         here = _Moments.of(both, of_labels[:, None] * ones)
         there = _Moments.of(expected[rest, None], weight[rest, None] * ones)
-        plain = self._rectify(here, there, len(rows), population=population)
+        plain, _ = self._rectify(here, there, len(rows), population=population)
 
         drawn = pseudo_observations(np.random.default_rng([self.salt]), values.shape[1], size)
         place = np.argsort(keys)[(drawn.place * len(rows)).astype(np.int64)]
@@ -139,26 +139,27 @@ class _Rectified:
             there = resample(
                 expected[rest, None], weight[rest], keys[rest], size, self.salt ^ _REST_SALT
             )
-            tuned = self._rectify(here, there, len(rows), population=True)
-            return float(plain.mean[0]), tuned.mean
+            return float(plain[0]), self._rectify(here, there, len(rows), population=True)[0]
         share = min(float(weight[rest].sum() / weight.sum()), 1.0)
         certain = (1 - share) * float(both[:, 0] @ weight[known] / weight[known].sum())
-        tuned = self._rectify(here, there, len(rows), population=False)
+        tuned, residual = self._rectify(here, there, len(rows), population=False)
         # What these very items, beside their proxies, leave to chance.
         chance = np.random.default_rng([self.salt, 1]).standard_normal(size)
         effective = weight[rest].sum() ** 2 / (weight[rest] ** 2).sum() if len(rest) else 1.0
-        spread = np.sqrt(tuned.residual / effective)
-        value = certain + share * float(plain.mean[0])
-        return value, certain + share * (tuned.mean + chance * spread)
+        spread = np.sqrt(residual / effective)
+        return certain + share * float(plain[0]), certain + share * (tuned + chance * spread)
 
-    def _rectify(self, here: _Moments, there: _Moments, n: int, *, population: bool) -> _Tuned:
+    def _rectify(
+        self, here: _Moments, there: _Moments, n: int, *, population: bool
+    ) -> tuple[Floats, Floats]:
         """PPI++ from moments of (metric, proxy) of labeled items and of the proxy of others.
 
+        The rectified mean (D,), and the variance of an item's metric about its tuned proxy (D,).
         The unlabeled items' own mean needs the plain slope; the paper's factor 1 + n/N is for the
         population's. With it the shares of labeled and unlabeled items make the two agree.
         """
         if not there.total.any():
-            return _Tuned(here.mean[0], here.second[0, 0] - here.mean[0] ** 2)
+            return here.mean[0], here.second[0, 0] - here.mean[0] ** 2
         covariance = here.second[0, 1] - here.mean[0] * here.mean[1]
         total = here.total + there.total
         mean = (here.total * here.mean[1] + there.total * there.mean[0]) / total
@@ -172,12 +173,7 @@ class _Rectified:
         rectified = here.mean[0] + tuning * (there.mean[0] - here.mean[1])
         spread = here.second[0, 0] - here.mean[0] ** 2 - 2 * tuning * covariance
         spread = spread + tuning**2 * (here.second[1, 1] - here.mean[1] ** 2)
-        return _Tuned(rectified, np.maximum(spread, 0.0))
-
-
-class _Tuned(NamedTuple):
-    mean: Floats  # the rectified mean (D,)
-    residual: Floats  # variance of an item's metric about its tuned proxy (D,)
+        return rectified, np.maximum(spread, 0.0)
 
 
 class _Moments(NamedTuple):

@@ -25,7 +25,6 @@ from fewlabels.methods.bee.table import (
     States,
     VoteData,
     VoteDraws,
-    VoteTable,
 )
 from fewlabels.methods.replicates import in_turn
 from fewlabels.methods.votes.data import (
@@ -36,7 +35,7 @@ from fewlabels.methods.votes.data import (
     domains_of,
     not_identified,
     straddling,
-    told_wait,
+    wait_notes,
 )
 from fewlabels.posterior import LabelPosterior, ParameterDraws
 from fewlabels.predictions import Predictions
@@ -62,81 +61,66 @@ _WIDTH = 2**22
 
 @dataclass(frozen=True, eq=False)
 class RateDraws:
-    """T draws: rates (T, units, Q, C) and state shares (T, G, S).
+    """P(label) of items in T draws: rates (T, units, Q, C) and state shares (T, G, S).
 
-    Draws go round the chains, so any number of the first ones mixes them.
+    Draws go round the chains, so any number of the first ones mixes them (`ParameterDraws`).
     """
 
     rates: Floats
     shares: Floats
     n_classes: int
+    data: VoteData
 
     @property
     def size(self) -> int:
         """Number of draws, T."""
         return len(self.rates)
 
-    def log_joint(self, table: VoteTable, index: Ints, rows: Ints | None = None) -> Floats:
-        """Log P(votes, state, evidence) of rows under some draws, (R, S, D)."""
-        return table.log_joint(self.rates[index], self.shares[index], self.n_classes, rows)
+    def log_joint(self, index: Ints, rows: Ints | None = None) -> Floats:
+        """Log P(votes, state, evidence) of distinct rows under some draws, (R, S, D)."""
+        rates, shares = self.rates[index], self.shares[index]
+        return self.data.table.log_joint(rates, shares, self.n_classes, rows)
 
-    def chunks(self, table: VoteTable) -> list[Ints]:
+    @property
+    def chunks(self) -> list[Ints]:
         """Draws in chunks that fit in memory beside the rows."""
-        width = max(_WIDTH // max(table.evidence.size, 1), 1)
+        width = max(_WIDTH // max(self.data.table.evidence.size, 1), 1)
         return index_blocks(self.size, min(width, 64))
 
-    def marginals(self, table: VoteTable) -> Floats:
-        """P(state) of every row, (R, S): the mean over the draws (Rao-Blackwell)."""
-        total = np.zeros(table.evidence.shape)
-        chunks = self.chunks(table)
+    def marginals(self) -> Floats:
+        """P(label) of every item, (n, K): the mean over the draws (Rao-Blackwell)."""
+        total = np.zeros(self.data.table.evidence.shape)
         for part in map_blocks(
-            lambda index: softmax(self.log_joint(table, index)).sum(axis=2), chunks
+            lambda index: softmax(self.log_joint(index)).sum(axis=2), self.chunks
         ):
             total += part
         total /= self.size
         # Means of exact zeros and ones stay so; the rest may be off by rounding.
         total /= total.sum(axis=1, keepdims=True)
-        return total
+        return self.data.labels(total, slice(None), self.n_classes)
 
-    def log_predictive(self, table: VoteTable) -> Floats:
-        """Log of the mean over the draws of P(votes, evidence) of one item of each row, (R,)."""
-
-        def part(index: Ints) -> Floats:
-            return logsumexp(logsumexp(self.log_joint(table, index)), axis=1)
-
-        parts = list(map_blocks(part, self.chunks(table)))
-        out: Floats = logsumexp(np.stack(parts, axis=1), axis=1) - np.log(self.size)
-        return out
-
-
-@dataclass(frozen=True, eq=False)
-class LabelDraws:
-    """P(label) of items in each draw of the rates (`ParameterDraws`)."""
-
-    draws: RateDraws
-    data: VoteData
-
-    @property
-    def size(self) -> int:
-        """Number of draws."""
-        return self.draws.size
+    def log_predictive(self) -> Floats:
+        """Log of the mean over the draws of P(votes, evidence) of every item, (n,)."""
+        parts = map_blocks(
+            lambda index: logsumexp(logsumexp(self.log_joint(index)), axis=1), self.chunks
+        )
+        mean = logsumexp(np.stack(list(parts), axis=1), axis=1) - np.log(self.size)
+        return mean[self.data.of_item]
 
     @cached_property
-    def _probabilities(self) -> Floats | None:
-        table = self.data.table
-        if table.evidence.size * self.size > _CACHED:
+    def _by_row(self) -> Floats | None:
+        """P(state) of all distinct rows, where these are few."""
+        if self.data.table.evidence.size * self.size > _CACHED:
             return None
-        parts = [softmax(self.draws.log_joint(table, index)) for index in self.draws.chunks(table)]
-        return np.concatenate(parts, axis=2)
+        return np.concatenate([softmax(self.log_joint(index)) for index in self.chunks], axis=2)
 
     def block(self, index: Ints, rows: Ints | slice) -> Floats:
         """P(label) of these items in these draws, (n, K, D)."""
-        k = self.draws.n_classes
-        if self._probabilities is not None:
-            return self.data.labels(self._probabilities[:, :, index], rows, k)
+        if self._by_row is not None:
+            return self.data.labels(self._by_row[:, :, index], rows, self.n_classes)
         distinct, place = np.unique(self.data.of_item[rows], return_inverse=True)
-        by_row = softmax(self.draws.log_joint(self.data.table, index, distinct))
-        return self.data.labels_of(by_row[place], rows, k)
+        by_row = softmax(self.log_joint(index, distinct))
+        return self.data.labels_of(by_row[place], rows, self.n_classes)
 
 
 class Mixing(NamedTuple):
@@ -231,30 +215,28 @@ class FittedVoteModel(FittedLabelModel):
         """The same, with a note if these seconds were many for want of a compiler."""
         from fewlabels.kernels.compiled import IS_COMPILED
 
-        return self if IS_COMPILED else replace(self, notes=told_wait(seconds))
+        return self if IS_COMPILED else replace(self, notes=wait_notes(seconds))
 
-    def pooled(self) -> RateDraws:
-        """Draws of all chains, in turns."""
+    def pooled(self, predictions: Predictions) -> RateDraws:
+        """Draws of all chains, in turns, and what they say of these items."""
         d = self.draws
         size = d.rates.shape[0] * d.rates.shape[1]
         shares = self.states.of_draws(d.shares).reshape(size, *d.shares.shape[2:])
-        return RateDraws(d.rates.reshape(size, *d.rates.shape[2:]), shares, len(self.classes))
-
-    def _data(self, predictions: Predictions) -> VoteData:
-        return VoteData.of(
+        rates = d.rates.reshape(size, *d.rates.shape[2:])
+        data = VoteData.of(
             predictions, self.domains, self.states, self.constraints, counted=self.counted
         )
+        return RateDraws(rates, shares, len(self.classes), data)
 
     def log_predictive(self, predictions: Predictions) -> Floats:
         """Log P(votes, evidence) of every item, the mean over the draws, (n,)."""
-        data = self._data(predictions.select_models(self.models))
-        return self.pooled().log_predictive(data.table)[data.of_item]
+        return self.pooled(predictions.select_models(self.models)).log_predictive()
 
     def posterior(self, predictions: Predictions) -> LabelPosterior:
         """Labels, error rates and class shares of these items."""
         served = predictions.select_models(self.models)
-        data = self._data(served)
-        draws = self.pooled()
+        draws = self.pooled(served)
+        data = draws.data
         # Fitted in the order of their names, shown in that of the items.
         names = dict.fromkeys((*domains_of(served), *self.domains))
         order = np.array([self.domains.index(name) for name in names if name in self.domains])
@@ -275,8 +257,8 @@ class FittedVoteModel(FittedLabelModel):
         if predictions.labeled.all() and status is Status.ASSUMPTION:
             status = Status.OK  # there is nothing left to assume
         return LabelPosterior(
-            data.labels(draws.marginals(data.table), slice(None), draws.n_classes),
-            LabelDraws(draws, data),
+            draws.marginals(),
+            draws,
             predictions.keys,
             salt=self.salt,
             value_from="draws",

@@ -292,18 +292,6 @@ MOST_TIED = 16
 """Domains that logic ties together, at most: their joint states are listed one by one."""
 
 
-class TiedDomains(NamedTuple):
-    """Domains whose labels are drawn together, and their joint states.
-
-    domains (c,) are indices; labels (S, c) says where each state is positive; weights (S,) are
-    prior weights, all positive.
-    """
-
-    domains: Ints
-    labels: Bools
-    weights: Floats
-
-
 @dataclass(frozen=True)
 class Constraints:
     """Prior weights of the joint labels of an item in several two-class domains.
@@ -358,8 +346,11 @@ class Constraints:
         out: Floats = float(self.weight) ** broken
         return out
 
-    def tied(self, domains: Sequence[str | None]) -> list[TiedDomains]:
-        """Domains that rules tie together, each other one by itself, with their joint states."""
+    def tied(self, domains: Sequence[str | None]) -> list[tuple[Ints, Bools, Floats]]:
+        """Domains (c,) that rules tie together, each other one by itself, with their joint states.
+
+        Labels (S, c) say where each state is positive; prior weights (S,) are all positive.
+        """
         names = [str(d) for d in domains]
         # The first of the domains that each one is tied to, in whatever steps.
         first = np.arange(len(names))
@@ -381,7 +372,7 @@ class Constraints:
             labels = np.array(list(itertools.product([False, True], repeat=len(together))))
             weights = self.weights(labels, those)
             possible = weights > 0
-            out.append(TiedDomains(together, labels[possible], weights[possible]))
+            out.append((together, labels[possible], weights[possible]))
         return out
 
     def joint_rows(
@@ -445,14 +436,14 @@ class States:
                 np.arange(d), np.tile(classes[:, None], (1, d)), np.tile(weights, (d, 1)), levels
             )
         tied = rules.tied(domains)
-        size = max(len(t.weights) for t in tied)
+        size = max(len(of_states) for _, _, of_states in tied)
         group = np.zeros(d, dtype=np.int64)
         class_of = np.zeros((size, d), dtype=np.int64)
         weights = np.zeros((len(tied), size))
-        for g, t in enumerate(tied):
-            group[t.domains] = g
-            class_of[: len(t.weights), t.domains] = t.labels
-            weights[g, : len(t.weights)] = t.weights
+        for g, (together, labels, of_states) in enumerate(tied):
+            group[together] = g
+            class_of[: len(of_states), together] = labels
+            weights[g, : len(of_states)] = of_states
         return States(group, class_of, weights)
 
     @property

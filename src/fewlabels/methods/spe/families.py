@@ -129,21 +129,6 @@ class Prior(NamedTuple):
         value, slope = self._law(1 + grown if self.link == "one-plus" else grown)
         return value + u, slope * grown + 1
 
-    def draw(self, size: int, rng: np.random.Generator) -> Floats:
-        """Draws of u, (size,)."""
-        if self.law == "gamma":
-            v = rng.gamma(self.first, 1 / self.second, size)
-        else:
-            v = rng.normal(self.first, self.second, size)
-        if self.link == "identity":
-            return v
-        offset = 1.0 if self.link == "one-plus" else 0.0
-        # The law lives where the link reaches: what falls outside is drawn again.
-        outside = v <= offset
-        if outside.any():
-            v[outside] = offset + np.exp(self.draw(int(outside.sum()), rng))
-        return np.log(v - offset)
-
     def _law(self, v: Floats) -> tuple[Floats, Floats]:
         if self.law == "normal":
             z = (v - self.first) / self.second

@@ -130,13 +130,6 @@ class ClassDensity:
         parts = [self.family.from_moments(max(mean + sd * o, 0.3 * mean), sds) for o in offsets]
         return np.concatenate([*parts, np.zeros(self.components - 1)])
 
-    def draw_prior(self, size: int, rng: np.random.Generator) -> Floats:
-        """Draws from the prior, (size, number of parameters)."""
-        laws = self.priors or self.family.prior
-        columns = [p.draw(size, rng) for _ in range(self.components) for p in laws]
-        weights = np.log(rng.dirichlet(np.ones(self.components), size))
-        return np.column_stack([*columns, weights[:, :-1] - weights[:, -1:]])
-
     def _split(self, u: Floats) -> tuple[list[Floats], Floats]:
         """Parameters of each component (D, p), and log weights (D, J)."""
         p, count = self.family.size, self.components

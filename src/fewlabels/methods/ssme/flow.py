@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property, partial, reduce
+from functools import cached_property, reduce
 from numbers import Real
 from operator import add
 
@@ -161,42 +161,41 @@ class SSMEFlow(LabelModel):
         pool = with_evidence(linear_pool(p[support], average), served.evidence[support])
         clusters = served.clusters_of(support)
         items = Items(standard.of(scores), served.evidence[support].T, weight, clusters)
-        train = partial(self._train, served.models, standard, items, pool, salt, rng)
+
+        def train(keys: UInts) -> _FittedFlow:
+            d = len(items.scores)
+            flow = RealNVP(d, self.n_couplings, self.hidden, getattr(np, self.dtype))
+            prior, start = MixturePrior.of_scores(
+                items.scores, pool, items.weight, self.noise, self.covariance_prior * d
+            )
+            u = uniforms(keys, np.arange(1), salt ^ _HELD_OUT_SALT)[:, 0]
+            inside = np.flatnonzero(u >= self.validation_share)
+            outside = np.flatnonzero(u < self.validation_share)
+            if not items.weight[inside].any() or not items.weight[outside].any():
+                inside, outside = np.arange(len(keys)), outside[:0]
+            cast = replace(items, scores=items.scores.astype(flow.dtype))
+            held_out = cast.take(outside) if len(outside) else None
+            options = TrainingOptions(
+                self.flow_epochs, self.joint_epochs, self.learning_rate, self.noise,
+                self.weight_decay, self.patience, self.joint,
+            )  # fmt: skip
+            training = Training(flow, prior, options, cast.take(inside), held_out, rng)
+            at_start = mean_log_likelihood(flow, training.parameters, start, cast.take(inside))
+            trained = training.run(start)
+            outcome = {
+                "log_likelihood_start": at_start,
+                "log_likelihood": trained.log_likelihood,
+                "log_likelihood_held_out": None
+                if held_out is None
+                else mean_log_likelihood(flow, trained.parameters, trained.mixture, held_out),
+            }
+            return _FittedFlow(
+                self, served.models, standard, flow, prior, trained, items, keys, salt, outcome
+            )
+
         # One block: BLAS is held to one thread, and its sums do not depend on their number.
         (fitted,) = map_blocks(train, [served.keys[support]])
         return fitted
-
-    def _train(
-        self, models: tuple[str, ...], standard: Standard, items: Items, pool: Floats,
-        salt: int, rng: np.random.Generator, keys: UInts,
-    ) -> _FittedFlow:  # fmt: skip
-        d = len(items.scores)
-        flow = RealNVP(d, self.n_couplings, self.hidden, getattr(np, self.dtype))
-        prior, start = MixturePrior.of_scores(
-            items.scores, pool, items.weight, self.noise, self.covariance_prior * d
-        )
-        u = uniforms(keys, np.arange(1), salt ^ _HELD_OUT_SALT)[:, 0]
-        inside = np.flatnonzero(u >= self.validation_share)
-        outside = np.flatnonzero(u < self.validation_share)
-        if not items.weight[inside].any() or not items.weight[outside].any():
-            inside, outside = np.arange(len(keys)), outside[:0]
-        cast = replace(items, scores=items.scores.astype(flow.dtype))
-        held_out = cast.take(outside) if len(outside) else None
-        options = TrainingOptions(
-            self.flow_epochs, self.joint_epochs, self.learning_rate, self.noise,
-            self.weight_decay, self.patience, self.joint,
-        )  # fmt: skip
-        training = Training(flow, prior, options, cast.take(inside), held_out, rng)
-        at_start = mean_log_likelihood(flow, training.parameters, start, cast.take(inside))
-        trained = training.run(start)
-        outcome = {
-            "log_likelihood_start": at_start,
-            "log_likelihood": trained.log_likelihood,
-            "log_likelihood_held_out": None
-            if held_out is None
-            else mean_log_likelihood(flow, trained.parameters, trained.mixture, held_out),
-        }
-        return _FittedFlow(self, models, standard, flow, prior, trained, items, keys, salt, outcome)
 
 
 @dataclass(frozen=True, eq=False)

@@ -349,7 +349,11 @@ class _FittedKDE(Replicated):
         own = places_of(predictions.keys, self.mixture.keys)
         inside, outside = np.flatnonzero(own >= 0), np.flatnonzero(own < 0)
         yield inside, runs.responsibilities[own[inside]]
-        blocks = [_view(outside[block]) for block in spans(len(outside), _ROWS)]
+        # As a slice where there is no gap: numpy then copies nothing.
+        blocks: list[Ints | slice] = [
+            slice(rows[0], rows[-1] + 1) if np.ptp(rows) + 1 == len(rows) else rows
+            for rows in (outside[block] for block in spans(len(outside), _ROWS))
+        ]
 
         def e_step(rows: Ints | slice) -> Array:
             scores = self.model.log_ratios(p[rows], self.average)
@@ -388,12 +392,6 @@ class _FittedKDE(Replicated):
                 "few distinct scores); the normal reference rule is used instead"
             )
         return tuple(said)
-
-
-def _view(rows: Ints) -> Ints | slice:
-    """Ascending places, as a slice where there is no gap: numpy then copies nothing."""
-    first, last = int(rows[0]), int(rows[-1])
-    return slice(first, last + 1) if last - first + 1 == len(rows) else rows
 
 
 @dataclass(frozen=True)

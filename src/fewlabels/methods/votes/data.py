@@ -268,22 +268,21 @@ LONG_WAIT = 10.0
 
 def announce_wait(seconds: float) -> None:
     """Say before a long wait for want of a compiler how long it will be."""
-    if seconds >= LONG_WAIT:
-        announce(_wait("are sampled", "takes", seconds))
+    for note in wait_notes(seconds, "are sampled", "takes"):
+        announce(note)
 
 
-def told_wait(seconds: float) -> tuple[str, ...]:
-    """The same after it, for who did not hear."""
-    return (_wait("were sampled", "took", seconds),) if seconds >= LONG_WAIT else ()
-
-
-def _wait(sampled: str, takes: str, seconds: float) -> str:
-    """How long votes take without a compiler, and what to install."""
+def wait_notes(
+    seconds: float, sampled: str = "were sampled", takes: str = "took"
+) -> tuple[str, ...]:
+    """How long votes took without a compiler, and what to install, where the wait was long."""
+    if seconds < LONG_WAIT:
+        return ()
     about = float(f"{seconds:.1g}" if seconds < 100 else f"{seconds:.2g}")
     long = f"{about:.0f} s" if about < 100 else f"{about / 60:.0f} minutes"
     return (
         f"votes {sampled} without numba, which {takes} about {long} here; "
-        "pip install 'fewlabels[fast]' makes it some three times as fast after its first call"
+        "pip install 'fewlabels[fast]' makes it some three times as fast after its first call",
     )
 
 
