@@ -130,8 +130,8 @@ def with_evidence(
     """
     informed = np.flatnonzero(has_evidence(evidence))
     out = probabilities.copy()
-    known = evidence[informed].reshape(-1, evidence.shape[1], *[1] * (out.ndim - 2))
-    out[informed] = softmax(np.log(np.maximum(out[informed], floor)) + known)
+    told_of = evidence[informed].reshape(-1, evidence.shape[1], *[1] * (out.ndim - 2))
+    out[informed] = softmax(np.log(np.maximum(out[informed], floor)) + told_of)
     return out
 
 

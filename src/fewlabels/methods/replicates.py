@@ -84,9 +84,9 @@ class Replicates:
             draws[rows] = p[:, :, 1:]
         # Rounding, and the released code's unclamped EM, leave labeled items off their label.
         evidence = self.predictions.evidence
-        known = np.flatnonzero(np.isneginf(evidence).any(axis=1))
-        fit[known] = np.isfinite(evidence[known])
-        draws[known] = fit[known][:, :, None]
+        labeled = np.flatnonzero(np.isneginf(evidence).any(axis=1))
+        fit[labeled] = np.isfinite(evidence[labeled])
+        draws[labeled] = fit[labeled][:, :, None]
         return fit, draws
 
 

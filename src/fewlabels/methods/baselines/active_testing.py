@@ -253,15 +253,15 @@ class _LevelledRisk:
         same divided by the sum of the weights, as how many of the asked are there is chance.
         """
         labels, keys = self.labels[rows], self.predictions.keys[rows]
-        known = np.flatnonzero(labels >= 0)
-        if not len(known):
+        labeled = np.flatnonzero(labels >= 0)
+        if not len(labeled):
             return float("nan"), np.full(size, np.nan)
-        known = known[np.argsort(keys[known])]
+        labeled = labeled[np.argsort(keys[labeled])]
         sampling = self.predictions.weight[rows]
-        weight, lure = self._weights(rows, known) * sampling[known], self.weights[rows[known]]
+        weight, lure = self._weights(rows, labeled) * sampling[labeled], self.weights[rows[labeled]]
         unbiased = len(rows) == self.predictions.n_items and bool((sampling == sampling[0]).all())
         norm = weight if unbiased else weight * lure
-        loss = weight * lure * np.abs(best - values[known, labels[known]])
+        loss = weight * lure * np.abs(best - values[labeled, labels[labeled]])
         side = 1.0 if best > 0 else -1.0
         plain = best - side * float(loss.sum() / norm.sum())
 
@@ -273,18 +273,18 @@ class _LevelledRisk:
         unseen = (mass * np.abs(best - values[place])).sum(axis=1) * heavy
         total = mass.sum(axis=1) * (1.0 if unbiased else heavy)
         sums = np.empty((2, size))
-        for draw in spans(size, max(_BLOCK // len(known), 1)):
+        for draw in spans(size, max(_BLOCK // len(labeled), 1)):
             streams = np.arange(draw.start, draw.stop)
-            e = exponentials(keys[known], streams, self.salt ^ _ROWS_SALT)
+            e = exponentials(keys[labeled], streams, self.salt ^ _ROWS_SALT)
             sums[:, draw] = loss @ e, norm @ e
         draws = best - side * (sums[0] + unseen) / (sums[1] + total)
-        if not population and len(known) == len(rows):
+        if not population and len(labeled) == len(rows):
             draws = np.full(size, plain)
         return plain, draws
 
-    def _weights(self, rows: Ints, known: Ints) -> Floats:
+    def _weights(self, rows: Ints, labeled: Ints) -> Floats:
         """How many items each known one stands for: the asked for the pool, others for one."""
-        asked = self.asked[rows[known]]
+        asked = self.asked[rows[labeled]]
         pool = float((~self.predictions.labeled[rows]).sum())
         return np.where(asked, pool / max(int(asked.sum()), 1), 1.0)
 
@@ -373,8 +373,8 @@ def _disagreement(posterior: LabelPosterior, predictions: Predictions, rows: Int
     gap = np.maximum(each.mean(axis=0) - together, 0.0)
     hard = predictions.hard[rows]
     there = hard >= 0
-    own = np.take_along_axis(gap, np.maximum(hard, 0), axis=1)
-    loss = np.where(there, gap.sum(axis=1, keepdims=True) - own, 0.0).sum(axis=1)
+    voted = np.take_along_axis(gap, np.maximum(hard, 0), axis=1)
+    loss = np.where(there, gap.sum(axis=1, keepdims=True) - voted, 0.0).sum(axis=1)
     out: Floats = loss / np.maximum(there.sum(axis=1), 1) + 1e-12
     return out
 

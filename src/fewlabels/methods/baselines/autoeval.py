@@ -79,11 +79,11 @@ class _FittedAutoEval(FittedLabelModel):
         shared = self._of(pool, predictions)
         if self.model.proxy == "ensemble":
             return shared
-        own = {
+        by_model = {
             name: self._of(linear_pool(p[:, [j]], self.average), predictions)
             for j, name in enumerate(self.models)
         }
-        return replace(shared, per_model=tuple(own.get(name) for name in predictions.models))
+        return replace(shared, per_model=tuple(by_model.get(name) for name in predictions.models))
 
     def _of(self, proxy: Floats, predictions: Predictions) -> LabelPosterior:
         probabilities = with_evidence(proxy, predictions.evidence)
@@ -112,16 +112,16 @@ class _Rectified:
     ) -> tuple[float, Floats]:
         """The rectified mean, and its Bayesian bootstrap; see `MeanEstimator`."""
         labels = self.predictions.labels[rows]
-        known = np.flatnonzero(labels >= 0)
+        labeled = np.flatnonzero(labels >= 0)
         # Labels that were not drawn alike leave others that are unlike the items: take all.
         uneven = self.predictions.label_weight is not None
         rest = np.arange(len(rows)) if uneven else np.flatnonzero(labels < 0)
-        if not len(known):
+        if not len(labeled):
             return float("nan"), np.full(size, np.nan)
         keys, weight = self.predictions.keys[rows], self.predictions.weight[rows]
-        of_labels = self.predictions.weight_of_labels[rows][known]
+        of_labels = self.predictions.weight_of_labels[rows][labeled]
         expected = (self.proxy[rows] * values).sum(axis=1)
-        both = np.column_stack([values[known, labels[known]], expected[known]])
+        both = np.column_stack([values[labeled, labels[labeled]], expected[labeled]])
         ones = np.ones((1, 1))
         here = _Moments.of(both, of_labels[:, None] * ones)
         there = _Moments.of(expected[rest, None], weight[rest, None] * ones)
@@ -132,7 +132,7 @@ class _Rectified:
         unit = (weight**2).sum() / weight.sum()
         mass = drawn.mass * unit
         unseen = (mass * values[place]).sum(axis=1) / mass.sum(axis=1)
-        here = _Moments.resampled(both, of_labels, keys[known], size, self.salt ^ _ROWS_SALT)
+        here = _Moments.resampled(both, of_labels, keys[labeled], size, self.salt ^ _ROWS_SALT)
         here = here.plus(np.stack([unseen, expected[place]]), mass.sum(axis=1))
         if population:
             resample = _Moments.resampled if len(rest) <= _MANY else _Moments.resampled_many
@@ -141,7 +141,7 @@ class _Rectified:
             )
             return float(plain[0]), self._rectify(here, there, len(rows), population=True)[0]
         share = min(float(weight[rest].sum() / weight.sum()), 1.0)
-        certain = (1 - share) * float(both[:, 0] @ weight[known] / weight[known].sum())
+        certain = (1 - share) * float(both[:, 0] @ weight[labeled] / weight[labeled].sum())
         tuned, residual = self._rectify(here, there, len(rows), population=False)
         # What these very items, beside their proxies, leave to chance.
         chance = np.random.default_rng([self.salt, 1]).standard_normal(size)

@@ -83,22 +83,22 @@ class BayesianCalibration(LabelModel):
         # By their keys, so that the order of the rows does not show in the last digits.
         informed = informed[np.argsort(served.keys[informed])]
         x, sds = log_scores(p[informed, 0, 1]), np.array([self.slope_sd] * 2 + [self.offset_sd])
-        given = (x, served.evidence[informed], served.information[informed], sds)
+        data = (x, served.evidence[informed], served.information[informed], sds)
         mode = minimize(
-            lambda t: -log_posterior(t[None], *given)[0],
+            lambda t: -log_posterior(t[None], *data)[0],
             np.zeros(3),
-            jac=lambda t: -slope_and_curvature(t, *given)[0],
-            hess=lambda t: -slope_and_curvature(t, *given)[1],
+            jac=lambda t: -slope_and_curvature(t, *data)[0],
+            hess=lambda t: -slope_and_curvature(t, *data)[1],
             method="trust-exact",
             options={"gtol": 1e-6 * max(len(x), 1) ** 0.5},
         )
-        values, vectors = np.linalg.eigh(-slope_and_curvature(mode.x, *given)[1])
+        values, vectors = np.linalg.eigh(-slope_and_curvature(mode.x, *data)[1])
         # At a mode the least curvature is positive; the prior's is a floor wherever it is not.
         root = vectors / np.sqrt(np.maximum(values, 0.1 * sds.max() ** -2.0))
         # Three parameters: a multivariate t covers the posterior well, and systematic resampling
         # leaves little Monte Carlo error, so no chain has to be run or judged.
         sample = ImportanceSample.draw(
-            lambda theta: log_posterior(theta, *given),
+            lambda theta: log_posterior(theta, *data),
             Proposal.of(mode.x, root, _FREEDOM),
             self.proposals,
             rng,
@@ -213,8 +213,8 @@ def log_posterior(theta: Floats, x: Floats, evidence: Floats, power: Floats, sds
     out: Floats = -0.5 * ((theta / sds) ** 2).sum(axis=1)
     for block in spans(len(x), max(_BLOCK // len(theta), 1)):
         z = logits(theta, x[block])
-        told = evidence[block]
-        gain = np.logaddexp(told[:, :1], told[:, 1:] + z) - np.logaddexp(0.0, z)
+        some = evidence[block]
+        gain = np.logaddexp(some[:, :1], some[:, 1:] + z) - np.logaddexp(0.0, z)
         out += (power[block, None] * gain).sum(axis=0)
     return out
 
@@ -224,11 +224,11 @@ def slope_and_curvature(
 ) -> tuple[Floats, Floats]:
     """Gradient (3,) and Hessian (3, 3) of the log posterior at one theta (3,)."""
     z = logits(theta[None], x)[:, 0]
-    p, known = expit(z), expit(z + (evidence[:, 1] - evidence[:, 0]))
+    p, informed = expit(z), expit(z + (evidence[:, 1] - evidence[:, 0]))
     # dz/dtheta: a log s and -b log(1 - s), which are also their own second derivatives.
     inner = np.column_stack([x * np.exp(theta[:2]) * (1.0, -1.0), np.ones(len(x))])
-    error = power * (known - p)
-    bend = power * (known * (1 - known) - p * (1 - p))
+    error = power * (informed - p)
+    bend = power * (informed * (1 - informed) - p * (1 - p))
     hessian = inner.T @ (inner * bend[:, None]) - np.diag(sds**-2.0)
     hessian[[0, 1], [0, 1]] += error @ inner[:, :2]
     return error @ inner - theta / sds**2, hessian

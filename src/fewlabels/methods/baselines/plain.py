@@ -54,9 +54,9 @@ class Labeled(LabelModel):
 
     def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
         """Count the labels; `rng` seeds the intervals."""
-        known = predictions.labeled
-        times, k = predictions.times[known], predictions.n_classes
-        count = np.bincount(predictions.labels[known], times, minlength=k)
+        labeled = predictions.labeled
+        times, k = predictions.times[labeled], predictions.n_classes
+        count = np.bincount(predictions.labels[labeled], times, minlength=k)
         frequency = (count + 0.5) / (count.sum() + 0.5 * len(count))
         return _FittedLabeled(tuple(frequency.tolist()), int(rng.integers(2**63)))
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Integral
 from time import perf_counter
 from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
@@ -96,8 +95,7 @@ class VoteModel(LabelModel):
     def __post_init__(self) -> None:
         for name in ("sweeps", "thin", "chains"):
             whole(name, getattr(self, name))
-        if not isinstance(self.burn_in, Integral) or self.burn_in < 0:
-            raise UsageError(f"`burn_in` must be a whole number, 0 or more; got {self.burn_in!r}")
+        whole("burn_in", self.burn_in, 0)
         if self.sweeps < self.thin:
             raise UsageError(
                 "`sweeps` must be at least `thin`, the sweeps per kept draw; got "

@@ -186,8 +186,8 @@ def _judged(draws: VoteDraws, states: States, votes: Floats) -> Floats:
     shares = states.class_shares(shares, k).reshape(t, c, n_domains, -1)
     errors = rates[..., 0, 0]
     if rates.shape[3] > 1:
-        own = shares[:, :, units // (n_units // n_domains)]
-        errors = 1 - np.einsum("tcuk,tcukk->tcu", own, rates)
+        of_unit = shares[:, :, units // (n_units // n_domains)]
+        errors = 1 - np.einsum("tcuk,tcukk->tcu", of_unit, rates)
     return np.concatenate([errors, shares[:, :, domains, 1:].reshape(t, c, -1)], axis=2)
 
 
@@ -361,8 +361,8 @@ def mixture(parts: Sequence[LabelPosterior], weights: Floats, salt: int) -> Labe
     order = np.argsort(np.concatenate(picked))
     heavy = [part for w, part in zip(weights, parts, strict=True) if w >= _COUNTS]
     pairs = list(zip(every, picked, strict=True))
-    rates = np.concatenate([each.confusion[place[own]] for each, own in pairs])
-    shares = np.concatenate([each.shares[place[own]] for each, own in pairs])
+    rates = np.concatenate([each.confusion[place[columns]] for each, columns in pairs])
+    shares = np.concatenate([each.shares[place[columns]] for each, columns in pairs])
     return replace(
         parts[0],
         given=sum(w * part.probabilities for w, part in zip(weights, parts, strict=True)),

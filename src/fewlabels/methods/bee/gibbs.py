@@ -248,11 +248,11 @@ def _batches(chains: list[_Chain]) -> list[list[_Chain]]:
     out: list[list[_Chain]] = []
     votes = 0
     for chain in chains:
-        own = len(chain.run.table.vote)
-        votes += own
+        size = len(chain.run.table.vote)
+        votes += size
         if IS_COMPILED or not out or votes > _BATCH:
             out.append([])
-            votes = own
+            votes = size
         out[-1].append(chain)
     return out
 
@@ -315,15 +315,15 @@ def orient(
     odds = np.einsum("tuqc,qc->tu", np.log(bounded), prior.rates - np.flip(prior.rates, axis))
     log_ratio = (odds.reshape(len(odds), *voted.shape) * voted).sum(axis=2)
     log_ratio += (np.log(shares) * (prior.share - prior.share[:, ::-1])).sum(axis=2)
-    known = np.tile(~table.free, (len(atom), 1))
+    labeled = np.tile(~table.free, (len(atom), 1))
     draw, before = np.arange(len(atom))[:, None], -1
-    while known.any() and known.sum() > before:
-        before = known.sum()
+    while labeled.any() and labeled.sum() > before:
+        before = labeled.sum()
         seen = np.zeros(atom.shape, dtype=bool)
-        units = (known[:, :, None] & voted).reshape(atom.shape)
+        units = (labeled[:, :, None] & voted).reshape(atom.shape)
         seen[np.nonzero(units)[0], atom[units]] = True
-        known |= (seen[draw, atom].reshape(-1, *voted.shape) & voted).any(axis=2)
-    turned = (rng.random(known.shape) >= expit(log_ratio)) & ~known
+        labeled |= (seen[draw, atom].reshape(-1, *voted.shape) & voted).any(axis=2)
+    turned = (rng.random(labeled.shape) >= expit(log_ratio)) & ~labeled
     units = np.repeat(turned, voted.shape[1], axis=1)
     rates[units] = np.flip(rates[units], axis)
     shares[turned] = shares[turned][:, ::-1]
@@ -621,10 +621,10 @@ def _flip_by_arrays(
         shares[one[g]], shares[two[g]] = shares[two[g]], shares[one[g]]
         for u in range(g * n_models, (g + 1) * n_models):
             _trade(state.cells[u], one[g], two[g])
-        own = table.group == g
+        here = table.group == g
         labels = state.labels[:, one[g]].copy()
-        state.labels[:, one[g]] = np.where(own, state.labels[:, two[g]], labels)
-        state.labels[:, two[g]] = np.where(own, labels, state.labels[:, two[g]])
+        state.labels[:, one[g]] = np.where(here, state.labels[:, two[g]], labels)
+        state.labels[:, two[g]] = np.where(here, labels, state.labels[:, two[g]])
     for a in atoms[trades[heads]]:
         _trade(state.phi[a], one[of_atom[a]], two[of_atom[a]])
 

@@ -142,8 +142,8 @@ class VoteSelection(LabelModel):
         weights = _weights(scores, times, some.clusters_of(np.flatnonzero(seen)))
         chosen = np.flatnonzero(weights >= _LEAST_WEIGHT)
         fits = [
-            candidates[m].fit_each([served], [own], counted=counted)[0]
-            for m, own in zip(chosen.tolist(), rng.spawn(len(chosen)), strict=True)
+            candidates[m].fit_each([served], [generator], counted=counted)[0]
+            for m, generator in zip(chosen.tolist(), rng.spawn(len(chosen)), strict=True)
         ]
         seconds, names = perf_counter() - started, _names(candidates)
         return _FittedSelection(
@@ -173,11 +173,11 @@ def _models(predictions: Predictions, *, several: bool) -> list[VoteModel]:
     }  # fmt: skip
     if _n_rates(predictions) > max(_n_votes(predictions), _MOST_RATES):
         return [BEE(**learned), *([CBEE(**learned)] if several else [])]
-    own: list[VoteModel] = [BEE(**learned), ConfusionBEE(**learned)]
+    models: list[VoteModel] = [BEE(**learned), ConfusionBEE(**learned)]
     k, m = predictions.n_classes, min(predictions.n_models, 64)
     if k**m - 1 >= 2 * k * m * (k - 1) + 2 * k - 1:
-        own.append(ConfusionBEE(levels=2, **learned))
-    return own + ([CBEE(**learned), ConfusionCBEE(**learned)] if several else [])
+        models.append(ConfusionBEE(levels=2, **learned))
+    return models + ([CBEE(**learned), ConfusionCBEE(**learned)] if several else [])
 
 
 def _weights(scores: Floats, times: Floats, clusters: Sequence[UInts]) -> Floats:
@@ -200,8 +200,8 @@ def _weights(scores: Floats, times: Floats, clusters: Sequence[UInts]) -> Floats
         penalty[m] = penalty[plain] + np.sqrt(spread * size)
     totals, mass = np.zeros((len(gap), _REWEIGHTED)), np.zeros(_REWEIGHTED)
     for block in spans(len(times), _BLOCK):
-        own = [keys[block] for keys in clusters]
-        anew = exponential_sums(own, np.arange(_REWEIGHTED), times[block], _WEIGH_SALT)
+        block_keys = [keys[block] for keys in clusters]
+        anew = exponential_sums(block_keys, np.arange(_REWEIGHTED), times[block], _WEIGH_SALT)
         totals += gap[:, block] @ anew
         mass += anew.sum(axis=0)
     totals = totals * (size / mass) - penalty[:, None]
@@ -384,12 +384,12 @@ def in_parts(predictions: Predictions, selection: Selection) -> tuple[Prediction
     domain, size = domain_codes(predictions, domains_of(predictions)), _SIZES[selection]
     left, counts = predictions.multiplicity.copy(), np.zeros((size, predictions.n_items))
     for d in range(int(domain.max()) + 1):
-        own = np.flatnonzero(domain == d)
-        keys, total = predictions.keys[own], predictions.size_of(own)
+        rows_of = np.flatnonzero(domain == d)
+        keys, total = predictions.keys[rows_of], predictions.size_of(rows_of)
         for part in range(size):
             share = total // size + (part < total % size)
-            counts[part, own] = some_items(left[own], keys, share, _PARTS_SALT + part)
-            left[own] -= counts[part, own]
+            counts[part, rows_of] = some_items(left[rows_of], keys, share, _PARTS_SALT + part)
+            left[rows_of] -= counts[part, rows_of]
     place, rows = np.nonzero(counts)
     split = predictions.take(rows).with_multiplicity(counts[place, rows])
     return split, _parts(place, selection)
@@ -419,14 +419,14 @@ def log_predictive(
     out = np.full(predictions.n_items, np.nan)
     names = item_domains(predictions)
     some = [
-        (part, own)
-        for part, own in zip(parts, rng.spawn(len(parts)), strict=True)
+        (part, generator)
+        for part, generator in zip(parts, rng.spawn(len(parts)), strict=True)
         if part.any() and not part.all()
     ]
     if not some:
         return out
     rest = [predictions.take(np.flatnonzero(~part)) for part, _ in some]
-    fits = quick.fit_each(rest, [own for _, own in some], ahead, counted)
+    fits = quick.fit_each(rest, [generator for _, generator in some], ahead, counted)
     for (part, _), fitted in zip(some, fits, strict=True):
         # A domain of a single item is not there when it is held out.
         held = np.array([i for i in np.flatnonzero(part).tolist() if names[i] in fitted.domains])

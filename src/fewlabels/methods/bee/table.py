@@ -275,14 +275,14 @@ def _choose_prior(prior: Floats, logs: Floats, choose: Callable[[Floats], int]) 
     """Set the prior row by row: `choose` a place on the grid by log P(prior | rates) there."""
     n_rows, n_columns = prior.shape
     for q, row in enumerate(logs.sum(axis=0)[: min(n_rows, n_columns)]):
-        own = q if n_rows > 1 else 1
+        hit = q if n_rows > 1 else 1
         wrong, right, constant, log_prior = _grid(
             n_columns - 1, _MOST_SINGLE if n_rows == 1 else 1.0
         )
         log_p = len(logs) * constant + log_prior
-        place = choose(log_p + (wrong - 1) * (row.sum() - row[own]) + (right - 1) * row[own])
+        place = choose(log_p + (wrong - 1) * (row.sum() - row[hit]) + (right - 1) * row[hit])
         prior[q] = wrong[place]
-        prior[q, own] = right[place]
+        prior[q, hit] = right[place]
 
 
 # --- logic between the labels that one item has in several domains -----------------------------

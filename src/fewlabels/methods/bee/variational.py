@@ -175,15 +175,15 @@ def draw_variational(
     rates = np.empty((size, 1, *fit.cells.shape), dtype=np.float32)
     shares = np.empty((size, 1, *fit.shares.shape))
     for t in range(size):
-        states, own, share = fit.states, _dirichlet(fit.cells, rng), _dirichlet(fit.shares, rng)
+        states, drawn, share = fit.states, _dirichlet(fit.cells, rng), _dirichlet(fit.shares, rng)
         for sweep in range(sweeps):
             if sweep:
                 with np.errstate(divide="ignore"):
-                    states = softmax(model.logits(np.log(own), np.log(share)))
+                    states = softmax(model.logits(np.log(drawn), np.log(share)))
             labels = model.arrays.drawn(states, table.items, rng)
-            own = _dirichlet(prior.rates + model.arrays.counts(labels, model.size), rng)
+            drawn = _dirichlet(prior.rates + model.arrays.counts(labels, model.size), rng)
             share = _dirichlet(prior.share + model.shares(labels), rng)
-        rates[t, 0], shares[t, 0] = own, share
+        rates[t, 0], shares[t, 0] = drawn, share
         report(t + 1, size)
     n = len(fit.cells)
     return VoteDraws(

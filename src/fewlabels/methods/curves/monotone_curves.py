@@ -111,8 +111,8 @@ class MonotoneCurves(LabelModel):
         curves = tuple(
             _fit_class(self, predictions, k, _against_rest(evidence, k), seed) for k in classes
         )
-        known = bool((evidence != 0).any())
-        return _FittedCurves(predictions.models, curves, known, salt)
+        informed = bool((evidence != 0).any())
+        return _FittedCurves(predictions.models, curves, informed, salt)
 
 
 def _against_rest(evidence: Floats, k: int) -> Floats:
@@ -402,8 +402,8 @@ class _CurveDraws:
                 out[:, 1 - curve.k] = rest
         informed = np.flatnonzero(has_evidence(evidence))
         if len(informed):
-            known = evidence[informed]
-            out[informed] *= np.exp(known - known.max(axis=1, keepdims=True))[:, :, None]
+            logs = evidence[informed]
+            out[informed] *= np.exp(logs - logs.max(axis=1, keepdims=True))[:, :, None]
         if len(self.curves) > 1 or len(informed):
             out /= out.sum(axis=1, keepdims=True)
         return out

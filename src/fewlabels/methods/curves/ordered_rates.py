@@ -114,12 +114,12 @@ class Step:
         slope = np.exp(1.5 + 1.1 * u[:, 1])
         bend = np.exp(0.7 * u[:, 3])
         low, high = np.exp(-6 + 1.5 * u[:, 4]), np.exp(-3.7 + 1.5 * u[:, 5])
-        whole = 1 + low + high
+        total = 1 + low + high
         if zero is None:
             centre = 0.8 + u[:, 0]
         else:
             centre = mix * zero.x + (1 - mix) * zero.z + 0.25 * np.sinh(1.2 * u[:, 0])
-        return Step(slope * bend, slope / bend, mix, centre, low / whole, high / whole)
+        return Step(slope * bend, slope / bend, mix, centre, low / total, high / total)
 
     def probabilities(self, places: ScoreCoordinates) -> tuple[Floats, Floats]:
         """P(y=1) and P(y=0), which keep their precision near 0, each (n, D)."""
@@ -213,11 +213,11 @@ def pool(
         at = ScoreCoordinates(x / count, z / count)
     else:
         ones, count, at = np.empty(0), np.empty(0), ScoreCoordinates(np.empty(0), np.empty(0))
-    said = ~hard & (evidence[:, 0] != evidence[:, 1])
-    likelihood = np.exp(evidence[said] - evidence[said].max(axis=1, keepdims=True))
+    is_soft = ~hard & (evidence[:, 0] != evidence[:, 1])
+    likelihood = np.exp(evidence[is_soft] - evidence[is_soft].max(axis=1, keepdims=True))
     return PooledLabels(
-        at, count - ones, ones, ScoreCoordinates(places.x[said], places.z[said]), likelihood,
-        power[said],
+        at, count - ones, ones, ScoreCoordinates(places.x[is_soft], places.z[is_soft]), likelihood,
+        power[is_soft],
     )  # fmt: skip
 
 

@@ -136,8 +136,8 @@ def _members(
     for number, belief in enumerate(beliefs):
         kind, k = belief.pool, index.informants
         if kind in _LEADERS:
-            own = leaders if kind != "without" or len(index.models) > 2 else []
-            indices = [Feature(kind, model) for model in own]
+            leading = leaders if kind != "without" or len(index.models) > 2 else []
+            indices = [Feature(kind, model) for model in leading]
         elif kind in ("raw", "calibrated"):
             indices = [Feature("pool", kind)]
         else:
@@ -197,11 +197,11 @@ class _Columns:
         terms = [-1] * len(columns)
         means, sds = [0.0] * len(columns), [member.offset_sd / np.sqrt(2)] * len(columns)
         for place, term in sorted(enumerate(every), key=lambda t: not t[1].by_class):
-            own = self.of(term)
-            columns += own
-            means += [term.mean] * len(own)
-            sds += [term.sd] * len(own)
-            terms += [place] * len(own)
+            places = self.of(term)
+            columns += places
+            means += [term.mean] * len(places)
+            sds += [term.sd] * len(places)
+            terms += [place] * len(places)
         by_class += [self._of_feature[t.feature] - k for t in every if t.by_class]
         single = [self._of_feature[t.feature] - k for t in every if not t.by_class]
         return _Prior(
@@ -476,19 +476,19 @@ class _Evidence:
         # Found once where the latent classes start from the same logs (all give probabilities).
         pooled = _last_kept(calibrated_pool)
         informants = Informants.of(some, every_kind=every_kind, pooled=pooled)
-        said = informants.said(some)
+        inputs = informants.said(some)
         names = tuple(dict.fromkeys(b.pool for b in beliefs if b.pool in ("raw", "calibrated")))
         if every_kind:
             names = ("raw", "calibrated")
         index = PooledIndex.of(
             informants,
-            said,
+            inputs,
             names,
             copies_agree=copies_agree,
             reference=None if reference is None else ReferenceMap.of(reference),
             pooled=pooled,
         )
-        coverage = (~np.isnan(said.probabilities[:, :, 0])).sum(axis=0)
+        coverage = (~np.isnan(inputs.probabilities[:, :, 0])).sum(axis=0)
         members = _members(beliefs, index, coverage, served.n_classes)
         columns = _Columns(served.n_classes, members)
         evidence = served.evidence
@@ -537,13 +537,13 @@ class _Evidence:
         fits: dict[int, _Fit] = {}
         sizes = [(len(prior.by_class), len(prior.features)) for prior in priors]
         for size in dict.fromkeys(sizes):
-            alike = [place for place, own in enumerate(sizes) if own == size]
+            alike = [place for place, shape in enumerate(sizes) if shape == size]
             by_class, columns, means, precisions = (
                 np.stack([getattr(priors[a], name) for a in alike])
                 for name in ("by_class", "features", "mean", "precision")
             )
-            given = (features, evidence, at[columns], at[by_class], means, precisions)
-            modes = fit_maps(*given, power=power)
+            arrays = (features, evidence, at[columns], at[by_class], means, precisions)
+            modes = fit_maps(*arrays, power=power)
             for place, mode in zip(alike, modes, strict=True):
                 fits[place] = _Fit(priors[place], mode)
         return [fits[place] for place in range(len(members))]
@@ -583,8 +583,8 @@ class _Evidence:
             return drawn
         features, at = self._features([prior], slice(None))
         x, phi = features[:, :, at[prior.features]], features[:, :, at[prior.by_class]]
-        given = (x, phi, self.evidence, prior.mean, prior.precision, drawn, self.power)
-        ratio = log_posterior(*given)
+        arrays = (x, phi, self.evidence, prior.mean, prior.precision, drawn, self.power)
+        ratio = log_posterior(*arrays)
         ratio += 0.5 * (normal**2).sum(axis=1)
         weights = np.exp(ratio - ratio.max())
         # No draw stands for very many (truncated importance sampling; Ionides 2008).
@@ -594,8 +594,8 @@ class _Evidence:
 
 def _spoken_of(predictions: Predictions) -> Bools:
     """Items of which some classifier says something, (n,)."""
-    said = predictions.has_hard | predictions.provides("ranking")
-    return np.asarray(said.any(axis=1))
+    speaks = predictions.has_hard | predictions.provides("ranking")
+    return np.asarray(speaks.any(axis=1))
 
 
 def each_belief(
@@ -614,12 +614,12 @@ def each_belief(
     fits = ground.fit(ground.members)
     design = _Design(ground.index, predictions, columns, columns.features)
     for number in range(len(beliefs)):
-        own = [f for f, m in zip(fits, ground.members, strict=True) if m.belief == number]
-        if not own:
+        of_belief = [f for f, m in zip(fits, ground.members, strict=True) if m.belief == number]
+        if not of_belief:
             yield -np.inf, _Draws(design, predictions.evidence, np.zeros((size, columns.width)))
             continue
-        evidence = np.array([fit.mode.log_evidence for fit in own])
-        draws, _ = ground.draw(own, softmax(evidence, axis=0), size, rng)
+        evidence = np.array([fit.mode.log_evidence for fit in of_belief])
+        draws, _ = ground.draw(of_belief, softmax(evidence, axis=0), size, rng)
         top = evidence.max()
         yield (
             float(top + np.log(np.exp(evidence - top).mean())),
@@ -700,9 +700,9 @@ class _Draws:
             np.subtract(1, out[:, 1], out=out[:, 0])
             return out
         for some, logits in self.design.logits(rows, beta):
-            known = np.flatnonzero(informed[some])
-            if len(known):
-                logits[known] += evidence[some][known][:, :, None]
+            informative = np.flatnonzero(informed[some])
+            if len(informative):
+                logits[informative] += evidence[some][informative][:, :, None]
             softmax(logits, out=out[some])
         return out
 

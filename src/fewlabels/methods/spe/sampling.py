@@ -197,15 +197,15 @@ def importance_ladder(
         return Sampled(target, modes, full, "full", True, k)
     pool = AdaptivePool(target.log_density)
     pool.add(proposal, full.points)
-    found = pool.sample
+    estimate = pool.sample
     for _ in range(_ROUNDS):
-        proposal = _mixture(modes, roots, found, rng)
+        proposal = _mixture(modes, roots, estimate, rng)
         pool.add(proposal, proposal.draw(size, rng))
-        found = pool.sample
-        if is_even(found, GOOD):
+        estimate = pool.sample
+        if is_even(estimate, GOOD):
             break
-    k["mixture"] = found.pareto_k
-    return Sampled(target, modes, found, "mixture", is_even(found, RELIABLE), k)
+    k["mixture"] = estimate.pareto_k
+    return Sampled(target, modes, estimate, "mixture", is_even(estimate, RELIABLE), k)
 
 
 def run_chains(estimate: Sampled, rng: np.random.Generator) -> Sampled:
@@ -230,20 +230,20 @@ def is_even(sample: ImportanceSample, limits: tuple[float, float]) -> bool:
 
 
 def _mixture(
-    modes: Modes, roots: list[Floats], found: ImportanceSample, rng: np.random.Generator
+    modes: Modes, roots: list[Floats], sample: ImportanceSample, rng: np.random.Generator
 ) -> Proposal:
     """Every local mode with its curvature, the moments of the sample, and places it points to.
 
     The largest weights are cut to the mean weight times the root of the sample's size (Ionides
     2008), so that a single point does not pass for a distribution.
     """
-    if not np.isfinite(found.log_evidence):
+    if not np.isfinite(sample.log_evidence):
         return Proposal(modes.points, np.stack(roots) * 2, np.ones(len(roots)), _FREEDOM)
-    most = np.log(len(found.points)) / 2 + found.log_evidence
-    cut = ImportanceSample(found.points, np.minimum(found.log_weights, most))
+    most = np.log(len(sample.points)) / 2 + sample.log_evidence
+    cut = ImportanceSample(sample.points, np.minimum(sample.log_weights, most))
     mean, covariance = cut.moments()
     root = _root(covariance, roots[0])
-    places = found.points[cut.resample(_PLACES, rng)]
+    places = sample.points[cut.resample(_PLACES, rng)]
     heights = np.exp(np.maximum(modes.values - modes.values[0], -3.0))
     return Proposal(
         np.concatenate([mean[None], modes.points, places]),
@@ -348,7 +348,7 @@ def summit(target: Gradient, start: Floats, *, bound: float) -> Summit:
         value, slope = target(point[None])
         return -float(value[0]), -slope[0]
 
-    found = minimize(
+    optimum = minimize(
         descend,
         start,
         jac=True,
@@ -357,8 +357,8 @@ def summit(target: Gradient, start: Floats, *, bound: float) -> Summit:
         options={"maxiter": 500, "ftol": 1e-12, "gtol": 1e-5},
     )
     # A line search that can gain no more digits ends "abnormally" at a maximum all the same.
-    flat = bool(np.abs(found.jac).max() < 1e-2 * (1 + abs(found.fun)) ** 0.5)
-    return Summit(found.x, -float(found.fun), bool(found.success) or flat)
+    flat = bool(np.abs(optimum.jac).max() < 1e-2 * (1 + abs(optimum.fun)) ** 0.5)
+    return Summit(optimum.x, -float(optimum.fun), bool(optimum.success) or flat)
 
 
 def slice_scales(target: LogDensity, mode: Floats) -> Floats:

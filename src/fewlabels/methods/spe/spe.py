@@ -180,12 +180,12 @@ class ScoredItems:
         # Items of no weight are no part of the sample, and must not set its range either.
         rows = np.flatnonzero(~np.isnan(every) & (predictions.weight > 0))
         logit = is_probability(predictions, 0) and scale == "logit"
-        found = ScoreScale.of(every[rows], logit=logit) if len(rows) >= _FEWEST else None
-        if found is not None and not found.low < found.high:
-            found = None
+        unit = ScoreScale.of(every[rows], logit=logit) if len(rows) >= _FEWEST else None
+        if unit is not None and not unit.low < unit.high:
+            unit = None
         evidence, keys = predictions.evidence[rows], predictions.keys[rows]
         weight = predictions.weight * predictions.information
-        return ScoredItems(every, rows, evidence, weight[rows], keys, found)
+        return ScoredItems(every, rows, evidence, weight[rows], keys, unit)
 
     def data(self, evidence: Floats) -> ScoreData:
         """The scores on the unit interval, with this evidence (n, 2)."""
@@ -591,10 +591,10 @@ def smooth_test(mixture: ScoreMixture, mode: Floats, data: ScoreData) -> float:
     hessian = -(slopes[:q] - slopes[q:]) / (2 * _STEP)
     values, vectors = np.linalg.eigh((hessian + hessian.T) / 2)
     of_prior = (vectors * np.maximum(values, 0)) @ vectors.T
-    known = (data.positive_weight.sum() + data.negative_weight.sum()) / data.total
+    labeled = (data.positive_weight.sum() + data.negative_weight.sum()) / data.total
     share = expit(mixture.log_odds(at, mode[None]))
-    information = (1 - known) * marginal.T @ marginal
-    information += known * ((one * share).T @ one + (zero * (1 - share)).T @ zero)
+    information = (1 - labeled) * marginal.T @ marginal
+    information += labeled * ((one * share).T @ one + (zero * (1 - share)).T @ zero)
     information = information / _QUANTILES + of_prior / n
     cross = h.T @ marginal / _QUANTILES
     taken = cross @ np.linalg.lstsq(information, cross.T, rcond=1e-12)[0]
@@ -622,12 +622,12 @@ def surprise_of_labels(p: Floats, labels: Ints, rng: np.random.Generator) -> flo
     """
     rows, sharp = np.arange(len(labels)), np.clip(p, 1e-12, 1.0)
     weights = 1 / sharp[rows, labels]
-    told = (sharp * weights[:, None, :]).mean(axis=2)
-    told /= told.sum(axis=1, keepdims=True)
-    cost = -np.log(np.maximum(told, 1e-12))
+    predicted = (sharp * weights[:, None, :]).mean(axis=2)
+    predicted /= predicted.sum(axis=1, keepdims=True)
+    cost = -np.log(np.maximum(predicted, 1e-12))
     surprise = cost[rows, labels].sum()
     total = np.zeros(_SIMULATIONS)
-    for q, each in zip(np.cumsum(told, axis=1), cost, strict=True):
+    for q, each in zip(np.cumsum(predicted, axis=1), cost, strict=True):
         drawn = np.searchsorted(q[:-1], rng.random(_SIMULATIONS), side="right")
         total += each[drawn]
     return float((1 + (total >= surprise - 1e-9).sum()) / (1 + _SIMULATIONS))

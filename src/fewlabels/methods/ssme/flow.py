@@ -327,15 +327,15 @@ class _FittedFlow(Replicated):
         return list(map_blocks(run, list(weights.T)))
 
     def _warnings(self, labeled: bool) -> tuple[str, ...]:
-        said = []
+        warnings = []
         if not labeled:
-            said.append(
+            warnings.append(
                 "assumption: no labels; the classes are those that the averaged classifier starts "
                 "the mixture with"
             )
         if self.trained.failed:
-            said.append(
+            warnings.append(
                 f"not-converged: {self.trained.failed} after {self.trained.epochs} epochs; the "
                 "flow of the epoch before is used (a smaller learning_rate may help)"
             )
-        return tuple(said)
+        return tuple(warnings)

@@ -308,8 +308,8 @@ class Training:
             trace, step, by_z = self._traces[m], self._steps[m], self._by_z[m]
             weight = self.items.weight[block] / total
             z, log_det = trace.forward(self._weights, x[:, block])
-            found = step.run(mixture, z, self.items.evidence[:, block], weight)
-            value += float(weight @ (found + log_det))
+            log_p = step.run(mixture, z, self.items.evidence[:, block], weight)
+            value += float(weight @ (log_p + log_det))
             if learn:
                 part = step.moments()
                 moments = part if moments is None else moments + part
@@ -370,8 +370,8 @@ def mean_log_likelihood(
     z, log_det = flow.forward(parameters, items.scores)
     for block in spans(z.shape[1], BLOCK):
         step = Expectation(len(items.evidence), len(z), block.stop - block.start, flow.dtype)
-        found = step.run(mixture, z[:, block], items.evidence[:, block], weight[block])
-        value += float(weight[block] @ (found + log_det[block]))
+        log_p = step.run(mixture, z[:, block], items.evidence[:, block], weight[block])
+        value += float(weight[block] @ (log_p + log_det[block]))
     return value
 
 

@@ -111,11 +111,11 @@ class KDEMixture:
         # Points that never weigh anything are none.
         weigh = self.item_weights > 0
         used = np.flatnonzero(weigh) if weigh.any() else np.arange(len(self.points))
-        own = np.full(len(self.points), -1)
-        own[used] = np.arange(len(used))
+        place = np.full(len(self.points), -1)
+        place[used] = np.arange(len(used))
         least = self.item_weights[used].min(initial=np.inf) / self.item_weights.max(initial=1.0)
         kernel = KernelSums(
-            self.points, self.points[used], own, self.leave_one_out, least=least if plain else 0.0
+            self.points, self.points[used], place, self.leave_one_out, least=least if plain else 0.0
         )
         if not plain:
             return lambda weights: kernel.times(weights[used])
@@ -142,8 +142,8 @@ class KDEMixture:
         total = w.sum(axis=1, keepdims=True)
         p = w / np.where(total > 0, total, 1.0)
         labels = draw_labels(p, self.keys, streams, self.salt ^ _SHARES_SALT)
-        known = np.flatnonzero(self.informed)
-        labels[known] = np.argmax(self.evidence[known], axis=1)[:, None]
+        labeled = np.flatnonzero(self.informed)
+        labels[labeled] = np.argmax(self.evidence[labeled], axis=1)[:, None]
         return self._one_hot(labels).mean(axis=0)
 
     def _one_hot(self, labels: Ints) -> Floats:
@@ -190,9 +190,9 @@ def posterior(log_density: Floats, shares: Floats, evidence: Floats | None = Non
     nowhere = np.isneginf(logits.max(axis=1, keepdims=True))
     logits = np.where(nowhere, log_shares, logits)
     if evidence is not None:
-        known = np.flatnonzero(has_evidence(evidence))
+        informed = np.flatnonzero(has_evidence(evidence))
         # A known label wins even where its class has no density at all.
-        logits[known] = np.maximum(logits[known], -1e6) + evidence[known][:, :, None]
+        logits[informed] = np.maximum(logits[informed], -1e6) + evidence[informed][:, :, None]
     return softmax(logits, out=logits)
 
 
@@ -213,8 +213,10 @@ class EMRuns:
         """Results of EM side by side, each with the row weights (m, b) that it was found with."""
         weights = np.concatenate([mixture.weighted(r.before, w) for r, w in results], axis=2)
         sums = SupportSums(mixture.points, weights.reshape(len(weights), -1))
-        found = np.concatenate([result.responsibilities for result, _ in results], axis=2)
-        return EMRuns(found, sums, weights.sum(axis=0))
+        responsibilities = np.concatenate(
+            [result.responsibilities for result, _ in results], axis=2
+        )
+        return EMRuns(responsibilities, sums, weights.sum(axis=0))
 
     def e_step(self, points: Floats, evidence: Floats) -> Array:
         """P(label) (n, K, B) of items that are no support points, given evidence (n, K).
@@ -387,10 +389,10 @@ class KernelSums:
     def _exponents(self, rows: slice) -> Floats:
         """Logs of these."""
         exponent = self._left[rows] @ self._right
-        own = self.own[rows]
-        mine = np.flatnonzero(own >= 0)
+        place = self.own[rows]
+        mine = np.flatnonzero(place >= 0)
         # A point's distance to itself is zero, whatever the rounding of the product says.
-        exponent[mine, own[mine]] = -np.inf if self.leave_out else 0.0
+        exponent[mine, place[mine]] = -np.inf if self.leave_out else 0.0
         top = exponent.max(axis=1, keepdims=True)
         exponent -= np.where(np.isfinite(top), top, 0.0)
         return exponent

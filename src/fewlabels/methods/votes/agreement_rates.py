@@ -144,8 +144,8 @@ class _FittedAgreement(FittedLabelModel):
     def order(self) -> int:
         """Size of the largest subsets in use."""
         m = len(self.models)
-        asked = self.model.order or (m if m <= MOST_FOR_ALL_SUBSETS else 2)
-        return min(asked, m if m <= MOST_FOR_SUBSETS else 2)
+        requested = self.model.order or (m if m <= MOST_FOR_ALL_SUBSETS else 2)
+        return min(requested, m if m <= MOST_FOR_SUBSETS else 2)
 
     @cached_property
     def result(self) -> _Solution:
@@ -165,11 +165,11 @@ class _FittedAgreement(FittedLabelModel):
 
     def _solve(self, counts: Floats, warm: _Solution | None) -> _Solution:
         """Error rates of every domain where `counts` (U,) items have each row of votes."""
-        found = [
+        solutions = [
             self._solve_domain(rows, counts[rows], None if warm is None else warm.subsets[d])
             for d, rows in enumerate(self.rows)
         ]
-        error, inside, *flags = zip(*found, strict=True)
+        error, inside, *flags = zip(*solutions, strict=True)
         return _Solution(np.array(error), tuple(inside), *map(np.array, flags))
 
     def _solve_domain(
@@ -184,14 +184,14 @@ class _FittedAgreement(FittedLabelModel):
         m, order = len(self.models), self.order
         if m > MOST_FOR_SUBSETS or order < 2:
             return rank_one(pairs, direct.error), None, unidentified, none, False
-        found = nearest_to_independence(
+        joint = nearest_to_independence(
             agreement_rates(self.dense[rows], counts, order), m, order, warm
         )
-        if not found.converged:
+        if not joint.converged:
             return rank_one(pairs, direct.error), None, unidentified, none, True
         meets_nobody = ~(pairs.overlap > 0).any(axis=1)
-        error = np.where(meets_nobody, np.nan, found.values[:m])
-        return error, found.values, unidentified, none, False
+        error = np.where(meets_nobody, np.nan, joint.values[:m])
+        return error, joint.values, unidentified, none, False
 
     def posterior(self, predictions: Predictions) -> LabelPosterior:
         served = predictions.select_models(self.models)
@@ -219,10 +219,10 @@ class _FittedAgreement(FittedLabelModel):
         self, votes: scipy.sparse.csr_matrix, evidence: Floats, error: Floats
     ) -> Floats:
         """P(label) (n, 2, B) under error rates (D, M, B)."""
-        known = ~np.isnan(error)
+        measured = ~np.isnan(error)
         # Whom nothing is known of votes like the mean of the others.
-        mean = np.where(known, error, 0.0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
-        weights = 1 - np.where(known, error, mean[:, None])
+        mean = np.where(measured, error, 0.0).sum(axis=1) / np.maximum(measured.sum(axis=1), 1)
+        weights = 1 - np.where(measured, error, mean[:, None])
         weights = weights.reshape(-1, error.shape[2])
         return elected(votes, evidence, weights, self.average, hard=False)
 
@@ -382,9 +382,9 @@ def agreement_rates(votes: Array, weights: Floats, order: int) -> Floats:
     out = []
     for a in _even(votes.shape[1], order):
         part = votes[:, a]
-        given = (part >= 0).all(axis=1)
-        agree = given & (part == part[:, :1]).all(axis=1)
-        total = weights[given].sum()
+        all_vote = (part >= 0).all(axis=1)
+        agree = all_vote & (part == part[:, :1]).all(axis=1)
+        total = weights[all_vote].sum()
         out.append(weights[agree].sum() / total if total > 0 else np.nan)
     return np.array(out)
 
@@ -462,7 +462,7 @@ def nearest_to_independence(
         value, slope = _dependence(e, member)
         return scale * value, scale * slope
 
-    found = minimize(
+    optimum = minimize(
         loss,
         np.full(len(member), START) if start is None else start,
         jac=True,
@@ -474,8 +474,8 @@ def nearest_to_independence(
         ],
         options={"maxiter": 500, "ftol": 1e-12},
     )
-    feasible = bool(seen.any()) and float(np.abs(equal @ found.x - target).max()) < 1e-6
-    return JointErrors(found.x, feasible and bool(found.success))
+    feasible = bool(seen.any()) and float(np.abs(equal @ optimum.x - target).max()) < 1e-6
+    return JointErrors(optimum.x, feasible and bool(optimum.success))
 
 
 # --- error rates from the agreement of pairs --------------------------------------------------
@@ -566,16 +566,16 @@ def _from_pairs(a: Floats, w: Floats, u: Floats, identified: Bools) -> Floats:
     pair are taken to be equally good.
     """
     out = np.where(identified, u, np.nan)
-    known = identified.copy()
-    while known.any():
-        square = w[:, known] @ np.where(known, out, 0.0)[known] ** 2
-        new = ~known & (square > 0)
+    solved = identified.copy()
+    while solved.any():
+        square = w[:, solved] @ np.where(solved, out, 0.0)[solved] ** 2
+        new = ~solved & (square > 0)
         if not new.any():
             break
-        out[new] = np.clip((a[:, known] @ out[known])[new] / square[new], -1.0, 1.0)
-        known |= new
+        out[new] = np.clip((a[:, solved] @ out[solved])[new] / square[new], -1.0, 1.0)
+        solved |= new
     total = w.sum(axis=1)
-    rest = ~known & (total > 0)
+    rest = ~solved & (total > 0)
     out[rest] = np.sqrt(np.clip(a.sum(axis=1)[rest] / total[rest], 0.0, 1.0))
     return out
 
@@ -593,6 +593,6 @@ def rank_one(pairs: Agreement, start: Floats) -> Floats:
         return float((gap * (pairs.c - np.outer(u, u))).sum()), -4 * gap @ u
 
     u = 1 - 2 * np.where(np.isnan(start), 0.25, start)
-    found = minimize(loss, u, jac=True, method="L-BFGS-B", bounds=[(-1.0, 1.0)] * len(u),
+    optimum = minimize(loss, u, jac=True, method="L-BFGS-B", bounds=[(-1.0, 1.0)] * len(u),
                      options={"ftol": 1e-15, "gtol": 1e-10})  # fmt: skip
-    return np.where(w.any(axis=1), (1 - found.x) / 2, np.nan)
+    return np.where(w.any(axis=1), (1 - optimum.x) / 2, np.nan)

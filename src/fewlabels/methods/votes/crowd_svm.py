@@ -165,8 +165,8 @@ class CrowdSVM(LabelModel):
             states = self._sample(ballots, penalty, rng, draws)
             mean = np.mean([np.exp(s.log_confusion) for s in states], axis=0)
             shares = np.log(np.mean([np.exp(s.log_shares) for s in states], axis=0))
-            known = evidence + shares - logsumexp(shares, axis=0) + np.log(len(shares))
-            return vote_likelihood(votes, mean, known, ballots.times)
+            informed = evidence + shares - logsumexp(shares, axis=0) + np.log(len(shares))
+            return vote_likelihood(votes, mean, informed, ballots.times)
 
         return choices[int(np.argmax([likelihood(penalty) for penalty in choices]))]
 
@@ -268,11 +268,11 @@ class _Descent:
 
         Rows whose classes tie have no label yet, and no say.
         """
-        eta, (labels, told) = start, self.labels(start)
+        eta, (labels, is_labeled) = start, self.labels(start)
         for _ in range(_ROUNDS):
-            eta = maximum_margin(self.ballots, labels, weights * told, self.penalty, eta)
-            before, (labels, told) = np.where(told, labels, -1), self.labels(eta)
-            if (before == np.where(told, labels, -1)).all():
+            eta = maximum_margin(self.ballots, labels, weights * is_labeled, self.penalty, eta)
+            before, (labels, is_labeled) = np.where(is_labeled, labels, -1), self.labels(eta)
+            if (before == np.where(is_labeled, labels, -1)).all():
                 break
         return eta
 
@@ -367,8 +367,8 @@ class Ballots(NamedTuple):
     def counts(self, labels: Ints | Floats) -> Floats:
         """Votes by true class, (M, K votes, K classes)."""
         k = self.evidence.shape[1]
-        said: Floats = self.by_vote @ (labels if labels.ndim > 1 else np.eye(k)[labels])
-        return said.reshape(-1, k, k)
+        counts: Floats = self.by_vote @ (labels if labels.ndim > 1 else np.eye(k)[labels])
+        return counts.reshape(-1, k, k)
 
     def draw(self, p: Floats, rng: np.random.Generator) -> Ints:
         """Labels from P(class), (n, K)."""
@@ -522,5 +522,5 @@ def maximum_margin(
         slope = eta + penalty.cost * (columns @ pull.ravel())
         return float(eta @ eta) / 2 + penalty.cost * value, slope
 
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 500})
-    return np.asarray(found.x)
+    optimum = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 500})
+    return np.asarray(optimum.x)

@@ -68,10 +68,10 @@ def domain_codes(predictions: Predictions, domains: Sequence[str | None]) -> Int
             "`domain`"
         )
     names = item_domains(predictions)
-    strange = dict.fromkeys(name for name in names if name not in index)
-    if strange:
+    unknown = dict.fromkeys(name for name in names if name not in index)
+    if unknown:
         raise InputError(
-            f"domain {listed(domain_texts(list(strange)), 3)} is not among those that the method "
+            f"domain {listed(domain_texts(list(unknown)), 3)} is not among those that the method "
             f"was fitted on ({listed(domain_texts(domains), 5)}); fit on all of them"
         )
     return np.array([index[name] for name in names], dtype=np.int64)
@@ -109,8 +109,8 @@ class ItemPatterns:
         streams, out = np.arange(size), np.zeros((len(self), size))
         for block in spans(len(self.of_item), _ROWS):
             times = None if self.times is None else self.times[block]
-            own = [keys[block] for keys in self.clusters]
-            weights = exponential_sums(own, streams, times, salt)
+            block_keys = [keys[block] for keys in self.clusters]
+            weights = exponential_sums(block_keys, streams, times, salt)
             here, place = np.unique(self.of_item[block], return_inverse=True)
             out[here] += Patterns(here, place).sums(weights)
         return out
@@ -141,9 +141,9 @@ def votes_given(predictions: Predictions, domain: Ints, n_domains: int, rows: Ar
     out = np.zeros((n_domains, predictions.n_models))
     for d in range(n_domains):
         part = ordered[ends[d] : ends[d + 1]]
-        own = predictions.ballots[part]
-        times = np.repeat(predictions.times[part], np.diff(own.indptr))
-        out[d] = np.bincount(own.indices, times, minlength=predictions.n_models)
+        ballots = predictions.ballots[part]
+        times = np.repeat(predictions.times[part], np.diff(ballots.indptr))
+        out[d] = np.bincount(ballots.indices, times, minlength=predictions.n_models)
     return out.astype(np.int64)
 
 
@@ -290,7 +290,7 @@ def not_identified(
     predictions: Predictions, domain: Ints, domains: Sequence[str | None]
 ) -> tuple[str, ...]:
     """Why these votes do not determine error rates without labels, one sentence per reason."""
-    said = []
+    warnings = []
     few: dict[str, list[str]] = {}
     voters = np.diff(predictions.ballots.indptr)
     silent = []
@@ -310,27 +310,27 @@ def not_identified(
             whose = "" if len(who) == voting.sum() else f" of {listed(who, 3)}"
             few.setdefault(whose, []).append(name)
     if silent:
-        said.append(
+        warnings.append(
             f"assumption: no classifier votes in domain {listed(silent, 5)}: what is said of it, "
             "and of the labels there, is the prior alone"
         )
     for whose, where in few.items():
         place = f" in domain {listed(where, 5)}" if len(domains) > 1 else ""
-        said.append(
+        warnings.append(
             f"assumption: fewer than {LEAST_OVERLAP} classifiers vote on the same items{place}, "
             "and no label is known there: votes alone do not determine the error rates"
             f"{whose}; they rest on the assumption that a classifier is right more often than not"
         )
-    return (*said, *_never_differ(predictions))
+    return (*warnings, *_never_differ(predictions))
 
 
 def _never_differ(predictions: Predictions) -> list[str]:
     """Classes that nobody votes for, and classifiers that always agree."""
-    said = []
+    warnings = []
     counts = np.asarray(predictions.vote_counts.sum(axis=0)).reshape(-1, predictions.n_classes)
     never = [str(c) for c, n in zip(predictions.classes, counts.sum(axis=0), strict=True) if not n]
     if never:
-        said.append(
+        warnings.append(
             f"assumption: no classifier ever votes for class {listed(never, 5)}; how often it is "
             "missed cannot be seen in the votes"
         )
@@ -342,11 +342,11 @@ def _never_differ(predictions: Predictions) -> list[str]:
         shared[np.unique(item[ballots.data == k + 1])] += 1
     several = voters > 1
     if several.any() and (shared[several] <= 1).all() and not predictions.n_labeled:
-        said.append(
+        warnings.append(
             "assumption: the classifiers never disagree; whether they are always right or share "
             "their mistakes cannot be told from the votes"
         )
-    return said
+    return warnings
 
 
 def straddling(error_rates: Floats, voted: Bools, domains: Sequence[str | None]) -> list[str]:

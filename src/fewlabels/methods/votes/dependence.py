@@ -200,9 +200,9 @@ class _Group(NamedTuple):
     @staticmethod
     def of(votes: _Votes, members: Sequence[int]) -> _Group:
         who, k = np.array(members), votes.cast.shape[2]
-        own = votes.votes[:, who]
-        code = (own * k ** np.arange(len(who))[::-1]).sum(axis=1)
-        all_vote = np.asarray((own >= 0).all(axis=1))
+        members_votes = votes.votes[:, who]
+        code = (members_votes * k ** np.arange(len(who))[::-1]).sum(axis=1)
+        all_vote = np.asarray((members_votes >= 0).all(axis=1))
         joint = (code[all_vote, None] == np.arange(k ** len(who))).astype(np.float64)
         return _Group(who, all_vote, joint)
 
@@ -226,11 +226,11 @@ def _fit(votes: _Votes, groups: Sequence[_Group], start: Floats, steps: int = _S
         logits = np.log(share) + votes.evidence
         logits = logits + flat @ log_rates.transpose(0, 2, 1).reshape(-1, k)
         for group in groups:
-            here, own = weight[group.all_vote], votes.cast[group.all_vote][:, group.members]
+            here, cast = weight[group.all_vote], votes.cast[group.all_vote][:, group.members]
             # Two pseudo-items that vote independently keep every cell positive.
-            counts = here.T @ group.joint + 2 * _independent(_rates(here, own, prior))
+            counts = here.T @ group.joint + 2 * _independent(_rates(here, cast, prior))
             together = group.joint @ np.log(counts / counts.sum(axis=1, keepdims=True)).T
-            apart = np.einsum("ugv,gkv->uk", own, log_rates[group.members], optimize=True)
+            apart = np.einsum("ugv,gkv->uk", cast, log_rates[group.members], optimize=True)
             logits[group.all_vote] += together - apart
         return logits
 
@@ -252,8 +252,8 @@ def _rates(weight: Floats, cast: Floats, prior: Floats) -> Floats:
 def _independent(rates: Floats) -> Floats:
     """Joint votes of independent voters (g, K, K), in the order of `_Group.joint`, (K, K^g)."""
     out = rates[0]
-    for own in rates[1:]:
-        out = (out[:, :, None] * own[:, None, :]).reshape(len(out), -1)
+    for of_voter in rates[1:]:
+        out = (out[:, :, None] * of_voter[:, None, :]).reshape(len(out), -1)
     return out
 
 
@@ -344,8 +344,8 @@ def _pairs(votes: _Votes, now: _Fit) -> list[tuple[int, int]]:
 
 def _both(votes: _Votes) -> Floats:
     """Items that both of two classifiers vote on, (M, M)."""
-    given = (votes.votes >= 0).astype(np.float64)
-    out: Floats = (given * votes.items[:, None]).T @ given
+    voted = (votes.votes >= 0).astype(np.float64)
+    out: Floats = (voted * votes.items[:, None]).T @ voted
     return out
 
 
@@ -357,11 +357,11 @@ def _agreement(votes: _Votes, classes: Floats) -> tuple[Floats, Floats]:
     agree = (flat * np.repeat(votes.items, k)) @ flat.T / common
     prior = np.full((k, k), 0.1)
     rates = _rates(classes * votes.items[:, None], votes.cast, prior)
-    given = (votes.votes >= 0).astype(np.float64)
+    voted = (votes.votes >= 0).astype(np.float64)
     expected = np.zeros((m, m))
     for c in range(k):
-        weight = given * (classes[:, c] * votes.items)[:, None]
-        expected += (weight.T @ given) * (rates[:, c] @ rates[:, c].T)
+        weight = voted * (classes[:, c] * votes.items)[:, None]
+        expected += (weight.T @ voted) * (rates[:, c] @ rates[:, c].T)
     return agree, expected / common
 
 
