@@ -114,7 +114,7 @@ def kde(bandwidth: str, n: int = 10_000, epochs: int = 20) -> Line:
     model = fl.models.SSMEKDE(bandwidth=bandwidth, epochs=epochs)
     ours, fitted = best(lambda: model.fit(predictions, np.random.default_rng(0)), 2)
     mixture = fitted.mixture
-    start = mixture.starting_labels()
+    start = mixture._start(1, 0)[:, :, 0]
     expected = reference_epochs(mixture.points, start, epochs)
     error = float(np.abs(expected - fitted.result.responsibilities[:, :, 0]).max())
     epoch, _ = best(lambda: sklearn_epoch(mixture.points, start), 1)

@@ -90,7 +90,7 @@ def bee_lines(data: Path, items: list[int]) -> list[Record]:
             for p in (True, False)
         )
         rival, counting = quick * scale, plain * scale
-        rates = fitted.pooled().rates[:, :, 0, 0].mean(axis=0)
+        rates = fitted.draws.rates[..., 0, 0].mean(axis=(0, 1))
         out.append(
             line(
                 f"`bee`, {n:,} items x 4 classifiers x {_BURN_IN + _SWEEPS:,} sweeps, one chain; "
@@ -321,8 +321,9 @@ def variational_lines(data: Path, sizes: list[list[int]], sweeps: int) -> list[R
                 inference=inference, burn_in=sweeps // 2, sweeps=sweeps, thin=5, chains=2
             )
             started = time.perf_counter()
-            fitted = model.fit(fl.Predictions(votes=table), np.random.default_rng(0)).pooled()
+            fitted = model.fit(fl.Predictions(votes=table), np.random.default_rng(0))
             passed = time.perf_counter() - started
+            fitted = fitted.pooled(fl.Predictions(votes=table))
             right = np.einsum("tmkk,tk->tm", fitted.rates, fitted.shares[:, 0])
             low, high = np.quantile(1 - right, [0.025, 0.975], axis=0)
             held, width = ((low <= error) & (error <= high)).mean(), (high - low).mean()

@@ -1,11 +1,10 @@
 """Label models: one method, or one family of them, per file."""
 
 from fewlabels.methods.base import FittedLabelModel, LabelModel
-from fewlabels.methods.baselines.active_surrogate import ActiveSurrogate
-from fewlabels.methods.baselines.active_testing import ActiveTesting
+from fewlabels.methods.baselines.active_testing import ActiveSurrogate, ActiveTesting
 from fewlabels.methods.baselines.autoeval import AutoEval
 from fewlabels.methods.baselines.bayesian_calibration import BayesianCalibration
-from fewlabels.methods.baselines.plain import Ensemble, Labeled, PseudoLabel
+from fewlabels.methods.baselines.plain import Ensemble, Labeled, MajorityVote, PseudoLabel
 from fewlabels.methods.bee.bee import (
     BEE,
     CBCC,
@@ -15,10 +14,9 @@ from fewlabels.methods.bee.bee import (
     ConfusionCBEE,
     ConfusionHCBEE,
 )
-from fewlabels.methods.bee.constraints import Constraints
 from fewlabels.methods.bee.selection import VoteSelection
-from fewlabels.methods.curves.averaged_curves import AveragedCurves
-from fewlabels.methods.curves.monotone_curves import MonotoneCurves
+from fewlabels.methods.bee.table import Constraints
+from fewlabels.methods.curves.monotone_curves import AveragedCurves, MonotoneCurves
 from fewlabels.methods.ensembles.ensembles import (
     AgreementEnsemble,
     LearnedEnsemble,
@@ -32,7 +30,6 @@ from fewlabels.methods.ssme.kde import SSMEKDE, SSMEKDEMarginal
 from fewlabels.methods.votes.agreement_rates import AgreementRates
 from fewlabels.methods.votes.crowd_svm import CrowdSVM
 from fewlabels.methods.votes.dawid_skene import DawidSkene
-from fewlabels.methods.votes.majority_vote import MajorityVote
 
 __all__ = [
     "BEE",

@@ -189,7 +189,7 @@ class LabelPosterior(Frozen):
     wrong about any bounded metric: see `log_odds_errors`.
 
     A method that fits one classifier at a time gives `per_model`, the posterior by which each one
-    is judged (None: by the posterior of all); see `averaged`. `score_rates`, where given, are the
+    is judged (None: by the posterior of all); see `fit_each`. `score_rates`, where given, are the
     rates of the population that follow from the parameters alone; `vote_rates`, those of hard
     predictions.
 

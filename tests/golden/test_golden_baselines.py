@@ -11,9 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import fewlabels as fl
-from fewlabels.methods.baselines.plain import PseudoLabel
+from fewlabels.methods.baselines.plain import MajorityVote, PseudoLabel
 from fewlabels.methods.votes.dawid_skene import DawidSkene
-from fewlabels.methods.votes.majority_vote import MajorityVote
 
 MODELS = ("CORAL", "ERM", "ERM_seed1", "ERM_seed2", "IRM", "IRM_seed1", "IRM_seed2")
 BASELINES = {

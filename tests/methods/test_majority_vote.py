@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fewlabels as fl
-from fewlabels.methods.votes.majority_vote import MajorityVote
+from fewlabels.methods.baselines.plain import MajorityVote
 
 
 def votes_with_labels() -> fl.Predictions:

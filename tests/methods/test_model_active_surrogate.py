@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import fewlabels as fl
-from fewlabels.methods.baselines.active_surrogate import _disagreement
+from fewlabels.methods.baselines.active_testing import _disagreement
 from fewlabels.models import ActiveSurrogate, TemperedEnsemble
 from fewlabels.posterior import LabelPosterior
 

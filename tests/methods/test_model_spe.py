@@ -8,7 +8,6 @@ from scipy.special import expit
 
 import fewlabels as fl
 from fewlabels.kernels.simplex import two_classes
-from fewlabels.methods.spe.check import check_fit, smooth_test, surprise_of_labels
 from fewlabels.methods.spe.families import FAMILIES
 from fewlabels.methods.spe.mixture import (
     ClassDensity,
@@ -19,13 +18,14 @@ from fewlabels.methods.spe.mixture import (
     spread_ties,
 )
 from fewlabels.methods.spe.sampling import (
+    RELIABLE,
     Target,
     find_modes,
     importance_ladder,
+    is_even,
     run_chains,
-    trusted,
 )
-from fewlabels.methods.spe.spe import SPE
+from fewlabels.methods.spe.spe import SPE, check_fit, smooth_test, surprise_of_labels
 
 
 def normals(
@@ -214,7 +214,7 @@ def test_weights_that_cannot_be_trusted_are_known():
     target, _, _ = unit_world(0, n=200, known=4)
     modes = find_modes(target)
     found = importance_ladder(target, modes, 1000, "diagonal", np.random.default_rng(0))
-    assert found.trusted == trusted(found.sample)
+    assert found.trusted == is_even(found.sample, RELIABLE)
     assert next(iter(found.pareto_k)) == "diagonal"
 
 

@@ -36,7 +36,7 @@ def test_leaving_the_own_kernel_out_makes_em_move():
     for leave_out in (False, True):
         model = SSMEKDE(bandwidth=0.01, leave_one_out=leave_out)
         fitted = model.fit(predictions, np.random.default_rng(0))
-        start = fitted.mixture.starting_labels().argmax(axis=1)
+        start = fitted.mixture._start(1, 0)[:, :, 0].argmax(axis=1)
         end = fitted.posterior(predictions).marginals().argmax(axis=1)
         moved[leave_out] = (start != end)[~predictions.labeled].mean()
     assert moved[False] < 0.01

@@ -150,9 +150,7 @@ def test_conditioning_is_that_of_a_sampled_mixture(separation):
 
 def test_a_separation_far_from_one_component_leaves_the_other():
     table = joint()
-    far = _Table(
-        **{**vars(table), "means": table.means + np.array([[0.0] * 6 + [30.0], [0.0] * 7])}
-    )
+    far = table._replace(means=table.means + np.array([[0.0] * 6 + [30.0], [0.0] * 7]))
     assert far.given(statistics(0.0), 1.0)[1].weight == pytest.approx(1.0)
 
 

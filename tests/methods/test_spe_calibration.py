@@ -20,6 +20,7 @@ from fewlabels.methods.spe.sampling import (
     moved,
     run_chains,
 )
+from spe_priors import draw_density
 
 DRAWS, BINS = 99, 10
 
@@ -39,8 +40,8 @@ def one_rank(mixture, names, seed: int) -> np.ndarray:
     rng = np.random.default_rng(seed)
     theta = np.concatenate(
         [
-            mixture.positive.draw_prior(1, rng)[0],
-            mixture.negative.draw_prior(1, rng)[0],
+            draw_density(mixture.positive, 1, rng)[0],
+            draw_density(mixture.negative, 1, rng)[0],
             [np.log(v := rng.random()) - np.log1p(-v)],
         ]
     )

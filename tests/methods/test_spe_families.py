@@ -14,6 +14,7 @@ from fewlabels.methods.spe.families import (
     log_less,
     log_student_tail,
 )
+from spe_priors import draw
 
 U = {
     "normal": (0.3, -1.6),
@@ -143,7 +144,7 @@ def test_difference_of_logarithms():
     ],
 )
 def test_prior_draws_have_the_prior_density(prior):
-    u = prior.draw(20_000, np.random.default_rng(0))
+    u = draw(prior, 20_000, np.random.default_rng(0))
     grid = np.linspace(-12, 6, 20_001)
     density = np.exp(prior.log_density(grid)[0])
     cumulative = np.cumsum(density) / density.sum()

@@ -177,7 +177,7 @@ def test_many_votes_are_sampled_in_fewer_sweeps_and_more_without_chains(monkeypa
     assert fewer.chains == 4
     assert fewer.burn_in + fewer.sweeps < 300
     assert "effective_draws" in said[0]
-    assert fewer.sweeps // fewer.thin * 4 * 250_000 <= bee._KEPT
+    assert fewer.sweeps // fewer.thin * 4 * 250_000 <= bee._RETAINED
     assert fl.models.ConfusionBEE(inference="gibbs").schedule(1_000_000, 10)[0].sweeps == 2000
     item, who, chosen, _ = long_votes()
     table = fl.Predictions(votes=scipy.sparse.csr_matrix((chosen + 1, (item, who)), SIZE[:2]))

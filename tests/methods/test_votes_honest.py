@@ -7,8 +7,8 @@ import pytest
 
 import fewlabels as fl
 from fewlabels.errors import UsageError
-from fewlabels.methods.bee.rates_prior import draw_rates_prior, fit_rates_prior
 from fewlabels.methods.bee.selection import _weights
+from fewlabels.methods.bee.table import draw_rates_prior, fit_rates_prior
 from fewlabels.methods.votes.dependence import counted_votes
 
 

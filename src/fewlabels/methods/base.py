@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import final
 
 import numpy as np
@@ -34,7 +34,14 @@ class LabelModel(ABC):
 
     @abstractmethod
     def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
-        """Learn from predictions and the labels there are."""
+        """Learn from predictions and the labels there are.
+
+        Raises
+        ------
+        InputError
+            If the predictions lack what the method needs, or are more than it serves: classes,
+            what fits into memory, answers of an oracle.
+        """
 
     @final
     def infer(
@@ -47,13 +54,7 @@ class LabelModel(ABC):
 
 
 def with_probabilities(predictions: Predictions, method: str) -> tuple[Predictions, Floats]:
-    """The classifiers that give probabilities, and these (n, M, K).
-
-    Raises
-    ------
-    InputError
-        If no classifier gives any.
-    """
+    """The classifiers that give probabilities, and these (n, M, K)."""
     served = _givers(
         predictions,
         predictions.gives("probabilities"),
@@ -66,13 +67,7 @@ def with_probabilities(predictions: Predictions, method: str) -> tuple[Predictio
 
 
 def refuse_more_classes(predictions: Predictions, method: str, others: str) -> None:
-    """Refuse more than two classes, and name methods that serve them.
-
-    Raises
-    ------
-    InputError
-        If there are more than two classes.
-    """
+    """Refuse more than two classes, and name methods that serve them."""
     if predictions.n_classes != 2:
         raise InputError(
             f"method {method!r} is for two classes, and these predictions have "
@@ -80,48 +75,25 @@ def refuse_more_classes(predictions: Predictions, method: str, others: str) -> N
         )
 
 
-def refuse_confusion_beyond_memory(predictions: Predictions) -> None:
-    """Refuse confusion matrices of all classifiers, of which a method holds several at once.
-
-    Raises
-    ------
-    InputError
-        If memory cannot hold them.
-    """
+def with_hard_votes(predictions: Predictions, method: str) -> Predictions:
+    """The classifiers that give hard predictions."""
+    # Confusion matrices of all classifiers, of which a method holds several at once.
     k = predictions.n_classes
     refuse_beyond_memory(
         4 * 8.0 * predictions.n_models * k**2,
         f"a confusion matrix of {k:,} classes for each of {predictions.n_models:,} classifiers",
         "merge classes, or take --method labeled",
     )
-
-
-def with_hard_votes(predictions: Predictions, method: str) -> Predictions:
-    """The classifiers that give hard predictions.
-
-    Raises
-    ------
-    InputError
-        If no classifier gives any, or memory cannot hold their confusion matrices.
-    """
-    refuse_confusion_beyond_memory(predictions)
-    served = _givers(
+    return _givers(
         predictions,
         predictions.gives("hard"),
         f"method {method!r} needs hard predictions (columns y__<model>, or probabilities), and "
         "no classifier gives any; use method 'labeled', or provide predictions",
     )
-    return served
 
 
 def with_scores(predictions: Predictions, method: str) -> Predictions:
-    """The classifiers that give probabilities or scores.
-
-    Raises
-    ------
-    InputError
-        If no classifier gives any.
-    """
+    """The classifiers that give probabilities or scores."""
     return _givers(
         predictions,
         predictions.gives("ranking"),
@@ -141,13 +113,7 @@ def _givers(predictions: Predictions, gives: Bools, refusal: str) -> Predictions
 
 
 def probabilities_of(predictions: Predictions, models: Sequence[str], method: str) -> Floats:
-    """Probabilities (n, M, K) of the classifiers a model was fitted on; missing ones are NaN.
-
-    Raises
-    ------
-    InputError
-        If these items have no probabilities at all.
-    """
+    """Probabilities (n, M, K) of the classifiers a model was fitted on; missing ones are NaN."""
     served = predictions.select_models(models)
     if served.probabilities is None:
         raise InputError(f"method {method!r} needs class probabilities, and these items have none")
@@ -164,8 +130,8 @@ def with_evidence(
     """
     informed = np.flatnonzero(has_evidence(evidence))
     out = probabilities.copy()
-    known = evidence[informed].reshape(-1, evidence.shape[1], *[1] * (out.ndim - 2))
-    out[informed] = softmax(np.log(np.maximum(out[informed], floor)) + known)
+    told_of = evidence[informed].reshape(-1, evidence.shape[1], *[1] * (out.ndim - 2))
+    out[informed] = softmax(np.log(np.maximum(out[informed], floor)) + told_of)
     return out
 
 
@@ -180,22 +146,22 @@ def places_of(keys: UInts, among: UInts) -> Ints:
     return out
 
 
+def gravest(statuses: Iterable[Status]) -> Status:
+    """The gravest of what several fits came to."""
+    return min(statuses, key=_GRAVEST_FIRST.index, default=Status.OK)
+
+
 def status_of(warnings: Sequence[str]) -> Status:
     """What warnings that begin with the name of a status come to: the gravest."""
-    for status in (Status.NOT_CONVERGED, Status.ASSUMPTION):
-        if any(warning.startswith(f"{status.value}:") for warning in warnings):
-            return status
-    return Status.OK
+    said = {warning.partition(":")[0] for warning in warnings}
+    return gravest(status for status in _GRAVEST_FIRST if status.value in said)
+
+
+_GRAVEST_FIRST = (Status.NOT_CONVERGED, Status.FEW_LABELS, Status.ASSUMPTION, Status.OK)
 
 
 def refuse_multiplicity(predictions: Predictions, who: str) -> None:
-    """Refuse rows that stand for several items, for those who take every row for one.
-
-    Raises
-    ------
-    UsageError
-        If there are such rows.
-    """
+    """Refuse rows that stand for several items, for those who take every row for one."""
     if predictions.multiplicity is not None:
         raise UsageError(
             f"{who} takes every row for one item, and rows stand for several here "
@@ -205,13 +171,7 @@ def refuse_multiplicity(predictions: Predictions, who: str) -> None:
 
 
 def whole_items(predictions: Predictions) -> None:
-    """Refuse rows that stand for a part of an item: labels are drawn of whole ones.
-
-    Raises
-    ------
-    InputError
-        If there are such rows.
-    """
+    """Refuse rows that stand for a part of an item: labels are drawn of whole ones."""
     times = predictions.times
     broken = np.flatnonzero(times != np.rint(times))
     if broken.size:

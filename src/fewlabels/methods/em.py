@@ -30,16 +30,10 @@ def expectation_maximisation(
 ) -> EMResult:
     """Apply `step` to the responsibilities until they change by at most `tolerance` on average.
 
-    Parameters
-    ----------
-    step
-        One M-step followed by one E-step: responsibilities (n, K, ...) to new ones.
-    iterations
-        Steps at most. The paper's methods fix their number: `tolerance` 0 takes them all, but
-        for a fixed point that is exact.
-    counts
-        Items that each row stands for in the mean, (n, ...) without the classes; one each unless
-        given.
+    A step is one M-step followed by one E-step: responsibilities (n, K, ...) to new ones. The
+    paper's methods fix their number: `tolerance` 0 takes all `iterations`, but for a fixed point
+    that is exact. `counts` (n, ...) are the items that each row stands for in the mean, one each
+    unless given.
     """
     before, now, change, taken = start, start, np.inf, 0
     for taken in range(1, iterations + 1):  # noqa: B007 - the count is part of the result
@@ -75,17 +69,9 @@ def accelerated_em(
     likely than t1, they are t2, so the likelihood never falls. Source: Varadhan and Roland (2008),
     scheme S3.
 
-    Parameters
-    ----------
-    expect
-        Parameters, arrays (..., B) of B runs side by side, to responsibilities (n, K, B) and
-        log-likelihoods (B,).
-    maximise
-        Responsibilities to parameters.
-    feasible
-        Positive numbers to parameters that add up as they must.
-    start, iterations, tolerance, counts
-        As in `expectation_maximisation`; an extrapolation counts as a step.
+    `expect` takes parameters, arrays (..., B) of B runs side by side, to responsibilities (n, K, B)
+    and log-likelihoods (B,), `maximise` responsibilities to parameters, and `feasible` positive
+    numbers to parameters that add up as they must. An extrapolation counts as a step.
     """
     old = maximise(start)
     before, likely = expect(old)

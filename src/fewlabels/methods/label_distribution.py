@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from fewlabels.checks.arguments import whole
 from fewlabels.errors import FewlabelsError, Status
-from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
+from fewlabels.kernels.arrays import Floats, Ints, UInts
 from fewlabels.kernels.counter_based import uniforms
 from fewlabels.kernels.dirichlet_multinomial import derivatives, terms
 from fewlabels.kernels.simplex import linear_pool
-from fewlabels.methods.base import FittedLabelModel, LabelModel
+from fewlabels.methods.base import FittedLabelModel, LabelModel, gravest
 from fewlabels.methods.baselines.plain import Labeled
+from fewlabels.methods.replicates import in_turn
 from fewlabels.posterior import Fixed, LabelPosterior, LabelSpread, ObservedLabels, ParameterDraws
 from fewlabels.predictions import Predictions
 
@@ -54,95 +56,83 @@ class LabelDistribution(LabelModel):
 
     def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
         """Draw labels, fit the model to them, and find the concentration."""
-        told = predictions.as_histograms()
-        assert told.histogram is not None
+        items = predictions.as_histograms()
+        assert items.histogram is not None
         if isinstance(self.model, Labeled):
-            rows = told.histogram[told.histogram.any(axis=1)]
-            named = (rows / rows.sum(axis=1, keepdims=True)).sum(axis=0) + 0.5
+            counts = items.histogram[items.histogram.any(axis=1)]
+            named = (counts / counts.sum(axis=1, keepdims=True)).sum(axis=0) + 0.5
             frequency = tuple((named / named.sum()).tolist())
             return _FittedCounts(frequency, int(rng.integers(2**63)))
-        worth = effective_labels(told.histogram.sum(axis=1), _concentration_of_pool(told))
-        mixed = ((told.histogram > 0).sum(axis=1) > 1).any() or (worth > 1).any()
+        worth = effective_labels(items.histogram.sum(axis=1), _concentration_of_pool(items))
+        mixed = ((items.histogram > 0).sum(axis=1) > 1).any() or (worth > 1).any()
         drawn = [
-            _Drawn.of(told, worth, int(rng.integers(2**63)))
+            _drawn(items, worth, int(rng.integers(2**63)))
             for _ in range(self.imputations if mixed else 1)
         ]
-        fits = [self.model.fit(each.predictions, rng) for each in drawn]
-        own = _fold(told)
+        fits = [self.model.fit(rows, rng) for rows, _ in drawn]
         apart = []
         for fold in range(_FOLDS):
-            number = fold % len(drawn)
+            rows, item = drawn[fold % len(drawn)]
+            labels = np.where(_fold(items)[item] == fold, -1, rows.labels)
             try:
-                apart.append(self.model.fit(drawn[number].without(own == fold), rng))
+                apart.append(self.model.fit(rows.with_evidence(labels), rng))
             except FewlabelsError:  # too few labels are left, for this model
-                apart.append(fits[number])
-        several = bool((told.histogram.sum(axis=1) >= 2).any())
+                apart.append(fits[fold % len(drawn)])
+        several = bool((items.histogram.sum(axis=1) >= 2).any())
         return _FittedDistribution(
-            tuple(fits), tuple(apart), _concentrations(told, fits, apart), several
+            tuple(fits), tuple(apart), _concentrations(items, fits, apart), several
         )
 
 
-def _fold(told: Predictions) -> Ints:
+def _fold(items: Predictions) -> Ints:
     """Which fit leaves out an item's labels: by its identity, (n,)."""
-    return (told.keys % np.uint64(_FOLDS)).astype(np.int64)
+    return (items.keys % np.uint64(_FOLDS)).astype(np.int64)
 
 
-@dataclass(frozen=True, eq=False)
-class _Drawn:
-    """Items with labels of annotators drawn: a row for each label, of these items (R,)."""
-
-    predictions: Predictions
-    item: Ints
-
-    @staticmethod
-    def of(told: Predictions, worth: Floats, salt: int) -> _Drawn:
-        assert told.histogram is not None
-        wanted = round_at_random(worth, told.keys, salt)
-        item, label = draw_labels_of_annotators(told.histogram, wanted, told.keys, salt)
-        times = np.maximum(wanted, 1)
-        rows = np.repeat(np.arange(told.n_items), times)
-        first = np.cumsum(times) - times
-        labels = np.full(len(rows), -1)
-        labels[first[item] + np.arange(len(item)) - np.searchsorted(item, item)] = label
-        drawn = told if len(rows) == told.n_items else _rows_of(told, rows)
-        # The rows of an item share its weight.
-        return _Drawn(drawn.with_evidence(labels, told.weight[rows] / times[rows]), rows)
-
-    def without(self, left_out: Bools) -> Predictions:
-        """The same, without the labels of some items (n,)."""
-        labels = np.where(left_out[self.item], -1, self.predictions.labels)
-        return self.predictions.with_evidence(labels)
+def _drawn(items: Predictions, worth: Floats, salt: int) -> tuple[Predictions, Ints]:
+    """Items with labels of annotators drawn: a row for each label, and its item (R,)."""
+    assert items.histogram is not None
+    sizes = round_at_random(worth, items.keys, salt)
+    item, label = draw_labels_of_annotators(items.histogram, sizes, items.keys, salt)
+    times = np.maximum(sizes, 1)
+    rows = np.repeat(np.arange(items.n_items), times)
+    first = np.cumsum(times) - times
+    labels = np.full(len(rows), -1)
+    labels[first[item] + np.arange(len(item)) - np.searchsorted(item, item)] = label
+    drawn = items if len(rows) == items.n_items else _rows_of(items, rows)
+    # The rows of an item share its weight.
+    return drawn.with_evidence(labels, items.weight[rows] / times[rows]), rows
 
 
-def _rows_of(told: Predictions, rows: Ints) -> Predictions:
+def _rows_of(items: Predictions, rows: Ints) -> Predictions:
     """Some items whatever they weigh, which may be nothing."""
-    return told.with_evidence(None, np.ones(told.n_items)).take(rows)
+    return items.with_evidence(None, np.ones(items.n_items)).take(rows)
 
 
-def _concentration_of_pool(told: Predictions) -> float:
+def _concentration_of_pool(items: Predictions) -> float:
     """Concentration around the averaged probabilities; 0, so that one label counts, without any."""
-    if told.probabilities is None:
+    if items.probabilities is None:
         return 0.0
-    assert told.histogram is not None
-    rows = np.flatnonzero((told.histogram.sum(axis=1) >= 2) & told.has_probabilities.any(axis=1))
+    assert items.histogram is not None
+    rows = np.flatnonzero((items.histogram.sum(axis=1) >= 2) & items.has_probabilities.any(axis=1))
     if not len(rows):
         return 0.0
-    even = np.full(told.n_classes, 1 / told.n_classes)
-    pool = linear_pool(told.probabilities[rows], even)
-    return likeliest_concentration(pool, told.histogram[rows], told.keys[rows])
+    even = np.full(items.n_classes, 1 / items.n_classes)
+    pool = linear_pool(items.probabilities[rows], even)
+    return likeliest_concentration(pool, items.histogram[rows], items.keys[rows])
 
 
 def _concentrations(
-    told: Predictions, fits: Sequence[FittedLabelModel], apart: Sequence[FittedLabelModel]
+    items: Predictions, fits: Sequence[FittedLabelModel], apart: Sequence[FittedLabelModel]
 ) -> tuple[Floats, ...]:
     """Draws (S,) of alpha0 given the items with two labels or more: of all, and by classifier."""
-    assert told.histogram is not None
-    rows = np.flatnonzero(told.histogram.sum(axis=1) >= 2)
-    counts, keys = told.histogram[rows], told.keys[rows]
+    assert items.histogram is not None
+    rows = np.flatnonzero(items.histogram.sum(axis=1) >= 2)
+    counts, keys = items.histogram[rows], items.keys[rows]
     if not len(rows):
-        anything = fits[0].posterior(_rows_of(told, np.arange(1)))
+        anything = fits[0].posterior(_rows_of(items, np.arange(1)))
         return (concentration_draws(counts, counts, keys),) * (1 + len(anything.per_model))
-    annotated = _Annotated.of(told, apart, rows)
+    annotated = _Annotated.of(items, apart, rows)
     return tuple(
         concentration_draws(annotated.expected(j), counts, keys) for j in annotated.classifiers
     )
@@ -162,43 +152,66 @@ class _FittedDistribution(FittedLabelModel):
     several: bool
 
     def posterior(self, predictions: Predictions) -> LabelPosterior:
-        told = predictions.as_histograms()
-        assert told.histogram is not None
-        counts, sizes = told.histogram, told.histogram.sum(axis=1)
+        items = predictions.as_histograms()
+        assert items.histogram is not None
+        counts, sizes = items.histogram, items.histogram.sum(axis=1)
         # As everywhere, a known label has probability 1; draws know that it is one annotator's.
         alone = np.flatnonzero(predictions.labeled & (sizes == 1))
         alone = alone[counts[alone, predictions.labels[alone]] == 1]
-        annotated = replace(_Annotated.of(told, self.apart, np.flatnonzero(sizes)), alone=alone)
+        annotated = replace(_Annotated.of(items, self.apart, np.flatnonzero(sizes)), alone=alone)
         # Where no item has two labels, how far labels tell is assumed, and they moved f too: allow
         # for a label's noise as if none had been seen, which is on the wide side.
-        spread_by = sizes if self.several else np.zeros(told.n_items)
-        blank = told.with_evidence(None)
-        found = [fit.posterior(blank) for fit in self.fits]
+        spread_by = sizes if self.several else np.zeros(items.n_items)
+        blank = items.with_evidence(None)
+        posteriors = [fit.posterior(blank) for fit in self.fits]
 
         def merged(j: int | None) -> LabelPosterior:
+            """One posterior of several fits: all their draws, each item's counts taken in."""
             concentration = self.concentrations[0 if j is None else 1 + j]
-            parts = [_of(posterior, j) for posterior in found]
-            return _merged(parts, annotated, concentration, j, spread_by)
+            parts = [_of(posterior, j) for posterior in posteriors]
+            draws = tuple(p.parameters for p in parts)
+            of_intervals = tuple(
+                p.interval_parameters for p in parts if p.interval_parameters is not None
+            )
+            pooled = partial(
+                _Pooled, annotated=annotated, concentration=concentration, classifier=j
+            )
+            return replace(
+                parts[0],
+                given=lambda: annotated.mean(
+                    np.mean([p.probabilities for p in parts], axis=0), concentration, j
+                ),
+                parameters=pooled(draws, of_intervals=False),
+                interval_parameters=pooled(of_intervals, of_intervals=True)
+                if of_intervals
+                else None,
+                label_spread=LabelSpread(spread_by, concentration),
+                per_model=(),
+                score_rates=None,
+                vote_rates=None,
+                status=gravest(p.status for p in parts),
+                warnings=tuple(dict.fromkeys(text for p in parts for text in p.warnings)),
+            )
 
-        whole = merged(None)
-        warnings, status = whole.warnings, whole.status
+        every = merged(None)
+        warnings, status = every.warnings, every.status
         if not self.several and (sizes > 0).any():
             warnings += (
                 "assumption: no item has two labels, so nothing tells how far annotators' "
                 "distributions are from the probabilities; ask a second annotator about some items",
             )
         return replace(
-            whole,
-            keys=told.keys,
+            every,
+            keys=items.keys,
             per_model=tuple(
-                None if one is None else merged(j) for j, one in enumerate(found[0].per_model)
+                None if one is None else merged(j) for j, one in enumerate(posteriors[0].per_model)
             ),
             warnings=warnings,
             status=Status.ASSUMPTION if status is Status.OK and not self.several else status,
-            diagnostics=dict(whole.diagnostics)
+            diagnostics=dict(every.diagnostics)
             | {
                 "annotator_concentration": float(np.median(self.concentrations[0])),
-                "imputations": len(found),
+                "imputations": len(posteriors),
             },
         )
 
@@ -225,16 +238,16 @@ class _Annotated:
     alone: Ints
 
     @staticmethod
-    def of(told: Predictions, apart: Sequence[FittedLabelModel], rows: Ints) -> _Annotated:
-        assert told.histogram is not None
-        fold, place = np.full((2, told.n_items), -1)
-        fold[rows] = _fold(told)[rows]
+    def of(items: Predictions, apart: Sequence[FittedLabelModel], rows: Ints) -> _Annotated:
+        assert items.histogram is not None
+        fold, place = np.full((2, items.n_items), -1)
+        fold[rows] = _fold(items)[rows]
         posteriors: list[LabelPosterior | None] = []
         for number, fit in enumerate(apart):
-            own = np.flatnonzero(fold == number)
-            place[own] = np.arange(len(own))
-            posteriors.append(fit.posterior(_rows_of(told, own)) if len(own) else None)
-        return _Annotated(told.histogram, rows, fold, place, tuple(posteriors), rows[:0])
+            members = np.flatnonzero(fold == number)
+            place[members] = np.arange(len(members))
+            posteriors.append(fit.posterior(_rows_of(items, members)) if len(members) else None)
+        return _Annotated(items.histogram, rows, fold, place, tuple(posteriors), rows[:0])
 
     @property
     def classifiers(self) -> list[int | None]:
@@ -247,8 +260,8 @@ class _Annotated:
         out = np.empty((len(self.rows), self.counts.shape[1]))
         for number, posterior in enumerate(self.posteriors):
             if posterior is not None:
-                own = self.fold[self.rows] == number
-                out[own] = _of(posterior, j).probabilities[self.place[self.rows[own]]]
+                members = self.fold[self.rows] == number
+                out[members] = _of(posterior, j).probabilities[self.place[self.rows[members]]]
         return out
 
     def mean(self, f: Floats, concentration: Floats, j: int | None) -> Floats:
@@ -268,45 +281,17 @@ class _Annotated:
         """E[Q | f, counts] in place of f (n, K, D), with concentrations (D,), draw by draw."""
         fold, place, counts = self.fold[rows], self.place[rows], self.counts[rows]
         for number, posterior in enumerate(self.posteriors):
-            own = np.flatnonzero(fold == number)
+            members = np.flatnonzero(fold == number)
             if posterior is not None:  # of no items too: see `first_block`
                 one = _of(posterior, j)
                 draws = one.interval_draws if of_intervals else one.parameters
-                f[own] = draws.block(index % draws.size, place[own])
-        told = np.flatnonzero(counts.any(axis=1))
-        total = concentration + counts[told].sum(axis=1, keepdims=True)
+                f[members] = draws.block(index % draws.size, place[members])
+        annotated = np.flatnonzero(counts.any(axis=1))
+        total = concentration + counts[annotated].sum(axis=1, keepdims=True)
         # (alpha0 f + h) / (alpha0 + n), a Dirichlet's mean given counts h of n labels.
-        f[told] *= (concentration / total)[:, None, :]
-        f[told] += counts[told][:, :, None] / total[:, None, :]
+        f[annotated] *= (concentration / total)[:, None, :]
+        f[annotated] += counts[annotated][:, :, None] / total[:, None, :]
         return f
-
-
-def _merged(
-    found: Sequence[LabelPosterior], annotated: _Annotated, concentration: Floats, j: int | None,
-    spread_by: Floats,
-) -> LabelPosterior:  # fmt: skip
-    """One posterior of several fits: all of their draws, each item's counts taken in."""
-
-    def pooled(parts: Sequence[ParameterDraws], *, of_intervals: bool) -> _Pooled:
-        return _Pooled(tuple(parts), annotated, concentration, j, of_intervals)
-
-    of_intervals = [f.interval_parameters for f in found if f.interval_parameters is not None]
-    statuses: list[Status] = [f.status for f in found if f.status is not Status.OK]
-    graver = Status.NOT_CONVERGED
-    return replace(
-        found[0],
-        given=lambda: annotated.mean(
-            np.mean([f.probabilities for f in found], axis=0), concentration, j
-        ),
-        parameters=pooled([f.parameters for f in found], of_intervals=False),
-        interval_parameters=pooled(of_intervals, of_intervals=True) if of_intervals else None,
-        label_spread=LabelSpread(spread_by, concentration),
-        per_model=(),
-        score_rates=None,
-        vote_rates=None,
-        status=graver if graver in statuses else (statuses or [Status.OK])[0],
-        warnings=tuple(dict.fromkeys(said for f in found for said in f.warnings)),
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -325,16 +310,7 @@ class _Pooled:
 
     def block(self, index: Ints, rows: Ints | slice) -> Floats:
         """E[Q | draw, counts] of these items, shape (n, K, D)."""
-        turn, out = index % len(self.parts), np.empty((0, 0, 0))
-        for number in np.unique(turn):
-            part, mine = self.parts[number], np.flatnonzero(turn == number)
-            block = part.block(index[mine] % part.size, rows)
-            if len(mine) == len(index):
-                out = block
-                break
-            if not out.size:
-                out = np.empty((*block.shape[:2], len(index)))
-            out[:, :, mine] = block
+        out = in_turn(self.parts, index % len(self.parts), index, rows)
         return self.annotated.update(
             out, self.concentration[index % len(self.concentration)], self.classifier, index, rows,
             of_intervals=self.of_intervals,
@@ -349,20 +325,20 @@ class _FittedCounts(FittedLabelModel):
     salt: int
 
     def posterior(self, predictions: Predictions) -> LabelPosterior:
-        told = predictions.as_histograms()
-        assert told.histogram is not None
-        sizes = told.histogram.sum(axis=1)
-        p = np.tile(self.frequency, (told.n_items, 1))
+        items = predictions.as_histograms()
+        assert items.histogram is not None
+        sizes = items.histogram.sum(axis=1)
+        p = np.tile(self.frequency, (items.n_items, 1))
         rows = np.flatnonzero(sizes)
-        p[rows] = told.histogram[rows] / sizes[rows, None]
+        p[rows] = items.histogram[rows] / sizes[rows, None]
         return ObservedLabels(
             p,
             Fixed(p),
-            told.keys,
+            items.keys,
             salt=self.salt,
             value_from="marginals",
             observed=sizes > 0,
-            label_spread=LabelSpread(np.full(told.n_items, np.inf), np.zeros(1)),
+            label_spread=LabelSpread(np.full(items.n_items, np.inf), np.zeros(1)),
         )
 
 
@@ -398,9 +374,9 @@ def effective_labels(sizes: Floats, concentration: float) -> Floats:
 
 def round_at_random(sizes: Floats, keys: UInts, salt: int) -> Ints:
     """Whole numbers (n,) whose expectations are `sizes`, each drawn by the item's own key."""
-    whole = np.floor(sizes)
-    up = uniforms(keys, np.zeros(1), salt ^ _SIZE_SALT)[:, 0] < sizes - whole
-    return (whole + up).astype(np.int64)
+    floor = np.floor(sizes)
+    up = uniforms(keys, np.zeros(1), salt ^ _SIZE_SALT)[:, 0] < sizes - floor
+    return (floor + up).astype(np.int64)
 
 
 def draw_labels_of_annotators(
@@ -408,16 +384,7 @@ def draw_labels_of_annotators(
 ) -> tuple[Ints, Ints]:
     """Some labels of every item, drawn without replacement: items (T,), ascending, and classes.
 
-    Parameters
-    ----------
-    histogram
-        Whole counts per class, (n, K).
-    sizes
-        How many labels to draw of each item, (n,), at most as many as it has.
-    keys
-        Identity of each item, (n,), which its draw hangs on.
-    salt
-        Separates draws.
+    `sizes` (n,) are drawn of whole counts per class (n, K), at most as many as an item has.
     """
     left, rows = histogram.copy(), np.flatnonzero(sizes)
     items, labels = [rows[:0]], [rows[:0]]

@@ -9,14 +9,12 @@ from typing import Protocol
 import numpy as np
 from scipy.special import expit, logit
 
-from fewlabels.errors import Status, listed
+from fewlabels.errors import listed
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.simplex import two_classes
-from fewlabels.methods.base import FittedLabelModel
+from fewlabels.methods.base import FittedLabelModel, gravest
 from fewlabels.posterior import LabelPosterior, ParameterDraws
 from fewlabels.predictions import Predictions
-
-_WORST_FIRST = (Status.NOT_CONVERGED, Status.ASSUMPTION, Status.OK)
 
 
 def fit_each(
@@ -42,46 +40,42 @@ class _FittedEach(FittedLabelModel):
     fitted: Mapping[str, FittedLabelModel]
 
     def posterior(self, predictions: Predictions) -> LabelPosterior:
+        """Mean of the posteriors of all, each of which keeps its own as `per_model`.
+
+        The mean answers for what is not asked of one classifier: an item's label, class balance,
+        and classifiers without a posterior of their own. All share one salt, so that draws stay
+        paired: an item weighs the same, in a draw, for every classifier.
+        """
         parts = {
             name: fitted.posterior(predictions.select_models([name]))
             for name, fitted in self.fitted.items()
         }
-        return averaged(parts, predictions)
-
-
-def averaged(parts: Mapping[str, LabelPosterior], predictions: Predictions) -> LabelPosterior:
-    """Mean of the posteriors of several classifiers, each of which keeps its own as `per_model`.
-
-    The mean answers for what is not asked of one classifier: an item's label, class balance, and
-    classifiers without a posterior of their own. All share one salt, so that draws stay paired:
-    an item weighs the same, in a draw, for every classifier.
-    """
-    salt = next(iter(parts.values())).salt
-    # Every warning once, with the classifiers that it is about unless it is about all.
-    about: dict[str, list[str]] = {}
-    for name, part in parts.items():
-        for warning in part.warnings:
-            about.setdefault(warning, []).append(name)
-    diagnostics = dict.fromkeys(key for part in parts.values() for key in part.diagnostics)
-    parts = {name: replace(part, salt=salt) for name, part in parts.items()}
-    every = list(parts.values())
-    return LabelPosterior(
-        lambda: np.mean([part.probabilities for part in every], axis=0),
-        _Mixed([part.parameters for part in every]),
-        predictions.keys,
-        salt=salt,
-        value_from=every[0].value_from,
-        per_model=tuple(parts.get(name) for name in predictions.models),
-        status=next(s for s in _WORST_FIRST if any(p.status is s for p in every)),
-        warnings=tuple(
-            warning if len(names) == len(parts) else f"{warning} ({listed(names, 5)})"
-            for warning, names in about.items()
-        ),
-        diagnostics={
-            key: {name: p.diagnostics[key] for name, p in parts.items() if key in p.diagnostics}
-            for key in diagnostics
-        },
-    )
+        salt = next(iter(parts.values())).salt
+        # Every warning once, with the classifiers that it is about unless it is about all.
+        about: dict[str, list[str]] = {}
+        for name, part in parts.items():
+            for warning in part.warnings:
+                about.setdefault(warning, []).append(name)
+        diagnostics = dict.fromkeys(key for part in parts.values() for key in part.diagnostics)
+        parts = {name: replace(part, salt=salt) for name, part in parts.items()}
+        every = list(parts.values())
+        return LabelPosterior(
+            lambda: np.mean([part.probabilities for part in every], axis=0),
+            _Mixed([part.parameters for part in every]),
+            predictions.keys,
+            salt=salt,
+            value_from=every[0].value_from,
+            per_model=tuple(parts.get(name) for name in predictions.models),
+            status=gravest(part.status for part in every),
+            warnings=tuple(
+                warning if len(names) == len(parts) else f"{warning} ({listed(names, 5)})"
+                for warning, names in about.items()
+            ),
+            diagnostics={
+                key: {name: p.diagnostics[key] for name, p in parts.items() if key in p.diagnostics}
+                for key in diagnostics
+            },
+        )
 
 
 @dataclass(frozen=True, eq=False)

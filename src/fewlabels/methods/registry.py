@@ -67,13 +67,13 @@ class Method:
 
 def methods_of(text: str) -> dict[str, Method]:
     """Methods by name, in the order of methods.toml; `like` gives what a later one leaves out."""
-    said: dict[str, dict[str, Any]] = {}
-    for name, own in tomllib.loads(text).items():
-        said[name] = said[own.pop("like")] | own if "like" in own else own
+    entries: dict[str, dict[str, Any]] = {}
+    for name, entry in tomllib.loads(text).items():
+        entries[name] = entries[entry.pop("like")] | entry if "like" in entry else entry
     kinds = {"assumes": tuple, "fails_when": tuple, "needs": frozenset}
     return {
         name: Method(name, **{k: kinds[k](v) if k in kinds else v for k, v in values.items()})
-        for name, values in said.items()
+        for name, values in entries.items()
     }
 
 
@@ -114,8 +114,8 @@ def resolve(
     """
     if isinstance(method, LabelModel):
         kind = f"{type(method).__module__}.{type(method).__qualname__}"
-        known = [m.name for m in METHODS.values() if f"fewlabels.methods.{m.model}" == kind]
-        name = known[0] if known else type(method).__name__
+        names = [m.name for m in METHODS.values() if f"fewlabels.methods.{m.model}" == kind]
+        name = names[0] if names else type(method).__name__
         return name, _with_reference(method, name, reference)
     check_reference(method, reference)
     if method == "auto":
@@ -127,18 +127,9 @@ def resolve(
 
 def check_reference(method: Any, reference: object) -> None:
     """Refuse a method, by its name, that learns nothing from the reference there is."""
-    known = METHODS.get(method) if isinstance(method, str) else None
-    if reference is not None and known is not None:
-        _check_takes(known.make(), known.name)
-
-
-def _check_takes(model: LabelModel, name: str) -> None:
-    if not _takes_reference(model):
-        able = [m.name for m in METHODS.values() if _takes_reference(m.make())]
-        raise UsageError(
-            f"method {name!r} learns nothing from reference data; leave `reference` out, or use "
-            f"{listed(['auto', *able])}"
-        )
+    registered = METHODS.get(method) if isinstance(method, str) else None
+    if reference is not None and registered is not None:
+        _with_reference(registered.make(), registered.name, reference)
 
 
 def _takes_reference(model: LabelModel) -> bool:
@@ -146,11 +137,16 @@ def _takes_reference(model: LabelModel) -> bool:
     return is_dataclass(model) and any(field.name == "reference" for field in fields(model))
 
 
-def _with_reference(model: LabelModel, name: str, reference: Predictions | None) -> LabelModel:
+def _with_reference(model: LabelModel, name: str, reference: object) -> LabelModel:
     """The label model with the reference, if there is one."""
     if reference is None:
         return model
-    _check_takes(model, name)
+    if not _takes_reference(model):
+        able = [m.name for m in METHODS.values() if _takes_reference(m.make())]
+        raise UsageError(
+            f"method {name!r} learns nothing from reference data; leave `reference` out, or use "
+            f"{listed(['auto', *able])}"
+        )
     return replace(model, reference=reference)  # type: ignore[type-var]
 
 
@@ -158,7 +154,7 @@ def _automatic(predictions: Predictions) -> str:
     """What the data allow: one mixture for all, curves for one classifier, a model of votes."""
     votes, ranks = predictions.gives("hard"), predictions.gives("ranking")
     informants = int((votes | ranks).sum())
-    known = predictions.n_labeled or predictions.n_annotated
+    labeled = predictions.n_labeled or predictions.n_annotated
     several = predictions.multiplicity is not None
     very_many = predictions.n_models > MOST_SAMPLED and not ranks.any()
     votes_alone = "dawid-skene" if very_many else "vote-selection"
@@ -170,6 +166,6 @@ def _automatic(predictions: Predictions) -> str:
     # Without a label only votes that agree tell how often voters err.
     return (
         "learned-ensemble"
-        if known and informants > 1 and not several
-        else ("labeled" if known and informants < 3 else votes_alone)
+        if labeled and informants > 1 and not several
+        else ("labeled" if labeled and informants < 3 else votes_alone)
     )

@@ -1,8 +1,9 @@
-"""Bootstrap refits as parameter draws."""
+"""Parameter draws that methods share: bootstrap refits, and those of several models in turn."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -10,16 +11,36 @@ import numpy as np
 
 from fewlabels.kernels.arrays import Array, Floats, Ints
 from fewlabels.kernels.blocks import computed_once
+from fewlabels.methods.base import FittedLabelModel
+from fewlabels.posterior import ParameterDraws
 from fewlabels.predictions import Predictions
 
 
-class Replicated(Protocol):
-    """A fitted model and its refits, side by side."""
+def in_turn(
+    parts: Sequence[ParameterDraws], whose: Ints, place: Ints, rows: Ints | slice
+) -> Floats:
+    """P(label) (n, K, D) of some items: draw d is that at `place` d, round about, of `whose` d."""
+    out: Floats | None = None
+    for number in np.unique(whose):
+        part, columns = parts[number], np.flatnonzero(whose == number)
+        block = part.block(place[columns] % part.size, rows)
+        if len(columns) == len(whose):
+            return block
+        if out is None:
+            out = np.empty((*block.shape[:2], len(whose)))
+        out[:, :, columns] = block
+    return parts[0].block(place, rows) if out is None else out
+
+
+class Replicated(FittedLabelModel):
+    """A fitted model and its refits, side by side: `_with_refits`, run when somebody asks."""
 
     @property
     def has_refits(self) -> bool:
-        """Whether the refits have been run: somebody has asked for draws."""
+        """Whether the refits have been run."""
+        return "_with_refits" in self.__dict__
 
+    @abstractmethod
     def class_probabilities(
         self, predictions: Predictions, p: Floats, refits: bool
     ) -> Iterator[tuple[Ints | slice, Array]]:
@@ -63,9 +84,9 @@ class Replicates:
             draws[rows] = p[:, :, 1:]
         # Rounding, and the released code's unclamped EM, leave labeled items off their label.
         evidence = self.predictions.evidence
-        known = np.flatnonzero(np.isneginf(evidence).any(axis=1))
-        fit[known] = np.isfinite(evidence[known])
-        draws[known] = fit[known][:, :, None]
+        labeled = np.flatnonzero(np.isneginf(evidence).any(axis=1))
+        fit[labeled] = np.isfinite(evidence[labeled])
+        draws[labeled] = fit[labeled][:, :, None]
         return fit, draws
 
 

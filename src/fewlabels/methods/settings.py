@@ -65,15 +65,15 @@ def changed_settings(name: str, model: LabelModel) -> dict[str, Any]:
 
 def model_of(name: str, options: Iterable[str] = ()) -> str | LabelModel:
     """The method of this name with settings such as "bandwidth=scott"; its name without any."""
-    given = list(options)
-    if not given:
+    texts = list(options)
+    if not texts:
         return name
     if name == "auto":
         raise UsageError(
             "method 'auto' has no settings: it chooses a method, and they are the method's; name "
             "one with `--method`"
         )
-    return _model(name, _read(name, given, name), name)
+    return _model(name, _read(name, texts, name), name)
 
 
 def split_methods(text: str) -> list[str]:
@@ -122,33 +122,33 @@ def shown(value: Any) -> str:
 
 
 def _parse(text: str) -> tuple[str, dict[str, Any]]:
-    found = _FORM.fullmatch(text.strip())
-    if found is None:
+    match = _FORM.fullmatch(text.strip())
+    if match is None:
         raise UsageError(f"a method is NAME or NAME[SETTING=VALUE,..]; got {quoted(text)}")
     # A comma within a value is not before the name of another setting.
-    parts = re.split(r",(?=\s*\w+\s*=)|,\s*$", found[2] or "")
-    return found[1], _read(found[1], (part.strip() for part in parts), text)
+    parts = re.split(r",(?=\s*\w+\s*=)|,\s*$", match[2] or "")
+    return match[1], _read(match[1], (part.strip() for part in parts), text)
 
 
 def _read(name: str, parts: Iterable[str], text: str) -> dict[str, Any]:
     """Values by setting, in the order of the alphabet; `text` is what messages quote."""
-    known, values = settings_of(name), dict[str, Any]()
+    settings, values = settings_of(name), dict[str, Any]()
     for part in filter(None, parts):
         key, equals, value = (p.strip() for p in part.partition("="))
         if not equals or not value:
             raise UsageError(f"method {quoted(text)}: {quoted(part)} must be SETTING=VALUE")
-        if key not in known:
+        if key not in settings:
             raise UsageError(
                 f"method {quoted(text)}: unknown setting {quoted(key)}; "
-                f"{did_you_mean(key, known)}there are {listed(known, 20) or 'none'}"
+                f"{did_you_mean(key, settings)}there are {listed(settings, 20) or 'none'}"
             )
         if key in values:
             raise UsageError(f"method {quoted(text)}: {quoted(key)} is set twice")
         try:
-            values[key] = _value(value, known[key].kind)
+            values[key] = _value(value, settings[key].kind)
         except ValueError:
             raise UsageError(
-                f"method {quoted(text)}: {key} must be {known[key].values}{_limits(value)}; "
+                f"method {quoted(text)}: {key} must be {settings[key].values}{_limits(value)}; "
                 f"got {quoted(value)}"
             ) from None
     return dict(sorted(values.items()))
@@ -219,15 +219,11 @@ def _value(text: str, kind: Any) -> Any:
         return text
     if kind is int and abs(int(text)) <= _MOST:
         return int(text)
-    if kind is float and _is_ordinary(float(text)):
-        whole = text.lstrip("+-").isdigit() and abs(float(text)) <= _MOST
-        return int(text) if whole else float(text)
+    # Its square must still be a number.
+    if kind is float and (float(text) == 0 or _LEAST <= abs(float(text)) <= 1 / _LEAST):
+        is_whole = text.lstrip("+-").isdigit() and abs(float(text)) <= _MOST
+        return int(text) if is_whole else float(text)
     raise ValueError(text)
-
-
-def _is_ordinary(number: float) -> bool:
-    """Whether its square is still a number."""
-    return number == 0 or _LEAST <= abs(number) <= 1 / _LEAST
 
 
 def _limits(text: str) -> str:
@@ -255,14 +251,16 @@ def _meanings(made: type) -> dict[str, str]:
     """What docstrings say of the parameters: the class's own, then that of whom it refers to."""
     text = inspect.getdoc(made) or ""
     before, _, section = text.partition("\nParameters\n----------\n")
-    found: dict[str, str] = {}
+    meanings: dict[str, str] = {}
     for entry in re.split(r"\n(?=\S)", section):
         names, _, meaning = entry.partition("\n")
-        found |= dict.fromkeys(names.split(", "), inspect.cleandoc(meaning))
+        meanings |= dict.fromkeys(names.split(", "), inspect.cleandoc(meaning))
     beside = vars(sys.modules[made.__module__])
-    for name in _REFERS.findall("\n".join([before, *found.values()])):
+    for name in _REFERS.findall("\n".join([before, *meanings.values()])):
         if inspect.isclass(beside.get(name)) and beside[name] is not made:
             theirs = _meanings(beside[name])
-            same = [key for key, meaning in found.items() if meaning.startswith(f"As in `{name}`")]
-            found = theirs | found | {key: theirs[key] for key in same if key in theirs}
-    return found
+            same = [
+                key for key, meaning in meanings.items() if meaning.startswith(f"As in `{name}`")
+            ]
+            meanings = theirs | meanings | {key: theirs[key] for key in same if key in theirs}
+    return meanings

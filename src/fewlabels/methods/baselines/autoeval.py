@@ -79,11 +79,11 @@ class _FittedAutoEval(FittedLabelModel):
         shared = self._of(pool, predictions)
         if self.model.proxy == "ensemble":
             return shared
-        own = {
+        by_model = {
             name: self._of(linear_pool(p[:, [j]], self.average), predictions)
             for j, name in enumerate(self.models)
         }
-        return replace(shared, per_model=tuple(own.get(name) for name in predictions.models))
+        return replace(shared, per_model=tuple(by_model.get(name) for name in predictions.models))
 
     def _of(self, proxy: Floats, predictions: Predictions) -> LabelPosterior:
         probabilities = with_evidence(proxy, predictions.evidence)
@@ -112,53 +112,54 @@ class _Rectified:
     ) -> tuple[float, Floats]:
         """The rectified mean, and its Bayesian bootstrap; see `MeanEstimator`."""
         labels = self.predictions.labels[rows]
-        known = np.flatnonzero(labels >= 0)
+        labeled = np.flatnonzero(labels >= 0)
         # Labels that were not drawn alike leave others that are unlike the items: take all.
         uneven = self.predictions.label_weight is not None
         rest = np.arange(len(rows)) if uneven else np.flatnonzero(labels < 0)
-        if not len(known):
+        if not len(labeled):
             return float("nan"), np.full(size, np.nan)
         keys, weight = self.predictions.keys[rows], self.predictions.weight[rows]
-        of_labels = self.predictions.weight_of_labels[rows][known]
+        of_labels = self.predictions.weight_of_labels[rows][labeled]
         expected = (self.proxy[rows] * values).sum(axis=1)
-        both = np.column_stack([values[known, labels[known]], expected[known]])
+        both = np.column_stack([values[labeled, labels[labeled]], expected[labeled]])
         ones = np.ones((1, 1))
         here = _Moments.of(both, of_labels[:, None] * ones)
         there = _Moments.of(expected[rest, None], weight[rest, None] * ones)
-        plain = self._rectify(here, there, len(rows), population=population)
+        plain, _ = self._rectify(here, there, len(rows), population=population)
 
         drawn = pseudo_observations(np.random.default_rng([self.salt]), values.shape[1], size)
         place = np.argsort(keys)[(drawn.place * len(rows)).astype(np.int64)]
         unit = (weight**2).sum() / weight.sum()
         mass = drawn.mass * unit
         unseen = (mass * values[place]).sum(axis=1) / mass.sum(axis=1)
-        here = _Moments.resampled(both, of_labels, keys[known], size, self.salt ^ _ROWS_SALT)
+        here = _Moments.resampled(both, of_labels, keys[labeled], size, self.salt ^ _ROWS_SALT)
         here = here.plus(np.stack([unseen, expected[place]]), mass.sum(axis=1))
         if population:
             resample = _Moments.resampled if len(rest) <= _MANY else _Moments.resampled_many
             there = resample(
                 expected[rest, None], weight[rest], keys[rest], size, self.salt ^ _REST_SALT
             )
-            tuned = self._rectify(here, there, len(rows), population=True)
-            return float(plain.mean[0]), tuned.mean
+            return float(plain[0]), self._rectify(here, there, len(rows), population=True)[0]
         share = min(float(weight[rest].sum() / weight.sum()), 1.0)
-        certain = (1 - share) * float(both[:, 0] @ weight[known] / weight[known].sum())
-        tuned = self._rectify(here, there, len(rows), population=False)
+        certain = (1 - share) * float(both[:, 0] @ weight[labeled] / weight[labeled].sum())
+        tuned, residual = self._rectify(here, there, len(rows), population=False)
         # What these very items, beside their proxies, leave to chance.
         chance = np.random.default_rng([self.salt, 1]).standard_normal(size)
         effective = weight[rest].sum() ** 2 / (weight[rest] ** 2).sum() if len(rest) else 1.0
-        spread = np.sqrt(tuned.residual / effective)
-        value = certain + share * float(plain.mean[0])
-        return value, certain + share * (tuned.mean + chance * spread)
+        spread = np.sqrt(residual / effective)
+        return certain + share * float(plain[0]), certain + share * (tuned + chance * spread)
 
-    def _rectify(self, here: _Moments, there: _Moments, n: int, *, population: bool) -> _Tuned:
+    def _rectify(
+        self, here: _Moments, there: _Moments, n: int, *, population: bool
+    ) -> tuple[Floats, Floats]:
         """PPI++ from moments of (metric, proxy) of labeled items and of the proxy of others.
 
+        The rectified mean (D,), and the variance of an item's metric about its tuned proxy (D,).
         The unlabeled items' own mean needs the plain slope; the paper's factor 1 + n/N is for the
         population's. With it the shares of labeled and unlabeled items make the two agree.
         """
         if not there.total.any():
-            return _Tuned(here.mean[0], here.second[0, 0] - here.mean[0] ** 2)
+            return here.mean[0], here.second[0, 0] - here.mean[0] ** 2
         covariance = here.second[0, 1] - here.mean[0] * here.mean[1]
         total = here.total + there.total
         mean = (here.total * here.mean[1] + there.total * there.mean[0]) / total
@@ -172,12 +173,7 @@ class _Rectified:
         rectified = here.mean[0] + tuning * (there.mean[0] - here.mean[1])
         spread = here.second[0, 0] - here.mean[0] ** 2 - 2 * tuning * covariance
         spread = spread + tuning**2 * (here.second[1, 1] - here.mean[1] ** 2)
-        return _Tuned(rectified, np.maximum(spread, 0.0))
-
-
-class _Tuned(NamedTuple):
-    mean: Floats  # the rectified mean (D,)
-    residual: Floats  # variance of an item's metric about its tuned proxy (D,)
+        return rectified, np.maximum(spread, 0.0)
 
 
 class _Moments(NamedTuple):

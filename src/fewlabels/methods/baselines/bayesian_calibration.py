@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
-from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
@@ -70,13 +69,7 @@ class BayesianCalibration(LabelModel):
                 raise UsageError(f"`{name}` must be a positive number; got {value!r}")
 
     def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
-        """Draw every classifier's calibration map.
-
-        Raises
-        ------
-        InputError
-            If there are more than two classes.
-        """
+        """Draw every classifier's calibration map."""
         others = "'tempered-ensemble', 'ssme-kde' or 'dawid-skene'"
         refuse_more_classes(predictions, "bayesian-calibration", others)
         served, _ = with_probabilities(predictions, "bayesian-calibration")
@@ -89,39 +82,57 @@ class BayesianCalibration(LabelModel):
         informed = np.flatnonzero(there & has_evidence(served.evidence))
         # By their keys, so that the order of the rows does not show in the last digits.
         informed = informed[np.argsort(served.keys[informed])]
-        found = sample_posterior(
-            log_scores(p[informed, 0, 1]),
-            served.evidence[informed],
-            served.information[informed],
-            np.array([self.slope_sd, self.slope_sd, self.offset_sd]),
-            size=self.n_draws,
-            proposals=self.proposals,
-            rng=rng,
+        x, sds = log_scores(p[informed, 0, 1]), np.array([self.slope_sd] * 2 + [self.offset_sd])
+        data = (x, served.evidence[informed], served.information[informed], sds)
+        mode = minimize(
+            lambda t: -log_posterior(t[None], *data)[0],
+            np.zeros(3),
+            jac=lambda t: -slope_and_curvature(t, *data)[0],
+            hess=lambda t: -slope_and_curvature(t, *data)[1],
+            method="trust-exact",
+            options={"gtol": 1e-6 * max(len(x), 1) ** 0.5},
         )
+        values, vectors = np.linalg.eigh(-slope_and_curvature(mode.x, *data)[1])
+        # At a mode the least curvature is positive; the prior's is a floor wherever it is not.
+        root = vectors / np.sqrt(np.maximum(values, 0.1 * sds.max() ** -2.0))
+        # Three parameters: a multivariate t covers the posterior well, and systematic resampling
+        # leaves little Monte Carlo error, so no chain has to be run or judged.
+        sample = ImportanceSample.draw(
+            lambda theta: log_posterior(theta, *data),
+            Proposal.of(mode.x, root, _FREEDOM),
+            self.proposals,
+            rng,
+        )
+        draws = sample.points[sample.resample(self.n_draws, rng)]
         return _FittedBetaCalibration(
-            served.models, p[there, 0, 1], found, len(informed), int(rng.integers(2**63))
-        )
+            served.models, p[there, 0, 1], draws, sample.effective_size, bool(mode.success),
+            len(informed), int(rng.integers(2**63)),
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
 class _FittedBetaCalibration(FittedLabelModel):
+    """Equally weighted draws `theta` (D, 3) of log a, log b and c, and how they came about."""
+
     models: tuple[str, ...]
     scores: Floats
-    found: BetaPosterior
+    theta: Floats
+    effective_size: float
+    converged: bool
     n_informed: int
     salt: int
 
     @property
     def size(self) -> int:
         """How many draws there are."""
-        return len(self.found.draws)
+        return len(self.theta)
 
     @cached_property
     def logit_prevalence(self) -> Floats:
         """Logit of the share of class 1 among the items fitted to, (D,): stands in for a score."""
 
         def total(rows: slice) -> Floats:
-            z = logits(self.found.draws, log_scores(self.scores[rows]))
+            z = logits(self.theta, log_scores(self.scores[rows]))
             return expit(z, out=z).sum(axis=0)
 
         n = len(self.scores)
@@ -129,11 +140,11 @@ class _FittedBetaCalibration(FittedLabelModel):
 
     def log_odds(self, scores: Floats, index: Ints) -> Floats:
         """Calibrated log-odds of scores, (n, D)."""
-        return logits(self.found.draws[index], log_scores(scores))
+        return logits(self.theta[index], log_scores(scores))
 
     def posterior(self, predictions: Predictions) -> LabelPosterior:
         scores = probabilities_of(predictions, self.models, "bayesian-calibration")[:, 0, 1]
-        slopes, offset = np.exp(self.found.draws[:, :2]), self.found.draws[:, 2]
+        slopes, offset = np.exp(self.theta[:, :2]), self.theta[:, 2]
         return LabelPosterior(
             None,
             ScoreDraws(self, scores, predictions.evidence),
@@ -146,24 +157,24 @@ class _FittedBetaCalibration(FittedLabelModel):
                 "a": float(slopes[:, 0].mean()),
                 "b": float(slopes[:, 1].mean()),
                 "c": float(offset.mean()),
-                "effective_sample_size": self.found.effective_sample_size,
+                "effective_sample_size": self.effective_size,
             },
         )
 
     def _warnings(self) -> tuple[str, ...]:
-        said = []
+        warnings = []
         if not self.n_informed:
-            said.append(
+            warnings.append(
                 "assumption: no labels; the estimates rest on the prior belief that the classifier "
                 "is calibrated"
             )
-        if not self.found.converged:
-            said.append("not-converged: the mode of the calibration map was not reached")
-        if self.found.effective_sample_size < FEW_EFFECTIVE:
-            said.append(
+        if not self.converged:
+            warnings.append("not-converged: the mode of the calibration map was not reached")
+        if self.effective_size < FEW_EFFECTIVE:
+            warnings.append(
                 f"not-converged: fewer than {FEW_EFFECTIVE} effective draws of the calibration map"
             )
-        return tuple(said)
+        return tuple(warnings)
 
 
 # --- the posterior of the calibration map -----------------------------------------------------
@@ -175,14 +186,6 @@ _FREEDOM = 5.0
 """Degrees of freedom of the proposals: tails heavier than those of any posterior here."""
 
 _BLOCK = 2**21
-
-
-class BetaPosterior(NamedTuple):
-    """Draws (D, 3) of log a, log b and c, equally weighted, and how they came about."""
-
-    draws: Floats
-    effective_sample_size: float
-    converged: bool
 
 
 def log_scores(s: Floats) -> Floats:
@@ -210,8 +213,8 @@ def log_posterior(theta: Floats, x: Floats, evidence: Floats, power: Floats, sds
     out: Floats = -0.5 * ((theta / sds) ** 2).sum(axis=1)
     for block in spans(len(x), max(_BLOCK // len(theta), 1)):
         z = logits(theta, x[block])
-        told = evidence[block]
-        gain = np.logaddexp(told[:, :1], told[:, 1:] + z) - np.logaddexp(0.0, z)
+        some = evidence[block]
+        gain = np.logaddexp(some[:, :1], some[:, 1:] + z) - np.logaddexp(0.0, z)
         out += (power[block, None] * gain).sum(axis=0)
     return out
 
@@ -221,47 +224,11 @@ def slope_and_curvature(
 ) -> tuple[Floats, Floats]:
     """Gradient (3,) and Hessian (3, 3) of the log posterior at one theta (3,)."""
     z = logits(theta[None], x)[:, 0]
-    p, known = expit(z), expit(z + (evidence[:, 1] - evidence[:, 0]))
+    p, informed = expit(z), expit(z + (evidence[:, 1] - evidence[:, 0]))
     # dz/dtheta: a log s and -b log(1 - s), which are also their own second derivatives.
     inner = np.column_stack([x * np.exp(theta[:2]) * (1.0, -1.0), np.ones(len(x))])
-    error = power * (known - p)
-    bend = power * (known * (1 - known) - p * (1 - p))
+    error = power * (informed - p)
+    bend = power * (informed * (1 - informed) - p * (1 - p))
     hessian = inner.T @ (inner * bend[:, None]) - np.diag(sds**-2.0)
     hessian[[0, 1], [0, 1]] += error @ inner[:, :2]
     return error @ inner - theta / sds**2, hessian
-
-
-def sample_posterior(
-    x: Floats,
-    evidence: Floats,
-    power: Floats,
-    sds: Floats,
-    *,
-    size: int,
-    proposals: int,
-    rng: np.random.Generator,
-) -> BetaPosterior:
-    """Draws by importance sampling from a multivariate t around the mode, then resampling.
-
-    Three parameters: the t covers the posterior well, and systematic resampling leaves little
-    Monte Carlo error, so no chain has to be run or judged.
-    """
-    found = minimize(
-        lambda t: -log_posterior(t[None], x, evidence, power, sds)[0],
-        np.zeros(3),
-        jac=lambda t: -slope_and_curvature(t, x, evidence, power, sds)[0],
-        hess=lambda t: -slope_and_curvature(t, x, evidence, power, sds)[1],
-        method="trust-exact",
-        options={"gtol": 1e-6 * max(len(x), 1) ** 0.5},
-    )
-    values, vectors = np.linalg.eigh(-slope_and_curvature(found.x, x, evidence, power, sds)[1])
-    # At a mode the least curvature is positive; the prior's is a floor wherever it is not.
-    root = vectors / np.sqrt(np.maximum(values, 0.1 * sds.max() ** -2.0))
-    sample = ImportanceSample.draw(
-        lambda theta: log_posterior(theta, x, evidence, power, sds),
-        Proposal.of(found.x, root, _FREEDOM),
-        proposals,
-        rng,
-    )
-    drawn = sample.points[sample.resample(size, rng)]
-    return BetaPosterior(drawn, sample.effective_size, bool(found.success))

@@ -1,4 +1,4 @@
-"""The plain baselines: labels alone, the averaged classifier at its word, a regression."""
+"""The plain baselines: labels alone, the averaged classifier, the majority, a regression."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from functools import cached_property
 from typing import Literal, NamedTuple
 
 import numpy as np
+import scipy.sparse
 
 from fewlabels.checks.arguments import whole
 from fewlabels.errors import InputError, Status, UsageError
-from fewlabels.kernels.arrays import Floats, Ints, UInts
-from fewlabels.kernels.counter_based import shared_exponentials
+from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
+from fewlabels.kernels.blocks import spans
+from fewlabels.kernels.counter_based import exponential_sums, shared_exponentials
 from fewlabels.kernels.simplex import (
     CLIP,
     additive_log_ratio,
@@ -22,20 +24,23 @@ from fewlabels.kernels.simplex import (
     mean_probability,
     softmax,
 )
-from fewlabels.kernels.votes import has_evidence
+from fewlabels.kernels.votes import by_item, has_evidence
 from fewlabels.methods.base import (
     FittedLabelModel,
     LabelModel,
     probabilities_of,
     status_of,
     with_evidence,
+    with_hard_votes,
     with_probabilities,
 )
 from fewlabels.methods.replicates import Refits
+from fewlabels.methods.votes.data import elected, not_identified, vote_totals
 from fewlabels.posterior import Fixed, LabelPosterior, ObservedLabels
 from fewlabels.predictions import Predictions
 
-_REFIT_SALT = 0x95E0D0
+_REFIT_SALT, _DRAWS_SALT = 0x95E0D0, 0x307E
+_BLOCK = 2**22
 
 
 @dataclass(frozen=True)
@@ -48,9 +53,9 @@ class Labeled(LabelModel):
 
     def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
         """Count the labels; `rng` seeds the intervals."""
-        known = predictions.labeled
-        times, k = predictions.times[known], predictions.n_classes
-        count = np.bincount(predictions.labels[known], times, minlength=k)
+        labeled = predictions.labeled
+        times, k = predictions.times[labeled], predictions.n_classes
+        count = np.bincount(predictions.labels[labeled], times, minlength=k)
         frequency = (count + 0.5) / (count.sum() + 0.5 * len(count))
         return _FittedLabeled(tuple(frequency.tolist()), int(rng.integers(2**63)))
 
@@ -113,6 +118,120 @@ class _FittedEnsemble(FittedLabelModel):
 
 
 @dataclass(frozen=True)
+class MajorityVote(LabelModel):
+    """P(y=k | votes) = sum_j w_j 1[vote_j = k] / sum_j w_j, w_j the accuracy of classifier j.
+
+    The accuracy is that on the labeled items that the classifier voted on; without any of these,
+    the mean of the other classifiers'. Without labels, or where no voter was ever right, votes
+    count equally. A baseline in Shanmugam et al. (2025), whose figures are those of the class of
+    most votes, not of the shares.
+
+    Parameters
+    ----------
+    weighted
+        Whether accuracy weighs the votes; else they count equally.
+    hard
+        Whether the class of most votes gets all the probability (classes that tie share it), as
+        in the paper; else every class keeps its share.
+    n_draws
+        Draws of the weights, by Exp(1) weights of the labeled items, for intervals.
+    """
+
+    weighted: bool = True
+    hard: bool = True
+    n_draws: int = 200
+
+    def __post_init__(self) -> None:
+        whole("n_draws", self.n_draws)
+
+    def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
+        """Measure every classifier's accuracy on the labeled items, and draw it."""
+        served = with_hard_votes(predictions, "majority-vote")
+        votes = served.vote_counts
+        salt = int(rng.integers(2**63))
+        informed = np.flatnonzero(has_evidence(served.evidence))
+        if not self.weighted:
+            informed = informed[:0]
+        labels, voted = softmax(served.evidence[informed]), votes[informed]
+        once = _accuracies(voted, labels, served.times[informed, None])
+        times = None if served.multiplicity is None else served.multiplicity[informed]
+
+        def drawn(draw: slice) -> Floats:
+            streams = np.arange(draw.start, draw.stop)
+            clusters = served.clusters_of(informed)
+            rows = exponential_sums(clusters, streams, times, salt ^ _DRAWS_SALT)
+            return _accuracies(voted, labels, rows)
+
+        total = vote_totals(served)
+        parts = spans(self.n_draws, max(_BLOCK // len(informed), 1)) if len(informed) else []
+        return _FittedMajority(
+            hard=self.hard,
+            models=served.models,
+            weights=once[:, 0],
+            refits=np.hstack([drawn(part) for part in parts]) if parts else once,
+            average=total / total.sum(),
+            salt=salt,
+            doubts=not_identified(served, np.zeros(served.n_items, dtype=np.int64), (None,)),
+        )
+
+
+def _accuracies(votes: scipy.sparse.csr_matrix, labels: Floats, rows: Floats) -> Floats:
+    """Accuracy (M, D) of votes (n, M K) against P(label | evidence) (n, K), weights (n, D).
+
+    Ones where nothing is told of any classifier.
+    """
+    voted = by_item(votes, np.ones(labels.shape))
+    total = voted.T @ rows
+    measured: Bools = np.asarray(voted.sum(axis=0)).ravel() > 0
+    if not measured.any():
+        return np.ones((voted.shape[1], rows.shape[1]))
+    out: Floats = (by_item(votes, labels).T @ rows) / np.where(measured[:, None], total, 1.0)
+    out[~measured] = out[measured].mean(axis=0)
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class _FittedMajority(FittedLabelModel):
+    hard: bool
+    models: tuple[str, ...]
+    weights: Floats
+    refits: Floats
+    average: Floats
+    salt: int
+    doubts: tuple[str, ...]
+
+    def posterior(self, predictions: Predictions) -> LabelPosterior:
+        votes = predictions.select_models(self.models).vote_counts
+        return LabelPosterior(
+            self.probabilities(votes, predictions.evidence, self.weights[:, None])[:, :, 0],
+            Refits(self.refits.shape[1], self, votes, predictions.evidence),
+            predictions.keys,
+            salt=self.salt,
+            value_from="marginals",
+            status=Status.ASSUMPTION,
+            warnings=(
+                "assumption: there is one classifier, and it is compared with its own votes; the "
+                "labels alone say more (method 'labeled')",
+            )
+            if len(self.models) == 1
+            else (
+                "assumption: what most classifiers vote for is taken as true; labels do no "
+                "more than weigh the classifiers",
+                *self.doubts,
+            ),
+            diagnostics={
+                "weights": dict(zip(self.models, self.weights.tolist(), strict=True)),
+            },
+        )
+
+    def probabilities(
+        self, votes: scipy.sparse.csr_matrix, evidence: Floats, weights: Floats
+    ) -> Floats:
+        """P(label) (n, K, D) under weights (M, D) of the classifiers."""
+        return elected(votes, evidence, weights, self.average, hard=self.hard)
+
+
+@dataclass(frozen=True)
 class PseudoLabel(LabelModel):
     """scikit-learn's `LogisticRegression()` on the scores, fitted to the labeled items.
 
@@ -144,13 +263,7 @@ class PseudoLabel(LabelModel):
             )
 
     def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
-        """Regress the labels on the scores of the labeled items.
-
-        Raises
-        ------
-        InputError
-            If there are no labels.
-        """
+        """Regress the labels on the scores of the labeled items."""
         served, p = with_probabilities(predictions, "pseudo-label")
         informed = np.flatnonzero(has_evidence(served.evidence))
         if not len(informed):
@@ -160,15 +273,19 @@ class PseudoLabel(LabelModel):
             )
         # By their keys, so that the order of the rows does not show in the last digits.
         informed = informed[np.argsort(served.keys[informed])]
-        average = mean_probability(p)
+        average, share = mean_probability(p), softmax(served.evidence[informed])
+        item, label = np.nonzero(share > 0)
         return _FittedPseudoLabel(
             model=self,
             models=served.models,
             average=average,
-            training=_Training.of(
-                self.scores(p[informed], average),
-                served.evidence[informed],
+            training=_Training(
+                self.scores(p[informed], average)[item],
+                label,
+                share[item, label],
+                item,
                 served.clusters_of(informed),
+                served.n_classes,
             ),
             classes=tuple(map(str, served.classes)),
             salt=int(rng.integers(2**63)),
@@ -199,12 +316,6 @@ class _Training(NamedTuple):
     item: Ints
     clusters: tuple[UInts, ...]
     n_classes: int
-
-    @staticmethod
-    def of(scores: Floats, evidence: Floats, clusters: tuple[UInts, ...]) -> _Training:
-        told = softmax(evidence)
-        item, label = np.nonzero(told > 0)
-        return _Training(scores[item], label, told[item, label], item, clusters, evidence.shape[1])
 
     @property
     def n_items(self) -> int:

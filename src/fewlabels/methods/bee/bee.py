@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Integral
 from time import perf_counter
 from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
@@ -19,14 +18,15 @@ from fewlabels.checks.arguments import chosen_from, positive, whole
 from fewlabels.errors import UsageError
 from fewlabels.kernels.arrays import Floats
 from fewlabels.methods.base import LabelModel, with_hard_votes
-from fewlabels.methods.bee.constraints import Constraints
 from fewlabels.methods.bee.fitted import FittedVoteModel, Mixing
-from fewlabels.methods.bee.rates_prior import EASY, HARD
 from fewlabels.methods.bee.table import (
     ALONE,
     DOMAINS,
+    EASY_COUNTS,
     FRANCHISE,
+    HARD_COUNTS,
     TABLES,
+    Constraints,
     Rules,
     Schedule,
     States,
@@ -61,7 +61,7 @@ MANY_VOTES = 100_000
 MOST_VISITS = 1_000_000_000
 """Votes times sweeps that take some minutes; of more, there are fewer sweeps."""
 
-_FEWEST_SWEEPS, _KEPT = 50, 2**25
+_FEWEST_SWEEPS, _RETAINED = 50, 2**25
 """Sweeps of a chain there are at least, and numbers of all draws together."""
 
 _CONCENTRATIONS = ("concentration", "top_concentration")
@@ -95,8 +95,7 @@ class VoteModel(LabelModel):
     def __post_init__(self) -> None:
         for name in ("sweeps", "thin", "chains"):
             whole(name, getattr(self, name))
-        if not isinstance(self.burn_in, Integral) or self.burn_in < 0:
-            raise UsageError(f"`burn_in` must be a whole number, 0 or more; got {self.burn_in!r}")
+        whole("burn_in", self.burn_in, 0)
         if self.sweeps < self.thin:
             raise UsageError(
                 "`sweeps` must be at least `thin`, the sweeps per kept draw; got "
@@ -169,7 +168,7 @@ class VoteModel(LabelModel):
 
     def prior(self, states: States, n_classes: int) -> VotePrior:
         """Dirichlet priors; every row of a confusion matrix errs as often as a single rate does."""
-        wrong, right = EASY if isinstance(self.error_prior, str) else self.error_prior
+        wrong, right = EASY_COUNTS if isinstance(self.error_prior, str) else self.error_prior
         if self.rates == "one":
             rates = np.array([[wrong, right]], dtype=np.float64)
         else:
@@ -177,7 +176,7 @@ class VoteModel(LabelModel):
             rates = np.concatenate(
                 [
                     (1 - same) * errors / (n_classes - 1) + same * hits
-                    for errors, hits in [(wrong, right), *[HARD] * (self.levels - 1)]
+                    for errors, hits in [(wrong, right), *[HARD_COUNTS] * (self.levels - 1)]
                 ]
             )
         # States that a group does not have never get an item; a Dirichlet needs them positive.
@@ -237,7 +236,8 @@ class VoteModel(LabelModel):
         def accept(place: int, draws: VoteDraws) -> bool:
             return not Mixing.of(draws, fits[place][2], cast[place]).wants_more
 
-        if self.is_variational(votes):
+        many = self.inference == "auto" and self.shared == ALONE and votes > MANY_VOTES
+        if many or self.inference == "variational":
             every, notes = self._variational(runs, votes)
         else:
             judge = accept if self.chains > 1 and not notes else None
@@ -251,40 +251,35 @@ class VoteModel(LabelModel):
                 domains=domains,
                 states=states,
                 draws=draws,
-                votes=given,
+                votes=votes_cast,
                 salt=int(run.rng.integers(2**63)),
                 counted=weights,
                 notes=notes,
             )
-            for (served, domains, states, weights), run, given, draws in zip(
+            for (served, domains, states, weights), run, votes_cast, draws in zip(
                 fits, runs, cast, every, strict=True
             )
         ]
 
-    def is_variational(self, votes: int) -> bool:
-        """Whether so many distinct votes are fitted without chains."""
-        many = self.inference == "auto" and self.shared == ALONE and votes > MANY_VOTES
-        return many or self.inference == "variational"
-
     def schedule(self, votes: int, cells: int) -> tuple[Schedule, tuple[str, ...]]:
         """Sweeps for so many distinct votes and rates, and what to say where they are fewer."""
-        given = Schedule(self.burn_in, self.sweeps, self.thin, self.chains)
+        burn_in, sweeps, thin = self.burn_in, self.sweeps, self.thin
         share = MOST_VISITS / max(votes * self.work, 1)
-        said: tuple[str, ...] = ()
+        notes: tuple[str, ...] = ()
         if share < 1 and self.inference == "auto":
             burn_in, sweeps = (
-                min(max(int(n * share), _FEWEST_SWEEPS), n) for n in (self.burn_in, self.sweeps)
+                min(max(int(n * share), _FEWEST_SWEEPS), n) for n in (burn_in, sweeps)
             )
-            given = Schedule(burn_in, sweeps, min(max(sweeps // 50, 1), self.thin), self.chains)
-            said = (
+            thin = min(max(sweeps // 50, 1), thin)
+            notes = (
                 f"{votes:,} votes are sampled in {burn_in:,} + {sweeps:,} sweeps of each of "
                 f"{self.chains} chains, of {self.burn_in:,} + {self.sweeps:,}: more would take "
                 "long; `effective_draws` says what they are worth, inference='gibbs' takes all",
             )
         # Draws of the rates of thousands of annotators are large.
-        kept = max(_KEPT // max(cells * self.chains, 1), 10)
-        thin = max(given.thin, -(-given.sweeps // kept))
-        return Schedule(given.burn_in, given.sweeps, thin, given.chains), said
+        size = max(_RETAINED // max(cells * self.chains, 1), 10)
+        thin = max(thin, -(-sweeps // size))
+        return Schedule(burn_in, sweeps, thin, self.chains), notes
 
     def _variational(
         self, runs: Sequence[Run], votes: int
@@ -292,23 +287,21 @@ class VoteModel(LabelModel):
         """Draws around a variational fit to each, and what to say of them."""
         from fewlabels.methods.bee.variational import draw_variational, fit_variational, n_draws
 
-        every, said = [], dict[str, None]()
+        every, notes = [], list[str]()
+        most = self.chains * self.sweeps // self.thin
         for run in runs:
             fit, prior = fit_variational(
                 run.table, run.prior, run.n_units, learned=self.error_prior == "learned"
             )
-            size = n_draws(
-                fit.cells.size, len(run.table.vote), self.chains * self.sweeps // self.thin
-            )
+            size = n_draws(fit.cells.size, len(run.table.vote), most)
             every.append(draw_variational(fit, run.table, prior, size, run.rng))
-            if not fit.converged:
-                said[
-                    f"not-converged: after {fit.iterations} variational steps P(label) still "
-                    f"changes by {fit.change:.2g} on average"
-                ] = None
+            if not fit.em.converged:
+                notes.append(
+                    f"not-converged: after {fit.em.iterations} variational steps P(label) still "
+                    f"changes by {fit.em.change:.2g} on average"
+                )
         why = f" for {votes:,} votes" if self.inference == "auto" else ""
-        said[VARIATIONAL.format(why)] = None
-        return every, tuple(said)
+        return every, tuple(dict.fromkeys([*notes, VARIATIONAL.format(why)]))
 
 
 def _votes(table: VoteTable, n_units: int) -> Floats:
@@ -332,7 +325,7 @@ class BEE(VoteModel):
     error_prior
         Counts (alpha_e, beta_e) of errors and hits in the Beta prior of an error rate. The paper's
         (1, 10) expects classifiers to be good; it weighs as much as eleven labels. "learned": drawn
-        with the rates, for every row of the rates by itself (`rates_prior`).
+        with the rates, for every row of the rates by itself (`draw_rates_prior`).
     burn_in, sweeps, thin, chains
         Sweeps of each chain before the first draw, sweeps after it, sweeps per kept draw, and
         chains. Where the chains do not agree after `sweeps`, they go on up to four times as long,

@@ -16,17 +16,17 @@ from fewlabels.kernels.arrays import Bools, Floats, Ints
 from fewlabels.kernels.blocks import index_blocks, map_blocks
 from fewlabels.kernels.hmc import bulk_size, rank_r_hat, tail_size
 from fewlabels.kernels.simplex import logsumexp, softmax
-from fewlabels.methods.base import FittedLabelModel
-from fewlabels.methods.bee.constraints import Constraints
+from fewlabels.methods.base import FittedLabelModel, gravest
 from fewlabels.methods.bee.table import (
     ALONE,
     DOMAINS,
     FRANCHISE,
+    Constraints,
     States,
     VoteData,
     VoteDraws,
-    VoteTable,
 )
+from fewlabels.methods.replicates import in_turn
 from fewlabels.methods.votes.data import (
     INDEPENDENT,
     VoteRates,
@@ -35,7 +35,7 @@ from fewlabels.methods.votes.data import (
     domains_of,
     not_identified,
     straddling,
-    told_wait,
+    wait_notes,
 )
 from fewlabels.posterior import LabelPosterior, ParameterDraws
 from fewlabels.predictions import Predictions
@@ -61,81 +61,66 @@ _WIDTH = 2**22
 
 @dataclass(frozen=True, eq=False)
 class RateDraws:
-    """T draws: rates (T, units, Q, C) and state shares (T, G, S).
+    """P(label) of items in T draws: rates (T, units, Q, C) and state shares (T, G, S).
 
-    Draws go round the chains, so any number of the first ones mixes them.
+    Draws go round the chains, so any number of the first ones mixes them (`ParameterDraws`).
     """
 
     rates: Floats
     shares: Floats
     n_classes: int
+    data: VoteData
 
     @property
     def size(self) -> int:
         """Number of draws, T."""
         return len(self.rates)
 
-    def log_joint(self, table: VoteTable, index: Ints, rows: Ints | None = None) -> Floats:
-        """Log P(votes, state, evidence) of rows under some draws, (R, S, D)."""
-        return table.log_joint(self.rates[index], self.shares[index], self.n_classes, rows)
+    def log_joint(self, index: Ints, rows: Ints | None = None) -> Floats:
+        """Log P(votes, state, evidence) of distinct rows under some draws, (R, S, D)."""
+        rates, shares = self.rates[index], self.shares[index]
+        return self.data.table.log_joint(rates, shares, self.n_classes, rows)
 
-    def chunks(self, table: VoteTable) -> list[Ints]:
+    @property
+    def chunks(self) -> list[Ints]:
         """Draws in chunks that fit in memory beside the rows."""
-        width = max(_WIDTH // max(table.evidence.size, 1), 1)
+        width = max(_WIDTH // max(self.data.table.evidence.size, 1), 1)
         return index_blocks(self.size, min(width, 64))
 
-    def marginals(self, table: VoteTable) -> Floats:
-        """P(state) of every row, (R, S): the mean over the draws (Rao-Blackwell)."""
-        total = np.zeros(table.evidence.shape)
-        chunks = self.chunks(table)
+    def marginals(self) -> Floats:
+        """P(label) of every item, (n, K): the mean over the draws (Rao-Blackwell)."""
+        total = np.zeros(self.data.table.evidence.shape)
         for part in map_blocks(
-            lambda index: softmax(self.log_joint(table, index)).sum(axis=2), chunks
+            lambda index: softmax(self.log_joint(index)).sum(axis=2), self.chunks
         ):
             total += part
         total /= self.size
         # Means of exact zeros and ones stay so; the rest may be off by rounding.
         total /= total.sum(axis=1, keepdims=True)
-        return total
+        return self.data.labels(total, slice(None), self.n_classes)
 
-    def log_predictive(self, table: VoteTable) -> Floats:
-        """Log of the mean over the draws of P(votes, evidence) of one item of each row, (R,)."""
-
-        def part(index: Ints) -> Floats:
-            return logsumexp(logsumexp(self.log_joint(table, index)), axis=1)
-
-        parts = list(map_blocks(part, self.chunks(table)))
-        out: Floats = logsumexp(np.stack(parts, axis=1), axis=1) - np.log(self.size)
-        return out
-
-
-@dataclass(frozen=True, eq=False)
-class LabelDraws:
-    """P(label) of items in each draw of the rates (`ParameterDraws`)."""
-
-    draws: RateDraws
-    data: VoteData
-
-    @property
-    def size(self) -> int:
-        """Number of draws."""
-        return self.draws.size
+    def log_predictive(self) -> Floats:
+        """Log of the mean over the draws of P(votes, evidence) of every item, (n,)."""
+        parts = map_blocks(
+            lambda index: logsumexp(logsumexp(self.log_joint(index)), axis=1), self.chunks
+        )
+        mean = logsumexp(np.stack(list(parts), axis=1), axis=1) - np.log(self.size)
+        return mean[self.data.of_item]
 
     @cached_property
-    def _probabilities(self) -> Floats | None:
-        table = self.data.table
-        if table.evidence.size * self.size > _CACHED:
+    def _by_row(self) -> Floats | None:
+        """P(state) of all distinct rows, where these are few."""
+        if self.data.table.evidence.size * self.size > _CACHED:
             return None
-        parts = [softmax(self.draws.log_joint(table, index)) for index in self.draws.chunks(table)]
-        return np.concatenate(parts, axis=2)
+        return np.concatenate([softmax(self.log_joint(index)) for index in self.chunks], axis=2)
 
     def block(self, index: Ints, rows: Ints | slice) -> Floats:
         """P(label) of these items in these draws, (n, K, D)."""
-        k = self.draws.n_classes
-        if self._probabilities is not None:
-            return self.data.labels(self._probabilities[:, :, index], rows, k)
+        if self._by_row is not None:
+            return self.data.labels(self._by_row[:, :, index], rows, self.n_classes)
         distinct, place = np.unique(self.data.of_item[rows], return_inverse=True)
-        found = softmax(self.draws.log_joint(self.data.table, index, distinct))
-        return self.data.labels_of(found[place], rows, k)
+        by_row = softmax(self.log_joint(index, distinct))
+        return self.data.labels_of(by_row[place], rows, self.n_classes)
 
 
 class Mixing(NamedTuple):
@@ -201,8 +186,8 @@ def _judged(draws: VoteDraws, states: States, votes: Floats) -> Floats:
     shares = states.class_shares(shares, k).reshape(t, c, n_domains, -1)
     errors = rates[..., 0, 0]
     if rates.shape[3] > 1:
-        own = shares[:, :, units // (n_units // n_domains)]
-        errors = 1 - np.einsum("tcuk,tcukk->tcu", own, rates)
+        of_unit = shares[:, :, units // (n_units // n_domains)]
+        errors = 1 - np.einsum("tcuk,tcukk->tcu", of_unit, rates)
     return np.concatenate([errors, shares[:, :, domains, 1:].reshape(t, c, -1)], axis=2)
 
 
@@ -230,30 +215,28 @@ class FittedVoteModel(FittedLabelModel):
         """The same, with a note if these seconds were many for want of a compiler."""
         from fewlabels.kernels.compiled import IS_COMPILED
 
-        return self if IS_COMPILED else replace(self, notes=told_wait(seconds))
+        return self if IS_COMPILED else replace(self, notes=wait_notes(seconds))
 
-    def pooled(self) -> RateDraws:
-        """Draws of all chains, in turns."""
+    def pooled(self, predictions: Predictions) -> RateDraws:
+        """Draws of all chains, in turns, and what they say of these items."""
         d = self.draws
         size = d.rates.shape[0] * d.rates.shape[1]
         shares = self.states.of_draws(d.shares).reshape(size, *d.shares.shape[2:])
-        return RateDraws(d.rates.reshape(size, *d.rates.shape[2:]), shares, len(self.classes))
-
-    def _data(self, predictions: Predictions) -> VoteData:
-        return VoteData.of(
+        rates = d.rates.reshape(size, *d.rates.shape[2:])
+        data = VoteData.of(
             predictions, self.domains, self.states, self.constraints, counted=self.counted
         )
+        return RateDraws(rates, shares, len(self.classes), data)
 
     def log_predictive(self, predictions: Predictions) -> Floats:
         """Log P(votes, evidence) of every item, the mean over the draws, (n,)."""
-        data = self._data(predictions.select_models(self.models))
-        return self.pooled().log_predictive(data.table)[data.of_item]
+        return self.pooled(predictions.select_models(self.models)).log_predictive()
 
     def posterior(self, predictions: Predictions) -> LabelPosterior:
         """Labels, error rates and class shares of these items."""
         served = predictions.select_models(self.models)
-        data = self._data(served)
-        draws = self.pooled()
+        draws = self.pooled(served)
+        data = draws.data
         # Fitted in the order of their names, shown in that of the items.
         names = dict.fromkeys((*domains_of(served), *self.domains))
         order = np.array([self.domains.index(name) for name in names if name in self.domains])
@@ -274,8 +257,8 @@ class FittedVoteModel(FittedLabelModel):
         if predictions.labeled.all() and status is Status.ASSUMPTION:
             status = Status.OK  # there is nothing left to assume
         return LabelPosterior(
-            data.labels(draws.marginals(data.table), slice(None), draws.n_classes),
-            LabelDraws(draws, data),
+            draws.marginals(),
+            draws,
             predictions.keys,
             salt=self.salt,
             value_from="draws",
@@ -283,7 +266,7 @@ class FittedVoteModel(FittedLabelModel):
             status=status,
             warnings=self._warnings(served, data, rates, voted),
             diagnostics=self._diagnostics(rates, data, voted)
-            | self._clusters(rates.domains, order),
+            | ({} if self.coupling == ALONE else self._clusters(rates.domains, order)),
         )
 
     @cached_property
@@ -304,41 +287,34 @@ class FittedVoteModel(FittedLabelModel):
 
     def _clusters(self, domains: Sequence[str | None], order: Ints) -> dict[str, Any]:
         """Who shares rates with whom, where the model lets them."""
-        coupling = self.coupling
-        if coupling == ALONE:
-            return {}
         atom = self.draws.atom.reshape(-1, len(self.domains), len(self.models))[:, order]
         alpha, gamma = self.draws.concentration.mean(axis=(0, 1)).tolist()
         return {
             "concentration": alpha,
-            **({"top_concentration": gamma} if coupling == FRANCHISE else {}),
-            **summary(atom, domains, self.models, by_domain=coupling == DOMAINS),
+            **({"top_concentration": gamma} if self.coupling == FRANCHISE else {}),
+            **summary(atom, domains, self.models, by_domain=self.coupling == DOMAINS),
         }
 
     def _warnings(
-        self,
-        predictions: Predictions,
-        data: VoteData,
-        rates: VoteRates,
-        voted: Bools,
+        self, predictions: Predictions, data: VoteData, rates: VoteRates, voted: Bools
     ) -> tuple[str, ...]:
-        said = list(not_identified(predictions, data.domain, self.domains))
-        doubt = straddling(rates.error_rates, voted, rates.domains)
-        if doubt:
-            said.append(doubt)
+        warnings = list(not_identified(predictions, data.domain, self.domains))
+        warnings += straddling(rates.error_rates, voted, rates.domains)
         if not predictions.labeled.all():
-            said.append(INDEPENDENT)
+            warnings.append(INDEPENDENT)
         mixing = self._mixing
         if np.isnan(mixing.r_hat):
-            said.append("not-converged: too few draws to tell whether the chains agree; keep more")
+            warnings.append(
+                "not-converged: too few draws to tell whether the chains agree; keep more"
+            )
         elif not mixing.converged:
-            said.append(
+            warnings.append(
                 f"not-converged: the chains do not agree (R-hat {mixing.r_hat:.2f}, should be "
                 f"below {mixing.most_r_hat:.2f}; worth {min(mixing.bulk, mixing.tail):.0f} "
                 f"independent draws, should be {mixing.least / 2:.0f}); use more sweeps, or get "
                 "labels"
             )
-        return (*said, *self.notes)
+        return (*warnings, *self.notes)
 
 
 # --- several models -----------------------------------------------------------------------------
@@ -362,15 +338,7 @@ class MixtureDraws:
 
     def block(self, index: Ints, rows: Ints | slice) -> Floats:
         """P(label) of these items in these draws, (n, K, D)."""
-        whose, place = self.part[index], self.place[index]
-        out: Floats | None = None
-        for m in np.unique(whose):
-            own = np.flatnonzero(whose == m)
-            found = self.parts[m].block(place[own], rows)
-            if out is None:
-                out = np.empty((*found.shape[:2], len(index)))
-            out[:, :, own] = found
-        return self.parts[0].block(index, rows) if out is None else out
+        return in_turn(self.parts, self.part[index], self.place[index], rows)
 
 
 def mixture(parts: Sequence[LabelPosterior], weights: Floats, salt: int) -> LabelPosterior:
@@ -382,8 +350,8 @@ def mixture(parts: Sequence[LabelPosterior], weights: Floats, salt: int) -> Labe
     if len(parts) == 1:
         return parts[0]
     size = min(part.parameters.size for part in parts)
-    shares = np.floor(np.cumsum(weights) * size + 0.5).astype(np.int64)
-    whose = np.searchsorted(shares, np.arange(size), side="right").clip(max=len(parts) - 1)
+    ends = np.floor(np.cumsum(weights) * size + 0.5).astype(np.int64)
+    whose = np.searchsorted(ends, np.arange(size), side="right").clip(max=len(parts) - 1)
     rng = np.random.default_rng(salt)
     whose = rng.permutation(whose)
     place = rng.integers(0, [part.parameters.size for part in parts], (size, len(parts)))
@@ -391,24 +359,17 @@ def mixture(parts: Sequence[LabelPosterior], weights: Floats, salt: int) -> Labe
     every = [part.vote_rates for part in parts if isinstance(part.vote_rates, VoteRates)]
     picked = [np.flatnonzero(whose == m) for m in range(len(parts))]
     order = np.argsort(np.concatenate(picked))
-    grave = [Status.NOT_CONVERGED, Status.ASSUMPTION, Status.OK]
+    heavy = [part for w, part in zip(weights, parts, strict=True) if w >= _COUNTS]
+    pairs = list(zip(every, picked, strict=True))
+    rates = np.concatenate([each.confusion[place[columns]] for each, columns in pairs])
+    shares = np.concatenate([each.shares[place[columns]] for each, columns in pairs])
     return replace(
         parts[0],
         given=sum(w * part.probabilities for w, part in zip(weights, parts, strict=True)),
         parameters=MixtureDraws(tuple(part.parameters for part in parts), whose, place),
         salt=salt,
-        vote_rates=replace(
-            every[0],
-            rates=np.concatenate(
-                [r.confusion[place[own]] for r, own in zip(every, picked, strict=True)]
-            )[order],
-            shares=np.concatenate(
-                [r.shares[place[own]] for r, own in zip(every, picked, strict=True)]
-            )[order],
-        ),
-        status=min(
-            (p.status for w, p in zip(weights, parts, strict=True) if w >= _COUNTS), key=grave.index
-        ),
+        vote_rates=replace(every[0], rates=rates[order], shares=shares[order]),
+        status=gravest(part.status for part in heavy),
     )
 
 
@@ -432,14 +393,9 @@ _MOST_NAMES = 200
 def summary(
     atom: Ints, domains: Sequence[str | None], models: Sequence[str], *, by_domain: bool
 ) -> dict[str, Any]:
-    """Similarities and the most probable partition.
+    """Similarities and the most probable partition, by atoms (T, D, M), which are shared rates.
 
-    Parameters
-    ----------
-    atom
-        Places (T, D, M): classifiers in domains that have the same one share their rates.
-    by_domain
-        Whether domains share the rates of all their classifiers, or single classifiers do.
+    `by_domain`: domains share the rates of all their classifiers, else single classifiers do.
     """
     names = domain_texts(domains)
     out: dict[str, Any] = {"clusters": float(np.mean([len(np.unique(draw)) for draw in atom]))}

@@ -25,7 +25,6 @@ from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.blocks import go_on, map_blocks, report, spans
 from fewlabels.kernels.compiled import IS_COMPILED, compiled, compiled_or, compiled_part
 from fewlabels.kernels.simplex import softmax
-from fewlabels.methods.bee.rates_prior import draw_rates_prior
 from fewlabels.methods.bee.seating import (
     count_distinct,
     draw_concentration,
@@ -45,6 +44,7 @@ from fewlabels.methods.bee.table import (
     VotePrior,
     VoteState,
     VoteTable,
+    draw_rates_prior,
 )
 
 _CERTAIN = 50.0
@@ -137,23 +137,32 @@ class Run(NamedTuple):
 
 
 class _Chain:
-    """A chain, and the last draws that it has kept: rates, shares, atoms, concentration."""
+    """A chain, and the last draws that it has retained: rates, shares, atoms, concentration.
 
-    def __init__(self, run: Run, rng: np.random.Generator, start: Start, size: int) -> None:
+    The first of several chains starts from the majority's labels, others from more and more random
+    ones, the last from their mirror image where the classes may trade names (`flips`): chains that
+    start apart and end together have found all there is.
+    """
+
+    def __init__(
+        self, run: Run, rng: np.random.Generator, size: int, start: float, flips: bool
+    ) -> None:
         # A prior that is learned is each chain's own.
-        own = run.prior._replace(rates=run.prior.rates.copy())
-        self.run, self.rng, self.start = run._replace(prior=own), rng, start
-        self.size, self.done = size, 0
+        self.run = run._replace(prior=run.prior._replace(rates=run.prior.rates.copy()))
+        self.rng, self.size, self.done = rng, size, 0
+        two_unknown = len(run.table.row_of) == 2 and bool(run.table.free.all())
+        self.mirrored = flips and two_unknown
+        self.random = 0.0 if self.mirrored else start
         self.state = new_state(run.table, run.prior, run.n_units, *run.concentration)
         state = self.state
         kinds = (state.phi, state.shares, state.atom, state.concentration)
-        self.kept = [np.empty((size, *kind.shape), dtype=kind.dtype) for kind in kinds]
+        self.retained = [np.empty((size, *kind.shape), dtype=kind.dtype) for kind in kinds]
 
     def burn_in(self, rules: Rules, sweeps: int, add: Callable[[int], None]) -> None:
         """Start, and forget where."""
         run = self.run
-        start_state(run.table, run.prior, self.state, self.rng, self.start)
-        if self.start.random or self.start.mirrored:
+        start_state(run.table, run.prior, self.state, self.rng, self.random, mirrored=self.mirrored)
+        if self.random or self.mirrored:
             # Who shares rates under random labels goes on to share them under the right ones.
             alone = rules._replace(coupling=ALONE, collapsed_labels=False)
             settling = 0 if rules.coupling == ALONE else sweeps // _SETTLING
@@ -170,18 +179,18 @@ class _Chain:
         """
         run, state, rng = self.run, self.state, self.rng
         held = self.size // 2 if self.done else 0
-        for kind in self.kept:
+        for kind in self.retained:
             kind[:held] = kind[1::2][:held].copy()
         for t in range(held, self.size):
             sweeps = (t + 1) * thin - self.done
             advance(run.table, run.prior, state, rules, sweeps, rng)
             now = (state.phi[state.atom], state.shares, state.atom, state.concentration)
-            for kind, value in zip(self.kept, now, strict=True):
+            for kind, value in zip(self.retained, now, strict=True):
                 kind[t] = value
             self.done += sweeps
             add(sweeps)
         if rules.flip and rules.coupling in (FRANCHISE, TABLES) and len(run.table.row_of) == 2:
-            rates, shares, atom, _ = (kind[held:] for kind in self.kept)
+            rates, shares, atom, _ = (kind[held:] for kind in self.retained)
             orient(run.table, run.prior, rates, shares, atom, rng)
 
 
@@ -201,13 +210,13 @@ def run_chains(
     of as many more sweeps. Where loops are not compiled `expect` is told how many seconds this will
     take, with `ahead` more sweeps like these to come.
     """
-    kept, chains = schedule.sweeps // schedule.thin, schedule.chains
-    each = schedule.burn_in + kept * schedule.thin
+    size, chains = schedule.sweeps // schedule.thin, schedule.chains
+    each = schedule.burn_in + size * schedule.thin
     progress = _Progress(len(runs) * chains * each, ahead, None if IS_COMPILED else expect)
     flips = rules.flip and schedule.burn_in > 0
     made = [
         [
-            _Chain(run, rng, Start.of(c, chains, run.table, flips), kept)
+            _Chain(run, rng, size, c / chains, flips and 0 < c == chains - 1)
             for c, rng in enumerate(run.rng.spawn(chains))
         ]
         for run in runs
@@ -224,12 +233,12 @@ def run_chains(
 
         list(map_blocks(sample, _batches([chain for place in left for chain in made[place]])))
         for place in left:
-            kinds = zip(*(chain.kept for chain in made[place]), strict=True)
+            kinds = zip(*(chain.retained for chain in made[place]), strict=True)
             out[place] = VoteDraws(*(np.stack(kind, axis=1) for kind in kinds))
         if accept is None or chains == 1 or thin >= _LONGEST * schedule.thin:
             break
         left = [place for place in left if not accept(place, out[place])]
-        progress.total += len(left) * chains * kept * thin
+        progress.total += len(left) * chains * size * thin
         thin *= 2
     return [out[place] for place in range(len(runs))]
 
@@ -239,34 +248,13 @@ def _batches(chains: list[_Chain]) -> list[list[_Chain]]:
     out: list[list[_Chain]] = []
     votes = 0
     for chain in chains:
-        own = len(chain.run.table.vote)
-        votes += own
+        size = len(chain.run.table.vote)
+        votes += size
         if IS_COMPILED or not out or votes > _BATCH:
             out.append([])
-            votes = own
+            votes = size
         out[-1].append(chain)
     return out
-
-
-class Start(NamedTuple):
-    """Where a chain starts: how many labels are random instead of what most votes say, (share).
-
-    Or the classes traded. Chains that start apart and end together have found all there is.
-    """
-
-    random: float = 0.0
-    mirrored: bool = False
-
-    @staticmethod
-    def of(number: int, chains: int, table: VoteTable, flips: bool) -> Start:
-        """The first of several chains starts from the majority, the last from its mirror image.
-
-        The mirror image only where the classes may trade names.
-        """
-        last = number > 0 and number == chains - 1
-        if last and flips and len(table.row_of) == 2 and bool(table.free.all()):
-            return Start(0.0, True)
-        return Start(number / chains)
 
 
 def start_state(
@@ -274,9 +262,14 @@ def start_state(
     prior: VotePrior,
     state: VoteState,
     rng: np.random.Generator,
-    start: Start = Start(),  # noqa: B008
+    random: float = 0.0,
+    *,
+    mirrored: bool = False,
 ) -> None:
-    """Labels that most votes agree with, ties at random; everyone has the rates that follow."""
+    """Labels that most votes agree with, ties at random; everyone has the rates that follow.
+
+    A share of the labels may be `random` instead, or the classes traded.
+    """
     arrays = table.arrays(len(state.atom), state.log_rates.shape[2], state.phi.shape[1])
     hits = np.zeros(state.cells.shape)  # which cells count votes for the label
     n_rows, n_columns = state.phi.shape[1:]
@@ -284,10 +277,10 @@ def start_state(
     weights = _CERTAIN * (arrays.votes @ hits.ravel()[arrays.cell]) + table.evidence
     weights += np.log(prior.share)[table.group]
     chances = softmax(weights)
-    if start.mirrored:
+    if mirrored:
         chances = chances[:, ::-1]
-    elif start.random:
-        chances = (1 - start.random) * chances + start.random * softmax(table.evidence)
+    elif random:
+        chances = (1 - random) * chances + random * softmax(table.evidence)
     state.labels[:] = rng.multinomial(table.items, chances)
     state.cells[:] = arrays.counts(state.labels, state.cells.shape)
     state.phi[:] = state.cells + prior.rates
@@ -322,15 +315,15 @@ def orient(
     odds = np.einsum("tuqc,qc->tu", np.log(bounded), prior.rates - np.flip(prior.rates, axis))
     log_ratio = (odds.reshape(len(odds), *voted.shape) * voted).sum(axis=2)
     log_ratio += (np.log(shares) * (prior.share - prior.share[:, ::-1])).sum(axis=2)
-    known = np.tile(~table.free, (len(atom), 1))
+    labeled = np.tile(~table.free, (len(atom), 1))
     draw, before = np.arange(len(atom))[:, None], -1
-    while known.any() and known.sum() > before:
-        before = known.sum()
+    while labeled.any() and labeled.sum() > before:
+        before = labeled.sum()
         seen = np.zeros(atom.shape, dtype=bool)
-        units = (known[:, :, None] & voted).reshape(atom.shape)
+        units = (labeled[:, :, None] & voted).reshape(atom.shape)
         seen[np.nonzero(units)[0], atom[units]] = True
-        known |= (seen[draw, atom].reshape(-1, *voted.shape) & voted).any(axis=2)
-    turned = (rng.random(known.shape) >= expit(log_ratio)) & ~known
+        labeled |= (seen[draw, atom].reshape(-1, *voted.shape) & voted).any(axis=2)
+    turned = (rng.random(labeled.shape) >= expit(log_ratio)) & ~labeled
     units = np.repeat(turned, voted.shape[1], axis=1)
     rates[units] = np.flip(rates[units], axis)
     shares[turned] = shares[turned][:, ::-1]
@@ -628,10 +621,10 @@ def _flip_by_arrays(
         shares[one[g]], shares[two[g]] = shares[two[g]], shares[one[g]]
         for u in range(g * n_models, (g + 1) * n_models):
             _trade(state.cells[u], one[g], two[g])
-        own = table.group == g
+        here = table.group == g
         labels = state.labels[:, one[g]].copy()
-        state.labels[:, one[g]] = np.where(own, state.labels[:, two[g]], labels)
-        state.labels[:, two[g]] = np.where(own, labels, state.labels[:, two[g]])
+        state.labels[:, one[g]] = np.where(here, state.labels[:, two[g]], labels)
+        state.labels[:, two[g]] = np.where(here, labels, state.labels[:, two[g]])
     for a in atoms[trades[heads]]:
         _trade(state.phi[a], one[of_atom[a]], two[of_atom[a]])
 

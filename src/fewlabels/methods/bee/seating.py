@@ -198,11 +198,11 @@ def _ledger(
     logs[0] = -np.inf
     for i in range(1, n + 1):
         logs[i] = math.log(i)
-    held, own = log_beta(terms, signs), log_beta(alone, signs)
-    empty = own[n]
+    held, apart = log_beta(terms, signs), log_beta(alone, signs)
+    empty = apart[n]
     for i in range(n):
-        own[i] -= empty
-    return Ledger(x, own[:n], terms, held, log_phi, logs, base, signs, empty)
+        apart[i] -= empty
+    return Ledger(x, apart[:n], terms, held, log_phi, logs, base, signs, empty)
 
 
 @compiled_part
@@ -256,10 +256,10 @@ def seat_domains(
     """
     n_domains = len(cluster)
     n_models = len(atom) // n_domains
-    own = np.empty((n_models, prior.shape[0], prior.shape[1]))
+    priors = np.empty((n_models, prior.shape[0], prior.shape[1]))
     for j in range(n_models):
-        own[j] = prior
-    ledger = _ledger(cells, own, phi, cluster, n_domains, collapsed)
+        priors[j] = prior
+    ledger = _ledger(cells, priors, phi, cluster, n_domains, collapsed)
     blocks = phi.reshape(n_domains, n_models * phi.shape[1], phi.shape[2])
     size = np.zeros(n_domains, dtype=np.int64)
     for d in range(n_domains):
@@ -366,9 +366,9 @@ def seat_classifiers(
     seats = _number_anew(table, dish, phi)
     for d in range(n_domains):
         _eat(atom, seats, d)
-    own = np.empty((1, prior.shape[0], prior.shape[1]))
-    own[0] = prior
-    ledger = _ledger(cells, own, phi, atom, len(atom), collapsed)
+    priors = np.empty((1, prior.shape[0], prior.shape[1]))
+    priors[0] = prior
+    ledger = _ledger(cells, priors, phi, atom, len(atom), collapsed)
     for d in range(n_domains):
         for j in range(n_models):
             _seat(d, j, seats, ledger, phi, concentration, shared, collapsed, rng)

@@ -82,6 +82,11 @@ _SHARED_BY_ALL = (
     "show; intervals allow for a moderate share of such mistakes, not for a large one"
 )
 
+_DIFFER_IN_DIFFICULTY = (
+    "assumption: some items are harder than others, for all classifiers at once; on these they "
+    "err together, and votes alone do not tell how often: intervals are wider for it"
+)
+
 _FEW, _FEW_ITEMS, _GROUPED = 5, 200, 0.7
 """So many classifiers, and items of a domain, can show that two err together; how likely it is
 that items differ in difficulty where several groups do."""
@@ -135,17 +140,17 @@ class VoteSelection(LabelModel):
         seen = ~np.isnan(scores).any(axis=0)
         scores, times = scores[:, seen], (some.times * some.information)[seen]
         weights = _weights(scores, times, some.clusters_of(np.flatnonzero(seen)))
-        kept = np.flatnonzero(weights >= _LEAST_WEIGHT)
+        chosen = np.flatnonzero(weights >= _LEAST_WEIGHT)
         fits = [
-            candidates[m].fit_each([served], [own], counted=counted)[0]
-            for m, own in zip(kept.tolist(), rng.spawn(len(kept)), strict=True)
+            candidates[m].fit_each([served], [generator], counted=counted)[0]
+            for m, generator in zip(chosen.tolist(), rng.spawn(len(chosen)), strict=True)
         ]
-        seconds = perf_counter() - started
+        seconds, names = perf_counter() - started, _names(candidates)
         return _FittedSelection(
             tuple(fitted.after(seconds) for fitted in fits),
-            tuple(_names(candidates)[m] for m in kept),
-            weights[kept] / weights[kept].sum(),
-            _names(candidates),
+            tuple(names[m] for m in chosen),
+            weights[chosen] / weights[chosen].sum(),
+            names,
             scores,
             times,
             counted,
@@ -168,11 +173,11 @@ def _models(predictions: Predictions, *, several: bool) -> list[VoteModel]:
     }  # fmt: skip
     if _n_rates(predictions) > max(_n_votes(predictions), _MOST_RATES):
         return [BEE(**learned), *([CBEE(**learned)] if several else [])]
-    own: list[VoteModel] = [BEE(**learned), ConfusionBEE(**learned)]
+    models: list[VoteModel] = [BEE(**learned), ConfusionBEE(**learned)]
     k, m = predictions.n_classes, min(predictions.n_models, 64)
     if k**m - 1 >= 2 * k * m * (k - 1) + 2 * k - 1:
-        own.append(ConfusionBEE(levels=2, **learned))
-    return own + ([CBEE(**learned), ConfusionCBEE(**learned)] if several else [])
+        models.append(ConfusionBEE(levels=2, **learned))
+    return models + ([CBEE(**learned), ConfusionCBEE(**learned)] if several else [])
 
 
 def _weights(scores: Floats, times: Floats, clusters: Sequence[UInts]) -> Floats:
@@ -195,8 +200,8 @@ def _weights(scores: Floats, times: Floats, clusters: Sequence[UInts]) -> Floats
         penalty[m] = penalty[plain] + np.sqrt(spread * size)
     totals, mass = np.zeros((len(gap), _REWEIGHTED)), np.zeros(_REWEIGHTED)
     for block in spans(len(times), _BLOCK):
-        own = [keys[block] for keys in clusters]
-        anew = exponential_sums(own, np.arange(_REWEIGHTED), times[block], _WEIGH_SALT)
+        block_keys = [keys[block] for keys in clusters]
+        anew = exponential_sums(block_keys, np.arange(_REWEIGHTED), times[block], _WEIGH_SALT)
         totals += gap[:, block] @ anew
         mass += anew.sum(axis=0)
     totals = totals * (size / mass) - penalty[:, None]
@@ -245,7 +250,7 @@ def _some(predictions: Predictions) -> Predictions:
 @dataclass(frozen=True, eq=False)
 class _FittedSelection(FittedLabelModel):
     fits: tuple[FittedVoteModel, ...]
-    kept: tuple[str, ...]
+    chosen: tuple[str, ...]
     weights: Floats
     names: tuple[str, ...]
     scores: Floats
@@ -257,8 +262,8 @@ class _FittedSelection(FittedLabelModel):
         parts = [fitted.posterior(predictions) for fitted in self.fits]
         best = parts[int(np.argmax(self.weights))]
         difficult = float(self.weights @ [fitted.states.levels > 1 for fitted in self.fits])
-        diagnostics: dict[str, Any] = {"chosen": self.kept[int(np.argmax(self.weights))]}
-        diagnostics["weights"] = dict(zip(self.kept, self.weights.tolist(), strict=True))
+        diagnostics: dict[str, Any] = {"chosen": self.chosen[int(np.argmax(self.weights))]}
+        diagnostics["weights"] = dict(zip(self.chosen, self.weights.tolist(), strict=True))
         diagnostics |= best.diagnostics
         if self.scores.size:
             diagnostics["held_out"] = dict(zip(self.names, self.means.tolist(), strict=True))
@@ -266,9 +271,8 @@ class _FittedSelection(FittedLabelModel):
         mixed = mixture(parts, self.weights, self.salt)
         if isinstance(mixed.vote_rates, VoteRates):
             diagnostics |= mean_rates(mixed.vote_rates, mixed.vote_rates.n_votes > 0)
-        known = bool(predictions.labeled.all())
         agree = mixed.status is not Status.NOT_CONVERGED
-        said = dict.fromkeys(
+        warnings = dict.fromkeys(
             warning
             for part in [best, *parts]
             for warning in part.warnings
@@ -276,12 +280,12 @@ class _FittedSelection(FittedLabelModel):
         )
         return replace(
             mixed,
-            allowance=Allowance() if known else self._doubt(difficult),
+            allowance=Allowance() if predictions.labeled.all() else self._doubt(difficult),
             warnings=(
                 self._why(),
                 *self.counted.warnings(),
-                *_hard(difficult),
-                *(_SHARED_BY_ALL if warning == INDEPENDENT else warning for warning in said),
+                *((_DIFFER_IN_DIFFICULTY,) if difficult >= 0.5 else ()),
+                *(_SHARED_BY_ALL if warning == INDEPENDENT else warning for warning in warnings),
             ),
             diagnostics=diagnostics,
         )
@@ -304,11 +308,11 @@ class _FittedSelection(FittedLabelModel):
     def _why(self) -> str:
         """Say which models explain the votes, and by how much better than others."""
         order = np.argsort(-self.weights)
-        shares = [f"{self.kept[m]} ({self.weights[m]:.0%})" for m in order]
-        chosen = self.kept[order[0]] if len(order) == 1 else listed(shares, 5)
+        shares = [f"{self.chosen[m]} ({self.weights[m]:.0%})" for m in order]
+        chosen = self.chosen[order[0]] if len(order) == 1 else listed(shares, 5)
         if not self.scores.size or len(self.names) == 1:
             return f"the votes are explained by {chosen}: there was nothing to compare it with"
-        best = self.names.index(self.kept[order[0]])
+        best = self.names.index(self.chosen[order[0]])
         gaps = []
         for other, name in enumerate(self.names):
             if other != best:
@@ -317,21 +321,11 @@ class _FittedSelection(FittedLabelModel):
                 spread = np.sqrt(np.average((gap - mean) ** 2, weights=self.times))
                 error = spread / np.sqrt(self.times.sum())
                 gaps.append((mean, f"{name} by {mean:.3g} +- {error:.1g}"))
-        told = listed([said for _, said in sorted(gaps)], 5)
+        others = listed([text for _, text in sorted(gaps)], 5)
         return (
             f"the votes are explained by {chosen}, by the likelihood of held-out votes (log per "
-            f"item {self.means[best]:.4g} for {self.names[best]}; ahead of {told})"
+            f"item {self.means[best]:.4g} for {self.names[best]}; ahead of {others})"
         )
-
-
-def _hard(difficult: float) -> tuple[str, ...]:
-    """Say that items differ in difficulty, if they do."""
-    if difficult < 0.5:
-        return ()
-    return (
-        "assumption: some items are harder than others, for all classifiers at once; on these they "
-        "err together, and votes alone do not tell how often: intervals are wider for it",
-    )
 
 
 # --- held-out likelihood ----------------------------------------------------------------------
@@ -345,13 +339,15 @@ def _compare(
     counted: Counted | None = None,
 ) -> Floats:
     """Log-likelihood of every item when it is held out, (candidates, n); NaN where it was not."""
+    # Sweeps of all chains of `log_predictive`.
+    work = len(parts) * _CHAINS * _sweeps(predictions) * 3 // 4
     out = []
     for done, model in enumerate(candidates):
         report(done, len(candidates))
         with reporting(None):
             # The same random numbers for all: less noise in their differences.
             own = np.random.default_rng(seed)
-            ahead = (len(candidates) - 1 - done) * held_out_work(parts, predictions) + model.work
+            ahead = (len(candidates) - 1 - done) * work + model.work
             out.append(log_predictive(model, predictions, parts, own, ahead, counted))
     return np.stack(out)
 
@@ -363,11 +359,6 @@ _SIZES: dict[Selection, int] = {"folds": FOLDS, "split": 10}
 _PARTS_SALT = 0xF01D
 _THIN, _CHAINS = 2, 1
 """A fit to compare by needs fewer draws than one to report, of half the sweeps."""
-
-
-def held_out_work(parts: list[Bools], predictions: Predictions) -> int:
-    """Sweeps of all chains of `log_predictive`."""
-    return len(parts) * _CHAINS * _sweeps(predictions) * 3 // 4
 
 
 def held_out(predictions: Predictions, selection: Selection) -> list[Bools]:
@@ -393,12 +384,12 @@ def in_parts(predictions: Predictions, selection: Selection) -> tuple[Prediction
     domain, size = domain_codes(predictions, domains_of(predictions)), _SIZES[selection]
     left, counts = predictions.multiplicity.copy(), np.zeros((size, predictions.n_items))
     for d in range(int(domain.max()) + 1):
-        own = np.flatnonzero(domain == d)
-        keys, total = predictions.keys[own], predictions.size_of(own)
+        rows_of = np.flatnonzero(domain == d)
+        keys, total = predictions.keys[rows_of], predictions.size_of(rows_of)
         for part in range(size):
             share = total // size + (part < total % size)
-            counts[part, own] = some_items(left[own], keys, share, _PARTS_SALT + part)
-            left[own] -= counts[part, own]
+            counts[part, rows_of] = some_items(left[rows_of], keys, share, _PARTS_SALT + part)
+            left[rows_of] -= counts[part, rows_of]
     place, rows = np.nonzero(counts)
     split = predictions.take(rows).with_multiplicity(counts[place, rows])
     return split, _parts(place, selection)
@@ -428,14 +419,14 @@ def log_predictive(
     out = np.full(predictions.n_items, np.nan)
     names = item_domains(predictions)
     some = [
-        (part, own)
-        for part, own in zip(parts, rng.spawn(len(parts)), strict=True)
+        (part, generator)
+        for part, generator in zip(parts, rng.spawn(len(parts)), strict=True)
         if part.any() and not part.all()
     ]
     if not some:
         return out
     rest = [predictions.take(np.flatnonzero(~part)) for part, _ in some]
-    fits = quick.fit_each(rest, [own for _, own in some], ahead, counted)
+    fits = quick.fit_each(rest, [generator for _, generator in some], ahead, counted)
     for (part, _), fitted in zip(some, fits, strict=True):
         # A domain of a single item is not there when it is held out.
         held = np.array([i for i in np.flatnonzero(part).tolist() if names[i] in fitted.domains])

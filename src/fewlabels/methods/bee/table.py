@@ -1,4 +1,4 @@
-"""Votes as the Gibbs samplers see them: distinct rows with counts, and the priors.
+"""Votes as the Gibbs samplers see them: distinct rows with counts, what labels may be, and priors.
 
 A *unit* is one classifier in one domain, number d M + j. A *state* of a row is what its labels may
 be: a class, or, where logic ties the labels of several domains, a class in each of them; states
@@ -7,26 +7,29 @@ be: a class, or, where logic ties the labels of several domains, a class in each
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse
+from scipy.special import gammaln, logit
 
-from fewlabels.errors import InputError, quoted
+from fewlabels.errors import InputError, UsageError, listed, quoted, unknown
 from fewlabels.kernels.arrays import Bools, Floats, Ints
 from fewlabels.kernels.votes import by_group, patterns
 from fewlabels.methods.base import refuse_multiplicity, whole_items
-from fewlabels.methods.bee.constraints import Constraints
 from fewlabels.methods.votes.data import domain_codes
 from fewlabels.predictions import Predictions
 
 _DENSE = 2**14
 """Entries of a table whose products are quicker without their zeros being left out."""
 
-HARD = 0.5
+HARD_SHARE = 0.5
 """Prior count of a class at every further level of difficulty, beside 1 at the first."""
 
 ALONE, DOMAINS, FRANCHISE, TABLES = 0, 1, 2, 3
@@ -38,7 +41,7 @@ class Rules(NamedTuple):
 
     coupling is one of the four above; `collapsed` integrates rates out of the coupling step,
     `collapsed_labels` out of the labels too; learned concentrations have a Gamma(1, 1) prior, and
-    a learned prior of the rates one of its own (`rates_prior`).
+    a learned prior of the rates one of its own (`draw_rates_prior`).
     """
 
     coupling: int
@@ -75,10 +78,10 @@ class VoteTable(_Rows):
 
     def arrays(self, n_units: int, n_classes: int, n_rows: int) -> VoteArrays:
         """The same as arrays and products of these. Made once."""
-        kept = vars(self)
-        if "_arrays" not in kept:
-            kept["_arrays"] = VoteArrays.of(self, n_units, n_classes, n_rows)
-        out: VoteArrays = kept["_arrays"]
+        made = vars(self)
+        if "_arrays" not in made:
+            made["_arrays"] = VoteArrays.of(self, n_units, n_classes, n_rows)
+        out: VoteArrays = made["_arrays"]
         return out
 
     def log_joint(
@@ -97,8 +100,8 @@ class VoteTable(_Rows):
         votes, group, evidence = arrays.votes, self.group, self.evidence
         if rows is not None:
             votes, group, evidence = votes[rows], group[rows], evidence[rows]
-        found = votes @ weights.reshape(len(weights), -1)
-        out: Floats = found.reshape(len(group), len(self.row_of), draws)
+        sums = votes @ weights.reshape(len(weights), -1)
+        out: Floats = sums.reshape(len(group), len(self.row_of), draws)
         with np.errstate(divide="ignore"):  # a state that a group does not have has no share
             log_shares = np.log(shares)
         out += log_shares[:, group].transpose(1, 2, 0)
@@ -220,6 +223,186 @@ class VoteDraws:
     independent: bool = field(default=False, kw_only=True)
 
 
+# --- the prior of error rates, learned from the rates -------------------------------------------
+#
+# Hierarchical shrinkage over classifiers. Row q of the rates of every unit is Dirichlet:
+# concentration a / (C - 1) on every wrong vote, b on the right one. Its mean error m = a / (a + b)
+# and strength s = a + b are drawn given the rates, on a grid: logit m ~ N(logit(1/11), 1) and
+# log s ~ N(log 11, 1), centred at the Beta(1, 10) that is the prior where nothing is learned. The
+# prior of hard items stays Beta(3, 4): too few tell of it.
+
+
+EASY_COUNTS, HARD_COUNTS = (1.0, 10.0), (3.0, 4.0)
+"""Counts (errors, hits) that the prior of items as they come is centred at; those of hard ones."""
+
+_MEANS = np.linspace(0.02, 0.6, 30)
+"""Mean errors; of single rates below one half, or right and wrong could trade places."""
+
+_MOST_SINGLE = 0.45
+_STRENGTHS = np.geomspace(2.0, 60.0, 15)
+
+
+@lru_cache(maxsize=32)
+def _grid(n_wrong: int, most: float) -> tuple[Floats, Floats, Floats, Floats]:
+    """Counts of a wrong vote and of the right one, log of the Dirichlet's constant, log prior."""
+    mean, strength = np.meshgrid(_MEANS[most > _MEANS], _STRENGTHS, indexing="ij")
+    wrong, right = (mean * strength / n_wrong).ravel(), ((1 - mean) * strength).ravel()
+    constant = gammaln(strength).ravel() - n_wrong * gammaln(wrong) - gammaln(right)
+    a, b = EASY_COUNTS
+    off = (logit(mean) - logit(a / (a + b))) ** 2 + np.log(strength / (a + b)) ** 2
+    return wrong, right, constant, -0.5 * off.ravel()
+
+
+def draw_rates_prior(prior: Floats, rates: Floats, rng: np.random.Generator) -> None:
+    """Draw the prior (Q, C) anew, in place, given rates (A, Q, C) drawn from it.
+
+    One rate per unit: Q = 1, errors first. Else row q is of class q, hard items follow.
+    """
+
+    def drawn(log_p: Floats) -> int:
+        cumulative = np.exp(log_p - log_p.max()).cumsum()
+        return int(np.searchsorted(cumulative, rng.random() * cumulative[-1]))
+
+    _choose_prior(prior, np.log(rates), drawn)
+
+
+def fit_rates_prior(prior: Floats, logs: Floats) -> None:
+    """The likeliest prior (Q, C), in place, by expected logs (A, Q, C) of the rates."""
+    _choose_prior(prior, logs, lambda log_p: int(np.argmax(log_p)))
+
+
+def _choose_prior(prior: Floats, logs: Floats, choose: Callable[[Floats], int]) -> None:
+    """Set the prior row by row: `choose` a place on the grid by log P(prior | rates) there."""
+    n_rows, n_columns = prior.shape
+    for q, row in enumerate(logs.sum(axis=0)[: min(n_rows, n_columns)]):
+        hit = q if n_rows > 1 else 1
+        wrong, right, constant, log_prior = _grid(
+            n_columns - 1, _MOST_SINGLE if n_rows == 1 else 1.0
+        )
+        log_p = len(logs) * constant + log_prior
+        place = choose(log_p + (wrong - 1) * (row.sum() - row[hit]) + (right - 1) * row[hit])
+        prior[q] = wrong[place]
+        prior[q, hit] = right[place]
+
+
+# --- logic between the labels that one item has in several domains -----------------------------
+
+
+MOST_TIED = 16
+"""Domains that logic ties together, at most: their joint states are listed one by one."""
+
+
+@dataclass(frozen=True)
+class Constraints:
+    """Prior weights of the joint labels of an item in several two-class domains.
+
+    A joint state that breaks v rules weighs `weight` ** v, one that breaks none weighs 1; shares of
+    the joint states have a Dirichlet prior whose counts are these weights times `class_prior`.
+    Rows of different domains are one item where their group `item` is the same. For other weights
+    override `weights`. Platanios, Dubey, Mitchell (2016), section 6, name this as future work.
+
+    Parameters
+    ----------
+    exclusive
+        Sets of domains of which an item is positive in one at most.
+    subsumption
+        Pairs (narrow, broad): positive in the narrow domain means positive in the broad one.
+    weight
+        Weight of breaking a rule, from 0 (never) to 1 (as likely as not).
+    item
+        Name of the group (a column of the file) that says which item a row is of.
+    """
+
+    exclusive: Sequence[Sequence[str]] = ()
+    subsumption: Sequence[tuple[str, str]] = ()
+    weight: float = 0.0
+    item: str = "item"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.weight, Real) or not 0 <= float(self.weight) <= 1:
+            raise UsageError(f"`weight` must be between 0 and 1; got {self.weight!r}")
+        for several in self.exclusive:
+            if isinstance(several, str) or len(set(several)) < 2:
+                raise UsageError(
+                    f"`exclusive` must hold sets of at least two domains; got {several!r}"
+                )
+        for pair in self.subsumption:
+            if isinstance(pair, str) or len(pair) != 2 or pair[0] == pair[1]:
+                raise UsageError(
+                    f"`subsumption` must hold pairs (narrow, broad) of domains; got {pair!r}"
+                )
+
+    def weights(self, labels: Bools, domains: Sequence[str]) -> Floats:
+        """Weight (S,) of joint labels (S, c) in these domains."""
+        place = {name: c for c, name in enumerate(domains)}
+        broken = np.zeros(len(labels))
+        for several in self.exclusive:
+            if set(several) <= set(domains):
+                positive = labels[:, [place[name] for name in dict.fromkeys(several)]].sum(axis=1)
+                broken += np.maximum(positive - 1, 0)
+        for narrow, broad in self.subsumption:
+            if narrow in place and broad in place:
+                broken += labels[:, place[narrow]] & ~labels[:, place[broad]]
+        out: Floats = float(self.weight) ** broken
+        return out
+
+    def tied(self, domains: Sequence[str | None]) -> list[tuple[Ints, Bools, Floats]]:
+        """Domains (c,) that rules tie together, each other one by itself, with their joint states.
+
+        Labels (S, c) say where each state is positive; prior weights (S,) are all positive.
+        """
+        names = [str(d) for d in domains]
+        # The first of the domains that each one is tied to, in whatever steps.
+        first = np.arange(len(names))
+        for rule in map(tuple, (*self.exclusive, *self.subsumption)):
+            for name in rule:
+                if name not in names:
+                    raise UsageError(unknown("domain", name, names))
+                one, other = first[names.index(rule[0])], first[names.index(name)]
+                first[first == other] = one
+        out = []
+        for place in dict.fromkeys(first.tolist()):
+            together = np.flatnonzero(first == place)
+            those = [names[d] for d in together]
+            if len(together) > MOST_TIED:
+                raise UsageError(
+                    f"rules tie {len(together)} domains together ({listed(those, 3)}); at most "
+                    f"{MOST_TIED} can be"
+                )
+            labels = np.array(list(itertools.product([False, True], repeat=len(together))))
+            weights = self.weights(labels, those)
+            possible = weights > 0
+            out.append((together, labels[possible], weights[possible]))
+        return out
+
+    def joint_rows(
+        self, predictions: Predictions, domain: Ints, group: Ints, domains: Sequence[str | None]
+    ) -> Ints:
+        """Which rows are one item in domains that rules tie together, (n,) codes."""
+        if predictions.n_classes != 2:
+            raise InputError(
+                f"constraints are about two classes; there are {predictions.n_classes}"
+            )
+        if self.item not in predictions.groups:
+            raise InputError(
+                f"constraints need to know which rows are one item: there is no group "
+                f"{self.item!r}; give that column, or name another with Constraints(item=...)"
+            )
+        names = np.array([str(i) for i in predictions.groups[self.item]], dtype=object).astype(str)
+        item = np.unique(names, return_inverse=True)[1].astype(np.int64)
+        _, first, times = np.unique(
+            item * len(domains) + domain, return_index=True, return_counts=True
+        )
+        if (times > 1).any():
+            i = int(first[times > 1][0])
+            raise InputError(
+                f"item {quoted(str(predictions.groups[self.item][i]))} has {times.max()} rows in "
+                f"domain {quoted(domains[domain[i]])}; constraints need one row per item and domain"
+            )
+        _, joint = np.unique(item * len(domains) + group, return_inverse=True)
+        return joint
+
+
 # --- predictions as a table ------------------------------------------------------------------
 
 
@@ -248,19 +431,19 @@ class States:
         d = len(domains)
         if rules is None:
             classes = np.tile(np.arange(n_classes), levels)
-            weights = np.repeat(HARD ** np.arange(levels), n_classes)
+            weights = np.repeat(HARD_SHARE ** np.arange(levels), n_classes)
             return States(
                 np.arange(d), np.tile(classes[:, None], (1, d)), np.tile(weights, (d, 1)), levels
             )
         tied = rules.tied(domains)
-        size = max(len(t.weights) for t in tied)
+        size = max(len(of_states) for _, _, of_states in tied)
         group = np.zeros(d, dtype=np.int64)
         class_of = np.zeros((size, d), dtype=np.int64)
         weights = np.zeros((len(tied), size))
-        for g, t in enumerate(tied):
-            group[t.domains] = g
-            class_of[: len(t.weights), t.domains] = t.labels
-            weights[g, : len(t.weights)] = t.weights
+        for g, (together, labels, of_states) in enumerate(tied):
+            group[together] = g
+            class_of[: len(of_states), together] = labels
+            weights[g, : len(of_states)] = of_states
         return States(group, class_of, weights)
 
     @property
@@ -332,26 +515,33 @@ class VoteData:
         joint: Ints | None = None
         if rules is not None:
             refuse_multiplicity(predictions, "a model with constraints")
-            joint = _joint_rows(predictions, rules, domain, group, domains)
+            joint = rules.joint_rows(predictions, domain, group, domains)
             n = len(joint)
             gather = scipy.sparse.csr_matrix((np.ones(n), (joint, np.arange(n))))
             counts = (gather @ counts).tocsr()
-            known = np.take_along_axis(evidence, states.class_of[:, domain].T, axis=1)
+            by_state = np.take_along_axis(evidence, states.class_of[:, domain].T, axis=1)
             evidence = np.zeros((counts.shape[0], len(states.class_of)))
-            np.add.at(evidence, joint, known)
+            np.add.at(evidence, joint, by_state)
             first = np.zeros(counts.shape[0], dtype=np.int64)
             first[joint] = group
             group = first
             evidence[states.weights[group] == 0] = -np.inf
-            _refuse_contradictions(predictions, rules, evidence, joint)
+            nowhere = (evidence == -np.inf).all(axis=1)
+            if nowhere.any():
+                i = int(np.flatnonzero(nowhere[joint] & predictions.labeled)[0])
+                raise InputError(
+                    f"the known labels of item {quoted(str(predictions.groups[rules.item][i]))} "
+                    "break the constraints; correct them, or let rules be broken with "
+                    "Constraints(weight=...) above 0"
+                )
         whole_items(predictions)
         rows = patterns(counts, evidence, group)
         of_item = rows.of_item if joint is None else rows.of_item[joint]
-        distinct, known, place = counts[rows.first], evidence[rows.first], group[rows.first]
+        distinct, evidence, place = counts[rows.first], evidence[rows.first], group[rows.first]
         distinct.sort_indices()
         if rules is None:
-            known = known[:, states.class_of[:, 0]]
-        informed = ((known != 0) & (states.weights[place] > 0)).any(axis=1)
+            evidence = evidence[:, states.class_of[:, 0]]
+        informed = ((evidence != 0) & (states.weights[place] > 0)).any(axis=1)
         unit, vote = np.divmod(distinct.indices.astype(np.int64), predictions.n_classes)
         table = VoteTable(
             start=distinct.indptr.astype(np.int64),
@@ -360,7 +550,7 @@ class VoteData:
             times=distinct.data * (1.0 if counted is None else counted[unit]),
             items=np.bincount(rows.of_item, predictions.multiplicity).astype(np.int64),
             group=place,
-            evidence=known,
+            evidence=evidence,
             informs=np.where(informed & (not labeled_at_random), 0.0, 1.0),
             free=np.bincount(place[informed], minlength=len(states.weights)) == 0,
             row_of=states.row_of,
@@ -379,37 +569,3 @@ class VoteData:
         out: Floats = np.einsum("ns...,nsk->nk...", probabilities, is_class)
         # Sums of shares of one may be off by rounding; known labels stay exact.
         return out / out.sum(axis=1, keepdims=True)
-
-
-def _joint_rows(
-    predictions: Predictions,
-    rules: Constraints,
-    domain: Ints,
-    group: Ints,
-    domains: Sequence[str | None],
-) -> Ints:
-    """Which rows are one item in domains that rules tie together, (n,) codes."""
-    item = rules.items(predictions)
-    key = item * len(domains) + domain
-    _, first, times = np.unique(key, return_index=True, return_counts=True)
-    if (times > 1).any():
-        i = int(first[times > 1][0])
-        raise InputError(
-            f"item {quoted(str(predictions.groups[rules.item][i]))} has {times.max()} rows in "
-            f"domain {quoted(domains[domain[i]])}; constraints need one row per item and domain"
-        )
-    _, joint = np.unique(item * len(domains) + group, return_inverse=True)
-    return joint
-
-
-def _refuse_contradictions(
-    predictions: Predictions, rules: Constraints, evidence: Floats, joint: Ints
-) -> None:
-    """Refuse known labels of one item that the rules say cannot be together."""
-    nowhere = (evidence == -np.inf).all(axis=1)
-    if nowhere.any():
-        i = int(np.flatnonzero(nowhere[joint] & predictions.labeled)[0])
-        raise InputError(
-            f"the known labels of item {quoted(str(predictions.groups[rules.item][i]))} break the "
-            "constraints; correct them, or let rules be broken with Constraints(weight=...) above 0"
-        )

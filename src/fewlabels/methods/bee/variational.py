@@ -22,9 +22,8 @@ from scipy.special import digamma, gammaln
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.blocks import report
 from fewlabels.kernels.simplex import softmax
-from fewlabels.methods.bee.rates_prior import fit_rates_prior
-from fewlabels.methods.bee.table import VoteDraws, VotePrior, VoteTable
-from fewlabels.methods.em import accelerated_em
+from fewlabels.methods.bee.table import VoteDraws, VotePrior, VoteTable, fit_rates_prior
+from fewlabels.methods.em import EMResult, accelerated_em
 
 SWEEPS = 2
 """Gibbs sweeps of a draw: see docs/votes.md for how often intervals hold after so many."""
@@ -50,15 +49,13 @@ class _Factors(NamedTuple):
 class VariationalFit(NamedTuple):
     """The fit: Dirichlet counts of shares (G, S) and rates (units, Q, C), q(state) of rows (R, S).
 
-    And the steps taken, by how much q(state) changed in the last, and whether that is little.
+    And what the last steps of EM came to.
     """
 
     shares: Floats
     cells: Floats
     states: Floats
-    iterations: int
-    change: float
-    converged: bool
+    em: EMResult
 
 
 def fit_variational(
@@ -73,21 +70,18 @@ def fit_variational(
     items = table.items[:, None].astype(np.float64)
     states = model.start()
     for turn in range(_TURNS if learned else 1):
-        found = accelerated_em(
+        em = accelerated_em(
             model.expect, model.maximise, model.feasible, states,
             iterations=ITERATIONS, tolerance=TOLERANCE, counts=items,
         )  # fmt: skip
-        factors, states = model.maximise(found.before), found.responsibilities
+        factors, states = model.maximise(em.before), em.responsibilities
         if learned and turn < _TURNS - 1:
             before = prior.rates.copy()
             fit_rates_prior(prior.rates, _expected_logs(factors.cells[..., 0]))
             if (prior.rates == before).all():
                 break
-    fit = VariationalFit(
-        factors.shares[..., 0], factors.cells[..., 0], states[..., 0],
-        found.iterations, found.change, found.converged,
-    )  # fmt: skip
-    return fit, prior
+    shares, cells = (factor[..., 0] for factor in factors)
+    return VariationalFit(shares, cells, states[..., 0], em), prior
 
 
 class _Model:
@@ -181,16 +175,15 @@ def draw_variational(
     rates = np.empty((size, 1, *fit.cells.shape), dtype=np.float32)
     shares = np.empty((size, 1, *fit.shares.shape))
     for t in range(size):
-        cells, of_states, states = fit.cells, fit.shares, fit.states
-        own, share = _dirichlet(cells, rng), _dirichlet(of_states, rng)
+        states, drawn, share = fit.states, _dirichlet(fit.cells, rng), _dirichlet(fit.shares, rng)
         for sweep in range(sweeps):
             if sweep:
                 with np.errstate(divide="ignore"):
-                    states = softmax(model.logits(np.log(own), np.log(share)))
+                    states = softmax(model.logits(np.log(drawn), np.log(share)))
             labels = model.arrays.drawn(states, table.items, rng)
-            own = _dirichlet(prior.rates + model.arrays.counts(labels, model.size), rng)
+            drawn = _dirichlet(prior.rates + model.arrays.counts(labels, model.size), rng)
             share = _dirichlet(prior.share + model.shares(labels), rng)
-        rates[t, 0], shares[t, 0] = own, share
+        rates[t, 0], shares[t, 0] = drawn, share
         report(t + 1, size)
     n = len(fit.cells)
     return VoteDraws(

@@ -1,5 +1,6 @@
 """One classifier whose score orders the items: curves that only fall or rise.
 
-`monotone_curves` is the method and its sampler; `ordered_rates`, the curves, what labels say of
-them, and their priors.
+Start with `monotone_curves`: the method and its sampler, and the curves averaged with densities of
+the scores. `ordered_rates` holds the curves, what labels say of them, and their priors. The room
+imports `base`, `per_model` and, for the densities, `spe` of methods.
 """

@@ -1,14 +1,20 @@
-"""Monotone curves: P(label | score) from the labels alone, without densities of the scores."""
+"""Monotone curves: P(label | score) from the labels alone, or averaged with densities of scores.
+
+`MonotoneCurves` needs no density. `AveragedCurves` takes those of SPE for a second belief, and the
+labels decide between the two.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol
 
 import numpy as np
+from scipy.special import expit, ndtr
 
 from fewlabels.checks.arguments import chosen_from, whole
+from fewlabels.errors import UsageError
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.importance import Cloud, sequential_monte_carlo, standard_normal, systematic
 from fewlabels.kernels.simplex import logsumexp, softmax
@@ -36,6 +42,10 @@ from fewlabels.methods.curves.ordered_rates import (
 from fewlabels.methods.per_model import fit_each, is_probability, margin, score_of
 from fewlabels.posterior import LabelPosterior, mean_of_draws
 from fewlabels.predictions import Predictions
+
+if TYPE_CHECKING:  # slow to load, and the monotone curves do without
+    from fewlabels.methods.spe.mixture import ScoreScale as UnitScale
+    from fewlabels.methods.spe.spe import PairFit
 
 PRIOR_SHARE = 0.05
 """Share of the draws that keep the prior's weights of the components, whatever the evidence."""
@@ -81,13 +91,7 @@ class MonotoneCurves(LabelModel):
         chosen_from("zero", self.zero, ("auto", "natural", "unknown"))
 
     def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
-        """Draw every classifier's curves.
-
-        Raises
-        ------
-        InputError
-            If no classifier gives probabilities or scores.
-        """
+        """Draw every classifier's curves."""
         return fit_each(self._fit_one, with_scores(predictions, self._name), rng)
 
     _name: ClassVar[str] = "monotone-curves"
@@ -107,8 +111,8 @@ class MonotoneCurves(LabelModel):
         curves = tuple(
             _fit_class(self, predictions, k, _against_rest(evidence, k), seed) for k in classes
         )
-        known = bool((evidence != 0).any())
-        return _FittedCurves(predictions.models, curves, known, salt)
+        informed = bool((evidence != 0).any())
+        return _FittedCurves(predictions.models, curves, informed, salt)
 
 
 def _against_rest(evidence: Floats, k: int) -> Floats:
@@ -151,12 +155,15 @@ class _Shape:
 
     component: Component
     zero: ScoreCoordinates | None
-    name: str
-    weight: float
+    share: float
 
-    @staticmethod
-    def of(component: Component, zero: ScoreCoordinates | None, share: float) -> _Shape:
-        return _Shape(component, zero, component.name, share * component.weight)
+    @property
+    def name(self) -> str:
+        return self.component.name
+
+    @property
+    def weight(self) -> float:
+        return self.share * self.component.weight
 
     def start(self, size: int, rng: np.random.Generator) -> Floats:
         return rng.standard_normal((size, self.component.root.shape[1]))
@@ -212,8 +219,8 @@ class _ClassCurves:
         straight lines.
         """
         places = self.scale.places(self.scale.knots)
-        found = [drawn.curve.probabilities(places) for drawn in self.kinds]
-        one, rest = (np.concatenate(parts, axis=1) for parts in zip(*found, strict=True))
+        both = [drawn.curve.probabilities(places) for drawn in self.kinds]
+        one, rest = (np.concatenate(parts, axis=1) for parts in zip(*both, strict=True))
         return one[:, self.order], rest[:, self.order]
 
     def probabilities(self, margins: Floats, index: Ints) -> tuple[Floats, Floats]:
@@ -226,18 +233,18 @@ class _ClassCurves:
         share = (place - below)[between, None]
         out = []
         for values, shared in zip(self.table, self.shares, strict=True):
-            found = values[below[:, None], index]
+            p = values[below[:, None], index]
             above = values[below[between, None] + 1, index]
-            found[between] += share * (above - found[between])
-            found[missing] = shared[index]
-            out.append(found)
+            p[between] += share * (above - p[between])
+            p[missing] = shared[index]
+            out.append(p)
         return out[0], out[1]
 
     def mean(self, margins: Floats) -> Floats:
         """Mean over the draws of P(class) of margins (n,), NaN where missing."""
         at_knots = self.table[0].mean(axis=1)
-        found = np.interp(margins, self.scale.knots, at_knots)
-        return np.where(np.isnan(margins), self.shares[0].mean(), found)
+        p = np.interp(margins, self.scale.knots, at_knots)
+        return np.where(np.isnan(margins), self.shares[0].mean(), p)
 
     @cached_property
     def shares(self) -> tuple[Floats, Floats]:
@@ -263,7 +270,7 @@ def _fit_class(
     more = settings.other_kinds(predictions, scale, rng) if predictions.n_classes == 2 else []
     rest = 1 - sum(kind.weight for kind in more)
     shapes = _kinds(settings, scale, margins[there], probability=probability)
-    kinds: list[Kind] = [_Shape.of(kind, zero, rest) for kind, zero in shapes]
+    kinds: list[Kind] = [_Shape(kind, zero, rest) for kind, zero in shapes]
     kinds += more
     clouds = [
         sequential_monte_carlo(
@@ -339,31 +346,26 @@ class _FittedCurves(FittedLabelModel):
             diagnostics=self._diagnostics(),
         )
 
-    @property
-    def _stuck(self) -> bool:
-        return any(
-            drawn.cloud.acceptance < _FEW_MOVES and drawn.weight > PRIOR_SHARE
-            for curve in self.curves
-            for drawn in curve.kinds
-        )
-
     def _warnings(self) -> tuple[str, ...]:
-        said = []
+        warnings = []
         if not self.informed:
-            said.append(
+            warnings.append(
                 "assumption: no labels; the curve is the one that classifiers with such scores had "
                 "on other data sets, which is little more than a guess"
             )
-        if self._stuck:
-            said.append("not-converged: the sampler of the curves hardly moves; use more particles")
+        drawn = [drawn for curve in self.curves for drawn in curve.kinds]
+        if any(d.cloud.acceptance < _FEW_MOVES and d.weight > PRIOR_SHARE for d in drawn):
+            warnings.append(
+                "not-converged: the sampler of the curves hardly moves; use more particles"
+            )
         if any(curve.scale.sd == 0 for curve in self.curves):
-            said.append("all scores are equal, so they say nothing of the label")
+            warnings.append("all scores are equal, so they say nothing of the label")
         elif self.informed and any(curve.flat_weight > _MOSTLY for curve in self.curves):
-            said.append(
+            warnings.append(
                 "assumption: by the labels, the scores hardly tell the classes apart (or in "
                 "reverse); check that larger means more positive"
             )
-        return tuple(said)
+        return tuple(warnings)
 
     def _diagnostics(self) -> dict[str, Any]:
         weights = [{d.kind.name: round(d.weight, 4) for d in c.kinds} for c in self.curves]
@@ -400,8 +402,8 @@ class _CurveDraws:
                 out[:, 1 - curve.k] = rest
         informed = np.flatnonzero(has_evidence(evidence))
         if len(informed):
-            known = evidence[informed]
-            out[informed] *= np.exp(known - known.max(axis=1, keepdims=True))[:, :, None]
+            logs = evidence[informed]
+            out[informed] *= np.exp(logs - logs.max(axis=1, keepdims=True))[:, :, None]
         if len(self.curves) > 1 or len(informed):
             out /= out.sum(axis=1, keepdims=True)
         return out
@@ -418,3 +420,115 @@ class _CurveDraws:
         informed = _CurveDraws(self.curves, self.margins[rows], self.evidence[rows])
         out[rows] = mean_of_draws(informed, len(rows))
         return out
+
+
+# --- densities of the scores beside the curves --------------------------------------------------
+
+
+_MOST_LOG_ODDS = 700.0
+"""e^-700 is about the smallest number there is."""
+
+
+@dataclass(frozen=True)
+class AveragedCurves(MonotoneCurves):
+    """Monotone curves, or two densities of the scores: what the labels favour, averaged.
+
+    A pair of densities p_1, p_0 (SPE) is a kind of curve beside the monotone ones:
+
+        P(y=1 | s, theta) = pi p_1(s) / (pi p_1(s) + (1 - pi) p_0(s)).
+
+    Its prior is what all scores, without a label, say of theta, positive items having the higher
+    mean score: a narrow one. The evidence of either belief is then of the same thing, the labels
+    given the scores. With more than two classes there are monotone curves alone.
+
+    Parameters
+    ----------
+    prior, zero, particles, n_draws
+        As in `MonotoneCurves`.
+    densities
+        Prior probability of the densities together, below 1.
+    scores_worth
+        As many scores as all of them count at most in that prior: no density is quite right, and
+        from 10^6 scores a wrong one would be certain (a coarsened posterior; Miller, Dunson 2019).
+    """
+
+    densities: float = 0.5
+    scores_worth: int = 300
+
+    _name: ClassVar[str] = "averaged-curves"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole("scores_worth", self.scores_worth)
+        if not 0 <= self.densities < 1:
+            raise UsageError(f"`densities` must be at least 0 and below 1; got {self.densities!r}")
+
+    def other_kinds(
+        self, predictions: Predictions, scale: ScoreScale, rng: np.random.Generator
+    ) -> list[Kind]:
+        """Pairs of families, by the evidence of the scores alone."""
+        from fewlabels.methods.spe.spe import SPE, ScoredItems, fit_pairs
+
+        if self.densities == 0:
+            return []
+        settings = SPE(selection="average")
+        scored = ScoredItems.of(predictions, settings.scale)
+        if scored.scale is None:
+            return []
+        worth = min(1.0, self.scores_worth / len(scored.rows))
+        # Rounded: samplers would take the unit of the weights, in their last digits, elsewhere.
+        weight = worth * np.round(scored.weight / scored.weight.mean(), 9)
+        unlabeled = replace(scored, weight=weight).data(np.zeros_like(scored.evidence))
+        pairs = fit_pairs(unlabeled, settings, ordered=True, rng=rng)
+        return [
+            _Densities(pair, self.densities, scored.scale, scale)
+            for pair in pairs
+            if pair.weight > 0
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class _Densities:
+    """A pair of densities as a kind of curve: parameters theta, given the scores alone."""
+
+    pair: PairFit
+    share: float
+    unit: UnitScale
+    scale: ScoreScale
+
+    @property
+    def name(self) -> str:
+        return f"densities {self.pair.name}"
+
+    @property
+    def weight(self) -> float:
+        return self.share * self.pair.weight
+
+    def start(self, size: int, rng: np.random.Generator) -> Floats:
+        return self.pair.estimate.draw(size, rng)
+
+    def log_prior(self, points: Floats) -> Floats:
+        return self.pair.estimate.target.log_density(points)
+
+    def curve(self, points: Floats) -> _DensityCurve:
+        return _DensityCurve(self, points)
+
+
+@dataclass(frozen=True, eq=False)
+class _DensityCurve:
+    """P(y=1 | place) by Bayes' rule from densities with parameters theta (D, q)."""
+
+    kind: _Densities
+    theta: Floats
+
+    def probabilities(self, places: ScoreCoordinates) -> tuple[Floats, Floats]:
+        """P(y=1) and P(y=0), each (n, D)."""
+        from fewlabels.methods.spe.families import Points
+
+        # Ranks lead back to scores; standardised scores are cut off.
+        scale = self.kind.scale
+        margins = np.interp(ndtr(places.z), scale.ranks, scale.knots)
+        points = Points(self.kind.unit.unit_of_margins(margins))
+        z = self.kind.pair.estimate.target.mixture.log_odds(points, self.theta)
+        np.clip(z, -_MOST_LOG_ODDS, _MOST_LOG_ODDS, out=z)
+        return expit(z), expit(-z)

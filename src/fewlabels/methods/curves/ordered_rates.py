@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from scipy.special import expit, ndtr, ndtri
@@ -114,12 +114,12 @@ class Step:
         slope = np.exp(1.5 + 1.1 * u[:, 1])
         bend = np.exp(0.7 * u[:, 3])
         low, high = np.exp(-6 + 1.5 * u[:, 4]), np.exp(-3.7 + 1.5 * u[:, 5])
-        whole = 1 + low + high
+        total = 1 + low + high
         if zero is None:
             centre = 0.8 + u[:, 0]
         else:
             centre = mix * zero.x + (1 - mix) * zero.z + 0.25 * np.sinh(1.2 * u[:, 0])
-        return Step(slope * bend, slope / bend, mix, centre, low / whole, high / whole)
+        return Step(slope * bend, slope / bend, mix, centre, low / total, high / total)
 
     def probabilities(self, places: ScoreCoordinates) -> tuple[Floats, Floats]:
         """P(y=1) and P(y=0), which keep their precision near 0, each (n, D)."""
@@ -213,11 +213,11 @@ def pool(
         at = ScoreCoordinates(x / count, z / count)
     else:
         ones, count, at = np.empty(0), np.empty(0), ScoreCoordinates(np.empty(0), np.empty(0))
-    said = ~hard & (evidence[:, 0] != evidence[:, 1])
-    likelihood = np.exp(evidence[said] - evidence[said].max(axis=1, keepdims=True))
+    is_soft = ~hard & (evidence[:, 0] != evidence[:, 1])
+    likelihood = np.exp(evidence[is_soft] - evidence[is_soft].max(axis=1, keepdims=True))
     return PooledLabels(
-        at, count - ones, ones, ScoreCoordinates(places.x[said], places.z[said]), likelihood,
-        power[said],
+        at, count - ones, ones, ScoreCoordinates(places.x[is_soft], places.z[is_soft]), likelihood,
+        power[is_soft],
     )  # fmt: skip
 
 
@@ -357,21 +357,14 @@ def learned(statistics: Floats, weight: float, *, probability: bool, zero: bool)
     """Kinds for scores whose distribution has these statistics (`SHAPE`); they share `weight`.
 
     The joint density of a curve's parameters and of how well the statistics say that the classes
-    are apart is a mixture of normals; given the latter it is a mixture again.
-
-    Parameters
-    ----------
-    probability
-        Whether the scores are logits of probabilities, which have a unit.
-    zero
-        Whether the score's natural zero is believed.
+    are apart is a mixture of normals; given the latter it is a mixture again. `probability`: the
+    scores are logits of probabilities, which have a unit; `zero`: their natural zero is believed.
     """
     table = _tables()["probability" if probability else "score"]["zero" if zero else "free"]
     return table.given(statistics, weight)
 
 
-@dataclass(frozen=True, eq=False)
-class _Table:
+class _Table(NamedTuple):
     """A mixture of normals over the parameters (6) and the separation (1)."""
 
     coefficients: Floats
@@ -381,12 +374,6 @@ class _Table:
     means: Floats
     covariances: Floats
     zero: bool
-
-    @staticmethod
-    def of(entry: dict[str, Any], *, zero: bool) -> _Table:
-        fields = ("coefficients", "low", "high", "weights", "means", "covariances")
-        arrays: dict[str, Floats] = {name: np.array(entry[name], dtype=float) for name in fields}
-        return _Table(**arrays, zero=zero)
 
     def given(self, statistics: Floats, total: float) -> list[Component]:
         # Beyond what was seen while learning, the nearest that was.
@@ -400,9 +387,8 @@ class _Table:
             cross = self.covariances[number, :-1, -1]
             mean = self.means[number, :-1] + cross * (gap[number] / spread[number])
             rest = self.covariances[number, :-1, :-1] - np.outer(cross, cross) / spread[number]
-            root = np.linalg.cholesky(rest)
             name = f"{'natural' if self.zero else 'free'} zero {number + 1}"
-            out.append(Component(name, weight, mean, root))
+            out.append(Component(name, weight, mean, np.linalg.cholesky(rest)))
         return out
 
 
@@ -410,7 +396,11 @@ class _Table:
 def _tables() -> dict[str, dict[str, _Table]]:
     file = files("fewlabels.methods.curves").joinpath("monotone_prior.json")
     tables = json.loads(file.read_text(encoding="utf-8"))["tables"]
+    names = _Table._fields[:-1]
     return {
-        unit: {name: _Table.of(entry, zero=name == "zero") for name, entry in kinds.items()}
+        unit: {
+            kind: _Table(**{n: np.array(e[n], dtype=float) for n in names}, zero=kind == "zero")
+            for kind, e in kinds.items()
+        }
         for unit, kinds in tables.items()
     }

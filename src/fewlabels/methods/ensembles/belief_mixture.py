@@ -136,8 +136,8 @@ def _members(
     for number, belief in enumerate(beliefs):
         kind, k = belief.pool, index.informants
         if kind in _LEADERS:
-            own = leaders if kind != "without" or len(index.models) > 2 else []
-            indices = [Feature(kind, model) for model in own]
+            leading = leaders if kind != "without" or len(index.models) > 2 else []
+            indices = [Feature(kind, model) for model in leading]
         elif kind in ("raw", "calibrated"):
             indices = [Feature("pool", kind)]
         else:
@@ -197,11 +197,11 @@ class _Columns:
         terms = [-1] * len(columns)
         means, sds = [0.0] * len(columns), [member.offset_sd / np.sqrt(2)] * len(columns)
         for place, term in sorted(enumerate(every), key=lambda t: not t[1].by_class):
-            own = self.of(term)
-            columns += own
-            means += [term.mean] * len(own)
-            sds += [term.sd] * len(own)
-            terms += [place] * len(own)
+            places = self.of(term)
+            columns += places
+            means += [term.mean] * len(places)
+            sds += [term.sd] * len(places)
+            terms += [place] * len(places)
         by_class += [self._of_feature[t.feature] - k for t in every if t.by_class]
         single = [self._of_feature[t.feature] - k for t in every if not t.by_class]
         return _Prior(
@@ -249,12 +249,6 @@ class _Fit(NamedTuple):
 
     prior: _Prior
     mode: Mode
-
-
-def weigh(weights: Sequence[float], log_evidence: Floats) -> Floats:
-    """Posterior weights of beliefs: prior weight times evidence."""
-    with np.errstate(divide="ignore"):
-        return softmax(np.log(np.asarray(weights, dtype=float)) + log_evidence, axis=0)
 
 
 # --- the fitted model -----------------------------------------------------------------------
@@ -325,32 +319,29 @@ def fit_beliefs(
 ) -> FittedBeliefs:
     """Fit every belief to the labels, weigh them, and draw coefficients.
 
-    Parameters
-    ----------
-    interval_weights
-        Prior weights of the beliefs for intervals, which take twice as many draws.
-    inflation
-        By how much intervals are wider, about the estimate, than the draws make them: a function
-        of how many labels there are.
-    assumption
-        What estimates rest on where there is no label, in words.
-    copies_agree
-        Whether classifiers that vote alike on every item count as agreeing.
-    every_kind
-        Whether classifiers that give scores or votes are learned from as well.
-    reference
-        Labeled items of the same classifiers from elsewhere.
+    Intervals take twice as many draws, by `interval_weights`, and are wider about the estimate by
+    the `inflation` of so many labels. `assumption` says in words what estimates rest on without any
+    label. `copies_agree`: classifiers that vote alike on every item count as agreeing;
+    `every_kind`: those that give scores or votes are learned from as well. `reference` holds
+    labeled items of the same classifiers from elsewhere.
     """
     ground = _Evidence.of(method, beliefs, predictions, copies_agree, every_kind, reference)
     most = min(WEIGHED_ITEMS, max(WEIGHED_CELLS // predictions.n_classes, 1))
-    few, fewer = ground.some(most), draws_of(n_draws, predictions.n_classes)
+    few: Ints | None = None
+    if len(ground.keys) > most:  # some of the labels, chosen by the items' identity
+        few = np.sort(np.argsort(ground.keys, kind="stable")[:most])
     fits = ground.fit(ground.members, few)
     log_evidence = np.array([fit.mode.log_evidence for fit in fits])
     salt = int(rng.integers(2**63))
-    weights, of_intervals = (
-        weigh([prior[m.belief] * m.share for m in ground.members], log_evidence)
-        for prior in ([b.weight for b in beliefs], interval_weights)
-    )
+    # Posterior weights of the members: prior weight times evidence.
+    with np.errstate(divide="ignore"):
+        weights, of_intervals = (
+            softmax(
+                np.log([prior[m.belief] * m.share for m in ground.members]) + log_evidence, axis=0
+            )
+            for prior in ([b.weight for b in beliefs], interval_weights)
+        )
+    fewer = min(n_draws, max(CLASS_DRAWS // predictions.n_classes, LEAST_DRAWS))
     never, n_draws = _NEVER_DRAWN if fewer == n_draws else 0.05 / fewer, fewer
     drawn = np.flatnonzero(np.maximum(weights, of_intervals) > never)
     if few is not None:
@@ -372,11 +363,6 @@ def fit_beliefs(
     )
 
 
-def draws_of(size: int, n_classes: int) -> int:
-    """How many parameter draws there are where so many are asked for."""
-    return min(size, max(CLASS_DRAWS // n_classes, LEAST_DRAWS))
-
-
 # --- what the answer rests on ---------------------------------------------------------------
 
 
@@ -390,7 +376,7 @@ def _diagnostics(
         for draw, w in zip(draws, whose, strict=True)
         if ground.members[w].basis.kind == "pool"
     ]
-    found: dict[str, Any] = {
+    out: dict[str, Any] = {
         "slope": float(np.mean(slopes)) if slopes else float("nan"),
         "slope_sd": float(np.std(slopes)) if slopes else float("nan"),
         "log_pool_scale": ground.index.pools["raw"].log_scale,
@@ -398,14 +384,24 @@ def _diagnostics(
         "parameter_draws": len(draws),
     }
     if "calibrated" in ground.index.pools:
-        found |= {"agreement": ground.index.agreement, "anchor": ground.index.anchors["raw"]}
+        out |= {"agreement": ground.index.agreement, "anchor": ground.index.anchors["raw"]}
+    shares: dict[str, float] = {}
+    for member, weight in zip(ground.members, weights, strict=True):
+        kind, model = member.basis
+        name = _ANSWERS.get(kind) or (f"all but {model}" if kind == "without" else f"{model} alone")
+        shares[name] = shares.get(name, 0.0) + float(weight)
     if ground.index.informants.every_kind:
-        found["answered_by"] = _answered_by(ground.members, weights, bool(ground.n_labels))
+        says = "before any label, {} has a weight of {:.0%}"
+        if ground.n_labels:
+            says = "the labels give {} a weight of {:.0%}"
+        out["answered_by"] = [
+            {"member": name, "share": share, "says": says.format(name, share)}
+            for name, share in sorted(shares.items(), key=lambda item: -item[1])
+            if share >= _LEAST_SAID
+        ]
     if ground.index.reference is not None:
-        share = sum(w for m, w in zip(ground.members, weights, strict=True)
-                    if m.basis.kind == "reference")  # fmt: skip
-        found["reference"] = {"weight": float(share)}
-    return found
+        out["reference"] = {"weight": shares.get(_ANSWERS["reference"], 0.0)}
+    return out
 
 
 _ANSWERS = {
@@ -415,26 +411,6 @@ _ANSWERS = {
     "reference": "the reference",
     "ordinal": "how near the grades are",
 }
-
-
-def _answered_by(
-    members: Sequence[_Member], weights: Floats, labeled: bool
-) -> list[dict[str, Any]]:
-    """Shares of the answer by what it rests on, the largest first, in words."""
-    shares: dict[str, float] = {}
-    for member, weight in zip(members, weights, strict=True):
-        kind, of = member.basis
-        name = _ANSWERS.get(kind) or (f"all but {of}" if kind == "without" else f"{of} alone")
-        shares[name] = shares.get(name, 0.0) + float(weight)
-    says = "the labels give {} a weight of {:.0%}"
-    if not labeled:
-        says = "before any label, {} has a weight of {:.0%}"
-    return [
-        {"member": name, "share": share, "says": says.format(name, share)}
-        for name, share in sorted(shares.items(), key=lambda item: -item[1])
-        if share >= _LEAST_SAID
-    ]
-
 
 _LEAST_SAID = 0.005
 
@@ -490,28 +466,40 @@ class _Evidence:
         every_kind: bool, reference: Predictions | None = None,
     ) -> _Evidence:  # fmt: skip
         served = predictions if every_kind else with_probabilities(predictions, method)[0]
-        some = served.take(_by_identity(served))
+        some = served
+        most = max(POOL_CELLS // (served.n_models * served.n_classes), 1)
+        if served.n_items > min(POOL_ITEMS, most):
+            # Of those of which anything is said, whatever their order.
+            spoken_of = np.flatnonzero(_spoken_of(served))
+            order = np.argsort(served.keys[spoken_of], kind="stable")
+            some = served.take(spoken_of[order[: min(POOL_ITEMS, most)]])
         # Found once where the latent classes start from the same logs (all give probabilities).
         pooled = _last_kept(calibrated_pool)
         informants = Informants.of(some, every_kind=every_kind, pooled=pooled)
-        said = informants.said(some)
+        inputs = informants.said(some)
         names = tuple(dict.fromkeys(b.pool for b in beliefs if b.pool in ("raw", "calibrated")))
         if every_kind:
             names = ("raw", "calibrated")
         index = PooledIndex.of(
             informants,
-            said,
+            inputs,
             names,
             copies_agree=copies_agree,
             reference=None if reference is None else ReferenceMap.of(reference),
             pooled=pooled,
         )
-        coverage = (~np.isnan(said.probabilities[:, :, 0])).sum(axis=0)
+        coverage = (~np.isnan(inputs.probabilities[:, :, 0])).sum(axis=0)
         members = _members(beliefs, index, coverage, served.n_classes)
         columns = _Columns(served.n_classes, members)
         evidence = served.evidence
         rows = np.flatnonzero(has_evidence(evidence))
-        _refuse_fit(method, len(rows), served.n_classes, len(columns.features))
+        # Features of the labels, and Hessians of two members.
+        k, n_features = served.n_classes, len(columns.features)
+        refuse_beyond_memory(
+            8.0 * (len(rows) * k * n_features + 2 * 6 * k**2),
+            f"fitting {method!r} to {len(rows):,} labels of {k:,} classes",
+            "give it fewer labels or classes, or take --method labeled",
+        )
         return _Evidence(
             index,
             members,
@@ -523,12 +511,6 @@ class _Evidence:
             served.keys[rows],
             _worth(served, rows),
         )
-
-    def some(self, most: int) -> Ints | None:
-        """Some of the labels, chosen by the items' identity; None: there are no more."""
-        if len(self.keys) <= most:
-            return None
-        return np.sort(np.argsort(self.keys, kind="stable")[:most])
 
     def _features(self, priors: Sequence[_Prior], rows: Ints | slice) -> tuple[Floats, Ints]:
         """Features of the labels that some members need, (n, K, f), and which is where, (F,)."""
@@ -555,13 +537,13 @@ class _Evidence:
         fits: dict[int, _Fit] = {}
         sizes = [(len(prior.by_class), len(prior.features)) for prior in priors]
         for size in dict.fromkeys(sizes):
-            alike = [place for place, own in enumerate(sizes) if own == size]
+            alike = [place for place, shape in enumerate(sizes) if shape == size]
             by_class, columns, means, precisions = (
                 np.stack([getattr(priors[a], name) for a in alike])
                 for name in ("by_class", "features", "mean", "precision")
             )
-            given = (features, evidence, at[columns], at[by_class], means, precisions)
-            modes = fit_maps(*given, power=power)
+            arrays = (features, evidence, at[columns], at[by_class], means, precisions)
+            modes = fit_maps(*arrays, power=power)
             for place, mode in zip(alike, modes, strict=True):
                 fits[place] = _Fit(priors[place], mode)
         return [fits[place] for place in range(len(members))]
@@ -601,8 +583,8 @@ class _Evidence:
             return drawn
         features, at = self._features([prior], slice(None))
         x, phi = features[:, :, at[prior.features]], features[:, :, at[prior.by_class]]
-        given = (x, phi, self.evidence, prior.mean, prior.precision, drawn, self.power)
-        ratio = log_posterior(*given)
+        arrays = (x, phi, self.evidence, prior.mean, prior.precision, drawn, self.power)
+        ratio = log_posterior(*arrays)
         ratio += 0.5 * (normal**2).sum(axis=1)
         weights = np.exp(ratio - ratio.max())
         # No draw stands for very many (truncated importance sampling; Ionides 2008).
@@ -610,29 +592,10 @@ class _Evidence:
         return drawn[systematic(weights, size, rng)]
 
 
-def _refuse_fit(method: str, n_labels: int, n_classes: int, n_features: int) -> None:
-    """Refuse a fit that memory cannot hold: features of labels, and Hessians of two members."""
-    refuse_beyond_memory(
-        8.0 * (n_labels * n_classes * n_features + 2 * 6 * n_classes**2),
-        f"fitting {method!r} to {n_labels:,} labels of {n_classes:,} classes",
-        "give it fewer labels or classes, or take --method labeled",
-    )
-
-
 def _spoken_of(predictions: Predictions) -> Bools:
     """Items of which some classifier says something, (n,)."""
-    said = predictions.has_hard | predictions.provides("ranking")
-    return np.asarray(said.any(axis=1))
-
-
-def _by_identity(predictions: Predictions) -> Ints:
-    """Some of the items of which anything is said, whatever their order."""
-    cells = predictions.n_models * predictions.n_classes
-    most = min(POOL_ITEMS, max(POOL_CELLS // cells, 1))
-    if predictions.n_items <= most:
-        return np.arange(predictions.n_items)
-    given = np.flatnonzero(_spoken_of(predictions))
-    return given[np.argsort(predictions.keys[given], kind="stable")[:most]]
+    speaks = predictions.has_hard | predictions.provides("ranking")
+    return np.asarray(speaks.any(axis=1))
 
 
 def each_belief(
@@ -651,12 +614,12 @@ def each_belief(
     fits = ground.fit(ground.members)
     design = _Design(ground.index, predictions, columns, columns.features)
     for number in range(len(beliefs)):
-        own = [f for f, m in zip(fits, ground.members, strict=True) if m.belief == number]
-        if not own:
+        of_belief = [f for f, m in zip(fits, ground.members, strict=True) if m.belief == number]
+        if not of_belief:
             yield -np.inf, _Draws(design, predictions.evidence, np.zeros((size, columns.width)))
             continue
-        evidence = np.array([fit.mode.log_evidence for fit in own])
-        draws, _ = ground.draw(own, softmax(evidence, axis=0), size, rng)
+        evidence = np.array([fit.mode.log_evidence for fit in of_belief])
+        draws, _ = ground.draw(of_belief, softmax(evidence, axis=0), size, rng)
         top = evidence.max()
         yield (
             float(top + np.log(np.exp(evidence - top).mean())),
@@ -737,9 +700,9 @@ class _Draws:
             np.subtract(1, out[:, 1], out=out[:, 0])
             return out
         for some, logits in self.design.logits(rows, beta):
-            known = np.flatnonzero(informed[some])
-            if len(known):
-                logits[known] += evidence[some][known][:, :, None]
+            informative = np.flatnonzero(informed[some])
+            if len(informative):
+                logits[informative] += evidence[some][informative][:, :, None]
             softmax(logits, out=out[some])
         return out
 

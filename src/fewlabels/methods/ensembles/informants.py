@@ -168,28 +168,27 @@ class Informants:
         if (votes < 0).any():
             unvoted = (votes < 0) & ~np.isnan(out[:, :, 0])
             votes[unvoted] = np.argmax(np.nan_to_num(out[unvoted]), axis=1)
-        ballots = _NO_BALLOTS
-        if "votes" in wanted:
-            ballots = _ballots(served, self.domains)
+        ballots = _ballots(served, self.domains) if "votes" in wanted else _NO_BALLOTS
         return Inputs(out, votes, ranked, ballots)
 
-    def latent_index(self, said: Inputs, name: str) -> Floats:
+    def latent_index(self, inputs: Inputs, name: str) -> Floats:
         """Centred logs of P(class) that no label taught, (n, K), by "latent" or by "votes"."""
         if name == "latent":
             assert self.latent is not None
-            return self.latent.index(said.ranked)
+            return self.latent.index(inputs.ranked)
         assert self.voted is not None
-        return self.voted.index(said.ballots)
+        return self.voted.index(inputs.ballots)
 
 
 def _ballots(predictions: Predictions, domains: tuple[str | None, ...]) -> Ballots:
     """Votes of every domain by itself; one that was not there when fitted tells nothing."""
     place = {name: code for code, name in enumerate(domains)}
-    own = item_domains(predictions) if len(domains) > 1 else [None] * predictions.n_items
-    codes = np.array([place.get(name, len(domains)) for name in own], dtype=np.int64)
-    if len(domains) == 1:
-        codes[:] = 0
-    return Ballots.of(predictions.vote_counts, codes, len(domains) + 1)
+    codes = np.zeros(predictions.n_items, dtype=np.int64)
+    if len(domains) > 1:
+        codes[:] = [place.get(name, len(domains)) for name in item_domains(predictions)]
+    return Ballots(
+        by_group(predictions.vote_counts, codes, len(domains) + 1), codes, len(domains) + 1
+    )
 
 
 def _floors(predictions: Predictions) -> Floats:
@@ -269,9 +268,8 @@ def _start(
     A vote is taken to be right with probability .8; scores count only where there is nothing else,
     with their normal score for log odds: they may as well fall with the class.
     """
-    scores_alone = set(kinds) == {"score"}
-    n, k = predictions.n_items, predictions.n_classes
-    p = np.full((n, len(kinds), k), np.nan)
+    scores_alone, k = set(kinds) == {"score"}, predictions.n_classes
+    p = np.full((predictions.n_items, len(kinds), k), np.nan)
     for j, kind in enumerate(kinds):
         if kind == "probability":
             assert predictions.probabilities is not None
@@ -291,9 +289,9 @@ def _start(
 
 def _line(z: Floats, r: Floats) -> tuple[float, float]:
     """Log odds a + b z of the last class that responsibilities (n, 2) make likeliest."""
-    given = ~np.isnan(z)
-    x = np.stack([np.ones(given.sum()), z[given]], axis=1)
-    target, beta = r[given, 1], np.zeros(2)
+    scored = ~np.isnan(z)
+    x = np.stack([np.ones(scored.sum()), z[scored]], axis=1)
+    target, beta = r[scored, 1], np.zeros(2)
     for _ in range(25):
         p = expit(x @ beta)
         slope = x.T @ (target - p) - _RIDGE * beta
@@ -320,9 +318,9 @@ class VoteTable(NamedTuple):
     @staticmethod
     def of(votes: Array, r: Floats) -> VoteTable:
         """From votes (n,), -1 none, and responsibilities (n, K)."""
-        given = votes >= 0
-        each, first, which = np.unique(votes[given], return_index=True, return_inverse=True)
-        sums = Patterns(first, which).sums(r[given])
+        voted = votes >= 0
+        each, first, which = np.unique(votes[voted], return_index=True, return_inverse=True)
+        sums = Patterns(first, which).sums(r[voted])
         return VoteTable(each, _shrunk(_usual_voter(each, r.shape[1]) + sums))
 
     def __call__(self, votes: Array) -> Floats:
@@ -360,12 +358,12 @@ class NormalScores:
 
         Values that are all the same say nothing: their score is 0.
         """
-        given = values[np.isfinite(values)]
-        knots, count = np.unique(given, return_counts=True)
+        finite = values[np.isfinite(values)]
+        knots, count = np.unique(finite, return_counts=True)
         if len(knots) < 2 or np.ptp(knots) < _LEAST_SPREAD:
             return NormalScores(np.zeros(1), np.zeros(1))
         rank = np.cumsum(count) - count / 2
-        scores = ndtri(rank / len(given))
+        scores = ndtri(rank / len(finite))
         scores -= np.average(scores, weights=count)
         scores /= np.sqrt(np.average(scores**2, weights=count))
         if len(knots) > _MOST_KNOTS:
@@ -447,29 +445,29 @@ class LatentClasses:
     sides: tuple[_Side, ...]
 
     @staticmethod
-    def of(said: Ranked, start: Floats, known: Ints | None = None) -> LatentClasses:
+    def of(ranked: Ranked, start: Floats, labels: Ints | None = None) -> LatentClasses:
         """Fit to items (n) from P(class) (n, K); labels (n,), -1 unknown, are kept where given."""
-        r = _clamped(start, known)
-        scores, given = said.planes()
+        r = _clamped(start, labels)
+        scores, present = ranked.planes()
         sides: tuple[_Side, ...] = ()
-        previous: list[_Side | None] = [None] * said.scores.shape[2]
+        previous: list[_Side | None] = [None] * ranked.scores.shape[2]
         for _ in range(STEPS):
             k = [1] if r.shape[1] == 2 else list(range(r.shape[1]))
             sides = tuple(
-                _maximise(scores[c], given[c], said.votes, r[:, k[c]], k[c], previous[c])
+                _maximise(scores[c], present[c], ranked.votes, r[:, k[c]], k[c], previous[c])
                 for c in range(len(k))
             )
             previous = list(sides)
-            r = _clamped(softmax(LatentClasses(sides).index(said)), known)
+            r = _clamped(softmax(LatentClasses(sides).index(ranked)), labels)
         return LatentClasses(sides)
 
-    def index(self, said: Ranked) -> Floats:
+    def index(self, ranked: Ranked) -> Floats:
         """Centred logs of P(class), (n, K), from log odds of every class between -12 and 12."""
-        scores, given = said.planes()
-        h = np.empty((len(said.votes), len(self.sides)))
+        scores, present = ranked.planes()
+        h = np.empty((len(ranked.votes), len(self.sides)))
         for c, side in enumerate(self.sides):
             k = 1 if len(self.sides) == 1 else c
-            h[:, c] = _expect(side, scores[c], given[c], said.votes, k)
+            h[:, c] = _expect(side, scores[c], present[c], ranked.votes, k)
         h = np.clip(h, -_MOST_LOG_ODDS, _MOST_LOG_ODDS)
         if h.shape[1] == 1:
             return np.hstack([-h / 2, h / 2])
@@ -477,33 +475,33 @@ class LatentClasses:
         return index
 
 
-def _clamped(r: Floats, known: Ints | None) -> Floats:
-    if known is not None:
-        rows = np.flatnonzero(known >= 0)
+def _clamped(r: Floats, labels: Ints | None) -> Floats:
+    if labels is not None:
+        rows = np.flatnonzero(labels >= 0)
         r = r.copy()
         r[rows] = 0.0
-        r[rows, known[rows]] = 1.0
+        r[rows, labels[rows]] = 1.0
     return r
 
 
 def _maximise(
-    z: Floats, given: Floats, votes: Array, r: Floats, k: int, previous: _Side | None
+    z: Floats, present: Floats, votes: Array, r: Floats, k: int, previous: _Side | None
 ) -> _Side:
     both = np.stack([1 - r, r])  # (2, n)
-    size = both @ given
+    size = both @ present
     means = both @ z / np.maximum(size, 1e-9)
     # Residuals under either class, weighed by how likely it is: one matrix product for both.
     left = np.concatenate(
-        [given * (z - m) * np.sqrt(w)[:, None] for m, w in zip(means, both, strict=True)]
+        [present * (z - m) * np.sqrt(w)[:, None] for m, w in zip(means, both, strict=True)]
     )
     if z.shape[1] <= MOST_PAIRS:
-        together = np.maximum(given.T @ given, 1.0)
+        together = np.maximum(present.T @ present, 1.0)
         covariance = left.T @ left / together
         variance = np.diag(covariance)
     else:
         # Not the matrix of all pairs: two who speak of n_a and n_b items are taken to meet on
         # sqrt(n_a n_b), which is exact where all speak of the same.
-        left /= np.sqrt(np.maximum(given.sum(axis=0), 1.0))
+        left /= np.sqrt(np.maximum(present.sum(axis=0), 1.0))
         variance = (left**2).sum(axis=0)
     loadings = np.zeros_like(variance)
     if (variance > 1e-9).sum() >= _FACTOR_FROM:
@@ -511,7 +509,14 @@ def _maximise(
         if z.shape[1] <= MOST_PAIRS:
             values, vectors = np.linalg.eigh(covariance - np.diag(unique))
         else:
-            values, vectors = _first_axis(left, unique)
+            from scipy.sparse.linalg import LinearOperator, eigsh  # slow to load, and few need it
+
+            operator = LinearOperator(
+                (len(unique), len(unique)),
+                matvec=lambda v: left.T @ (left @ v) - unique * v,
+                dtype=np.float64,
+            )
+            values, vectors = eigsh(operator, k=1, which="LA", v0=np.ones(len(unique)))
         loadings = np.sqrt(FACTOR_SHARE * max(values[-1], 0.0)) * vectors[:, -1]
     unique = np.maximum(variance - loadings**2, _LEAST_UNIQUE)
     rates = np.full((votes.shape[1], 2, 2), SMOOTHING)
@@ -523,24 +528,14 @@ def _maximise(
     return _Side(float(np.log(share / (1 - share))), means, unique, loadings, rates)
 
 
-def _first_axis(left: Floats, unique: Floats) -> tuple[Floats, Floats]:
-    """Largest eigenvalue (1,) of left' left - diag(unique), and its vector (M, 1)."""
-    from scipy.sparse.linalg import LinearOperator, eigsh  # slow to load, and few need it
-
-    m = len(unique)
-    operator = LinearOperator(
-        (m, m), matvec=lambda v: left.T @ (left @ v) - unique * v, dtype=np.float64
-    )
-    found: tuple[Floats, Floats] = eigsh(operator, k=1, which="LA", v0=np.ones(m))
-    return found
-
-
-def _expect(side: _Side, z: Floats, given: Floats, votes: Array, k: int) -> Floats:
+def _expect(side: _Side, z: Floats, present: Floats, votes: Array, k: int) -> Floats:
     # (diag(psi) + l l')^-1 by Sherman and Morrison, of the classifiers that say something.
     # The squares of z are in both classes' fit, and left out: products with vectors do the rest.
     means, lead = side.means / side.unique, side.loadings / side.unique
     across, *both = (z @ np.column_stack([lead, *means])).T
-    sums = given @ np.column_stack([side.loadings * lead, *side.means * means, *side.means * lead])
+    sums = present @ np.column_stack(
+        [side.loadings * lead, *side.means * means, *side.means * lead]
+    )
     total, shift = 1 + sums[:, 0], sums[:, 3:].T
     fit = [sums[:, 1 + y] - 2 * both[y] - (across - shift[y]) ** 2 / total for y in (0, 1)]
     out: Floats = side.log_odds - 0.5 * (fit[1] - fit[0])
@@ -559,11 +554,6 @@ class Ballots(NamedTuple):
     votes: scipy.sparse.csr_matrix
     domain: Ints
     n_domains: int
-
-    @staticmethod
-    def of(votes: scipy.sparse.csr_matrix, domain: Ints, n_domains: int) -> Ballots:
-        """From votes (n, M K)."""
-        return Ballots(by_group(votes, domain, n_domains), domain, n_domains)
 
 
 _NO_BALLOTS = Ballots(scipy.sparse.csr_matrix((0, 0)), np.empty(0, dtype=np.int64), 1)

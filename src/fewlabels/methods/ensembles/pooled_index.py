@@ -7,8 +7,9 @@ taught are further indices.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -71,25 +72,19 @@ class PooledIndex:
     @staticmethod
     def of(
         informants: Informants,
-        said: Inputs,
+        inputs: Inputs,
         names: Sequence[PoolName],
         *,
         copies_agree: bool = True,
         reference: ReferenceMap | None = None,
         pooled: PoolMaker = calibrated_pool,
     ) -> PooledIndex:
-        """Find the constants on what is said of some items.
+        """Find the constants of the pools `names` on what is said of some items.
 
-        Parameters
-        ----------
-        names
-            The pools.
-        copies_agree
-            Whether classifiers that vote alike on every item count as agreeing.
-        pooled
-            What makes the calibrated pool.
+        `copies_agree`: classifiers that vote alike on every item count as agreeing. `pooled` makes
+        the calibrated pool.
         """
-        p, votes = said.probabilities, said.votes
+        p, votes = inputs.probabilities, inputs.votes
         c = centred_logs(p)
         counted = votes if copies_agree else votes[:, distinct(votes)]
         agreement = mean_agreement(counted, p.shape[2])
@@ -123,84 +118,67 @@ class PooledIndex:
         if n < predictions.n_items:
             # What is said of an item does not depend on its weight, which may be nothing.
             predictions = predictions.with_evidence(None, np.ones(predictions.n_items)).take(rows)
-        said = self.informants.said(predictions, {feature.kind for feature in features})
-        whole = {}
+        inputs = self.informants.said(predictions, {feature.kind for feature in features})
+        of_items = {}
         for feature in features:
             if feature.kind == "reference":
                 assert self.reference is not None
-                whole[feature.kind] = self.reference.index(predictions)
+                of_items[feature.kind] = self.reference.index(predictions)
             elif feature.kind in ("latent", "votes"):
-                whole[feature.kind] = self.informants.latent_index(said, feature.kind)
+                of_items[feature.kind] = self.informants.latent_index(inputs, feature.kind)
         for part in spans(n, _ROWS):
-            block = _Block(self, said.probabilities[part])
+            logs = centred_logs(inputs.probabilities[part])
+            # Index and gap of a pool, both (n, K), when somebody asks for them.
+            pool = cache(lambda name, logs=logs: self.pools[name].features(logs))
             for place, feature in enumerate(features):
-                if feature.kind in whole:
-                    out[part, :, place] = whole[feature.kind][part]
+                if feature.kind in of_items:
+                    out[part, :, place] = of_items[feature.kind][part]
                 else:
-                    out[part, :, place] = self._feature(block, said, part, feature)
+                    out[part, :, place] = self._feature(logs, pool, inputs, part, feature)
         return out
 
-    def _feature(self, block: _Block, said: Inputs, rows: slice, feature: Feature) -> Floats:
-        """One feature of a block of items, (n, K)."""
-        kind = feature.kind
+    def _feature(
+        self,
+        logs: Floats,
+        pool: Callable[[str], tuple[Floats, Floats]],
+        inputs: Inputs,
+        rows: slice,
+        feature: Feature,
+    ) -> Floats:
+        """One feature of a block of items, (n, K), of centred logs (n, M, K)."""
+        kind, classes = feature.kind, np.arange(logs.shape[2])
         if kind in ("pool", "gap"):
-            return block.pool(feature.of)[kind == "gap"]
+            return pool(feature.of)[kind == "gap"]
         if kind == "ordinal":
-            return block.ordinal()
+            # How near each class is to the mean place of what is said; 0 where nothing is.
+            grades = inputs.probabilities[rows] @ classes  # (n, M)
+            graded = ~np.isnan(grades)
+            middle = np.nansum(grades, axis=1) / np.maximum(graded.sum(axis=1), 1)
+            near = -((classes - middle[:, None]) ** 2) / 2
+            near[~graded.any(axis=1)] = 0.0
+            return near - near.mean(axis=1, keepdims=True)
         if kind == "constant":
-            return np.ones((len(block.logs), block.logs.shape[2]))
+            return np.ones((len(logs), len(classes)))
         j = self.models.index(feature.of)
-        c = block.logs[:, j]
-        k = c.shape[1]
+        c = logs[:, j]
         if kind == "vote":
-            return (said.votes[rows, j][:, None] == np.arange(k)).astype(np.float64)
+            return (inputs.votes[rows, j][:, None] == classes).astype(np.float64)
         if kind == "deviation":
             return np.nan_to_num(c) * self.scales[j]
+        if kind == "rank" and self.informants.kinds[j] == "vote":
+            return np.nan_to_num(c) * self.scales[j]  # no rank: its log odds, of sd 1 or so
         if kind == "rank":
-            return self._rank(said, rows, j, c)
+            z = np.nan_to_num(inputs.ranked.scores[rows, j])
+            if z.shape[1] == 1:
+                return np.hstack([-z / 2, z / 2])
+            return np.asarray(z - z.mean(axis=1, keepdims=True))
         if kind == "without":
-            others = block.logs.copy()
+            others = logs.copy()
             others[:, j] = np.nan
             return self.pools["calibrated"].features(others)[0]
         temperature = 1.0 if kind == "own" else self.pools["calibrated"].temperatures[j]
-        other = block.pool("raw" if kind == "own" else "calibrated")[0]
+        other = pool("raw" if kind == "own" else "calibrated")[0]
         return np.where(np.isnan(c), other, c * temperature)
-
-    def _rank(self, said: Inputs, rows: slice, j: int, c: Floats) -> Floats:
-        z = said.ranked.scores[rows, j]
-        if self.informants.kinds[j] == "vote":  # a vote has no rank: its log odds, of sd 1 or so
-            return np.nan_to_num(c) * self.scales[j]
-        z = np.nan_to_num(z)
-        if z.shape[1] == 1:
-            return np.hstack([-z / 2, z / 2])
-        out: Floats = z - z.mean(axis=1, keepdims=True)
-        return out
-
-
-class _Block:
-    """Centred logs (n, M, K) of a block of items, and its pools when asked for."""
-
-    def __init__(self, index: PooledIndex, probabilities: Floats) -> None:
-        self.index = index
-        self.logs = centred_logs(probabilities)
-        self.probabilities = probabilities
-        self._pools: dict[str, tuple[Floats, Floats]] = {}
-
-    def pool(self, name: str) -> tuple[Floats, Floats]:
-        """Index and gap of a pool, both (n, K)."""
-        if name not in self._pools:
-            self._pools[name] = self.index.pools[name].features(self.logs)  # type: ignore[index]
-        return self._pools[name]
-
-    def ordinal(self) -> Floats:
-        """How near each class is to the mean place of what is said, (n, K); 0 where nothing is."""
-        place = np.arange(self.logs.shape[2])
-        said = self.probabilities @ place  # (n, M)
-        given = ~np.isnan(said)
-        middle = np.nansum(said, axis=1) / np.maximum(given.sum(axis=1), 1)
-        near = -((place - middle[:, None]) ** 2) / 2
-        near[~given.any(axis=1)] = 0.0
-        return near - near.mean(axis=1, keepdims=True)
 
 
 def _rms(values: Floats) -> float:
@@ -245,10 +223,10 @@ class ReferenceMap:
         return out
 
 
-def _design(said: Inputs) -> Floats:
+def _design(inputs: Inputs) -> Floats:
     """Logs and normal scores, (n, K, 2 M)."""
-    logs = np.clip(np.nan_to_num(centred_logs(said.probabilities)), -_MOST_LOG, _MOST_LOG)
-    ranks = np.nan_to_num(said.ranked.scores)
+    logs = np.clip(np.nan_to_num(centred_logs(inputs.probabilities)), -_MOST_LOG, _MOST_LOG)
+    ranks = np.nan_to_num(inputs.ranked.scores)
     if ranks.shape[2] == 1:
         ranks = np.concatenate([-ranks / 2, ranks / 2], axis=2)
     return np.concatenate([logs.swapaxes(1, 2), ranks.swapaxes(1, 2)], axis=2)

@@ -129,21 +129,6 @@ class Prior(NamedTuple):
         value, slope = self._law(1 + grown if self.link == "one-plus" else grown)
         return value + u, slope * grown + 1
 
-    def draw(self, size: int, rng: np.random.Generator) -> Floats:
-        """Draws of u, (size,)."""
-        if self.law == "gamma":
-            v = rng.gamma(self.first, 1 / self.second, size)
-        else:
-            v = rng.normal(self.first, self.second, size)
-        if self.link == "identity":
-            return v
-        offset = 1.0 if self.link == "one-plus" else 0.0
-        # The law lives where the link reaches: what falls outside is drawn again.
-        outside = v <= offset
-        if outside.any():
-            v[outside] = offset + np.exp(self.draw(int(outside.sum()), rng))
-        return np.log(v - offset)
-
     def _law(self, v: Floats) -> tuple[Floats, Floats]:
         if self.law == "normal":
             z = (v - self.first) / self.second
@@ -324,9 +309,9 @@ class CurvedFamily(Family):
         return np.einsum("pnd,nd->dp", self.derivatives(points, u), weights)
 
 
-_HALF_LOG_2PI = 0.5 * np.log(2 * np.pi)
 # --- the families -----------------------------------------------------------------------------
 
+_HALF_LOG_2PI = 0.5 * np.log(2 * np.pi)
 _LARGEST_LOG = 700.0
 _FAR = 1e4
 _EULER = 0.5772156649015329
@@ -334,7 +319,7 @@ _CAP = 300.0
 """Exponents are capped here, so that a hopeless parameter gets a log density of -1e130, not NaN."""
 
 
-class Normal(ExponentialFamily):
+class _Normal(ExponentialFamily):
     """Normal: u = (location, log scale), truncated at 0."""
 
     prior = (Prior("normal", 0.5, 0.5), Prior("gamma", 2, 8, "log"))
@@ -342,14 +327,12 @@ class Normal(ExponentialFamily):
     left_truncated = True
 
     def coefficients(self, u: Floats) -> Floats:
-        """Coefficients of the basis, (D, 5)."""
         m, precision = u[:, 0], np.exp(-2 * u[:, 1])
         zero = np.zeros(len(u))
         constant = -_HALF_LOG_2PI - u[:, 1] - 0.5 * m**2 * precision
         return np.column_stack([constant, m * precision, -0.5 * precision, zero, zero])
 
     def jacobian(self, u: Floats) -> Floats:
-        """Derivative of the coefficients, (D, 5, p)."""
         m, precision = u[:, 0], np.exp(-2 * u[:, 1])
         out = np.zeros((len(u), 5, 2))
         out[:, 0, 0], out[:, 1, 0] = -m * precision, precision
@@ -358,7 +341,6 @@ class Normal(ExponentialFamily):
         return out
 
     def log_tail(self, x: Floats, u: Floats) -> Floats:
-        """Log P(X > x) before truncation, (n, D)."""
         out: Floats = log_ndtr((u[:, 0] - x[:, None]) * np.exp(-u[:, 1]))
         return out
 
@@ -377,14 +359,13 @@ class Normal(ExponentialFamily):
         return out
 
     def from_moments(self, mean: float, sd: float) -> Floats:
-        """Parameters of this mean and standard deviation, but for the truncation."""
         return np.array([mean, np.log(sd)])
 
 
-NORMAL = Normal()
+_NORMAL = _Normal()
 
 
-class Gamma(ExponentialFamily):
+class _Gamma(ExponentialFamily):
     """Gamma: u = (log mean, log standard deviation)."""
 
     prior = (Prior("normal", 0.5, 0.5, "log"), Prior("gamma", 2, 8, "log"))
@@ -396,13 +377,11 @@ class Gamma(ExponentialFamily):
         return np.exp(2 * (u[:, 0] - u[:, 1])), np.exp(log_rate), log_rate
 
     def coefficients(self, u: Floats) -> Floats:
-        """Coefficients of the basis, (D, 5)."""
         k, rate, log_rate = self._shape_rate(u)
         zero = np.zeros(len(u))
         return np.column_stack([k * log_rate - gammaln(k), -rate, zero, k - 1, zero])
 
     def jacobian(self, u: Floats) -> Floats:
-        """Derivative of the coefficients, (D, 5, p)."""
         k, rate, log_rate = self._shape_rate(u)
         out = np.zeros((len(u), 5, 2))
         bend = 2 * k * (log_rate - digamma(k))
@@ -412,41 +391,36 @@ class Gamma(ExponentialFamily):
         return out
 
     def log_tail(self, x: Floats, u: Floats) -> Floats:
-        """Log P(X > x), (n, D)."""
         k, rate, _ = self._shape_rate(u)
         return log_gamma_tail(np.maximum(x, 0.0)[:, None] * rate, k)
 
     def from_moments(self, mean: float, sd: float) -> Floats:
-        """Parameters of this mean and standard deviation."""
         return np.log([mean, sd])
 
 
-class LogNormal(ExponentialFamily):
+class _LogNormal(ExponentialFamily):
     """Log-normal: u = (mean, log standard deviation) of log x."""
 
     prior = (Prior("normal", -1, 1), Prior("gamma", 2, 2, "log"))
 
     def coefficients(self, u: Floats) -> Floats:
         """Those of a normal density of log x, with 1/x, the derivative of log x, (D, 5)."""
-        out = NORMAL.coefficients(u)[:, [0, 3, 4, 1, 2]]
+        out = _NORMAL.coefficients(u)[:, [0, 3, 4, 1, 2]]
         out[:, 3] -= 1
         return out
 
     def jacobian(self, u: Floats) -> Floats:
-        """Derivative of the coefficients, (D, 5, p)."""
-        return NORMAL.jacobian(u)[:, [0, 3, 4, 1, 2]]
+        return _NORMAL.jacobian(u)[:, [0, 3, 4, 1, 2]]
 
     def log_tail(self, x: Floats, u: Floats) -> Floats:
-        """Log P(X > x), (n, D)."""
-        return NORMAL.log_tail(_log(x), u)
+        return _NORMAL.log_tail(_log(x), u)
 
     def from_moments(self, mean: float, sd: float) -> Floats:
-        """Parameters of this mean and standard deviation."""
         variance = np.log1p((sd / mean) ** 2)
         return np.array([np.log(mean) - variance / 2, 0.5 * np.log(variance)])
 
 
-class StudentT(CurvedFamily):
+class _StudentT(CurvedFamily):
     """Student's t: u = (location, log scale, log(degrees of freedom - 1)), truncated at 0."""
 
     prior = (
@@ -458,7 +432,6 @@ class StudentT(CurvedFamily):
     left_truncated = True
 
     def log_density(self, points: Points, u: Floats) -> Floats:
-        """Log density before truncation, (n, D)."""
         freedom = 1 + np.exp(u[:, 2])
         constant = gammaln((freedom + 1) / 2) - gammaln(freedom / 2)
         constant -= 0.5 * np.log(freedom * np.pi) + u[:, 1]
@@ -471,7 +444,6 @@ class StudentT(CurvedFamily):
         return out
 
     def derivatives(self, points: Points, u: Floats) -> Floats:
-        """Derivative of the log density by each parameter, (p, n, D)."""
         freedom, scale = 1 + np.exp(u[:, 2]), np.exp(u[:, 1])
         z = (points.x[:, None] - u[:, 0]) / scale
         square = z**2
@@ -481,7 +453,6 @@ class StudentT(CurvedFamily):
         return np.stack([pull * z / scale, pull * square - 1, by_freedom * np.exp(u[:, 2])])
 
     def log_tail(self, x: Floats, u: Floats) -> Floats:
-        """Log P(X > x) before truncation, (n, D)."""
         return log_student_tail((x[:, None] - u[:, 0]) * np.exp(-u[:, 1]), 1 + np.exp(u[:, 2]))
 
     def from_moments(self, mean: float, sd: float) -> Floats:
@@ -489,13 +460,13 @@ class StudentT(CurvedFamily):
         return np.array([mean, np.log(sd * np.sqrt(3 / 5)), np.log(4.0)])
 
 
-class Gumbel(CurvedFamily):
+class _Gumbel(CurvedFamily):
     """Gumbel, skewed to the right or, mirrored, to the left: u = (location, log scale).
 
     Not truncated unless asked for.
     """
 
-    prior = Normal.prior
+    prior = _Normal.prior
     located = True
 
     def __init__(self, side: Literal["right", "left"]) -> None:
@@ -507,7 +478,6 @@ class Gumbel(CurvedFamily):
         return z
 
     def log_density(self, points: Points, u: Floats) -> Floats:
-        """Log density before truncation, (n, D)."""
         z = self._standard(points.x, u)
         np.negative(z, out=z)
         fall = _exp(z)
@@ -516,29 +486,25 @@ class Gumbel(CurvedFamily):
         return z
 
     def derivatives(self, points: Points, u: Floats) -> Floats:
-        """Derivative of the log density by each parameter, (p, n, D)."""
         z = self._standard(points.x, u)
         fall = 1 - _exp(-z)
         return np.stack([self.sign * fall * np.exp(-u[:, 1]), z * fall - 1])
 
     def log_tail(self, x: Floats, u: Floats) -> Floats:
-        """Log P(X > x) before truncation, (n, D)."""
         z = self._standard(x, u)
         return _log_complement(-z) if self.sign > 0 else -_exp(-z)
 
     def from_moments(self, mean: float, sd: float) -> Floats:
-        """Parameters of this mean and standard deviation."""
         scale = sd * np.sqrt(6) / np.pi
         return np.array([mean - self.sign * _EULER * scale, np.log(scale)])
 
 
-class Gompertz(CurvedFamily):
+class _Gompertz(CurvedFamily):
     """Gompertz: u = (log shape, log scale)."""
 
     prior = (Prior("normal", -3, 4), Prior("gamma", 2, 8, "log"))
 
     def log_density(self, points: Points, u: Floats) -> Floats:
-        """Log density, (n, D)."""
         z = points.x[:, None] * np.exp(-u[:, 1])
         hazard = _expm1(z)
         hazard *= _exp(u[:, 0])
@@ -547,12 +513,10 @@ class Gompertz(CurvedFamily):
         return z
 
     def derivatives(self, points: Points, u: Floats) -> Floats:
-        """Derivative of the log density by each parameter, (p, n, D)."""
         z, c = points.x[:, None] * np.exp(-u[:, 1]), _exp(u[:, 0])
         return np.stack([1 - c * _expm1(z), z * (c * _exp(z) - 1) - 1])
 
     def log_tail(self, x: Floats, u: Floats) -> Floats:
-        """Log P(X > x), (n, D)."""
         z = np.maximum(x, 0.0)[:, None] * np.exp(-u[:, 1])
         return -_exp(u[:, 0]) * _expm1(z)
 
@@ -562,7 +526,7 @@ class Gompertz(CurvedFamily):
         return np.array([np.clip(-mean / scale - _EULER, -20, 3), np.log(scale)])
 
 
-class PowerLaw(CurvedFamily):
+class _PowerLaw(CurvedFamily):
     """Weibull and, with 1/x for x, Frechet: u = (log shape, log scale).
 
     A Gumbel density of log x, skewed to the left or to the right. The paper's Frechet right is
@@ -586,19 +550,16 @@ class PowerLaw(CurvedFamily):
         return log_z
 
     def derivatives(self, points: Points, u: Floats) -> Floats:
-        """Derivative of the log density by each parameter, (p, n, D)."""
         c = self.sign * np.exp(u[:, 0])
         power = c * (points.log[:, None] - u[:, 1])
         fall = 1 - _exp(power)
         return np.stack([1 + power * fall, -c * fall])
 
     def log_tail(self, x: Floats, u: Floats) -> Floats:
-        """Log P(X > x), (n, D)."""
         power = self.sign * np.exp(u[:, 0]) * (_log(x)[:, None] - u[:, 1])
         return -_exp(power) if self.sign > 0 else _log_complement(power)
 
     def from_moments(self, mean: float, sd: float) -> Floats:
-        """Parameters of about this mean and standard deviation."""
         if self.sign > 0:
             c = np.clip((sd / mean) ** -1.086, 0.2, 100)
             return np.array([np.log(c), np.log(mean / gamma(1 + 1 / c))])
@@ -633,15 +594,15 @@ def _log_complement(log_rate: Floats) -> Floats:
 
 FAMILIES: Mapping[str, Family] = MappingProxyType(
     {
-        "normal": NORMAL,
-        "student-t": StudentT(),
-        "gamma": Gamma(),
-        "log-normal": LogNormal(),
-        "gumbel-right": Gumbel("right"),
-        "gumbel-left": Gumbel("left"),
-        "gompertz": Gompertz(),
-        "weibull-min": PowerLaw("weibull"),
-        "frechet": PowerLaw("frechet"),
+        "normal": _NORMAL,
+        "student-t": _StudentT(),
+        "gamma": _Gamma(),
+        "log-normal": _LogNormal(),
+        "gumbel-right": _Gumbel("right"),
+        "gumbel-left": _Gumbel("left"),
+        "gompertz": _Gompertz(),
+        "weibull-min": _PowerLaw("weibull"),
+        "frechet": _PowerLaw("frechet"),
     }
 )
 """Every family by its name."""

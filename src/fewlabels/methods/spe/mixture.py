@@ -89,8 +89,8 @@ class ClassDensity:
         if self.components == 1:
             return self._pull_component(parts[0], points, weights, known, fixed)
         shares = []
-        for some, own in ((points, weights), (known, fixed[:, None])):
-            shares.append(softmax(self.at(u).components(some), axis=0) * own)
+        for some, weight in ((points, weights), (known, fixed[:, None])):
+            shares.append(softmax(self.at(u).components(some), axis=0) * weight)
         total = shares[0].sum(axis=1) + shares[1].sum(axis=1)
         by_weight = (total - np.exp(log_weights).T * total.sum(axis=0)).T[:, :-1]
         gradients = [
@@ -114,10 +114,10 @@ class ClassDensity:
     def log_prior(self, u: Floats) -> tuple[Floats, Floats]:
         """Log prior density, Jacobians included, (D,), and its gradient (D, size)."""
         parts, log_weights = self._split(u)
-        found = [self.family.log_prior(p, self.priors) for p in parts]
-        value = sum(part for part, _ in found) + log_weights.sum(axis=1) + gammaln(self.components)
+        priors = [self.family.log_prior(p, self.priors) for p in parts]
+        value = sum(part for part, _ in priors) + log_weights.sum(axis=1) + gammaln(self.components)
         by_weight = 1 - self.components * np.exp(log_weights[:, :-1])
-        return value, np.concatenate([*(slope for _, slope in found), by_weight], axis=1)
+        return value, np.concatenate([*(slope for _, slope in priors), by_weight], axis=1)
 
     def mean(self, u: Floats) -> Floats:
         """Mean of the score, cut to [0, 1], (D,): the integral of the survival function."""
@@ -129,13 +129,6 @@ class ClassDensity:
         sds = sd * (0.7 if self.components > 1 else 1.0)
         parts = [self.family.from_moments(max(mean + sd * o, 0.3 * mean), sds) for o in offsets]
         return np.concatenate([*parts, np.zeros(self.components - 1)])
-
-    def draw_prior(self, size: int, rng: np.random.Generator) -> Floats:
-        """Draws from the prior, (size, number of parameters)."""
-        laws = self.priors or self.family.prior
-        columns = [p.draw(size, rng) for _ in range(self.components) for p in laws]
-        weights = np.log(rng.dirichlet(np.ones(self.components), size))
-        return np.column_stack([*columns, weights[:, :-1] - weights[:, -1:]])
 
     def _split(self, u: Floats) -> tuple[list[Floats], Floats]:
         """Parameters of each component (D, p), and log weights (D, J)."""
@@ -157,8 +150,8 @@ class ClassDensity:
         else:
             out = self.family.pull(points, u, weights)
             if len(known):
-                own = np.broadcast_to(fixed.reshape(len(known), -1), (len(known), len(u)))
-                out += self.family.pull(known, u, own)
+                spread = np.broadcast_to(fixed.reshape(len(known), -1), (len(known), len(u)))
+                out += self.family.pull(known, u, spread)
         out -= total[:, None] * self.family.log_mass_gradient(u, self.truncation)
         return out
 
@@ -501,8 +494,8 @@ def grouped(x: Floats, weight: Floats) -> tuple[Floats, Floats]:
     )
     mass = np.add.reduceat(weight, starts)
     total = np.add.reduceat(weight * x, starts)
-    kept = mass > 0
-    return total[kept] / mass[kept], mass[kept]
+    some = mass > 0
+    return total[some] / mass[some], mass[some]
 
 
 def starting_points(mixture: ScoreMixture, data: ScoreData) -> Floats:
@@ -522,12 +515,12 @@ def starting_points(mixture: ScoreMixture, data: ScoreData) -> Floats:
         if 1 < low.sum() < len(x) - 1:
             starts.append(_start(mixture, x, weight * ~low, weight * low))
     if min(len(data.positive), len(data.negative)) > 1:
-        known = np.concatenate([data.positive.x, data.negative.x])
+        labeled = np.concatenate([data.positive.x, data.negative.x])
         none = np.zeros(len(data.negative)), np.zeros(len(data.positive))
         one = np.concatenate([data.positive_weight, none[0]])
         zero = np.concatenate([none[1], data.negative_weight])
         if one.sum() > 0 and zero.sum() > 0:
-            starts.append(_start(mixture, known, one, zero))
+            starts.append(_start(mixture, labeled, one, zero))
     if not starts:
         starts.append(_start(mixture, x, weight * x, weight * (1 - np.minimum(x, 1))))
     return np.array(starts)

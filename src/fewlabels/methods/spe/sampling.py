@@ -9,7 +9,7 @@ local modes, fitted to the sample so far; Hamiltonian Monte Carlo from there.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -22,10 +22,10 @@ from fewlabels.methods.spe.mixture import BOUND, ScoreData, ScoreMixture, starti
 
 Sampler = Literal["laplace", "diagonal", "full", "mixture", "hmc"]
 
-_MOST_K, _LEAST_SHARE = 0.7, 0.05
+RELIABLE = (0.7, 0.05)
 """What importance weights must come to: Pareto k at most .7, effective size 5% of the draws."""
 
-_SMALL_K, _LARGE_SHARE = 0.5, 0.2
+GOOD = (0.5, 0.2)
 """From where on a sample is taken as it is. Of worse ones that can be relied on for a mean the
 ends are thin: 12 to 14% of true parameters lay in the outer 10% of their draws."""
 
@@ -53,8 +53,7 @@ class Target:
 
     def log_density(self, theta: Floats) -> Floats:
         """Unnormalised log posterior, (D,)."""
-        out = self.mixture.log_posterior(theta, self.data)
-        return self._within(theta, out)
+        return self._within(theta, self.mixture.log_posterior(theta, self.data))
 
     def gradient(self, theta: Floats) -> tuple[Floats, Floats]:
         """The same with its gradient (D, q), for chains: it is -inf beyond the support."""
@@ -111,10 +110,12 @@ class Sampled:
         points = self.sample.points[self.sample.resample(size, rng)]
         if self.sampler != "mixture" or not len(points):
             return points
-        root = _root(
-            self.sample.moments()[1], laplace_root(self.target.smooth, self.modes.points[0])
-        )
-        return moved(self.target.log_density, points, root, rng)
+        return moved(self.target.log_density, points, self.root(), rng)
+
+    def root(self) -> Floats:
+        """Root (q, q) of the sample's covariance."""
+        curvature = laplace_root(self.target.smooth, self.modes.points[0])
+        return _root(self.sample.moments()[1], curvature)
 
 
 def moved(target: LogDensity, points: Floats, root: Floats, rng: np.random.Generator) -> Floats:
@@ -152,19 +153,15 @@ def find_modes(target: Target) -> Modes:
     best = summit(target.smooth, points[0], bound=BOUND)
     if best.value > values[0] and np.isfinite(target.log_density(best.point[None])[0]):
         points[0], values[0] = best.point, best.value
-    kept = _distinct(points, values)
-    likelihood = float(target.mixture.log_likelihood(points[:1], target.data)[0])
-    return Modes(points[kept], values[kept], likelihood, best.converged and bool(allowed.any()))
-
-
-def _distinct(points: Floats, values: Floats) -> list[int]:
-    """Indices of points that are not the same mode as a higher one, nor far below the first."""
-    kept = [0]
+    # Points that are not the same mode as a higher one, nor far below the first.
+    distinct = [0]
     for i in range(1, len(points)):
-        apart = all(np.abs(points[i] - points[j]).max() > 0.25 for j in kept)
+        apart = all(np.abs(points[i] - points[j]).max() > 0.25 for j in distinct)
         if apart and values[i] > values[0] - _DEPTH:
-            kept.append(i)
-    return kept
+            distinct.append(i)
+    likelihood = float(target.mixture.log_likelihood(points[:1], target.data)[0])
+    converged = best.converged and bool(allowed.any())
+    return Modes(points[distinct], values[distinct], likelihood, converged)
 
 
 def unsampled(target: Target, modes: Modes) -> Sampled:
@@ -187,76 +184,66 @@ def importance_ladder(
         # It fails more often than not, and a quarter of the draws shows that as well.
         pilot = ImportanceSample.draw(target.log_density, proposal, -(-size // _PILOT), rng)
         k["diagonal"] = pilot.pareto_k
-        if good(pilot):
+        if is_even(pilot, GOOD):
             sample = ImportanceSample.draw(target.log_density, proposal, size, rng)
             k["diagonal"] = sample.pareto_k
-            if good(sample):
+            if is_even(sample, GOOD):
                 return Sampled(target, modes, sample, "diagonal", True, k)
     roots = [laplace_root(target.smooth, point) for point in modes.points]
     proposal = Proposal.of(mode, roots[0], _FREEDOM)
     full = ImportanceSample.draw(target.log_density, proposal, size, rng)
     k["full"] = full.pareto_k
-    if good(full):
+    if is_even(full, GOOD):
         return Sampled(target, modes, full, "full", True, k)
     pool = AdaptivePool(target.log_density)
     pool.add(proposal, full.points)
-    found = pool.sample
+    estimate = pool.sample
     for _ in range(_ROUNDS):
-        proposal = _mixture(modes, roots, found, rng)
+        proposal = _mixture(modes, roots, estimate, rng)
         pool.add(proposal, proposal.draw(size, rng))
-        found = pool.sample
-        if good(found):
+        estimate = pool.sample
+        if is_even(estimate, GOOD):
             break
-    k["mixture"] = found.pareto_k
-    return Sampled(target, modes, found, "mixture", trusted(found), k)
+    k["mixture"] = estimate.pareto_k
+    return Sampled(target, modes, estimate, "mixture", is_even(estimate, RELIABLE), k)
 
 
-def run_chains(found: Sampled, rng: np.random.Generator) -> Sampled:
+def run_chains(estimate: Sampled, rng: np.random.Generator) -> Sampled:
     """Hamiltonian Monte Carlo from the draws of an importance sample that cannot be trusted."""
-    if not np.isfinite(found.sample.log_weights).any():
-        return found
-    start = found.sample.points[found.sample.resample(_CHAINS, rng)]
-    root = _root(
-        found.sample.moments()[1], laplace_root(found.target.smooth, found.modes.points[0])
-    )
+    sample = estimate.sample
+    if not np.isfinite(sample.log_weights).any():
+        return estimate
+    start = sample.points[sample.resample(_CHAINS, rng)]
     chains = hamiltonian_monte_carlo(
-        found.target.gradient, start, root, rng, warmup=_WARMUP, size=_LENGTH
+        estimate.target.gradient, start, estimate.root(), rng, warmup=_WARMUP, size=_LENGTH
     )
     r_hat = float(chains.r_hat.max())
     draws = chains.draws.reshape(-1, start.shape[1])
-    return Sampled(
-        found.target, found.modes, found.sample, "hmc", r_hat <= _MOST_R_HAT, found.pareto_k,
-        draws, r_hat,
-    )  # fmt: skip
+    return replace(estimate, sampler="hmc", trusted=r_hat <= _MOST_R_HAT, chains=draws, r_hat=r_hat)
 
 
-def trusted(sample: ImportanceSample) -> bool:
-    """Whether the weights of an importance sample can be relied on."""
-    enough = sample.effective_size >= _LEAST_SHARE * len(sample.points)
-    return bool(enough and sample.pareto_k <= _MOST_K)
-
-
-def good(sample: ImportanceSample) -> bool:
-    """Whether its draws can be taken as they are."""
-    enough = sample.effective_size >= _LARGE_SHARE * len(sample.points)
-    return bool(enough and sample.pareto_k <= _SMALL_K)
+def is_even(sample: ImportanceSample, limits: tuple[float, float]) -> bool:
+    """Whether the weights come to what is asked, `RELIABLE` or `GOOD`."""
+    most_k, least_share = limits
+    enough = sample.effective_size >= least_share * len(sample.points)
+    return bool(enough and sample.pareto_k <= most_k)
 
 
 def _mixture(
-    modes: Modes, roots: list[Floats], found: ImportanceSample, rng: np.random.Generator
+    modes: Modes, roots: list[Floats], sample: ImportanceSample, rng: np.random.Generator
 ) -> Proposal:
     """Every local mode with its curvature, the moments of the sample, and places it points to.
 
     The largest weights are cut to the mean weight times the root of the sample's size (Ionides
     2008), so that a single point does not pass for a distribution.
     """
-    if not np.isfinite(found.log_evidence):
+    if not np.isfinite(sample.log_evidence):
         return Proposal(modes.points, np.stack(roots) * 2, np.ones(len(roots)), _FREEDOM)
-    most = np.log(len(found.points)) / 2 + found.log_evidence
-    cut = ImportanceSample(found.points, np.minimum(found.log_weights, most))
+    most = np.log(len(sample.points)) / 2 + sample.log_evidence
+    cut = ImportanceSample(sample.points, np.minimum(sample.log_weights, most))
     mean, covariance = cut.moments()
     root = _root(covariance, roots[0])
-    places = found.points[cut.resample(_PLACES, rng)]
+    places = sample.points[cut.resample(_PLACES, rng)]
     heights = np.exp(np.maximum(modes.values - modes.values[0], -3.0))
     return Proposal(
         np.concatenate([mean[None], modes.points, places]),
@@ -361,7 +348,7 @@ def summit(target: Gradient, start: Floats, *, bound: float) -> Summit:
         value, slope = target(point[None])
         return -float(value[0]), -slope[0]
 
-    found = minimize(
+    optimum = minimize(
         descend,
         start,
         jac=True,
@@ -370,8 +357,8 @@ def summit(target: Gradient, start: Floats, *, bound: float) -> Summit:
         options={"maxiter": 500, "ftol": 1e-12, "gtol": 1e-5},
     )
     # A line search that can gain no more digits ends "abnormally" at a maximum all the same.
-    flat = bool(np.abs(found.jac).max() < 1e-2 * (1 + abs(found.fun)) ** 0.5)
-    return Summit(found.x, -float(found.fun), bool(found.success) or flat)
+    flat = bool(np.abs(optimum.jac).max() < 1e-2 * (1 + abs(optimum.fun)) ** 0.5)
+    return Summit(optimum.x, -float(optimum.fun), bool(optimum.success) or flat)
 
 
 def slice_scales(target: LogDensity, mode: Floats) -> Floats:

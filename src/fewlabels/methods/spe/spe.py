@@ -9,14 +9,14 @@ from itertools import product
 from typing import Any, Literal, get_args
 
 import numpy as np
-from scipy.special import expit, logit
+from scipy.special import chdtrc, expit, logit
 
-from fewlabels.checks.arguments import whole
+from fewlabels.checks.arguments import chosen_from, whole
 from fewlabels.errors import UsageError, unknown
 from fewlabels.kernels.arrays import Floats, Ints, UInts
 from fewlabels.kernels.blocks import map_blocks
 from fewlabels.kernels.importance import systematic
-from fewlabels.kernels.simplex import softmax
+from fewlabels.kernels.simplex import softmax, two_classes
 from fewlabels.kernels.votes import has_evidence
 from fewlabels.methods.base import (
     FittedLabelModel,
@@ -26,7 +26,6 @@ from fewlabels.methods.base import (
     with_scores,
 )
 from fewlabels.methods.per_model import ScoreDraws, fit_each, is_probability, score_of
-from fewlabels.methods.spe.check import Fit, check_fit, gap_in_words
 from fewlabels.methods.spe.families import FAMILIES, SHORT_NAMES, Points, Truncation
 from fewlabels.methods.spe.mixture import (
     ClassDensity,
@@ -110,31 +109,33 @@ class SPE(LabelModel):
     n_draws: int = 400
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "families", _families(self.families))
+        names = (self.families,) if isinstance(self.families, str) else tuple(self.families)
+        if not names:
+            raise UsageError("`families` is empty; name at least one, such as 'normal'")
+        for name in names:
+            if name not in FAMILIES and name not in SHORT_NAMES:
+                raise UsageError(unknown("family", name, [*FAMILIES, *SHORT_NAMES]))
+        # Long names, each once.
+        families = tuple(dict.fromkeys(SHORT_NAMES.get(name, name) for name in names))
+        object.__setattr__(self, "families", families)
         for name in ("components", "proposals", "n_draws"):
             whole(name, getattr(self, name))
         for name in ("prevalence_prior", "location_prior", "spread_prior"):
             pair = getattr(self, name)
-            given = () if pair is None else pair
+            values = () if pair is None else pair
             # Only a location may be 0 or less.
-            if len(given) not in (0, 2) or any(
+            if len(values) not in (0, 2) or any(
                 not np.isfinite(v) or (v <= 0 and (k or name != "location_prior"))
-                for k, v in enumerate(given)
+                for k, v in enumerate(values)
             ):
                 raise UsageError(f"`{name}` must be two numbers, above 0; got {pair!r}")
-        for name, choices in _CHOICES.items():
-            value = getattr(self, name)
-            if value not in choices:
-                raise UsageError(f"`{name}` must be one of {', '.join(choices)}; got {value!r}")
+        chosen_from("selection", self.selection, get_args(Selection))
+        chosen_from("scale", self.scale, ("logit", "probability"))
+        chosen_from("truncation", self.truncation, get_args(Truncation))
+        chosen_from("sampler", self.sampler, ("diagonal", "full"))
 
     def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
-        """Fit every classifier that gives probabilities or scores, by itself.
-
-        Raises
-        ------
-        InputError
-            If no classifier gives any, or there are more than two classes.
-        """
+        """Fit every classifier that gives probabilities or scores, by itself."""
         refuse_more_classes(predictions, "spe", "'monotone-curves' or 'tempered-ensemble'")
         return fit_each(self._fit_one, with_scores(predictions, "spe"), rng)
 
@@ -142,25 +143,20 @@ class SPE(LabelModel):
         """The densities of one classifier's scores."""
         salt = int(rng.integers(2**63))
         scored = ScoredItems.of(predictions, self.scale)
-        every, rows, scale = scored.every, scored.rows, scored.scale
-        evidence, weight, keys = scored.evidence, scored.weight, scored.keys
-        no_class = lacks_a_class(evidence)
-        if scale is None:
-            draws = PrevalenceDraws.of(every[rows], evidence, weight, self.n_draws, rng)
-            return _FittedSPE(predictions.models, draws, salt, bool(no_class.all()))
-        data = scored.data(evidence)
+        no_class = lacks_a_class(scored.evidence)
+        if scored.scale is None:
+            flat = PrevalenceDraws.of(scored, self.n_draws, rng)
+            return _FittedSPE(predictions.models, flat, salt, bool(no_class.all()))
+        data = scored.data(scored.evidence)
         pairs = fit_pairs(data, self, ordered=bool(no_class.any()), rng=rng)
-        found = PairDraws.of(pairs, scale, self.n_draws, rng)
-        best = max(pairs, key=lambda pair: pair.weight)
-        labeled = rows[np.argsort(keys, kind="stable")]
+        draws = PairDraws.of(pairs, scored.scale, self.n_draws, rng)
+        labeled = scored.rows[np.argsort(scored.keys, kind="stable")]
         labeled = labeled[predictions.labels[labeled] >= 0]
-        odds = found.log_odds(every[labeled], np.arange(found.size))
-        target = best.found.target
-        fit = check_fit(
-            target.mixture, best.found.modes.points[0], data, odds,
-            predictions.labels[labeled], rng,
-        )  # fmt: skip
-        return _FittedSPE(predictions.models, found, salt, bool(no_class.all()), tuple(pairs), fit)
+        odds = draws.log_odds(scored.every[labeled], np.arange(draws.size))
+        best = max(pairs, key=lambda pair: pair.weight).estimate
+        mixture, mode = best.target.mixture, best.modes.points[0]
+        fit = check_fit(mixture, mode, data, odds, predictions.labels[labeled], rng)
+        return _FittedSPE(predictions.models, draws, salt, bool(no_class.all()), tuple(pairs), fit)
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,36 +180,17 @@ class ScoredItems:
         # Items of no weight are no part of the sample, and must not set its range either.
         rows = np.flatnonzero(~np.isnan(every) & (predictions.weight > 0))
         logit = is_probability(predictions, 0) and scale == "logit"
-        found = ScoreScale.of(every[rows], logit=logit) if len(rows) >= _FEWEST else None
-        if found is not None and not found.low < found.high:
-            found = None
+        unit = ScoreScale.of(every[rows], logit=logit) if len(rows) >= _FEWEST else None
+        if unit is not None and not unit.low < unit.high:
+            unit = None
         evidence, keys = predictions.evidence[rows], predictions.keys[rows]
         weight = predictions.weight * predictions.information
-        return ScoredItems(every, rows, evidence, weight[rows], keys, found)
+        return ScoredItems(every, rows, evidence, weight[rows], keys, unit)
 
     def data(self, evidence: Floats) -> ScoreData:
         """The scores on the unit interval, with this evidence (n, 2)."""
         assert self.scale is not None
         return score_data(self.scale.unit(self.every[self.rows]), evidence, self.weight, self.keys)
-
-
-_CHOICES = {
-    "selection": get_args(Selection),
-    "scale": ("logit", "probability"),
-    "truncation": get_args(Truncation),
-    "sampler": ("diagonal", "full"),
-}
-
-
-def _families(names: Any) -> tuple[str, ...]:
-    """Long names of families, each once."""
-    given = (names,) if isinstance(names, str) else tuple(names)
-    if not given:
-        raise UsageError("`families` is empty; name at least one, such as 'normal'")
-    for name in given:
-        if name not in FAMILIES and name not in SHORT_NAMES:
-            raise UsageError(unknown("family", name, [*FAMILIES, *SHORT_NAMES]))
-    return tuple(dict.fromkeys(SHORT_NAMES.get(name, name) for name in given))
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,47 +219,56 @@ class _FittedSPE(FittedLabelModel):
         )
 
     def _warnings(self) -> tuple[str, ...]:
-        said = []
+        warnings = []
         if self.unlabeled:
-            said.append(
+            warnings.append(
                 "assumption: no labels; the estimates rest on the densities' shapes and on the "
                 "positive class having the higher scores"
             )
         if not self.pairs:
-            said.append(
+            warnings.append(
                 "assumption: all scores are equal, or there are fewer than 3; they say nothing of "
                 "the labels, and every item gets the prevalence"
             )
         if self.fit is not None and self.fit.alarming:
             scale = self.draws.scale if isinstance(self.draws, PairDraws) else None
             at = scale.score(self.fit.at) if scale is not None else np.nan
-            said.append(
+            warnings.append(
                 "assumption: the scores do not follow the fitted densities, so intervals are "
-                f"too narrow: {gap_in_words(self.fit, at)}; method 'monotone-curves' does "
+                f"too narrow: {self.fit.gap(at)}; method 'monotone-curves' does "
                 "without densities"
             )
-        if sum(pair.weight for pair in self.pairs if not pair.found.trusted) > _MOST_DOUBT:
-            said.append(
+        if sum(pair.weight for pair in self.pairs if not pair.estimate.trusted) > _MOST_DOUBT:
+            warnings.append(
                 "not-converged: no sampler of the densities' parameters could be relied on "
                 "(importance weights with Pareto k above .7, and chains that disagree)"
             )
-        return tuple(said)
+        return tuple(warnings)
 
     def _diagnostics(self) -> dict[str, Any]:
         out: dict[str, Any] = {"prevalence": float(expit(self.draws.logit_prevalence).mean())}
         if not self.pairs:
             return out
         best = max(self.pairs, key=lambda pair: pair.weight)
-        found, fit = best.found, self.fit
+        estimate, fit = best.estimate, self.fit
         out |= {
             "families": best.name,
-            "sampler": found.sampler,
-            "pareto_k": found.sample.pareto_k,
-            "effective_sample_size": found.sample.effective_size,
-            "pairs": {pair.name: pair.facts() for pair in self.pairs},
+            "sampler": estimate.sampler,
+            "pareto_k": estimate.sample.pareto_k,
+            "effective_sample_size": estimate.sample.effective_size,
+            "pairs": {
+                pair.name: {
+                    "log_likelihood": pair.estimate.modes.log_likelihood,
+                    "log_evidence": pair.estimate.log_evidence,
+                    "weight": pair.weight,
+                    "sampler": pair.estimate.sampler,
+                    "pareto_k": dict(pair.estimate.pareto_k),
+                }
+                for pair in self.pairs
+            },
         }
-        if found.r_hat is not None:
-            out["r_hat"] = found.r_hat
+        if estimate.r_hat is not None:
+            out["r_hat"] = estimate.r_hat
         if fit is not None:
             out |= {"fit_scores": fit.scores, "fit_labels": fit.labels, "distance": fit.distance}
         return out
@@ -304,23 +290,13 @@ class PairFit:
     """One pair of families, positive class first, and its weight among the pairs."""
 
     families: tuple[str, str]
-    found: Sampled
+    estimate: Sampled
     weight: float
 
     @property
     def name(self) -> str:
         """Families of the positive and the negative class, "normal/gamma"."""
         return "/".join(self.families)
-
-    def facts(self) -> dict[str, Any]:
-        """What is reported of it: both criteria, and how it was sampled."""
-        return {
-            "log_likelihood": self.found.modes.log_likelihood,
-            "log_evidence": self.found.log_evidence,
-            "weight": self.weight,
-            "sampler": self.found.sampler,
-            "pareto_k": dict(self.found.pareto_k),
-        }
 
 
 def fit_pairs(
@@ -349,34 +325,33 @@ def fit_pairs(
     likeliest = int(np.argmax([each.modes.log_likelihood for each in searched]))
 
     def sample(i: int) -> Sampled:
-        each, own = searched[i], np.random.default_rng(int(seeds[i, 0]))
+        each, rng = searched[i], np.random.default_rng(int(seeds[i, 0]))
         if each.log_evidence < height and i != likeliest:
             return each
-        return importance_ladder(each.target, each.modes, settings.proposals, settings.sampler, own)
+        return importance_ladder(each.target, each.modes, settings.proposals, settings.sampler, rng)
 
-    found = list(map_blocks(sample, range(len(names))))
-    weights = _weights(found, settings.selection)
+    estimates = list(map_blocks(sample, range(len(names))))
+    weights = _weights(estimates, settings.selection)
     out = []
-    for i, (pair, each) in enumerate(zip(names, found, strict=True)):
+    for i, (pair, each) in enumerate(zip(names, estimates, strict=True)):
         if weights[i] >= _WORTH_CHAINS and not each.trusted:
             each = run_chains(each, np.random.default_rng(int(seeds[i, 1])))
         out.append(PairFit(pair, each, float(weights[i])))
     return out
 
 
-def _weights(found: Sequence[Sampled], selection: Selection) -> Floats:
+def _weights(estimates: Sequence[Sampled], selection: Selection) -> Floats:
     """Weight of each pair, summing to 1."""
+    criterion = np.array([e.log_evidence for e in estimates])
     if selection == "likelihood":
-        best = int(np.argmax([f.modes.log_likelihood for f in found]))
-        return np.eye(len(found))[best]
-    evidence = np.array([f.log_evidence for f in found])
-    if not np.isfinite(evidence).any():
-        return np.eye(len(found))[int(np.argmax([f.modes.values[0] for f in found]))]
-    if selection == "evidence":
-        return np.eye(len(found))[int(np.argmax(evidence))]
-    weights = softmax(evidence, axis=0)
-    weights = np.where(weights < _LEAST_WEIGHT, 0.0, weights)
-    return weights / weights.sum()
+        criterion = np.array([e.modes.log_likelihood for e in estimates])
+    elif not np.isfinite(criterion).any():
+        criterion = np.array([e.modes.values[0] for e in estimates])
+    elif selection == "average":
+        weights = softmax(criterion, axis=0)
+        weights = np.where(weights < _LEAST_WEIGHT, 0.0, weights)
+        return weights / weights.sum()
+    return np.eye(len(estimates))[int(np.argmax(criterion))]
 
 
 class OddsDraws(ABC):
@@ -425,11 +400,11 @@ class PairDraws(OddsDraws):
         used = [p for p in pairs if p.weight > 0]
         edges = np.round(np.cumsum([p.weight for p in used]) * size).astype(int)
         counts = np.diff(np.r_[0, edges])
-        thetas = tuple(p.found.draw(int(c), rng) for p, c in zip(used, counts, strict=True))
+        thetas = tuple(p.estimate.draw(int(c), rng) for p, c in zip(used, counts, strict=True))
         part = np.repeat(np.arange(len(used)), counts)
         place = np.concatenate([np.arange(c) for c in counts])
         order = rng.permutation(size)
-        mixtures = tuple(p.found.target.mixture for p in used)
+        mixtures = tuple(p.estimate.target.mixture for p in used)
         prevalence = np.concatenate([theta[:, -1] for theta in thetas])[order]
         return cls(scale, mixtures, thetas, part[order], place[order], prevalence)
 
@@ -471,17 +446,15 @@ class PrevalenceDraws(OddsDraws):
     logit_prevalence: Floats
 
     @classmethod
-    def of(
-        cls, scores: Floats, evidence: Floats, weight: Floats, size: int, rng: np.random.Generator
-    ) -> PrevalenceDraws:
-        """Posterior of the prevalence under a uniform prior, given evidence (n, 2), on a grid."""
+    def of(cls, scored: ScoredItems, size: int, rng: np.random.Generator) -> PrevalenceDraws:
+        """Posterior of the prevalence under a uniform prior, given the evidence, on a grid."""
         grid = (np.arange(2000) + 0.5) / 2000
-        told = np.flatnonzero(has_evidence(evidence))
-        first = evidence[told, 1, None] + np.log(grid)
-        second = evidence[told, 0, None] + np.log1p(-grid)
-        p = softmax(weight[told] @ np.logaddexp(first, second), axis=0)
+        informed = np.flatnonzero(has_evidence(scored.evidence))
+        evidence = scored.evidence[informed]
+        both = np.logaddexp(evidence[:, 1:] + np.log(grid), evidence[:, :1] + np.log1p(-grid))
+        p = softmax(scored.weight[informed] @ both, axis=0)
         drawn = grid[systematic(p, size, rng)] + (rng.random(size) - 0.5) / len(grid)
-        return cls(scores, rng.permutation(logit(drawn)))
+        return cls(scored.every[scored.rows], rng.permutation(logit(drawn)))
 
     def log_odds(self, scores: Floats, index: Ints) -> Floats:
         """The prevalence's log-odds for every item, (n, D)."""
@@ -492,3 +465,169 @@ class PrevalenceDraws(OddsDraws):
         share = (self.scores >= thresholds[:, None]).mean(axis=1)
         one = np.repeat(share[:, None], len(index), axis=1)
         return one, one.copy()
+
+
+# --- whether scores and labels look as the densities say ----------------------------------------
+
+LEVEL = 0.05
+"""Share of worlds that follow the model in which the check is to object all the same."""
+
+_ORDER = 6
+_SIMULATIONS = 4000
+_STEP = 1e-4
+_QUANTILES = 1000
+_LEAST_LEFT = 0.02
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Two p-values, and what the discrepancies look like.
+
+    `scores` is of Neyman's smooth test of all scores against the mixture, `labels` of the labels
+    against P(positive | score) as it is without the label in question; 1 where there is nothing
+    to test. The largest gap between the distribution functions is `distance`, at score `at` (on
+    the fit's own scale), where the model puts the share `expected` below and the items `observed`.
+    """
+
+    scores: float
+    labels: float
+    distance: float
+    at: float
+    expected: float
+    observed: float
+
+    @property
+    def alarming(self) -> bool:
+        """Whether either test objects, at half the level each."""
+        return min(self.scores, self.labels) < LEVEL / 2
+
+    def gap(self, score: float) -> str:
+        """The discrepancy, in words; `score` is where it is largest, in file units."""
+        parts = []
+        if self.scores < LEVEL / 2:
+            parts.append(
+                f"{self.observed:.1%} of the scores are below {score:.4g}, and the densities say "
+                f"{self.expected:.1%} (p = {max(self.scores, 1e-4):.2g})"
+            )
+        if self.labels < LEVEL / 2:
+            parts.append(
+                "the labels contradict the probabilities that the densities give their items "
+                f"(p = {max(self.labels, 1e-4):.2g})"
+            )
+        return "; ".join(parts)
+
+
+def check_fit(
+    mixture: ScoreMixture,
+    mode: Floats,
+    data: ScoreData,
+    labeled_odds: Floats,
+    labels: Ints,
+    rng: np.random.Generator,
+) -> Fit:
+    """Test the mixture at its mode (q,), and the labels (L,) by log-odds (L, D) of the draws."""
+    points, weight = _together(data)
+    model = _distribution(mixture, mode[None], points)[:, 0]
+    # The middle of each step, so that neither side of it counts as a gap.
+    seen = (np.cumsum(weight) - weight / 2) / weight.sum()
+    worst = int(np.argmax(np.abs(model - seen)))
+    return Fit(
+        smooth_test(mixture, mode, data),
+        surprise_of_labels(two_classes(expit(labeled_odds)), labels, rng),
+        float(abs(model[worst] - seen[worst])),
+        float(points.x[worst]),
+        float(model[worst]),
+        float(seen[worst]),
+    )
+
+
+def _together(data: ScoreData) -> tuple[Points, Floats]:
+    """All scores and their weights, by ascending score."""
+    x = np.concatenate([data.positive.x, data.negative.x, data.open.x])
+    weight = np.concatenate([data.positive_weight, data.negative_weight, data.open_weight])
+    order = np.argsort(x, kind="stable")
+    return Points(x[order]), weight[order]
+
+
+def _distribution(mixture: ScoreMixture, theta: Floats, points: Points) -> Floats:
+    """P(score <= x) in the mixture, (n, D)."""
+    one, zero = mixture.survival(points.x, theta)
+    share = expit(theta[:, -1])
+    return 1 - share * one - (1 - share) * zero
+
+
+def smooth_test(mixture: ScoreMixture, mode: Floats, data: ScoreData) -> float:
+    """P-value of Neyman's smooth test of all scores against the mixture with fitted parameters.
+
+    The means of the first Legendre polynomials h of F(x) have covariance (I - B J^-1 B') / n:
+    fitting takes up what of h moves with the parameters, B = E[h d log f / d theta], and J is the
+    information about them in an item, of its label where that is known, and of the prior.
+    Expectations are under the model: estimates from the sample make such tests object too often.
+    Source: Rayner, Thas, Best (2009), Smooth Tests of Goodness of Fit, chapters 4 and 6.
+    """
+    points, weight = _together(data)
+    n = weight.sum() ** 2 / (weight**2).sum()
+    order = int(min(_ORDER, n // 25))
+    if order < 1:
+        return 1.0
+    u = np.clip(_distribution(mixture, mode[None], points)[:, 0], 0, 1)
+    mean = (weight / weight.sum()) @ _legendre(u, order)
+    nodes = (np.arange(_QUANTILES) + 0.5) / _QUANTILES
+    h = _legendre(nodes, order)
+    # Scores at these quantiles of the mixture, by interpolation of its distribution.
+    grid = np.concatenate([np.geomspace(1e-8, 1e-3, 64), np.linspace(1e-3, 3, 6000)[1:]])
+    below = np.maximum.accumulate(_distribution(mixture, mode[None], Points(grid))[:, 0])
+    at = Points(np.interp(nodes, below, grid))
+    # Derivatives by the parameters: of each item's log-likelihood, and of the prior's slope.
+    q = len(mode)
+    ends = np.concatenate([mode + _STEP * np.eye(q), mode - _STEP * np.eye(q)])
+
+    def item_scores(odds: float) -> Floats:
+        each = mixture.item_log_likelihood(at, ends, np.full(_QUANTILES, odds))
+        return (each[:, :q] - each[:, q:]) / (2 * _STEP)
+
+    marginal, one, zero = (item_scores(odds) for odds in (0.0, np.inf, -np.inf))
+    slopes = mixture.log_prior(ends)[1]
+    hessian = -(slopes[:q] - slopes[q:]) / (2 * _STEP)
+    values, vectors = np.linalg.eigh((hessian + hessian.T) / 2)
+    of_prior = (vectors * np.maximum(values, 0)) @ vectors.T
+    labeled = (data.positive_weight.sum() + data.negative_weight.sum()) / data.total
+    share = expit(mixture.log_odds(at, mode[None]))
+    information = (1 - labeled) * marginal.T @ marginal
+    information += labeled * ((one * share).T @ one + (zero * (1 - share)).T @ zero)
+    information = information / _QUANTILES + of_prior / n
+    cross = h.T @ marginal / _QUANTILES
+    taken = cross @ np.linalg.lstsq(information, cross.T, rcond=1e-12)[0]
+    values, vectors = np.linalg.eigh(np.eye(order) - (taken + taken.T) / 2)
+    # What the parameters take up whole is no evidence, and must not be divided by.
+    left = values > _LEAST_LEFT
+    if not left.any():
+        return 1.0
+    statistic = n * ((vectors[:, left].T @ mean) ** 2 / values[left]).sum()
+    return float(chdtrc(int(left.sum()), statistic))
+
+
+def _legendre(u: Floats, order: int) -> Floats:
+    """Legendre polynomials of degree 1 .. order, orthonormal on [0, 1], (n, order)."""
+    columns: Floats = np.polynomial.legendre.legvander(2 * u - 1, order)[:, 1:].astype(np.float64)
+    return columns * np.sqrt(2 * np.arange(1, order + 1) + 1)
+
+
+def surprise_of_labels(p: Floats, labels: Ints, rng: np.random.Generator) -> float:
+    """P-value of the labels (L,), each predicted from the other labels and all scores; 1 of none.
+
+    Given draws of P(class) (L, K, D), the draws without item i's own label weigh as 1 / p of that
+    label, so that its probability is a harmonic mean. What is tested is the sum of the logarithms,
+    against labels drawn from these predictions.
+    """
+    rows, sharp = np.arange(len(labels)), np.clip(p, 1e-12, 1.0)
+    weights = 1 / sharp[rows, labels]
+    predicted = (sharp * weights[:, None, :]).mean(axis=2)
+    predicted /= predicted.sum(axis=1, keepdims=True)
+    cost = -np.log(np.maximum(predicted, 1e-12))
+    surprise = cost[rows, labels].sum()
+    total = np.zeros(_SIMULATIONS)
+    for q, each in zip(np.cumsum(predicted, axis=1), cost, strict=True):
+        drawn = np.searchsorted(q[:-1], rng.random(_SIMULATIONS), side="right")
+        total += each[drawn]
+    return float((1 + (total >= surprise - 1e-9).sum()) / (1 + _SIMULATIONS))

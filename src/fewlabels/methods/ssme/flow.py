@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property, partial, reduce
+from functools import cached_property, reduce
 from numbers import Real
 from operator import add
 
 import numpy as np
 from scipy.special import ndtri
 
-from fewlabels.checks.arguments import whole
+from fewlabels.checks.arguments import positive, whole
 from fewlabels.errors import InputError, UsageError
 from fewlabels.kernels.arrays import Array, Floats, Ints, UInts
 from fewlabels.kernels.blocks import map_blocks, spans
@@ -32,7 +32,7 @@ from fewlabels.methods.base import (
     with_evidence,
     with_probabilities,
 )
-from fewlabels.methods.replicates import Replicates
+from fewlabels.methods.replicates import Replicated, Replicates
 from fewlabels.methods.ssme.flow_training import (
     Expectation,
     Items,
@@ -126,10 +126,7 @@ class SSMEFlow(LabelModel):
             "max_support",
         ):  # fmt: skip
             whole(name, getattr(self, name))
-        if not _is_number(self.learning_rate) or not self.learning_rate > 0:
-            raise UsageError(
-                f"`learning_rate` must be a number above 0; got {self.learning_rate!r}"
-            )
+        positive("learning_rate", self.learning_rate)
         for name in ("noise", "weight_decay", "unlabeled_weight", "covariance_prior"):
             if not _is_number(value := getattr(self, name)) or not value >= 0:
                 raise UsageError(f"`{name}` must be a number, 0 or larger; got {value!r}")
@@ -141,13 +138,7 @@ class SSMEFlow(LabelModel):
             raise UsageError(f"`dtype` must be 'float32' or 'float64'; got {self.dtype!r}")
 
     def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
-        """Choose the support, standardise its scores, and train.
-
-        Raises
-        ------
-        InputError
-            If no classifier gives probabilities, or nothing has any weight.
-        """
+        """Choose the support, standardise its scores, and train."""
         served, p = with_probabilities(predictions, "ssme-flow")
         salt = int(rng.integers(2**63))
         average = mean_probability(p)
@@ -170,42 +161,41 @@ class SSMEFlow(LabelModel):
         pool = with_evidence(linear_pool(p[support], average), served.evidence[support])
         clusters = served.clusters_of(support)
         items = Items(standard.of(scores), served.evidence[support].T, weight, clusters)
-        train = partial(self._train, served.models, standard, items, pool, salt, rng)
+
+        def train(keys: UInts) -> _FittedFlow:
+            d = len(items.scores)
+            flow = RealNVP(d, self.n_couplings, self.hidden, getattr(np, self.dtype))
+            prior, start = MixturePrior.of_scores(
+                items.scores, pool, items.weight, self.noise, self.covariance_prior * d
+            )
+            u = uniforms(keys, np.arange(1), salt ^ _HELD_OUT_SALT)[:, 0]
+            inside = np.flatnonzero(u >= self.validation_share)
+            outside = np.flatnonzero(u < self.validation_share)
+            if not items.weight[inside].any() or not items.weight[outside].any():
+                inside, outside = np.arange(len(keys)), outside[:0]
+            cast = replace(items, scores=items.scores.astype(flow.dtype))
+            held_out = cast.take(outside) if len(outside) else None
+            options = TrainingOptions(
+                self.flow_epochs, self.joint_epochs, self.learning_rate, self.noise,
+                self.weight_decay, self.patience, self.joint,
+            )  # fmt: skip
+            training = Training(flow, prior, options, cast.take(inside), held_out, rng)
+            at_start = mean_log_likelihood(flow, training.parameters, start, cast.take(inside))
+            trained = training.run(start)
+            outcome = {
+                "log_likelihood_start": at_start,
+                "log_likelihood": trained.log_likelihood,
+                "log_likelihood_held_out": None
+                if held_out is None
+                else mean_log_likelihood(flow, trained.parameters, trained.mixture, held_out),
+            }
+            return _FittedFlow(
+                self, served.models, standard, flow, prior, trained, items, keys, salt, outcome
+            )
+
         # One block: BLAS is held to one thread, and its sums do not depend on their number.
         (fitted,) = map_blocks(train, [served.keys[support]])
         return fitted
-
-    def _train(
-        self, models: tuple[str, ...], standard: Standard, items: Items, pool: Floats,
-        salt: int, rng: np.random.Generator, keys: UInts,
-    ) -> _FittedFlow:  # fmt: skip
-        d = len(items.scores)
-        flow = RealNVP(d, self.n_couplings, self.hidden, getattr(np, self.dtype))
-        prior, start = MixturePrior.of_scores(
-            items.scores, pool, items.weight, self.noise, self.covariance_prior * d
-        )
-        u = uniforms(keys, np.arange(1), salt ^ _HELD_OUT_SALT)[:, 0]
-        inside = np.flatnonzero(u >= self.validation_share)
-        outside = np.flatnonzero(u < self.validation_share)
-        if not items.weight[inside].any() or not items.weight[outside].any():
-            inside, outside = np.arange(len(keys)), outside[:0]
-        cast = replace(items, scores=items.scores.astype(flow.dtype))
-        held_out = cast.take(outside) if len(outside) else None
-        options = TrainingOptions(
-            self.flow_epochs, self.joint_epochs, self.learning_rate, self.noise,
-            self.weight_decay, self.patience, self.joint,
-        )  # fmt: skip
-        training = Training(flow, prior, options, cast.take(inside), held_out, rng)
-        at_start = mean_log_likelihood(flow, training.parameters, start, cast.take(inside))
-        trained = training.run(start)
-        outcome = {
-            "log_likelihood_start": at_start,
-            "log_likelihood": trained.log_likelihood,
-            "log_likelihood_held_out": None
-            if held_out is None
-            else mean_log_likelihood(flow, trained.parameters, trained.mixture, held_out),
-        }
-        return _FittedFlow(self, models, standard, flow, prior, trained, items, keys, salt, outcome)
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,7 +221,7 @@ def _is_number(value: object) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class _FittedFlow(FittedLabelModel):
+class _FittedFlow(Replicated):
     model: SSMEFlow
     models: tuple[str, ...]
     standard: Standard
@@ -264,11 +254,6 @@ class _FittedFlow(FittedLabelModel):
                 "support_points": len(self.keys),
             },
         )
-
-    @property
-    def has_refits(self) -> bool:
-        """Whether the refits have been run."""
-        return "_with_refits" in self.__dict__
 
     @cached_property
     def _with_refits(self) -> list[LatentMixture]:
@@ -342,15 +327,15 @@ class _FittedFlow(FittedLabelModel):
         return list(map_blocks(run, list(weights.T)))
 
     def _warnings(self, labeled: bool) -> tuple[str, ...]:
-        said = []
+        warnings = []
         if not labeled:
-            said.append(
+            warnings.append(
                 "assumption: no labels; the classes are those that the averaged classifier starts "
                 "the mixture with"
             )
         if self.trained.failed:
-            said.append(
+            warnings.append(
                 f"not-converged: {self.trained.failed} after {self.trained.epochs} epochs; the "
                 "flow of the epoch before is used (a smaller learning_rate may help)"
             )
-        return tuple(said)
+        return tuple(warnings)

@@ -70,20 +70,10 @@ class Expectation:
         return mixture.log_factors[:, None] - 0.5 * distance
 
     def run(self, mixture: LatentMixture, z: Array, evidence: Floats, weight: Floats) -> Floats:
-        """Log-likelihood of each item, (n,), given what is known of the labels.
+        """Log-likelihood of each item, (n,), given z (d, n) and what is known of labels (K, n).
 
-        Parameters
-        ----------
-        z
-            Latent scores, (d, n).
-        evidence
-            Log-likelihood of what is known of each label, (K, n).
-        weight
-            How often each item counts, (n,).
-
-        Notes
-        -----
-        `responsibilities` (K, n) are then up to date, and `weighted` are these times the weights.
+        `responsibilities` (K, n) are then up to date, and `weighted` are these times the weights
+        (n,).
         """
         joint = self.log_joint(mixture, z)
         joint += evidence
@@ -189,6 +179,9 @@ class MixturePrior:
 
 # --- training ---------------------------------------------------------------------------------
 
+LOWEST = 0.01
+"""Share of the learning rate that the second stage ends with."""
+
 CLIP = 100.0
 """Longest gradient of the mean log-likelihood; ordinary ones are a tenth of it or less."""
 
@@ -283,7 +276,10 @@ class Training:
                     if moments is not None:
                         mixture = self.prior.update(moments, mixture.means)
                     if moves:
-                        adam.ascend(self._gradient, self._rate(epoch / epochs if learn else 0.0))
+                        # Cosine annealing over the second stage, to a hundredth.
+                        angle = np.pi * (epoch / epochs if learn else 0.0)
+                        falling = LOWEST + (1 - LOWEST) * 0.5 * (1 + np.cos(angle))
+                        adam.ascend(self._gradient, options.learning_rate * float(falling))
                     taken += 1
                 if failed:
                     break
@@ -295,12 +291,6 @@ class Training:
                 mixture = good
                 value = mean_log_likelihood(self.flow, self.parameters, mixture, self.items)
         return Trained(self.parameters, mixture, taken, value, stopped, failed)
-
-    def _rate(self, progress: float) -> float:
-        """Cosine annealing over the second stage, to a hundredth."""
-        lowest = 0.01
-        falling = lowest + (1 - lowest) * 0.5 * (1 + np.cos(np.pi * progress))
-        return self.options.learning_rate * float(falling)
 
     def _epoch(
         self, mixture: LatentMixture, learn: bool, moves: bool = True
@@ -318,8 +308,8 @@ class Training:
             trace, step, by_z = self._traces[m], self._steps[m], self._by_z[m]
             weight = self.items.weight[block] / total
             z, log_det = trace.forward(self._weights, x[:, block])
-            found = step.run(mixture, z, self.items.evidence[:, block], weight)
-            value += float(weight @ (found + log_det))
+            log_p = step.run(mixture, z, self.items.evidence[:, block], weight)
+            value += float(weight @ (log_p + log_det))
             if learn:
                 part = step.moments()
                 moments = part if moments is None else moments + part
@@ -380,8 +370,8 @@ def mean_log_likelihood(
     z, log_det = flow.forward(parameters, items.scores)
     for block in spans(z.shape[1], BLOCK):
         step = Expectation(len(items.evidence), len(z), block.stop - block.start, flow.dtype)
-        found = step.run(mixture, z[:, block], items.evidence[:, block], weight[block])
-        value += float(weight[block] @ (found + log_det[block]))
+        log_p = step.run(mixture, z[:, block], items.evidence[:, block], weight[block])
+        value += float(weight[block] @ (log_p + log_det[block]))
     return value
 
 
@@ -401,14 +391,9 @@ def _failure(value: float, best: float, d: int) -> str | None:
 class Adam:
     """State of the optimiser for one flat vector of parameters, updated in place.
 
-    Source: Kingma, Ba (2015), algorithm 1; decoupled weight decay, Loshchilov, Hutter (2019).
-
-    Parameters
-    ----------
-    decay
-        Share of every parameter that is taken away per step, relative to the learning rate.
-    clip
-        Largest norm of a gradient; longer ones are shortened to it.
+    A step takes away a share `decay` of every parameter, relative to the learning rate; gradients
+    longer than `clip` are shortened to it. Source: Kingma, Ba (2015), algorithm 1; decoupled weight
+    decay, Loshchilov, Hutter (2019).
     """
 
     def __init__(

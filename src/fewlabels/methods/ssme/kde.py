@@ -37,7 +37,7 @@ from fewlabels.methods.base import (
 )
 from fewlabels.methods.em import EMResult
 from fewlabels.methods.per_model import fit_each
-from fewlabels.methods.replicates import Replicates
+from fewlabels.methods.replicates import Replicated, Replicates
 from fewlabels.methods.ssme.kde_mixture import EMRuns, KDEMixture, KernelSums, choose_support
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
@@ -77,9 +77,9 @@ def improved_sheather_jones(x: Floats) -> tuple[Floats, int]:
     normal reference stands in there.
     """
     fallback = normal_reference(x)
-    found = [_sheather_jones(column) for column in x.T]
-    failed = [value is None for value in found]
-    h = np.where(failed, fallback, np.array([value or 0.0 for value in found]))
+    widths = [_sheather_jones(column) for column in x.T]
+    failed = [value is None for value in widths]
+    h = np.where(failed, fallback, np.array([value or 0.0 for value in widths]))
     return h, int(np.sum(failed))
 
 
@@ -295,7 +295,7 @@ class SSMEKDE(LabelModel):
 
 
 @dataclass(frozen=True, eq=False)
-class _FittedKDE(FittedLabelModel):
+class _FittedKDE(Replicated):
     model: SSMEKDE
     models: tuple[str, ...]
     average: Floats
@@ -328,11 +328,6 @@ class _FittedKDE(FittedLabelModel):
             },
         )
 
-    @property
-    def has_refits(self) -> bool:
-        """Whether the refits have been run."""
-        return "_with_refits" in self.__dict__
-
     @cached_property
     def _alone(self) -> EMRuns:
         return EMRuns.of(self.mixture, [self._fit])
@@ -351,10 +346,14 @@ class _FittedKDE(FittedLabelModel):
     ) -> Iterator[tuple[Ints | slice, Array]]:
         """P(label) by the runs: support points keep EM's result, the others get one E-step."""
         runs = self._with_refits if refits else self._alone
-        own = places_of(predictions.keys, self.mixture.keys)
-        inside, outside = np.flatnonzero(own >= 0), np.flatnonzero(own < 0)
-        yield inside, runs.responsibilities[own[inside]]
-        blocks = [_view(outside[block]) for block in spans(len(outside), _ROWS)]
+        place = places_of(predictions.keys, self.mixture.keys)
+        inside, outside = np.flatnonzero(place >= 0), np.flatnonzero(place < 0)
+        yield inside, runs.responsibilities[place[inside]]
+        # As a slice where there is no gap: numpy then copies nothing.
+        blocks: list[Ints | slice] = [
+            slice(rows[0], rows[-1] + 1) if np.ptp(rows) + 1 == len(rows) else rows
+            for rows in (outside[block] for block in spans(len(outside), _ROWS))
+        ]
 
         def e_step(rows: Ints | slice) -> Array:
             scores = self.model.log_ratios(p[rows], self.average)
@@ -371,34 +370,28 @@ class _FittedKDE(FittedLabelModel):
         return KernelSums(points, points, own, keep=False).self_share(rows)
 
     def _warnings(self, narrow: bool, share: float) -> tuple[str, ...]:
-        said = []
+        warnings = []
         if not self.mixture.informed.any():
-            said.append(
+            warnings.append(
                 "assumption: no labels; the classes are those that the averaged classifier starts "
                 "EM with"
             )
         if narrow:
-            said.append(
+            warnings.append(
                 "assumption: the density is too narrow for EM to learn from the unlabeled items "
                 f"(self-share {share:.3f}); the estimate equals the averaged classifier"
             )
         if not self.result.converged:
-            said.append(
+            warnings.append(
                 f"not-converged: after {self.result.iterations} epochs the posteriors still change "
                 f"by {self.result.change:.2g} on average"
             )
         if self.failed_bandwidths:
-            said.append(
+            warnings.append(
                 f"no improved Sheather-Jones bandwidth in {self.failed_bandwidths} dimensions (too "
                 "few distinct scores); the normal reference rule is used instead"
             )
-        return tuple(said)
-
-
-def _view(rows: Ints) -> Ints | slice:
-    """Ascending places, as a slice where there is no gap: numpy then copies nothing."""
-    first, last = int(rows[0]), int(rows[-1])
-    return slice(first, last + 1) if last - first + 1 == len(rows) else rows
+        return tuple(warnings)
 
 
 @dataclass(frozen=True)

@@ -77,10 +77,6 @@ class KDEMixture:
         rows = shared_exponentials(self.clusters, np.arange(size), self.salt ^ _REFIT_SALT)
         return self._run(rows, first_stream=1), rows
 
-    def starting_labels(self) -> Floats:
-        """Class weights that EM starts from, (m, K)."""
-        return self._start(1, 0)[:, :, 0]
-
     def weighted(self, responsibilities: Floats, row_weights: Floats) -> Floats:
         """Class weights (m, K, B) of the kernels."""
         return responsibilities * (self.item_weights[:, None, None] * row_weights[:, None, :])
@@ -115,11 +111,11 @@ class KDEMixture:
         # Points that never weigh anything are none.
         weigh = self.item_weights > 0
         used = np.flatnonzero(weigh) if weigh.any() else np.arange(len(self.points))
-        own = np.full(len(self.points), -1)
-        own[used] = np.arange(len(used))
+        place = np.full(len(self.points), -1)
+        place[used] = np.arange(len(used))
         least = self.item_weights[used].min(initial=np.inf) / self.item_weights.max(initial=1.0)
         kernel = KernelSums(
-            self.points, self.points[used], own, self.leave_one_out, least=least if plain else 0.0
+            self.points, self.points[used], place, self.leave_one_out, least=least if plain else 0.0
         )
         if not plain:
             return lambda weights: kernel.times(weights[used])
@@ -146,8 +142,8 @@ class KDEMixture:
         total = w.sum(axis=1, keepdims=True)
         p = w / np.where(total > 0, total, 1.0)
         labels = draw_labels(p, self.keys, streams, self.salt ^ _SHARES_SALT)
-        known = np.flatnonzero(self.informed)
-        labels[known] = np.argmax(self.evidence[known], axis=1)[:, None]
+        labeled = np.flatnonzero(self.informed)
+        labels[labeled] = np.argmax(self.evidence[labeled], axis=1)[:, None]
         return self._one_hot(labels).mean(axis=0)
 
     def _one_hot(self, labels: Ints) -> Floats:
@@ -194,9 +190,9 @@ def posterior(log_density: Floats, shares: Floats, evidence: Floats | None = Non
     nowhere = np.isneginf(logits.max(axis=1, keepdims=True))
     logits = np.where(nowhere, log_shares, logits)
     if evidence is not None:
-        known = np.flatnonzero(has_evidence(evidence))
+        informed = np.flatnonzero(has_evidence(evidence))
         # A known label wins even where its class has no density at all.
-        logits[known] = np.maximum(logits[known], -1e6) + evidence[known][:, :, None]
+        logits[informed] = np.maximum(logits[informed], -1e6) + evidence[informed][:, :, None]
     return softmax(logits, out=logits)
 
 
@@ -217,8 +213,10 @@ class EMRuns:
         """Results of EM side by side, each with the row weights (m, b) that it was found with."""
         weights = np.concatenate([mixture.weighted(r.before, w) for r, w in results], axis=2)
         sums = SupportSums(mixture.points, weights.reshape(len(weights), -1))
-        found = np.concatenate([result.responsibilities for result, _ in results], axis=2)
-        return EMRuns(found, sums, weights.sum(axis=0))
+        responsibilities = np.concatenate(
+            [result.responsibilities for result, _ in results], axis=2
+        )
+        return EMRuns(responsibilities, sums, weights.sum(axis=0))
 
     def e_step(self, points: Floats, evidence: Floats) -> Array:
         """P(label) (n, K, B) of items that are no support points, given evidence (n, K).
@@ -391,10 +389,10 @@ class KernelSums:
     def _exponents(self, rows: slice) -> Floats:
         """Logs of these."""
         exponent = self._left[rows] @ self._right
-        own = self.own[rows]
-        mine = np.flatnonzero(own >= 0)
+        place = self.own[rows]
+        mine = np.flatnonzero(place >= 0)
         # A point's distance to itself is zero, whatever the rounding of the product says.
-        exponent[mine, own[mine]] = -np.inf if self.leave_out else 0.0
+        exponent[mine, place[mine]] = -np.inf if self.leave_out else 0.0
         top = exponent.max(axis=1, keepdims=True)
         exponent -= np.where(np.isfinite(top), top, 0.0)
         return exponent
@@ -417,12 +415,12 @@ class KernelSums:
 
         Effective neighbours are (sum of kernels)^2 / sum of squared kernels.
         """
-        whole = KernelSums(self.queries[rows], self.support, self.own[rows], keep=False)
+        every = KernelSums(self.queries[rows], self.support, self.own[rows], keep=False)
 
         def measure(block: slice) -> Floats:
-            kernel = whole.block(block)
+            kernel = every.block(block)
             total = kernel.sum(axis=1)
-            own = np.take_along_axis(kernel, whole.own[block][:, None], axis=1)[:, 0]
+            own = np.take_along_axis(kernel, every.own[block][:, None], axis=1)[:, 0]
             return np.stack([own / total, total**2 / np.einsum("ij,ij->i", kernel, kernel)])
 
         parts = list(map_blocks(measure, spans(len(rows), _ROWS)))
@@ -481,14 +479,18 @@ class SupportSums:
         out[rows] = self._exact(left[rows])[: len(rows)]
         return out
 
+    def _memory(self, rows: int, dtype: type[np.floating]) -> dict[int, Array]:
+        """One (rows, p) array for every size p of the blocks, used again and again."""
+        return {block.size: np.empty((rows, block.size), dtype) for block in self._blocks}
+
     def _near(self, left: Array) -> Array:
         """Sums of queries that single precision serves, and of the padding."""
         left = _padded(left, _ROWS)
         out = np.zeros((len(left), self._columns), np.float32)
-        kernels, part = _Memory(self._blocks, _ROWS, np.float32), np.empty_like(out[:_ROWS])
+        kernels, part = self._memory(_ROWS, np.float32), np.empty_like(out[:_ROWS])
         for rows in spans(len(left), _ROWS):
             for block in self._blocks:
-                kernel = kernels.of(block)
+                kernel = kernels[block.size]
                 np.matmul(left[rows], block.single, out=kernel)
                 np.exp(kernel, out=kernel)
                 out[rows] += np.matmul(kernel, block.weights, out=part)
@@ -498,13 +500,12 @@ class SupportSums:
         """Sums of any queries, with exponents in double precision, and of the padding."""
         left = _padded(left, _FEW)
         out = np.zeros((len(left), self._columns), np.float32)
-        exponents = _Memory(self._blocks, _FEW, np.float64)
-        kernels = _Memory(self._blocks, _FEW, np.float32)
+        exponents, kernels = self._memory(_FEW, np.float64), self._memory(_FEW, np.float32)
         part = np.empty_like(out[:_FEW])
         for rows in spans(len(left), _FEW):
             top = np.full((_FEW, 1), -np.inf)
             for block in self._blocks:
-                exponent, kernel = exponents.of(block), kernels.of(block)
+                exponent, kernel = exponents[block.size], kernels[block.size]
                 np.matmul(left[rows], block.double, out=exponent)
                 higher = np.maximum(top, exponent.max(axis=1, keepdims=True))
                 out[rows] *= np.exp(top - higher).astype(np.float32)
@@ -522,17 +523,10 @@ class _Block(NamedTuple):
     single: Array
     weights: Array
 
-
-class _Memory:
-    """One (rows, p) array for every p that blocks have, used again and again."""
-
-    def __init__(self, blocks: list[_Block], rows: int, dtype: type[np.floating]) -> None:
-        sizes = {block.single.shape[1] for block in blocks}
-        self._arrays = {p: np.empty((rows, p), dtype) for p in sizes}
-
-    def of(self, block: _Block) -> Array:
-        """The array for this block's kernels."""
-        return self._arrays[block.single.shape[1]]
+    @property
+    def size(self) -> int:
+        """How many points there are."""
+        return self.single.shape[1]
 
 
 def _padded(left: Array, rows: int) -> Array:

@@ -53,16 +53,8 @@ class RealNVP:
     take turns. The only coupling that one dimension can have is without a condition: the network
     then sees nothing, and its biases make an affine map.
 
-    Source: Dinh, Sohl-Dickstein, Bengio (2017), equations 4 to 8.
-
-    Parameters
-    ----------
-    n_dimensions
-        Length of a score vector, d.
-    hidden
-        Width of the networks.
-    dtype
-        Type that everything is computed in.
+    `n_dimensions` is the length d of a score vector, `hidden` the width of the networks. Source:
+    Dinh, Sohl-Dickstein, Bengio (2017), equations 4 to 8.
     """
 
     n_dimensions: int
@@ -169,20 +161,10 @@ class Trace:
         gradient_log_det: Array,
         out: tuple[Weights, ...],
     ) -> None:
-        """Gradient by the parameters of a function of z and log |det|, of the last pass.
+        """Gradient by the parameters, into `out`, of a function of the last z and log |det|.
 
-        Parameters
-        ----------
-        gradient_z
-            Derivative by z, (d, n); becomes the derivative by x.
-        gradient_log_det
-            Derivative by log |det|, (n,).
-        out
-            Where the gradient goes.
-
-        Notes
-        -----
-        z is taken back through the flow on the way: `Trace.z` ends as x.
+        Its derivative by z, (d, n), becomes that by x. z is taken back through the flow on the way:
+        `Trace.z` ends as x.
         """
         steps = zip(self.flow.couplings, weights, self.layers, out, strict=True)
         for coupling, own, layers, gradient in reversed(list(steps)):

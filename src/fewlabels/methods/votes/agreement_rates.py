@@ -16,12 +16,11 @@ from fewlabels.checks.arguments import chosen_from, whole
 from fewlabels.errors import Status, listed
 from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
 from fewlabels.kernels.simplex import CLIP
-from fewlabels.kernels.votes import by_group, by_item, vote_shares
+from fewlabels.kernels.votes import by_group, by_item
 from fewlabels.methods.base import (
     FittedLabelModel,
     LabelModel,
     refuse_more_classes,
-    with_evidence,
     with_hard_votes,
 )
 from fewlabels.methods.replicates import Refits
@@ -32,6 +31,7 @@ from fewlabels.methods.votes.data import (
     domain_codes,
     domain_texts,
     domains_of,
+    elected,
     not_identified,
     vote_totals,
 )
@@ -84,13 +84,7 @@ class AgreementRates(LabelModel):
         whole("replicates", self.replicates)
 
     def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
-        """Gather items of the same votes and solve for the error rates.
-
-        Raises
-        ------
-        InputError
-            If there are more than two classes, or no hard predictions.
-        """
+        """Gather items of the same votes and solve for the error rates."""
         served = with_hard_votes(predictions, "agreement-rates")
         refuse_more_classes(served, "agreement-rates", "'dawid-skene'")
         domains = domains_of(served) if self.by_domain else (None,)
@@ -98,13 +92,17 @@ class AgreementRates(LabelModel):
         items = ItemPatterns.of(served, domain)
         first, total = items.first, vote_totals(served)
         votes = served.vote_counts[first]
+        # Mean vote of each classifier on each item, (U, M), -1 for class 0 and 1 for class 1. The
+        # two have their entries in the same places: only zeros that are stored say "no vote won".
+        signs = by_item(votes, np.tile([-1.0, 1.0], (len(items), 1)))
+        signs.data /= by_item(votes, np.ones((len(items), 2))).data
         fitted = _FittedAgreement(
             model=self,
             models=served.models,
             domains=domains,
             rows=tuple(np.flatnonzero(domain[first] == d) for d in range(len(domains))),
             voted=by_item(votes.sign(), np.ones((len(items), 2))).sign(),
-            signs=_mean_votes(votes),
+            signs=signs,
             items=items,
             average=total / total.sum(),
             informed=bool((served.evidence != 0).any()),
@@ -113,16 +111,6 @@ class AgreementRates(LabelModel):
         )
         _ = fitted.result
         return fitted
-
-
-def _mean_votes(votes: scipy.sparse.csr_matrix) -> scipy.sparse.csr_matrix:
-    """Mean vote of each classifier on each item, (U, M), -1 for class 0 and 1 for class 1."""
-    u = votes.shape[0]
-    total = by_item(votes, np.ones((u, 2)))
-    signs = by_item(votes, np.tile([-1.0, 1.0], (u, 1)))
-    # The two have their entries in the same places: only zeros that are stored say "no vote won".
-    signs.data /= total.data
-    return signs
 
 
 class _Solution(NamedTuple):
@@ -156,8 +144,8 @@ class _FittedAgreement(FittedLabelModel):
     def order(self) -> int:
         """Size of the largest subsets in use."""
         m = len(self.models)
-        asked = self.model.order or (m if m <= MOST_FOR_ALL_SUBSETS else 2)
-        return min(asked, m if m <= MOST_FOR_SUBSETS else 2)
+        requested = self.model.order or (m if m <= MOST_FOR_ALL_SUBSETS else 2)
+        return min(requested, m if m <= MOST_FOR_SUBSETS else 2)
 
     @cached_property
     def result(self) -> _Solution:
@@ -177,11 +165,11 @@ class _FittedAgreement(FittedLabelModel):
 
     def _solve(self, counts: Floats, warm: _Solution | None) -> _Solution:
         """Error rates of every domain where `counts` (U,) items have each row of votes."""
-        found = [
+        solutions = [
             self._solve_domain(rows, counts[rows], None if warm is None else warm.subsets[d])
             for d, rows in enumerate(self.rows)
         ]
-        error, inside, *flags = zip(*found, strict=True)
+        error, inside, *flags = zip(*solutions, strict=True)
         return _Solution(np.array(error), tuple(inside), *map(np.array, flags))
 
     def _solve_domain(
@@ -196,14 +184,14 @@ class _FittedAgreement(FittedLabelModel):
         m, order = len(self.models), self.order
         if m > MOST_FOR_SUBSETS or order < 2:
             return rank_one(pairs, direct.error), None, unidentified, none, False
-        found = nearest_to_independence(
+        joint = nearest_to_independence(
             agreement_rates(self.dense[rows], counts, order), m, order, warm
         )
-        if not found.converged:
+        if not joint.converged:
             return rank_one(pairs, direct.error), None, unidentified, none, True
         meets_nobody = ~(pairs.overlap > 0).any(axis=1)
-        error = np.where(meets_nobody, np.nan, found.values[:m])
-        return error, found.values, unidentified, none, False
+        error = np.where(meets_nobody, np.nan, joint.values[:m])
+        return error, joint.values, unidentified, none, False
 
     def posterior(self, predictions: Predictions) -> LabelPosterior:
         served = predictions.select_models(self.models)
@@ -231,53 +219,49 @@ class _FittedAgreement(FittedLabelModel):
         self, votes: scipy.sparse.csr_matrix, evidence: Floats, error: Floats
     ) -> Floats:
         """P(label) (n, 2, B) under error rates (D, M, B)."""
-        known = ~np.isnan(error)
+        measured = ~np.isnan(error)
         # Whom nothing is known of votes like the mean of the others.
-        mean = np.where(known, error, 0.0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
-        weights = 1 - np.where(known, error, mean[:, None])
-        shares = vote_shares(votes, weights.reshape(-1, error.shape[2]), self.average)
-        return with_evidence(shares, evidence, floor=CLIP)
+        mean = np.where(measured, error, 0.0).sum(axis=1) / np.maximum(measured.sum(axis=1), 1)
+        weights = 1 - np.where(measured, error, mean[:, None])
+        weights = weights.reshape(-1, error.shape[2])
+        return elected(votes, evidence, weights, self.average, hard=False)
 
     def _warnings(self) -> tuple[str, ...]:
-        said = [
+        warnings = [
             "assumption: classifiers err independently of each other, whatever the class, and most "
             "are right more often than not; labels do not change the error rates"
         ]
-        found = self.result
-        if self.informed and found.unidentified.any():
-            said.append(
-                f"assumption: {self._named(found.unidentified)}: no three classifiers vote on the "
+        result = self.result
+        if self.informed and result.unidentified.any():
+            warnings.append(
+                f"assumption: {self._named(result.unidentified)}: no three classifiers vote on the "
                 "same items two by two; the error rate is a guess from pairs, which the labels do "
                 "not change"
             )
-        if found.clipped.any():
-            said.append(
-                f"assumption: {self._named(found.clipped)}: no error rate explains the agreement "
+        if result.clipped.any():
+            warnings.append(
+                f"assumption: {self._named(result.clipped)}: no error rate explains the agreement "
                 "with the others; the nearest one that is possible is given"
             )
-        worse = np.nan_to_num(found.error) > 0.5 + 1e-9
+        worse = np.nan_to_num(result.error) > 0.5 + 1e-9
         if worse.any():
-            said.append(
+            warnings.append(
                 f"assumption: {self._named(worse)}: agreement with the others is rarer than by "
                 "chance; the error rate comes out above one half"
             )
-        if found.infeasible.any():
-            said.append(
+        if result.infeasible.any():
+            warnings.append(
                 "not-converged: no joint error rates give the agreement rates observed; error "
                 "rates come from pairs instead"
             )
-        if self._cut:
-            said.append(
+        # Whether the optimisation leaves out subsets that were not ruled out by the user.
+        wanted = min(self.model.order or len(self.models), len(self.models))
+        if self.model.solver == "optimisation" and self.order < wanted:
+            warnings.append(
                 f"assumption: subsets of two classifiers only, as there are {len(self.models)}: "
                 "what more of them do together is left out"
             )
-        return (*said, *self.doubts)
-
-    @property
-    def _cut(self) -> bool:
-        """Whether the optimisation leaves out subsets that were not ruled out by the user."""
-        wanted = self.model.order or len(self.models)
-        return self.model.solver == "optimisation" and self.order < min(wanted, len(self.models))
+        return (*warnings, *self.doubts)
 
     def _named(self, marked: Bools) -> str:
         """Classifiers, and domains where there are any, that are marked (D, M)."""
@@ -334,8 +318,8 @@ class _RefitRates:
 
         That is where a classifier meets nobody or never disagrees.
         """
-        told = self.fitted.refits[np.unique(self.domain[rows]), j].std(axis=1) > 0
-        return bool(told.all()) and self._rates.covers(rows, j)
+        vary = self.fitted.refits[np.unique(self.domain[rows]), j].std(axis=1) > 0
+        return bool(vary.all()) and self._rates.covers(rows, j)
 
     def joint(self, rows: Ints, j: int, draws: slice = slice(None)) -> Floats:
         return self._rates.joint(rows, j, draws)
@@ -398,9 +382,9 @@ def agreement_rates(votes: Array, weights: Floats, order: int) -> Floats:
     out = []
     for a in _even(votes.shape[1], order):
         part = votes[:, a]
-        given = (part >= 0).all(axis=1)
-        agree = given & (part == part[:, :1]).all(axis=1)
-        total = weights[given].sum()
+        all_vote = (part >= 0).all(axis=1)
+        agree = all_vote & (part == part[:, :1]).all(axis=1)
+        total = weights[all_vote].sum()
         out.append(weights[agree].sum() / total if total > 0 else np.nan)
     return np.array(out)
 
@@ -444,12 +428,6 @@ def _inclusions(m: int, order: int) -> scipy.sparse.csr_matrix:
     )
 
 
-@cache
-def _membership(m: int, order: int) -> Bools:
-    """Which classifier is in which subset, (S, M)."""
-    return np.array([[i in a for i in range(m)] for a in subsets(m, order)])
-
-
 def _dependence(e: Floats, member: Bools) -> tuple[float, Floats]:
     """Sum over subsets A of two and more of (e_A - prod e_i)^2, and its gradient."""
     m = member.shape[1]
@@ -472,7 +450,8 @@ def nearest_to_independence(
     Constraints: a_A of every even subset, e_A <= e_{A without i}, 0 <= e <= 1/2. Solver: sequential
     least-squares programming; 2^M variables, so for few classifiers.
     """
-    member = _membership(m, order)
+    # Which classifier is in which subset, (S, M).
+    member = np.array([[i in a for i in range(m)] for a in subsets(m, order)])
     matrix, constant = _equalities(m, order)
     seen = ~np.isnan(rates)
     equal, target = matrix[seen], (rates - constant)[seen]
@@ -483,7 +462,7 @@ def nearest_to_independence(
         value, slope = _dependence(e, member)
         return scale * value, scale * slope
 
-    found = minimize(
+    optimum = minimize(
         loss,
         np.full(len(member), START) if start is None else start,
         jac=True,
@@ -495,8 +474,8 @@ def nearest_to_independence(
         ],
         options={"maxiter": 500, "ftol": 1e-12},
     )
-    feasible = bool(seen.any()) and float(np.abs(equal @ found.x - target).max()) < 1e-6
-    return JointErrors(found.x, feasible and bool(found.success))
+    feasible = bool(seen.any()) and float(np.abs(equal @ optimum.x - target).max()) < 1e-6
+    return JointErrors(optimum.x, feasible and bool(optimum.success))
 
 
 # --- error rates from the agreement of pairs --------------------------------------------------
@@ -587,16 +566,16 @@ def _from_pairs(a: Floats, w: Floats, u: Floats, identified: Bools) -> Floats:
     pair are taken to be equally good.
     """
     out = np.where(identified, u, np.nan)
-    known = identified.copy()
-    while known.any():
-        square = w[:, known] @ np.where(known, out, 0.0)[known] ** 2
-        new = ~known & (square > 0)
+    solved = identified.copy()
+    while solved.any():
+        square = w[:, solved] @ np.where(solved, out, 0.0)[solved] ** 2
+        new = ~solved & (square > 0)
         if not new.any():
             break
-        out[new] = np.clip((a[:, known] @ out[known])[new] / square[new], -1.0, 1.0)
-        known |= new
+        out[new] = np.clip((a[:, solved] @ out[solved])[new] / square[new], -1.0, 1.0)
+        solved |= new
     total = w.sum(axis=1)
-    rest = ~known & (total > 0)
+    rest = ~solved & (total > 0)
     out[rest] = np.sqrt(np.clip(a.sum(axis=1)[rest] / total[rest], 0.0, 1.0))
     return out
 
@@ -614,6 +593,6 @@ def rank_one(pairs: Agreement, start: Floats) -> Floats:
         return float((gap * (pairs.c - np.outer(u, u))).sum()), -4 * gap @ u
 
     u = 1 - 2 * np.where(np.isnan(start), 0.25, start)
-    found = minimize(loss, u, jac=True, method="L-BFGS-B", bounds=[(-1.0, 1.0)] * len(u),
+    optimum = minimize(loss, u, jac=True, method="L-BFGS-B", bounds=[(-1.0, 1.0)] * len(u),
                      options={"ftol": 1e-15, "gtol": 1e-10})  # fmt: skip
-    return np.where(w.any(axis=1), (1 - found.x) / 2, np.nan)
+    return np.where(w.any(axis=1), (1 - optimum.x) / 2, np.nan)

@@ -17,11 +17,17 @@ from fewlabels.errors import Status
 from fewlabels.kernels.arrays import Bools, Floats, Ints, UInts
 from fewlabels.kernels.counter_based import some_items
 from fewlabels.kernels.simplex import CLIP, logsumexp, softmax
-from fewlabels.kernels.votes import by_class, class_votes, most_voted, vote_shares
+from fewlabels.kernels.votes import by_class, class_votes, most_voted
 from fewlabels.methods.base import FittedLabelModel, LabelModel, with_evidence, with_hard_votes
 from fewlabels.methods.replicates import Refits
-from fewlabels.methods.votes.data import INDEPENDENT, UNLABELED, ItemPatterns, not_identified
-from fewlabels.posterior import LabelPosterior
+from fewlabels.methods.votes.data import (
+    INDEPENDENT,
+    UNLABELED,
+    ItemPatterns,
+    elected,
+    not_identified,
+)
+from fewlabels.posterior import LabelPosterior, ParameterDraws
 from fewlabels.predictions import Predictions
 
 COSTS = tuple(2.0**power for power in range(-8, 1))
@@ -100,12 +106,12 @@ class CrowdSVM(LabelModel):
         everywhere = np.zeros(served.n_items, dtype=np.int64)
         doubts = not_identified(served, everywhere, (None,))
         informed = INDEPENDENT if (evidence != 0).any() else UNLABELED
-        learned = _Learned(self, served.models, penalty, salt, (informed, *doubts))
+        learned = (self, served.models, penalty, salt, (informed, *doubts))
         if self.solver == "gradient-descent":
             items = ItemPatterns.of(served)
             first = items.first
-            descended = _Descent(self, served.vote_counts[first], served.evidence[first], penalty)
-            fitted = _FittedDescent(learned, descended, items)
+            descended = _Descent(served.vote_counts[first], served.evidence[first], penalty)
+            fitted = _FittedDescent(*learned, descended, items)
             _ = fitted.eta
             return fitted
         rng = np.random.default_rng(seed)
@@ -113,22 +119,26 @@ class CrowdSVM(LabelModel):
         eta = np.stack([s.eta for s in states], axis=1)
         confusion = np.stack([s.log_confusion for s in states], axis=3)
         shares = np.stack([s.log_shares for s in states], axis=1)
-        return _FittedGibbs(learned, eta, confusion, shares)
+        return _FittedGibbs(*learned, eta, confusion, shares)
 
     def _sample(
         self, ballots: Ballots, penalty: Penalty, rng: np.random.Generator, draws: int
     ) -> list[State]:
-        """Kept states of a chain that starts from the majority vote."""
+        """States of a chain that starts from the majority vote, after its burn-in."""
         prior = Prior(self.weight_variance, self.confusion_prior, self.class_shares == "learned")
-        labels = ballots.draw(_majority(ballots), rng)
-        eta, k = np.ones(ballots.ballots.shape[1]), ballots.evidence.shape[1]
+        evidence, eta = ballots.evidence, np.ones(ballots.ballots.shape[1])
+        k = evidence.shape[1]
+        total = class_votes(ballots.votes, k, ballots.times)
+        average = total / max(total.sum(), 1.0)
+        majority = elected(ballots.votes, evidence, eta[:, None], average, hard=True)[:, :, 0]
+        labels = ballots.draw(majority, rng)
         state = State(labels, eta, np.zeros((len(eta), k, k)), np.zeros(k))
-        kept = []
+        states = []
         for step in range(self.burn_in + draws):
             state = sweep(ballots, state, penalty, prior, rng)
             if step >= self.burn_in:
-                kept.append(state)
-        return kept
+                states.append(state)
+        return states
 
     def _choose(
         self, votes: scipy.sparse.csr_matrix, evidence: Floats, times: Floats | None, seed: int
@@ -141,27 +151,24 @@ class CrowdSVM(LabelModel):
             return choices[0]
         ballots = Ballots.of(votes, evidence, times)
         descent = self.solver == "gradient-descent"
-        likelihood = self._likelihood_of_descent if descent else self._likelihood_of_chain
-        found = [likelihood(ballots, penalty, seed) for penalty in choices]
-        return choices[int(np.argmax(found))]
+        times = np.ones(len(evidence)) if ballots.times is None else ballots.times
 
-    def _likelihood_of_chain(self, ballots: Ballots, penalty: Penalty, seed: int) -> float:
-        rng, draws = np.random.default_rng(seed), min(self.draws, _CHOICE_DRAWS)
-        states = self._sample(ballots, penalty, rng, draws)
-        mean = np.mean([np.exp(s.log_confusion) for s in states], axis=0)
-        shares = np.log(np.mean([np.exp(s.log_shares) for s in states], axis=0))
-        evidence = ballots.evidence + shares - logsumexp(shares, axis=0) + np.log(len(shares))
-        return vote_likelihood(ballots.votes, mean, evidence, ballots.times)
+        def likelihood(penalty: Penalty) -> float:
+            if descent:
+                solver = _Descent(votes, evidence, penalty)
+                labels, _ = solver.labels(solver.solve(times, solver.start))
+                one_hot = np.eye(evidence.shape[1])[labels] * times[:, None]
+                seen = ballots.counts(one_hot) + self.confusion_prior
+                mean = seen / seen.sum(axis=1, keepdims=True)
+                return vote_likelihood(votes, mean, evidence, ballots.times)
+            rng, draws = np.random.default_rng(seed), min(self.draws, _CHOICE_DRAWS)
+            states = self._sample(ballots, penalty, rng, draws)
+            mean = np.mean([np.exp(s.log_confusion) for s in states], axis=0)
+            shares = np.log(np.mean([np.exp(s.log_shares) for s in states], axis=0))
+            informed = evidence + shares - logsumexp(shares, axis=0) + np.log(len(shares))
+            return vote_likelihood(votes, mean, informed, ballots.times)
 
-    def _likelihood_of_descent(self, ballots: Ballots, penalty: Penalty, _: int) -> float:
-        votes, evidence, n = ballots.votes, ballots.evidence, len(ballots.evidence)
-        times = np.ones(n) if ballots.times is None else ballots.times
-        descent = _Descent(self, votes, evidence, penalty)
-        labels = descent.labels(descent.solve(times, descent.start))[0]
-        said = np.eye(evidence.shape[1])[labels] * times[:, None]
-        seen = ballots.counts(said) + self.confusion_prior
-        mean = seen / seen.sum(axis=1, keepdims=True)
-        return vote_likelihood(votes, mean, evidence, ballots.times)
+        return choices[int(np.argmax([likelihood(penalty) for penalty in choices]))]
 
 
 def _first(
@@ -177,16 +184,8 @@ def _first(
     return votes[rows], evidence[rows], times[rows]
 
 
-def _majority(ballots: Ballots) -> Floats:
-    """P(class) (n, K) by the class of most votes, with what is known."""
-    votes, evidence = ballots.votes, ballots.evidence
-    total = class_votes(votes, evidence.shape[1], ballots.times)
-    equal = np.ones((votes.shape[1] // len(total), 1))
-    shares = vote_shares(votes, equal, total / max(total.sum(), 1.0))
-    return with_evidence(most_voted(shares), evidence, floor=CLIP)[:, :, 0]
-
-
-class _Learned(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class _FittedCrowd(FittedLabelModel):
     """What both solvers hand on."""
 
     model: CrowdSVM
@@ -195,34 +194,38 @@ class _Learned(NamedTuple):
     salt: int
     warnings: tuple[str, ...]
 
-    def diagnostics(self, eta: Floats) -> dict[str, object]:
-        return {
-            "weights": dict(zip(self.models, eta.tolist(), strict=True)),
-            "cost": self.penalty.cost,
-            "margin": self.penalty.margin,
-        }
+    def _posterior(
+        self, predictions: Predictions, p: Floats | None, draws: ParameterDraws, eta: Floats
+    ) -> LabelPosterior:
+        """P(label) (n, K), or None for the mean of the draws, by weights eta (M,)."""
+        return LabelPosterior(
+            p,
+            draws,
+            predictions.keys,
+            salt=self.salt,
+            value_from="draws" if p is None else "marginals",
+            status=Status.ASSUMPTION,
+            warnings=self.warnings,
+            diagnostics={
+                "weights": dict(zip(self.models, eta.tolist(), strict=True)),
+                "cost": self.penalty.cost,
+                "margin": self.penalty.margin,
+            },
+        )
 
 
 @dataclass(frozen=True, eq=False)
-class _FittedGibbs(FittedLabelModel):
+class _FittedGibbs(_FittedCrowd):
     """Weights (M, T), log confusion (M, K votes, K classes, T), log shares (K, T) of the sweeps."""
 
-    learned: _Learned
     eta: Floats
     log_confusion: Floats
     log_shares: Floats
 
     def posterior(self, predictions: Predictions) -> LabelPosterior:
-        served = predictions.select_models(self.learned.models)
-        return LabelPosterior(
-            None,
-            _GibbsDraws(self, served.vote_counts, predictions.evidence),
-            predictions.keys,
-            salt=self.learned.salt,
-            status=Status.ASSUMPTION,
-            warnings=self.learned.warnings,
-            diagnostics=self.learned.diagnostics(self.eta.mean(axis=1)),
-        )
+        votes = predictions.select_models(self.models).vote_counts
+        draws = _GibbsDraws(self, votes, predictions.evidence)
+        return self._posterior(predictions, None, draws, self.eta.mean(axis=1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,7 +243,7 @@ class _GibbsDraws:
         k, d = evidence.shape[1], len(index)
         scores = (by_class(votes, k) @ self.fitted.eta[:, index]).reshape(-1, k, d)
         confusion = self.fitted.log_confusion[..., index].reshape(-1, k, d)
-        logits = label_logits(votes, confusion, scores, self.fitted.learned.penalty)
+        logits = label_logits(votes, confusion, scores, self.fitted.penalty)
         logits += evidence[:, :, None] + self.fitted.log_shares[:, index]
         return softmax(logits, out=logits)
 
@@ -248,14 +251,8 @@ class _GibbsDraws:
 class _Descent:
     """Labels and weights in turns, on rows of votes (U, M K) with evidence (U, K)."""
 
-    def __init__(
-        self,
-        model: CrowdSVM,
-        votes: scipy.sparse.csr_matrix,
-        evidence: Floats,
-        penalty: Penalty,
-    ) -> None:
-        self.model, self.penalty = model, penalty
+    def __init__(self, votes: scipy.sparse.csr_matrix, evidence: Floats, penalty: Penalty) -> None:
+        self.penalty = penalty
         self.ballots = Ballots.of(votes, evidence)
         self.known = np.where(evidence == -np.inf, -np.inf, 0.0)
         self.start = np.ones(self.ballots.ballots.shape[1])
@@ -271,18 +268,17 @@ class _Descent:
 
         Rows whose classes tie have no label yet, and no say.
         """
-        eta, (labels, told) = start, self.labels(start)
+        eta, (labels, is_labeled) = start, self.labels(start)
         for _ in range(_ROUNDS):
-            eta = maximum_margin(self.ballots, labels, weights * told, self.penalty, eta)
-            before, (labels, told) = np.where(told, labels, -1), self.labels(eta)
-            if (before == np.where(told, labels, -1)).all():
+            eta = maximum_margin(self.ballots, labels, weights * is_labeled, self.penalty, eta)
+            before, (labels, is_labeled) = np.where(is_labeled, labels, -1), self.labels(eta)
+            if (before == np.where(is_labeled, labels, -1)).all():
                 break
         return eta
 
 
 @dataclass(frozen=True, eq=False)
-class _FittedDescent(FittedLabelModel):
-    learned: _Learned
+class _FittedDescent(_FittedCrowd):
     descent: _Descent
     items: ItemPatterns
 
@@ -294,8 +290,7 @@ class _FittedDescent(FittedLabelModel):
     @cached_property
     def refits(self) -> Floats:
         """Weights (M, B) of bootstrap replicates: Exp(1) weights of the items."""
-        size, salt = self.learned.model.replicates, self.learned.salt ^ _REFIT_SALT
-        counts = self.items.bootstrapped(size, salt)
+        counts = self.items.bootstrapped(self.model.replicates, self.salt ^ _REFIT_SALT)
         return np.stack([self.descent.solve(c, self.eta) for c in counts.T], axis=1)
 
     def probabilities(
@@ -307,18 +302,10 @@ class _FittedDescent(FittedLabelModel):
         return with_evidence(most_voted(scores), evidence, floor=CLIP)
 
     def posterior(self, predictions: Predictions) -> LabelPosterior:
-        served = predictions.select_models(self.learned.models)
-        votes, evidence = served.vote_counts, predictions.evidence
-        return LabelPosterior(
-            self.probabilities(votes, evidence, self.eta[:, None])[:, :, 0],
-            Refits(self.learned.model.replicates, self, votes, evidence),
-            predictions.keys,
-            salt=self.learned.salt,
-            value_from="marginals",
-            status=Status.ASSUMPTION,
-            warnings=self.learned.warnings,
-            diagnostics=self.learned.diagnostics(self.eta),
-        )
+        votes = predictions.select_models(self.models).vote_counts
+        p = self.probabilities(votes, predictions.evidence, self.eta[:, None])[:, :, 0]
+        draws = Refits(self.model.replicates, self, votes, predictions.evidence)
+        return self._posterior(predictions, p, draws, self.eta)
 
 
 # --- Gibbs sweeps and margins -----------------------------------------------------------------
@@ -380,14 +367,16 @@ class Ballots(NamedTuple):
     def counts(self, labels: Ints | Floats) -> Floats:
         """Votes by true class, (M, K votes, K classes)."""
         k = self.evidence.shape[1]
-        said: Floats = self.by_vote @ (labels if labels.ndim > 1 else np.eye(k)[labels])
-        return said.reshape(-1, k, k)
+        counts: Floats = self.by_vote @ (labels if labels.ndim > 1 else np.eye(k)[labels])
+        return counts.reshape(-1, k, k)
 
     def draw(self, p: Floats, rng: np.random.Generator) -> Ints:
         """Labels from P(class), (n, K)."""
-        if self.times is None:
-            return draw_classes(p, rng)
-        return rng.multinomial(np.rint(self.times).astype(np.int64), p)
+        if self.times is not None:
+            return rng.multinomial(np.rint(self.times).astype(np.int64), p)
+        total = np.cumsum(p, axis=1)
+        u = rng.random(len(p)) * total[:, -1]
+        return np.asarray((u[:, None] >= total[:, :-1]).sum(axis=1), dtype=np.int64)
 
 
 class State(NamedTuple):
@@ -499,13 +488,6 @@ def inverse_gaussian(mean: Floats, rng: np.random.Generator) -> Floats:
     return np.where(other, mean**2 / root, root)
 
 
-def draw_classes(p: Floats, rng: np.random.Generator) -> Ints:
-    """One class for each row of P(class), (n, K) -> (n,)."""
-    total = np.cumsum(p, axis=1)
-    u = rng.random(len(p)) * total[:, -1]
-    return np.asarray((u[:, None] >= total[:, :-1]).sum(axis=1), dtype=np.int64)
-
-
 def vote_likelihood(
     votes: scipy.sparse.csr_matrix, confusion: Floats, evidence: Floats, times: Floats | None = None
 ) -> float:
@@ -540,5 +522,5 @@ def maximum_margin(
         slope = eta + penalty.cost * (columns @ pull.ravel())
         return float(eta @ eta) / 2 + penalty.cost * value, slope
 
-    found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 500})
-    return np.asarray(found.x)
+    optimum = minimize(loss, start, jac=True, method="L-BFGS-B", options={"maxiter": 500})
+    return np.asarray(optimum.x)

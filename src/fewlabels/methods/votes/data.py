@@ -8,12 +8,22 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
 from fewlabels.errors import InputError, listed
 from fewlabels.kernels.arrays import Array, Bools, Floats, Frozen, Ints, UInts, read_only
 from fewlabels.kernels.blocks import announce, spans
 from fewlabels.kernels.counter_based import exponential_sums
-from fewlabels.kernels.votes import Patterns, class_votes, in_triangle, patterns
+from fewlabels.kernels.simplex import CLIP
+from fewlabels.kernels.votes import (
+    Patterns,
+    class_votes,
+    in_triangle,
+    most_voted,
+    patterns,
+    vote_shares,
+)
+from fewlabels.methods.base import with_evidence
 from fewlabels.predictions import Predictions
 
 _ROWS = 2**16
@@ -57,10 +67,10 @@ def domain_codes(predictions: Predictions, domains: Sequence[str | None]) -> Int
             "`domain`"
         )
     names = item_domains(predictions)
-    strange = dict.fromkeys(name for name in names if name not in index)
-    if strange:
+    unknown = dict.fromkeys(name for name in names if name not in index)
+    if unknown:
         raise InputError(
-            f"domain {listed(domain_texts(list(strange)), 3)} is not among those that the method "
+            f"domain {listed(domain_texts(list(unknown)), 3)} is not among those that the method "
             f"was fitted on ({listed(domain_texts(domains), 5)}); fit on all of them"
         )
     return np.array([index[name] for name in names], dtype=np.int64)
@@ -98,8 +108,8 @@ class ItemPatterns:
         streams, out = np.arange(size), np.zeros((len(self), size))
         for block in spans(len(self.of_item), _ROWS):
             times = None if self.times is None else self.times[block]
-            own = [keys[block] for keys in self.clusters]
-            weights = exponential_sums(own, streams, times, salt)
+            block_keys = [keys[block] for keys in self.clusters]
+            weights = exponential_sums(block_keys, streams, times, salt)
             here, place = np.unique(self.of_item[block], return_inverse=True)
             out[here] += Patterns(here, place).sums(weights)
         return out
@@ -111,6 +121,18 @@ def vote_totals(predictions: Predictions) -> Floats:
     return class_votes(votes, predictions.n_classes, times)
 
 
+def elected(
+    votes: scipy.sparse.csr_matrix, evidence: Floats, weights: Floats, empty: Floats, *, hard: bool
+) -> Floats:
+    """P(label) (n, K, D) by shares of the votes (n, M K), weights (M, D) of the voters.
+
+    `empty` (K,) stands in where nobody votes. With `hard` the class of most votes gets all the
+    probability, classes that tie share it. Evidence (n, K) about the labels is taken in.
+    """
+    shares = vote_shares(votes, weights, empty)
+    return with_evidence(most_voted(shares) if hard else shares, evidence, floor=CLIP)
+
+
 def votes_given(predictions: Predictions, domain: Ints, n_domains: int, rows: Array) -> Ints:
     """How many of the items of some rows every classifier votes on in every domain, (D, M)."""
     ordered = rows[np.argsort(domain[rows], kind="stable")]
@@ -118,9 +140,9 @@ def votes_given(predictions: Predictions, domain: Ints, n_domains: int, rows: Ar
     out = np.zeros((n_domains, predictions.n_models))
     for d in range(n_domains):
         part = ordered[ends[d] : ends[d + 1]]
-        own = predictions.ballots[part]
-        times = np.repeat(predictions.times[part], np.diff(own.indptr))
-        out[d] = np.bincount(own.indices, times, minlength=predictions.n_models)
+        ballots = predictions.ballots[part]
+        times = np.repeat(predictions.times[part], np.diff(ballots.indptr))
+        out[d] = np.bincount(ballots.indices, times, minlength=predictions.n_models)
     return out.astype(np.int64)
 
 
@@ -141,16 +163,10 @@ def log_rates(rates: Floats, n_classes: int) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class VoteRates(Frozen):
-    """Error rates, confusion matrices and class shares of the population, draw by draw.
+    """Error rates, confusion matrices and class shares (T, D, K) of the population, draw by draw.
 
-    Attributes
-    ----------
-    models, domains
-        Names; a single domain None where the data have none.
-    shares
-        Class shares of the domains, (T, D, K).
-    domain
-        Index of the domain of every item, (n,).
+    `domain` (n,) is the index of the domain of every item; a single domain is called None where the
+    data have none.
     """
 
     models: tuple[str, ...]
@@ -251,22 +267,21 @@ LONG_WAIT = 10.0
 
 def announce_wait(seconds: float) -> None:
     """Say before a long wait for want of a compiler how long it will be."""
-    if seconds >= LONG_WAIT:
-        announce(_wait("are sampled", "takes", seconds))
+    for note in wait_notes(seconds, "are sampled", "takes"):
+        announce(note)
 
 
-def told_wait(seconds: float) -> tuple[str, ...]:
-    """The same after it, for who did not hear."""
-    return (_wait("were sampled", "took", seconds),) if seconds >= LONG_WAIT else ()
-
-
-def _wait(sampled: str, takes: str, seconds: float) -> str:
-    """How long votes take without a compiler, and what to install."""
+def wait_notes(
+    seconds: float, sampled: str = "were sampled", takes: str = "took"
+) -> tuple[str, ...]:
+    """How long votes took without a compiler, and what to install, where the wait was long."""
+    if seconds < LONG_WAIT:
+        return ()
     about = float(f"{seconds:.1g}" if seconds < 100 else f"{seconds:.2g}")
     long = f"{about:.0f} s" if about < 100 else f"{about / 60:.0f} minutes"
     return (
         f"votes {sampled} without numba, which {takes} about {long} here; "
-        "pip install 'fewlabels[fast]' makes it some three times as fast after its first call"
+        "pip install 'fewlabels[fast]' makes it some three times as fast after its first call",
     )
 
 
@@ -274,7 +289,7 @@ def not_identified(
     predictions: Predictions, domain: Ints, domains: Sequence[str | None]
 ) -> tuple[str, ...]:
     """Why these votes do not determine error rates without labels, one sentence per reason."""
-    said = []
+    warnings = []
     few: dict[str, list[str]] = {}
     voters = np.diff(predictions.ballots.indptr)
     silent = []
@@ -294,27 +309,27 @@ def not_identified(
             whose = "" if len(who) == voting.sum() else f" of {listed(who, 3)}"
             few.setdefault(whose, []).append(name)
     if silent:
-        said.append(
+        warnings.append(
             f"assumption: no classifier votes in domain {listed(silent, 5)}: what is said of it, "
             "and of the labels there, is the prior alone"
         )
     for whose, where in few.items():
         place = f" in domain {listed(where, 5)}" if len(domains) > 1 else ""
-        said.append(
+        warnings.append(
             f"assumption: fewer than {LEAST_OVERLAP} classifiers vote on the same items{place}, "
             "and no label is known there: votes alone do not determine the error rates"
             f"{whose}; they rest on the assumption that a classifier is right more often than not"
         )
-    return (*said, *_never_differ(predictions))
+    return (*warnings, *_never_differ(predictions))
 
 
 def _never_differ(predictions: Predictions) -> list[str]:
     """Classes that nobody votes for, and classifiers that always agree."""
-    said = []
+    warnings = []
     counts = np.asarray(predictions.vote_counts.sum(axis=0)).reshape(-1, predictions.n_classes)
     never = [str(c) for c, n in zip(predictions.classes, counts.sum(axis=0), strict=True) if not n]
     if never:
-        said.append(
+        warnings.append(
             f"assumption: no classifier ever votes for class {listed(never, 5)}; how often it is "
             "missed cannot be seen in the votes"
         )
@@ -326,14 +341,14 @@ def _never_differ(predictions: Predictions) -> list[str]:
         shared[np.unique(item[ballots.data == k + 1])] += 1
     several = voters > 1
     if several.any() and (shared[several] <= 1).all() and not predictions.n_labeled:
-        said.append(
+        warnings.append(
             "assumption: the classifiers never disagree; whether they are always right or share "
             "their mistakes cannot be told from the votes"
         )
-    return said
+    return warnings
 
 
-def straddling(error_rates: Floats, voted: Bools, domains: Sequence[str | None]) -> str | None:
+def straddling(error_rates: Floats, voted: Bools, domains: Sequence[str | None]) -> list[str]:
     """Say where draws (T, D, M) of most error rates lie on both sides of one half.
 
     Of the classifiers that vote there, (D, M): the others follow the prior.
@@ -342,10 +357,10 @@ def straddling(error_rates: Floats, voted: Bools, domains: Sequence[str | None])
     doubtful = (above > 0.05) & (above < 0.95) & voted
     both = 2 * doubtful.sum(axis=1) > voted.sum(axis=1)
     if not both.any():
-        return None
+        return []
     names = [name for name, doubt in zip(domain_texts(domains), both, strict=True) if doubt]
     place = f" in domain {listed(names, 5)}" if len(domains) > 1 else ""
-    return (
+    return [
         f"assumption: the data cannot tell right from wrong{place}: draws of most error rates lie "
         "on both sides of one half; a few labels would tell"
-    )
+    ]

@@ -14,14 +14,9 @@ from fewlabels.checks.arguments import chosen_from, not_negative, whole
 from fewlabels.errors import Status, listed
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.blocks import spans
-from fewlabels.kernels.simplex import CLIP, softmax
-from fewlabels.kernels.votes import (
-    by_group,
-    has_evidence,
-    most_voted,
-    vote_shares,
-)
-from fewlabels.methods.base import FittedLabelModel, LabelModel, with_evidence, with_hard_votes
+from fewlabels.kernels.simplex import softmax
+from fewlabels.kernels.votes import by_group, has_evidence
+from fewlabels.methods.base import FittedLabelModel, LabelModel, with_hard_votes
 from fewlabels.methods.em import EMResult, accelerated_em, expectation_maximisation
 from fewlabels.methods.votes.data import (
     INDEPENDENT,
@@ -30,6 +25,7 @@ from fewlabels.methods.votes.data import (
     by_domain,
     domain_codes,
     domains_of,
+    elected,
     not_identified,
     vote_totals,
 )
@@ -97,7 +93,8 @@ class DawidSkene(LabelModel):
         domains = domains_of(served) if self.by_domain else (None,)
         domain = domain_codes(served, domains)
         items, table = _Table.of(served, domain, len(domains), self)
-        votes = served.vote_counts
+        votes, total = served.vote_counts[items.first], vote_totals(served)
+        equal, majority = np.ones((served.n_models, 1)), self.start == "majority"
         fitted = _FittedDawidSkene(
             model=self,
             models=served.models,
@@ -105,21 +102,13 @@ class DawidSkene(LabelModel):
             classes=tuple(map(str, served.classes)),
             table=table,
             items=items,
-            start=self._starts(votes[items.first], vote_totals(served), table),
+            start=elected(votes, table.evidence, equal, total / total.sum(), hard=majority),
             n_informed=served.size_of(has_evidence(served.evidence)),
             doubts=not_identified(served, domain, domains),
             salt=int(rng.integers(2**63)),
         )
         _ = fitted.result
         return fitted
-
-    def _starts(self, votes: scipy.sparse.csr_matrix, total: Floats, table: _Table) -> Floats:
-        """P(class) of every distinct row that EM starts from, (U, K, 1)."""
-        equal = np.ones((votes.shape[1] // len(total), 1))
-        shares = vote_shares(votes, equal, total / total.sum())
-        if self.start == "majority":
-            shares = most_voted(shares)
-        return with_evidence(shares, table.evidence, floor=CLIP)
 
 
 class _Rates(NamedTuple):
@@ -268,10 +257,10 @@ class _FittedDawidSkene(FittedLabelModel):
         out = _Rates(*(np.empty((*of_one.shape[:-1], counts.shape[1])) for of_one in self.rates))
         # EM holds a few arrays of all patterns, which are as many as the items in the worst case.
         for part in spans(counts.shape[1], self.table.width):
-            found = self._run(self.result.responsibilities, counts[:, part], enough)
-            for all_of, own in zip(out, self.table.maximise(found.before, counts[:, part]),
-                                   strict=True):  # fmt: skip
-                all_of[..., part] = own
+            result = self._run(self.result.responsibilities, counts[:, part], enough)
+            some = self.table.maximise(result.before, counts[:, part])
+            for all_of, of_part in zip(out, some, strict=True):
+                all_of[..., part] = of_part
         return out
 
     def _run(self, start: Floats, counts: Floats, tolerance: float) -> EMResult:
@@ -299,7 +288,7 @@ class _FittedDawidSkene(FittedLabelModel):
             predictions.keys,
             salt=self.salt,
             value_from="marginals",
-            status=self._status,
+            status=Status.ASSUMPTION if self.result.converged else Status.NOT_CONVERGED,
             warnings=self._warnings(self._swapped()),
             diagnostics={
                 "error_rate": by_domain(self._error_rates(), self.domains, self.models),
@@ -323,33 +312,29 @@ class _FittedDawidSkene(FittedLabelModel):
         The likelihood is the same when classes trade names; only the start and the labels say
         which is which.
         """
-        found: dict[str, None] = {}
+        traded: dict[str, None] = {}
         n = self.table.by_domain @ self.counts
         for d, share in enumerate(self.rates.shares[:, :, 0]):
             present = np.flatnonzero(share * n[d] >= 1)
             called = self.rates.confusion[d, :, :, :, 0].mean(axis=0)[np.ix_(present, present)]
             vote, true = linear_sum_assignment(called, maximize=True)
             if called[vote, true].sum() > np.trace(called) + 1e-9:
-                found |= {self.classes[present[k]]: None for k in vote[vote != true]}
-        return list(found)
-
-    @property
-    def _status(self) -> Status:
-        return Status.ASSUMPTION if self.result.converged else Status.NOT_CONVERGED
+                traded |= {self.classes[present[k]]: None for k in vote[vote != true]}
+        return list(traded)
 
     def _warnings(self, swapped: list[str]) -> tuple[str, ...]:
-        said = [INDEPENDENT if self.n_informed else UNLABELED]
+        warnings = [INDEPENDENT if self.n_informed else UNLABELED]
         if swapped:
-            said.append(
+            warnings.append(
                 f"assumption: items of {listed(swapped)} are mostly called otherwise by the "
                 "classifiers; these classes may have traded names"
             )
         if not self.result.converged:
-            said.append(
+            warnings.append(
                 f"not-converged: after {self.result.iterations} iterations the posteriors still "
                 f"change by {self.result.change:.2g} on average"
             )
-        return (*said, *self.doubts)
+        return (*warnings, *self.doubts)
 
 
 @dataclass(frozen=True, eq=False)

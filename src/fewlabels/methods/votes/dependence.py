@@ -22,7 +22,7 @@ import numpy as np
 from scipy.special import chdtrc
 
 from fewlabels.errors import listed
-from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
+from fewlabels.kernels.arrays import Bools, Floats, Ints
 from fewlabels.kernels.simplex import logsumexp, softmax
 from fewlabels.methods.em import expectation_maximisation
 from fewlabels.methods.votes.data import domain_codes, domain_texts
@@ -134,7 +134,7 @@ def counted_votes(predictions: Predictions, domains: Sequence[str | None]) -> Co
     """Find the classifiers that make the same mistakes, domain by domain."""
     domain = domain_codes(predictions, domains)
     weights = np.ones((len(domains), predictions.n_models))
-    found: list[SharedMistakes] = []
+    groups: list[SharedMistakes] = []
     for d, name in enumerate(domains):
         rows = np.flatnonzero(domain == d)
         width = min(predictions.n_models, _CLASSIFIERS) * predictions.n_classes
@@ -152,25 +152,17 @@ def counted_votes(predictions: Predictions, domains: Sequence[str | None]) -> Co
         for members in copies:
             weights[d, models[members]] = 1 / len(members)
             pair = _clearest(votes, members, _majority(votes, copies))
-            found.append(_named(predictions, name, models[members], pair, 1.0))
-        kept = np.setdiff1d(np.arange(len(models)), [j for own in copies for j in own[1:]])
-        votes = _Votes.of(predictions, rows, models[kept]) if copies else votes
+            names = tuple(predictions.models[j] for j in models[members])
+            groups.append(SharedMistakes(name, names, *pair, 1.0))
+        apart = np.setdiff1d(np.arange(len(models)), [j for same in copies for j in same[1:]])
+        votes = _Votes.of(predictions, rows, models[apart]) if copies else votes
         for group in _groups(votes):
-            own, pair = _share(votes, group)
-            members = models[kept[group.members]]
-            weights[d, members] *= own
-            found.append(_named(predictions, name, members, pair, float(own.sum())))
-    return Counted(tuple(domains), predictions.models, weights, tuple(found))
-
-
-def _named(
-    predictions: Predictions,
-    domain: str | None,
-    members: Ints,
-    pair: tuple[float, float, float],
-    counted: float,
-) -> SharedMistakes:
-    return SharedMistakes(domain, tuple(predictions.models[j] for j in members), *pair, counted)
+            shares, pair = _share(votes, group)
+            places = models[apart[group.members]]
+            weights[d, places] *= shares
+            names = tuple(predictions.models[j] for j in places)
+            groups.append(SharedMistakes(name, names, *pair, float(shares.sum())))
+    return Counted(tuple(domains), predictions.models, weights, tuple(groups))
 
 
 # --- joint voters --------------------------------------------------------------------------------
@@ -208,18 +200,15 @@ class _Group(NamedTuple):
     @staticmethod
     def of(votes: _Votes, members: Sequence[int]) -> _Group:
         who, k = np.array(members), votes.cast.shape[2]
-        own = votes.votes[:, who]
-        code = (own * k ** np.arange(len(who))[::-1]).sum(axis=1)
-        all_vote = np.asarray((own >= 0).all(axis=1))
+        members_votes = votes.votes[:, who]
+        code = (members_votes * k ** np.arange(len(who))[::-1]).sum(axis=1)
+        all_vote = np.asarray((members_votes >= 0).all(axis=1))
         joint = (code[all_vote, None] == np.arange(k ** len(who))).astype(np.float64)
         return _Group(who, all_vote, joint)
 
 
-class _Fit(NamedTuple):
-    """P(class) of the rows (U, K), and the log-likelihood."""
-
-    classes: Floats
-    log_likelihood: float
+_Fit = tuple[Floats, float]
+"""P(class) of the rows (U, K), and the log-likelihood."""
 
 
 def _fit(votes: _Votes, groups: Sequence[_Group], start: Floats, steps: int = _STEPS) -> _Fit:
@@ -237,20 +226,19 @@ def _fit(votes: _Votes, groups: Sequence[_Group], start: Floats, steps: int = _S
         logits = np.log(share) + votes.evidence
         logits = logits + flat @ log_rates.transpose(0, 2, 1).reshape(-1, k)
         for group in groups:
-            here, own = weight[group.all_vote], votes.cast[group.all_vote][:, group.members]
+            here, cast = weight[group.all_vote], votes.cast[group.all_vote][:, group.members]
             # Two pseudo-items that vote independently keep every cell positive.
-            counts = here.T @ group.joint + 2 * _independent(_rates(here, own, prior))
+            counts = here.T @ group.joint + 2 * _independent(_rates(here, cast, prior))
             together = group.joint @ np.log(counts / counts.sum(axis=1, keepdims=True)).T
-            apart = np.einsum("ugv,gkv->uk", own, log_rates[group.members], optimize=True)
+            apart = np.einsum("ugv,gkv->uk", cast, log_rates[group.members], optimize=True)
             logits[group.all_vote] += together - apart
         return logits
 
-    found = expectation_maximisation(
+    em = expectation_maximisation(
         lambda classes: softmax(joint(classes)),
         start, iterations=steps, tolerance=_TOLERANCE, counts=votes.items,
     )  # fmt: skip
-    likelihood = logsumexp(joint(found.responsibilities)) @ votes.items
-    return _Fit(found.responsibilities, float(likelihood))
+    return em.responsibilities, float(logsumexp(joint(em.responsibilities)) @ votes.items)
 
 
 def _rates(weight: Floats, cast: Floats, prior: Floats) -> Floats:
@@ -264,8 +252,8 @@ def _rates(weight: Floats, cast: Floats, prior: Floats) -> Floats:
 def _independent(rates: Floats) -> Floats:
     """Joint votes of independent voters (g, K, K), in the order of `_Group.joint`, (K, K^g)."""
     out = rates[0]
-    for own in rates[1:]:
-        out = (out[:, :, None] * own[:, None, :]).reshape(len(out), -1)
+    for of_voter in rates[1:]:
+        out = (out[:, :, None] * of_voter[:, None, :]).reshape(len(out), -1)
     return out
 
 
@@ -284,11 +272,10 @@ def _best(
 ) -> _Fit:
     """The better of two starts: votes, and the classes found before."""
     out = _fit(votes, groups, _majority(votes, [group.members for group in groups]), steps)
-    if before is not None:
-        other = _fit(votes, groups, before.classes, steps)
-        if other.log_likelihood > out.log_likelihood:
-            return other
-    return out
+    if before is None:
+        return out
+    other = _fit(votes, groups, before[0], steps)
+    return other if other[1] > out[1] else out
 
 
 # --- which groups --------------------------------------------------------------------------------
@@ -306,12 +293,12 @@ def _groups(votes: _Votes) -> list[_Group]:
     while True:
         best: tuple[float, list[_Group], _Fit] | None = None
         tried = list(_joined(votes, groups, now))
-        first = [_best(votes, joined, now, _GLANCE).log_likelihood for joined, _ in tried]
+        first = [_best(votes, joined, now, _GLANCE)[1] for joined, _ in tried]
         scores = 2 * np.array(first) - np.log(n) * np.array([extra for _, extra in tried])
         for place in np.argsort(-scores, kind="stable")[:_FINALISTS]:
             joined, extra = tried[place]
             fit = _best(votes, joined, now)
-            gain = 2 * (fit.log_likelihood - now.log_likelihood)
+            gain = 2 * (fit[1] - now[1])
             by_chance = float(chdtrc(extra, max(gain, 0.0))) * len(tried)
             score = gain - np.log(n) * extra
             if by_chance < _CHANCE and score > (best[0] if best else 0.0):
@@ -321,21 +308,18 @@ def _groups(votes: _Votes) -> list[_Group]:
         _, groups, now = best
 
 
-def _most(n_classes: int) -> int:
-    """Members of a group, at most, whose joint votes can be counted."""
-    return max(min(_LARGEST, int(np.log(_CELLS) / np.log(n_classes) + 1e-9)), 2)
-
-
 def _joined(votes: _Votes, groups: list[_Group], now: _Fit) -> Iterator[tuple[list[_Group], int]]:
     """Groups with two of them, or of the single classifiers, joined; parameters that this adds."""
     k, m = votes.cast.shape[2], votes.votes.shape[1]
-    of = {int(j): group for group in groups for j in group.members}
-    pairs = _pairs(votes, now)
-    sets = [tuple(sorted({*_members(of, a), *_members(of, b)})) for a, b in pairs]
+    most = max(min(_LARGEST, int(np.log(_CELLS) / np.log(k) + 1e-9)), 2)
+    together = {j: (j,) for j in range(m)}
+    for group in groups:
+        together |= dict.fromkeys(group.members.tolist(), tuple(group.members.tolist()))
+    sets = [tuple(sorted({*together[a], *together[b]})) for a, b in _pairs(votes, now)]
     if not groups and 5 <= m <= _TRIPLES:
         sets += list(itertools.combinations(range(m), 3))
     for members in dict.fromkeys(sets):
-        if len(members) > _most(k):
+        if len(members) > most:
             continue
         inside = [group for group in groups if set(group.members.tolist()) <= set(members)]
         rest = [group for group in groups if not set(group.members.tolist()) & set(members)]
@@ -346,16 +330,12 @@ def _joined(votes: _Votes, groups: list[_Group], now: _Fit) -> Iterator[tuple[li
             yield [*rest, _Group.of(votes, members)], extra
 
 
-def _members(of: dict[int, _Group], j: int) -> list[int]:
-    return of[j].members.tolist() if j in of else [j]
-
-
 def _pairs(votes: _Votes, now: _Fit) -> list[tuple[int, int]]:
     """Pairs with items in common; of many those that agree most beyond independence."""
     common = _both(votes)
     a, b = np.nonzero(np.triu(common >= _COMMON, 1))
     if len(a) > _PAIRS:
-        agree, expected = _agreement(votes, now.classes)
+        agree, expected = _agreement(votes, now[0])
         z = (agree - expected) / np.sqrt(np.maximum(expected * (1 - expected), 1e-4))
         order = np.argsort(-(z * np.sqrt(common))[a, b], kind="stable")[:_PAIRS]
         a, b = a[order], b[order]
@@ -364,8 +344,8 @@ def _pairs(votes: _Votes, now: _Fit) -> list[tuple[int, int]]:
 
 def _both(votes: _Votes) -> Floats:
     """Items that both of two classifiers vote on, (M, M)."""
-    given = (votes.votes >= 0).astype(np.float64)
-    out: Floats = (given * votes.items[:, None]).T @ given
+    voted = (votes.votes >= 0).astype(np.float64)
+    out: Floats = (voted * votes.items[:, None]).T @ voted
     return out
 
 
@@ -377,18 +357,23 @@ def _agreement(votes: _Votes, classes: Floats) -> tuple[Floats, Floats]:
     agree = (flat * np.repeat(votes.items, k)) @ flat.T / common
     prior = np.full((k, k), 0.1)
     rates = _rates(classes * votes.items[:, None], votes.cast, prior)
-    given = (votes.votes >= 0).astype(np.float64)
+    voted = (votes.votes >= 0).astype(np.float64)
     expected = np.zeros((m, m))
     for c in range(k):
-        weight = given * (classes[:, c] * votes.items)[:, None]
-        expected += (weight.T @ given) * (rates[:, c] @ rates[:, c].T)
+        weight = voted * (classes[:, c] * votes.items)[:, None]
+        expected += (weight.T @ voted) * (rates[:, c] @ rates[:, c].T)
     return agree, expected / common
 
 
 def _copies(votes: _Votes) -> list[list[int]]:
     """Classifiers that never differ from each other, while others differ from them."""
     common, (agree, _) = _both(votes), _agreement(votes, _majority(votes, []))
-    contested = _contested(votes)
+    # Somebody differs from a classifier on one item in twenty.
+    voted = votes.votes >= 0
+    most = np.where(voted, votes.votes, -1).max(axis=1)
+    least = np.where(voted, votes.votes, votes.cast.shape[2]).min(axis=1)
+    differ = (voted & (most != least)[:, None]) * votes.items[:, None]
+    contested = differ.sum(axis=0) >= 0.05 * (voted * votes.items[:, None]).sum(axis=0)
     if not contested.any():  # nobody ever differs from anybody: they may all be one
         contested = np.ones(len(contested), dtype=bool)
     same = (common >= _IDENTICAL) & (agree > 1 - 1e-9)
@@ -402,18 +387,9 @@ def _copies(votes: _Votes) -> list[list[int]]:
     return out
 
 
-def _contested(votes: _Votes) -> Array:
-    """Whether somebody differs from a classifier on one item in twenty, (M,)."""
-    given = votes.votes >= 0
-    most = np.where(given, votes.votes, -1).max(axis=1)
-    least = np.where(given, votes.votes, votes.cast.shape[2]).min(axis=1)
-    differ = (given & (most != least)[:, None]) * votes.items[:, None]
-    return np.asarray(differ.sum(axis=0) >= 0.05 * (given * votes.items[:, None]).sum(axis=0))
-
-
 def _share(votes: _Votes, group: _Group) -> tuple[Floats, tuple[float, float, float]]:
     """How much each member counts; agreement, expected agreement and z of the clearest pair."""
-    classes = _best(votes, [group], None).classes
+    classes, _ = _best(votes, [group], None)
     who, here = group.members, group.all_vote
     weight = (classes * votes.items[:, None])[here]
     wrong = 1 - votes.cast[here][:, who]
