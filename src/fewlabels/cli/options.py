@@ -153,9 +153,9 @@ def takes(
     changes
         What a command says otherwise: the help of an option, or several attributes.
 
-    A record with a classmethod `of` is made by it.
+    A record with a classmethod `from_values` is made by it.
     """
-    make = getattr(record, "of", record)
+    make = getattr(record, "from_values", record)
     registered = fields_of(record)
     missing = {*names, *changes, *without} - registered.keys()
     if missing:
