@@ -155,7 +155,7 @@ def takes(
 
     A record with a classmethod `of` is made by it.
     """
-    make = getattr(record, "of", record)
+    make = getattr(record, "from_values", record)
     registered = fields_of(record)
     missing = {*names, *changes, *without} - registered.keys()
     if missing:
