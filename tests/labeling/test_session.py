@@ -209,7 +209,7 @@ def test_the_page_weighs_labels_as_the_record_does(
     opened: Open, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where somebody could not say the class of an item that was drawn by its gain."""
-    from fewlabels.labeling import watch as watch_module
+    from fewlabels.labeling import monitor as monitor_module
 
     judged = []
 
@@ -217,7 +217,7 @@ def test_the_page_weighs_labels_as_the_record_does(
         judged.append(predictions)
         return fl.estimate(predictions, *arguments, **more)
 
-    monkeypatch.setattr(watch_module, "estimate", estimated)
+    monkeypatch.setattr(monitor_module, "estimate", estimated)
     record = tmp_path / "a.labels.jsonl"
     session = opened(record, order="informative")
     for k in range(4):

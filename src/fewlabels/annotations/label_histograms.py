@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from fewlabels.kernels.arrays import Array, Floats, Ints
-from fewlabels.kernels.binning import equal_width
 from fewlabels.kernels.blocks import map_blocks, spans
+from fewlabels.kernels.weighting import equal_width
 
 _ENTRIES = 1 << 17
 """Numbers of one temporary array: the dozen at hand then stay in the processor's cache."""

@@ -75,7 +75,7 @@ class AnnotationOptions(Record):
     "workers",
     by="Assess by group too.",
 )
-@takes("asked", AnnotationOptions)
+@takes("options", AnnotationOptions)
 @takes(
     "output",
     Output,

@@ -27,7 +27,7 @@ from fewlabels.cli.output import (
 from fewlabels.cli.repair import calibrate, shift
 from fewlabels.cli.trial import backtest, demo
 from fewlabels.errors import FewlabelsError, one_line, unknown
-from fewlabels.kernels.blocks import hearing
+from fewlabels.kernels.notices import hearing
 from fewlabels.report.words import styled
 
 EXIT_BAD_INPUT = 2

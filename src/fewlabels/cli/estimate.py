@@ -62,7 +62,7 @@ class EstimateOptions(Record):
 @command(short_help="How good each classifier is, with intervals.")
 @takes("source", Input)
 @takes("settings", Settings, by="Estimate by group too.")
-@takes("asked", EstimateOptions)
+@takes("options", EstimateOptions)
 @takes("output", Output, "json", "html", "labels_out", "raw_cells", "markdown", "junit")
 @takes("engine", Engine)
 def estimate(

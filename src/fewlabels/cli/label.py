@@ -122,7 +122,7 @@ class LabelOptions(Record):
     "seed",
     method="Of the estimates beside the page, and of the order `informative`.",
 )
-@takes("asked", LabelOptions)
+@takes("options", LabelOptions)
 @takes(
     "output",
     Output,

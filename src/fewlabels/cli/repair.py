@@ -79,7 +79,7 @@ class Map(Record):
 @command(short_help="Calibrate classifiers; save or apply the calibration.", epilog=_EPILOG)
 @takes("source", Input, without=("positive", "reference"))
 @takes("settings", Settings, "models", "seed")
-@takes("asked", Map)
+@takes("options", Map)
 @takes(
     "output",
     Output,

@@ -110,7 +110,7 @@ class Demonstration(Record):
 
 @command(short_help="Estimate five classifiers from 20 labels and compare with the truth.")
 @takes("settings", Settings, "seed")
-@takes("asked", Demonstration)
+@takes("options", Demonstration)
 def demo(settings: Settings, options: Demonstration) -> None:
     """Estimate five classifiers from few labels, and compare with the hidden truth.
 

@@ -19,9 +19,8 @@ from fewlabels.estimates import MOST_COMPARED, Estimates
 from fewlabels.evaluation.differences import comparisons, errors_together
 from fewlabels.evaluation.draws import POPULATION, LabelWeights, item_sample
 from fewlabels.kernels.arrays import Bools, Floats, Ints
-from fewlabels.kernels.binning import Indicator, equal_width
 from fewlabels.kernels.interval_draws import interval
-from fewlabels.kernels.weighting import Weighting
+from fewlabels.kernels.weighting import Indicator, Weighting, equal_width
 from fewlabels.methods.registry import METHODS
 from fewlabels.methods.votes.data import domain_codes, domain_texts, votes_given
 from fewlabels.metrics.base import Metric

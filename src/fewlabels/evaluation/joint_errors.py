@@ -24,10 +24,9 @@ from fewlabels.evaluation.evaluator import Evaluator, draws_around
 from fewlabels.evaluation.groups import Group
 from fewlabels.evaluation.guard import Guard, Guarded
 from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
-from fewlabels.kernels.binning import Indicator
 from fewlabels.kernels.blocks import spans
 from fewlabels.kernels.interval_draws import UNDEFINED, Interval, point_value
-from fewlabels.kernels.weighting import Weighting, in_every_draw
+from fewlabels.kernels.weighting import Indicator, Weighting, in_every_draw
 from fewlabels.metrics import resolve
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions

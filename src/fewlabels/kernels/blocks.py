@@ -1,6 +1,6 @@
 """Blocks of work on threads: fixed blocks, ordered results, so no answer shows how many workers.
 
-Also progress of long work, notices to a waiting user, and values computed once.
+Also progress of long work, and values computed once, without waiting for others.
 """
 
 from __future__ import annotations
@@ -194,40 +194,3 @@ class computed_once(Generic[T]):  # noqa: N801 - a decorator
             return self
         value = instance.__dict__[self.name] = read_only(self.function(instance))
         return value
-
-
-# --- notices --------------------------------------------------------------------------------------
-
-
-Listener = Callable[[str], None]
-_notice_listener: ContextVar[Listener | None] = ContextVar("fewlabels_listener", default=None)
-
-
-@contextmanager
-def hearing(listener: Listener | None) -> Iterator[None]:
-    """Pass the first line announced inside to `listener`; None: to none."""
-    token = _notice_listener.set(None if listener is None else _once(listener))
-    try:
-        yield
-    finally:
-        _notice_listener.reset(token)
-
-
-def announce(line: str) -> None:
-    """Say a line to whom it may concern."""
-    listener = _notice_listener.get()
-    if listener is not None:
-        listener(line)
-
-
-def _once(listener: Listener) -> Listener:
-    waiting = [listener]  # `pop` is atomic: blocks of work announce from threads
-
-    def tell(line: str) -> None:
-        try:
-            first = waiting.pop()
-        except IndexError:
-            return
-        first(line)
-
-    return tell

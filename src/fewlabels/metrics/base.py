@@ -13,8 +13,7 @@ import numpy as np
 
 from fewlabels.errors import InputError, UsageError, one_line, quoted
 from fewlabels.kernels.arrays import Array, Floats, Ints
-from fewlabels.kernels.binning import Indicator
-from fewlabels.kernels.weighting import Drawn, Weighting
+from fewlabels.kernels.weighting import Drawn, Indicator, Weighting
 
 Needs = Literal["hard", "probabilities", "ranking"]
 

@@ -12,16 +12,16 @@ from typing import Literal
 import numpy as np
 
 from fewlabels.kernels.arrays import Floats, Ints
-from fewlabels.kernels.binning import (
+from fewlabels.kernels.weighting import (
     EQUAL_WIDTH_BINS,
     QUANTILE_BINS,
     Indicator,
+    Weighting,
     between,
     by_quantiles,
     equal_width,
     quantile_edges,
 )
-from fewlabels.kernels.weighting import Weighting
 from fewlabels.metrics.base import Metric, Plan, ScoreView, Statistic, ratio
 
 

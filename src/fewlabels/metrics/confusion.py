@@ -10,8 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fewlabels.kernels.arrays import Floats, Ints
-from fewlabels.kernels.binning import Indicator
-from fewlabels.kernels.weighting import PlacedObservations, Weighting
+from fewlabels.kernels.weighting import Indicator, PlacedObservations, Weighting
 from fewlabels.metrics.base import Metric, Plan, ScoreView, Statistic, ratio
 
 

@@ -27,9 +27,8 @@ from fewlabels.evaluation.draws import (
 from fewlabels.evaluation.evaluator import INTERVAL_DRAWS
 from fewlabels.kernels import ranking
 from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
-from fewlabels.kernels.binning import Indicator
 from fewlabels.kernels.blocks import Progress, collect_blocks, index_blocks
-from fewlabels.kernels.weighting import Weighting, in_every_draw
+from fewlabels.kernels.weighting import Indicator, Weighting, in_every_draw
 from fewlabels.metrics.base import ratio
 from fewlabels.questions.question import OneClassifier
 

@@ -12,8 +12,9 @@ import scipy.sparse
 
 from fewlabels.errors import InputError, listed
 from fewlabels.kernels.arrays import Array, Bools, Floats, Frozen, Ints, UInts, read_only
-from fewlabels.kernels.blocks import announce, spans
+from fewlabels.kernels.blocks import spans
 from fewlabels.kernels.counter_based import exponential_sums
+from fewlabels.kernels.notices import announce
 from fewlabels.kernels.simplex import CLIP
 from fewlabels.kernels.votes import (
     Patterns,
