@@ -133,9 +133,10 @@ def _concentrations(
         anything = fits[0].posterior(_rows_of(items, np.arange(1)))
         return (concentration_draws(counts, counts, keys),) * (1 + len(anything.per_model))
     annotated = _Annotated.of(items, apart, rows)
-    return tuple(
-        concentration_draws(annotated.expected(j), counts, keys) for j in annotated.classifiers
-    )
+    first = next(posterior for posterior in annotated.posteriors if posterior is not None)
+    # All classifiers together, then each that has a posterior of its own.
+    classifiers = [None, *range(len(first.per_model))]
+    return tuple(concentration_draws(annotated.expected(j), counts, keys) for j in classifiers)
 
 
 @dataclass(frozen=True, eq=False)
@@ -248,12 +249,6 @@ class _Annotated:
             place[members] = np.arange(len(members))
             posteriors.append(fit.posterior(_rows_of(items, members)) if len(members) else None)
         return _Annotated(items.histogram, rows, fold, place, tuple(posteriors), rows[:0])
-
-    @property
-    def classifiers(self) -> list[int | None]:
-        """All together, then each that has a posterior of its own."""
-        first = next(posterior for posterior in self.posteriors if posterior is not None)
-        return [None, *range(len(first.per_model))]
 
     def expected(self, j: int | None) -> Floats:
         """P(label) of the items in question by fits without their labels, (R, K)."""

@@ -258,7 +258,10 @@ class _LevelledRisk:
             return float("nan"), np.full(size, np.nan)
         labeled = labeled[np.argsort(keys[labeled])]
         sampling = self.predictions.weight[rows]
-        weight, lure = self._weights(rows, labeled) * sampling[labeled], self.weights[rows[labeled]]
+        # How many items each labeled one stands for: the asked for the pool, others for one.
+        asked, lure = self.asked[rows[labeled]], self.weights[rows[labeled]]
+        pool = float((~self.predictions.labeled[rows]).sum())
+        weight = np.where(asked, pool / max(int(asked.sum()), 1), 1.0) * sampling[labeled]
         unbiased = len(rows) == self.predictions.n_items and bool((sampling == sampling[0]).all())
         norm = weight if unbiased else weight * lure
         loss = weight * lure * np.abs(best - values[labeled, labels[labeled]])
@@ -281,12 +284,6 @@ class _LevelledRisk:
         if not population and len(labeled) == len(rows):
             draws = np.full(size, plain)
         return plain, draws
-
-    def _weights(self, rows: Ints, labeled: Ints) -> Floats:
-        """How many items each known one stands for: the asked for the pool, others for one."""
-        asked = self.asked[rows[labeled]]
-        pool = float((~self.predictions.labeled[rows]).sum())
-        return np.where(asked, pool / max(int(asked.sum()), 1), 1.0)
 
 
 # --- the surrogate believed ---------------------------------------------------------------------

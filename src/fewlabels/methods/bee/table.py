@@ -78,11 +78,30 @@ class VoteTable(_Rows):
 
     def arrays(self, n_units: int, n_classes: int, n_rows: int) -> VoteArrays:
         """The same as arrays and products of these. Made once."""
-        made = vars(self)
-        if "_arrays" not in made:
-            made["_arrays"] = VoteArrays.of(self, n_units, n_classes, n_rows)
-        out: VoteArrays = made["_arrays"]
-        return out
+        made: dict[str, VoteArrays] = vars(self)
+        if "_arrays" in made:
+            return made["_arrays"]
+        columns = self.unit * n_classes + self.vote
+        shape = (len(self.items), n_units * n_classes)
+        votes = scipy.sparse.csr_matrix((self.times, columns, self.start), shape)
+        if shape[0] * shape[1] <= _DENSE:
+            votes = votes.toarray()
+        n_states, n_domains = self.row_of.shape
+        unit, vote = np.arange(n_units)[:, None, None], np.arange(n_classes)[:, None]
+        means = self.row_of[:, np.arange(n_units) // (n_units // n_domains)].T[:, None]
+        if n_rows == 1:
+            cell = 2 * unit + (vote == means)
+        else:
+            cell = (unit * n_rows + means) * n_classes + vote
+        one = self.items == 1
+        made["_arrays"] = VoteArrays(
+            votes,
+            votes.T if isinstance(votes, np.ndarray) else votes.T.tocsr(),
+            cell.reshape(-1, n_states),
+            np.flatnonzero(one),
+            np.flatnonzero(~one),
+        )
+        return made["_arrays"]
 
     def log_joint(
         self, rates: Floats, shares: Floats, n_classes: int, rows: Ints | None = None
@@ -140,30 +159,6 @@ class VoteArrays(NamedTuple):
         if self.several.size:
             out[self.several] = rng.multinomial(items[self.several], chances[self.several])
         return out
-
-    @staticmethod
-    def of(table: VoteTable, n_units: int, n_classes: int, n_rows: int) -> VoteArrays:
-        """The arrays of a table."""
-        columns = table.unit * n_classes + table.vote
-        shape = (len(table.items), n_units * n_classes)
-        votes = scipy.sparse.csr_matrix((table.times, columns, table.start), shape)
-        if shape[0] * shape[1] <= _DENSE:
-            votes = votes.toarray()
-        n_states, n_domains = table.row_of.shape
-        unit, vote = np.arange(n_units)[:, None, None], np.arange(n_classes)[:, None]
-        means = table.row_of[:, np.arange(n_units) // (n_units // n_domains)].T[:, None]
-        if n_rows == 1:
-            cell = 2 * unit + (vote == means)
-        else:
-            cell = (unit * n_rows + means) * n_classes + vote
-        one = table.items == 1
-        return VoteArrays(
-            votes,
-            votes.T if isinstance(votes, np.ndarray) else votes.T.tocsr(),
-            cell.reshape(-1, n_states),
-            np.flatnonzero(one),
-            np.flatnonzero(~one),
-        )
 
 
 class VotePrior(NamedTuple):

@@ -251,10 +251,6 @@ def beliefs_of(left_out: str | None = None) -> tuple[Belief, ...]:
 
 @cache
 def _table() -> Mapping[str, Any]:
-    text = (
-        files("fewlabels.methods.ensembles")
-        .joinpath("learned_prior.json")
-        .read_text(encoding="utf-8")
-    )
-    table: dict[str, Any] = json.loads(text)
+    file = files("fewlabels.methods.ensembles").joinpath("learned_prior.json")
+    table: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     return table

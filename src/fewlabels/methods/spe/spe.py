@@ -145,11 +145,11 @@ class SPE(LabelModel):
         scored = ScoredItems.of(predictions, self.scale)
         no_class = lacks_a_class(scored.evidence)
         if scored.scale is None:
-            flat = PrevalenceDraws.of(scored, self.n_draws, rng)
+            flat = _PrevalenceDraws.of(scored, self.n_draws, rng)
             return _FittedSPE(predictions.models, flat, salt, bool(no_class.all()))
         data = scored.data(scored.evidence)
         pairs = fit_pairs(data, self, ordered=bool(no_class.any()), rng=rng)
-        draws = PairDraws.of(pairs, scored.scale, self.n_draws, rng)
+        draws = _PairDraws.of(pairs, scored.scale, self.n_draws, rng)
         labeled = scored.rows[np.argsort(scored.keys, kind="stable")]
         labeled = labeled[predictions.labels[labeled] >= 0]
         odds = draws.log_odds(scored.every[labeled], np.arange(draws.size))
@@ -231,7 +231,7 @@ class _FittedSPE(FittedLabelModel):
                 "the labels, and every item gets the prevalence"
             )
         if self.fit is not None and self.fit.alarming:
-            scale = self.draws.scale if isinstance(self.draws, PairDraws) else None
+            scale = self.draws.scale if isinstance(self.draws, _PairDraws) else None
             at = scale.score(self.fit.at) if scale is not None else np.nan
             warnings.append(
                 "assumption: the scores do not follow the fitted densities, so intervals are "
@@ -382,7 +382,7 @@ class OddsDraws(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class PairDraws(OddsDraws):
+class _PairDraws(OddsDraws):
     """Draws from the posterior of one pair of densities, or of several by their weights."""
 
     scale: ScoreScale
@@ -395,7 +395,7 @@ class PairDraws(OddsDraws):
     @classmethod
     def of(
         cls, pairs: Sequence[PairFit], scale: ScoreScale, size: int, rng: np.random.Generator
-    ) -> PairDraws:
+    ) -> _PairDraws:
         """`size` draws, shared out by the weights of the pairs, in random order."""
         used = [p for p in pairs if p.weight > 0]
         edges = np.round(np.cumsum([p.weight for p in used]) * size).astype(int)
@@ -409,7 +409,6 @@ class PairDraws(OddsDraws):
         return cls(scale, mixtures, thetas, part[order], place[order], prevalence)
 
     def log_odds(self, scores: Floats, index: Ints) -> Floats:
-        """Log-odds of the positive class, (n, D), of scores (n,) that are not missing."""
         points = Points(self.scale.unit(scores))
         out = np.empty((len(scores), len(index)))
         for mixture, theta, columns in self._parts(index):
@@ -417,7 +416,6 @@ class PairDraws(OddsDraws):
         return out
 
     def survival(self, thresholds: Floats, index: Ints) -> tuple[Floats, Floats]:
-        """P(score >= threshold) in the positive and in the negative class, both (T, D)."""
         x = self.scale.cut(thresholds)
         inside = np.isfinite(x)
         one = np.repeat(np.where(x < 0, 1.0, 0.0)[:, None], len(index), axis=1)
@@ -439,14 +437,14 @@ class PairDraws(OddsDraws):
 
 
 @dataclass(frozen=True, eq=False)
-class PrevalenceDraws(OddsDraws):
+class _PrevalenceDraws(OddsDraws):
     """Draws for scores that say nothing: every item has the prevalence of the draw."""
 
     scores: Floats
     logit_prevalence: Floats
 
     @classmethod
-    def of(cls, scored: ScoredItems, size: int, rng: np.random.Generator) -> PrevalenceDraws:
+    def of(cls, scored: ScoredItems, size: int, rng: np.random.Generator) -> _PrevalenceDraws:
         """Posterior of the prevalence under a uniform prior, given the evidence, on a grid."""
         grid = (np.arange(2000) + 0.5) / 2000
         informed = np.flatnonzero(has_evidence(scored.evidence))
@@ -457,7 +455,6 @@ class PrevalenceDraws(OddsDraws):
         return cls(scored.every[scored.rows], rng.permutation(logit(drawn)))
 
     def log_odds(self, scores: Floats, index: Ints) -> Floats:
-        """The prevalence's log-odds for every item, (n, D)."""
         return np.tile(self.logit_prevalence[index], (len(scores), 1))
 
     def survival(self, thresholds: Floats, index: Ints) -> tuple[Floats, Floats]:

@@ -250,7 +250,7 @@ class Training:
         self._good = self.parameters.copy()
 
     def run(self, mixture: LatentMixture) -> Trained:
-        """First the flow with the mixture as it is, then both.
+        """First the flow with the mixture as it is, then both, to their best held-out likelihood.
 
         Steps that lead to a likelihood that is not finite, or far below what it was, are undone.
         """
@@ -261,7 +261,7 @@ class Training:
         # What overflows is found by the likelihood that comes of it.
         with np.errstate(over="ignore", invalid="ignore"):
             for epochs, learn in ((options.flow_epochs, False), (options.joint_epochs, True)):
-                watch = _Watch(self, options.patience)
+                top, waited, at_top = -np.inf, 0, None
                 for epoch in range(epochs):
                     moves = options.joint or not learn
                     value, moments = self._epoch(mixture, learn, moves)
@@ -270,9 +270,16 @@ class Training:
                         break
                     best, good = max(best, value), mixture
                     np.copyto(self._good, self.parameters)
-                    if watch.struck(mixture):
-                        stopped = True
-                        break
+                    if self.held_out is not None:
+                        held_out = mean_log_likelihood(
+                            self.flow, self.parameters, mixture, self.held_out
+                        )
+                        waited += 1
+                        if held_out > top:
+                            top, waited, at_top = held_out, 0, (self.parameters.copy(), mixture)
+                        if waited >= options.patience:
+                            stopped = True
+                            break
                     if moments is not None:
                         mixture = self.prior.update(moments, mixture.means)
                     if moves:
@@ -283,7 +290,9 @@ class Training:
                     taken += 1
                 if failed:
                     break
-                mixture = watch.restore(mixture)
+                if at_top is not None:
+                    np.copyto(self.parameters, at_top[0])
+                    mixture = at_top[1]
             value = mean_log_likelihood(self.flow, self.parameters, mixture, self.items)
             failed = failed or _failure(value, best, self.flow.n_dimensions)
             if failed:
@@ -299,7 +308,12 @@ class Training:
 
         The moments where the mixture is to `learn`, the gradient where the flow `moves`.
         """
-        x = self._with_noise()
+        x = self.items.scores
+        if self.options.noise:  # fresh: the density is that of the scores, smoothed by a Gaussian
+            x = self._noisy
+            self.rng.standard_normal(out=x, dtype=self.flow.dtype)
+            x *= self.flow.dtype(self.options.noise)
+            x += self.items.scores
         total = self.items.weight.sum()
         value, moments = 0.0, None
         self._gradient[...] = 0
@@ -321,45 +335,6 @@ class Training:
         if moments is not None:
             moments = Moments(moments.counts * total, moments.sums * total, moments.scatter * total)
         return value, moments
-
-    def _with_noise(self) -> Array:
-        """Scores with fresh noise: the density is that of the scores, smoothed by a Gaussian."""
-        if not self.options.noise:
-            return self.items.scores
-        self.rng.standard_normal(out=self._noisy, dtype=self.flow.dtype)
-        self._noisy *= self.flow.dtype(self.options.noise)
-        self._noisy += self.items.scores
-        return self._noisy
-
-
-class _Watch:
-    """Keeps the parameters with the best held-out likelihood of one stage."""
-
-    def __init__(self, training: Training, patience: int) -> None:
-        self.training, self.patience = training, patience
-        self.best, self.waited = -np.inf, 0
-        self.parameters: Array | None = None
-        self.mixture: LatentMixture | None = None
-
-    def struck(self, mixture: LatentMixture) -> bool:
-        """Whether patience has run out."""
-        held_out, training = self.training.held_out, self.training
-        if held_out is None:
-            return False
-        value = mean_log_likelihood(training.flow, training.parameters, mixture, held_out)
-        if value > self.best:
-            self.best, self.waited, self.mixture = value, 0, mixture
-            self.parameters = training.parameters.copy()
-            return False
-        self.waited += 1
-        return self.waited >= self.patience
-
-    def restore(self, mixture: LatentMixture) -> LatentMixture:
-        """Take the flow back to the best epoch; returns the mixture of that time."""
-        if self.parameters is None or self.mixture is None:
-            return mixture
-        np.copyto(self.training.parameters, self.parameters)
-        return self.mixture
 
 
 def mean_log_likelihood(

@@ -248,32 +248,27 @@ def choose_support(keys: UInts, informed: Bools, most: int, salt: int, times: Fl
     items are all labeled ones and a sample of the others, labels would otherwise weigh far more
     than they do among all items.
     """
-    n = len(keys)
-    if n <= most:
-        return _weighed(np.arange(n), informed, times)
-    size = max(most // 2, 2)
-    place = uniforms(keys, np.arange(1), salt ^ _SUPPORT_SALT)[:, 0]
-    n_informed = int(informed.sum())
-    take = min(n_informed, max(size // 2, size - (n - n_informed)))
-    parts = []
-    for mask, count in ((informed, take), (~informed, size - take)):
-        rows = np.flatnonzero(mask)
-        parts.append(rows[np.argsort(place[rows], kind="stable")[:count]])
-    return _weighed(np.sort(np.concatenate(parts)), informed, times)
-
-
-def _weighed(chosen: Ints, informed: Bools, times: Floats) -> Support:
-    """Support points that weigh as the items do that they stand for."""
-    counts, inside = times[chosen], informed[chosen]
+    n, n_informed = len(keys), int(informed.sum())
+    rows = np.arange(n)
+    if n > most:
+        size = max(most // 2, 2)
+        place = uniforms(keys, np.arange(1), salt ^ _SUPPORT_SALT)[:, 0]
+        take = min(n_informed, max(size // 2, size - (n - n_informed)))
+        parts = []
+        for mask, count in ((informed, take), (~informed, size - take)):
+            some = np.flatnonzero(mask)
+            parts.append(some[np.argsort(place[some], kind="stable")[:count]])
+        rows = np.sort(np.concatenate(parts))
+    # They weigh as the items do that they stand for.
+    counts, inside = times[rows], informed[rows]
     labeled, others = counts[inside].sum(), int((~inside).sum())
     if not others:
-        return Support(chosen, 1.0, counts / (counts.mean() if len(counts) else 1.0))
-    unit = counts[~inside].mean()
-    counts = np.where(inside, counts, counts / unit)
+        return Support(rows, 1.0, counts / (counts.mean() if n else 1.0))
+    counts = np.where(inside, counts, counts / counts[~inside].mean())
     if not labeled:
-        return Support(chosen, 1.0, counts)
-    taken = others / times[~informed].sum(), labeled / times[informed].sum()
-    return Support(chosen, float(taken[0] / taken[1]), counts)
+        return Support(rows, 1.0, counts)
+    scale = (others / times[~informed].sum()) / (labeled / times[informed].sum())
+    return Support(rows, float(scale), counts)
 
 
 # --- sums of kernels --------------------------------------------------------------------------
