@@ -11,6 +11,8 @@ import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -49,6 +51,28 @@ class Plan:
     def some(self, everything: Sequence[_T], quick: int) -> list[_T]:
         """All of them, or the last few."""
         return list(everything[-quick:] if self.quick else everything)
+
+
+class Some(NamedTuple):
+    """Values of an axis; a quick run has the first so many of them, or the last if below 0."""
+
+    values: Sequence[Any]
+    quick: int = 1
+
+
+def crossed(**axes: Some | Sequence[Any]) -> Callable[[Plan], list[Arguments]]:
+    """Cells of all combinations of the axes' values, of which those of the last change fastest."""
+
+    def chosen(axis: Some | Sequence[Any], plan: Plan) -> Sequence[Any]:
+        if not isinstance(axis, Some):
+            return axis
+        first = axis.values[: axis.quick] if axis.quick > 0 else axis.values[axis.quick :]
+        return first if plan.quick else axis.values
+
+    return lambda plan: [
+        dict(zip(axes, values, strict=True))
+        for values in product(*(chosen(axis, plan) for axis in axes.values()))
+    ]
 
 
 @dataclass(frozen=True)
@@ -142,21 +166,35 @@ def run_part(
 
 
 def run_page(
-    description: str, name: str, parts: Mapping[str, Part], page: Path, need_data: Collection[str]
+    description: str,
+    name: str,
+    parts: Mapping[str, Part],
+    page: Path,
+    need_data: Collection[str],
+    *,
+    anew: bool = False,
 ) -> None:
     """Run the parts that the command line asks for, and fill the page between their marks.
 
-    Cells are kept; another run goes on where one stopped. A quick run fills a copy of the page.
+    Cells are kept; another run goes on where one stopped (`anew`: with --resume alone). A quick run
+    fills a copy of the page.
     """
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     default = os.environ.get("FEWLABELS_DATA", ROOT.parent / "shared" / "data")
-    parser.add_argument("parts", nargs="+", choices=[*parts, "all"], metavar="PART")
+    work = ROOT / "build" / name if anew else CACHE / "fewlabels" / "benchmarks" / name
+    if anew:
+        parser.add_argument(
+            "--only", dest="parts", nargs="+", choices=parts, default=["all"], metavar="PART"
+        )
+        parser.add_argument("--resume", dest="fresh", action="store_false", help="go on")
+    else:
+        parser.add_argument("parts", nargs="+", choices=[*parts, "all"], metavar="PART")
+        parser.add_argument("--fresh", action="store_true", help="start over")
     parser.add_argument("--data", type=Path, default=Path(default))
-    parser.add_argument("--work", type=Path, default=CACHE / "fewlabels" / "benchmarks" / name)
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--fresh", action="store_true", help="start over")
+    parser.add_argument("--work", type=Path, default=work)
+    parser.add_argument("--workers", type=int, default=1 if anew else 2)
     parser.add_argument("--quick", action="store_true", help="a few cells of each part")
     given = parser.parse_args()
     asked = list(parts) if "all" in given.parts else list(dict.fromkeys(given.parts))
@@ -167,15 +205,18 @@ def run_page(
     if given.quick:
         page = Path(shutil.copyfile(page, work / page.name))
     plan = Plan(given.data.resolve(), page.parent / "figures", given.quick)
+    again = "without --resume" if anew else "with --fresh"
     for one in asked:
         if given.fresh:
+            # Cells of an earlier state of the code must not mix with those of this one.
             shutil.rmtree(work / one, ignore_errors=True)
         part = parts[one]
-        found, seconds = run_part(one, part, plan, work / one, given.workers, "with --fresh")
+        found, seconds = run_part(one, part, plan, work / one, given.workers, again)
         short = f"a few cells; in full {part.design}" if given.quick else part.design
         caption = (
-            f"`python benchmarks/{name}.py {one}{' --quick' if given.quick else ''}`: {short}. "
-            f"fewlabels {fewlabels.__version__}, {seconds / 60:.1f} minutes of one processor."
+            f"`python benchmarks/{name}.py {'--only ' * anew}{one}{' --quick' * given.quick}`: "
+            f"{short}. fewlabels {fewlabels.__version__}, {seconds / 60:.1f} minutes of one "
+            "processor."
         )
         fill(page, {mark: f"{caption}\n\n{text}" for mark, text in found.items()})
     print(f"wrote {page}")
@@ -200,14 +241,53 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
 
 
+def grouped(
+    records: pd.DataFrame,
+    by: Sequence[str],
+    columns: Mapping[str, Callable[[pd.DataFrame], Any]],
+    head: Sequence[str] = (),
+) -> str:
+    """A Markdown table with a row for each group of records, in the order they come in.
+
+    A row has the group's key, under `head`, and what every column says of the group's records.
+    """
+    rows = (
+        [*key, *(say(own) for say in columns.values())]
+        for key, own in records.groupby([*by], sort=False)
+    )
+    return table([*(head or by), *columns], rows)
+
+
+def averaged(
+    name: str, write: int | Callable[[float], str] = 3, spread: str = "", by: str = ""
+) -> Callable[[pd.DataFrame], str]:
+    """A column of `grouped`: the mean of a column of the records, or of its means `by` another.
+
+    `spread` puts the standard error ("sem") or deviation ("std") behind it.
+    """
+
+    def say(own: pd.DataFrame) -> str:
+        values = own[name].astype(float)
+        values = values.groupby(own[by]).mean() if by else values
+        return plus_minus(values, write, spread)
+
+    return say
+
+
+def plus_minus(
+    values: pd.Series, write: int | Callable[[float], str] = 3, spread: str = "sem"
+) -> str:
+    """Mean of the known values ± what is named by `spread`; `write` may be a number of digits."""
+    write = partial(number, digits=write) if isinstance(write, int) else write
+    known = values.astype(float).dropna()
+    if len(known) < 2 or not spread:
+        return write(known.mean())
+    return f"{write(known.mean())} ± {write(getattr(known, spread)())}"
+
+
 def mean_error(values: pd.Series, clusters: pd.Series) -> str:
     """Mean over clusters ± its standard error; what is missing is left out."""
-    means = values.astype(float).groupby(clusters).mean().dropna()
-    if means.empty:
-        return "-"
-    if len(means) == 1:
-        return number(means.iloc[0])
-    return f"{number(means.mean())} ± {number(means.std(ddof=1) / np.sqrt(len(means)))}"
+    return plus_minus(values.astype(float).groupby(clusters).mean())
 
 
 def number(value: float, digits: int = 3) -> str:
