@@ -21,6 +21,7 @@ import pandas as pd
 
 import fewlabels
 from fewlabels.kernels.blocks import using_workers
+from measure import HEAD, Line
 from paper import fill
 from score_lists import spread
 
@@ -98,6 +99,29 @@ class Part:
     blocks: Callable[[pd.DataFrame, Plan], Mapping[str, str]]
     design: str
     alone: bool = False
+
+
+Lines = Mapping[str, tuple[Callable[..., Sequence[Line]], Arguments, Arguments]]
+"""Rows by topic: what makes them, and its options in full and in a quick run."""
+
+
+def speed_part(lines: Lines, design: str) -> Part:
+    """A part of a page whose cells are topics of a table of speed."""
+
+    def cells(plan: Plan) -> list[Arguments]:
+        return [
+            {"lines": name} | (quick if plan.quick else full)
+            for name, (_, full, quick) in lines.items()
+        ]
+
+    def run(data: Path, **cell: Any) -> list[Record]:
+        make = lines[cell.pop("lines")][0]
+        return [line._asdict() for line in make(**cell)]
+
+    def blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
+        return {"speed": table(HEAD, records.fillna("").values.tolist())}
+
+    return Part(cells, run, blocks, design, alone=True)
 
 
 class Job(NamedTuple):
