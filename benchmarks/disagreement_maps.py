@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from bench.disagreement import Trial, forecasts, method_of
+from bench.disagreement import SCALINGS, Trial, forecasts, method_of
 from curves_figures import save_svg
-from curves_parts import Part, Plan, Record, number, table
+from curves_parts import Part, Plan, Record, Some, averaged, crossed, grouped, number, table
 from disagreement_data import CIFAR, MNIST, RUNS, SEED, SIZES, Floats, truth, world
 from fewlabels.annotations import evaluate
 
 # --- the calibration-dispersion map of F.3 ------------------------------------------------------
 
-SCALINGS = ("raw", "temperature", "vector", "matrix")
 _LABELS = SIZES[-1]
-
-
-def _maps_cells(plan: Plan) -> list[dict[str, Any]]:
-    return [{"dataset": name, "run": run} for name in (MNIST, CIFAR) for run in plan.trials(RUNS)]
 
 
 def _maps(data: Path, dataset: str, run: int) -> list[Record]:
@@ -66,10 +60,6 @@ _SHOWN = "cnn_e8"
 _POINTS = 1500
 
 
-def _items_cells(plan: Plan) -> list[dict[str, Any]]:
-    return [{"run": run} for run in plan.trials(RUNS)]
-
-
 def _items(data: Path, run: int) -> list[Record]:
     """Predicted disagreement of items before and after alpha-calibration, by whether it is mixed.
 
@@ -103,16 +93,16 @@ def _items(data: Path, run: int) -> list[Record]:
 
 
 def _items_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
-    rows = []
-    for (model, kind), part in records.groupby(["model", "kind"], sort=False):
-        means = part[["truth", "raw", "alpha", "factor", "moved"]].mean()
-        rows.append([model, kind, *(number(v, 3) for v in means)])
-    header = ["classifier", "items of", "disagreement of Q", "raw", "with alpha by features",
-              "median factor", "change of f by a label"]  # fmt: skip
+    columns = {
+        "disagreement of Q": averaged("truth"), "raw": averaged("raw"),
+        "with alpha by features": averaged("alpha"), "median factor": averaged("factor"),
+        "change of f by a label": averaged("moved"),
+    }  # fmt: skip
+    shown = grouped(records, ["model", "kind"], columns, ["classifier", "items of"])
     (points,) = records["points"].dropna()
     _draw_items({k: np.array(v) for k, v in points.items()}, plan)
     picture = "![Disagreement of items, before and after](figures/disagreement-items.svg)"
-    return {"items": f"{picture}\n\n{table(header, rows)}"}
+    return {"items": f"{picture}\n\n{shown}"}
 
 
 def _draw_items(points: dict[str, Floats], plan: Plan) -> None:
@@ -130,10 +120,10 @@ def _draw_items(points: dict[str, Floats], plan: Plan) -> None:
 
 
 MAPS = Part(
-    _maps_cells, _maps, _maps_blocks,
+    crossed(dataset=(MNIST, CIFAR), run=Some(range(RUNS))), _maps, _maps_blocks,
     f"{_LABELS} labels per validation item, means over {RUNS} runs, seed {SEED}",
 )  # fmt: skip
 ITEMS = Part(
-    _items_cells, _items, _items_blocks,
+    crossed(run=Some(range(RUNS))), _items, _items_blocks,
     f"{_LABELS} labels per validation item, means over {RUNS} runs (figure: run 0), seed {SEED}",
 )  # fmt: skip
