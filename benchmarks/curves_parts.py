@@ -1,15 +1,12 @@
-"""What the parts of `curves.py` and `votes.py` share: cells, their results on disk, and tables."""
+"""What pages of several parts share: cells, the page between its marks, and tables by groups."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
-import re
 import shutil
-import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -23,13 +20,13 @@ import fewlabels
 from fewlabels.kernels.blocks import using_workers
 from measure import HEAD, Line
 from paper import fill
-from score_lists import spread
+from runs import ROOT, of_cells, run_missing, table
+from runs import parser as command_line
 
 Record = dict[str, Any]
 Arguments = dict[str, Any]
 _T = TypeVar("_T")
 
-ROOT = Path(__file__).resolve().parents[1]
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
 SEED = 40_000
 
@@ -124,41 +121,12 @@ def speed_part(lines: Lines, design: str) -> Part:
     return Part(cells, run, blocks, design, alone=True)
 
 
-class Job(NamedTuple):
-    """A cell that is to be run, and the file that keeps what it found."""
-
-    run: Callable[..., list[Record]]
-    data: Path
-    arguments: Arguments
-    file: Path
-
-
-def jobs_of(part: Part, plan: Plan, folder: Path) -> list[Job]:
-    """All cells of a part."""
-    jobs = []
-    for cell in part.cells(plan):
-        name = re.sub(r"[^\w.]+", "-", " ".join(map(str, cell.values())))
-        jobs.append(Job(part.run, plan.data, cell, folder / f"{name}.json"))
-    return jobs
-
-
-def run_job(job: Job) -> None:
-    """Run a cell on one thread, and keep its records and processor time; all or nothing."""
+def run_cell(run: Callable[..., list[Record]], data: Path, cell: Arguments) -> Record:
+    """Records of a cell, run on one thread, and the processor time that they took."""
     started = time.process_time()
     with using_workers(1):
-        records = job.run(job.data, **job.arguments)
-    seconds = time.process_time() - started
-    text = json.dumps({"seconds": seconds, "records": [plain(r) for r in records]})
-    unfinished = job.file.with_suffix(f".{os.getpid()}")
-    unfinished.write_text(text, encoding="utf-8")
-    unfinished.replace(job.file)
-
-
-def read_jobs(jobs: Iterable[Job]) -> tuple[pd.DataFrame, float]:
-    """Records of all cells, and their processor time in seconds."""
-    found = [json.loads(job.file.read_text(encoding="utf-8")) for job in jobs]
-    records = [record for one in found for record in one["records"]]
-    return pd.DataFrame.from_records(records), sum(one["seconds"] for one in found)
+        records = run(data, **cell)
+    return {"seconds": time.process_time() - started, "records": records}
 
 
 def run_part(
@@ -175,18 +143,12 @@ def run_part(
     if settings.exists() and json.loads(settings.read_text()) != same:
         raise SystemExit(f"error: {folder} has cells of other settings; run {again}")
     settings.write_text(json.dumps(same))
-    jobs = jobs_of(part, plan, folder)
-    missing = [job for job in jobs if not job.file.exists()]
-    if part.alone or workers == 1:
-        for done, job in enumerate(missing, 1):
-            run_job(job)
-            print(f"\r{done}/{len(missing)} cells of {name}", end="", file=sys.stderr, flush=True)
-        print(file=sys.stderr)
-    elif missing:
-        for _ in spread(run_job, missing, workers, f"cells of {name}"):
-            pass
-    records, seconds = read_jobs(jobs)
-    return part.blocks(records, plan), seconds
+    cells, run = part.cells(plan), partial(run_cell, part.run, plan.data)
+    workers = 1 if part.alone else workers
+    kept = run_missing(folder / "cells.jsonl", run, cells, workers, f"cells of {name}")
+    found = of_cells(kept, cells)
+    records = [record for one in found for record in one["records"]]
+    return part.blocks(pd.DataFrame.from_records(records), plan), sum(f["seconds"] for f in found)
 
 
 def run_page(
@@ -203,10 +165,7 @@ def run_page(
     Cells are kept; another run goes on where one stopped (`anew`: with --resume alone). A quick run
     fills a copy of the page.
     """
-    parser = argparse.ArgumentParser(
-        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    default = os.environ.get("FEWLABELS_DATA", ROOT.parent / "shared" / "data")
+    parser = command_line(description, data=True)
     work = ROOT / "build" / name if anew else CACHE / "fewlabels" / "benchmarks" / name
     if anew:
         parser.add_argument(
@@ -216,7 +175,6 @@ def run_page(
     else:
         parser.add_argument("parts", nargs="+", choices=[*parts, "all"], metavar="PART")
         parser.add_argument("--fresh", action="store_true", help="start over")
-    parser.add_argument("--data", type=Path, default=Path(default))
     parser.add_argument("--work", type=Path, default=work)
     parser.add_argument("--workers", type=int, default=1 if anew else 2)
     parser.add_argument("--quick", action="store_true", help="a few cells of each part")
@@ -244,25 +202,6 @@ def run_page(
         )
         fill(page, {mark: f"{caption}\n\n{text}" for mark, text in found.items()})
     print(f"wrote {page}")
-
-
-def plain(value: Any) -> Any:
-    """The same as JSON can hold it: NaN and infinities as null."""
-    if isinstance(value, Mapping):
-        return {str(name): plain(part) for name, part in value.items()}
-    if isinstance(value, (list, tuple, np.ndarray)):
-        return [plain(part) for part in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and not np.isfinite(value):
-        return None
-    return value
-
-
-def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """A Markdown table."""
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
 
 
 def grouped(

@@ -45,6 +45,7 @@ from fewlabels.methods.curves.ordered_rates import (
 )
 from fewlabels.methods.per_model import margin
 from runs import parser as command_line
+from runs import spread
 from score_lists import (
     PACKAGE,
     REPORTED_ON,
@@ -53,7 +54,6 @@ from score_lists import (
     data_sets,
     family_of,
     hold_out,
-    spread,
 )
 
 Bools, Floats = np.ndarray, np.ndarray

@@ -6,17 +6,24 @@ import argparse
 import contextlib
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import numpy as np
 import pandas as pd
+from threadpoolctl import threadpool_limits
 
 import fewlabels
-from curves_parts import ROOT, plain, table
-from score_lists import spread
 
+ROOT = Path(__file__).resolve().parents[1]
 Row = dict[str, Any]
+_Job, _Result = TypeVar("_Job"), TypeVar("_Result")
 
 
 def parser(description: str | None, *, data: bool = False) -> argparse.ArgumentParser:
@@ -59,6 +66,12 @@ def joined(rows: Sequence[Row], order: Mapping[str, Sequence[Any] | None]) -> li
     return [rows[k] for k in places.index]
 
 
+def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """A Markdown table."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
+
+
 def across(
     cells: pd.DataFrame, index: Sequence[str], columns: str, values: str = "text", empty: str = ""
 ) -> pd.DataFrame:
@@ -90,6 +103,45 @@ def read_lines(file: Path) -> list[Row]:
     return rows
 
 
+def plain(value: Any) -> Any:
+    """The same as JSON can hold it: NaN and infinities as null."""
+    if isinstance(value, Mapping):
+        return {str(name): plain(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [plain(part) for part in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value
+
+
+def spread(
+    function: Callable[[_Job], _Result], jobs: Sequence[_Job], workers: int, what: str
+) -> Iterator[_Result]:
+    """Results in the order of the jobs, from processes of one thread each; says how far it is.
+
+    One worker is this process.
+    """
+    work = partial(_on_one_thread, function)
+    with ExitStack() as stack:
+        each = map(work, jobs)
+        if workers > 1:
+            # Threads that were started before a fork may be missed after it: they start afresh.
+            pool = stack.enter_context(ProcessPoolExecutor(workers, get_context("spawn")))
+            each = pool.map(work, jobs)
+        for done, result in enumerate(each, 1):
+            end = "\n" if done == len(jobs) else ""
+            print(f"\r{done}/{len(jobs)} {what}", end=end, file=sys.stderr, flush=True)
+            yield result
+
+
+def _on_one_thread(function: Callable[[_Job], _Result], job: _Job) -> _Result:
+    # Sums depend on how many threads share them, to the last digits.
+    with threadpool_limits(1):
+        return function(job)
+
+
 def run_missing(
     file: Path, run: Callable[[Row], Row], cells: Iterable[Row], workers: int, what: str = "cells"
 ) -> list[Row]:
@@ -98,14 +150,30 @@ def run_missing(
     A line has the names and values of its cell, and what `run` found.
     """
     there, cells = read_lines(file), list(cells)
-    done = {tuple(map(line.get, cells[0])) for line in there} if cells else set()
-    missing = [cell for cell in cells if tuple(cell.values()) not in done]
+    found = _by_cell(there, cells)
+    missing = [cell for cell in cells if _key(cell) not in found]
     file.parent.mkdir(parents=True, exist_ok=True)
     if file.exists() and missing and not file.read_bytes().endswith(b"\n"):
         file.write_text("".join(json.dumps(line) + "\n" for line in there), encoding="utf-8")
-    found = map(run, missing) if workers == 1 else spread(run, missing, workers, what)
-    for cell, result in zip(missing, found if missing else (), strict=True):
-        there.append(cell | result)
+    results = spread(run, missing, workers, what) if missing else ()
+    for cell, result in zip(missing, results, strict=True):
+        line = json.dumps(plain(cell | result))
+        there.append(json.loads(line))
         with file.open("a", encoding="utf-8") as lines:
-            lines.write(json.dumps(plain(there[-1])) + "\n")
+            lines.write(line + "\n")
     return there
+
+
+def of_cells(lines: Iterable[Row], cells: Sequence[Row]) -> list[Row]:
+    """The lines of some cells, in the order of these."""
+    found = _by_cell(lines, cells)
+    return [found[_key(cell)] for cell in cells]
+
+
+def _by_cell(lines: Iterable[Row], cells: Sequence[Row]) -> dict[str, Row]:
+    names = list(cells[0]) if cells else []
+    return {_key({name: line.get(name) for name in names}): line for line in lines}
+
+
+def _key(cell: Row) -> str:
+    return json.dumps(plain(list(cell.values())))

