@@ -2,10 +2,10 @@
 
     python benchmarks/curves.py --data DIR [--only PART ...] [--workers N] [--resume] [--quick]
 
-Every part consists of cells (mostly a list and a trial), which are kept as lines of JSON in the folder
---work; an interrupted part goes on with --resume, with unchanged code. The tables go between the
-marks of docs/benchmarks/curves.md. With --quick there is one trial of a list or two, and the page
-is a copy in the folder. Figure 4 is made from the fits of figure 2.
+Every part consists of cells (mostly a list and a trial), which are kept as lines of JSON in the
+folder --work; an interrupted part goes on with --resume, with unchanged code. The tables go between
+the marks of docs/benchmarks/curves.md. With --quick there are a few cells of each part, and the
+page is a copy in the folder. Figure 4 is made from the fits of figure 2.
 """
 
 from __future__ import annotations

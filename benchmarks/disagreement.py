@@ -4,7 +4,7 @@
         penalty | joined | maps | items | network ... [--data DIR] [--work DIR] [--workers N]
         [--fresh] [--quick]
 
-Every part consists of cells, which are kept as JSON files in the folder --work, outside the
+Every part consists of cells, which are kept as lines of JSON in the folder --work, outside the
 repository; another run goes on where one stopped, and with --fresh starts anew. The tables go
 between the marks of docs/benchmarks/disagreement.md, the figures beside it. With --quick there are
 a few cells of each part, and the page is a copy in the folder.

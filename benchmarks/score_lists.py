@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
+import pandas as pd
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
@@ -42,7 +43,6 @@ _FEWEST_TRAIN = 4
 """Items of either class to train with."""
 _FEWEST_OF_A_CLASS = 25
 """Items of a class that is told from the rest, where there are more than two."""
-_MISSING = frozenset({"", "?", "<null>"})
 
 
 class ScoreList(NamedTuple):
@@ -78,56 +78,44 @@ def _on_standardised(classifier: Any) -> Any:
     return make_pipeline(StandardScaler(), classifier)
 
 
-def _logistic_margin(rng: np.random.Generator) -> Any:
-    strength, balanced = 10 ** rng.uniform(-3, 1), rng.random() < 1 / 3
-    weight = "balanced" if balanced else None
-    return _on_standardised(LogisticRegression(C=strength, max_iter=300, class_weight=weight))
-
-
-def _logistic(rng: np.random.Generator) -> Any:
-    return _on_standardised(LogisticRegression(C=10 ** rng.uniform(-2, 3), max_iter=300))
-
-
-def _linear_svm(rng: np.random.Generator) -> Any:
-    return _on_standardised(LinearSVC(C=10 ** rng.uniform(-3, 0), random_state=0))
-
-
-def _rbf_svm(rng: np.random.Generator) -> Any:
-    return _on_standardised(SVC(C=10 ** rng.uniform(-1, 1)))
-
-
-def _forest(rng: np.random.Generator) -> Any:
-    trees, leaf = int(rng.choice([20, 100])), int(rng.choice([1, 3]))
-    return RandomForestClassifier(trees, min_samples_leaf=leaf, random_state=0)
-
-
-def _boosting(rng: np.random.Generator) -> Any:
-    return HistGradientBoostingClassifier(max_iter=60, random_state=0)
-
-
-def _naive_bayes(rng: np.random.Generator) -> Any:
-    return GaussianNB(var_smoothing=1e-3)
-
-
-def _neighbours(rng: np.random.Generator) -> Any:
-    return _on_standardised(KNeighborsClassifier(int(rng.choice([7, 25]))))
-
-
-def _perceptron(rng: np.random.Generator) -> Any:
-    return _on_standardised(MLPClassifier((20,), max_iter=80, random_state=0))
-
-
 CLASSIFIERS: Mapping[str, _Classifier] = {
-    "logistic regression, margin": _Classifier(_logistic_margin, probability=False),
-    "linear SVM": _Classifier(_linear_svm, probability=False),
-    "RBF SVM": _Classifier(_rbf_svm, probability=False),
-    "logistic regression": _Classifier(_logistic, probability=True),
-    "random forest": _Classifier(_forest, probability=True),
-    "gradient boosting": _Classifier(_boosting, probability=True),
-    "naive Bayes": _Classifier(_naive_bayes, probability=True),
-    "nearest neighbours": _Classifier(_neighbours, probability=True),
-    "multilayer perceptron": _Classifier(_perceptron, probability=True),
-}
+    name: _Classifier(make, probability=probability)
+    for probability, those in {
+        False: {
+            "logistic regression, margin": lambda rng: _on_standardised(
+                LogisticRegression(
+                    C=10 ** rng.uniform(-3, 1), max_iter=300,
+                    class_weight="balanced" if rng.random() < 1 / 3 else None,
+                )
+            ),
+            "linear SVM": lambda rng: _on_standardised(
+                LinearSVC(C=10 ** rng.uniform(-3, 0), random_state=0)
+            ),
+            "RBF SVM": lambda rng: _on_standardised(SVC(C=10 ** rng.uniform(-1, 1))),
+        },
+        True: {
+            "logistic regression": lambda rng: _on_standardised(
+                LogisticRegression(C=10 ** rng.uniform(-2, 3), max_iter=300)
+            ),
+            "random forest": lambda rng: RandomForestClassifier(
+                int(rng.choice([20, 100])), min_samples_leaf=int(rng.choice([1, 3])),
+                random_state=0,
+            ),
+            "gradient boosting": lambda rng: HistGradientBoostingClassifier(
+                max_iter=60, random_state=0
+            ),
+            "naive Bayes": lambda rng: GaussianNB(var_smoothing=1e-3),
+            "nearest neighbours": lambda rng: _on_standardised(
+                KNeighborsClassifier(int(rng.choice([7, 25])))
+            ),
+            "multilayer perceptron": lambda rng: _on_standardised(
+                MLPClassifier((20,), max_iter=80, random_state=0)
+            ),
+        },
+    }.items()
+    for name, make in those.items()
+}  # fmt: skip
+"""Unfitted classifiers, whose settings are drawn, and whether they give probabilities."""
 
 
 def _fewer_positives(scores: Floats, labels: Ints, rng: np.random.Generator) -> tuple[Floats, Ints]:
@@ -201,29 +189,17 @@ class _Data(NamedTuple):
 @lru_cache(maxsize=1)
 def _load(path: Path) -> _Data:
     """Features (n, p) and names of classes (n,), which stand in the last column."""
-    text = path.read_text(encoding="utf-8").splitlines()
-    rows = [[cell.strip() for cell in line.split(",")] for line in text if line.strip()]
-    *columns, classes = zip(*rows, strict=True)
-    return _Data(np.column_stack([_feature(column) for column in columns]), np.array(classes))
+    table = pd.read_csv(path, header=None, dtype=str, keep_default_na=False)
+    *columns, classes = (table[name].str.strip() for name in table)
+    return _Data(np.column_stack([_feature(column) for column in columns]), classes.to_numpy(str))
 
 
-def _feature(column: Sequence[str]) -> Floats:
+def _feature(column: pd.Series) -> Floats:
     """Columns of a feature (n, k): its numbers, or one column for each of its categories."""
-    numbers = np.array([_number(cell) for cell in column])
-    missing = np.isnan(numbers)
-    if missing.mean() < 0.2:
-        return np.where(missing, np.median(numbers[~missing]), numbers)[:, None]
-    categories, code = np.unique(np.array(column), return_inverse=True)
-    return np.eye(len(categories))[code]
-
-
-def _number(cell: str) -> float:
-    if cell in _MISSING:
-        return float("nan")
-    try:
-        return float(cell)
-    except ValueError:
-        return float("nan")
+    numbers = pd.to_numeric(column, errors="coerce")
+    if numbers.isna().mean() < 0.2:
+        return numbers.fillna(numbers.median()).to_numpy(np.float64)[:, None]
+    return pd.get_dummies(column, dtype=float).to_numpy()
 
 
 def _draw(job: tuple[str, Path, int]) -> list[ScoreList]:
