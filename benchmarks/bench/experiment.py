@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -18,8 +17,8 @@ from bench.protocol import FLOOR, REFERENCE, TRAINED, Protocol
 from bench.semisynthetic import read_tables
 from bench.splits import draw, generator, items_needed, released, seed_of, uniform
 from bench.world import World, gaps_by_item, measured, truth_level
-from fewlabels import FewlabelsError, InputError, Predictions, Status, UsageError
-from fewlabels.models import METHODS
+from fewlabels import FewlabelsError, InputError, Predictions, Status
+from fewlabels.methods.settings import make as model_of
 
 Array = np.ndarray
 _T = TypeVar("_T")
@@ -33,37 +32,6 @@ def read_worlds(
     if protocol.design == TRAINED:
         return read_tables(sources, protocol, reading.columns.get("label", "label"))
     return read_datasets(sources, protocol, reading)
-
-
-# --- methods with settings -----------------------------------------------------------------------
-
-
-def model_of(text: str) -> Any:
-    """The label model of a method with its settings, `ssme-kde[bandwidth=scott,epochs=5]`."""
-    found = re.fullmatch(r"([\w-]+)(?:\[(.*)\])?", text.strip())
-    if found is None or found[1] not in METHODS:
-        raise UsageError(f"unknown method {text!r}; choose from {', '.join(METHODS)}")
-    model = METHODS[found[1]].make()
-    known = {f.name for f in fields(model)}
-    settings = {}
-    for part in re.split(r",(?=\s*\w+\s*=)", found[2]) if found[2] else ():
-        name, equals, value = (word.strip() for word in part.partition("="))
-        if not equals or name not in known:
-            raise UsageError(f"method {text!r}: {part!r} is no setting; there are {sorted(known)}")
-        settings[name] = _setting(value, getattr(model, name))
-    return replace(model, **settings) if settings else model
-
-
-def _setting(text: str, default: Any) -> Any:
-    """A value of the kind of the default, as far as that has one."""
-    if text in ("true", "false", "none"):
-        return {"true": True, "false": False, "none": None}[text]
-    for kind in (float,) if isinstance(default, float) else (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
 
 
 def shown(model: Any, items: Predictions, labeled: Array) -> tuple[Predictions, Any]:
