@@ -24,7 +24,8 @@ from scipy.special import expit, ndtr
 
 import fewlabels as fl
 from curves_data import stream
-from curves_parts import ROOT, SEED, Arguments, Part, Plan, Record, run_page, table
+from parts import SEED, Arguments, Part, Plan, Record, run_page
+from runs import ROOT, table
 
 Floats, Ints = np.ndarray, np.ndarray
 LEVEL, METRICS = 0.9, ("accuracy", "f1", "roc_auc")

@@ -13,9 +13,10 @@ from __future__ import annotations
 from curves_bands import DIGITS, FIGURE2, OTHER
 from curves_labels import FIGURE1, LABEL_NEXT, ONE_CLASS
 from curves_mcmc import MCMC
-from curves_parts import ROOT, run_page
 from curves_spe import FIGURE3G, SYNTHETIC
 from curves_speed import SPEED
+from parts import run_page
+from runs import ROOT
 
 PARTS = {
     "figure1": FIGURE1,

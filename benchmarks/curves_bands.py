@@ -23,21 +23,11 @@ from curves_data import (
     task_of,
 )
 from curves_figures import draw_calibration
-from curves_parts import (
-    SEED,
-    Part,
-    Plan,
-    Record,
-    Some,
-    crossed,
-    grouped,
-    mean_error,
-    number,
-    table,
-)
 from fewlabels.kernels.arrays import Floats
 from fewlabels.methods.base import FittedLabelModel, LabelModel
 from fewlabels.methods.registry import resolve
+from parts import SEED, Part, Plan, Record, Some, crossed
+from runs import grouped, mean_error, number, table
 
 sample_threshold = partial(fl.threshold, **OF_THESE)
 

@@ -12,18 +12,9 @@ import fewlabels as fl
 from curves_bands import BANDS, METHODS, measure
 from curves_data import SPE_LISTS, Scores, draw, stream
 from curves_figures import save_svg
-from curves_parts import (
-    SEED,
-    Part,
-    Plan,
-    Record,
-    Some,
-    averaged,
-    crossed,
-    grouped,
-    number,
-)
 from fewlabels.kernels.arrays import Ints
+from parts import SEED, Part, Plan, Record, Some, crossed
+from runs import averaged, grouped, number
 
 # --- figure 1 ------------------------------------------------------------------------------------
 

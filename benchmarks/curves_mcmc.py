@@ -11,7 +11,6 @@ import pandas as pd
 from scipy.special import expit
 
 from curves_data import Scores, draw, stream
-from curves_parts import SEED, Arguments, Part, Plan, Record, number, table
 from curves_spe import FREEDOM, PROPOSALS, WORLDS, draw_world, target_of
 from fewlabels.kernels.arrays import Floats
 from fewlabels.kernels.hmc import effective_size, hamiltonian_monte_carlo, split_r_hat
@@ -25,6 +24,8 @@ from fewlabels.methods.spe.sampling import (
 )
 from fewlabels.methods.spe.spe import SPE
 from fewlabels.questions.counts import GRID
+from parts import SEED, Arguments, Part, Plan, Record
+from runs import number, table
 
 _LABELED = 20
 _REAL = ("magic_g_1 logreg", "spambase_1 linsvm")

@@ -10,7 +10,6 @@ import pandas as pd
 
 from curves_bands import METHODS, measure
 from curves_data import SPE_LISTS, Scores, draw, stream
-from curves_parts import SEED, Part, Plan, Record, Some, averaged, crossed, grouped, number, table
 from fewlabels.kernels.arrays import Floats
 from fewlabels.kernels.importance import ImportanceSample, Proposal
 from fewlabels.methods.spe.families import FAMILIES, Family, Points
@@ -24,6 +23,8 @@ from fewlabels.methods.spe.sampling import (
     slice_scales,
     summit,
 )
+from parts import SEED, Part, Plan, Record, Some, crossed
+from runs import averaged, grouped, number, table
 
 PROPOSALS = 2_000
 FREEDOM = 5.0

@@ -13,10 +13,11 @@ import fewlabels as fl
 from curves_data import OF_THESE, Scores, sample_curve, stream
 from curves_mcmc import Draws as Sample
 from curves_mcmc import importance, metropolis, starts_of, summary
-from curves_parts import number, speed_part
 from curves_spe import WORLDS, draw_world, target_of
 from fewlabels.methods.spe.sampling import find_modes
 from measure import Line, best, elsewhere, memory
+from parts import speed_part
+from runs import number
 
 sample_curves = partial(fl.curves, **OF_THESE)
 sample_threshold = partial(fl.threshold, **OF_THESE)

@@ -12,12 +12,13 @@ a few cells of each part, and the page is a copy in the folder.
 
 from __future__ import annotations
 
-from curves_parts import ROOT, run_page
 from disagreement_joined import JOINED
 from disagreement_maps import ITEMS, MAPS
 from disagreement_network import NETWORK
 from disagreement_protocol import PENALTY, PROTOCOL, TEMPERATURE
 from disagreement_truth import DEBIASING, ORACLE, TRUTH
+from parts import run_page
+from runs import ROOT
 
 PARTS = {
     "debiasing": DEBIASING,

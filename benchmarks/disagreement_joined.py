@@ -10,8 +10,9 @@ import pandas as pd
 
 import fewlabels as fl
 from bench.splits import generator
-from curves_parts import Part, Plan, Record, Some, averaged, crossed, grouped, plus_minus
 from disagreement_data import CIFAR, MNIST, SEED, Floats, truth, world
+from parts import Part, Plan, Record, Some, crossed
+from runs import averaged, grouped, plus_minus
 
 RUNS, ITEMS, LEVEL = 25, 2000, 0.9
 METRICS = ("accuracy", "brier", "ece")

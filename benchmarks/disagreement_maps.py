@@ -9,9 +9,10 @@ import pandas as pd
 
 from bench.disagreement import SCALINGS, Trial, forecasts, method_of
 from curves_figures import save_svg
-from curves_parts import Part, Plan, Record, Some, averaged, crossed, grouped, number, table
 from disagreement_data import CIFAR, MNIST, RUNS, SEED, SIZES, Floats, truth, world
 from fewlabels.annotations import evaluate
+from parts import Part, Plan, Record, Some, crossed
+from runs import averaged, grouped, number, table
 
 # --- the calibration-dispersion map of F.3 ------------------------------------------------------
 

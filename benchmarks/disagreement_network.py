@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 
 from bench.splits import generator
-from curves_parts import Part, Plan, Record, Some, averaged, crossed, grouped
 from disagreement_data import RUNS, SEED, Floats, draw_labels
 from fewlabels.annotations import evaluate
 from fewlabels.calibration import (
@@ -22,6 +21,8 @@ from fewlabels.calibration import (
     ensemble_mean,
     ensemble_posterior,
 )
+from parts import Part, Plan, Record, Some, crossed
+from runs import averaged, grouped
 
 MEMBERS = 20
 HIDDEN, DROPPED, EPOCHS, BATCH, RATE = 96, 0.3, 60, 64, 2e-3

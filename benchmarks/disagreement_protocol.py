@@ -12,10 +12,11 @@ import pandas as pd
 from bench import run
 from bench.disagreement import ENSEMBLE, MEAN, METHODS, ONE_NUMBER, SCALINGS, Trial
 from curves_figures import save_svg
-from curves_parts import Part, Plan, Record, crossed, grouped, number, plus_minus, table
 from disagreement_data import ALPHA, CIFAR, MNIST, RUNS, SEED, SIZES, joined, world
 from fewlabels.annotations import evaluate
 from fewlabels.calibration import AlphaCalibration, TemperatureScaling
+from parts import Part, Plan, Record, crossed
+from runs import grouped, number, plus_minus, table
 
 # --- the protocol: Tables 1, 2, 4 and 5 ---------------------------------------------------------
 

@@ -12,7 +12,6 @@ import pandas as pd
 from bench.disagreement import ONE_NUMBER, Trial, forecasts, method_of
 from bench.splits import generator
 from curves_figures import save_svg
-from curves_parts import Part, Plan, Record, Some, crossed, grouped, number, plus_minus, table
 from disagreement_data import (
     ALPHA,
     MNIST,
@@ -25,6 +24,8 @@ from disagreement_data import (
     world,
 )
 from fewlabels.annotations import evaluate
+from parts import Part, Plan, Record, Some, crossed
+from runs import grouped, number, plus_minus, table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -229,7 +229,7 @@ def _cells(side: Record) -> list[str]:
 
 def table(records: list[Record]) -> list[str]:
     """A row per work: processor time, wall time and memory of both trees, and ratios."""
-    from curves_parts import table as markdown
+    from runs import table as markdown
 
     head = [
         "estimate", "before: processor", "wall", "peak", "after: processor", "wall", "peak",
@@ -256,7 +256,7 @@ def slope(sizes_: list[int], seconds: list[float]) -> float:
 
 def growth_table(axes: Mapping[str, list[Record]]) -> str:
     """A row per axis and tree: processor seconds by size, and the exponent."""
-    from curves_parts import table as markdown
+    from runs import table as markdown
 
     rows = []
     for axis, records in axes.items():

@@ -23,8 +23,8 @@ import pandas as pd
 
 import fewlabels as fl
 from bench.splits import seed_of
-from curves_parts import ROOT, SEED, Arguments, Part, Plan, Record, number, run_page, table
-from runs import across
+from parts import SEED, Arguments, Part, Plan, Record, run_page
+from runs import ROOT, across, number, table
 from votes_labels import LEVEL, N_LABELED, SETS, asked, beside, drawn, sizes_of
 
 RUNS, FEWER, OF_CELL = 50, 20, 10

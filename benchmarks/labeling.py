@@ -22,24 +22,11 @@ from scipy.special import ndtri
 
 import fewlabels as fl
 from curves_data import SPE_LISTS, draw, sample_curve, stream
-from curves_parts import (
-    ROOT,
-    SEED,
-    Arguments,
-    Part,
-    Plan,
-    Record,
-    Some,
-    averaged,
-    crossed,
-    grouped,
-    number,
-    run_page,
-    table,
-)
 from fewlabels.evaluation.anytime import DrawnValues, anytime, confidence_sequence, pooled
 from fewlabels.kernels.importance import lure_weights
 from fewlabels.questions.next_items import STRATIFIED, next_items
+from parts import SEED, Arguments, Part, Plan, Record, Some, crossed, run_page
+from runs import ROOT, averaged, grouped, number, table
 from study.families import make_set
 from study.sets import MADE, load, truth_of
 

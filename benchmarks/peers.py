@@ -28,8 +28,7 @@ from scipy.special import expit, logit
 from scipy.stats import norm
 from sklearn.isotonic import isotonic_regression
 
-from curves_parts import ROOT, table
-from runs import of_cells, read_lines, run_missing
+from runs import ROOT, of_cells, read_lines, run_missing, table
 from runs import parser as command_line
 from study.page import either
 from study.sets import chosen as chosen_sets

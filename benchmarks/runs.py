@@ -1,4 +1,4 @@
-"""How scripts are asked, keep the rows of their runs, and pivot them into the tables of pages."""
+"""How scripts are asked, keep what their runs found, and make tables of it."""
 
 from __future__ import annotations
 
@@ -70,6 +70,63 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     """A Markdown table."""
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
+
+
+def grouped(
+    records: pd.DataFrame,
+    by: Sequence[str],
+    columns: Mapping[str, Callable[[pd.DataFrame], Any]],
+    head: Sequence[str] = (),
+) -> str:
+    """A Markdown table with a row for each group of records, in the order they come in.
+
+    A row has the group's key, under `head`, and what every column says of the group's records.
+    """
+    rows = (
+        [*key, *(say(own) for say in columns.values())]
+        for key, own in records.groupby([*by], sort=False)
+    )
+    return table([*(head or by), *columns], rows)
+
+
+def averaged(
+    name: str, write: int | Callable[[float], str] = 3, spread: str = "", by: str = ""
+) -> Callable[[pd.DataFrame], str]:
+    """A column of `grouped`: the mean of a column of the records, or of its means `by` another.
+
+    `spread` puts the standard error ("sem") or deviation ("std") behind it.
+    """
+
+    def say(own: pd.DataFrame) -> str:
+        values = own[name].astype(float)
+        values = values.groupby(own[by]).mean() if by else values
+        return plus_minus(values, write, spread)
+
+    return say
+
+
+def plus_minus(
+    values: pd.Series, write: int | Callable[[float], str] = 3, spread: str = "sem"
+) -> str:
+    """Mean of the known values ± what is named by `spread`; `write` may be a number of digits."""
+    write = partial(number, digits=write) if isinstance(write, int) else write
+    known = values.astype(float).dropna()
+    if len(known) < 2 or not spread:
+        return write(known.mean())
+    return f"{write(known.mean())} ± {write(getattr(known, spread)())}"
+
+
+def mean_error(values: pd.Series, clusters: pd.Series) -> str:
+    """Mean over clusters ± its standard error; what is missing is left out."""
+    return plus_minus(values.astype(float).groupby(clusters).mean())
+
+
+def number(value: float, digits: int = 3) -> str:
+    """A number without its leading zero, "-" where there is none."""
+    if value is None or not np.isfinite(value):
+        return "-"
+    text = f"{value:.{digits}f}"
+    return text.replace("0.", ".", 1) if text.removeprefix("-").startswith("0.") else text
 
 
 def across(

@@ -26,10 +26,9 @@ import pandas as pd
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 import fewlabels as fl
-from curves_parts import ROOT, number, table
 from paper import fill
+from runs import ROOT, number, plain, read_lines, run_missing, table
 from runs import parser as command_line
-from runs import plain, read_lines, run_missing
 from stress_worlds import WORLDS, Sample
 
 PAGE = ROOT / "docs" / "when-it-fails.md"

@@ -12,7 +12,8 @@ a copy in the folder.
 
 from __future__ import annotations
 
-from curves_parts import ROOT, run_page
+from parts import run_page
+from runs import ROOT
 from votes_coverage import COVERAGE
 from votes_crowd import CROWD
 from votes_honest import HONEST

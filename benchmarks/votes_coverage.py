@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 
 from curves_data import stream
-from curves_parts import SEED, Arguments, Part, Plan, Record, grouped, plus_minus
 from fewlabels.kernels.arrays import Floats
+from parts import SEED, Arguments, Part, Plan, Record
+from runs import grouped, plus_minus
 from votes_methods import sampled
 from votes_worlds import Size, from_prior
 

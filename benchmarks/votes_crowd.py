@@ -11,9 +11,10 @@ import numpy as np
 import pandas as pd
 
 import fewlabels as fl
-from curves_parts import Arguments, Part, Plan, Record, number, table
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.votes import most_voted
+from parts import Arguments, Part, Plan, Record
+from runs import number, table
 from votes_methods import SAMPLED, Answer, Method, implied, sampled, together
 
 SETS = (

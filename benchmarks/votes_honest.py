@@ -15,8 +15,9 @@ import pandas as pd
 
 import fewlabels as fl
 from curves_data import stream
-from curves_parts import SEED, Arguments, Part, Plan, Record, averaged, grouped
 from fewlabels.kernels.arrays import Floats
+from parts import SEED, Arguments, Part, Plan, Record
+from runs import averaged, grouped
 from votes_crowd import SETS as CROWD_SETS
 from votes_crowd import read_crowd
 from votes_families import FAMILIES

@@ -26,14 +26,13 @@ import ppi_py
 
 import fewlabels as fl
 from bench.splits import generator, seed_of
-from curves_parts import ROOT
-from curves_parts import table as markdown_table
 from fewlabels.errors import FewlabelsError, Status
 from fewlabels.kernels.arrays import Bools, Floats, Ints
 from fewlabels.kernels.votes import vote_shares
 from fewlabels.predictions import Predictions
-from runs import between, joined, keep_rows, kept_rows, split
+from runs import ROOT, between, joined, keep_rows, kept_rows, split
 from runs import parser as command_line
+from runs import table as markdown_table
 from study.sets import truth_of as truths
 from study.statistics import Figure, over_clusters, ratio
 from votes_crowd import SETS as CROWDS

@@ -14,8 +14,9 @@ import pyarrow.parquet
 import fewlabels as fl
 from curves_data import stream
 from curves_figures import save_svg
-from curves_parts import SEED, Arguments, Part, Plan, Record, averaged, grouped
 from fewlabels.kernels.arrays import Array, Floats, Ints
+from parts import SEED, Arguments, Part, Plan, Record
+from runs import averaged, grouped
 from votes_methods import BASELINES, SAMPLED, Answer, Method, implied, sampled, small, together
 
 # The authors' unit test has these thresholds; the paper gives none.

@@ -17,7 +17,8 @@ from functools import partial
 import pandas as pd
 
 import fewlabels as fl
-from curves_parts import ROOT, SEED, Arguments, Part, Plan, run_page
+from parts import SEED, Arguments, Part, Plan, run_page
+from runs import ROOT
 from votes_methods import Method, apart, together
 from votes_nell import ALL, nell_run, table_by_method
 

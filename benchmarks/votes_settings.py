@@ -7,7 +7,8 @@ from pathlib import Path
 import pandas as pd
 
 from curves_data import stream
-from curves_parts import SEED, Arguments, Part, Plan, Record, number, plus_minus, table
+from parts import SEED, Arguments, Part, Plan, Record
+from runs import number, plus_minus, table
 from votes_methods import BASELINES, Method, sampled, small, together
 from votes_worlds import SETTINGS
 

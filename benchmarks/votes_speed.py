@@ -17,10 +17,10 @@ from scipy.special import expit
 
 import fewlabels as fl
 from curves_data import stream
-from curves_parts import speed_part
 from fewlabels.kernels.arrays import Floats, Ints
 from measure import ONE_THREAD, Line, best, memory, timed
 from measure import elsewhere as _elsewhere
+from parts import speed_part
 from votes_worlds import Size, World, draw_votes, one_rate
 
 _BEE_ERRORS = np.array([0.1, 0.15, 0.2, 0.25])

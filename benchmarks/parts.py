@@ -1,4 +1,4 @@
-"""What pages of several parts share: cells, the page between its marks, and tables by groups."""
+"""What pages of several parts share: the parts, their cells, and the page between its marks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-import numpy as np
 import pandas as pd
 
 import fewlabels
@@ -202,60 +201,3 @@ def run_page(
         )
         fill(page, {mark: f"{caption}\n\n{text}" for mark, text in found.items()})
     print(f"wrote {page}")
-
-
-def grouped(
-    records: pd.DataFrame,
-    by: Sequence[str],
-    columns: Mapping[str, Callable[[pd.DataFrame], Any]],
-    head: Sequence[str] = (),
-) -> str:
-    """A Markdown table with a row for each group of records, in the order they come in.
-
-    A row has the group's key, under `head`, and what every column says of the group's records.
-    """
-    rows = (
-        [*key, *(say(own) for say in columns.values())]
-        for key, own in records.groupby([*by], sort=False)
-    )
-    return table([*(head or by), *columns], rows)
-
-
-def averaged(
-    name: str, write: int | Callable[[float], str] = 3, spread: str = "", by: str = ""
-) -> Callable[[pd.DataFrame], str]:
-    """A column of `grouped`: the mean of a column of the records, or of its means `by` another.
-
-    `spread` puts the standard error ("sem") or deviation ("std") behind it.
-    """
-
-    def say(own: pd.DataFrame) -> str:
-        values = own[name].astype(float)
-        values = values.groupby(own[by]).mean() if by else values
-        return plus_minus(values, write, spread)
-
-    return say
-
-
-def plus_minus(
-    values: pd.Series, write: int | Callable[[float], str] = 3, spread: str = "sem"
-) -> str:
-    """Mean of the known values ± what is named by `spread`; `write` may be a number of digits."""
-    write = partial(number, digits=write) if isinstance(write, int) else write
-    known = values.astype(float).dropna()
-    if len(known) < 2 or not spread:
-        return write(known.mean())
-    return f"{write(known.mean())} ± {write(getattr(known, spread)())}"
-
-
-def mean_error(values: pd.Series, clusters: pd.Series) -> str:
-    """Mean over clusters ± its standard error; what is missing is left out."""
-    return plus_minus(values.astype(float).groupby(clusters).mean())
-
-
-def number(value: float, digits: int = 3) -> str:
-    """A number without its leading zero, "-" where there is none."""
-    if value is None or not np.isfinite(value):
-        return "-"
-    text = f"{value:.{digits}f}"
-    return text.replace("0.", ".", 1) if text.removeprefix("-").startswith("0.") else text
