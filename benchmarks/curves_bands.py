@@ -27,7 +27,7 @@ from fewlabels.kernels.arrays import Floats
 from fewlabels.methods.base import FittedLabelModel, LabelModel
 from fewlabels.methods.registry import resolve
 from parts import SEED, Part, Plan, Record, Some, crossed
-from runs import grouped, mean_error, number, table
+from runs import averaged, averages, grouped, mean_error, number, table, where
 
 sample_threshold = partial(fl.threshold, **OF_THESE)
 
@@ -199,16 +199,10 @@ def wins(records: pd.DataFrame) -> str:
 
 def by_list(records: pd.DataFrame, n: int = 20) -> str:
     """Area, coverage and width of every list."""
-    shown = ("spe", "averaged-curves", "monotone-curves")
-
-    def figures(own: pd.DataFrame, method: str) -> str:
-        area, covered, width = own[own["method"] == method][["area", "covered", "width"]].mean()
-        return f"{number(area)} / {number(covered, 2)} / {number(width, 2)}"
-
-    columns: dict[str, Callable[[pd.DataFrame], str]] = {
-        "labeled": lambda own: number(own[own["method"] == "labeled"]["area"].mean()),
-        **{method: partial(figures, method=method) for method in shown},
-    }
+    figures = averages({"area": 3, "covered": 2, "width": 2})
+    columns = {"labeled": where("method", "labeled", averaged("area"))}
+    for method in ("spe", "averaged-curves", "monotone-curves"):
+        columns[method] = where("method", method, figures)
     return grouped(records[records["n"] == n], ["list"], columns, [f"list, n_l = {n}"])
 
 

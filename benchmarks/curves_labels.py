@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,7 @@ from curves_data import SPE_LISTS, Scores, draw, stream
 from curves_figures import save_svg
 from fewlabels.kernels.arrays import Ints
 from parts import SEED, Part, Plan, Record, Some, crossed
-from runs import averaged, grouped, number
+from runs import averaged, averages, grouped, where
 
 # --- figure 1 ------------------------------------------------------------------------------------
 
@@ -191,12 +190,8 @@ def choice_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
     heads = {"width": "width", "covered": "coverage", "area": "area",
              "positives": "positives among them"}  # fmt: skip
     columns = {head: averaged(name, spread="sem", by="list") for name, head in heads.items()}
-
-    def in_list(own: pd.DataFrame, name: str) -> str:
-        width, covered = own[own["list"] == name][["width", "covered"]].mean()
-        return f"{number(width, 2)} / {number(covered, 2)}"
-
-    each = {name: partial(in_list, name=name) for name in records["list"].unique()}
+    figures = averages({"width": 2, "covered": 2})
+    each = {name: where("list", name, figures) for name in records["list"].unique()}
     tables = (
         grouped(records, ["choice"], columns, ["labels"]),
         grouped(records, ["choice"], each, ["width / coverage"]),

@@ -12,7 +12,7 @@ import fewlabels as fl
 from bench.splits import generator
 from disagreement_data import CIFAR, MNIST, SEED, Floats, truth, world
 from parts import Part, Plan, Record, Some, crossed
-from runs import averaged, grouped, plus_minus
+from runs import averaged, grouped, plus_minus, where
 
 RUNS, ITEMS, LEVEL = 25, 2000, 0.9
 METRICS = ("accuracy", "brier", "ece")
@@ -75,7 +75,7 @@ def _blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
     figures = {"error": error, "bias": averaged("error", 4), "holds": averaged("holds", 2),
                "width": averaged("width")}  # fmt: skip
     columns = {
-        f"{metric}: {name}": lambda own, metric=metric, say=say: say(own[own["metric"] == metric])
+        f"{metric}: {name}": where("metric", metric, say)
         for metric in METRICS
         for name, say in figures.items()
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +16,7 @@ from disagreement_data import ALPHA, CIFAR, MNIST, RUNS, SEED, SIZES, joined, wo
 from fewlabels.annotations import evaluate
 from fewlabels.calibration import AlphaCalibration, TemperatureScaling
 from parts import Part, Plan, Record, crossed
-from runs import grouped, number, plus_minus, table
+from runs import averaged, grouped, number, plus_minus, table, where
 
 # --- the protocol: Tables 1, 2, 4 and 5 ---------------------------------------------------------
 
@@ -257,13 +257,10 @@ def _penalty(data: Path, dataset: str, n: int) -> list[Record]:
 
 
 def _penalty_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
-    def of(penalty: float, name: str, digits: int) -> Callable[[pd.DataFrame], str]:
-        return lambda own: number(own[own["penalty"] == penalty][name].iloc[0], digits)
-
     columns = {"L of one number": lambda own: number(own["one"].iloc[0], 4)}
     for penalty in PENALTIES:
-        columns[f"L, penalty {penalty:g}"] = of(penalty, "loss", 4)
-        columns[f"a0, penalty {penalty:g}"] = of(penalty, "concentration", 3)
+        columns[f"L, penalty {penalty:g}"] = where("penalty", penalty, averaged("loss", 4))
+        columns[f"a0, penalty {penalty:g}"] = where("penalty", penalty, averaged("concentration"))
     head = ["data", "labels", "probabilities", "classifier"]
     return {"penalty": grouped(records, ["dataset", "n", "scaling", "model"], columns, head)}
 

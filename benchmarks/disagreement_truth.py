@@ -25,7 +25,7 @@ from disagreement_data import (
 )
 from fewlabels.annotations import evaluate
 from parts import Part, Plan, Record, Some, crossed
-from runs import grouped, number, plus_minus, table
+from runs import averaged, grouped, number, table, where
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -155,7 +155,7 @@ def _truth_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
         return lambda own: number(own[name].iloc[0], 5)
 
     means = {
-        f"{n} labels: {what}": lambda own, n=n, what=what: plus_minus(own[own["n"] == n][what], 5)
+        f"{n} labels: {what}": where("n", n, averaged(what, 5, "sem"))
         for n in (2, 5, 10)
         for what in ("plugin", "debiased")
     }

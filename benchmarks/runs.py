@@ -105,6 +105,18 @@ def averaged(
     return say
 
 
+def averages(digits: Mapping[str, int]) -> Callable[[pd.DataFrame], str]:
+    """A column of `grouped`: means of several columns, with a slash between."""
+    return lambda own: " / ".join(number(own[name].mean(), d) for name, d in digits.items())
+
+
+def where(
+    name: str, value: Any, say: Callable[[pd.DataFrame], Any]
+) -> Callable[[pd.DataFrame], Any]:
+    """A column of `grouped` that looks at the records alone that have a value."""
+    return lambda own: say(own[own[name] == value])
+
+
 def plus_minus(
     values: pd.Series, write: int | Callable[[float], str] = 3, spread: str = "sem"
 ) -> str:

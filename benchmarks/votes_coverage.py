@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import pandas as pd
 from curves_data import stream
 from fewlabels.kernels.arrays import Floats
 from parts import SEED, Arguments, Part, Plan, Record
-from runs import grouped, plus_minus
+from runs import averaged, grouped, where
 from votes_methods import sampled
 from votes_worlds import Size, from_prior
 
@@ -97,14 +96,11 @@ def _inside(draws: Floats, truth: Floats) -> Floats:
 
 def coverage_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
     """Coverage of every level by model."""
-
-    def held(own: pd.DataFrame, what: str, level: float) -> str:
-        return plus_minus(own[own["what"] == what][str(level)])
-
     columns: dict[str, Any] = {"data sets": lambda own: own["set"].nunique()}
     for what, letter in (("error rate", "e"), ("class share", "p")):
         for level in _LEVELS:
-            columns[f"{letter}, {level:.0%}"] = partial(held, what=what, level=level)
+            held = averaged(str(level), spread="sem")
+            columns[f"{letter}, {level:.0%}"] = where("what", what, held)
     return {"coverage": grouped(records, ["case"], columns, ["model"])}
 
 

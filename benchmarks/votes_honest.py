@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,7 +16,7 @@ import fewlabels as fl
 from curves_data import stream
 from fewlabels.kernels.arrays import Floats
 from parts import SEED, Arguments, Part, Plan, Record
-from runs import averaged, grouped
+from runs import averaged, grouped, where
 from votes_crowd import SETS as CROWD_SETS
 from votes_crowd import read_crowd
 from votes_families import FAMILIES
@@ -117,9 +116,6 @@ def _intervals(predictions: fl.Predictions, method: str) -> tuple[Floats, Floats
 def honest_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
     """Coverage, width and error of every family and set."""
 
-    def by(method: str, say: Any) -> Any:
-        return lambda own: say(own[own["method"] == method])
-
     def coverage(own: pd.DataFrame) -> str:
         mean, spread = np.average(own["held"], weights=own["rates"]), own["held"].sem()
         return f"{mean:.0%}" + ("" if np.isnan(spread) else f" ± {100 * spread:.0f}")
@@ -127,10 +123,14 @@ def honest_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
     figures = {"coverage": coverage, "width": averaged("width"), "error": averaged("off")}
     columns = {
         "sets": lambda own: own["set"].nunique(),
-        "error rates": by("auto", lambda own: own["rates"].sum()),
-        **{f"{m}: {name}": by(m, say) for m in METHODS for name, say in figures.items()},
-        "auto: not-converged": by(
-            "auto", lambda own: f"{(own['status'] == 'not-converged').mean():.0%}"
+        "error rates": where("method", "auto", lambda own: own["rates"].sum()),
+        **{
+            f"{m}: {name}": where("method", m, say)
+            for m in METHODS
+            for name, say in figures.items()
+        },
+        "auto: not-converged": where(
+            "method", "auto", lambda own: f"{(own['status'] == 'not-converged').mean():.0%}"
         ),
     }
     return {"honest": grouped(records, ["what"], columns, ["votes"])}

@@ -16,7 +16,7 @@ from curves_data import stream
 from curves_figures import save_svg
 from fewlabels.kernels.arrays import Array, Floats, Ints
 from parts import SEED, Arguments, Part, Plan, Record
-from runs import averaged, grouped
+from runs import averaged, grouped, where
 from votes_methods import BASELINES, SAMPLED, Answer, Method, implied, sampled, small, together
 
 # The authors' unit test has these thresholds; the paper gives none.
@@ -171,15 +171,11 @@ def table_by_method(
     reference: Mapping[str, tuple[str, str]] | None = None,
 ) -> str:
     """Means of figures by method, on all rows and on 10% of them, beside the reference's."""
-
-    def on(percent: int, say: Callable[[pd.DataFrame], str]) -> Callable[[pd.DataFrame], str]:
-        return lambda own: say(own[own["percent"] == percent])
-
     columns: dict[str, Callable[[pd.DataFrame], Any]] = {}
     for place, percent in enumerate(_SHARES):
         for name, title in figures.items():
             say = averaged(name, small if name == "mse" else 4, "sem")
-            columns[f"{percent}%: {title}"] = on(percent, say)
+            columns[f"{percent}%: {title}"] = where("percent", percent, say)
         if reference is not None:
             columns[f"{percent}%: reference"] = lambda own, place=place: reference.get(
                 own["method"].iloc[0], ("", "")
