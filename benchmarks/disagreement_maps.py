@@ -12,7 +12,7 @@ from curves_figures import save_svg
 from disagreement_data import CIFAR, MNIST, RUNS, SEED, SIZES, Floats, truth, world
 from fewlabels.annotations import evaluate
 from parts import Part, Plan, Record, Some, crossed
-from runs import averaged, grouped, number, table
+from runs import averaged, averages, grouped, where
 
 # --- the calibration-dispersion map of F.3 ------------------------------------------------------
 
@@ -36,23 +36,23 @@ def _maps_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
     from matplotlib.figure import Figure
 
     means = records.groupby(["dataset", "model", "scaling"], sort=False)[["CL", "DL"]].mean()
+    means["CL"] = means["CL"].clip(lower=0.0)
     figure = Figure(figsize=(9.2, 4.4), layout="constrained")
-    rows = []
     for axis, dataset in zip(figure.subplots(1, 2), (MNIST, CIFAR), strict=True):
         for k, model in enumerate(dict.fromkeys(records[records.dataset == dataset].model)):
-            path = [means.loc[dataset, model, scaling] for scaling in SCALINGS]
-            dl, cl = [at["DL"] for at in path], [max(at["CL"], 0.0) for at in path]
+            cl, dl = means.loc[dataset, model].reindex(SCALINGS).to_numpy().T
             axis.plot(dl, cl, "-", color=f"C{k % 10}", lw=0.7, alpha=0.6)
             axis.plot(dl[:1], cl[:1], "o", color=f"C{k % 10}", ms=6, label=model)
             axis.plot(dl[1:], cl[1:], ".", color=f"C{k % 10}", ms=4)
-            cells = [f"{number(a, 4)} / {number(b, 4)}" for a, b in zip(cl, dl, strict=True)]
-            rows.append([dataset, model, *cells])
         axis.set(title=dataset, xlabel="DL: what no recalibration removes", ylabel="CL")
         axis.legend(frameon=False, fontsize=7)
     save_svg(figure, plan.figures / "disagreement-maps.svg")
-    header = ["data", "classifier", *(f"{scaling}: CL / DL" for scaling in SCALINGS)]
+    pair = averages({"CL": 4, "DL": 4})
+    columns = {f"{scaling}: CL / DL": where("scaling", scaling, pair) for scaling in SCALINGS}
+    head = ["data", "classifier"]
+    shown = grouped(means.reset_index(), ["dataset", "model"], columns, head)
     picture = "![Calibration loss against dispersion loss](figures/disagreement-maps.svg)"
-    return {"maps": f"{picture}\n\n{table(header, rows)}"}
+    return {"maps": f"{picture}\n\n{shown}"}
 
 
 # --- item by item: Figure 4 and equation 83 -----------------------------------------------------

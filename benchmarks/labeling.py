@@ -26,7 +26,7 @@ from fewlabels.evaluation.anytime import DrawnValues, anytime, confidence_sequen
 from fewlabels.kernels.importance import lure_weights
 from fewlabels.questions.next_items import STRATIFIED, next_items
 from parts import SEED, Arguments, Part, Plan, Record, Some, crossed, run_page
-from runs import ROOT, averaged, grouped, number, table
+from runs import ROOT, averaged, grouped, number, table, where
 from study.families import make_set
 from study.sets import MADE, load, truth_of
 
@@ -258,15 +258,17 @@ def _guards(found: pd.DataFrame) -> str:
 
 
 def _by_set(answers: pd.DataFrame) -> str:
-    places = [*product(("accuracy", "roc_auc"), (50, 100))]
-    mean = answers.groupby(["name", "question", "labels", "way"])["error"].mean()
-    rows = [
-        [name, *(" / ".join(number(mean[name, q, n, way], 4) for way in ("random", "informative"))
-                 for q, n in places)]
-        for name in dict.fromkeys(answers["name"])
-    ]  # fmt: skip
-    names = [f"{'AUC' if q == 'roc_auc' else q}, {n} labels" for q, n in places]
-    return table(["set", *(f"{name}: random / informative" for name in names)], rows)
+    def both(own: pd.DataFrame) -> str:
+        return " / ".join(
+            where("way", w, averaged("error", 4))(own) for w in ("random", "informative")
+        )
+
+    columns = {
+        f"{name}, {n} labels: random / informative": where("question", q, where("labels", n, both))
+        for q, name in (("accuracy", "accuracy"), ("roc_auc", "AUC"))
+        for n in (50, 100)
+    }
+    return grouped(answers, ["name"], columns, ["set"])
 
 
 # --- curves and thresholds ------------------------------------------------------------------------
