@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -11,10 +10,8 @@ import numpy as np
 
 import fewlabels as fl
 from curves_data import OF_THESE, Scores, sample_curve, stream
-from curves_mcmc import Draws as Sample
-from curves_mcmc import importance, metropolis, starts_of, summary
+from curves_mcmc import chains, importance, summary
 from curves_spe import WORLDS, draw_world, target_of
-from fewlabels.methods.spe.sampling import find_modes
 from measure import Line, best, elsewhere, memory
 from parts import speed_part
 from runs import number
@@ -54,13 +51,8 @@ def chain_seconds(scores: Scores, labeled: int) -> float:
     """Seconds that Metropolis-Hastings takes for the effective draws of one pair's curve."""
     rng = stream("speed", "chains")
     target = target_of(scores, labeled, (_WORLD.positive[0], _WORLD.negative[0]))
-    started = time.perf_counter()
-    start, root = starts_of(target, find_modes(target), rng)
-    drawn = metropolis(target, start, root, rng, warmup=1000, size=4000, thin=10)
-    seconds = time.perf_counter() - started
-    size = drawn.shape[0] * drawn.shape[1]
-    sample = Sample(drawn.reshape(size, -1), np.full(size, 1 / size), drawn.shape[1], seconds, "")
-    return seconds * _KEPT / summary(target, sample)["effective"]
+    drawn = chains("mh", target, rng, length=400, warmup=1000)
+    return drawn.seconds * _KEPT / summary(target, drawn)["effective"]
 
 
 def line(what: str, ours: float, instead: str, rival: float, target: str) -> Line:

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-import pyarrow.parquet
 
 import fewlabels as fl
 from curves_data import stream
@@ -93,25 +92,23 @@ class Nell(NamedTuple):
 @lru_cache(maxsize=1)
 def read_nell(data: Path) -> Nell:
     """All rows."""
-    found = pyarrow.parquet.read_table(data / "nell" / "data.parquet")
-    votes = np.stack(
-        [found[f"p__{m}__1"].to_numpy() >= least for m, least in _THRESHOLDS.items()], axis=1
-    ).astype(np.int64)
-    domain = np.array(found["domain"].to_pylist())
-    labels = found["label"].to_numpy().astype(np.int64)
-    known = fl.Predictions(votes=votes, domain=domain, classes=(0, 1))
-    return Nell(votes, domain, labels, implied(known, np.eye(2)[labels]))
+    found = pd.read_parquet(data / "nell" / "data.parquet")
+    votes = np.stack([found[f"p__{m}__1"] >= least for m, least in _THRESHOLDS.items()], axis=1)
+    return _all_rows(found, votes, tuple(_THRESHOLDS))
 
 
 @lru_cache(maxsize=1)
 def read_brain(data: Path) -> Nell:
     """Eleven regions of the brain, eleven classifiers; .5 is no vote."""
-    found = pyarrow.parquet.read_table(data / "brain_fmri" / "data.parquet")
+    found = pd.read_parquet(data / "brain_fmri" / "data.parquet")
     models = tuple(f"c{j}" for j in range(1, 12))
-    p = np.stack([found[f"p__{m}__1"].to_numpy() for m in models], axis=1)
-    votes = np.where(p == 0.5, -1, p).astype(np.int64)
-    domain = np.array([str(d) for d in found["domain"].to_pylist()])
-    labels = found["label"].to_numpy().astype(np.int64)
+    p = found[[f"p__{m}__1" for m in models]].to_numpy()
+    return _all_rows(found, np.where(p == 0.5, -1, p), models)
+
+
+def _all_rows(found: pd.DataFrame, votes: Array, models: tuple[str, ...]) -> Nell:
+    votes, labels = votes.astype(np.int64), found["label"].to_numpy(np.int64)
+    domain = found["domain"].to_numpy().astype(str)
     known = fl.Predictions(votes=votes, domain=domain, classes=(0, 1))
     return Nell(votes, domain, labels, implied(known, np.eye(2)[labels]), models)
 
