@@ -233,16 +233,17 @@ def run_missing(
     return there
 
 
-def of_cells(lines: Iterable[Row], cells: Sequence[Row]) -> list[Row]:
+def of_cells(lines: Sequence[Row], cells: Sequence[Row]) -> list[Row]:
     """The lines of some cells, in the order of these."""
     found = _by_cell(lines, cells)
     return [found[_key(cell)] for cell in cells]
 
 
-def _by_cell(lines: Iterable[Row], cells: Sequence[Row]) -> dict[str, Row]:
-    names = list(cells[0]) if cells else []
-    return {_key({name: line.get(name) for name in names}): line for line in lines}
+def _by_cell(lines: Sequence[Row], cells: Sequence[Row]) -> dict[str, Row]:
+    """Lines by their cells, which need not have the same names."""
+    shapes = dict.fromkeys(map(tuple, cells))
+    return {_key({n: line.get(n) for n in names}): line for names in shapes for line in lines}
 
 
 def _key(cell: Row) -> str:
-    return json.dumps(plain(list(cell.values())))
+    return json.dumps(plain(cell))
