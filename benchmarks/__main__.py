@@ -42,7 +42,6 @@ _SSME = (
 
 STUDIES = {
     "answered_by": Study(),
-    "big_files": Study(),
     "cluster_coverage": Study(("benchmarks/clusters",), ("llm_judges", "nell")),
     "compare_power": Study(("comparing",)),
     "curves": Study(

@@ -16,7 +16,7 @@ import pandas as pd
 
 import fewlabels as fl
 from curves_figures import save_svg
-from curves_parts import ROOT
+from runs import ROOT
 from runs import parser as command_line
 from stress_worlds import WORLDS
 

@@ -24,7 +24,8 @@ from scipy.special import expit, ndtr
 
 import fewlabels as fl
 from curves_data import stream
-from curves_parts import ROOT, SEED, Arguments, Part, Plan, Record, run_page, table
+from parts import SEED, Arguments, Part, Plan, Record, run_page
+from runs import ROOT, grouped, where
 
 Floats, Ints = np.ndarray, np.ndarray
 LEVEL, METRICS = 0.9, ("accuracy", "f1", "roc_auc")
@@ -194,25 +195,31 @@ def run(
 
 def blocks(name: str, records: pd.DataFrame) -> dict[str, str]:
     """Shares of intervals that hold the truth, and mean widths, with --cluster and without it."""
-    columns = ["world", "rho", "drawn", "labeled", "method"]
-    rows = []
-    for key, cell in records.groupby(columns, sort=False):
-        world, rho, drawn, labeled, method = key
-        apart = cell["what"].str.endswith("difference")
-        kind = cell["what"].where(~apart, "differences")
-        line = [world, rho, f"{labeled} {drawn}s", method]
-        for clustered in (True, False):
-            some = cell["clustered"] == clustered
-            held = cell[some].groupby(kind[some])["held"].mean()
-            shown = (*METRICS, "differences") if clustered else ("roc_auc", "differences")
-            line += [f"{held[what]:.0%}" for what in shown]
-        pairs = cell.pivot_table(index=["run", "what"], columns="clustered", values="width")
-        line.append(f"{(pairs[True] / pairs[False]).median():.2f}")  # of the runs that have both
-        rows.append(line)
-    heads = ["accuracy", "F1", "AUC", "differences"]
-    header = ["rows", "icc", "labels", "method", *heads]
-    header += [f"{head} without" for head in heads[2:]] + ["width / without"]
-    return {name: table(header, rows)}
+    kinds = dict(zip(METRICS, ("accuracy", "F1", "AUC"), strict=True)) | {
+        "differences": "differences"
+    }
+    apart = records["what"].str.endswith("difference")
+    records = records.assign(
+        kind=records["what"].where(~apart, "differences"),
+        labels=records["labeled"].astype(str) + " " + records["drawn"] + "s",
+    )
+
+    def held(own: pd.DataFrame) -> str:
+        return f"{own['held'].mean():.0%}"
+
+    def width(own: pd.DataFrame) -> str:
+        pairs = own.pivot_table(index=["run", "what"], columns="clustered", values="width")
+        return f"{(pairs[True] / pairs[False]).median():.2f}"  # of the runs that have both
+
+    columns = {
+        head + " without" * (not clustered): where(
+            "clustered", clustered, where("kind", kind, held)
+        )
+        for clustered in (True, False)
+        for kind, head in [*kinds.items()][0 if clustered else 2 :]
+    }
+    by, head = ["world", "rho", "labels", "method"], ["rows", "icc", "labels", "method"]
+    return {name: grouped(records, by, columns | {"width / without": width}, head)}
 
 
 _DESIGN = f"{LEVEL:.0%} intervals, seed {SEED}; " + " and ".join(

@@ -22,9 +22,8 @@ from scipy.special import expit, logit
 from scipy.stats import binomtest, norm
 
 import fewlabels as fl
-from curves_parts import ROOT, number
 from paper import fill
-from runs import across, markdown, read_lines, run_missing
+from runs import ROOT, across, markdown, number, read_lines, run_missing
 from runs import parser as command_line
 from stress_worlds import Sample
 

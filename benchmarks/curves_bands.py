@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,22 +13,22 @@ import pandas as pd
 import fewlabels as fl
 from curves_data import (
     DIGIT_LISTS,
+    OF_THESE,
     OTHER_ITEMS,
     OTHER_LISTS,
     SPE_LISTS,
     Scores,
     draw,
+    sample_curve,
     task_of,
 )
 from curves_figures import draw_calibration
-from curves_parts import SEED, Arguments, Part, Plan, Record, mean_error, number, table
 from fewlabels.kernels.arrays import Floats
 from fewlabels.methods.base import FittedLabelModel, LabelModel
 from fewlabels.methods.registry import resolve
+from parts import SEED, Part, Plan, Record, Some, crossed
+from runs import averaged, averages, grouped, mean_error, number, table, where
 
-# Of these very items and at 90%, as the papers have it.
-OF_THESE = {"confidence_level": 0.9, "estimand": "sample"}
-sample_curve = partial(fl.curve, **OF_THESE)
 sample_threshold = partial(fl.threshold, **OF_THESE)
 
 SIZES = (5, 10, 20, 50, 100)
@@ -151,26 +151,31 @@ def _holds(scores: Scores, thresholds: Floats) -> Floats:
 # --- tables --------------------------------------------------------------------------------------
 
 
+def by_task(name: str) -> Callable[[pd.DataFrame], str]:
+    """A column of tables: the mean of a figure, and its standard error over tasks."""
+    return lambda own: mean_error(own[name], own["list"].map(task_of))
+
+
+def least_of_a_list(own: pd.DataFrame) -> str:
+    """Coverage of the list that is covered least."""
+    return number(own.groupby("list")["covered"].mean().min(), 2)
+
+
+BANDS = {
+    "area": by_task("area"),
+    "coverage": by_task("covered"),
+    "least of a list": least_of_a_list,
+    "width": by_task("width"),
+}
+
+
 def errors(records: pd.DataFrame) -> str:
     """Area, coverage and width by number of labels and method."""
-    header = [
-        "n_l",
-        "method",
-        "area",
-        "coverage",
-        "least of a list",
-        "width",
-        "AP held",
-        "no curve",
-    ]
-    rows = []
-    for (n, method), own in records.groupby(["n", "method"], sort=False):
-        task = own["list"].map(task_of)
-        least = own.groupby("list")["covered"].mean().min()
-        cells = [mean_error(own[name], task) for name in ("area", "covered", "width", "held")]
-        missing = own["area"].isna().mean()
-        rows.append([n, method, *cells[:2], number(least, 2), *cells[2:], f"{missing:.0%}"])
-    return table(header, rows)
+    more = {
+        "AP held": by_task("held"),
+        "no curve": lambda own: f"{own['area'].isna().mean():.0%}",
+    }
+    return grouped(records, ["n", "method"], BANDS | more, ["n_l", "method"])
 
 
 def wins(records: pd.DataFrame) -> str:
@@ -194,17 +199,11 @@ def wins(records: pd.DataFrame) -> str:
 
 def by_list(records: pd.DataFrame, n: int = 20) -> str:
     """Area, coverage and width of every list."""
-    own = records[records["n"] == n]
-    means = own.groupby(["list", "method"], sort=False)[["area", "covered", "width"]].mean()
-    shown = ("spe", "averaged-curves", "monotone-curves")
-    rows = []
-    for name in own["list"].unique():
-        cells = [number(means.loc[(name, "labeled"), "area"])]
-        for method in shown:
-            area, covered, width = means.loc[(name, method)]
-            cells.append(f"{number(area)} / {number(covered, 2)} / {number(width, 2)}")
-        rows.append([name, *cells])
-    return table([f"list, n_l = {n}", "labeled", *shown], rows)
+    figures = averages({"area": 3, "covered": 2, "width": 2})
+    columns = {"labeled": where("method", "labeled", averaged("area"))}
+    for method in ("spe", "averaged-curves", "monotone-curves"):
+        columns[method] = where("method", method, figures)
+    return grouped(records[records["n"] == n], ["list"], columns, [f"list, n_l = {n}"])
 
 
 def verdicts(records: pd.DataFrame) -> str:
@@ -294,10 +293,6 @@ def _bin(count: float, claimed: float, real: float) -> str:
     return f"{number(claimed / count, 2)} → {number(real / count, 2)} ({count:.0f})"
 
 
-def _tasks(own: pd.DataFrame) -> pd.Series:
-    return own["list"].map(task_of)
-
-
 def _constant(own: pd.DataFrame) -> str:
     """Brier score of the constant forecast that is right on average."""
     count, _, real = np.array(own["bins"].tolist()).sum(axis=(0, 2))
@@ -306,25 +301,14 @@ def _constant(own: pd.DataFrame) -> str:
 
 
 _SCORES = {
-    "Brier score": lambda own: mean_error(own["brier"], _tasks(own)),
+    "Brier score": by_task("brier"),
     "Brier score, constant": _constant,
-    "best threshold: claimed": lambda own: mean_error(own["best"], _tasks(own)),
-    "best threshold: holds": lambda own: mean_error(own["best_holds"], _tasks(own)),
+    "best threshold: claimed": by_task("best"),
+    "best threshold: holds": by_task("best_holds"),
 }
 
 
 # --- parts ---------------------------------------------------------------------------------------
-
-
-def figure2_cells(plan: Plan) -> list[Arguments]:
-    """Every list and trial."""
-    names = plan.some(SPE_LISTS, 2)
-    return [{"name": name, "trial": trial} for name in names for trial in plan.trials(5)]
-
-
-def figure2_run(data: Path, name: str, trial: int) -> list[Record]:
-    """A trial, with thresholds."""
-    return run_list(data, name, trial, thresholds=True)
 
 
 def figure2_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
@@ -337,61 +321,42 @@ def figure2_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
     return {"figure2": "\n\n".join(parts), "figure4": f"{image}\n\n{calibration(records)}"}
 
 
-def digits_cells(plan: Plan) -> list[Arguments]:
-    """Every list of digits and trial."""
-    names = plan.some(DIGIT_LISTS, 2)
-    return [{"name": name, "trial": trial} for name in names for trial in plan.trials(5)]
-
-
 def digits_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
     """Raw and scaled features apart, and the default against the nearer of both."""
-    kind = records["list"].str.split("_").str[1]
-    parts = [against_the_better(records)]
-    for name, own in records.groupby(kind, sort=False):
-        parts += [f"**{name} features**, {own['list'].nunique()} lists", errors(own)]
-    return {"figure2-digits": "\n\n".join([*parts, by_list(records)])}
-
-
-def other_cells(plan: Plan) -> list[Arguments]:
-    """Every other list and trial."""
-    names = plan.some(OTHER_LISTS, 1)
-    return [
-        {"name": name, "trial": trial} for name in names for trial in plan.trials(_OTHER_TRIALS)
-    ]
-
-
-def other_run(data: Path, name: str, trial: int) -> list[Record]:
-    """A trial, without thresholds."""
-    return run_list(data, name, trial, thresholds=False)
+    kinds = records["list"].str.split("_").str[1] + " features"
+    parts = [against_the_better(records), *_errors_by(records, kinds), by_list(records)]
+    return {"figure2-digits": "\n\n".join(parts)}
 
 
 def other_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
     """Errors by set, and by list."""
-    return {"figure2-other": "\n\n".join([*_by_set(records), by_list(records)])}
+    sets = records["list"].str.split().str[0]
+    return {"figure2-other": "\n\n".join([*_errors_by(records, sets), by_list(records)])}
 
 
-def _by_set(records: pd.DataFrame) -> Iterator[str]:
-    for name, own in records.groupby(records["list"].str.split().str[0], sort=False):
-        yield f"**{name}**, {own['list'].nunique()} lists"
-        yield errors(own)
+def _errors_by(records: pd.DataFrame, kinds: pd.Series) -> list[str]:
+    return [
+        f"**{name}**, {own['list'].nunique()} lists\n\n{errors(own)}"
+        for name, own in records.groupby(kinds, sort=False)
+    ]
 
 
 FIGURE2 = Part(
-    figure2_cells,
-    figure2_run,
+    crossed(name=Some(SPE_LISTS, -2), trial=Some(range(5))),
+    partial(run_list, thresholds=True),
     figure2_blocks,
     f"24 lists x 5 trials, all items of a list, seed {SEED}; ± is the standard error over the 12 "
     "tasks, of which the two classifiers are nearly one",
 )
 DIGITS = Part(
-    digits_cells,
-    other_run,
+    crossed(name=Some(DIGIT_LISTS, -2), trial=Some(range(5))),
+    partial(run_list, thresholds=False),
     digits_blocks,
     f"40 lists x 5 trials, 1,597 items, seed {SEED}; ± is the standard error over the 20 tasks",
 )
 OTHER = Part(
-    other_cells,
-    other_run,
+    crossed(name=Some(OTHER_LISTS, -1), trial=Some(range(_OTHER_TRIALS))),
+    partial(run_list, thresholds=False),
     other_blocks,
     f"24 lists x {_OTHER_TRIALS} trials of {OTHER_ITEMS:,} items, seed {SEED}; ± is the standard "
     "error over lists",

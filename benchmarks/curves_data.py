@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow.parquet
 
 import fewlabels as fl
-from curves_parts import SEED
 from fewlabels.kernels.arrays import Bools, Floats, Ints
+from parts import SEED
 
 # Of these very items and at 90%, as the papers have it.
 OF_THESE = {"confidence_level": 0.9, "estimand": "sample"}

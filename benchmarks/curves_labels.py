@@ -8,11 +8,12 @@ import numpy as np
 import pandas as pd
 
 import fewlabels as fl
-from curves_bands import METHODS, measure
-from curves_data import SPE_LISTS, Scores, draw, stream, task_of
+from curves_bands import BANDS, METHODS, measure
+from curves_data import SPE_LISTS, Scores, draw, stream
 from curves_figures import save_svg
-from curves_parts import SEED, Arguments, Part, Plan, Record, mean_error, number, table
 from fewlabels.kernels.arrays import Ints
+from parts import SEED, Part, Plan, Record, Some, crossed
+from runs import averaged, averages, grouped, where
 
 # --- figure 1 ------------------------------------------------------------------------------------
 
@@ -20,11 +21,6 @@ _SHOWN = ("spe", "averaged-curves")
 _FIGURE_LISTS = ("optdigits_8 logreg", "spambase_1 logreg")
 _FIRST = 10
 _BLUE, _BLACK = "#0072B2", "#222222"
-
-
-def figure1_cells(plan: Plan) -> list[Arguments]:
-    """The first trial of two lists."""
-    return [{"name": name, "trial": 0} for name in _FIGURE_LISTS]
 
 
 def figure1_run(data: Path, name: str, trial: int) -> list[Record]:
@@ -45,14 +41,16 @@ def figure1_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
     """The figure, and what it shows in numbers."""
     path = plan.figures / "curves" / "figure1.svg"
     draw_figure(records, path)
-    header = ["list", "positive labels", "method", "area", "coverage", "width", "status"]
-    rows = [
-        [r["list"], r["positives"], r["method"], number(r["area"]), number(r["covered"], 2),
-         number(r["width"], 2), r["status"]]
-        for r in records.to_dict("records")
-    ]  # fmt: skip
+    columns = {
+        "area": averaged("area"),
+        "coverage": averaged("covered", 2),
+        "width": averaged("width", 2),
+        "status": lambda own: own["status"].iloc[0],
+    }
+    keys, head = ["list", "positives", "method"], ["list", "positive labels", "method"]
     text = f"Precision-recall curves from {_FIRST} labels, with bands, beside the truth"
-    return {"figure1": f"![{text}](figures/curves/{path.name})\n\n{table(header, rows)}"}
+    shown = grouped(records, keys, columns, head)
+    return {"figure1": f"![{text}](figures/curves/{path.name})\n\n{shown}"}
 
 
 def draw_figure(records: pd.DataFrame, path: Path) -> None:
@@ -74,7 +72,7 @@ def draw_figure(records: pd.DataFrame, path: Path) -> None:
 
 
 FIGURE1 = Part(
-    figure1_cells,
+    crossed(name=_FIGURE_LISTS, trial=[0]),
     figure1_run,
     figure1_blocks,
     f"the first trial of two lists, {_FIRST} labels, seed {SEED}",
@@ -89,12 +87,6 @@ _CASES = {
     "none at all": (0, 0),
 }
 _ONE_CLASS_METHODS = ("spe", "averaged-curves", "monotone-curves")
-
-
-def one_class_cells(plan: Plan) -> list[Arguments]:
-    """Every list and trial."""
-    names = plan.some(SPE_LISTS, 1)
-    return [{"name": name, "trial": trial} for name in names for trial in plan.trials(5)]
 
 
 def one_class_run(data: Path, name: str, trial: int) -> list[Record]:
@@ -112,20 +104,17 @@ def one_class_run(data: Path, name: str, trial: int) -> list[Record]:
 
 def one_class_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
     """Coverage and width by case and method, and what the answers say of themselves."""
-    header = ["labels", "method", "area", "coverage", "least of a list", "width", "status"]
-    rows = []
-    for (case, method), own in records.groupby(["case", "method"], sort=False):
-        task = own["list"].map(task_of)
-        area, covered, width = (mean_error(own[c], task) for c in ("area", "covered", "width"))
-        least = number(own.groupby("list")["covered"].mean().min(), 2)
+
+    def status(own: pd.DataFrame) -> str:
         said = own["status"].value_counts(normalize=True)
-        status = ", ".join(f"{name} {share:.0%}" for name, share in said.items())
-        rows.append([case, method, area, covered, least, width, status])
-    return {"one-class": table(header, rows)}
+        return ", ".join(f"{name} {share:.0%}" for name, share in said.items())
+
+    head = ["labels", "method"]
+    return {"one-class": grouped(records, ["case", "method"], BANDS | {"status": status}, head)}
 
 
 ONE_CLASS = Part(
-    one_class_cells,
+    crossed(name=Some(SPE_LISTS, -1), trial=Some(range(5))),
     one_class_run,
     one_class_blocks,
     f"24 lists x 5 trials, seed {SEED}; ± is the standard error over the 12 tasks",
@@ -180,12 +169,6 @@ CHOICES = {
 }
 
 
-def choice_cells(plan: Plan) -> list[Arguments]:
-    """Every list and trial."""
-    names = plan.some(_CHOICE_LISTS, 1)
-    return [{"name": name, "trial": trial} for name in names for trial in plan.trials(10)]
-
-
 def choice_run(data: Path, name: str, trial: int) -> list[Record]:
     """Ten labels at random, then twenty more by each choice."""
     scores = draw(data, name, trial)
@@ -204,28 +187,20 @@ def choice_run(data: Path, name: str, trial: int) -> list[Record]:
 
 def choice_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
     """Width, coverage and area after each choice, in all, and width by list."""
-    columns = ("width", "covered", "area", "positives")
-    rows = []
-    for choice, own in records.groupby("choice", sort=False):
-        cells = [mean_error(own[name], own["list"]) for name in columns]
-        rows.append([choice, *cells])
-    header = ["labels", "width", "coverage", "area", "positives among them"]
-    return {"label-next": f"{table(header, rows)}\n\n{_widths_by_list(records)}"}
-
-
-def _widths_by_list(records: pd.DataFrame) -> str:
-    """Width / coverage of every list after each choice."""
-    means = records.groupby(["choice", "list"], sort=False)[["width", "covered"]].mean()
-    names = list(records["list"].unique())
-    rows = []
-    for choice in records["choice"].unique():
-        found = [means.loc[(choice, name)] for name in names]
-        rows.append([choice, *(f"{number(w, 2)} / {number(c, 2)}" for w, c in found)])
-    return table(["width / coverage", *names], rows)
+    heads = {"width": "width", "covered": "coverage", "area": "area",
+             "positives": "positives among them"}  # fmt: skip
+    columns = {head: averaged(name, spread="sem", by="list") for name, head in heads.items()}
+    figures = averages({"width": 2, "covered": 2})
+    each = {name: where("list", name, figures) for name in records["list"].unique()}
+    tables = (
+        grouped(records, ["choice"], columns, ["labels"]),
+        grouped(records, ["choice"], each, ["width / coverage"]),
+    )
+    return {"label-next": "\n\n".join(tables)}
 
 
 LABEL_NEXT = Part(
-    choice_cells,
+    crossed(name=Some(_CHOICE_LISTS, -1), trial=Some(range(10))),
     choice_run,
     choice_blocks,
     f"5 lists x 10 trials, `monotone-curves`, seed {SEED}; ± is the standard error over lists",

@@ -11,7 +11,6 @@ import pandas as pd
 from scipy.special import expit
 
 from curves_data import Scores, draw, stream
-from curves_parts import SEED, Arguments, Part, Plan, Record, number, table
 from curves_spe import FREEDOM, PROPOSALS, WORLDS, draw_world, target_of
 from fewlabels.kernels.arrays import Floats
 from fewlabels.kernels.hmc import effective_size, hamiltonian_monte_carlo, split_r_hat
@@ -25,6 +24,8 @@ from fewlabels.methods.spe.sampling import (
 )
 from fewlabels.methods.spe.spe import SPE
 from fewlabels.questions.counts import GRID
+from parts import SEED, Arguments, Part, Plan, Record
+from runs import number, table
 
 _LABELED = 20
 _REAL = ("magic_g_1 logreg", "spambase_1 linsvm")
@@ -92,16 +93,22 @@ def importance(target: Target, rng: np.random.Generator) -> Draws:
     return Draws(found.sample.points, found.sample.weights, 0, seconds, note)
 
 
-def chains(kind: str, target: Target, rng: np.random.Generator, length: int) -> Draws:
-    """Hamiltonian Monte Carlo, or Metropolis-Hastings with ten times as many transitions."""
+def chains(
+    kind: str, target: Target, rng: np.random.Generator, length: int, warmup: int = 0
+) -> Draws:
+    """Hamiltonian Monte Carlo, or Metropolis-Hastings with ten times as many transitions.
+
+    The warm-up has half as many, or as many as are named.
+    """
     started = time.perf_counter()
     start, root = starts_of(target, find_modes(target), rng)
     if kind == "hmc":
         drawn = hamiltonian_monte_carlo(
-            target.gradient, start, root, rng, warmup=length // 2, size=length
+            target.gradient, start, root, rng, warmup=warmup or length // 2, size=length
         ).draws
     else:
-        drawn = metropolis(target, start, root, rng, warmup=5 * length, size=10 * length, thin=10)
+        warmup, size = warmup or 5 * length, 10 * length
+        drawn = metropolis(target, start, root, rng, warmup=warmup, size=size, thin=10)
     seconds = time.perf_counter() - started
     size = drawn.shape[0] * drawn.shape[1]
     note = f"R-hat {number(float(split_r_hat(drawn).max()), 3)}"

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from curves_bands import METHODS, measure
 from curves_data import SPE_LISTS, Scores, draw, stream
-from curves_parts import SEED, Arguments, Part, Plan, Record, mean_error, number, table
 from fewlabels.kernels.arrays import Floats
 from fewlabels.kernels.importance import ImportanceSample, Proposal
 from fewlabels.methods.spe.families import FAMILIES, Family, Points
@@ -24,6 +23,8 @@ from fewlabels.methods.spe.sampling import (
     slice_scales,
     summit,
 )
+from parts import SEED, Part, Plan, Record, Some, crossed
+from runs import averaged, grouped, number, table
 
 PROPOSALS = 2_000
 FREEDOM = 5.0
@@ -85,12 +86,6 @@ def proposals_of(target: Target, modes: Modes) -> dict[str, Proposal]:
     }
 
 
-def synthetic_cells(plan: Plan) -> list[Arguments]:
-    """Every world and trial."""
-    names = plan.some(tuple(WORLDS), 2)
-    return [{"name": name, "trial": trial} for name in names for trial in plan.trials(40)]
-
-
 def synthetic_run(data: Path, name: str, trial: int) -> list[Record]:
     """Errors of SPE and of the labels alone, and the weights of both proposals."""
     world = WORLDS[name]
@@ -111,35 +106,32 @@ def synthetic_run(data: Path, name: str, trial: int) -> list[Record]:
 
 def synthetic_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
     """Errors, and the quality of the proposals."""
-    text = f"{_synthetic_errors(records)}\n\n{_synthetic_weights(records)}"
-    return {"synthetic": text}
+    sizes = records["world"].map(lambda name: WORLDS[name][3:])
+    records = records.assign(n=sizes.str[0], n_l=sizes.str[1])
+    errors = {
+        "area": averaged("area", spread="sem"),
+        "coverage": averaged("covered", spread="sem"),
+        "width": averaged("width", spread="sem"),
+        "no curve": lambda own: f"{own['area'].isna().mean():.0%}",
+    }
+    weights = {
+        "median k": lambda own: number(_pareto(own).median(), 2),
+        "k above .7": lambda own: f"{(_pareto(own) > 0.7).mean():.0%}",
+        "effective draws, median of 2,000": lambda own: f"{own['size'].median():.0f}",
+    }
+    tables = (
+        grouped(records.dropna(subset="method"), ["world", "n", "n_l", "method"], errors),
+        grouped(records.dropna(subset="proposal"), ["world", "proposal"], weights),
+    )
+    return {"synthetic": "\n\n".join(tables)}
 
 
-def _synthetic_errors(records: pd.DataFrame) -> str:
-    header = ["world", "n", "n_l", "method", "area", "coverage", "width", "no curve"]
-    rows = []
-    asked = records[records["method"].notna()]
-    for (name, method), own in asked.groupby(["world", "method"], sort=False):
-        trials = pd.Series(np.arange(len(own)), own.index)
-        cells = [mean_error(own[c], trials) for c in ("area", "covered", "width")]
-        missing = f"{own['area'].isna().mean():.0%}"
-        rows.append([name, WORLDS[name].items, WORLDS[name].labeled, method, *cells, missing])
-    return table(header, rows)
-
-
-def _synthetic_weights(records: pd.DataFrame) -> str:
-    header = ["world", "proposal", "median k", "k above .7", "effective draws, median of 2,000"]
-    rows = []
-    asked = records[records["proposal"].notna()]
-    for (name, kind), own in asked.groupby(["world", "proposal"], sort=False):
-        k = own["k"].astype(float).fillna(np.inf)
-        share = f"{(k > 0.7).mean():.0%}"
-        rows.append([name, kind, number(k.median(), 2), share, f"{own['size'].median():.0f}"])
-    return table(header, rows)
+def _pareto(own: pd.DataFrame) -> pd.Series:
+    return own["k"].astype(float).fillna(np.inf)
 
 
 SYNTHETIC = Part(
-    synthetic_cells,
+    crossed(name=Some(tuple(WORLDS), -2), trial=Some(range(40))),
     synthetic_run,
     synthetic_blocks,
     f"40 trials, seed {SEED}; ± is the standard error over trials",
@@ -150,11 +142,6 @@ SYNTHETIC = Part(
 _STARTS = 8
 _TOP = 3
 _FITTED_SHARE = 0.8
-
-
-def figure3g_cells(plan: Plan) -> list[Arguments]:
-    """Every list."""
-    return [{"name": name} for name in plan.some(SPE_LISTS, 2)]
 
 
 def figure3g_run(data: Path, name: str) -> list[Record]:
@@ -203,34 +190,29 @@ def _spread(family: Family) -> Floats:
 
 def figure3g_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
     """How often each family is among the best three, and how far below the best it is."""
-    classes = ["list", "label"]
-    rows: dict[str, list[Any]] = {family: [family] for family in FAMILIES}
-    for criterion in ("fit", "held"):
+    classes, columns = [records["list"], records["label"]], {}
+    for criterion, name in (("fit", "all scores"), ("held", "held-out fifth")):
         score = records[criterion].astype(float).fillna(-np.inf)
-        best = score.groupby([records[c] for c in classes]).transform("max")
-        rank = score.groupby([records[c] for c in classes]).rank(ascending=False, method="min")
-        for family in FAMILIES:
-            mine = records["family"] == family
-            rows[family] += [
-                int((rank[mine] <= _TOP).sum()),
-                int((rank[mine] == 1).sum()),
-                number(float((best - score)[mine].median())),
-            ]
-    count = records.groupby(classes).ngroups
-    ordered = sorted(rows.values(), key=lambda row: -row[1])
-    header = ["family"]
-    for criterion in ("all scores", "held-out fifth"):
-        header += [f"{criterion}: top 3", "best", "median loss per item"]
-    wanted = records.assign(score=records["fit"].astype(float).fillna(-np.inf))
-    wanted["rank"] = wanted.groupby(classes)["score"].rank(ascending=False, method="min")
-    top = wanted[(wanted["rank"] <= _TOP) & wanted["family"].isin(["normal", "gamma"])]
-    some = top.groupby(classes).ngroups
+        rank = score.groupby(classes).rank(ascending=False, method="min")
+        loss = score.groupby(classes).transform("max") - score
+        by_family = [each.groupby(records["family"]) for each in (rank <= _TOP, rank == 1, loss)]
+        columns |= {
+            f"{name}: top {_TOP}": by_family[0].sum(),
+            f"{name}: best": by_family[1].sum(),
+            f"{name}: median loss per item": by_family[2].median().map(number),
+        }
+        if criterion == "fit":
+            top = records[(rank <= _TOP) & records["family"].isin(["normal", "gamma"])]
+    shown = pd.DataFrame(columns).reindex(list(FAMILIES))
+    shown = shown.sort_values(f"all scores: top {_TOP}", ascending=False, kind="stable")
+    some, count = (own.groupby(["list", "label"]).ngroups for own in (top, records))
     text = f"Normal or gamma is among the best three of {some} of {count} class-conditionals."
-    return {"figure3g": f"{text}\n\n{table(header, ordered)}"}
+    head = ["family", *(name if "top" in name else name.split(": ")[1] for name in shown)]
+    return {"figure3g": f"{text}\n\n{table(head, shown.itertuples())}"}
 
 
 FIGURE3G = Part(
-    figure3g_cells,
+    crossed(name=Some(SPE_LISTS, -2)),
     figure3g_run,
     figure3g_blocks,
     "two classes of 24 lists with all labels; no spread: nothing is drawn but the held-out fifth",

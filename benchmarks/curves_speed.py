@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 import fewlabels as fl
-from curves_data import Scores, stream
-from curves_mcmc import Draws as Sample
-from curves_mcmc import importance, metropolis, starts_of, summary
-from curves_parts import Arguments, Part, Plan, Record, number, table
+from curves_data import OF_THESE, Scores, sample_curve, stream
+from curves_mcmc import chains, importance, summary
 from curves_spe import WORLDS, draw_world, target_of
-from fewlabels.methods.spe.sampling import find_modes
-from speed import best, peak_mb
+from measure import Line, best, elsewhere, memory
+from parts import speed_part
+from runs import number
 
-# Of these very items and at 90%, as the papers have it.
-OF_THESE = {"confidence_level": 0.9, "estimand": "sample"}
-sample_curve = partial(fl.curve, **OF_THESE)
 sample_curves = partial(fl.curves, **OF_THESE)
 sample_threshold = partial(fl.threshold, **OF_THESE)
 
@@ -31,8 +24,6 @@ _ITEMS = 2_000
 _SIXTEEN = ("normal", "gamma", "student-t", "weibull-min")
 _KEPT = 400
 """Effective draws that a curve stands on."""
-
-_LARGE = "large"
 
 
 def scores_of(items: int) -> Scores:
@@ -60,24 +51,19 @@ def chain_seconds(scores: Scores, labeled: int) -> float:
     """Seconds that Metropolis-Hastings takes for the effective draws of one pair's curve."""
     rng = stream("speed", "chains")
     target = target_of(scores, labeled, (_WORLD.positive[0], _WORLD.negative[0]))
-    started = time.perf_counter()
-    start, root = starts_of(target, find_modes(target), rng)
-    drawn = metropolis(target, start, root, rng, warmup=1000, size=4000, thin=10)
-    seconds = time.perf_counter() - started
-    size = drawn.shape[0] * drawn.shape[1]
-    sample = Sample(drawn.reshape(size, -1), np.full(size, 1 / size), drawn.shape[1], seconds, "")
-    return seconds * _KEPT / summary(target, sample)["effective"]
+    drawn = chains("mh", target, rng, length=400, warmup=1000)
+    return drawn.seconds * _KEPT / summary(target, drawn)["effective"]
 
 
-def line(what: str, ours: float, instead: str, rival: float, target: str) -> Record:
-    """A row of the table."""
-    ratio = f"{rival / ours:.1f}x" if np.isfinite(rival) else ""
-    text = f"{number(rival, 2)} s ({instead})" if np.isfinite(rival) else instead
-    return {"what": what, "ours": f"{number(ours, 2)} s", "instead": text, "ratio": ratio,
-            "target": target}  # fmt: skip
+def line(what: str, ours: float, instead: str, rival: float, target: str) -> Line:
+    """A row of the table, from seconds."""
+    mine = f"{number(ours, 2)} s"
+    if not np.isfinite(rival):
+        return Line(what, mine, instead, "", target)
+    return Line(what, mine, f"{number(rival, 2)} s ({instead})", f"{rival / ours:.1f}x", target)
 
 
-def spe_lines(data: Path) -> list[Record]:
+def spe_lines() -> list[Line]:
     """Fits of 4 and of 16 pairs with the band, against Markov chains for as many posteriors."""
     scores = scores_of(_ITEMS)
     predictions = scores.show(_WORLD.labeled)
@@ -100,7 +86,7 @@ def spe_lines(data: Path) -> list[Record]:
     return out
 
 
-def curve_lines(method: str, data: Path) -> list[Record]:
+def curve_lines(method: str) -> list[Line]:
     """Bands from 10 to 5,000 labels, against bootstraps of the labels alone."""
     out = []
     for labeled, target in ((10, "0.17 s (§5b)"), (100, "0.17 s (§5b)"), (5_000, "7 s (§5b)")):
@@ -114,7 +100,7 @@ def curve_lines(method: str, data: Path) -> list[Record]:
     return out
 
 
-def other_lines(data: Path) -> list[Record]:
+def other_lines() -> list[Line]:
     """A threshold, and the choice of items, from 20 labels."""
     predictions = scores_of(_ITEMS).show(20)
     calls: dict[str, Callable[[], Any]] = {
@@ -129,71 +115,43 @@ def other_lines(data: Path) -> list[Record]:
     ]
 
 
-def large_lines(data: Path, items: int) -> list[Record]:
+def large_lines(items: int) -> list[Line]:
     """A million scores, by a process of its own."""
     out = []
     for method in ("spe", "averaged-curves", "monotone-curves"):
-        code = (
-            f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
-            f"import curves_speed\ncurves_speed.large({method!r}, {items})"
+        seconds, peak = best(
+            lambda m=method: elsewhere("curves_speed", f"large({m!r}, {items})"), 1
         )
-        memory, seconds = peak_mb(code)
         what = (
             f"`{method}`, both curves with bands, n = {items:,}, 100 labels: the whole process, "
-            f"all processors; peak {memory:.0f} MB"
+            f"all processors; peak {peak:.0f} MB"
         )
-        bare, _ = peak_mb(code.replace("large(", "make("))
+        bare = elsewhere("curves_speed", f"large('', {items})")
         instead = f"{bare:.0f} MB with scores and labels alone"
         out.append(line(what, seconds, instead, np.nan, "60 s"))
     return out
 
 
-def make(method: str, items: int) -> fl.Predictions:
-    """The predictions of `large`."""
-    return scores_of(items).show(100)
-
-
-def large(method: str, items: int) -> None:
-    """Both curves of many items."""
-    sample_curves(make(method, items), method=method)
+def large(method: str, items: int) -> float:
+    """Peak memory in MB of both curves of many items; "": of these alone."""
+    predictions = scores_of(items).show(100)
+    if method:
+        sample_curves(predictions, method=method)
+    return memory()
 
 
 def _curve_seconds(predictions: fl.Predictions, method: Any) -> float:
     return best(lambda: sample_curve(predictions, method=method, workers=1), 5)[0]
 
 
-LINES = {
-    "spe": spe_lines,
-    "averaged-curves": partial(curve_lines, "averaged-curves"),
-    "monotone-curves": partial(curve_lines, "monotone-curves"),
-    "other": other_lines,
-    _LARGE: large_lines,
-}
-
-
-def speed_cells(plan: Plan) -> list[Arguments]:
-    """All rows, by topic."""
-    cells: list[Arguments] = [{"lines": name} for name in LINES]
-    cells[-1]["items"] = 20_000 if plan.quick else 1_000_000
-    return cells
-
-
-def speed_run(data: Path, lines: str, **options: Any) -> list[Record]:
-    """Rows of one topic."""
-    return LINES[lines](data, **options)
-
-
-def speed_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
-    """The rows as a table."""
-    header = ["what", "fewlabels", "instead", "ratio", "target"]
-    return {"speed": table(header, records.fillna("").values.tolist())}
-
-
-SPEED = Part(
-    speed_cells,
-    speed_run,
-    speed_blocks,
+SPEED = speed_part(
+    {
+        "spe": (spe_lines, {}, {}),
+        "averaged-curves": (partial(curve_lines, "averaged-curves"), {}, {}),
+        "monotone-curves": (partial(curve_lines, "monotone-curves"), {}, {}),
+        "other": (other_lines, {}, {}),
+        "large": (large_lines, {"items": 1_000_000}, {"items": 20_000}),
+    },
     "best of 5 (large files and what runs instead: once), one thread but where it says otherwise; "
     "ratios are of one run",
-    alone=True,
 )

@@ -16,7 +16,7 @@ import numpy as np
 
 import fewlabels as fl
 from bench.world import likeness
-from curves_parts import ROOT
+from runs import ROOT
 from runs import parser as command_line
 
 RESULTS = ROOT / "benchmarks" / "results" / "dependencies.json"

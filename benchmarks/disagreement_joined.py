@@ -10,8 +10,9 @@ import pandas as pd
 
 import fewlabels as fl
 from bench.splits import generator
-from curves_parts import Part, Plan, Record, number, table
 from disagreement_data import CIFAR, MNIST, SEED, Floats, truth, world
+from parts import Part, Plan, Record, Some, crossed
+from runs import averaged, grouped, plus_minus, where
 
 RUNS, ITEMS, LEVEL = 25, 2000, 0.9
 METRICS = ("accuracy", "brier", "ece")
@@ -24,15 +25,6 @@ WAYS = {
     "auto, one class per item": ("auto", "class"),
     "labeled, majority of the labels": ("labeled", "majority"),
 }
-
-
-def _cells(plan: Plan) -> list[dict[str, Any]]:
-    return [
-        {"dataset": name, "some": some, "run": run}
-        for name in plan.some((CIFAR, MNIST), 1)
-        for some in SOME
-        for run in plan.trials(RUNS)
-    ]
 
 
 def _run(data: Path, dataset: str, some: str, run: int) -> list[Record]:
@@ -77,26 +69,22 @@ def _losses(q: Floats, p: Floats) -> dict[str, float]:
 
 
 def _blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
-    header = ["data", "items x labels", "judged by"]
-    header += [f"{m}: {what}" for m in METRICS for what in ("error", "bias", "holds", "width")]
-    rows = []
-    for (dataset, some, way), part in records.groupby(["dataset", "some", "way"], sort=False):
-        cells = [dataset, some, way]
-        for metric in METRICS:
-            of = part[part["metric"] == metric]
-            runs = of.groupby("run")
-            error = runs["error"].apply(lambda e: e.abs().mean())
-            spread = error.std(ddof=1) / np.sqrt(len(error)) if len(error) > 1 else np.nan
-            cells += [
-                f"{number(error.mean(), 4)} ± {number(spread, 4)}", number(of["error"].mean(), 4),
-                number(of["holds"].mean(), 2), number(of["width"].mean(), 3),
-            ]  # fmt: skip
-        rows.append(cells)
-    return {"joined": table(header, rows)}
+    def error(own: pd.DataFrame) -> str:
+        return plus_minus(own["error"].abs().groupby(own["run"]).mean(), 4)
+
+    figures = {"error": error, "bias": averaged("error", 4), "holds": averaged("holds", 2),
+               "width": averaged("width")}  # fmt: skip
+    columns = {
+        f"{metric}: {name}": where("metric", metric, say)
+        for metric in METRICS
+        for name, say in figures.items()
+    }
+    head = ["data", "items x labels", "judged by"]
+    return {"joined": grouped(records, ["dataset", "some", "way"], columns, head)}
 
 
 JOINED = Part(
-    _cells,
+    crossed(dataset=Some((CIFAR, MNIST), -1), some=tuple(SOME), run=Some(range(RUNS))),
     _run,
     _blocks,
     f"{RUNS} runs of {ITEMS:,} items, seed {SEED}; {LEVEL:.0%} intervals; mean over classifiers, ± "

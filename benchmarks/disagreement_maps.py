@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from bench.disagreement import Trial, forecasts, method_of
+from bench.disagreement import SCALINGS, Trial, forecasts, method_of
 from curves_figures import save_svg
-from curves_parts import Part, Plan, Record, number, table
 from disagreement_data import CIFAR, MNIST, RUNS, SEED, SIZES, Floats, truth, world
 from fewlabels.annotations import evaluate
+from parts import Part, Plan, Record, Some, crossed
+from runs import averaged, averages, grouped, where
 
 # --- the calibration-dispersion map of F.3 ------------------------------------------------------
 
-SCALINGS = ("raw", "temperature", "vector", "matrix")
 _LABELS = SIZES[-1]
-
-
-def _maps_cells(plan: Plan) -> list[dict[str, Any]]:
-    return [{"dataset": name, "run": run} for name in (MNIST, CIFAR) for run in plan.trials(RUNS)]
 
 
 def _maps(data: Path, dataset: str, run: int) -> list[Record]:
@@ -41,33 +36,29 @@ def _maps_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
     from matplotlib.figure import Figure
 
     means = records.groupby(["dataset", "model", "scaling"], sort=False)[["CL", "DL"]].mean()
+    means["CL"] = means["CL"].clip(lower=0.0)
     figure = Figure(figsize=(9.2, 4.4), layout="constrained")
-    rows = []
     for axis, dataset in zip(figure.subplots(1, 2), (MNIST, CIFAR), strict=True):
         for k, model in enumerate(dict.fromkeys(records[records.dataset == dataset].model)):
-            path = [means.loc[dataset, model, scaling] for scaling in SCALINGS]
-            dl, cl = [at["DL"] for at in path], [max(at["CL"], 0.0) for at in path]
+            cl, dl = means.loc[dataset, model].reindex(SCALINGS).to_numpy().T
             axis.plot(dl, cl, "-", color=f"C{k % 10}", lw=0.7, alpha=0.6)
             axis.plot(dl[:1], cl[:1], "o", color=f"C{k % 10}", ms=6, label=model)
             axis.plot(dl[1:], cl[1:], ".", color=f"C{k % 10}", ms=4)
-            cells = [f"{number(a, 4)} / {number(b, 4)}" for a, b in zip(cl, dl, strict=True)]
-            rows.append([dataset, model, *cells])
         axis.set(title=dataset, xlabel="DL: what no recalibration removes", ylabel="CL")
         axis.legend(frameon=False, fontsize=7)
     save_svg(figure, plan.figures / "disagreement-maps.svg")
-    header = ["data", "classifier", *(f"{scaling}: CL / DL" for scaling in SCALINGS)]
+    pair = averages({"CL": 4, "DL": 4})
+    columns = {f"{scaling}: CL / DL": where("scaling", scaling, pair) for scaling in SCALINGS}
+    head = ["data", "classifier"]
+    shown = grouped(means.reset_index(), ["dataset", "model"], columns, head)
     picture = "![Calibration loss against dispersion loss](figures/disagreement-maps.svg)"
-    return {"maps": f"{picture}\n\n{table(header, rows)}"}
+    return {"maps": f"{picture}\n\n{shown}"}
 
 
 # --- item by item: Figure 4 and equation 83 -----------------------------------------------------
 
 _SHOWN = "cnn_e8"
 _POINTS = 1500
-
-
-def _items_cells(plan: Plan) -> list[dict[str, Any]]:
-    return [{"run": run} for run in plan.trials(RUNS)]
 
 
 def _items(data: Path, run: int) -> list[Record]:
@@ -103,16 +94,16 @@ def _items(data: Path, run: int) -> list[Record]:
 
 
 def _items_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
-    rows = []
-    for (model, kind), part in records.groupby(["model", "kind"], sort=False):
-        means = part[["truth", "raw", "alpha", "factor", "moved"]].mean()
-        rows.append([model, kind, *(number(v, 3) for v in means)])
-    header = ["classifier", "items of", "disagreement of Q", "raw", "with alpha by features",
-              "median factor", "change of f by a label"]  # fmt: skip
+    columns = {
+        "disagreement of Q": averaged("truth"), "raw": averaged("raw"),
+        "with alpha by features": averaged("alpha"), "median factor": averaged("factor"),
+        "change of f by a label": averaged("moved"),
+    }  # fmt: skip
+    shown = grouped(records, ["model", "kind"], columns, ["classifier", "items of"])
     (points,) = records["points"].dropna()
     _draw_items({k: np.array(v) for k, v in points.items()}, plan)
     picture = "![Disagreement of items, before and after](figures/disagreement-items.svg)"
-    return {"items": f"{picture}\n\n{table(header, rows)}"}
+    return {"items": f"{picture}\n\n{shown}"}
 
 
 def _draw_items(points: dict[str, Floats], plan: Plan) -> None:
@@ -130,10 +121,10 @@ def _draw_items(points: dict[str, Floats], plan: Plan) -> None:
 
 
 MAPS = Part(
-    _maps_cells, _maps, _maps_blocks,
+    crossed(dataset=(MNIST, CIFAR), run=Some(range(RUNS))), _maps, _maps_blocks,
     f"{_LABELS} labels per validation item, means over {RUNS} runs, seed {SEED}",
 )  # fmt: skip
 ITEMS = Part(
-    _items_cells, _items, _items_blocks,
+    crossed(run=Some(range(RUNS))), _items, _items_blocks,
     f"{_LABELS} labels per validation item, means over {RUNS} runs (figure: run 0), seed {SEED}",
 )  # fmt: skip

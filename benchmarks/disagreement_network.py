@@ -7,13 +7,12 @@ ratio x_1 + (1 - ratio) x_2, labeled 1 with probability ratio. Labels' distribut
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from bench.splits import generator
-from curves_parts import Part, Plan, Record, number, table
 from disagreement_data import RUNS, SEED, Floats, draw_labels
 from fewlabels.annotations import evaluate
 from fewlabels.calibration import (
@@ -22,6 +21,8 @@ from fewlabels.calibration import (
     ensemble_mean,
     ensemble_posterior,
 )
+from parts import Part, Plan, Record, Some, crossed
+from runs import averaged, grouped
 
 MEMBERS = 20
 HIDDEN, DROPPED, EPOCHS, BATCH, RATE = 96, 0.3, 60, 64, 2e-3
@@ -96,10 +97,6 @@ class Network:
                     w -= RATE * unbiased * m / (np.sqrt(s) + 1e-8)
 
 
-def _cells(plan: Plan) -> list[dict[str, Any]]:
-    return [{"run": run} for run in plan.trials(RUNS)]
-
-
 def _network(data: Path, run: int) -> list[Record]:
     """Train, and judge the network, its dropout and its augmentation on images of others."""
     from sklearn.datasets import load_digits
@@ -149,19 +146,16 @@ def _network(data: Path, run: int) -> list[Record]:
 
 
 def _blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
-    columns = ["EL", "L_disagreement", "CE_disagreement", "before", "after", "alpha0"]
-    rows = []
-    for (kind, method), part in records.groupby(["kind", "method"], sort=False):
-        cells = [f"{number(part[c].mean(), 4)} ± {number(part[c].std(ddof=1), 4)}"
-                 if len(part) > 1 else number(part[c].mean(), 4) for c in columns]  # fmt: skip
-        rows.append([kind, method, *cells])
-    header = ["by", "disagreement", "EL", "L of disagreement", "CE of disagreement",
-              "distance to Q", "the same after a label", "alpha0"]  # fmt: skip
-    return {"network": table(header, rows)}
+    heads = {
+        "EL": "EL", "L_disagreement": "L of disagreement", "CE_disagreement": "CE of disagreement",
+        "before": "distance to Q", "after": "the same after a label", "alpha0": "alpha0",
+    }  # fmt: skip
+    columns = {head: averaged(name, 4, "std") for name, head in heads.items()}
+    return {"network": grouped(records, ["kind", "method"], columns, ["by", "disagreement"])}
 
 
 NETWORK = Part(
-    _cells, _network, _blocks,
+    crossed(run=Some(range(RUNS))), _network, _blocks,
     f"{RUNS} runs, {MEMBERS} members, {LABELS} labels per validation item, seed {SEED}; ± is the "
     "standard deviation over the runs",
 )  # fmt: skip

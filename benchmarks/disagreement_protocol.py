@@ -5,7 +5,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,16 +12,13 @@ import pandas as pd
 from bench import run
 from bench.disagreement import ENSEMBLE, MEAN, METHODS, ONE_NUMBER, SCALINGS, Trial
 from curves_figures import save_svg
-from curves_parts import Part, Plan, Record, number, table
 from disagreement_data import ALPHA, CIFAR, MNIST, RUNS, SEED, SIZES, joined, world
 from fewlabels.annotations import evaluate
 from fewlabels.calibration import AlphaCalibration, TemperatureScaling
+from parts import Part, Plan, Record, crossed
+from runs import averaged, grouped, number, plus_minus, table, where
 
 # --- the protocol: Tables 1, 2, 4 and 5 ---------------------------------------------------------
-
-
-def _protocol_cells(plan: Plan) -> list[dict[str, Any]]:
-    return [{"dataset": name, "runs": 1 if plan.quick else RUNS} for name in (MNIST, CIFAR)]
 
 
 def _protocol(data: Path, dataset: str, runs: int) -> list[Record]:
@@ -33,18 +29,12 @@ def _protocol(data: Path, dataset: str, runs: int) -> list[Record]:
             source = joined(data, Path(folder))
         methods = [*METHODS, *([] if dataset == MNIST else ["vector+alpha-constant",
                                                           "matrix+alpha-constant"])]  # fmt: skip
+        out = Path(folder) / "out"
         found = run(
-            "histograms",
-            source,
-            Path(folder) / "out",
-            runs=runs,
-            workers=1,
-            methods=methods,
-            seed=SEED,
-        )
-    names = ("method", "n_labeled", "run", "model", "metric", "group", "estimate")
-    rows = zip(*(found.rows[name].tolist() for name in names), strict=True)
-    return [{"dataset": dataset, **dict(zip(names, row, strict=True))} for row in rows]
+            "histograms", source, out, runs=runs, workers=1, methods=methods, seed=SEED
+        )  # fmt: skip
+    names = ["method", "n_labeled", "run", "model", "metric", "group", "estimate"]
+    return [{"dataset": dataset} | row for row in found.rows[names].to_dict("records")]
 
 
 def _protocol_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
@@ -73,17 +63,11 @@ def _tables(own: pd.DataFrame, metrics: Sequence[str], methods: Sequence[str]) -
     """
     blocks = []
     for size in reversed(SIZES):
-        parts = []
-        for metric in metrics:
-            rows = []
-            for model in _models(own):
-                part = own[(own["model"] == model) & (own["n_labeled"] == size)]
-                rows.append([model, *(_over_runs(part, metric, m) for m in methods)])
-            kept = [k for k in range(len(methods)) if any(row[k + 1] != "-" for row in rows)]
-            header = ["classifier", *(methods[k] for k in kept)]
-            body = [[row[0], *(row[k + 1] for k in kept)] for row in _bold(rows, metric, kept)]
-            title = f"**{metric}, {size} labels per validation item**"
-            parts.append(f"{title}\n\n{table(header, body)}")
+        parts = [
+            f"**{metric}, {size} labels per validation item**\n\n"
+            + _table(own[own["n_labeled"] == size], metric, methods)
+            for metric in metrics
+        ]
         block = "\n\n".join(parts)
         if len(metrics) > 2 and size != SIZES[-1]:
             block = f"<details>\n<summary>{size} labels</summary>\n\n{block}\n\n</details>"
@@ -91,30 +75,25 @@ def _tables(own: pd.DataFrame, metrics: Sequence[str], methods: Sequence[str]) -
     return "\n\n".join(blocks)
 
 
-def _models(own: pd.DataFrame) -> list[str]:
-    """The classifiers, and behind them what is made of all."""
-    there = dict.fromkeys(own["model"])
-    return [m for m in there if m not in (MEAN, ENSEMBLE)] + [MEAN, ENSEMBLE]
+def _table(own: pd.DataFrame, metric: str, methods: Sequence[str]) -> str:
+    """Mean ± standard deviation over the runs, the best of every classifier in bold.
 
-
-def _over_runs(part: pd.DataFrame, metric: str, method: str) -> str:
-    """Mean ± standard deviation over the runs; "prior" is the loss before the label."""
-    if method == "prior":
-        metric, method = "prior_EL", "raw"
-    values = part[(part["metric"] == metric) & (part["method"] == method)]["estimate"].dropna()
-    if values.empty:
-        return "-"
-    return f"{number(values.mean(), 4)} ± {number(values.std(ddof=1), 4)}"
-
-
-def _bold(rows: list[list[str]], metric: str, kept: Sequence[int]) -> list[list[str]]:
-    """The best mean of every row in bold."""
-    sign = -1 if metric == "accuracy" else 1
-    for row in rows:
-        means = {k: sign * float(row[k + 1].split(" ")[0]) for k in kept if row[k + 1] != "-"}
-        for k in (k for k, v in means.items() if v == min(means.values())):
-            row[k + 1] = f"**{row[k + 1]}**"
-    return rows
+    "prior" is the loss before the label.
+    """
+    there = [m for m in dict.fromkeys(own["model"]) if m not in (MEAN, ENSEMBLE)]
+    prior = own[(own["metric"] == "prior_EL") & (own["method"] == "raw")]
+    own = pd.concat([own[own["metric"] == metric], prior.assign(method="prior")])
+    own = own[own["method"].isin(methods) & own["estimate"].notna()]
+    values = own.groupby(["model", "method"])["estimate"]
+    texts = values.apply(lambda v: plus_minus(v, 4, "std")).unstack()
+    # As they are written: what looks alike is equally good.
+    means = values.mean().round(4).unstack()
+    best = means.max(axis=1) if metric == "accuracy" else means.min(axis=1)
+    texts = texts.where(means.ne(best, axis=0), "**" + texts + "**").fillna("-")
+    texts = texts.reindex(
+        index=[*there, MEAN, ENSEMBLE], columns=[m for m in methods if m in texts]
+    )
+    return table(["classifier", *texts], texts.itertuples())
 
 
 _PAIRS = (
@@ -141,27 +120,24 @@ def _directions(own: pd.DataFrame) -> str:
     """For how many classifiers a method is better than another, by the means over the runs."""
     single = own[~own["model"].isin([MEAN, ENSEMBLE])]
     means = single.groupby(["n_labeled", "metric", "method", "model"])["estimate"].mean()
-    rows = []
-    for before, after in _PAIRS:
-        cells = [f"{before} → {after}"]
-        for size in SIZES:
-            for metric in ("L_disagreement", "CE_disagreement", "posterior_EL"):
-                try:
-                    a, b = means[size, metric, before], means[size, metric, after]
-                    gain = (a - b).dropna()
-                except KeyError:
-                    gain = pd.Series(dtype=float)
-                cells.append(f"{int((gain > 0).sum())} of {len(gain)}" if len(gain) else "")
-        rows.append(cells)
+    means = means.unstack("model")
+
+    def gains(before: tuple[str, str], after: tuple[str, str], size: int) -> str:
+        if not {(size, *before), (size, *after)} <= {*means.index}:
+            return ""
+        gain = (means.loc[size, *before] - means.loc[size, *after]).dropna()
+        return f"{(gain > 0).sum()} of {len(gain)}" if len(gain) else ""
+
+    losses = {"L_disagreement": "L", "CE_disagreement": "CE", "posterior_EL": "EL after a label"}
+    rows = [
+        [f"{before} → {after}",
+         *(gains((loss, before), (loss, after), size) for size in SIZES for loss in losses)]
+        for before, after in _PAIRS
+    ]  # fmt: skip
     for method in ALPHA:
-        cells = [f"prior → posterior of {method}"]
-        for size in SIZES:
-            gain = (means[size, "prior_EL", method] - means[size, "posterior_EL", method]).dropna()
-            cells += ["", "", f"{int((gain > 0).sum())} of {len(gain)}"]
-        rows.append(cells)
-    header = ["better", *(f"{size} labels: {what}" for size in SIZES
-                          for what in ("L", "CE", "EL after a label"))]  # fmt: skip
-    return table(header, rows)
+        cells = [gains(("prior_EL", method), ("posterior_EL", method), size) for size in SIZES]
+        rows.append([f"prior → posterior of {method}", *(c for n in cells for c in ("", "", n))])
+    return table(["better", *(f"{n} labels: {w}" for n in SIZES for w in losses.values())], rows)
 
 
 def _draw_reliability(records: pd.DataFrame, plan: Plan) -> None:
@@ -195,10 +171,6 @@ def _draw_reliability(records: pd.DataFrame, plan: Plan) -> None:
 # --- Figure 4: disagreement over the temperature ------------------------------------------------
 
 TEMPERATURES = tuple(np.round(np.geomspace(1 / 8, 16, 29), 4).tolist())
-
-
-def _temperature_cells(plan: Plan) -> list[dict[str, Any]]:
-    return [{"dataset": name} for name in (MNIST, CIFAR)]
 
 
 def _temperature(data: Path, dataset: str) -> list[Record]:
@@ -262,10 +234,6 @@ def _temperature_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
 PENALTIES = (0.005, 0.0)
 
 
-def _penalty_cells(plan: Plan) -> list[dict[str, Any]]:
-    return [{"dataset": dataset, "n": n} for dataset in (MNIST, CIFAR) for n in SIZES]
-
-
 def _penalty(data: Path, dataset: str, n: int) -> list[Record]:
     """L of disagreement with a constant concentration, by penalty; run 0."""
     trial = Trial(world(data, dataset), SEED, 0, n)
@@ -289,24 +257,23 @@ def _penalty(data: Path, dataset: str, n: int) -> list[Record]:
 
 
 def _penalty_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
-    rows = []
-    by = ["dataset", "n", "scaling", "model"]
-    for place, part in records.groupby(by, sort=False):
-        cells = [number(part["one"].iloc[0], 4)]
-        for penalty in PENALTIES:
-            one = part[part["penalty"] == penalty].iloc[0]
-            cells += [number(one["loss"], 4), number(one["concentration"], 3)]
-        rows.append([*place, *cells])
-    header = ["data", "labels", "probabilities", "classifier", "L of one number"]
-    header += [f"{what}, penalty {penalty:g}" for penalty in PENALTIES for what in ("L", "a0")]
-    return {"penalty": table(header, rows)}
+    columns = {"L of one number": lambda own: number(own["one"].iloc[0], 4)}
+    for penalty in PENALTIES:
+        columns[f"L, penalty {penalty:g}"] = where("penalty", penalty, averaged("loss", 4))
+        columns[f"a0, penalty {penalty:g}"] = where("penalty", penalty, averaged("concentration"))
+    head = ["data", "labels", "probabilities", "classifier"]
+    return {"penalty": grouped(records, ["dataset", "n", "scaling", "model"], columns, head)}
 
 
-PENALTY = Part(_penalty_cells, _penalty, _penalty_blocks, f"seed {SEED}, run 0")
+PENALTY = Part(
+    crossed(dataset=(MNIST, CIFAR), n=SIZES), _penalty, _penalty_blocks, f"seed {SEED}, run 0"
+)
 PROTOCOL = Part(
-    _protocol_cells, _protocol, _protocol_blocks,
+    lambda plan: [{"dataset": n, "runs": 1 if plan.quick else RUNS} for n in (MNIST, CIFAR)],
+    _protocol, _protocol_blocks,
     f"{RUNS} runs, seed {SEED}; ± is the standard deviation over the runs",
 )  # fmt: skip
 TEMPERATURE = Part(
-    _temperature_cells, _temperature, _temperature_blocks, f"seed {SEED}, run 0, 5 labels"
+    crossed(dataset=(MNIST, CIFAR)), _temperature, _temperature_blocks,
+    f"seed {SEED}, run 0, 5 labels",
 )  # fmt: skip

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,6 @@ import pandas as pd
 from bench.disagreement import ONE_NUMBER, Trial, forecasts, method_of
 from bench.splits import generator
 from curves_figures import save_svg
-from curves_parts import Part, Plan, Record, number, table
 from disagreement_data import (
     ALPHA,
     MNIST,
@@ -24,6 +24,8 @@ from disagreement_data import (
     world,
 )
 from fewlabels.annotations import evaluate
+from parts import Part, Plan, Record, Some, crossed
+from runs import averaged, grouped, number, table, where
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,12 +33,6 @@ if TYPE_CHECKING:
 # --- Figure 2: debiasing on data that are calibrated --------------------------------------------
 
 COUNTS = (100, 250, 500, 1000, 2500, 5000, 10000)
-
-
-def _debiasing_cells(plan: Plan) -> list[dict[str, Any]]:
-    return [
-        {"n": n, "items": items} for n in SIZES for items in (COUNTS[:2] if plan.quick else COUNTS)
-    ]
 
 
 def _debiasing(data: Path, n: int, items: int) -> list[Record]:
@@ -54,17 +50,23 @@ def _debiasing(data: Path, n: int, items: int) -> list[Record]:
 def _debiasing_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
     from matplotlib.figure import Figure
 
-    rows = []
-    for (n, items), part in records.groupby(["n", "items"]):
-        cells = [n, f"{items:,}", len(part)]
-        closed = {"EL_plugin": 1 / (3 * n), "CL_plugin": 15 / (3 * n * items)}
-        for name in ("EL_plugin", "EL", "CL_plugin", "CL"):
-            cells.append(f"{_signed(part[name].mean())} ({_signed(part[name].std(ddof=1))})")
-            if name in closed:
-                cells.append(_signed(closed[name]))
-        rows.append(cells)
-    header = ["labels", "items", "runs", "EL plugin", "1/(3n)", "EL debiased", "CL plugin",
-              "15/(3nN)", "CL debiased"]  # fmt: skip
+    def said(name: str) -> Callable[[pd.DataFrame], str]:
+        return lambda own: f"{_signed(own[name].mean())} ({_signed(own[name].std())})"
+
+    def closed(bins: int, say: Callable[[pd.DataFrame], float]) -> Callable[[pd.DataFrame], str]:
+        return lambda own: _signed(bins / (3 * say(own)))
+
+    columns = {
+        "runs": len,
+        "EL plugin": said("EL_plugin"),
+        "1/(3n)": closed(1, lambda own: own["n"].iloc[0]),
+        "EL debiased": said("EL"),
+        "CL plugin": said("CL_plugin"),
+        "15/(3nN)": closed(15, lambda own: own["n"].iloc[0] * own["items"].iloc[0]),
+        "CL debiased": said("CL"),
+    }
+    texts = records.assign(size=records["items"].map("{:,}".format))
+    shown = grouped(texts, ["n", "size"], columns, ["labels", "items"])
     figure = Figure(figsize=(9.2, 3.8), layout="constrained")
     axes = figure.subplots(1, 2)
     for axis, loss in zip(axes, ("EL", "CL"), strict=True):
@@ -76,7 +78,7 @@ def _debiasing_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
     figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
     save_svg(figure, plan.figures / "disagreement-debiasing.svg")
     picture = "![Plugin and debiased losses by number of items](figures/disagreement-debiasing.svg)"
-    return {"debiasing": f"{table(header, rows)}\n\n{picture}"}
+    return {"debiasing": f"{shown}\n\n{picture}"}
 
 
 def _draw_losses(axis: Axes, part: pd.DataFrame, loss: str, n: int, colour: str) -> None:
@@ -103,10 +105,6 @@ def _signed(value: float) -> str:
 
 
 # --- debiased losses against the truth ----------------------------------------------------------
-
-
-def _truth_cells(plan: Plan) -> list[dict[str, Any]]:
-    return [{"n": n, "draws": 5 if plan.quick else 100} for n in (2, 5, 10)]
 
 
 def _truth(data: Path, n: int, draws: int) -> list[Record]:
@@ -153,44 +151,33 @@ def _true_losses(q: Floats, p: Floats) -> dict[str, float]:
 
 
 def _truth_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
-    blocks = []
-    for loss in ("EL", "CL"):
-        rows = []
-        own = records[records["loss"] == loss]
-        for model in dict.fromkeys(own["model"]):
-            part = own[own["model"] == model]
-            known = ["truth"] if loss == "EL" else ["items", "truth"]
-            cells = [model, *(number(part[name].iloc[0], 5) for name in known)]
-            for n in sorted(part["n"].unique()):
-                of_n = part[part["n"] == n]
-                cells += [_mean(of_n[name], 5) for name in ("plugin", "debiased")]
-            rows.append(cells)
-        header = ["classifier", *(["EL by Q"] if loss == "EL" else ["of these items", "CL by Q"])]
-        header += [f"{n} labels: {what}" for n in (2, 5, 10) for what in ("plugin", "debiased")]
-        blocks.append(f"**{loss}**\n\n{table(header, rows)}")
-    error = records["debiased"] - records["truth"]
-    z = [
-        part.mean() / (part.std(ddof=1) / np.sqrt(len(part)))
-        for _, part in error.groupby([records["model"], records["n"], records["loss"]])
+    def known(name: str) -> Callable[[pd.DataFrame], str]:
+        return lambda own: number(own[name].iloc[0], 5)
+
+    means = {
+        f"{n} labels: {what}": where("n", n, averaged(what, 5, "sem"))
+        for n in (2, 5, 10)
+        for what in ("plugin", "debiased")
+    }
+    heads = {"EL": {"EL by Q": known("truth")},
+             "CL": {"of these items": known("items"), "CL by Q": known("truth")}}  # fmt: skip
+    blocks = [
+        f"**{loss}**\n\n"
+        + grouped(records[records["loss"] == loss], ["model"], head | means, ["classifier"])
+        for loss, head in heads.items()
     ]
+    error = (records["debiased"] - records["truth"]).groupby(
+        [records["model"], records["n"], records["loss"]]
+    )
+    z = (error.mean() / error.sem()).abs()
     said = (
-        f"Of the {len(z)} debiased means {int((np.abs(z) > 1.96).sum())} are more than 1.96 "
-        f"standard errors from the truth; the farthest is {np.abs(z).max():.2f}."
+        f"Of the {len(z)} debiased means {(z > 1.96).sum()} are more than 1.96 "
+        f"standard errors from the truth; the farthest is {z.max():.2f}."
     )
     return {"truth": "\n\n".join([*blocks, said])}
 
 
-def _mean(values: pd.Series, digits: int) -> str:
-    """Mean ± standard error."""
-    error = values.std(ddof=1) / np.sqrt(len(values))
-    return f"{number(values.mean(), digits)} ± {number(error, digits)}"
-
-
 # --- the oracle ---------------------------------------------------------------------------------
-
-
-def _oracle_cells(plan: Plan) -> list[dict[str, Any]]:
-    return [{"run": run, "n": n} for run in plan.trials(RUNS) for n in SIZES]
 
 
 def _oracle(data: Path, run: int, n: int) -> list[Record]:
@@ -261,13 +248,15 @@ _ORACLE = ("raw", ONE_NUMBER, "temperature", *ALPHA)
 
 
 DEBIASING = Part(
-    _debiasing_cells, _debiasing, _debiasing_blocks,
+    crossed(n=SIZES, items=Some(COUNTS, 2)), _debiasing, _debiasing_blocks,
     f"200 runs (100 from 5,000 items), seed {SEED}; in brackets the standard deviation",
 )  # fmt: skip
 TRUTH = Part(
-    _truth_cells, _truth, _truth_blocks,
+    lambda plan: [{"n": n, "draws": 5 if plan.quick else 100} for n in (2, 5, 10)],
+    _truth, _truth_blocks,
     f"7,500 test items, 100 draws of all labels from Q, seed {SEED}; ± is the standard error",
 )  # fmt: skip
 ORACLE = Part(
-    _oracle_cells, _oracle, _oracle_blocks, f"seed {SEED}, means over {RUNS} runs"
+    crossed(run=Some(range(RUNS)), n=SIZES), _oracle, _oracle_blocks,
+    f"seed {SEED}, means over {RUNS} runs"
 )  # fmt: skip

@@ -13,17 +13,12 @@ classifiers, classes, groups and labels: the slope of its logarithm in theirs.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import platform
-import resource
-import signal
 import statistics
-import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Literal, NamedTuple
@@ -31,6 +26,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 import sizes
+from measure import ONE_THREAD, elsewhere, memory, timed
 from sizes import Case
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -145,26 +141,15 @@ def yardstick() -> Record:
         labeled=labels >= 0, labels=labels, probabilities=np.stack([1 - p, p], axis=2)
     )
     sklearn_bootstrap(items, 1)
-    return {"numpy": _timed(loop)[0]["cpu"],
-            "scikit-learn": _timed(lambda: sklearn_bootstrap(items, 100))[0]["cpu"]}  # fmt: skip
+    works = {"numpy": loop, "scikit-learn": lambda: sklearn_bootstrap(items, 100)}
+    return {name: timed(work)[0]["cpu"] for name, work in works.items()}
 
 
-def _processor() -> float:
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(one.ru_utime + one.ru_stime for one in used)
-
-
-def _timed(function: Callable[[], Any]) -> tuple[Record, Any]:
-    began, cpu = time.perf_counter(), _processor()
-    result = function()
-    return {"seconds": time.perf_counter() - began, "cpu": _processor() - cpu}, result
-
-
-def child(work: Work, folder: Path) -> Record:
+def child(work: Work, folder: str | Path) -> Record:
     """One estimate in this process: seconds, peak MB, and what the answer is on average."""
     import fewlabels as fl
 
-    items = items_of(work, folder)
+    items = items_of(work, Path(folder))
 
     def estimate() -> Any:
         by = "site" if work.case.groups else None
@@ -173,10 +158,8 @@ def child(work: Work, folder: Path) -> Record:
 
     if work.is_small:
         estimate()
-    found, estimates = _timed(estimate)
-    # The kernel's high-water mark of this process image; getrusage would count the parent's pages.
-    status = Path("/proc/self/status").read_text()
-    found["mb"] = int(status.partition("VmHWM:")[2].split()[0]) / 1024
+    found, estimates = timed(estimate)
+    found["mb"] = memory()
     for name in ("value", "low", "high"):
         found[name] = float(np.nanmean([getattr(row, name) for row in estimates.rows]))
     return found
@@ -192,25 +175,16 @@ class Runner(NamedTuple):
     limit: float = 300
     without_numba: bool = False
 
-    def run(self, what: str, tree: Path) -> Record:
-        """What a process says of a work by its text, or why there is nothing."""
-        command = [sys.executable, __file__, "--child", what, "--work", str(self.folder)]
+    def run(self, call: str, tree: Path) -> Record:
+        """What a call says in a process that loads a tree, or why there is nothing."""
         path = os.pathsep.join([str(tree), *filter(None, [os.environ.get("PYTHONPATH")])])
-        threads = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-        with subprocess.Popen(
-            [*command, *(["--without-numba"] if self.without_numba else [])],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-            env=os.environ | threads | {"PYTHONPATH": path},
-        ) as running:  # fmt: skip
-            try:
-                out, wrong = running.communicate(timeout=self.limit)
-            except subprocess.TimeoutExpired:
-                os.killpg(running.pid, signal.SIGKILL)
-                return {"failed": f"not done after {self.limit:.0f} s"}
-        if running.returncode:
-            return {"failed": "".join(wrong.strip().splitlines()[-1:])[:200] or "killed"}
-        said: Record = json.loads(out.splitlines()[-1])
-        return said
+        without = ["numba"] if self.without_numba else []
+        try:
+            return elsewhere(
+                "evaluator_speed", call, ONE_THREAD | {"PYTHONPATH": path}, self.limit, without
+            )
+        except RuntimeError as error:
+            return {"failed": str(error)}
 
     def alternating(self, name: str, work: Work, trees: Mapping[str, Path], repeats: int) -> Record:
         """Medians by tree, of runs in turns; a tree that fails is not run again."""
@@ -218,18 +192,15 @@ class Runner(NamedTuple):
             self.folder.mkdir(parents=True, exist_ok=True)
             sizes.make(work.case, _file(work.case, self.folder))
         found: dict[str, list[Record]] = {side: [] for side in trees}
-        measure = self.run("yardstick", next(iter(trees.values())))
+        measure = self.run("yardstick()", next(iter(trees.values())))
         for _ in range(repeats if work.is_small else 1):
             for side, tree in trees.items():
                 if not any("failed" in run for run in found[side]):
-                    found[side].append(self.run(json.dumps(_plain(work)), tree))
+                    call = f"child({work!r}, {str(self.folder)!r})"
+                    found[side].append(self.run(call, tree))
         record: Record = {"name": name, "work": str(work), "small": work.is_small,
                           "yardstick": measure, "without_numba": self.without_numba}  # fmt: skip
         return record | {side: _medians(runs) for side, runs in found.items()}
-
-
-def _plain(work: Work) -> Record:
-    return work._asdict() | {"case": work.case._asdict()}
 
 
 def _medians(runs: list[Record]) -> Record:
@@ -250,32 +221,32 @@ def ratio(record: Record, of: str) -> str:
     return f"{before[of] / after[of]:.2f}"
 
 
-def _cells(side: Record) -> str:
+def _cells(side: Record) -> list[str]:
     if "failed" in side:
-        return f"{side['failed']} | | "
-    return f"{side['cpu']:.2f} s | {side['seconds']:.2f} s | {side['mb']:,.0f} MB"
+        return [side["failed"], "", ""]
+    return [f"{side['cpu']:.2f} s", f"{side['seconds']:.2f} s", f"{side['mb']:,.0f} MB"]
 
 
 def table(records: list[Record]) -> list[str]:
     """A row per work: processor time, wall time and memory of both trees, and ratios."""
-    lines = [
-        "| estimate | before: processor | wall | peak | after: processor | wall | peak | "
-        "times as fast | memory | mean value, width |",
-        "|---|---|---|---|---|---|---|---|---|---|",
-    ]
-    for record in records:
-        answers = " -> ".join(
-            f"{side['value']:.4f}, {side['high'] - side['low']:.4f}"
-            for side in (record["before"], record["after"])
-            if "failed" not in side
-        )
-        more = "" if record["small"] else " (first call)"
-        more += ", without numba" if record["without_numba"] else ""
-        lines.append(
-            f"| {record['work']}{more} | {_cells(record['before'])} | {_cells(record['after'])} | "
-            f"{ratio(record, 'cpu')} | {ratio(record, 'mb')} | {answers} |"
-        )
-    return lines
+    from runs import table as markdown
+
+    head = [
+        "estimate", "before: processor", "wall", "peak", "after: processor", "wall", "peak",
+        "times as fast", "memory", "mean value, width",
+    ]  # fmt: skip
+    rows = [
+        [
+            record["work"] + " (first call)" * (not record["small"])
+            + ", without numba" * record["without_numba"],
+            *_cells(record["before"]), *_cells(record["after"]), ratio(record, "cpu"),
+            ratio(record, "mb"),
+            " -> ".join(f"{side['value']:.4f}, {side['high'] - side['low']:.4f}"
+                        for side in (record["before"], record["after"]) if "failed" not in side),
+        ]
+        for record in records
+    ]  # fmt: skip
+    return markdown(head, rows).splitlines()
 
 
 def slope(sizes_: list[int], seconds: list[float]) -> float:
@@ -283,20 +254,19 @@ def slope(sizes_: list[int], seconds: list[float]) -> float:
     return float(np.polyfit(np.log(sizes_), np.log(seconds), 1)[0])
 
 
-def growth_table(axes: Mapping[str, list[Record]]) -> list[str]:
+def growth_table(axes: Mapping[str, list[Record]]) -> str:
     """A row per axis and tree: processor seconds by size, and the exponent."""
-    lines = ["| in | sizes | tree | processor seconds | exponent |", "|---|---|---|---|---|"]
+    from runs import table as markdown
+
+    rows = []
     for axis, records in axes.items():
+        sizes_ = ", ".join(f"{record['size']:,}" for record in records)
         for side in ("before", "after"):
-            done = [r for r in records if "failed" not in r[side]]
+            done = {r["size"]: r[side]["cpu"] for r in records if "failed" not in r[side]}
             said = [r[side].get("failed") or f"{r[side]['cpu']:.2f}" for r in records]
-            exponent = ""
-            if len(done) > 1:
-                seconds = [r[side]["cpu"] for r in done]
-                exponent = f"{slope([r['size'] for r in done], seconds):.2f}"
-            of = ", ".join(f"{record['size']:,}" for record in records)
-            lines.append(f"| {axis} | {of} | {side} | {', '.join(said)} | {exponent} |")
-    return lines
+            exponent = f"{slope([*done], [*done.values()]):.2f}" if len(done) > 1 else ""
+            rows.append([axis, sizes_, side, ", ".join(said), exponent])
+    return markdown(["in", "sizes", "tree", "processor seconds", "exponent"], rows)
 
 
 def page(records: list[Record], axes: Mapping[str, list[Record]], repeats: int) -> str:
@@ -319,11 +289,11 @@ def page(records: list[Record], axes: Mapping[str, list[Record]], repeats: int) 
     ]
     if axes:
         lines += ["", "How processor time grows with each size, the others held:", ""]
-        lines += growth_table(axes)
+        lines.append(growth_table(axes))
     return "\n".join(lines)
 
 
-def runs(given: argparse.Namespace) -> Iterator[tuple[str | None, Record]]:
+def runs(given: Any) -> Iterator[tuple[str | None, Record]]:
     """Every record as it is there, with its axis of growth, if any."""
     trees = {"before": given.before.resolve(), "after": given.after.resolve()}
     runner = Runner(given.work, given.limit)
@@ -339,9 +309,10 @@ def runs(given: argparse.Namespace) -> Iterator[tuple[str | None, Record]]:
 
 def main() -> None:
     """Run, print the tables, and write them where that is asked for."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    from paper import fill
+    from runs import parser as command_line
+
+    parser = command_line(__doc__)
     parser.add_argument("works", nargs="*", help=f"of {', '.join(WORKS)}; all unless given")
     parser.add_argument("--before", type=Path, help="a folder that holds the package fewlabels")
     parser.add_argument("--after", type=Path, default=ROOT / "src")
@@ -352,24 +323,12 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=ROOT / "build" / "evaluator_speed")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--page", type=Path, nargs="?", const=PAGE, help="default: docs/speed.md")
-    parser.add_argument("--child", help=argparse.SUPPRESS)
     given = parser.parse_args()
-    if given.child:
-        if given.without_numba:
-            sys.modules["numba"] = None  # type: ignore[assignment]
-        if given.child == "yardstick":
-            print(json.dumps(yardstick()))
-            return
-        said = json.loads(given.child)
-        work = Work(**said | {"case": Case(**said["case"])})
-        print(json.dumps(child(work, given.work)))
-        return
     if given.before is None:
         parser.error("--before must name the folder of the other version's package")
     for names, known in ((given.works, WORKS), (given.growth or (), GROWTH)):
-        for name in names:
-            if name not in known:
-                parser.error(f"there is no {name!r}; there are {', '.join(known)}")
+        if unknown := [name for name in names if name not in known]:
+            parser.error(f"there is no {unknown[0]!r}; there are {', '.join(known)}")
     if given.growth == []:
         given.growth = list(GROWTH)
     records: list[Record] = []
@@ -382,8 +341,6 @@ def main() -> None:
     text = page(records, axes, given.repeats)
     print(text)
     if given.page:
-        from paper import fill
-
         fill(given.page, {MARK: text})
 
 

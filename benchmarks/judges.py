@@ -23,19 +23,9 @@ import pandas as pd
 
 import fewlabels as fl
 from bench.splits import seed_of
-from curves_parts import ROOT, SEED, Arguments, Part, Plan, Record, number, run_page, table
-from runs import across
-from votes_labels import (
-    LEAST_LABELS,
-    LEVEL,
-    N_LABELED,
-    SETS,
-    WAYS,
-    drawn,
-    judged_of,
-    sizes_of,
-    truth_of,
-)
+from parts import SEED, Arguments, Part, Plan, Record, run_page
+from runs import ROOT, across, number, table
+from votes_labels import LEVEL, N_LABELED, SETS, asked, beside, drawn, sizes_of
 
 RUNS, FEWER, OF_CELL = 50, 20, 10
 MOST = 10
@@ -68,49 +58,24 @@ def _cells(plan: Plan, names: tuple[str, ...], runs: int = FEWER) -> list[Argume
     ]
 
 
-def _record(place: Record, value: float, low: float, high: float, ok: bool) -> Record:
-    """Error, width and coverage of an estimate; `place` has the truth."""
-    truth = place["truth"]
-    held = low <= truth + 1e-9 and truth <= high + 1e-9
-    return place | {
-        "error": abs(value - truth), "width": high - low, "held": held,
-        "wrong_ok": ok and not held,
-    }  # fmt: skip
-
-
 def accuracy_cells(plan: Plan) -> list[Arguments]:
     """All sets."""
     crowds = CROWDS[:1] if plan.quick else CROWDS
     return _cells(plan, LLM, RUNS) + _cells(plan, crowds)
 
 
+def _asked(
+    votes: fl.Predictions, name: str, n_labeled: int, runs: range, ways: tuple[str, ...]
+) -> Iterator[Record]:
+    """What each way says of the judges that count and have labels, in few digits."""
+    place = {"name": name, "labels": n_labeled}
+    for one in asked(votes, name, n_labeled, runs, ways, "judges"):
+        yield place | one | {key: round(one[key], d) for key, d in _DIGITS.items()}
+
+
 def accuracy_run(data: Path, name: str, n_labeled: int, start: int, runs: int) -> list[Record]:
     """Error, width and coverage of every judge in every run, by way."""
-    return [
-        record
-        for run in range(start, start + runs)
-        for record in _asked(_set(data, name), name, n_labeled, run, ASKED)
-    ]
-
-
-def _asked(
-    votes: fl.Predictions, name: str, n_labeled: int, run: int, ways: tuple[str, ...]
-) -> Iterator[Record]:
-    """What each way says in a run of the judges that count and have labels."""
-    truth = dict(zip(votes.models, truth_of(votes).tolist(), strict=True))
-    given = drawn(votes, name, n_labeled, run)
-    reached = (given.has_hard & given.labeled[:, None]).sum(axis=0) >= LEAST_LABELS
-    judges = [j for j in judged_of(votes) if j in given.models and reached[given.models.index(j)]]
-    for way in ways:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            found = WAYS[way](given, seed_of("judges", SEED, name, n_labeled, run))
-        for judge in judges:
-            j, place = given.models.index(judge), {"name": name, "labels": n_labeled, "run": run}
-            place |= {"way": way, "judge": judge, "truth": truth[judge]}
-            ends = found.value[j], found.low[j], found.high[j]
-            one = _record(place, *map(float, ends), ok=bool(found.ok[j]))
-            yield one | {key: round(one[key], d) for key, d in _DIGITS.items()}
+    return [*_asked(_set(data, name), name, n_labeled, range(start, start + runs), ASKED)]
 
 
 def accuracy_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
@@ -194,13 +159,13 @@ def order_cells(plan: Plan) -> list[Arguments]:
 
 def order_run(data: Path, name: str, n_labeled: int, start: int, runs: int) -> list[Record]:
     """What is said of the same judges in the first order, by both sets of columns."""
-    records: list[Record] = []
-    each = _orders(data)
-    for run in range(start, start + runs):
-        for what, votes in each.items():
-            found = _asked(votes, name, n_labeled, run, ("auto", "dawid-skene"))
-            records += [r | {"what": what} for r in found if r["judge"] in each[_ONE].models]
-    return records
+    each, own = _orders(data), range(start, start + runs)
+    return [
+        record | {"what": what}
+        for what, votes in each.items()
+        for record in _asked(votes, name, n_labeled, own, ("auto", "dawid-skene"))
+        if record["judge"] in each[_ONE].models
+    ]
 
 
 def order_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
@@ -237,7 +202,8 @@ def score_run(data: Path, name: str, n_labeled: int, start: int, runs: int) -> l
         for row in found.rows:
             place = {"name": name, "labels": n_labeled, "run": run, "way": row.way}
             place |= {"judge": row.judge or "", "truth": truth}
-            records.append(_record(place, row.value, row.low, row.high, row.status == "ok"))
+            found_ = beside(truth, row.value, row.low, row.high, row.status == "ok")
+            records.append(place | found_)
     return records
 
 

@@ -22,10 +22,11 @@ from scipy.special import ndtri
 
 import fewlabels as fl
 from curves_data import SPE_LISTS, draw, sample_curve, stream
-from curves_parts import ROOT, SEED, Arguments, Part, Plan, Record, number, run_page, table
 from fewlabels.evaluation.anytime import DrawnValues, anytime, confidence_sequence, pooled
 from fewlabels.kernels.importance import lure_weights
 from fewlabels.questions.next_items import STRATIFIED, next_items
+from parts import SEED, Arguments, Part, Plan, Record, Some, crossed, run_page
+from runs import ROOT, averaged, grouped, number, table, where
 from study.families import make_set
 from study.sets import MADE, load, truth_of
 
@@ -232,47 +233,48 @@ def _errors(answers: pd.DataFrame) -> str:
 
 
 def _coverage(answers: pd.DataFrame) -> str:
-    rows = []
-    for method, way in product(("auto", "labeled"), (*EVEN, "informative", *OTHERS)):
-        own = answers[(answers["method"] == method) & (answers["way"] == way)]
-        own = own[own["held"].notna()]
-        least = own.groupby(["question", "labels"])["held"].mean().min()
-        shown = f"{own['held'].mean():.0%}", f"{least:.0%}", number(own["width"].mean(), 3)
-        rows.append([method, way, *shown])
-    return table(["method", "order", "coverage", "least of question and labels", "width"], rows)
+    columns = {
+        "coverage": lambda own: f"{own['held'].mean():.0%}",
+        "least of question and labels": lambda own: (
+            f"{own.groupby(['question', 'labels'])['held'].mean().min():.0%}"
+        ),
+        "width": averaged("width"),
+    }
+    order = pd.MultiIndex.from_product([("auto", "labeled"), (*EVEN, "informative", *OTHERS)])
+    place = order.get_indexer(pd.MultiIndex.from_frame(answers[["method", "way"]]))
+    known = answers.iloc[np.argsort(place, kind="stable")].dropna(subset="held")
+    return grouped(known, ["method", "way"], columns, ["method", "order"])
 
 
 def _guards(found: pd.DataFrame) -> str:
-    rows = [
-        [way, len(own), f"{own['error'].mean():.1%} ± {100 * own['error'].sem():.1f}",
-         number(own["width"].mean(), 3)]
-        for way, own in found.groupby("way", sort=False)
-    ]  # fmt: skip
-    return table(["order", "runs", "misses at some look", f"width at {LOOKS[-1]} labels"], rows)
+    columns = {
+        "runs": len,
+        "misses at some look": lambda own: (
+            f"{own['error'].mean():.1%} ± {100 * own['error'].sem():.1f}"
+        ),
+        f"width at {LOOKS[-1]} labels": averaged("width"),
+    }
+    return grouped(found, ["way"], columns, ["order"])
 
 
 def _by_set(answers: pd.DataFrame) -> str:
-    places = [*product(("accuracy", "roc_auc"), (50, 100))]
-    mean = answers.groupby(["name", "question", "labels", "way"])["error"].mean()
-    rows = [
-        [name, *(" / ".join(number(mean[name, q, n, way], 4) for way in ("random", "informative"))
-                 for q, n in places)]
-        for name in dict.fromkeys(answers["name"])
-    ]  # fmt: skip
-    names = [f"{'AUC' if q == 'roc_auc' else q}, {n} labels" for q, n in places]
-    return table(["set", *(f"{name}: random / informative" for name in names)], rows)
+    def both(own: pd.DataFrame) -> str:
+        return " / ".join(
+            where("way", w, averaged("error", 4))(own) for w in ("random", "informative")
+        )
+
+    columns = {
+        f"{name}, {n} labels: random / informative": where("question", q, where("labels", n, both))
+        for q, name in (("accuracy", "accuracy"), ("roc_auc", "AUC"))
+        for n in (50, 100)
+    }
+    return grouped(answers, ["name"], columns, ["set"])
 
 
 # --- curves and thresholds ------------------------------------------------------------------------
 
 _LISTS = SPE_LISTS[::4]
 _ORDERS = (*EVEN, "informative", "precision", "uncertainty")
-
-
-def curve_cells(plan: Plan) -> list[Arguments]:
-    """Every list and trial."""
-    names = plan.some(_LISTS, 1)
-    return [{"name": name, "trial": t} for t in plan.trials(RUNS) for name in names]
 
 
 def curve_run(data: Path, name: str, trial: int) -> list[Record]:
@@ -335,11 +337,6 @@ def curve_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
 _STOPS = 400
 
 
-def stopping_cells(plan: Plan) -> list[Arguments]:
-    """Accuracies of one classifier."""
-    return [{"share": share} for share in (0.6, 0.75, 0.9, 0.97)]
-
-
 def stopping_run(data: Path, share: float) -> list[Record]:
     """Rules of other tools beside the interval that may be looked at, from 10 to 200 labels."""
     rng, records = stream("labeling", "stopping", int(100 * share)), []
@@ -383,13 +380,13 @@ def stopping_run(data: Path, share: float) -> list[Record]:
 
 def stopping_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
     """How often each rule is wrong where it stops, and at any look, and when it stops."""
-    rows = [
-        [rule, f"{share:.2f}", f"{own['missed'].mean():.1%}", f"{own['ever'].mean():.1%}",
-         f"{own['labels'].mean():.0f}"]
-        for (rule, share), own in records.groupby(["rule", "share"], sort=False)
-    ]  # fmt: skip
-    head = ["rule", "true accuracy", "wrong where it stops", "wrong at some look", "labels"]
-    return {"stopping": table(head, rows)}
+    columns = {
+        "wrong where it stops": lambda own: f"{own['missed'].mean():.1%}",
+        "wrong at some look": lambda own: f"{own['ever'].mean():.1%}",
+        "labels": lambda own: f"{own['labels'].mean():.0f}",
+    }
+    texts = records.assign(accuracy=records["share"].map("{:.2f}".format))
+    return {"stopping": grouped(texts, ["rule", "accuracy"], columns, ["rule", "true accuracy"])}
 
 
 PARTS = {
@@ -399,12 +396,12 @@ PARTS = {
         f"seed {SEED}; ratios are geometric means over sets of error / random's, ± over sets",
     ),
     "curves": Part(
-        curve_cells, curve_run, curve_blocks,
+        crossed(trial=Some(range(RUNS)), name=Some(_LISTS, -1)), curve_run, curve_blocks,
         f"{len(_LISTS)} score lists x {RUNS} trials, `monotone-curves`, {LEVEL:.0%} bands, "
         f"seed {SEED}",
     ),
     "stopping": Part(
-        stopping_cells, stopping_run, stopping_blocks,
+        crossed(share=(0.6, 0.75, 0.9, 0.97)), stopping_run, stopping_blocks,
         f"{_STOPS} simulated classifiers of each accuracy, 2,000 items, seed {SEED}",
     ),
 }  # fmt: skip

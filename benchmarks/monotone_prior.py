@@ -29,7 +29,6 @@ import numpy as np
 from scipy.special import logit
 from sklearn.metrics import roc_auc_score
 
-from curves_parts import ROOT
 from fewlabels.kernels.importance import sequential_monte_carlo
 from fewlabels.kernels.simplex import logsumexp, softmax
 from fewlabels.methods.curves.ordered_rates import (
@@ -44,6 +43,7 @@ from fewlabels.methods.curves.ordered_rates import (
     shape_statistics,
 )
 from fewlabels.methods.per_model import margin
+from runs import ROOT, spread
 from runs import parser as command_line
 from score_lists import (
     PACKAGE,
@@ -53,7 +53,6 @@ from score_lists import (
     data_sets,
     family_of,
     hold_out,
-    spread,
 )
 
 Bools, Floats = np.ndarray, np.ndarray

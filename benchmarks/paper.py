@@ -9,9 +9,7 @@ only with unchanged code, as finished cells are kept.
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import re
 import shlex
 import shutil
@@ -22,7 +20,9 @@ from typing import NamedTuple
 
 import pandas as pd
 
-ROOT = Path(__file__).resolve().parents[1]
+from runs import ROOT, table
+from runs import parser as command_line
+
 PAGES = ROOT / "docs" / "benchmarks"
 RESULTS = ROOT / "benchmarks" / "results"
 
@@ -178,8 +178,7 @@ def errors(folder: Path, metric: str) -> pd.DataFrame:
 
 def overview(work: Path) -> str:
     """Errors of every method on every set, and RMAE against Labeled on the same splits."""
-    lines = []
-    order = [*QUICK.split(","), "ssme-flow", "all-labels-known"]
+    parts = []
     for kind in ("accuracy", "ECE"):
         cells = {}
         for title, folder in SETS.items():
@@ -188,41 +187,38 @@ def overview(work: Path) -> str:
                 if not (work / name / "results.parquet").exists():
                     continue
                 found = errors(work / name, metric)
-                for method, n in found.index[found.notna().all(axis=1)]:
-                    own, base = found.loc[(method, n)], found.loc[("labeled", n)]
-                    runs = f"; {len(own)} runs" if len(own) < 50 else ""
+                for (method, n), own in found[found.notna().all(axis=1)].iterrows():
                     if (method == "ssme-flow") == name.startswith("flow-"):
-                        ratio = own.mean() / base.mean()
+                        ratio = own.mean() / found.loc[("labeled", n)].mean()
+                        runs = f"; {len(own)} runs" if len(own) < 50 else ""
                         cells[title, method, n] = f"{own.mean():.2f} ({ratio:.2f}{runs})"
         wide = pd.Series(cells).unstack(0).reindex(columns=list(SETS)).fillna("-")
-        lines += ["", f"**{kind}**, mean absolute error in points (times that of `labeled`)", ""]
-        lines += [f"| | n_l | {' | '.join(SETS)} |", "|---|---|" + "---|" * len(SETS)]
-        for method in order:
-            for n in (20, 50, 100):
-                if (method, n) in wide.index:
-                    name = f"`{method}`" if n == 20 else ""
-                    lines.append(f"| {name} | {n} | {' | '.join(wide.loc[(method, n)])} |")
-    return "\n".join(lines)
+        rows = [
+            [f"`{method}`" if n == 20 else "", n, *wide.loc[(method, n)]]
+            for method in (*QUICK.split(","), "ssme-flow", "all-labels-known")
+            for n in (20, 50, 100) if (method, n) in wide.index
+        ]  # fmt: skip
+        head = f"**{kind}**, mean absolute error in points (times that of `labeled`)"
+        parts.append(f"\n{head}\n\n{table(['', 'n_l', *SETS], rows)}")
+    return "\n".join(parts)
 
 
 def beside_the_paper(work: Path) -> str:
     """Errors on CivilComments beside the paper's figures, a table for each metric."""
-    lines = []
+    parts = []
     for metric in ("accuracy", *PRINTED_OTHERS):
+        printed = PRINTED if metric == "accuracy" else PRINTED_OTHERS[metric]
         found = errors(work / "civilcomments", metric)
-        lines += ["", f"**{metric}**", ""]
-        lines += ["| | n_l = 20 | n_l = 50 | n_l = 100 | paper |", "|---|---|---|---|---|"]
-        for method in PRINTED:
-            if (method, 20) not in found.index or found.loc[(method, 20)].isna().any():
-                continue
-            ours = [
-                f"{found.loc[(method, n)].mean():.2f} ± {found.loc[(method, n)].std(ddof=1):.2f}"
-                for n in (20, 50, 100)
-            ]
-            printed = PRINTED if metric == "accuracy" else PRINTED_OTHERS[metric]
-            paper = " / ".join(f"{value:.2f}" for value in printed.get(method, ())) or "-"
-            lines.append(f"| `{method}` | {' | '.join(ours)} | {paper} |")
-    return "\n".join(lines)
+        known = found.index[found.notna().all(axis=1)]
+        texts = found.mean(axis=1).map("{:.2f} ± ".format) + found.std(axis=1).map("{:.2f}".format)
+        rows = [
+            [f"`{method}`", *(texts[method, n] for n in (20, 50, 100)),
+             " / ".join(f"{value:.2f}" for value in printed.get(method, ())) or "-"]
+            for method in PRINTED if (method, 20) in known
+        ]  # fmt: skip
+        head = ["", *(f"n_l = {n}" for n in (20, 50, 100)), "paper"]
+        parts.append(f"\n**{metric}**\n\n{table(head, rows)}")
+    return "\n".join(parts)
 
 
 def worth_of_two(folder: Path) -> dict[str, float]:
@@ -249,9 +245,9 @@ def worth_of_two(folder: Path) -> dict[str, float]:
 def fill(page: Path, parts: dict[str, str]) -> None:
     """Put tables between the page's marks `<!-- name -->` and `<!-- end name -->`."""
     text = page.read_text(encoding="utf-8")
-    for name, table in parts.items():
+    for name, block in parts.items():
         mark = re.compile(f"(<!-- {name} -->\n).*?(<!-- end {name} -->)", re.DOTALL)
-        text, count = mark.subn(lambda m, table=table: f"{m[1]}{table}\n\n{m[2]}", text)
+        text, count = mark.subn(lambda m, block=block: f"{m[1]}{block}\n\n{m[2]}", text)
         if count != 1:
             raise SystemExit(f"{page.name} has no place for {name!r}")
     page.write_text(text, encoding="utf-8")
@@ -259,9 +255,7 @@ def fill(page: Path, parts: dict[str, str]) -> None:
 
 def main() -> None:
     """Run the studies that are asked for, or all."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    default = os.environ.get("FEWLABELS_DATA", ROOT.parent / "shared" / "data")
-    parser.add_argument("--data", type=Path, default=Path(default))
+    parser = command_line(__doc__, data=True)
     parser.add_argument("--work", type=Path, default=ROOT / "build" / "paper")
     parser.add_argument("--only", nargs="+", choices=STUDIES, default=list(STUDIES))
     parser.add_argument("--runs", type=int)

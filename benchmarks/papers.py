@@ -11,7 +11,6 @@ files (`quoted.find`), methods from the registry.
 
 from __future__ import annotations
 
-import argparse
 import os
 import shlex
 import subprocess
@@ -19,13 +18,14 @@ import sys
 import time
 import tomllib
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from fewlabels.methods.registry import METHODS
 from quoted import find
+from runs import ROOT
+from runs import parser as command_line
+from runs import table as markdown
 
-ROOT = Path(__file__).resolve().parents[1]
 ITEMS = ROOT / "benchmarks" / "papers.toml"
 PAGE = ROOT / "docs" / "papers.md"
 _COLUMNS = ("paper", "what", "where", "command", "the paper's number", "here")
@@ -71,9 +71,7 @@ skipped. Minutes are of two idle processors."""
 
 def table(paper: Paper) -> str:
     """The table of one paper: its systems from the registry, then its items."""
-    rows = [*_systems(paper), *(_row(one) for one in paper["row"])]
-    lines = [_COLUMNS, ["---"] * len(_COLUMNS), *rows]
-    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+    return markdown(_COLUMNS, [*_systems(paper), *map(_row, paper["row"])])
 
 
 def _systems(paper: Paper) -> Iterator[list[str]]:
@@ -126,9 +124,7 @@ def run(minutes: float, workers: int | None) -> int:
 
 def main() -> int:
     """Write the page, check it, or run first."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--run", action="store_true", help="run what fits into --minutes first")
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--workers", type=int, default=os.cpu_count())

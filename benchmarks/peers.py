@@ -28,9 +28,8 @@ from scipy.special import expit, logit
 from scipy.stats import norm
 from sklearn.isotonic import isotonic_regression
 
-from curves_parts import ROOT, table
+from runs import ROOT, of_cells, read_lines, run_missing, table
 from runs import parser as command_line
-from runs import read_lines, run_missing
 from study.page import either
 from study.sets import chosen as chosen_sets
 from study.sets import load
@@ -330,8 +329,8 @@ def main() -> None:
     given = parser.parse_args()
     ours = read_lines(given.out)
     names = chosen_sets(given.sets or ["real", *MADE], given.data)
-    kept = {line["set"] for line in ours}
-    names = [name for name in names if given.sets or not ours or name in kept]
+    there = {line["set"] for line in ours}
+    names = [name for name in names if given.sets or not ours or name in there]
     seed = ours[0]["seed"] if ours else 0
     n_unlabeled = ours[0]["n_unlabeled"] if ours else UNLABELED
     sizes = [n for n in SIZES if not ours or n in {line["n_labeled"] for line in ours}]
@@ -340,8 +339,8 @@ def main() -> None:
         for name in names for n in sizes
     ]  # fmt: skip
     run = partial(run_cell, data=given.data.resolve())
-    lines = run_missing(given.out.with_name("peers.jsonl"), run, cells, os.cpu_count() or 1)
-    lines = [line for line in lines if any(cell.items() <= line.items() for cell in cells)]
+    kept = run_missing(given.out.with_name("peers.jsonl"), run, cells, os.cpu_count() or 1)
+    lines = of_cells(kept, cells)
     rows = table_of(lines)
     if ours:
         rows = pd.concat([from_study(trial_table(ours), names, given.runs), rows])

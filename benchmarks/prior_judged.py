@@ -19,12 +19,11 @@ import pandas as pd
 
 import fewlabels as fl
 import prior_tables
-from curves_parts import ROOT, number, table
 from fewlabels.methods.ensembles import ensembles
 from fewlabels.models import LearnedEnsemble
 from paper import fill
+from runs import ROOT, number, run_missing, table
 from runs import parser as command_line
-from runs import run_missing
 
 RESULTS, PAGE = ROOT / "benchmarks" / "prior_judged.jsonl", ROOT / "docs" / "default.md"
 LABELED, UNLABELED, LEVEL = (20, 50, 100), 500, 0.9

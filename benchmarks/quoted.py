@@ -9,17 +9,17 @@ which sentences do not say what the results say; with it, it puts the numbers in
 
 from __future__ import annotations
 
-import argparse
 import json
 import re
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
-ROOT = Path(__file__).resolve().parents[1]
+from runs import ROOT
+from runs import parser as command_line
+
 SENTENCES = ROOT / "benchmarks" / "quoted.toml"
 _MARK = re.compile(r"<!-- (?!end )([\w -]+?)(?::.*)? -->")
 _TITLE = re.compile(r"(#+) +(.*)|\*\*(.+?)\*\*,?.*|<summary>(.*)</summary>")
@@ -194,9 +194,7 @@ def differences(sentence: Sentence, text: str) -> tuple[str, list[str]]:
 
 def main() -> int:
     """Check all sentences, or write them."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_line(__doc__)
     parser.add_argument("--write", action="store_true", help="put the numbers into the pages")
     given = parser.parse_args()
     said = []

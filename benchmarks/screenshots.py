@@ -24,7 +24,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from curves_parts import ROOT
+from runs import ROOT
 from runs import parser as command_line
 
 sys.path[:0] = [str(ROOT / "tests" / "browser"), str(ROOT / "examples")]

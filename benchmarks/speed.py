@@ -9,17 +9,12 @@ here: seven classifiers whose log-odds share a signal and an error, 11% positive
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import platform
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow
@@ -27,18 +22,9 @@ import pyarrow.parquet
 
 import fewlabels as fl
 from fewlabels.kernels.blocks import using_workers
+from measure import HEAD, Line, best, elsewhere, memory, timed
 
 MODELS = 7
-
-
-class Line(NamedTuple):
-    """One row of the page."""
-
-    what: str
-    ours: str
-    rival: str
-    ratio: str
-    target: str
 
 
 def make_scores(n: int, seed: int, models: int = MODELS) -> tuple[np.ndarray, np.ndarray]:
@@ -57,26 +43,6 @@ def few_labels(n: int, seed: int, known: int = 20) -> fl.Predictions:
     scores, truth = make_scores(n, seed)
     labels = np.where(np.arange(n) < known, truth, -1)
     return fl.Predictions(scores, labels)
-
-
-def best(function: Callable[[], Any], repeats: int = 3) -> tuple[float, Any]:
-    """Shortest of several runs, and the last result."""
-    shortest = np.inf
-    for _ in range(repeats):
-        started = time.perf_counter()
-        result = function()
-        shortest = min(shortest, time.perf_counter() - started)
-    return shortest, result
-
-
-def peak_mb(code: str) -> tuple[float, float]:
-    """Peak memory in MB and seconds of a fresh interpreter that runs `code`."""
-    started = time.perf_counter()
-    # The kernel's high-water mark of this process image; getrusage would count the parent's pages
-    # that were there at the fork.
-    tail = "\nprint([l for l in open('/proc/self/status') if l.startswith('VmHWM')][0].split()[1])"
-    done = subprocess.run([sys.executable, "-c", code + tail], check=True, capture_output=True)
-    return int(done.stdout.split()[-1]) / 1024, time.perf_counter() - started
 
 
 # --- SSME-KDE against scikit-learn's KernelDensity --------------------------------------------
@@ -118,22 +84,22 @@ def kde(bandwidth: str, n: int = 10_000, epochs: int = 20) -> Line:
     expected = reference_epochs(mixture.points, start, epochs)
     error = float(np.abs(expected - fitted.result.responsibilities[:, :, 0]).max())
     epoch, _ = best(lambda: sklearn_epoch(mixture.points, start), 1)
-    code = (
-        f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
-        "import speed, numpy as np, fewlabels as fl\n"
-        f"p = speed.few_labels({n}, 1)\n"
-        f"fl.models.SSMEKDE(bandwidth={bandwidth!r}, epochs={epochs})"
-        ".fit(p, np.random.default_rng(0))"
-    )
-    memory, _ = peak_mb(code)
+    peak = elsewhere("speed", f"kde_memory({bandwidth!r}, {n}, {epochs})")
     return Line(
         f"ssme-kde fit, n={n}, d=7, K=2, {epochs} epochs, bandwidth {bandwidth}; posteriors within "
-        f"{error:.0e} of double precision; peak {memory:.0f} MB",
+        f"{error:.0e} of double precision; peak {peak:.0f} MB",
         f"{ours:.2f} s",
         f"{epochs * epoch:.0f} s (scikit-learn KernelDensity; one epoch timed)",
         f"{epochs * epoch / ours:.0f}x",
         "200x, 1e-6, 1500 MB",
     )
+
+
+def kde_memory(bandwidth: str, n: int, epochs: int) -> float:
+    """Peak memory in MB of the fit alone."""
+    model = fl.models.SSMEKDE(bandwidth=bandwidth, epochs=epochs)
+    model.fit(few_labels(n, 1), np.random.default_rng(0))
+    return memory()
 
 
 # --- metrics over label draws against a loop over scikit-learn ----------------------------------
@@ -245,14 +211,14 @@ def protocol(n: int = 133_782) -> Line:
     with tempfile.TemporaryDirectory() as folder:
         file, out = Path(folder) / "predictions.parquet", Path(folder) / "out"
         pyarrow.parquet.write_table(pyarrow.table({"label": labels, **columns}), file)
-        command = ["-m", "benchmarks", "ssme-binary", "--data", str(file), "--methods", QUICK]
-        program = sys.executable
-        started = time.perf_counter()
-        root = Path(__file__).resolve().parents[1]
-        subprocess.run(
-            [program, *command, "--out", str(out)], check=True, capture_output=True, cwd=root
+        command = [sys.executable, "-m", "benchmarks", "ssme-binary", "--data", str(file),
+                   "--methods", QUICK, "--out", str(out)]  # fmt: skip
+        ours, _ = best(
+            lambda: subprocess.run(
+                command, check=True, capture_output=True, cwd=Path(__file__).parents[1]
+            ),
+            1,
         )
-        ours = time.perf_counter() - started
         rows = pyarrow.parquet.read_table(
             out / "results.parquet", filters=[("method", "=", "ssme-kde")]
         )
@@ -287,28 +253,18 @@ def sklearn_bootstrap(predictions: fl.Predictions, size: int = 400) -> None:
                 average_precision_score(y[take], p[take, j])
 
 
-_LARGE = """
-import json, resource, sys, time
-import numpy as np, pyarrow.parquet
-import fewlabels as fl
-from fewlabels.streaming import stream
-def mb(of):
-    return int([l for l in open('/proc/self/status') if l.startswith(of)][0].split()[1]) / 1024
-path, kind = sys.argv[1:]
-source = path
-if kind != "file":
-    table = source = pyarrow.parquet.read_table(path)
-if kind == "arrays":
-    names = [name for name in table.column_names if name.startswith("p__")]
-    scores = np.stack([table[name].to_numpy() for name in names], axis=1)
-    source = fl.Predictions(scores, table["label"].to_numpy())
-    del table, scores
-before, began, cpu = mb("VmRSS"), time.perf_counter(), time.process_time()
-found = fl.estimate_files(path) if kind == "file" else fl.estimate(source)
-took, cpu = time.perf_counter() - began, time.process_time() - cpu
-print(json.dumps({"seconds": took, "cpu": cpu, "above": mb("VmHWM") - before,
-                  "n": found.n_items, "first": found.rows[0].value}))
-"""
+def read_large(path: str, kind: str) -> dict[str, float]:
+    """Estimates of a file, as it is or read before: seconds, and MB above what was there."""
+    source = path if kind == "file" else pyarrow.parquet.read_table(path)
+    if kind == "arrays":
+        names = [name for name in source.column_names if name.startswith("p__")]
+        scores = np.stack([source[name].to_numpy() for name in names], axis=1)
+        source = fl.Predictions(scores, source["label"].to_numpy())
+        del scores
+    before = memory("VmRSS")
+    took, found = timed(lambda: (fl.estimate_files if kind == "file" else fl.estimate)(source))
+    first = found.rows[0].value
+    return took | {"above": memory() - before, "n": found.n_items, "first": first}
 
 
 def large(rows: int) -> list[Line]:
@@ -321,11 +277,10 @@ def large(rows: int) -> list[Line]:
         pyarrow.parquet.write_table(pyarrow.table(columns), path, row_group_size=2**17)
         del scores, columns
         read, _ = best(lambda: pyarrow.parquet.read_table(path), 1)
-        runs = {}
-        for kind in ("file", "arrays", "frame"):
-            command = [sys.executable, "-c", _LARGE, str(path), kind]
-            done = subprocess.run(command, check=True, capture_output=True, text=True)
-            runs[kind] = json.loads(done.stdout.splitlines()[-1])
+        runs = {
+            kind: elsewhere("speed", f"read_large({str(path)!r}, {kind!r})")
+            for kind in ("file", "arrays", "frame")
+        }
         assert len({run["first"] for run in runs.values()}) == 1, "the same answer"
     file = runs["file"]
     lines = []
@@ -366,9 +321,12 @@ def start_up() -> list[Line]:
 
 def main() -> None:
     """Run everything and print, or write, a Markdown page."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    # What is measured in a process of its own does not load these.
+    from paper import fill
+    from runs import parser as command_line
+    from runs import table
+
+    parser = command_line(__doc__)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--rows", type=int, default=1_000_000)
     options = parser.parse_args()
@@ -383,21 +341,13 @@ def main() -> None:
         *large(options.rows),
         protocol(),
     ]
-    text = "\n".join(
-        [
-            f"Made by `benchmarks/speed.py` (`make bench`) on {os.cpu_count()} processors, Python "
-            f"{platform.python_version()}, numpy {np.__version__}. Ratios are of one run; absolute "
-            "times are of a shared machine.",
-            "",
-            "| what | fewlabels | instead | ratio | target |",
-            "|---|---|---|---|---|",
-            *("| " + " | ".join(line) + " |" for line in lines),
-        ]
+    text = (
+        f"Made by `benchmarks/speed.py` (`make bench`) on {os.cpu_count()} processors, Python "
+        f"{platform.python_version()}, numpy {np.__version__}. Ratios are of one run; absolute "
+        f"times are of a shared machine.\n\n{table(HEAD, lines)}"
     )
     print(text)
     if options.out:
-        from paper import fill
-
         fill(options.out, {"speed": text})
 
 

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -26,10 +26,9 @@ import pandas as pd
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 import fewlabels as fl
-from curves_parts import ROOT, number, plain, table
 from paper import fill
+from runs import ROOT, number, plain, read_lines, run_missing, table
 from runs import parser as command_line
-from runs import read_lines, run_missing
 from stress_worlds import WORLDS, Sample
 
 PAGE = ROOT / "docs" / "when-it-fails.md"
@@ -119,42 +118,31 @@ def summary(found: np.ndarray, m: int, truth: float, status: Sequence[str]) -> R
     return means | {"undefined": int((~defined).sum()), "status": dict(Counter(status))}
 
 
-class Digest(NamedTuple):
+def digest(cell: Record, method: str = "auto") -> pd.Series:
     """How a method did in a world, over all classifiers, metrics and groups.
 
     `error` is over labels only's: the geometric mean over metrics of ratios of mean errors.
     `points` is the mean error in points; `least` and `most` are those of single rows.
     """
-
-    error: float
-    points: float
-    coverage: float
-    least: float
-    wrong: float
-    most: float
-    undefined: float
-
-
-def digest(cell: Record, method: str = "auto") -> Digest:
-    """The figures of one method."""
     rows = pd.DataFrame(cell["rows"]).astype({"shared_error": float, "coverage": float})
     errors = rows.groupby(["method", "metric"]).shared_error.mean()
     own = rows[rows.method == method]
-    return Digest(
-        float(np.exp(np.log(errors[method] / errors["labeled"]).mean())),
-        100 * own.shared_error.mean(), own.coverage.mean(), own.coverage.min(),
-        own.wrong_and_ok.mean(), own.wrong_and_ok.max(), own.undefined.mean() / cell["runs"],
-    )  # fmt: skip
+    return pd.Series({
+        "error": np.exp(np.log(errors[method] / errors["labeled"]).mean()),
+        "points": 100 * own.shared_error.mean(),
+        "coverage": own.coverage.mean(), "least": own.coverage.min(),
+        "wrong": own.wrong_and_ok.mean(), "most": own.wrong_and_ok.max(),
+        "undefined": own.undefined.mean() / cell["runs"],
+    })  # fmt: skip
 
 
-NOTHING = Digest(*[np.nan] * 7)
 GOALS = {
     "some classifier's interval holds the truth in less than 80% of the runs":
         lambda d: d.least < 0.8,
     "the mean classifier is wrong and `ok` in 10% of the runs or more": lambda d: d.wrong >= 0.1,
     "the error is more than 1.1 times that of labels only": lambda d: d.error > 1.1,
 }  # fmt: skip
-"""What is aimed at, and whether a world misses it."""
+"""What is aimed at, and which worlds miss it."""
 
 
 def read(file: Path) -> dict[Key, Record]:
@@ -178,10 +166,15 @@ def blocks(columns: Mapping[str, Mapping[Key, Record]]) -> dict[str, str]:
     """What the page shows, by its mark."""
     every = {key: cell for cells in columns.values() for key, cell in cells.items()}
     keys = [key for key in product(WORLDS, LABELS) if key in every]
-    figures = {name: {k: digest(c[k]) for k in keys if k in c} for name, c in columns.items()}
-    only = {key: digest(every[key], "labeled") for key in keys}
+    only = pd.DataFrame({key: digest(every[key], "labeled") for key in keys}).T
+    figures = {
+        name: pd.DataFrame(
+            {key: digest(cells[key]) for key in keys if key in cells}, only.columns
+        ).T
+        for name, cells in columns.items()
+    }
     goals = [
-        [goal, *(f"{sum(map(missed, f.values()))} of {len(f)}" if f else "-"
+        [goal, *(f"{missed(f).sum()} of {len(f)}" if len(f) else "-"
                  for f in [*figures.values(), only])]
         for goal, missed in GOALS.items()
     ]  # fmt: skip
@@ -193,7 +186,7 @@ def blocks(columns: Mapping[str, Mapping[Key, Record]]) -> dict[str, str]:
     )  # fmt: skip
     body = []
     for key in keys:
-        own, o = [f.get(key, NOTHING) for f in figures.values()], only[key]
+        own, o = [f.reindex(only.index).loc[key] for f in figures.values()], only.loc[key]
         body.append(
             [*key, *(number(d.error, 2) for d in own), *(percent(d.coverage, d.least) for d in own),
              *(percent(d.wrong, d.most) for d in own), number(o.points, 1),

@@ -16,9 +16,8 @@ import os
 from functools import partial
 from pathlib import Path
 
-from curves_parts import ROOT
+from runs import ROOT, read_lines, run_missing, split
 from runs import parser as command_line
-from runs import read_lines, run_missing, split
 from study import sets, trial
 from study.page import render, render_text
 

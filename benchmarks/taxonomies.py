@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 
 import fewlabels as fl
-from curves_parts import ROOT, number, table
 from fewlabels.kernels.blocks import using_workers
+from runs import ROOT, number, table
 from runs import parser as command_line
 
 RESULTS = ROOT / "benchmarks" / "results" / "taxonomies.json"

@@ -4,15 +4,16 @@
         [--data DIR] [--work DIR] [--workers N] [--fresh] [--quick]
 
 Every part consists of cells (mostly a data set and a method, or a replicate), which are kept as
-JSON files in the folder --work, outside the repository; another run goes on where one stopped, and
-with --fresh starts anew, as it should after a change of the code. The tables go between the marks
-of docs/benchmarks/votes.md. With --quick there are a few cells of each part, and the page is a copy
-in the folder.
+lines of JSON in the folder --work, outside the repository; another run goes on where one stopped,
+and with --fresh starts anew, as it should after a change of the code. The tables go between the
+marks of docs/benchmarks/votes.md. With --quick there are a few cells of each part, and the page is
+a copy in the folder.
 """
 
 from __future__ import annotations
 
-from curves_parts import ROOT, run_page
+from parts import run_page
+from runs import ROOT
 from votes_coverage import COVERAGE
 from votes_crowd import CROWD
 from votes_honest import HONEST

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from curves_data import stream
-from curves_parts import SEED, Arguments, Part, Plan, Record, mean_error, table
 from fewlabels.kernels.arrays import Floats
+from parts import SEED, Arguments, Part, Plan, Record
+from runs import averaged, grouped, where
 from votes_methods import sampled
 from votes_worlds import Size, from_prior
 
@@ -94,16 +96,12 @@ def _inside(draws: Floats, truth: Floats) -> Floats:
 
 def coverage_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
     """Coverage of every level by model."""
-    rows = []
-    for case in _CASES:
-        cells = [case, str(records.loc[records["case"] == case, "set"].nunique())]
-        for what in ("error rate", "class share"):
-            own = records[(records["case"] == case) & (records["what"] == what)]
-            cells += [mean_error(own[str(level)], own["set"]) for level in _LEVELS]
-        rows.append(cells)
-    levels = [f"{level:.0%}" for level in _LEVELS]
-    header = ["model", "data sets", *(f"e, {c}" for c in levels), *(f"p, {c}" for c in levels)]
-    return {"coverage": table(header, rows)}
+    columns: dict[str, Any] = {"data sets": lambda own: own["set"].nunique()}
+    for what, letter in (("error rate", "e"), ("class share", "p")):
+        for level in _LEVELS:
+            held = averaged(str(level), spread="sem")
+            columns[f"{letter}, {level:.0%}"] = where("what", what, held)
+    return {"coverage": grouped(records, ["case"], columns, ["model"])}
 
 
 COVERAGE = Part(

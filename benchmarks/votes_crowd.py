@@ -11,9 +11,10 @@ import numpy as np
 import pandas as pd
 
 import fewlabels as fl
-from curves_parts import Arguments, Part, Plan, Record, number, table
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.votes import most_voted
+from parts import Arguments, Part, Plan, Record
+from runs import number, table
 from votes_methods import SAMPLED, Answer, Method, implied, sampled, together
 
 SETS = (
@@ -163,63 +164,45 @@ def crowd_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
     }
 
 
-class _Lead(NamedTuple):
-    """How far a method is ahead of another over the same items: mean, its error, how many."""
-
-    mean: float
-    error: float
-    size: int
-
-    @staticmethod
-    def of(own: Floats, rival: Floats, sign: int) -> _Lead:
-        """`sign` is 1 where more is better, -1 where less is."""
-        gap = sign * (own - rival)
-        return _Lead(gap.mean(), gap.std(ddof=1) / np.sqrt(len(gap)), len(gap))
-
-    @property
-    def holds(self) -> bool:
-        """Whether it is better, or worse by no more than one standard error."""
-        return bool(self.mean >= -self.error - 1e-12)
-
-
 def _by_set(records: pd.DataFrame, column: str, sign: int, write: Callable[[float], str]) -> str:
-    """A row for each method, then how the default compares with the best of the peers."""
+    """A row for each method, then how the default compares with the best of the peers.
+
+    `sign` is 1 where more is better, -1 where less is. A method holds its own where it is better,
+    or worse by no more than one standard error of the differences.
+    """
     sets = list(dict.fromkeys(records["set"]))
-    found = {(r["set"], r["method"]): np.array(r[column]) for r in records.to_dict("records")}
-    best = {s: max((p for p in PEERS if (s, p) in found),
-                   key=lambda p, s=s: sign * found[s, p].mean()) for s in sets}  # fmt: skip
-    leads = {(s, m): _Lead.of(own, found[s, best[s]], sign) for (s, m), own in found.items()}
-    rows = []
-    for method in dict.fromkeys(records["method"]):
-        cells = [write(found[s, method].mean()) if (s, method) in found else "" for s in sets]
-        cells = [f"**{c}**" if best[s] == method else c for s, c in zip(sets, cells, strict=True)]
-        own = [leads[s, method] for s in sets if (s, method) in leads]
-        counts = sum(lead.holds for lead in own), sum(lead.mean > 1e-12 for lead in own)
-        rows.append([method, *cells, *(f"{count} of {len(own)}" for count in counts)])
-    header = ["method", *sets, "within one SE, or better", "better"]
-    return f"{table(header, rows)}\n\n{_default_lead(records, best, leads, column, write)}"
+    values = records.set_index(["method", "set"])[column].map(np.asarray)
+    means = values.map(np.mean).unstack()
+    best = (sign * means.reindex(list(PEERS))).idxmax()
+    gaps = pd.Series(
+        {k: pd.Series(sign * (v - values[best[k[1]], k[1]])) for k, v in values.items()}
+    )
+    lead, error = gaps.map(pd.Series.mean), gaps.map(pd.Series.sem)
+    holds, better = lead >= -error - 1e-12, lead > 1e-12
 
+    def shown(name: str, method: str) -> str:
+        if np.isnan(means.loc[method, name]):
+            return ""
+        text = write(means.loc[method, name])
+        return f"**{text}**" if best[name] == method else text
 
-def _default_lead(
-    records: pd.DataFrame,
-    best: dict[str, str],
-    leads: dict[tuple[str, str], _Lead],
-    column: str,
-    write: Callable[[float], str],
-) -> str:
-    """How the default compares with the best of the peers, set by set."""
-    own = records[records["method"] == DEFAULT]
-    rows = []
-    for name, chosen in zip(own["set"], own["chosen"], strict=True):
-        lead = leads[name, DEFAULT]
-        rows.append([
-            name, chosen, best[name].removeprefix("crowd-kit "), lead.size,
-            f"{write(lead.mean)} ± {write(lead.error)}", "yes" if lead.holds else "no",
-        ])  # fmt: skip
-    unit = "items" if column == "met" else "annotators"
-    ahead = f"`{DEFAULT}` ahead by"
-    header = ["set", "chosen", "best of crowd-kit", unit, ahead, "within one SE, or better"]
-    return table(header, rows)
+    rows = [
+        [method, *(shown(name, method) for name in sets),
+         *(f"{kind[method].sum()} of {len(kind[method])}" for kind in (holds, better))]
+        for method in dict.fromkeys(records["method"])
+    ]  # fmt: skip
+    default = [
+        [name, chosen, best[name].removeprefix("crowd-kit "), len(gaps[DEFAULT, name]),
+         f"{write(lead[DEFAULT, name])} ± {write(error[DEFAULT, name])}",
+         "yes" if holds[DEFAULT, name] else "no"]
+        for name, chosen in records[records["method"] == DEFAULT][["set", "chosen"]].to_numpy()
+    ]  # fmt: skip
+    ends = ["within one SE, or better", "better"]
+    unit, ahead = "items" if column == "met" else "annotators", f"`{DEFAULT}` ahead by"
+    return "\n\n".join([
+        table(["method", *sets, *ends], rows),
+        table(["set", "chosen", "best of crowd-kit", unit, ahead, ends[0]], default),
+    ])  # fmt: skip
 
 
 CROWD = Part(

@@ -1,10 +1,9 @@
 """Simulated votes with known truth that no prior of a model of votes has drawn.
 
-FAMILIES: twelve kinds of votes that people have, to judge by; `votes_honest.py` reports on them and
-nothing was set by them. CALIBRATION: nine others, by which the allowance of `auto` was set. Every
-draw is a new world: sizes, rates and who is linked with whom vary. A world is drawn again where the
-mean error is .48 or more, under 60% of the voters beat chance (mean of the classes), a class has
-fewer than 5 items or a voter too few votes.
+Twelve kinds of votes that people have, to judge by; `votes_honest.py` reports on them and nothing
+was set by them. Every draw is a new world: sizes, rates and who is linked with whom vary. A world
+is drawn again where the mean error is .48 or more, under 60% of the voters beat chance (mean of the
+classes), a class has fewer than 5 items or a voter too few votes.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from functools import wraps
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import expit, ndtr, ndtri
+from scipy.special import expit
 
 
 class World(NamedTuple):
@@ -26,7 +25,6 @@ class World(NamedTuple):
 
 
 FAMILIES: dict[str, Callable[[np.random.Generator], World]] = {}
-CALIBRATION: dict[str, Callable[[np.random.Generator], World]] = {}
 
 
 def voter_errors(w):
@@ -101,9 +99,6 @@ def _emit(rng, y, K, err, u=None, wrong=None):
 def _drop(rng, votes, lo=0.0, hi=0.4):
     """Each voter skips a share of the items, completely at random."""
     return np.where(rng.random(votes.shape) < rng.uniform(lo, hi, votes.shape[1]), -1, votes)
-
-
-# --- families to judge by ------------------------------------------------------------------------
 
 
 @_family()
@@ -344,143 +339,3 @@ def one_excellent(rng):
     votes = _emit(rng, y, K, err[y])
     votes[rng.random(n) < rng.choice([0.0, rng.uniform(0.2, 0.7)]), best] = -1
     return votes, y, K
-
-
-# --- families by which the allowance was set -----------------------------------------------------
-
-
-def _calibration(draw):
-    CALIBRATION[draw.__name__] = lambda rng: World(*draw(rng))
-    return draw
-
-
-def vote_from(conf, y, rng):
-    """Votes (n, M) by confusion matrices (M, K, K) and labels."""
-    c = conf[:, y].cumsum(-1)  # M,n,K
-    return np.minimum((rng.random(c.shape[:2])[..., None] > c).sum(-1), conf.shape[-1] - 1).T
-
-
-@_calibration
-def asym(rng):
-    """Classes that are missed at different rates."""
-    M, n = rng.integers(3, 9), int(10 ** rng.uniform(2, 3.3))
-    p = rng.uniform(0.1, 0.6)
-    conf = np.zeros((M, 2, 2))
-    for k in (0, 1):
-        e = rng.uniform(0.03, 0.45, M)
-        conf[:, k, k] = 1 - e
-        conf[:, k, 1 - k] = e
-    y = (rng.random(n) < p).astype(int)
-    return vote_from(conf, y, rng), y, 2
-
-
-@_calibration
-def difficulty(rng):
-    """Items of normal (probit) difficulty."""
-    M, n = rng.integers(4, 11), int(10 ** rng.uniform(2, 3.3))
-    p = rng.uniform(0.3, 0.6)
-    s = rng.uniform(0.5, 1.5)
-    e = rng.uniform(0.05, 0.35, M)
-    y = (rng.random(n) < p).astype(int)
-    z = rng.standard_normal(n)
-    a = -ndtri(e) * np.sqrt(1 + s * s)
-    ok = rng.random((n, M)) < ndtr(a[None, :] + s * z[:, None])
-    return np.where(ok, y[:, None], 1 - y[:, None]), y, 2
-
-
-@_calibration
-def pair(rng):
-    """Two or three classifiers that share a part of their mistakes."""
-    M, n = rng.integers(4, 9), int(10 ** rng.uniform(2, 3.3))
-    p = rng.uniform(0.2, 0.6)
-    e = rng.uniform(0.05, 0.35, M)
-    y = (rng.random(n) < p).astype(int)
-    wrong = rng.random((n, M)) < e
-    r = rng.uniform(0.3, 0.9)
-    c = rng.random(n) < r
-    wrong[:, 1] = np.where(c, wrong[:, 0], wrong[:, 1])
-    if rng.random() < 0.4 and M > 5:
-        wrong[:, 2] = np.where(rng.random(n) < r, wrong[:, 0], wrong[:, 2])
-    return np.where(wrong, 1 - y[:, None], y[:, None]), y, 2
-
-
-@_calibration
-def adjacent(rng):
-    """Ordered classes of which neighbours are confused."""
-    M, n = rng.integers(4, 9), int(10 ** rng.uniform(2, 3))
-    K = int(rng.integers(3, 6))
-    y = rng.choice(K, n, p=rng.dirichlet(np.full(K, 3.0)))
-    s = rng.uniform(0.4, 1.0, M)
-    g = np.arange(K)
-    conf = np.exp(-np.abs(g[:, None] - g)[None] / s[:, None, None])
-    conf /= conf.sum(-1, keepdims=True)
-    return vote_from(conf, y, rng), y, K
-
-
-@_calibration
-def brain(rng):
-    """Some ten decoders, balanced classes, some of them near chance."""
-    M, n = rng.integers(8, 13), int(rng.choice([92, 300, 924]))
-    y = (rng.random(n) < 0.5).astype(int)
-    e = np.clip(rng.beta(3, 7, M), 0.03, 0.6)
-    s = rng.uniform(0, 0.6)
-    z = rng.standard_normal(n)
-    d = rng.normal(0, 0.3, M)
-    a = -ndtri(e) * np.sqrt(1 + s * s)
-    ok = rng.random((n, M)) < ndtr(a + d * np.where(y, 1, -1)[:, None] + s * z[:, None])
-    return np.where(ok, y[:, None], 1 - y[:, None]), y, 2
-
-
-@_calibration
-def rare(rng):
-    """A rare class that classifiers miss together."""
-    M, n = rng.integers(3, 7), int(10 ** rng.uniform(2.7, 3.6))
-    p = rng.uniform(0.03, 0.12)
-    y = (rng.random(n) < p).astype(int)
-    s = rng.uniform(0, 1.2)
-    z = rng.standard_normal(n)
-    sens = rng.uniform(0.3, 0.9, M)
-    fp = rng.uniform(0.003, 0.05, M)
-    a = np.where(y[:, None] == 1, ndtri(sens), ndtri(fp)) * np.sqrt(1 + s * s)
-    return (rng.random((n, M)) < ndtr(a + s * z[:, None])).astype(int), y, 2
-
-
-@_calibration
-def spam(rng):
-    """Up to half of the voters answer at random, or always the same."""
-    M, n = rng.integers(5, 11), int(10 ** rng.uniform(2, 3))
-    p = rng.uniform(0.3, 0.6)
-    y = (rng.random(n) < p).astype(int)
-    e = rng.uniform(0.05, 0.3, M)
-    k = rng.integers(1, M // 2 + 1)
-    e[:k] = 0.5
-    wrong = rng.random((n, M)) < e
-    v = np.where(wrong, 1 - y[:, None], y[:, None])
-    if rng.random() < 0.5:
-        v[:, 0] = rng.integers(0, 2)
-    return v, y, 2
-
-
-@_calibration
-def copies(rng):
-    """Three 97% copies of a .30 classifier beside four good ones."""
-    n = int(10 ** rng.uniform(2.3, 3.3))
-    y = (rng.random(n) < rng.uniform(0.3, 0.5)).astype(int)
-    e = rng.uniform(0.08, 0.2, 4)
-    good = np.where(rng.random((n, 4)) < e, 1 - y[:, None], y[:, None])
-    base = np.where(rng.random(n) < 0.3, 1 - y, y)
-    cop = np.where(rng.random((n, 3)) < 0.03, 1 - base[:, None], base[:, None])
-    return np.concatenate([cop, good], 1), y, 2
-
-
-@_calibration
-def blurred(rng):
-    """Two to six classes that look alike: an item is blurred for everybody, and more for some."""
-    K, M, n = int(rng.integers(2, 7)), int(rng.integers(4, 16)), int(10 ** rng.uniform(2.3, 3.3))
-    d = int(rng.integers(1, 4)) if K > 2 else 1
-    centre = rng.normal(size=(K, d)) * rng.uniform(1.5, 3) / np.sqrt(d)
-    y = rng.integers(K, size=n)
-    shown = centre[y] + rng.uniform(0.2, 0.8) * rng.normal(size=(n, d))
-    seen = shown[:, None] + rng.uniform(0.2, 1.2, M)[:, None] * rng.normal(size=(n, M, d))
-    far = ((seen[:, :, None] - centre) ** 2).sum(-1) + rng.normal(0, 0.3, (M, K))
-    return _drop(rng, far.argmin(-1), 0, 0.6), y, K

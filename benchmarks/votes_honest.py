@@ -14,8 +14,9 @@ import pandas as pd
 
 import fewlabels as fl
 from curves_data import stream
-from curves_parts import SEED, Arguments, Part, Plan, Record, number, table
 from fewlabels.kernels.arrays import Floats
+from parts import SEED, Arguments, Part, Plan, Record
+from runs import averaged, grouped, where
 from votes_crowd import SETS as CROWD_SETS
 from votes_crowd import read_crowd
 from votes_families import FAMILIES
@@ -114,26 +115,25 @@ def _intervals(predictions: fl.Predictions, method: str) -> tuple[Floats, Floats
 
 def honest_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
     """Coverage, width and error of every family and set."""
-    rows = []
-    for what in dict.fromkeys(records["what"]):
-        own = records[records["what"] == what]
-        cells = [
-            what,
-            str(own["set"].nunique()),
-            str(int(own[own["method"] == "auto"]["rates"].sum())),
-        ]
-        for method in METHODS:
-            some = own[own["method"] == method]
-            mean = np.average(some["held"], weights=some["rates"])
-            spread = some["held"].std(ddof=1) / np.sqrt(len(some)) if len(some) > 1 else np.nan
-            held = f"{mean:.0%}" + ("" if np.isnan(spread) else f" ± {100 * spread:.0f}")
-            cells += [held, number(some["width"].mean(), 3), number(some["off"].mean(), 3)]
-        stopped = (own[own["method"] == "auto"]["status"] == "not-converged").mean()
-        rows.append([*cells, f"{stopped:.0%}"])
-    kinds = ("coverage", "width", "error")
-    header = ["votes", "sets", "error rates", *(f"{m}: {k}" for m in METHODS for k in kinds),
-              "auto: not-converged"]  # fmt: skip
-    return {"honest": table(header, rows)}
+
+    def coverage(own: pd.DataFrame) -> str:
+        mean, spread = np.average(own["held"], weights=own["rates"]), own["held"].sem()
+        return f"{mean:.0%}" + ("" if np.isnan(spread) else f" ± {100 * spread:.0f}")
+
+    figures = {"coverage": coverage, "width": averaged("width"), "error": averaged("off")}
+    columns = {
+        "sets": lambda own: own["set"].nunique(),
+        "error rates": where("method", "auto", lambda own: own["rates"].sum()),
+        **{
+            f"{m}: {name}": where("method", m, say)
+            for m in METHODS
+            for name, say in figures.items()
+        },
+        "auto: not-converged": where(
+            "method", "auto", lambda own: f"{(own['status'] == 'not-converged').mean():.0%}"
+        ),
+    }
+    return {"honest": grouped(records, ["what"], columns, ["votes"])}
 
 
 HONEST = Part(

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,26 +26,26 @@ import ppi_py
 
 import fewlabels as fl
 from bench.splits import generator, seed_of
-from curves_parts import table as markdown_table
 from fewlabels.errors import FewlabelsError, Status
 from fewlabels.kernels.arrays import Bools, Floats, Ints
 from fewlabels.kernels.votes import vote_shares
 from fewlabels.predictions import Predictions
-from runs import between, joined, keep_rows, kept_rows, split
+from runs import ROOT, between, joined, keep_rows, kept_rows, split
 from runs import parser as command_line
-from study.statistics import Figure, mean, over_clusters, ratio
+from runs import table as markdown_table
+from study.sets import truth_of as truths
+from study.statistics import Figure, over_clusters, ratio
 from votes_crowd import SETS as CROWDS
 from votes_crowd import read_crowd
 from votes_nell import read_nell
 
-ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "votes_labels.json"
 PAGE = ROOT / "docs" / "votes.md"
 MARKS = "<!-- results: benchmarks/votes_labels.py -->", "<!-- end of results -->"
 
 N_LABELED, N_UNLABELED = (20, 50, 100), 1_000
 RUNS, LEVEL = 20, 0.9
-SEED = 1
+SEEDS = {"votes with labels": 1, "judges": 40_000}
 LEAST_VOTES, BUSIEST, LEAST_LABELS = 50, 10, 2
 TARGET_RATIO, TARGET_COVERAGE = 0.8, 0.85
 
@@ -126,10 +127,7 @@ SETS: Mapping[str, Source] = {
 
 def truth_of(votes: Predictions) -> Floats:
     """Accuracy of each classifier on all items it votes on, (M,)."""
-    found = fl.estimate(
-        votes, "labeled", ["accuracy"], confidence_level=None, estimand="sample", workers=1
-    )
-    return np.array([r.value for r in found.rows])
+    return truths(votes, ["accuracy"])[:, 0]
 
 
 def judged_of(votes: Predictions) -> tuple[str, ...]:
@@ -147,7 +145,7 @@ def sizes_of(votes: Predictions) -> tuple[int, ...]:
 def drawn(votes: Predictions, name: str, n_labeled: int, run: int) -> Predictions:
     """The items of a run; who votes on none of them is not there."""
     n = min(n_labeled + N_UNLABELED, votes.n_items)
-    rng = generator("votes with labels", SEED, name, n_labeled, run)
+    rng = generator("votes with labels", SEEDS["votes with labels"], name, n_labeled, run)
     items = votes.take(rng.choice(votes.n_items, n, replace=False))
     given = items.with_labels(np.where(np.arange(n) < n_labeled, items.labels, -1))
     there = given.has_hard.any(axis=0)
@@ -174,12 +172,7 @@ def _method(name: str) -> Way:
 
     def ask(given: Predictions, seed: int) -> Answer:
         found = fl.estimate(
-            given,
-            name,
-            ["accuracy"],
-            confidence_level=LEVEL,
-            random_state=seed,
-            workers=1,
+            given, name, ["accuracy"], confidence_level=LEVEL, random_state=seed, workers=1
         )
         columns = (np.array([r[k] for r in found.rows], dtype=float) for k in (3, 4, 5))
         return Answer(*columns, np.array([r.status is Status.OK for r in found.rows]))
@@ -253,31 +246,49 @@ counted and in how many the interval held."""
 FIGURES = ("error", "coverage", "width", "wrong and ok")
 
 
+def beside(truth: float, value: float, low: float, high: float, ok: bool) -> Row:
+    """Error, width and coverage of an estimate, and whether it is wrong and vouched for."""
+    # Sums in another order may differ in the last bits.
+    below, above = low > truth + 1e-9, high < truth - 1e-9
+    return {
+        "error": abs(value - truth), "width": high - low,
+        "held": bool(low <= truth + 1e-9 and truth <= high + 1e-9),
+        "wrong_ok": bool(ok and (below or above)),
+    }  # fmt: skip
+
+
+def asked(
+    votes: Predictions, name: str, n_labeled: int, runs: Iterable[int], ways: Sequence[str],
+    topic: str,
+) -> Iterator[Row]:  # fmt: skip
+    """What each way says in each run of the judges that count and have labels."""
+    judged, truth = judged_of(votes), dict(zip(votes.models, truth_of(votes).tolist(), strict=True))
+    for run in runs:
+        given = drawn(votes, name, n_labeled, run)
+        reached = (given.has_hard & given.labeled[:, None]).sum(axis=0) >= LEAST_LABELS
+        who = [j for j, model in enumerate(given.models) if model in judged and reached[j]]
+        for way in ways:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                found = WAYS[way](given, seed_of(topic, SEEDS[topic], name, n_labeled, run))
+            for j in who:
+                judge = given.models[j]
+                one = {"run": run, "way": way, "judge": judge, "truth": truth[judge]}
+                yield one | beside(truth[judge], *(float(part[j]) for part in found))
+
+
 def measured(
     name: str, votes: Predictions, n_labeled: int, runs: range, ways: Sequence[str]
 ) -> dict[str, tuple[list[list[float | None]], Ints]]:
     """Figures (runs, figures), means over the classifiers, and counts (classifiers, 2), by way."""
-    judged = judged_of(votes)
-    truth = dict(zip(votes.models, truth_of(votes), strict=True))
-    figures: dict[str, list[list[float | None]]] = {way: [] for way in ways}
-    counts = {way: np.zeros((len(judged), 2), dtype=int) for way in ways}
-    for run in runs:
-        given = drawn(votes, name, n_labeled, run)
-        place = {model: j for j, model in enumerate(given.models)}
-        reached = (given.has_hard & given.labeled[:, None]).sum(axis=0) >= LEAST_LABELS
-        who = [i for i, m in enumerate(judged) if m in place and reached[place[m]]]
-        own = [place[judged[i]] for i in who]
-        true = np.array([truth[judged[i]] for i in who])
-        for way in ways:
-            seed = seed_of("votes with labels", SEED, name, n_labeled, run)
-            value, low, high, ok = (a[own] for a in WAYS[way](given, seed))
-            # Sums in another order may differ in the last bits.
-            held = (low <= true + 1e-9) & (true <= high + 1e-9)
-            wrong = (low > true + 1e-9) | (high < true - 1e-9)
-            parts = (np.abs(value - true), held, high - low, wrong & ok)
-            figures[way].append([_rounded(mean(np.asarray(part, float)).value) for part in parts])
-            counts[way][who] += np.stack([np.ones(len(who), int), held.astype(int)], axis=1)
-    return {way: (figures[way], counts[way]) for way in ways}
+    rows = pd.DataFrame(asked(votes, name, n_labeled, runs, ways, "votes with labels"))
+    out = {}
+    for way, own in rows.groupby("way", sort=False):
+        means = own.groupby("run")[["error", "held", "width", "wrong_ok"]].mean().reindex(runs)
+        counts = own.groupby("judge")["held"].agg(["size", "sum"]).reindex(judged_of(votes))
+        figures = [[_rounded(value) for value in row] for row in means.to_numpy(float)]
+        out[way] = figures, counts.fillna(0).to_numpy(int)
+    return out
 
 
 def _rounded(value: float) -> float | None:
@@ -331,7 +342,7 @@ def _run(data: Path, runs: int, asked: Sequence[str], ways: Sequence[str], fresh
                     r for r in rows if (r["set"], r["n_labeled"]) != here or r["way"] not in ways
                 ]
             rows = with_runs(rows, name, votes, n_labeled, runs, ways)
-            keep_rows(RESULTS, rows, seed=SEED)
+            keep_rows(RESULTS, rows, seed=SEEDS["votes with labels"])
             seconds = time.perf_counter() - started
             print(f"{name}, {n_labeled} labels: {seconds:.0f} s", file=sys.stderr, flush=True)
 
@@ -339,65 +350,48 @@ def _run(data: Path, runs: int, asked: Sequence[str], ways: Sequence[str], fresh
 # --- the tables -------------------------------------------------------------------------------
 
 
-class Cell(NamedTuple):
-    """A set and a size: figures (runs, figures) of each way, and each classifier's coverage."""
-
-    name: str
-    n_labeled: int
-    figures: Mapping[str, Floats]
-    held: Mapping[str, Floats]
-
-    def of(self, way: str, figure: str) -> Floats:
-        """A figure over the runs (R,)."""
-        out: Floats = self.figures[way][:, FIGURES.index(figure)]
-        return out
-
-    @property
-    def best(self) -> str:
-        """The rival that errs least."""
-        return min(
-            (way for way in RIVALS if way in self.figures),
-            key=lambda way: float(np.nanmean(self.of(way, "error"))),
-        )
-
-    @property
-    def lead(self) -> Figure:
-        """Error of `auto` over that of the best rival."""
-        a, b = self.of("auto", "error"), self.of(self.best, "error")
-        both = min(len(a), len(b))
-        return ratio(a[:both], b[:both])
-
-    def least(self, way: str) -> float:
-        """Coverage of the classifier that is covered least often."""
-        return float(np.nanmin(self.held[way]))
-
-
-def cells_of(rows: Sequence[Row]) -> list[Cell]:
-    """The rows by set and size; those without `auto` or a rival are left out."""
-    found: dict[tuple[str, int], list[Row]] = {}
+def places(rows: Sequence[Row]) -> pd.DataFrame:
+    """A row per set and size that has `auto` and a rival: what the page says of it."""
+    ways_of: dict[tuple[str, int], dict[str, Row]] = {}
     for row in rows:
         if row["runs"]:
-            found.setdefault((row["set"], row["n_labeled"]), []).append(row)
-    out = []
-    for (name, n), own in found.items():
-        figures = {r["way"]: np.array(r["runs"], dtype=float) for r in own}
-        counts = {r["way"]: np.array(r["judges"], dtype=float) for r in own}
+            ways_of.setdefault((row["set"], row["n_labeled"]), {})[row["way"]] = row
+    found = []
+    for (name, n), ways in ways_of.items():
+        figures = {
+            way: pd.DataFrame(row["runs"], columns=FIGURES, dtype=float)
+            for way, row in ways.items()
+        }
+        rivals = {way: figures[way]["error"].mean() for way in RIVALS if way in figures}
+        if "auto" not in figures or not rivals:
+            continue
+        own, other = figures["auto"], figures[min(rivals, key=rivals.__getitem__)]
+        both = min(len(own), len(other))
+        counted, held = np.array(ways["auto"]["judges"], dtype=float).T
         # Of a classifier that counted in one run in ten there is nothing to say by itself.
-        held = {w: np.where(2 * c[:, 0] >= len(figures[w]), c[:, 1] / np.maximum(c[:, 0], 1),
-                            np.nan) for w, c in counts.items()}  # fmt: skip
-        if "auto" in figures and set(RIVALS) & set(figures):
-            out.append(Cell(name, n, figures, held))
-    return out
+        often = 2 * counted >= len(own)
+        found.append({
+            "votes": name, "labels": n, "runs": len(own), "coverage": own["coverage"].mean(),
+            "ratio": ratio(own["error"][:both], other["error"][:both]),
+            "least": (held[often] / counted[often]).min(), "wrong": own["wrong and ok"].mean(),
+            **{way: _text(*one.mean()[:3]) for way, one in figures.items()},
+        })  # fmt: skip
+    return pd.DataFrame(found)
 
 
 def table(rows: Sequence[Row]) -> str:
     """The page's tables: how often the targets are met, and a line per set and size."""
-    cells = cells_of(rows)
-    if not cells:
+    cells = places(rows)
+    if cells.empty:
         return "Nothing has been measured yet."
-    counts = sorted({len(c.figures["auto"]) for c in cells})
+    counts = sorted(set(cells["runs"]))
     runs = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    ways = [way for way in WAYS if way != "auto" and any(way in c.figures for c in cells)]
+    ways = [way for way in WAYS if way in cells]
+    by_size = [(str(n), own) for n, own in cells.groupby("labels")]
+    shown = cells.assign(
+        ratio=cells["ratio"].map(_figure), least=cells["least"].map("{:.0%}".format),
+        wrong=cells["wrong"].map("{:.0%}".format),
+    )[["votes", "labels", "ratio", "least", "wrong", *ways]].fillna("-")  # fmt: skip
     lines = [
         f"Up to {N_UNLABELED:,} unlabeled items, {runs} runs. *Ratio* is the error of `auto` over "
         "that of the best of " + ", ".join(RIVALS) + "; over sets its geometric mean, ± over sets.",
@@ -405,9 +399,7 @@ def table(rows: Sequence[Row]) -> str:
         markdown_table(
             ["labels", "sets", "ratio", f"at most {TARGET_RATIO:g}", "coverage",
              f"at least {TARGET_COVERAGE:.0%}", "least set", "wrong and `ok`"],
-            [*(_overall([c for c in cells if c.n_labeled == n], str(n)) for n in N_LABELED
-               if any(c.n_labeled == n for c in cells)),
-             _overall(cells, "all")],
+            [_overall(own, label) for label, own in [*by_size, ("all", cells)]],
         ),
         "",
         f"By set. Cells: mean absolute error in points, how often the {LEVEL:.0%} interval holds, "
@@ -415,44 +407,31 @@ def table(rows: Sequence[Row]) -> str:
         "least often.",
         "",
         markdown_table(
-            ["votes", "labels", "ratio", "least", "wrong and `ok`", "auto", *ways],
-            [[c.name, c.n_labeled, _figure(c.lead), f"{c.least('auto'):.0%}",
-              f"{np.nanmean(c.of('auto', 'wrong and ok')):.0%}",
-              *(_cell(c, way) for way in ("auto", *ways))] for c in cells],
+            ["votes", "labels", "ratio", "least", "wrong and `ok`", *ways], shown.values.tolist()
         ),
     ]  # fmt: skip
     return "\n".join(lines)
 
 
-def _overall(cells: Sequence[Cell], label: str) -> list[Any]:
+def _overall(cells: pd.DataFrame, label: str) -> list[Any]:
     """What the cells of a size say together."""
-    leads = [cell.lead.value for cell in cells]
-    held = [float(np.nanmean(cell.of("auto", "coverage"))) for cell in cells]
-    wrong = [float(np.nanmean(cell.of("auto", "wrong and ok"))) for cell in cells]
-    names = [cell.name for cell in cells]
-    middle = over_clusters(leads, names, lambda x: float(np.exp(np.log(x).mean())))
-    good = sum(lead <= TARGET_RATIO for lead in leads)
-    held_well = sum(h >= TARGET_COVERAGE for h in held)
+    leads = pd.Series([lead.value for lead in cells["ratio"]])
+    middle = over_clusters(leads, cells["votes"], lambda x: float(np.exp(np.log(x).mean())))
+    held = cells["coverage"]
     return [
-        label, len(set(names)), _figure(middle), f"{good} of {len(cells)}",
-        f"{np.mean(held):.0%}", f"{held_well} of {len(cells)}", f"{min(held):.0%}",
-        f"{np.mean(wrong):.0%}",
+        label, cells["votes"].nunique(), _figure(middle),
+        f"{(leads <= TARGET_RATIO).sum()} of {len(cells)}", f"{held.mean():.0%}",
+        f"{(held >= TARGET_COVERAGE).sum()} of {len(cells)}", f"{held.min():.0%}",
+        f"{cells['wrong'].mean():.0%}",
     ]  # fmt: skip
 
 
 def _figure(figure: Figure) -> str:
-    if not np.isfinite(figure.se):
-        return f"{figure.value:.2f}"
-    return f"{figure.value:.2f} ± {figure.se:.2f}"
+    return f"{figure.value:.2f}" + (f" ± {figure.se:.2f}" if np.isfinite(figure.se) else "")
 
 
-def _cell(cell: Cell, way: str) -> str:
-    if way not in cell.figures:
-        return "-"
-    error, held, width = (mean(cell.of(way, figure)).value for figure in FIGURES[:3])
-    if not np.isfinite(error):
-        return "-"
-    return f"{100 * error:.1f}, {held:.0%}, {100 * width:.0f}"
+def _text(error: float, held: float, width: float) -> str:
+    return f"{100 * error:.1f}, {held:.0%}, {100 * width:.0f}" if np.isfinite(error) else "-"
 
 
 def with_table(page: str, rows: Sequence[Row]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
@@ -10,9 +9,6 @@ import numpy as np
 
 import fewlabels as fl
 from fewlabels.kernels.arrays import Array, Floats
-
-# Compilers ask whether `coverage` is installed, and would get the script of that name beside this.
-sys.modules.setdefault("coverage", None)  # type: ignore[arg-type]
 
 
 class Answer(NamedTuple):

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-import pyarrow.parquet
 
 import fewlabels as fl
 from curves_data import stream
 from curves_figures import save_svg
-from curves_parts import SEED, Arguments, Part, Plan, Record, number, table
 from fewlabels.kernels.arrays import Array, Floats, Ints
+from parts import SEED, Arguments, Part, Plan, Record
+from runs import averaged, grouped, where
 from votes_methods import BASELINES, SAMPLED, Answer, Method, implied, sampled, small, together
 
 # The authors' unit test has these thresholds; the paper gives none.
 _THRESHOLDS = {"ADJ": 0.05, "CMC": 0.05, "CPL": 0.1, "VERB": 0.05}
 _REPEATS = 10
-_ALL = 100
-_SHARES = (_ALL, 10)
+ALL = 100
+_SHARES = (ALL, 10)
 """Percent of the rows."""
 
 # Repeats at 10% of what takes minutes.
@@ -79,7 +79,7 @@ class Nell(NamedTuple):
 
     def sample(self, percent: int, rng: np.random.Generator) -> Nell:
         """So many of every domain's rows, at random: in the file positive ones come first."""
-        if percent == _ALL:
+        if percent == ALL:
             return self
         rows = []
         for name in dict.fromkeys(self.domain.tolist()):
@@ -92,25 +92,23 @@ class Nell(NamedTuple):
 @lru_cache(maxsize=1)
 def read_nell(data: Path) -> Nell:
     """All rows."""
-    found = pyarrow.parquet.read_table(data / "nell" / "data.parquet")
-    votes = np.stack(
-        [found[f"p__{m}__1"].to_numpy() >= least for m, least in _THRESHOLDS.items()], axis=1
-    ).astype(np.int64)
-    domain = np.array(found["domain"].to_pylist())
-    labels = found["label"].to_numpy().astype(np.int64)
-    known = fl.Predictions(votes=votes, domain=domain, classes=(0, 1))
-    return Nell(votes, domain, labels, implied(known, np.eye(2)[labels]))
+    found = pd.read_parquet(data / "nell" / "data.parquet")
+    votes = np.stack([found[f"p__{m}__1"] >= least for m, least in _THRESHOLDS.items()], axis=1)
+    return _all_rows(found, votes, tuple(_THRESHOLDS))
 
 
 @lru_cache(maxsize=1)
 def read_brain(data: Path) -> Nell:
     """Eleven regions of the brain, eleven classifiers; .5 is no vote."""
-    found = pyarrow.parquet.read_table(data / "brain_fmri" / "data.parquet")
+    found = pd.read_parquet(data / "brain_fmri" / "data.parquet")
     models = tuple(f"c{j}" for j in range(1, 12))
-    p = np.stack([found[f"p__{m}__1"].to_numpy() for m in models], axis=1)
-    votes = np.where(p == 0.5, -1, p).astype(np.int64)
-    domain = np.array([str(d) for d in found["domain"].to_pylist()])
-    labels = found["label"].to_numpy().astype(np.int64)
+    p = found[[f"p__{m}__1" for m in models]].to_numpy()
+    return _all_rows(found, np.where(p == 0.5, -1, p), models)
+
+
+def _all_rows(found: pd.DataFrame, votes: Array, models: tuple[str, ...]) -> Nell:
+    votes, labels = votes.astype(np.int64), found["label"].to_numpy(np.int64)
+    domain = found["domain"].to_numpy().astype(str)
     known = fl.Predictions(votes=votes, domain=domain, classes=(0, 1))
     return Nell(votes, domain, labels, implied(known, np.eye(2)[labels]), models)
 
@@ -124,22 +122,27 @@ def nell_cells(plan: Plan, *, brain: bool = False) -> list[Arguments]:
     """Every method on all rows, and on random tenths of them."""
     cells: list[Arguments] = []
     for name in ["majority-vote", "bee"] if plan.quick else _methods(brain):
-        cells.append({"method": name, "percent": _ALL, "repeat": 0})
+        cells.append({"method": name, "percent": ALL, "repeat": 0})
         repeats = _FEW.get(name, _REPEATS)
         cells += [{"method": name, "percent": 10, "repeat": r} for r in plan.trials(repeats)]
     return cells
 
 
 def nell_run(
-    data: Path, method: str, percent: int, repeat: int, *, brain: bool = False
+    data: Path,
+    method: str,
+    percent: int,
+    repeat: int,
+    *,
+    brain: bool = False,
+    methods: Mapping[str, Method] = METHODS,
 ) -> list[Record]:
     """Errors of the rates and of the labels."""
-    nell = (read_brain if brain else read_nell)(data).sample(
-        percent, stream("votes", "nell", repeat)
-    )
-    found = METHODS[method](nell.predictions(), repeat)
+    own = (read_brain if brain else read_nell)(data)
+    own = own.sample(percent, stream("votes", "nell", repeat))
+    found = methods[method](own.predictions(), repeat)
     return [{"method": method, "percent": percent, "repeat": repeat, "chosen": found.chosen,
-             **errors(nell, found)}]  # fmt: skip
+             **errors(own, found)}]  # fmt: skip
 
 
 def errors(nell: Nell, found: Answer) -> dict[str, float]:
@@ -159,32 +162,35 @@ def errors(nell: Nell, found: Answer) -> dict[str, float]:
     }
 
 
+def table_by_method(
+    records: pd.DataFrame,
+    figures: Mapping[str, str],
+    reference: Mapping[str, tuple[str, str]] | None = None,
+) -> str:
+    """Means of figures by method, on all rows and on 10% of them, beside the reference's."""
+    columns: dict[str, Callable[[pd.DataFrame], Any]] = {}
+    for place, percent in enumerate(_SHARES):
+        for name, title in figures.items():
+            say = averaged(name, small if name == "mse" else 4, "sem")
+            columns[f"{percent}%: {title}"] = where("percent", percent, say)
+        if reference is not None:
+            columns[f"{percent}%: reference"] = lambda own, place=place: reference.get(
+                own["method"].iloc[0], ("", "")
+            )[place]
+    columns["repeats at 10%"] = lambda own: (own["percent"] == 10).sum()
+    return grouped(records, ["method"], columns)
+
+
 def nell_blocks(records: pd.DataFrame, plan: Plan, *, brain: bool = False) -> dict[str, str]:
     """The table, and figure 4 of the paper: its part a is NELL, b the brain data."""
-    measured_by = _BRAIN_MEASURED if brain else _MEASURED
-    rows = []
-    for method, own in records.groupby("method", sort=False):
-        row = [method]
-        for percent, measured in zip(_SHARES, measured_by.get(str(method), ("", "")), strict=True):
-            some = own[own["percent"] == percent]
-            row += [_mean(some["mse"], small), _mean(some["mad"]), _mean(some["soft"]),
-                    _mean(some["hard"]), measured]  # fmt: skip
-        rows.append([*row, str((own["percent"] == 10).sum())])
-    columns = ("MSE", "MAD", "labels, soft", "labels, hard", "reference")
-    header = ["method", *(f"{p}%: {c}" for p in _SHARES for c in columns), "repeats at 10%"]
+    figures = {"mse": "MSE", "mad": "MAD", "soft": "labels, soft", "hard": "labels, hard"}
+    shown = table_by_method(records, figures, _BRAIN_MEASURED if brain else _MEASURED)
     name = "figure4b" if brain else "figure4"
     path = plan.figures / "votes" / f"{name}.svg"
     draw_figure(records, path)
     text = "Error of the rates and of the labels by method, on all rows and on 10% of them"
     figure = f"![{text}](figures/votes/{path.name})"
-    return {"brain" if brain else "nell": table(header, rows), name: figure}
-
-
-def _mean(values: pd.Series, write=lambda v: number(v, 4)) -> str:
-    """Mean, and its standard error over repeats."""
-    if len(values) < 2:
-        return write(values.mean())
-    return f"{write(values.mean())} ± {write(values.std(ddof=1) / np.sqrt(len(values)))}"
+    return {"brain" if brain else "nell": shown, name: figure}
 
 
 def draw_figure(records: pd.DataFrame, path: Path) -> None:
@@ -196,7 +202,7 @@ def draw_figure(records: pd.DataFrame, path: Path) -> None:
     axes = figure.subplots(1, 2, sharey=True)
     panels = (("mad", "mean absolute error of the error rates"), ("hard", "error of the labels"))
     for axis, (column, title) in zip(axes, panels, strict=True):
-        for percent, color, shift in ((_ALL, "#0072B2", 0.13), (10, "#D55E00", -0.13)):
+        for percent, color, shift in ((ALL, "#0072B2", 0.13), (10, "#D55E00", -0.13)):
             own = records[records["percent"] == percent].groupby("method")[column]
             mean, spread = own.mean().reindex(methods), own.std(ddof=1).reindex(methods)
             axis.errorbar(mean, np.arange(len(methods)) + shift, xerr=spread.fillna(0), fmt="o",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from curves_data import stream
-from curves_parts import SEED, Arguments, Part, Plan, Record, number, table
+from parts import SEED, Arguments, Part, Plan, Record
+from runs import number, plus_minus, table
 from votes_methods import BASELINES, Method, sampled, small, together
 from votes_worlds import SETTINGS
 
@@ -96,12 +96,11 @@ def _pair(
         index="replicate", columns="method", values="error"
     )
     gap = own[worse] - own[better]
-    error = gap.std(ddof=1) / np.sqrt(len(gap))
     return [
         f"{setting}: {worse} - {better}",
-        f"{small(gap.mean())} ± {small(error)}",
+        plus_minus(gap, small),
         f"{int((gap > 0).sum())} of {len(gap)}",
-        number(gap.mean() / error, 1),
+        number(gap.mean() / gap.sem(), 1),
         number(own[worse].mean() / own[better].mean(), 2),
         ratio,
         f"at least {target}, z > 3" if target else "",

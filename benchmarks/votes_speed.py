@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import io
-import json
-import os
-import subprocess
-import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,9 +17,10 @@ from scipy.special import expit
 
 import fewlabels as fl
 from curves_data import stream
-from curves_parts import Arguments, Part, Plan, Record, table
 from fewlabels.kernels.arrays import Floats, Ints
-from speed import best
+from measure import ONE_THREAD, Line, best, memory, timed
+from measure import elsewhere as _elsewhere
+from parts import speed_part
 from votes_worlds import Size, World, draw_votes, one_rate
 
 _BEE_ERRORS = np.array([0.1, 0.15, 0.2, 0.25])
@@ -33,9 +29,7 @@ _TIMED = 300
 """Sweeps of the per-item sampler that are timed."""
 
 
-def line(what: str, ours: str, instead: str = "", ratio: str = "", target: str = "") -> Record:
-    """A row of the table."""
-    return {"what": what, "ours": ours, "instead": instead, "ratio": ratio, "target": target}
+elsewhere = partial(_elsewhere, "votes_speed")
 
 
 def four_classifiers(domains: int, items: int) -> World:
@@ -72,7 +66,7 @@ def per_item_gibbs(votes: Ints, sweeps: int, rng: np.random.Generator, *, produc
     return total / sweeps
 
 
-def bee_lines(data: Path, items: list[int]) -> list[Record]:
+def bee_lines(items: list[int]) -> list[Line]:
     """One chain of the paper's 6,000 sweeps on more and more items."""
     model = fl.models.BEE(burn_in=_BURN_IN, sweeps=_SWEEPS, thin=_THIN, chains=1)
     few = fl.models.BEE(burn_in=0, sweeps=2, thin=1, chains=1)
@@ -92,7 +86,7 @@ def bee_lines(data: Path, items: list[int]) -> list[Record]:
         rival, counting = quick * scale, plain * scale
         rates = fitted.draws.rates[..., 0, 0].mean(axis=(0, 1))
         out.append(
-            line(
+            Line(
                 f"`bee`, {n:,} items x 4 classifiers x {_BURN_IN + _SWEEPS:,} sweeps, one chain; "
                 f"rates within {np.abs(rates - naive).max():.1g} of each other",
                 f"fit {fit:.3f} s, its sweeps {fit - gather:.3f} s; "
@@ -115,34 +109,30 @@ def hcbee_seconds(items: int, **options: int) -> list[float]:
     """Seconds of a first call and of two later ones."""
     predictions = four_classifiers(15, items).predictions()
     model = fl.models.HCBEE(**options)
-    seconds = []
-    for _ in range(3):
-        started = time.perf_counter()
-        model.infer(predictions, np.random.default_rng(0))
-        seconds.append(time.perf_counter() - started)
-    return seconds
+    return [best(lambda: model.infer(predictions, np.random.default_rng(0)), 1)[0]
+            for _ in range(3)]  # fmt: skip
 
 
-def hcbee_lines(data: Path, items: int, sweeps: int) -> list[Record]:
+def hcbee_lines(items: int, sweeps: int) -> list[Line]:
     """The default schedule in processes of their own; plain Python is timed on fewer sweeps."""
     default = fl.models.HCBEE()
     total = default.burn_in + default.sweeps
     what = f"`hcbee`, 15 domains of {items:,} items x 4 classifiers, 4 chains x {total:,} sweeps"
     with tempfile.TemporaryDirectory() as folder:
-        call = f"votes_speed.hcbee_seconds({items})"
-        first, *later = _elsewhere(call, NUMBA_CACHE_DIR=folder)
-        kept, *_ = _elsewhere(call, NUMBA_CACHE_DIR=folder)
-    options = f"burn_in=10, sweeps={sweeps}"
-    plain = min(_elsewhere(f"votes_speed.hcbee_seconds({items}, {options})", NUMBA_DISABLE_JIT="1"))
-    base = min(_elsewhere(f"votes_speed.hcbee_seconds({items}, burn_in=0, sweeps=20)",
-                          NUMBA_DISABLE_JIT="1"))  # fmt: skip
+        call = f"hcbee_seconds({items})"
+        first, *later = elsewhere(call, {"NUMBA_CACHE_DIR": folder})
+        kept, *_ = elsewhere(call, {"NUMBA_CACHE_DIR": folder})
+    plain, base = (
+        min(elsewhere(f"hcbee_seconds({items}, {options})", {"NUMBA_DISABLE_JIT": "1"}))
+        for options in (f"burn_in=10, sweeps={sweeps}", "burn_in=0, sweeps=20")
+    )
     rival = base + (plain - base) / (sweeps - 10) * total
     ours = min(later)
     return [
-        line(f"{what}, later calls", f"{ours:.1f} s", f"{rival:.0f} s (without numba; {sweeps} "
+        Line(f"{what}, later calls", f"{ours:.1f} s", f"{rival:.0f} s (without numba; {sweeps} "
              "sweeps timed)", f"{rival / ours:.0f}x", "10 s"),
-        line(f"{what}, first call ever, with compilation", f"{first:.1f} s"),
-        line(f"{what}, first call of a later process", f"{kept:.1f} s"),
+        Line(f"{what}, first call ever, with compilation", f"{first:.1f} s"),
+        Line(f"{what}, first call of a later process", f"{kept:.1f} s"),
     ]  # fmt: skip
 
 
@@ -168,18 +158,16 @@ def many_votes(items: int, annotators: int, classes: int) -> Ints:
 def fit_many(items: int, annotators: int, classes: int) -> dict[str, float]:
     """Our fit and P(label), with its peak memory, of votes made here."""
     votes = many_votes(items, annotators, classes)
-    before = _peak()
-    started = time.perf_counter()
-    predictions = fl.Predictions(votes=votes, classes=tuple(range(classes)))
-    posterior = fl.models.DawidSkene().infer(predictions, np.random.default_rng(0))
-    labels = posterior.marginals().argmax(axis=1)
-    return {
-        "seconds": time.perf_counter() - started,
-        "before": before,
-        "peak": _peak(),
-        "steps": posterior.diagnostics["iterations"],
-        "sum": int(labels.sum()),
-    }
+    before = memory()
+
+    def fit() -> Any:
+        predictions = fl.Predictions(votes=votes, classes=tuple(range(classes)))
+        posterior = fl.models.DawidSkene().infer(predictions, np.random.default_rng(0))
+        return posterior, posterior.marginals().argmax(axis=1)
+
+    found, (posterior, _) = timed(fit)
+    steps = posterior.diagnostics["iterations"]
+    return found | {"before": before, "peak": memory(), "steps": steps}
 
 
 def peer_many(items: int, annotators: int, classes: int, steps: int) -> dict[str, float]:
@@ -190,27 +178,25 @@ def peer_many(items: int, annotators: int, classes: int, steps: int) -> dict[str
     task, worker = np.nonzero(votes >= 0)
     frame = pd.DataFrame({"task": task, "worker": worker, "label": votes[task, worker]})
     del votes
-    seconds = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for n in (1, 1 + steps):
-            started = time.perf_counter()
-            DawidSkene(n_iter=n, tol=0.0).fit(frame)
-            seconds[n] = time.perf_counter() - started
-    step = (seconds[1 + steps] - seconds[1]) / steps
-    return {"start": seconds[1] - step, "step": step, "peak": _peak()}
+        one, more = (
+            best(lambda n=n: DawidSkene(n_iter=n, tol=0.0).fit(frame), 1)[0] for n in (1, 1 + steps)
+        )
+    step = (more - one) / steps
+    return {"start": one - step, "step": step, "peak": memory()}
 
 
-def many_lines(data: Path, items: int, annotators: int) -> list[Record]:
+def many_lines(items: int, annotators: int) -> list[Line]:
     """Dawid and Skene by EM on two million votes, each side in a process of its own."""
     out = []
     for classes in (2, 5):
         size = f"{items}, {annotators}, {classes}"
-        ours = _elsewhere(f"votes_speed.fit_many({size})")
-        rival = _elsewhere(f"votes_speed.peer_many({size}, 3)")
+        ours = elsewhere(f"fit_many({size})")
+        rival = elsewhere(f"peer_many({size}, 3)")
         same = rival["start"] + rival["step"] * ours["steps"]
         out.append(
-            line(
+            Line(
                 f"`dawid-skene`, {20 * items:,} votes of {annotators:,} annotators on {items:,} "
                 f"items, {classes} classes, {ours['steps']:.0f} steps; arrays to P(label)",
                 f"{ours['seconds']:.1f} s, peak {ours['peak']:.0f} MB ({ours['before']:.0f} MB "
@@ -267,7 +253,7 @@ def command(path: str, method: str) -> dict[str, float]:
     started = time.perf_counter()
     with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):
         main(["estimate", path, "--votes", "--method", method, "--json", f"{path}.json"])
-    return {"seconds": time.perf_counter() - started, "peak": _peak()}
+    return {"seconds": time.perf_counter() - started, "peak": memory()}
 
 
 def crowd_kit(path: str) -> dict[str, float]:
@@ -278,27 +264,27 @@ def crowd_kit(path: str) -> dict[str, float]:
     started = time.perf_counter()
     fitted = DawidSkene(n_iter=100, tol=1e-5).fit(frame)
     steps = len(fitted.loss_history_)
-    return {"seconds": time.perf_counter() - started, "steps": steps, "peak": _peak()}
+    return {"seconds": time.perf_counter() - started, "steps": steps, "peak": memory()}
 
 
 _MOST_SELECTED = 1_000_000
 """`vote-selection` fits five models and their held-out parts: of more votes it takes an hour."""
 
 
-def scale_lines(data: Path, sizes: list[list[int]], methods: list[str]) -> list[Record]:
+def scale_lines(sizes: list[list[int]], methods: list[str]) -> list[Line]:
     """Whole commands on long votes of many annotators, each in a process of its own."""
     out = []
     for votes, annotators in sizes:
         with tempfile.TemporaryDirectory() as folder:
             path = f"{folder}/votes.parquet"
-            _elsewhere(f"votes_speed.write_long({path!r}, {votes}, {annotators})")
-            rival = _elsewhere(f"votes_speed.crowd_kit({path!r})")
+            elsewhere(f"write_long({path!r}, {votes}, {annotators})")
+            rival = elsewhere(f"crowd_kit({path!r})")
             for method in methods:
                 if method == "vote-selection" and votes > _MOST_SELECTED:
                     continue
-                ours = _elsewhere(f"votes_speed.command({path!r}, {method!r})", **_ONE_THREAD)
+                ours = elsewhere(f"command({path!r}, {method!r})", ONE_THREAD)
                 out.append(
-                    line(
+                    Line(
                         f"`{method}`, {votes:,} votes of {annotators:,} annotators, 5 classes; "
                         "Parquet file to intervals and JSON",
                         f"{ours['seconds']:.0f} s, peak {ours['peak']:.0f} MB",
@@ -309,7 +295,7 @@ def scale_lines(data: Path, sizes: list[list[int]], methods: list[str]) -> list[
     return out
 
 
-def variational_lines(data: Path, sizes: list[list[int]], sweeps: int) -> list[Record]:
+def variational_lines(sizes: list[list[int]], sweeps: int) -> list[Line]:
     """Chains beside variational inference: how often 95% intervals hold, and their widths."""
     out = []
     for votes, annotators in sizes:
@@ -329,7 +315,7 @@ def variational_lines(data: Path, sizes: list[list[int]], sweeps: int) -> list[R
             held, width = ((low <= error) & (error <= high)).mean(), (high - low).mean()
             told.append(f"{passed:.1f} s, {held:.3f} held, width {width:.4f}")
         out.append(
-            line(
+            Line(
                 f"`confusion-bee`, {votes:,} votes of {annotators:,} annotators drawn from its "
                 "prior: variational inference instead of chains",
                 *told,
@@ -338,29 +324,7 @@ def variational_lines(data: Path, sizes: list[list[int]], sweeps: int) -> list[R
     return out
 
 
-_ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-
-
-def _peak() -> float:
-    """Peak memory of this process image in MB."""
-    status = Path("/proc/self/status").read_text(encoding="utf-8")
-    return int(status.split("VmHWM:")[1].split()[0]) / 1024
-
-
-def _elsewhere(call: str, **environment: str) -> Any:
-    """What a call gives in a fresh interpreter."""
-    code = (
-        f"import sys, json; sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
-        f"import votes_methods, votes_speed\nprint(json.dumps({call}))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], check=True, capture_output=True, text=True,
-        env=os.environ | environment,
-    )  # fmt: skip
-    return json.loads(done.stdout.splitlines()[-1])
-
-
-LINES: dict[str, tuple[Callable[..., list[Record]], Arguments, Arguments]] = {
+LINES = {
     "bee": (bee_lines, {"items": [2_000, 20_000, 200_000]}, {"items": [2_000]}),
     "hcbee": (hcbee_lines, {"items": 20_000, "sweeps": 200}, {"items": 200, "sweeps": 30}),
     "many": (
@@ -385,28 +349,8 @@ LINES: dict[str, tuple[Callable[..., list[Record]], Arguments, Arguments]] = {
 """Rows by topic: what makes them, in full and in a quick run."""
 
 
-def speed_cells(plan: Plan) -> list[Arguments]:
-    """All topics."""
-    return [{"lines": name, **(quick if plan.quick else full)}
-            for name, (_, full, quick) in LINES.items()]  # fmt: skip
-
-
-def speed_run(data: Path, lines: str, **options: Any) -> list[Record]:
-    """Rows of one topic."""
-    return LINES[lines][0](data, **options)
-
-
-def speed_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
-    """The rows as a table."""
-    header = ["what", "fewlabels", "instead", "ratio", "target"]
-    return {"speed": table(header, records.values.tolist())}
-
-
-SPEED = Part(
-    speed_cells,
-    speed_run,
-    speed_blocks,
+SPEED = speed_part(
+    LINES,
     "one thread but in processes of their own (`hcbee`, `dawid-skene`), whose minutes are not "
     "counted here; the best of 2 to 5; ratios are of one run",
-    alone=True,
 )

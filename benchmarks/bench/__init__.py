@@ -10,7 +10,7 @@ What happens, in order:
 5. `results`: one long table, a row per estimate, beside its truth.
 6. `errors` averages them run by run; `tables`, `figures` and `page` show them.
 
-It imports the public names of fewlabels alone. Start at `runner.run`.
+It imports the public names of fewlabels, and how a method is read from text. Start at `runner.run`.
 
 Traps: histograms and votes would tell the truth, so no method sees them; labeled items of the
 released sampler hold more of a rare class than the data; levels of a run share their split and

@@ -15,17 +15,13 @@ from bench.page import write_page
 from bench.protocol import load, names
 from bench.runner import run
 from fewlabels import FewlabelsError
+from fewlabels.methods.settings import split_methods
 
 BAD_INPUT, STOPPED = 2, 130
 
 
-def _list(text: str) -> list[str]:
-    """Split at the commas outside brackets."""
-    return [part.strip() for part in re.split(r",(?![^\[]*\])", text) if part.strip()]
-
-
 def _numbers(text: str) -> list[int]:
-    return [int(part) for part in _list(text)]
+    return [int(part) for part in split_methods(text)]
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -37,26 +33,26 @@ def _pair(text: str) -> tuple[str, str]:
 
 def _edges(text: str) -> tuple[str, list[float]]:
     column, edges = _pair(text)
-    return column, [float(edge) for edge in _list(edges)]
+    return column, [float(edge) for edge in split_methods(edges)]
 
 
 def _columns(text: str) -> tuple[str, list[str]]:
     name, columns = _pair(text)
-    return name, _list(columns)
+    return name, split_methods(columns)
 
 
 _FIELDS: Mapping[str, tuple[Callable[[str], Any], str]] = {
     "runs": (int, "how often items and labels are drawn"),
-    "methods": (_list, "methods, with settings in brackets"),
-    "metrics": (_list, "metrics"),
+    "methods": (split_methods, "methods, with settings in brackets"),
+    "metrics": (split_methods, "metrics"),
     "n-labeled": (_numbers, "labels, each number with each of --n-unlabeled"),
     "n-unlabeled": (_numbers, "items without a label"),
     "sampler": (str, "released (that of the SSME code) or uniform"),
     "seed": (int, "0 gives the splits of the SSME code"),
     "estimand": (str, "sample or population"),
     "confidence-level": (float, "also compute intervals, and their coverage"),
-    "levels": (_list, "levels of what the protocol varies"),
-    "by": (_list, "columns to estimate by"),
+    "levels": (split_methods, "levels of what the protocol varies"),
+    "by": (split_methods, "columns to estimate by"),
     "slice-by": (str, "trained sets: the numeric column that is sliced"),
     "train-rows": (int, "trained sets: rows of each classifier"),
     "truth-rows": (int, "trained sets: rows of the truth"),
@@ -71,7 +67,7 @@ _READING: Mapping[str, tuple[Callable[[str], Any], str]] = {
     "domain": (str, "column of the domain"),
     "weight": (str, "column of the sampling weight"),
     "columns": (str, "TOML file that says which columns are what"),
-    "classes": (_list, "all classes, in the order of the columns"),
+    "classes": (split_methods, "all classes, in the order of the columns"),
 }
 """What `fewlabels.read_predictions` takes."""
 
@@ -89,8 +85,8 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("name", help="a protocol, or a .toml file of your own")
     made.add_argument("--data", action="append", default=[], metavar="PATH", help="file or folder")
-    made.add_argument("--models", type=_list, default=[], help="only these classifiers")
-    made.add_argument("--exclude-models", type=_list, default=[], help="all but these")
+    made.add_argument("--models", type=split_methods, default=[], help="only these classifiers")
+    made.add_argument("--exclude-models", type=split_methods, default=[], help="all but these")
     made.add_argument("--out", help="a new folder; default: ./benchmark-NAME")
     made.add_argument("--resume", action="store_true", help="take over what is finished there")
     made.add_argument("--workers", type=int, help="processes; the answer does not depend on them")

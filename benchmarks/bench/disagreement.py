@@ -16,7 +16,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -253,15 +253,29 @@ class Trial:
         return flat[self.valid], flat[self.test]
 
     def scaled(self, scaling: str) -> tuple[Array, Array]:
-        """Probabilities of validation and test items after a map, each (n, M, K)."""
+        """Probabilities of validation and test items after a map, each (n, M, K).
+
+        The map of every classifier is fitted to the labels of the validation items.
+        """
         if scaling not in self._scaled:
             raw = self.world.probabilities[self.valid], self.world.probabilities[self.test]
-            if scaling == "raw":
-                self._scaled[scaling] = raw
-            else:
-                parts = [self._map(scaling, j, *raw) for j in range(len(self.models))]
-                valid, test = (np.stack(part, axis=1) for part in zip(*parts, strict=True))
-                self._scaled[scaling] = valid, test
+            drawn = seed_of("fit", self.seed, self.world.facts.name, self.run, scaling) % 2**32
+            make = {
+                "temperature": TemperatureScaling,
+                "vector": partial(VectorScaling, random_state=drawn),
+                "matrix": partial(MatrixScaling, random_state=drawn),
+            }
+            fitted = (
+                []
+                if scaling == "raw"
+                else [
+                    make[scaling]().fit(raw[0][:, j], self.counts) for j in range(len(self.models))
+                ]
+            )
+            self._scaled[scaling] = tuple(
+                np.stack([one.predict_proba(p[:, j]) for j, one in enumerate(fitted)], axis=1)
+                if fitted else p for p in raw
+            )  # fmt: skip
         return self._scaled[scaling]
 
     def with_mean(self, scaling: str) -> tuple[Array, Array]:
@@ -269,31 +283,20 @@ class Trial:
         valid, test = self.scaled(scaling)
         if len(self.models) == 1:
             return valid, test
-        mean = (np.concatenate([p, p.mean(axis=1, keepdims=True)], axis=1) for p in (valid, test))
-        return next(mean), next(mean)
+        valid, test = (
+            np.concatenate([p, p.mean(axis=1, keepdims=True)], axis=1) for p in (valid, test)
+        )
+        return valid, test
 
     def alpha(self, scaling: str, kind: str) -> Fitted:
         """Alpha-calibration of every classifier, and of their mean."""
         valid, test = self.with_mean(scaling)
         seen, later = self.features if kind == "features" else (None, None)
-
         fitted = [
             AlphaCalibration(concentration=kind).fit(valid[:, j], self.counts, features=seen)
             for j in range(valid.shape[1])
         ]
         return Fitted(fitted, test, later)
-
-    def _map(self, scaling: str, j: int, valid: Array, test: Array) -> tuple[Array, Array]:
-        """Classifier j after a map that is fitted to the labels of the validation items."""
-        drawn = seed_of("fit", self.seed, self.world.facts.name, self.run, scaling) % 2**32
-        scalings: dict[str, Any] = {
-            "temperature": TemperatureScaling(),
-            "vector": VectorScaling(random_state=drawn),
-            "matrix": MatrixScaling(random_state=drawn),
-        }
-        model = scalings[scaling]
-        model.fit(valid[:, j], self.counts)
-        return model.predict_proba(valid[:, j]), model.predict_proba(test[:, j])
 
 
 def first_labels(histogram: Array, size: int, rng: np.random.Generator) -> Array:
@@ -319,9 +322,6 @@ def first_labels(histogram: Array, size: int, rng: np.random.Generator) -> Array
 MEAN, ENSEMBLE = "mean of all", "ensemble"
 """Rows beside the classifiers: their average probability as one more classifier, which is
 calibrated as such, and the classifiers as draws of a class probability, equations 72, 73 and 81."""
-
-GROUPS = ("", *(f"{BIN}={k + 1}" for k in range(BINS)))
-_PLACE = {metric: k for k, metric in enumerate(METRICS)}
 
 
 @dataclass(frozen=True)
@@ -351,18 +351,19 @@ class Bench:
         method = method_of(cell.method)
         trial = self._trial(cell.dataset, cell.run, cell.n_labeled)
         try:
-            said = list(forecasts(trial, method))
-            values = np.stack([_measured(f, trial, method) for f in said], axis=1)
+            found = [
+                (group, forecast.name, metric, float(value))
+                for forecast in forecasts(trial, method)
+                for group, metric, value in _measured(forecast, trial, method)
+            ]
         except FewlabelsError as error:
             return failure(FAILED, error, cell.run)
         seconds, nan = time.perf_counter() - started, float("nan")
-        places = ((group, f.name, metric) for group in GROUPS for f in said for metric in METRICS)
-        states = _statuses(values, method).ravel()
         rows = [
-            [cell.run, *place, value, nan, nan, str(status), "", seconds]
-            for place, value, status in zip(places, values.ravel().tolist(), states, strict=True)
-            if status != Status.NOT_APPLICABLE  # a metric that it has not, or an empty bin
-        ]
+            [cell.run, *place, value, nan, nan,
+             str(Status.OK if np.isfinite(value) else Status.UNDEFINED), "", seconds]
+            for *place, value in found
+        ]  # fmt: skip
         return {"rows": rows, "traits": []}
 
 
@@ -408,43 +409,25 @@ def _ensemble(trial: Trial, test: Array, fitted: Fitted | None) -> Forecast:
     )
 
 
-def _measured(forecast: Forecast, trial: Trial, method: Method) -> Array:
-    """Metrics (groups, metrics) of a forecast; NaN where the method has none, or undefined."""
-    values = np.full((len(GROUPS), len(METRICS)), np.nan)
+def _measured(forecast: Forecast, trial: Trial, method: Method) -> Iterator[tuple[str, str, float]]:
+    """Group, metric and value of what a method has; bins without items are left out."""
     found = evaluate(
         trial.histogram, forecast.probabilities, disagreement=forecast.disagreement, bins=BINS
     )
-    for metric in _losses(method):
-        values[0, _PLACE[metric]] = found[metric]
-    prior = forecast.probabilities[trial.again] if method.scaling else None
-    for metric, p in (("prior_EL", prior), ("posterior_EL", forecast.posterior)):
-        if p is not None and len(p):
-            values[0, _PLACE[metric]] = evaluate(trial.rest, p, bins=BINS)["EL"]
+    # What changes the probabilities is judged by their losses as well.
+    changes = method.scaling and not method.concentration
+    yield from (("", metric, found[metric]) for metric in (*LOSSES * bool(changes), *DISAGREEMENT))
+    again = trial.again
+    for metric, has, p in (
+        ("prior_EL", bool(method.scaling), forecast.probabilities[again]),
+        ("posterior_EL", forecast.posterior is not None, forecast.posterior),
+    ):
+        if has:
+            yield "", metric, evaluate(trial.rest, p, bins=BINS)["EL"] if len(p) else np.nan
     for row in disagreement_reliability(
         trial.histogram, forecast.disagreement, bins=BINS, confidence_level=None
     ):
-        place = 1 + row["bin"]
         seen = row["mean_probability"], row["label_frequency"], row["share"]
         for metric, value in zip(RELIABILITY, seen, strict=True):
-            values[place, _PLACE[metric]] = value
-    return values
-
-
-def _losses(method: Method) -> tuple[str, ...]:
-    """What `evaluate` says of a method: where it changes them, of the probabilities too."""
-    plain = method.scaling and not method.concentration
-    return (*(LOSSES if plain else ()), *DISAGREEMENT)
-
-
-def _statuses(values: Array, method: Method) -> Array:
-    """A missing number of all items is undefined if the method could have had it."""
-    status = np.where(np.isfinite(values), str(Status.OK), str(Status.NOT_APPLICABLE))
-    could = (
-        *_losses(method),
-        *(("prior_EL",) if method.scaling else ()),
-        *(("posterior_EL",) if method.concentration else ()),
-    )
-    for metric in could:
-        column = status[0, :, _PLACE[metric]]
-        column[column != str(Status.OK)] = str(Status.UNDEFINED)
-    return status
+            if np.isfinite(value):
+                yield f"{BIN}={row['bin'] + 1}", metric, value

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
-from typing import Any, TypeVar
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -18,11 +17,10 @@ from bench.protocol import FLOOR, REFERENCE, TRAINED, Protocol
 from bench.semisynthetic import read_tables
 from bench.splits import draw, generator, items_needed, released, seed_of, uniform
 from bench.world import World, gaps_by_item, measured, truth_level
-from fewlabels import FewlabelsError, InputError, Predictions, Status, UsageError
-from fewlabels.models import METHODS
+from fewlabels import FewlabelsError, InputError, Predictions, Status
+from fewlabels.methods.settings import make as model_of
 
 Array = np.ndarray
-_T = TypeVar("_T")
 _MOST_KEPT = 64
 
 
@@ -33,37 +31,6 @@ def read_worlds(
     if protocol.design == TRAINED:
         return read_tables(sources, protocol, reading.columns.get("label", "label"))
     return read_datasets(sources, protocol, reading)
-
-
-# --- methods with settings -----------------------------------------------------------------------
-
-
-def model_of(text: str) -> Any:
-    """The label model of a method with its settings, `ssme-kde[bandwidth=scott,epochs=5]`."""
-    found = re.fullmatch(r"([\w-]+)(?:\[(.*)\])?", text.strip())
-    if found is None or found[1] not in METHODS:
-        raise UsageError(f"unknown method {text!r}; choose from {', '.join(METHODS)}")
-    model = METHODS[found[1]].make()
-    known = {f.name for f in fields(model)}
-    settings = {}
-    for part in re.split(r",(?=\s*\w+\s*=)", found[2]) if found[2] else ():
-        name, equals, value = (word.strip() for word in part.partition("="))
-        if not equals or name not in known:
-            raise UsageError(f"method {text!r}: {part!r} is no setting; there are {sorted(known)}")
-        settings[name] = _setting(value, getattr(model, name))
-    return replace(model, **settings) if settings else model
-
-
-def _setting(text: str, default: Any) -> Any:
-    """A value of the kind of the default, as far as that has one."""
-    if text in ("true", "false", "none"):
-        return {"true": True, "false": False, "none": None}[text]
-    for kind in (float,) if isinstance(default, float) else (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
 
 
 def shown(model: Any, items: Predictions, labeled: Array) -> tuple[Predictions, Any]:
@@ -154,7 +121,10 @@ class Bench:
         self.worlds = worlds
         self.protocol = protocol
         self.metrics = fl.metrics.resolve(list(protocol.metrics))
-        self._kept: OrderedDict[tuple[Any, ...], Any] = OrderedDict()
+        kept = lru_cache(maxsize=_MOST_KEPT)
+        self._half = kept(lambda dataset, run: worlds[dataset].halves(run)[0])
+        self._whole = kept(self._everything)
+        self._items = kept(self._drawn)
 
     def run(self, cell: Cell) -> Body:
         """Compute a cell; what a method cannot do is part of the answer."""
@@ -178,14 +148,11 @@ class Bench:
     def _curve(self, world: World, cell: Cell) -> Body:
         """Metrics of labels alone, drawn as the sampler labels items."""
         protocol, n_classes = self.protocol, len(world.facts.classes)
-        everything = self._keep(
-            ("all", cell.dataset),
-            lambda: world.predictions(np.arange(len(world.labels)), "", 0),
-        )
+        everything, named = self._whole(cell.dataset)
         rows: list[Any] = []
         for run in range(protocol.curve_runs):
             started = time.perf_counter()
-            half = self._keep(("half", cell.dataset, run), lambda run=run: world.halves(run)[0])
+            half = self._half(cell.dataset, run)
             rng = generator("curve", protocol.seed, cell.dataset, cell.n_labeled, run)
             others = min(protocol.n_unlabeled[0], len(half) - cell.n_labeled - 2)
             size = (cell.n_labeled, others, n_classes)
@@ -199,10 +166,6 @@ class Bench:
             items = everything.take(split.rows[split.labeled])
             groups, values = measured(items, protocol.metrics, world.by)
             # As with method "labeled", a group without labels falls back to all of them.
-            named = self._keep(
-                ("groups", cell.dataset),
-                lambda: measured(everything, protocol.metrics, world.by)[0],
-            )
             values = values[[groups.index(g) if g in groups else 0 for g in named]]
             seconds = time.perf_counter() - started
             rows += self._rows(run, named, items.models, values, seconds=seconds)
@@ -210,10 +173,7 @@ class Bench:
 
     def _estimates(self, world: World, cell: Cell) -> Body:
         protocol = self.protocol
-        items, labeled = self._keep(
-            (cell.dataset, cell.level, cell.n_labeled, cell.n_unlabeled, cell.run),
-            lambda: self._items(world, cell),
-        )
+        items, labeled = self._items(cell._replace(method=""))
         predictions, model = items, model_of(REFERENCE)
         if cell.method != FLOOR:
             predictions, model = shown(model_of(cell.method), items, labeled)
@@ -276,19 +236,18 @@ class Bench:
             for place, *values, state in zip(places, *numbers, said, strict=True)
         ]
 
-    def _items(self, world: World, cell: Cell) -> tuple[Predictions, Array]:
-        half = self._keep(("half", cell.dataset, cell.run), lambda: world.halves(cell.run)[0])
+    def _everything(self, dataset: str) -> tuple[Predictions, list[str]]:
+        """All items of a data set, and the names of its groups."""
+        world = self.worlds[dataset]
+        everything = world.predictions(np.arange(len(world.labels)), "", 0)
+        return everything, measured(everything, self.protocol.metrics, world.by)[0]
+
+    def _drawn(self, cell: Cell) -> tuple[Predictions, Array]:
+        """The items of a run, and which of them are labeled."""
+        world = self.worlds[cell.dataset]
         split = draw(
-            self.protocol.sampler, world.labels, half, cell.n_labeled, cell.n_unlabeled,
-            len(world.facts.classes), run=cell.run, seed=self.protocol.seed, dataset=cell.dataset,
+            self.protocol.sampler, world.labels, self._half(cell.dataset, cell.run),
+            cell.n_labeled, cell.n_unlabeled, len(world.facts.classes), run=cell.run,
+            seed=self.protocol.seed, dataset=cell.dataset,
         )  # fmt: skip
         return world.predictions(split.rows, cell.level, cell.run), split.labeled
-
-    def _keep(self, key: tuple[Any, ...], make: Callable[[], _T]) -> _T:
-        if key not in self._kept:
-            self._kept[key] = make()
-            if len(self._kept) > _MOST_KEPT:
-                self._kept.popitem(last=False)
-        self._kept.move_to_end(key)
-        found: _T = self._kept[key]
-        return found

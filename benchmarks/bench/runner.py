@@ -32,6 +32,7 @@ from bench.page import check_shown
 from bench.protocol import FLOOR, HISTOGRAMS, REFERENCE, Protocol, load
 from bench.results import Results, long_table, traits_table
 from fewlabels import InputError, UsageError
+from fewlabels.kernels.blocks import available_workers
 
 Progress = Callable[[int, int], None]
 
@@ -180,11 +181,6 @@ def _begin(make: Callable[[], Any], cells: KeptCells | None) -> None:
 def _work(job: Job) -> list[tuple[Cell, Body]]:
     assert _worker is not None
     return list(_worker(job))
-
-
-def available_workers() -> int:
-    """How many processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def run_jobs(

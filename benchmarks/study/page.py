@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from curves_parts import table
 from fewlabels import __version__
-from runs import across
+from runs import across, table
 from study.statistics import Figure, coverage, mean, number, over_clusters, ratio
 from study.trial import (
     DEFAULT,

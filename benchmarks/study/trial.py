@@ -6,6 +6,7 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -40,14 +41,11 @@ def cells(
     runs: int, seed: int,
 ) -> Iterator[Cell]:  # fmt: skip
     """Block after block of runs: a stop at any time leaves all sets with about equally many."""
-    for start in range(0, runs, BLOCK):
-        for name in sets:
-            for n in n_labeled:
-                for method in methods:
-                    yield {
-                        "set": name, "n_labeled": n, "n_unlabeled": n_unlabeled, "method": method,
-                        "start": start, "stop": min(start + BLOCK, runs), "seed": seed,
-                    }  # fmt: skip
+    for start, name, n, method in product(range(0, runs, BLOCK), sets, n_labeled, methods):
+        yield {
+            "set": name, "n_labeled": n, "n_unlabeled": n_unlabeled, "method": method,
+            "start": start, "stop": min(start + BLOCK, runs), "seed": seed,
+        }  # fmt: skip
 
 
 def run_cell(cell: Cell, data: Path) -> Cell:

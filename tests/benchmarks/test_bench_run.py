@@ -271,7 +271,7 @@ def test_tables_that_cannot_be_used(
     ("options", "message"),
     [
         ({"methods": ["nothing"]}, "unknown method 'nothing'"),
-        ({"methods": ["ssme-kde[size=3]"]}, "'size=3' is no setting"),
+        ({"methods": ["ssme-kde[size=3]"]}, "unknown setting 'size'"),
         ({"metrics": ["nothing"]}, "nothing"),
         ({"tables": ["nothing"]}, "unknown table 'nothing'; choose from methods"),
         ({"runs": 0}, "`runs` must be at least 1; got 0"),

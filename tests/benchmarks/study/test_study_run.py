@@ -61,6 +61,20 @@ def test_a_study_that_goes_on_is_an_uninterrupted_one(tmp_path: Path) -> None:
     assert cut.read_bytes() == before
 
 
+def test_cells_need_not_have_the_same_names(tmp_path: Path) -> None:
+    file, cells = tmp_path / "cells.jsonl", [{"a": 1}, {"a": 2, "b": [3, 4]}, {"a": 2, "c": 5}]
+    done: list[Any] = []
+
+    def run(cell: Any) -> Any:
+        done.append(cell)
+        return {"sum": np.float64(len(done))}
+
+    runs.run_missing(file, run, cells[:2], 1)
+    kept = runs.run_missing(file, run, cells[::-1], 1)
+    assert done == cells
+    assert [line["sum"] for line in runs.of_cells(kept, cells)] == [1, 2, 3]
+
+
 @pytest.mark.usefixtures("tiny")
 def test_what_a_method_cannot_do_is_recorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -72,10 +72,10 @@ _ALLOWANCE, _OF_FEW, _DIFFICULT, _TOGETHER, _ALIKE = 0.15, 0.1, 0.2, 0.25, 0.4
 """Standard deviation, in log-odds, by which no model of votes is right: always; of few classifiers,
 and of few items; if items differ in difficulty; if classifiers make the same mistakes as well. Of
 more than two classes, some look alike to everybody, which makes all worse than their votes say, and
-nobody better. By some 250 simulated sets of nine families (`benchmarks/votes_families.py`,
-CALIBRATION), looked at several times; none of them is reported on. That few items need more was
-seen on a tenth of the brain data, that .05 always is too little on two worlds of `llm_judges`, and
-that classes look alike on three crowd sets of four classes, all of which are reported."""
+nobody better. By some 250 simulated sets of nine families (docs/votes.md names them), looked at
+several times; none of them is reported on. That few items need more was seen on a tenth of the
+brain data, that .05 always is too little on two worlds of `llm_judges`, and that classes look alike
+on three crowd sets of four classes, all of which are reported."""
 
 _SHARED_BY_ALL = (
     "assumption: nothing says whether all classifiers make some mistakes alike, which no vote can "

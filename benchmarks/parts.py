@@ -1,0 +1,203 @@
+"""What pages of several parts share: the parts, their cells, and the page between its marks."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import pandas as pd
+
+import fewlabels
+from fewlabels.kernels.blocks import using_workers
+from measure import HEAD, Line
+from paper import fill
+from runs import ROOT, of_cells, run_missing, table
+from runs import parser as command_line
+
+Record = dict[str, Any]
+Arguments = dict[str, Any]
+_T = TypeVar("_T")
+
+CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+SEED = 40_000
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much is run, on which data, and where figures go.
+
+    A quick run has one trial of few lists: it shows that everything works, and means nothing.
+    """
+
+    data: Path
+    figures: Path
+    quick: bool
+
+    def trials(self, full: int) -> range:
+        """Numbers of the trials."""
+        return range(1 if self.quick else full)
+
+    def some(self, everything: Sequence[_T], quick: int) -> list[_T]:
+        """All of them, or the last few."""
+        return list(everything[-quick:] if self.quick else everything)
+
+
+class Some(NamedTuple):
+    """Values of an axis; a quick run has the first so many of them, or the last if below 0."""
+
+    values: Sequence[Any]
+    quick: int = 1
+
+
+def crossed(**axes: Some | Sequence[Any]) -> Callable[[Plan], list[Arguments]]:
+    """Cells of all combinations of the axes' values, of which those of the last change fastest."""
+
+    def chosen(axis: Some | Sequence[Any], plan: Plan) -> Sequence[Any]:
+        if not isinstance(axis, Some):
+            return axis
+        first = axis.values[: axis.quick] if axis.quick > 0 else axis.values[axis.quick :]
+        return first if plan.quick else axis.values
+
+    return lambda plan: [
+        dict(zip(axes, values, strict=True))
+        for values in product(*(chosen(axis, plan) for axis in axes.values()))
+    ]
+
+
+@dataclass(frozen=True)
+class Part:
+    """An experiment.
+
+    Attributes
+    ----------
+    cells
+        Arguments of `run` for every cell.
+    run
+        Records of one cell; called with the folder of the data and the cell's arguments.
+    blocks
+        What all records say, as Markdown: name of a mark on the page -> text.
+    design
+        Runs, seed, and what a "±" is.
+    alone
+        Whether cells must run one after another, since they measure time.
+    """
+
+    cells: Callable[[Plan], list[Arguments]]
+    run: Callable[..., list[Record]]
+    blocks: Callable[[pd.DataFrame, Plan], Mapping[str, str]]
+    design: str
+    alone: bool = False
+
+
+Lines = Mapping[str, tuple[Callable[..., Sequence[Line]], Arguments, Arguments]]
+"""Rows by topic: what makes them, and its options in full and in a quick run."""
+
+
+def speed_part(lines: Lines, design: str) -> Part:
+    """A part of a page whose cells are topics of a table of speed."""
+
+    def cells(plan: Plan) -> list[Arguments]:
+        return [
+            {"lines": name} | (quick if plan.quick else full)
+            for name, (_, full, quick) in lines.items()
+        ]
+
+    def run(data: Path, **cell: Any) -> list[Record]:
+        make = lines[cell.pop("lines")][0]
+        return [line._asdict() for line in make(**cell)]
+
+    def blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
+        return {"speed": table(HEAD, records.fillna("").values.tolist())}
+
+    return Part(cells, run, blocks, design, alone=True)
+
+
+def run_cell(run: Callable[..., list[Record]], data: Path, cell: Arguments) -> Record:
+    """Records of a cell, run on one thread, and the processor time that they took."""
+    started = time.process_time()
+    with using_workers(1):
+        records = run(data, **cell)
+    return {"seconds": time.process_time() - started, "records": records}
+
+
+def run_part(
+    name: str, part: Part, plan: Plan, folder: Path, workers: int, again: str
+) -> tuple[Mapping[str, str], float]:
+    """Run a part's cells that are missing: its blocks of the page, and processor time in seconds.
+
+    `again` is the option that starts a folder of other settings over.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    # Cells that are kept must agree in these.
+    same = {"quick": plan.quick, "fewlabels": fewlabels.__version__}
+    settings = folder / "settings.json"
+    if settings.exists() and json.loads(settings.read_text()) != same:
+        raise SystemExit(f"error: {folder} has cells of other settings; run {again}")
+    settings.write_text(json.dumps(same))
+    cells, run = part.cells(plan), partial(run_cell, part.run, plan.data)
+    workers = 1 if part.alone else workers
+    kept = run_missing(folder / "cells.jsonl", run, cells, workers, f"cells of {name}")
+    found = of_cells(kept, cells)
+    records = [record for one in found for record in one["records"]]
+    return part.blocks(pd.DataFrame.from_records(records), plan), sum(f["seconds"] for f in found)
+
+
+def run_page(
+    description: str,
+    name: str,
+    parts: Mapping[str, Part],
+    page: Path,
+    need_data: Collection[str],
+    *,
+    anew: bool = False,
+) -> None:
+    """Run the parts that the command line asks for, and fill the page between their marks.
+
+    Cells are kept; another run goes on where one stopped (`anew`: with --resume alone). A quick run
+    fills a copy of the page.
+    """
+    parser = command_line(description, data=True)
+    work = ROOT / "build" / name if anew else CACHE / "fewlabels" / "benchmarks" / name
+    if anew:
+        parser.add_argument(
+            "--only", dest="parts", nargs="+", choices=parts, default=["all"], metavar="PART"
+        )
+        parser.add_argument("--resume", dest="fresh", action="store_false", help="go on")
+    else:
+        parser.add_argument("parts", nargs="+", choices=[*parts, "all"], metavar="PART")
+        parser.add_argument("--fresh", action="store_true", help="start over")
+    parser.add_argument("--work", type=Path, default=work)
+    parser.add_argument("--workers", type=int, default=1 if anew else 2)
+    parser.add_argument("--quick", action="store_true", help="a few cells of each part")
+    given = parser.parse_args()
+    asked = list(parts) if "all" in given.parts else list(dict.fromkeys(given.parts))
+    if not given.data.is_dir() and set(need_data) & set(asked):
+        parser.error(f"no data at {given.data}; name the folder with --data or FEWLABELS_DATA")
+    work = given.work / "quick" if given.quick else given.work
+    work.mkdir(parents=True, exist_ok=True)
+    if given.quick:
+        page = Path(shutil.copyfile(page, work / page.name))
+    plan = Plan(given.data.resolve(), page.parent / "figures", given.quick)
+    again = "without --resume" if anew else "with --fresh"
+    for one in asked:
+        if given.fresh:
+            # Cells of an earlier state of the code must not mix with those of this one.
+            shutil.rmtree(work / one, ignore_errors=True)
+        part = parts[one]
+        found, seconds = run_part(one, part, plan, work / one, given.workers, again)
+        short = f"a few cells; in full {part.design}" if given.quick else part.design
+        caption = (
+            f"`python benchmarks/{name}.py {'--only ' * anew}{one}{' --quick' * given.quick}`: "
+            f"{short}. fewlabels {fewlabels.__version__}, {seconds / 60:.1f} minutes of one "
+            "processor."
+        )
+        fill(page, {mark: f"{caption}\n\n{text}" for mark, text in found.items()})
+    print(f"wrote {page}")
