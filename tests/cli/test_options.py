@@ -49,7 +49,7 @@ class Doubled(Kinds):
     """One that is made of the values in its own way."""
 
     @classmethod
-    def of(cls, name: str, **others: Any) -> Doubled:
+    def from_values(cls, name: str, **others: Any) -> Doubled:
         """With the name twice."""
         return cls(name=2 * name, **others)
 

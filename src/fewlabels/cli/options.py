@@ -153,7 +153,7 @@ def takes(
     changes
         What a command says otherwise: the help of an option, or several attributes.
 
-    A record with a classmethod `of` is made by it.
+    A record with a classmethod `from_values` is made by it.
     """
     make = getattr(record, "from_values", record)
     registered = fields_of(record)
