@@ -66,7 +66,9 @@ STUDIES = {
     "screenshots": Study(),
     "speed": Study(("speed",)),
     "stress": Study(("when-it-fails",)),
-    "study": Study(("benchmarks/coverage-study",), _ALL_SETS),
+    "study": Study(
+        tuple(f"benchmarks/coverage-{n}" for n in ("study", "methods", "two-sets")), _ALL_SETS
+    ),
     "taxonomies": Study(("benchmarks/taxonomies",)),
     "votes": Study(("benchmarks/votes",), ("brain_fmri", "crowd", "nell")),
     "votes_labels": Study(("votes",), _JUDGED),

@@ -57,7 +57,11 @@ def main() -> None:
     rows, facts = trial.table(lines), {line["set"]: line["facts"] for line in lines}
     facts = {name: facts[name] for name in dict.fromkeys(rows["set"])}
     more = [peers.read_text(encoding="utf-8")] if peers.exists() else []
-    given.page.write_text(render(rows, facts, given.seed, more), encoding="utf-8")
+    text = render(rows, facts, given.seed, more)
+    if given.page.exists():  # several pages have this form, and each keeps its title
+        title = given.page.read_text(encoding="utf-8").partition("\n")[0]
+        text = title + text[text.index("\n") :]
+    given.page.write_text(text, encoding="utf-8")
     print(f"{render_text(rows)}\nwrote {given.page}")
 
 
