@@ -46,18 +46,12 @@ class MeanEstimator(Protocol):
     def estimate(
         self, values: Floats, rows: Ints, *, best: float, size: int, population: bool
     ) -> tuple[float, Floats]:
-        """Mean of a metric over some items, NaN where undefined, and interval draws of it (size,).
+        """Mean of a metric over items, NaN where undefined, and its interval draws (size,).
 
-        Parameters
-        ----------
-        values
-            The metric's value for each of the items under each class, (n, K).
-        rows
-            The items, indices into the predictions that the posterior is of, (n,).
-        best
-            The value of a perfect classifier.
-        population
-            Whether the mean is over the population that the items come from, or over these items.
+        `values` (n, K) are the metric's values for each item under each class, `rows` (n,) the
+        items, indices into the predictions, and `best` the value of a perfect classifier. With
+        `population` the mean is that of the population that the items come from, else of these
+        items.
         """
 
 
