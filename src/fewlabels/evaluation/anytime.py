@@ -190,25 +190,13 @@ def anytime(
     level: float,
     least: float = 1.0,
 ) -> dict[str, tuple[Floats, Floats]]:
-    """The interval of every classifier's metric on these items after each label: low, high (T,).
+    """Confidence sequences of every classifier's metric on these items: low and high, (T,) each.
 
-    Parameters
-    ----------
-    metric
-        A mean over the items with bounds, such as accuracy.
-    rows, probability, left
-        Items in the order in which they were drawn, with which probability from how many that were
-        left, (T,) each; all have labels. Labels that were there before are not among them, nor
-        their items in question.
-    least
-        The smallest that probability times left can be, 1 where items are drawn evenly.
-
-    Raises
-    ------
-    UsageError
-        If the metric is no mean over the items, or has no bounds.
-    InputError
-        If one of the items has no label.
+    The metric is a mean over items with bounds, such as accuracy. `rows`, `probability` and `left`,
+    (T,) each, are the items in the order drawn, which all have labels, the probability of each
+    draw, and how many items were left. `least` is the smallest that probability times left can be:
+    1 where items are drawn evenly. Items that had labels before are not among the rows, and the
+    mean leaves them out.
     """
     low, high = metric.bounds
     if metric.per_item is None or not np.isfinite([low, high]).all():

@@ -36,11 +36,8 @@ def allowing_for_discrepancy(
 ) -> dict[tuple[str, str | None], Paired]:
     """Values and draws whose differences allow for model error, by metric and group.
 
-    Parameters
-    ----------
-    residuals
-        Those of the labeled items, by metric and group; where there are none, no label says
-        anything of the differences.
+    `residuals` are those of the labeled items; where there are none, no label says anything of the
+    differences.
     """
     out: dict[tuple[str, str | None], Paired] = {}
     variances = {
@@ -71,12 +68,9 @@ def comparison(
     group: str | None = None,
     models: Sequence[str] | None = None,
 ) -> Comparison:
-    """Ranking, paired differences, indistinguishable classifiers, and labels that would do it.
+    """Ranking, paired differences, classifiers that cannot be told apart, and labels still needed.
 
-    Parameters
-    ----------
-    models
-        The classifiers to compare; None: all. Of fewer, more can be told apart.
+    `models` are the classifiers to compare (None: all). Of fewer, more can be told apart.
     """
     chosen, direction = _chosen(estimates, models), estimates.direction(metric)
     values, draws, variance = estimates.pairs(metric, group)

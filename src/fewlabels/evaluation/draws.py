@@ -63,17 +63,10 @@ from fewlabels.predictions import Predictions
 class DrawKind:
     """What draws are made of.
 
-    Attributes
-    ----------
-    of
-        Whose P(label): the marginals, or the parameter draws of values, or of intervals.
-    drawn
-        Whether labels are drawn from it; else it stands for them.
-    rows
-        Row weights: the sampling weights, those times the bootstrap's, or the urn's. The latter two
-        come with a pseudo-observation.
-    arbitrary
-        Whether about one unknown label in n is any class.
+    P(label) is that of `source`: the marginals, or the parameter draws of values or of intervals;
+    labels are `drawn` from it, or it stands for them. `rows` are the row weights: the sampling
+    weights, those times the bootstrap's, or the urn's; the latter two come with a
+    pseudo-observation. `arbitrary`: about one unknown label in n is any class.
     """
 
     source: Literal["marginals", "values", "intervals"]
@@ -149,14 +142,10 @@ _Result = TypeVar("_Result")
 
 
 class Entries:
-    """What statistics add up: the items, each once and of one group, unless said otherwise.
+    """What statistics add up: by default every item once, all in one group.
 
-    Parameters
-    ----------
-    items
-        Of which item each entry is (votes of many annotators, say), (e,); None: each its own.
-    group
-        Of which of `n_groups` each entry is, (e,); None: of one.
+    `items` (e,) says which item each entry is of (votes of many annotators, say; None: each its
+    own), `group` (e,) in which of `n_groups` it is.
     """
 
     def __init__(
@@ -172,19 +161,11 @@ def _within(placed: PlacedObservations | None, block: slice) -> PlacedObservatio
 class LabelWeights:
     """Draws of some items under one posterior.
 
-    A row that stands for several items (`Predictions.multiplicity`) weighs what they weigh
-    together: drawn labels are multinomial counts, and their row weights gamma variables.
-
-    Parameters
-    ----------
-    rows
-        The items, indices into `predictions`, shape (n,).
-    others
-        The items in question beside them, of which nothing is known.
-    n_draws
-        How many interval draws there are in all.
-    entries
-        What is added up of them.
+    `rows` (n,) are the items, indices into `predictions`; `others` are the items in question beside
+    them, of which nothing is known. `n_draws` counts the interval draws in all, and `entries` says
+    what is added up of the items. A row that stands for several items (`Predictions.multiplicity`)
+    weighs what they weigh together: drawn labels are multinomial counts, and their row weights
+    gamma variables.
     """
 
     def __init__(
@@ -274,21 +255,11 @@ class LabelWeights:
     ) -> list[_Result]:
         """Statistics of draws 0 .. size - 1, by chunks of draws.
 
-        Chunks go on threads; within one P(label) is looked up once for all kinds of draws, in
-        blocks of items whose sums add up.
-
-        Parameters
-        ----------
-        requested
-            Kinds of draws, each with a function that makes its empty sums.
-        finish
-            Makes the result of a chunk of draws from the sums of all items, as `requested`.
-        cells
-            Numbers that all sums hold of one draw.
-        one_block
-            Whether all items are to be one block.
-        order
-            The draws (size,) in the order in which they are made; None: as they are.
+        Chunks run on threads; within one, P(label) is looked up once for all kinds of draws, in
+        blocks of items whose sums add up (with `one_block`, one block). `requested` are kinds of
+        draws, each with a function that makes its empty sums; `finish` makes the result of a chunk
+        from the sums of all items, in that order. `cells` is how many numbers all sums hold of one
+        draw, and `order` (size,) the order in which draws are made (None: as they are).
         """
 
         def run(index: Ints) -> _Result:
@@ -705,19 +676,14 @@ def drawn_sums(
     """States of bootstrap draws of items with known labels, some draws at a time.
 
     Items have exponential weights (Rubin 1981), and as states add, one matrix product gives all
-    draws. One pseudo-observation per draw, with the prediction of one of the items, stands for
-    what has not been seen: intervals do not collapse where all labels agree.
+    draws. One pseudo-observation per draw, with the prediction of one of the items, stands for what
+    has not been seen: intervals do not collapse where all labels agree.
 
-    Parameters
-    ----------
-    by_unit
-        Takes items, the order to deal them in, and a number of units U; gives the states of the
-        units: arrays (U, F, ...) that add over items, the first of them with few numbers.
-    as_pseudo_observation
-        Makes items pseudo-observations of class weights (D, K), whose predictions they keep.
-    all_items
-        The state of one unit of all items, where `items` are a random sample of them: draws then
-        lie around it, with the noise of as many items (`_around_all_items`).
+    `by_unit` takes items, the order to deal them in and a number of units U, and gives the states
+    of the units: arrays (U, F, ...) that add over items, the first of them with few numbers.
+    `as_pseudo_observation` gives items class weights (D, K) in place of labels. If `items` are a
+    random sample, `all_items` is the state of one unit of all items: draws then lie around it, with
+    the noise of as many items (`_around_all_items`).
     """
     rng = np.random.default_rng(seed)
     order = _by_content(items)

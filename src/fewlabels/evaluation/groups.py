@@ -111,12 +111,8 @@ def refuse_many_groups(
 ) -> None:
     """Refuse methods, inputs and metrics that many groups at once do not support.
 
-    Parameters
-    ----------
-    posterior
-        Of some of the items.
-    why
-        Another requested result that needs the items of each group by themselves; empty if none.
+    `posterior` may be of some of the items; `why` names another requested result that needs the
+    items of each group by themselves, and is empty if there is none.
     """
     in_memory = [name for name, m in metrics.items() if m.in_memory]
     if not posterior.infers:

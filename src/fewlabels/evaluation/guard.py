@@ -83,18 +83,10 @@ class Guarded(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Guard:
-    """Compares a method's estimates with those from labels alone.
+    """Compares a method's estimates with those of method `labeled` on the same items, `alone`.
 
-    Parameters
-    ----------
-    evaluator
-        The method's.
-    alone
-        That of method `labeled`, on the same items.
-    moves
-        Whether estimates move; if not, they only get the status contradicted.
-    differences
-        Whether differences are guarded too: of very many classifiers they are not.
+    Unless `moves`, contradicted estimates stay where they are and only get that status. Unless
+    `differences`, as with very many classifiers, differences are not guarded.
     """
 
     evaluator: Evaluator

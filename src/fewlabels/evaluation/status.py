@@ -141,12 +141,8 @@ def reasons_of_many_groups(
 def judge_losses(value: float, size: int, labels: int, why: str, group: str | None) -> Verdict:
     """The status of a loss against label histograms: undefined, few-labels, ok.
 
-    Parameters
-    ----------
-    size, labels
-        How many items have the least number of labels that the loss takes.
-    why
-        Why it would be undefined.
+    The loss takes items with at least `labels` labels, of which there are `size`; `why` says why it
+    would be undefined.
     """
     where = "" if group is None else f" in group {group}"
     if not math.isfinite(value):
