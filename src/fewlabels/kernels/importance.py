@@ -244,14 +244,8 @@ def sequential_monte_carlo(
     Doucet, Jasra (2006), section 3.3; adaptive temperatures: Jasra, Stephens, Doucet, Tsagaris
     (2011).
 
-    Parameters
-    ----------
-    log_likelihood
-        Of points (N, p), finite wherever the prior is, shape (N,).
-    points
-        Draws from the prior, (N, p).
-    log_prior
-        Log of its density, but for a constant; -inf outside of its support.
+    `points` (N, p) are draws from the prior, and both functions map points to (N,). The log prior
+    may lack a constant; it is -inf outside its support, inside which the log-likelihood is finite.
     """
     particles, dimension = points.shape
     value, height = log_likelihood(points), log_prior(points)

@@ -91,16 +91,10 @@ def over_draws(reduce: Callable[..., Floats], drawn: Floats) -> Floats:
 def recentred(drawn: Floats, expected: Floats, plain: Floats) -> Floats:
     """Draws (D, M) of a sum of absolute gaps without what noise adds to it.
 
-    Drawn labels inflate it by (drawn - expected). Row weights on known labels inflate it by
-    (expected - plain), and by as much again the value is inflated already (the bootstrap's estimate
-    of its bias).
-
-    Parameters
-    ----------
-    expected
-        The same draws from P(label) instead of drawn labels, (D, M).
-    plain
-        From P(label) without row weights, (M,).
+    `drawn` is from drawn labels, `expected` (D, M) the same with P(label) in their place, and
+    `plain` (M,) from P(label) without row weights. Drawn labels add (drawn - expected). Row weights
+    on known labels add (expected - plain), and the value is already too large by as much again (the
+    bootstrap's estimate of its bias).
     """
     middle = over_draws(np.nanmean, expected)
     excess = over_draws(np.nanmean, drawn) - middle

@@ -36,23 +36,13 @@ def fit_map(
 ) -> Mode:  # fmt: skip
     """Maximise sum_i w_i log sum_k exp(evidence_ik) softmax_k(x_i beta) + log N(beta) by Newton.
 
-    Parameters
-    ----------
-    design
-        Features x of each item and class, shape (n, K, p).
-    evidence
-        Log-likelihood of what is known of each label, shape (n, K): one-hot for a known label.
-    mean, precision
-        Gaussian prior of the coefficients, both (p,); with `offsets` both (K + p,).
-    offsets
-        Whether each class has a constant of its own; the K constants come first.
-    power
-        To what power w the likelihood of each item counts, (n,); None: as it is.
+    `design` (n, K, p) holds the features x of each item and class, `evidence` (n, K) the
+    log-likelihood of what is known of each label (one-hot for a known one), and `power` (n,) the
+    powers w (None: 1). The Gaussian prior has `mean` and `precision` (p,); with `offsets` each
+    class has a constant of its own, these K come first, and both are (K + p,).
 
-    Notes
-    -----
-    With known labels the objective is concave, and damped Newton finds its one maximum. With
-    soft evidence it need not be: the Hessian is then lifted until it is positive definite.
+    With known labels the objective is concave, and damped Newton finds its one maximum. With soft
+    evidence it need not be: the Hessian is then lifted until it is positive definite.
     """
     every = np.arange(design.shape[2])[None]
     by_class = np.empty((1, 0), dtype=np.int64)

@@ -135,15 +135,10 @@ def group_areas(positive: Floats, total: Floats, ends: Ints, several: Bools, cel
 def areas(positive: Floats, total: Floats, *, several: bool | Bools = False) -> Floats:
     """Area under the ROC curve and average precision, (2, D).
 
-    Half credit for ties in the first; precision at the end of each group of ties in the second, as
-    scikit-learn does. Codes that are bins of `several` scores (all, or (G,)) have precision
-    integrated along the straight path through the bin.
-
-    Parameters
-    ----------
-    positive, total
-        Weight of the positive class, and of all, per code from the highest score down, (G, D) or
-        `total` (G, 1).
+    `positive` (G, D) is the weight of the positive class, `total` (G, D) or (G, 1) that of all, per
+    code from the highest score down. The first gives ties half credit; the second takes precision
+    at the end of each group of ties, as scikit-learn does. Codes that are bins of `several` scores
+    (all, or (G,)) have precision integrated along the straight path through the bin.
     """
     if not len(positive):
         return np.full((2, positive.shape[1]), np.nan)
