@@ -44,12 +44,8 @@ def refuse(
 ) -> None:
     """Refuse an array for the first of its entries that a mask marks.
 
-    Parameters
-    ----------
-    mend
-        What to do, or what to do about such a value.
-    first, digits, column
-        The item of row 0, how the value is written, and whether its column is named.
+    `mend` says what to do, or makes it from the value. `first` is the item of row 0, `digits` the
+    format of the value, and `column` whether its column is named.
     """
     if bad.any():
         at = tuple(int(i) for i in np.argwhere(bad)[0])
@@ -241,12 +237,8 @@ def probability_rows(probabilities: Any, shape: tuple[int, ...] | None = None) -
 def distributions(p: Array, out_of_range: str, *, column: bool) -> Array:
     """Probabilities (n, K) whose rows sum to 1, or are NaN; a copy where rounding is mended.
 
-    Parameters
-    ----------
-    out_of_range
-        How to mend what is not between 0 and 1.
-    column
-        Whether the message says the column, too.
+    `out_of_range` says how to mend what is not between 0 and 1; with `column` the message names the
+    column, too.
     """
 
     def off(block: Array, first: int) -> Ints:

@@ -353,13 +353,9 @@ NO_SUM = (
 def rounding(columns: Sequence[Floats] | Floats) -> tuple[Floats, Ints]:
     """How far from 1 the sum of rounded probabilities may be, and their digits, (n,) each.
 
-    Each of K rounded numbers is off by at most half a unit of its last digit. One digit is no sign
-    of rounding where all of them would have to be off by that much.
-
-    Parameters
-    ----------
-    columns
-        Probabilities of the K classes, each (n,).
+    `columns` are the probabilities of the K classes, (n,) each, and each of K rounded numbers is
+    off by at most half a unit of its last digit. One digit is no sign of rounding where all of them
+    would have to be off by that much.
     """
     digits = np.full(len(columns[0]), 6)
     for d in reversed(range(6)):
