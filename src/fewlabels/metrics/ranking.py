@@ -22,18 +22,11 @@ _AT_ONCE = 2**19
 class _RankingPlan(Plan):
     """Weight of each class and of all by place in the ranking for it: state (2, places, 1, D).
 
-    Places of a class follow those of the one before, its groups one after the other, each from the
-    highest score down. Of all items at once, or of groups, each class is digested when it is
-    summed, so that its sums are all that is held.
-
-    Attributes
-    ----------
-    place
-        Of each item for each class, (n, C), counted from the first of the class.
-    ends
-        Where the groups of each class end, (C, G + 1); the first is where it starts.
-    several
-        Places with more than one score, (places,).
+    `place` (n, C) is that of each item for each class, counted from the first of the class. Places
+    of a class follow those of the one before, its groups one after the other, each from the highest
+    score down: `ends` (C, G + 1) is where a class starts and where its groups end. `several`
+    (places,) marks places with more than one score. If `whole`, of all items at once or of groups,
+    each class is digested when it is summed, so that only its sums are held.
     """
 
     place: Array
