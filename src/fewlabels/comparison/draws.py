@@ -179,16 +179,12 @@ def group_gap(
 ) -> GroupGap:
     """The range of a metric over groups, with an interval that may hold 0.
 
-    The largest of several noisy estimates lies too high and the smallest too low, so their range
-    is too wide, and that of draws wider still. True range and noise add up like independent
-    errors: value^2 = observed^2 - E range(draws - their means)^2, at least 0. The interval comes
-    from intervals of all differences that hold together (max-|t|, as in `compare`): the range is
-    at least the largest lower end and at most the largest upper end.
-
-    Parameters
-    ----------
-    groups, values, draws
-        Names, estimates (G,) and draws (D, G), paired; NaN where undefined, which is left out.
+    The largest of several noisy estimates lies too high and the smallest too low, so their range is
+    too wide, and that of draws wider still. True range and noise add up like independent errors:
+    value^2 = observed^2 - E range(draws - their means)^2, at least 0. The interval comes from
+    intervals of all differences that hold together (max-|t|, as in `compare`): the range is at
+    least the largest lower end and at most the largest upper end. Estimates `values` (G,) and
+    paired `draws` (D, G) that are NaN, undefined, are left out.
     """
     there = np.flatnonzero(np.isfinite(values) & np.isfinite(draws).any(axis=0))
     drawn = draws[:, there]
@@ -249,16 +245,9 @@ def with_discrepancy(
 ) -> tuple[Floats, Floats]:
     """Values (M,) and draws (D, M) whose differences allow for the method's being wrong.
 
-    Differences alone have a meaning: what all share is not touched.
-
-    Parameters
-    ----------
-    variance
-        Variance of one item's part in each difference, (M, M); where it is NaN the largest counts.
-    residuals
-        None: no label says anything.
-    seed
-        Of the discrepancies' draws.
+    Differences alone have a meaning: what all share is not touched. `variance` (M, M) is that of
+    one item's part in each difference; where it is NaN the largest counts. `residuals` are None
+    where no label says anything, and `seed` is of the discrepancies' draws.
     """
     there = np.flatnonzero(np.isfinite(values) & np.isfinite(draws).any(axis=0))
     defined = np.isfinite(variance[np.ix_(there, there)])
