@@ -163,18 +163,9 @@ def open_items(
 ) -> Items:
     """Read the items of a file, a folder or a frame, and what classifiers say of them.
 
-    Parameters
-    ----------
-    show
-        Columns that are shown, side by side; those of text, unless given.
-    images
-        Folder of pictures, which columns that are shown name.
-    recorded
-        Keys of items that must be there, those of the record.
-    seed
-        Of a large file, which sample.
-    columns
-        What the columns are, as in `fewlabels.read_predictions`.
+    `show` are the columns to show side by side (None: those of text), `images` the folder of
+    pictures that they name. Items of the keys `recorded` must be there; `seed` chooses the sample
+    of a large file; `columns` are those of `fewlabels.read_predictions`.
     """
     options = column_options(**columns)
     located = locate(source)
@@ -214,16 +205,11 @@ def items_in_memory(
     recorded: Collection[str] = (),
     seed: int = 0,
 ) -> Items:
-    """Items whose predictions are in memory, and their texts in a table or a list beside.
+    """Items whose predictions are in memory, with their texts in a table or a list.
 
-    Parameters
-    ----------
-    items
-        A frame or dictionary of columns with a row per item, or a list of texts.
-    item
-        Its column of items; their numbers from 0 stand for them, unless given.
-    show, images, recorded, seed
-        As in `open_items`.
+    `items` is a frame or dictionary of columns with a row per item, or a list of texts. `item` is
+    its column of items; None takes a column of that name, else numbers from 0. The others are as in
+    `open_items`.
     """
     listing = isinstance(items, list | tuple) and all(isinstance(text, str) for text in items)
     opened = open_source({"text": list(items)} if listing else items, None, "items")
@@ -256,12 +242,9 @@ def _shown(
     *,
     free: bool = False,
 ) -> tuple[str, ...]:
-    """The columns to show: those asked for, or those of sentences and pictures.
+    """The columns to show: the requested ones, or those of sentences and pictures.
 
-    Parameters
-    ----------
-    free
-        Whether no column has another role.
+    With `free`, no column has another role.
     """
     if show is not None:
         for name in show:

@@ -47,21 +47,9 @@ class NotSavedError(UsageError):
 class Journal:
     """A record that is open for writing, and its content.
 
-    Parameters
-    ----------
-    path
-        The file, which is made where there is none.
-    header
-        Of which items it is; a record of other ones is refused.
-    contents
-        What stands for the contents of items that the record decides: see `Items.contents`.
-
-    Raises
-    ------
-    InputError
-        If there is a file that is no record, or one of other items or classes.
-    UsageError
-        If it cannot be written, or another page writes to it.
+    The file is created if it does not exist. One that is no record, or one of other items or
+    classes than `header` says, is refused, and so is one that another page writes to. `contents`
+    stands for the contents of items that the record decides: see `Items.contents`.
     """
 
     def __init__(
@@ -129,14 +117,10 @@ class Journal:
         return self.ledger.decisions
 
     def add(self, event: Event) -> None:
-        """Write an event, and come back when it is on the disk.
+        """Write an event, and return when it is on the disk.
 
-        Raises
-        ------
-        InputError
-            If nobody could read it again; then nothing is written.
-        NotSavedError
-            If it could not be written.
+        What could not be read again is refused, and nothing is written; NotSavedError if writing
+        fails.
         """
         line = event.line()
         try:

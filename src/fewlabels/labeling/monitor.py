@@ -48,14 +48,8 @@ class Snapshot:
 class Monitor:
     """Estimates on the pool from the labels so far, kept by the number of labels.
 
-    Parameters
-    ----------
-    predictions
-        The pool, with the labels that its file has.
-    metrics, method, level, seed
-        As of `fewlabels.estimate`.
-    stops
-        Conditions to watch for.
+    `predictions` are the pool, with the labels that its file has, and `stops` the conditions to
+    watch for; the others are as in `fewlabels.estimate`.
     """
 
     predictions: Predictions

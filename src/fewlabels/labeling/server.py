@@ -65,23 +65,8 @@ _NOTEBOOKS = "http://localhost:* http://127.0.0.1:* https://localhost:* vscode-w
 class Server:
     """Serves a session until it is finished.
 
-    Parameters
-    ----------
-    session
-        What the page shows.
-    port
-        Where to listen; 0: any that is free.
-    markdown
-        Whether texts are laid out by the marks of Markdown that are in them.
-    framed
-        Whether a notebook shows the page in a frame.
-
-    Raises
-    ------
-    MissingExtraError
-        If Starlette or uvicorn are not installed.
-    UsageError
-        If the port is taken.
+    It needs Starlette and uvicorn, and a `port` that is free (0: any). With `markdown`, texts are
+    laid out by the marks of Markdown in them; with `framed`, a notebook shows the page in a frame.
     """
 
     def __init__(
@@ -105,13 +90,7 @@ class Server:
         return f"http://{HOST}:{self.port}/?token={self.token}"
 
     def start(self) -> None:
-        """Serve beside; comes back when the page can be asked for.
-
-        Raises
-        ------
-        UsageError
-            If the server does not start.
-        """
+        """Serve in a thread; returns once the page answers, UsageError if it does not start."""
         import uvicorn
 
         # Without a handler anywhere, its lines would go to stderr; those of a host stay.

@@ -17,18 +17,8 @@ HIDDEN_UNTIL = 5
 class Terminal:
     """One item after another, as text.
 
-    Parameters
-    ----------
-    session
-        What is labeled.
-    read_key
-        Gives the next key, or "" at the end of the input.
-    read_line
-        Gives a line of text, such as a note.
-    write
-        Prints a text.
-    width
-        Columns of the terminal.
+    `read_key` gives the next key, or "" at the end of the input; `read_line` gives a line of text,
+    such as a note, and `write` prints one. `width` is the terminal's, in columns.
     """
 
     def __init__(
