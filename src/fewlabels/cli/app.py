@@ -95,10 +95,7 @@ def app(context: click.Context) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code.
 
-    Parameters
-    ----------
-    arguments
-        What follows the program's name; `sys.argv[1:]` unless given.
+    `arguments` are what follows the program's name; None: `sys.argv[1:]`.
     """
     # Escape what the terminal's encoding lacks, instead of failing after the work is done.
     for stream in (sys.stdout, sys.stderr):

@@ -232,15 +232,9 @@ def write_outputs(
     """Write all files, or none of them.
 
     Each writer gets the path of a temporary file in the folder of its target. When all have
-    succeeded and devices have taken theirs, the temporary files take the targets' places; where
-    one cannot, what was there before is put back.
-
-    Parameters
-    ----------
-    last
-        What else must succeed for the files to stay.
-    edited
-        Those that somebody may have edited: they stay as they are, or nothing is written.
+    succeeded, `last` too, and devices have taken theirs, the temporary files take the targets'
+    places; where one cannot, what was there before is put back. Files that somebody may have
+    edited, `edited`, are not replaced: if one has other content, nothing is written.
     """
     written: dict[str, Path] = {}
     try:

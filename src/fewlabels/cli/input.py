@@ -495,10 +495,7 @@ class Engine(Record):
     def streams(self, source: Input, held: str | None = None) -> EngineName | None:
         """The engine that reads the input in parts; None reads it whole.
 
-        Parameters
-        ----------
-        held
-            The option that needs all items at once, of what was asked; None: none does.
+        `held` names the requested option that needs all items at once, if there is one.
         """
         if self.scheduler is not None and self.engine not in ("auto", "dask"):
             raise UsageError(
@@ -578,14 +575,8 @@ class Engine(Record):
     def run(self, reader: Callable[..., T], name: EngineName, source: Input, **settings: Any) -> T:
         """Call a streaming reader, and show its progress.
 
-        Parameters
-        ----------
-        reader
-            `fewlabels.estimate_files`, or another that takes the arguments of files as it does.
-        name
-            What `streams` gives.
-        settings
-            Its other arguments; `workers` are the cluster's own where there is one.
+        `reader` takes the arguments of files as `fewlabels.estimate_files` does, `name` is what
+        `streams` gave, and `settings` are its other arguments; a cluster has its own `workers`.
         """
         if self.scheduler is not None:
             settings["workers"] = None

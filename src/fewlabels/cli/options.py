@@ -140,20 +140,9 @@ def takes(
 ) -> Callable[[Callback], Callback]:
     """Add options of a record, which the command gets as one argument.
 
-    Parameters
-    ----------
-    argument
-        The command's argument.
-    record
-        The kind of record.
-    names
-        The options that are taken, beside those of `changes`; all unless given.
-    without
-        Those that are not.
-    changes
-        What a command says otherwise: the help of an option, or several attributes.
-
-    A record with a classmethod `from_values` is made by it.
+    The record is made by its classmethod `from_values`, if it has one. `names` are the options that
+    are taken, beside those of `changes`; unless given, all but those of `without`. `changes` are
+    what a command says otherwise: the help of an option, or several attributes.
     """
     make = getattr(record, "from_values", record)
     registered = fields_of(record)

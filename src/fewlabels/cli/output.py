@@ -78,17 +78,11 @@ class Output(Record):
         /,
         **contents: Callable[..., Any],
     ) -> None:
-        """Write all files that are asked for, or none.
+        """Write all requested files, or none.
 
-        Parameters
-        ----------
-        report
-            Makes what goes into the JSON.
-        last
-            As of `write_outputs`.
-        contents
-            By fields of this record, as its option's role says: what makes the columns of a table,
-            what makes a text, or what writes to a path.
+        `report` makes what goes into the JSON; `last` is as in `write_outputs`. `contents`, by
+        fields of this record, are as the option's role says: what makes the columns of a table or a
+        text, or what writes to a path.
         """
         if self.json != _STDOUT:
             contents["json"] = lambda: json_text(report())
@@ -118,18 +112,9 @@ class Output(Record):
     ) -> None:
         """Print the JSON alone, or the summary and what was written where.
 
-        Parameters
-        ----------
-        report
-            Makes what the JSON holds, its warnings among them.
-        summary
-            Makes a text of so many columns.
-        table
-            What --out holds.
-        also
-            Other paths, by what they hold.
-        named
-            Whether to say what was written where.
+        `report` makes what the JSON holds, its warnings among them, and `summary` a text of so many
+        columns. `table` is what --out holds, and `also` are other paths, by what they hold. Without
+        `named`, paths are not listed.
         """
         if self.json == _STDOUT:
             page = report()
@@ -186,12 +171,9 @@ def require(form: str, bound: str) -> Any:
 def check_classifiers(
     requirements: Sequence[Requirement], models: Callable[[], Sequence[str]]
 ) -> None:
-    """Refuse a condition on a classifier that there is none of, before the work.
+    """Refuse a condition on a classifier that does not exist, before the work.
 
-    Parameters
-    ----------
-    models
-        Gives the names of all; it is only asked where a condition names one.
+    `models` gives the names of all; it is only called where a condition names one.
     """
     named = [requirement for requirement in requirements if requirement.model is not None]
     registered = models() if named else ()
