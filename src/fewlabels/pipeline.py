@@ -93,7 +93,7 @@ class Question:
         return replace(self, metrics=asked_of(self.metrics, items), reference=reference)
 
     def setup(self, items: Predictions) -> Setup:
-        """The label model and metrics for these items; refused where the method cannot serve them."""
+        """The label model and metrics for these items; refused if the method cannot serve them."""
         metrics = resolve_metrics(self.metrics)
         name, model = resolve_method(self.method, items, self.reference)
         settings = changed_settings(name, model)
