@@ -21,7 +21,7 @@ def hearing(listener: Listener | None) -> Iterator[None]:
 
 
 def announce(line: str) -> None:
-    """Say a line to whom it may concern."""
+    """Send a line to the listener, if there is one."""
     listener = _listener.get()
     if listener is not None:
         listener(line)

@@ -18,10 +18,10 @@ LOGIT_BINS, _FEWEST_BINS = 4096, 512
 _LOGIT_RANGE = 16.0
 
 TOP, _PLACES = 2048, 2**18
-"""Of so many items with the highest scores none shares a bin with another score: among n items, a
-positive one counts to its own precision, which the path through a bin misses, as 1 / (2 n). Of
-many classes there are fewer, so that all rankings have so many places together (error of average
-precision 3e-4 with 1,000 classes)."""
+"""This many of the highest scores share no bin with others: the path through a bin misses that a
+positive among n items counts in its own precision, an error of 1 / (2 n). With many classes there
+are fewer, so that all rankings together have _PLACES places (error of average precision 3e-4 with
+1,000 classes)."""
 
 
 def n_places(classes: int) -> tuple[int, int]:
