@@ -93,8 +93,8 @@ EXACT_ITEMS = 4_000
 """Rankings are exact up to this many items; beyond, scores are binned (error 1e-5)."""
 
 ALL_DRAWS_ITEMS, BASIS_DRAWS = 15_000, 32
-"""Of fewer items all parameter draws are computed; of so many and more a basis of these draws, of
-which the others are combinations (`streaming/tally.py`), wherever the items are."""
+"""Below this many items all parameter draws are computed; from then on a basis of BASIS_DRAWS
+draws, of which the others are combinations (`streaming/tally.py`), in memory and in streams."""
 
 _FEW_CLASSES = 32
 """With more classes than this a chunk has more draws, in proportion."""
@@ -103,8 +103,8 @@ _MOST_TIMES = 2
 """A chunk of many classes has at most this many times as many draws."""
 
 MOST_UNITS = 1000
-"""Of items whose labels are all known more than this are dealt into so many random units, which
-are drawn as a whole."""
+"""More items than this, if all their labels are known, are dealt into this many random units, each
+of which is drawn as a whole."""
 
 _NUMBERS = 8_000_000
 """Numbers held at a time in the sums of all units, or of some draws."""
@@ -114,7 +114,7 @@ _PSEUDO, _ARBITRARY, _URN, _RESAMPLE, _URN_PSEUDO = 1, 3, 5, 7, 9
 
 
 def basis_size(n_items: int, n_classes: int) -> float:
-    """How many parameter draws are computed of each of so many items, at most."""
+    """At most how many parameter draws are computed of each of `n_items` items."""
     few = ALL_DRAWS_ITEMS * max(1, n_classes / _FEW_CLASSES)
     return math.inf if n_items < few else BASIS_DRAWS
 
@@ -219,7 +219,7 @@ class LabelWeights:
 
     @property
     def noisy(self) -> bool:
-        """Whether the labels are those that were observed, with the noise that is in them."""
+        """Whether the labels are those observed, including their noise."""
         return self.certain or (self.label_spread is not None and self.label_spread.none)
 
     @cached_property
@@ -610,8 +610,8 @@ class LabelWeights:
     def _placed(self) -> tuple[Ints, Floats]:
         """Entries (G, D) and class weights (G, D, K) of the pseudo-observations of every group.
 
-        -1 of a group without entries. One weighs an item of the effective number of items: with
-        equal weights, and rows that are independent, one.
+        The entry is -1 for a group without entries. Each weighs as much as one of the effective
+        number of items: 1, with equal weights and independent rows.
         """
         drawn, entries = self.pseudo_draws, self.entries
         keys, mass, weight = self.keys, self.mass, self.weight
@@ -709,7 +709,7 @@ def drawn_sums(
 
 
 def _by_content(items: Items) -> Ints:
-    """The items in the order of their numbers, to nine digits.
+    """The items in the order of their numbers, rounded to nine digits.
 
     So draws depend neither on the order of the rows nor on the unit of a statistic.
     """
@@ -724,9 +724,9 @@ def _around_all_items(
 ) -> list[Floats]:
     """Draws of the sums over a sample, (D, F, ...), as draws of those over all items.
 
-    With n items and m in the sample, `all_sums` + sqrt(n / m) (draw - `sums`) has the covariance
-    of draws with a weight for each of the n, which is the sum of squares over items. The factor is
-    lower where a cell would go below 0, as the sample may hold too many of a cell of few items.
+    With n items and m in the sample, `all_sums` + sqrt(n / m) (draw - `sums`) has the covariance of
+    draws with a weight for each of the n, which is the sum of squares over items. The factor is
+    lower where a cell would go below 0, as the sample may have too many of the few items of a cell.
     """
     root = math.sqrt(float(all_sums[0][0]) / float(sums[0][0]))
     out = []

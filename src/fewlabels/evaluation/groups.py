@@ -1,7 +1,8 @@
-"""Groups of items: all of them, then each value of the columns asked for.
+"""Groups of items: all of them, then each value of the requested columns.
 
 Columns of up to `MAX_GROUPS` values give groups that are measured one by one, and compared; those
-of up to `MOST_GROUPS` give groups that are all measured in one pass (`evaluator.of_many_groups`).
+of up to `MOST_GROUPS` give groups that are all measured in one pass
+(`evaluator.measure_many_groups`).
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ MOST_GROUPS = 10_000
 """Groups of a column, at most."""
 
 LEAST_EACH = 10
-"""Items of a group on average, where there are many: less is more often a column of names."""
+"""Items of a group on average, where there are many: with fewer it is more often a column of
+names."""
 
 
 class Group(NamedTuple):

@@ -31,10 +31,10 @@ def item_variance(
 ) -> dict[str, Floats]:  # fmt: skip
     """Variance v of one item's part in the difference of every two classifiers, (M, M) by metric.
 
-    With n labels alone the difference has variance v / n. A mean over the items has v = Var(loss_a
-    - loss_b) over items and labels, in closed form. Any other metric has the variance of its
-    influence function, n E (difference reweighted by Exp(1) - difference)^2 over drawn labelings
-    (the Bayesian bootstrap). Unequal sampling weights enlarge it (Kish).
+    With n labels alone the difference has variance v / n. A mean over the items has v =
+    Var(loss_a - loss_b) over items and labels, in closed form. Any other metric has the variance of
+    its influence function, n E (difference reweighted by Exp(1) - difference)^2 over drawn
+    labelings (the Bayesian bootstrap). Unequal sampling weights enlarge it (Kish).
 
     Two classifiers that share a posterior of their own (`LabelPosterior.per_model`) are judged by
     it. A difference of two whose posteriors differ is joint, and judged by that of all.
