@@ -17,7 +17,7 @@ from fewlabels.predictions import Predictions
 
 Chosen = Mapping[str, Metric]
 _CELLS = 2**22
-"""Of the confusion matrices of a model's draws that are held at once."""
+"""Cells of the confusion matrices of a model's draws that are held at once."""
 
 
 class States:

@@ -15,7 +15,7 @@ from fewlabels.kernels.weighting import Weighting
 from fewlabels.metrics.base import Metric, Plan, ScoreView, Statistic
 
 _AT_ONCE = 2**19
-"""Sums that are held at a time: of as many classes as have room."""
+"""Sums held at a time, of as many classes as fit."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,8 +112,8 @@ class _RankingPlan(Plan):
 class Ranking(Statistic):
     """AUC and average precision of each class against the rest, (2, classes, D).
 
-    Two classes: the positive one is ranked. More: each. Exact where asked for, and of groups; else
-    by the first places and bins of logits.
+    Two classes: the positive one is ranked. More: each. Exact if requested, and for groups; else by
+    places of the highest scores and bins of logits.
     """
 
     def prepare(self, view: ScoreView) -> Plan:
@@ -154,9 +154,9 @@ class Ranking(Statistic):
 
 @dataclass(frozen=True, eq=False)
 class _BinnedRanking(Statistic):
-    """A ranking by bins that are given: `steps` are those of scores that are no probabilities.
+    """A ranking by given bins: `steps` are those of scores that are no probabilities.
 
-    It is not known which bins hold several scores, so all are taken to.
+    Which bins hold several scores is not known, so all are assumed to.
     """
 
     bins: int
