@@ -233,10 +233,10 @@ class LabelsNeeded:
     """How many labels, beyond those there are, would settle which of two classifiers is better.
 
     `status` is "settled" where the paired interval excludes 0 already, "tied" where the two do not
-    differ at all, "unknown" where nothing tells, else "open". With `more` labels there is an even
-    chance that the interval excludes 0, if each is worth one label; `low` is the same if the
-    unlabeled items go on adding to every label what they have added so far; with `high` the chance
-    is two in three.
+    differ at all, "unknown" where it cannot be computed, else "open". With `more` labels there is
+    an even chance that the interval excludes 0, if each is worth one label; `low` is the same if
+    the unlabeled items go on adding to every label what they have added so far; with `high` the
+    chance is two in three.
     """
 
     status: Settled

@@ -147,7 +147,7 @@ def tied_runs(separated: Bools) -> list[slice]:
 
 
 def paired_ends(value: Any, gap: Floats, level: float) -> tuple[Any, Any]:
-    """Ends (...) of differences (...) from their draws (D, ...): infinite ones say nothing."""
+    """Ends (...) of differences (...) from their draws (D, ...), infinite ones left out."""
     return interval(value, np.where(np.isfinite(gap), gap, np.nan), level)
 
 
@@ -231,8 +231,8 @@ class Residuals(NamedTuple):
     """Metrics of the labeled items minus what a method expects of them.
 
     Values (M,), NaN where it is not known, and their covariance (M, M). `draws` (D, M) are the
-    method's where those of the metric are partly the labels': a difference hears the labels by its
-    discrepancy.
+    method's, where the metric's draws are partly from the labels: labels enter a difference through
+    its discrepancy.
     """
 
     value: Floats
@@ -290,7 +290,7 @@ def with_discrepancy(
 
 
 def _observed(residuals: Residuals, chosen: Ints, v: Floats) -> tuple[Floats, Floats]:
-    """Residuals and their covariance; where one is not known it is 0, and says next to nothing."""
+    """Residuals and their covariance; an unknown residual is 0, of a very large variance."""
     value = residuals.value[chosen]
     covariance = residuals.covariance[np.ix_(chosen, chosen)]
     blind = ~np.isfinite(value) | ~np.isfinite(np.diag(covariance))
