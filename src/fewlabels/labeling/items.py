@@ -1,8 +1,8 @@
 """The items of a file to label: their keys, what is shown of them, and what classifiers say.
 
-Of a file of more than `POOL_ROWS` rows a random sample of the items is the pool that items to label
-are drawn from: nobody labels more by hand, and memory does not grow with the file. Their texts stay
-columns of Arrow, of which one cell is made text when its item is shown.
+From a file of more than `POOL_ROWS` rows a random sample is the pool of items to label: nobody
+labels more by hand, and memory does not grow with the file. Their texts stay columns of Arrow, of
+which one cell is made text when its item is shown.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ POOL_ROWS = 20_000
 """Items that may be drawn; a file of more is sampled. As many labeled ones are kept besides."""
 
 POOL_BYTES = 256 << 20
-"""Bytes of the pool's columns, about; of very long texts there are fewer items."""
+"""Bytes of the pool's columns, about; with very long texts there are fewer items."""
 
 IMAGES = {
     ".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif",
     ".webp": "image/webp", ".avif": "image/avif", ".bmp": "image/bmp",
 }  # fmt: skip
-"""Endings of pictures, and what they are. SVG is none of them: it is a document with scripts."""
+"""Endings of pictures, with their types. SVG is not among them: it is a document with scripts."""
 
 
 class Cell(NamedTuple):
@@ -94,12 +94,15 @@ class Items:
         return self.table.batches[k].column(column)[row - int(starts[k])].as_py()
 
     def content(self, row: int, columns: Sequence[str] | None = None) -> str | None:
-        """What stands for the contents of an item in some columns; None: those that are shown."""
+        """A digest of the contents of an item in some columns; None: those that are shown."""
         shown = self.shown if columns is None else columns
         return content_digest({c: self._value(row, c) for c in shown}, self.column)
 
     def contents(self, record: LabelRecord) -> dict[str, str | None]:
-        """Those of the items that a record decides, in the columns that were shown of them."""
+        """`content` by key of the items that a record decides, in the columns shown then.
+
+        None where the table lacks one of these columns.
+        """
         seen, names = record.ledger.seen, set(self.table.batches[0].schema.names)
         out: dict[str, str | None] = {}
         for key in record.decisions.keys() & self.place.keys():

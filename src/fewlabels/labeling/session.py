@@ -1,8 +1,8 @@
 """One person labeling: what comes next, what was decided, and what may be taken back.
 
-The page, the terminal and the notebook are faces of this. Everything that is decided goes to the
-record first and counts after that. A thread beside draws the items to come and makes the estimates,
-so that nobody who labels waits for either.
+The page, the terminal and the notebook are its interfaces. Every decision goes to the record first
+and counts after that. A background thread draws the next items and makes the estimates, so that
+labeling waits for neither.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Draw(NamedTuple):
 
 @dataclass(frozen=True)
 class LabelingTarget:
-    """What the items to label are to tell: see `fewlabels.questions.next_items`."""
+    """The question that items to label are chosen for: see `fewlabels.questions.next_items`."""
 
     metric: str = "accuracy"
     order: Order = "random"
@@ -120,7 +120,7 @@ class Session:
         self._worker: threading.Thread | None = None
         self._draw_more(AHEAD)
 
-    # What a face shows ---------------------------------------------------------------------------
+    # What interfaces show ------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
         """Everything that a page needs to begin, in plain values."""
@@ -141,7 +141,7 @@ class Session:
             }
 
     def progress(self) -> dict[str, Any]:
-        """How far it is, the next items, and the last decisions."""
+        """How far the labeling is, the next items, and the last decisions."""
         with self._lock:
             decisions = self.journal.decisions
             labeled = sum(d.label is not None for d in decisions.values())
@@ -330,7 +330,7 @@ class Session:
     # Which items come next -----------------------------------------------------------------------
 
     def _draw_more(self, size: int, *, uniform: bool = False) -> None:
-        """Draw further items; `uniform` where somebody waits, as other orders take their time."""
+        """Draw further items; `uniform` where the user waits, as other orders take longer."""
         target = self.target
         with self._lock:
             labels = np.array(self.items.predictions.labels)
@@ -372,17 +372,17 @@ class Session:
             return DecidedItems.of(self.journal.decisions, self.items.place, tuple(self._place))
 
     def start(self) -> None:
-        """Begin to draw and to estimate beside."""
+        """Begin to draw and to estimate in the background."""
         self._worker = threading.Thread(target=self._work, name="fewlabels-labeling", daemon=True)
         self._worker.start()
 
     def close(self) -> None:
-        """End the work beside, and let others write to the record."""
+        """End the background work, and let others write to the record."""
         with self._lock:
             self.closing = True
             self._wake.notify_all()
         if self._worker is not None:
-            self._worker.join(timeout=0.5)  # of an estimate nobody waits for the end
+            self._worker.join(timeout=0.5)  # without waiting for the end of an estimate
         with self._lock:
             self.journal.close()
 
@@ -420,7 +420,7 @@ class Session:
                 self.monitor.forget_after(snapshot.n)
 
     def _work(self) -> None:
-        """Draw items before they run out, then estimate, then fill in how it came to be."""
+        """Draw items before they run out, then estimate now, and for earlier numbers of labels."""
         while True:
             with self._lock:
                 todo = self._todo()
