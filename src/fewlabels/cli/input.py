@@ -65,14 +65,14 @@ def _key(name: str) -> str:
 
 
 def _besides() -> list[str]:
-    """The fields of `Input` that the file of --columns may say, and the library does not know."""
+    """The fields of `Input` that the file of --columns may set, and the library does not know."""
     from fewlabels.data.options import COLUMN_KEYS
 
     return [n for n in fields_of(Input) if _key(n) not in {*COLUMN_KEYS, "file", "columns"}]
 
 
 def _read_columns(context: click.Context, _: click.Parameter, path: str | None) -> str | None:
-    """Let the file of --columns say the defaults of all options of `Input`.
+    """Take the defaults of all options of `Input` from the file of --columns.
 
     What the library knows goes to it; the others are checked as if they had been typed.
     """
@@ -107,7 +107,7 @@ def _read_columns(context: click.Context, _: click.Parameter, path: str | None) 
 
 
 class Input(Record):
-    """What a command reads; `file` is None where there are votes alone, `votes` where none are."""
+    """What a command reads; `file` is None if there are only votes, `votes` if there are none."""
 
     label: str | None = option(INPUT, "Column of the known labels.", "COL")
     model: tuple[str, ...] = option(
@@ -597,7 +597,7 @@ class Engine(Record):
 
 
 def _is_large(source: Input) -> bool:
-    """Whether there are more rows than fit well into memory; whatever cannot be told is not."""
+    """Whether there are more rows than fit well into memory; False where it cannot be told."""
     assert source.file is not None
     path = Path(source.file)
     try:

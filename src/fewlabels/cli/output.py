@@ -270,7 +270,7 @@ def stream_bar() -> Iterator[Callable[[Progress], None] | None]:
 
 @contextmanager
 def _bar() -> Iterator[Any]:
-    """A bar with room for a rate, that goes when the block ends; None without a terminal."""
+    """A bar with room for a rate, that disappears when the block ends; None without a terminal."""
     if sys.stderr is None or not sys.stderr.isatty():
         yield None
         return
