@@ -56,7 +56,8 @@ Against = Literal["auto", "class", "distribution"]
 
 
 MOST_DESIGN_EFFECT = 3.0
-"""Up to so much of Kish's design effect a sample shows what sampling weights add to the noise."""
+"""Up to this design effect (Kish) a sample of items shows what sampling weights add to the
+noise."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ class Question:
         return (self.by,) if isinstance(self.by, str) else tuple(dict.fromkeys(self.by or ()))
 
     def about(self, items: Predictions, reference: Predictions | None = None) -> Question:
-        """The same question of items that give as much as these, beside an aligned reference."""
+        """The same question, with the default metrics of these items and an aligned reference."""
         return replace(self, metrics=asked_of(self.metrics, items), reference=reference)
 
     def setup(self, items: Predictions) -> Setup:
@@ -112,10 +113,10 @@ class Question:
     def answered_in_parts(self, setup: Setup, items: Predictions) -> bool:
         """Whether a few draws of every item, and all draws of a sample, suffice.
 
-        Not of few items, of clusters, which a sample of rows would part, of sparse votes, where
-        rows stand for several items, a metric is a function of all items, a correction for shift is
-        asked for, labels of these very items are to be drawn, or some items weigh so much that a
-        sample may miss them.
+        They do not with few items, clusters, which a sample of rows would split, sparse or repeated
+        votes, rows that stand for several items, a metric that is a function of all items, a
+        correction for shift, the estimand `sample`, or weights so unequal that a sample may miss
+        the largest.
         """
         registered = METHODS.get(setup.name)
         return (
@@ -226,10 +227,10 @@ def with_many_groups(
 ) -> Estimates:  # fmt: skip
     """The estimates with those of columns of many groups, in one pass over the items.
 
-    What is to be said of these counts them, and names none.
+    Warnings about these groups count them instead of naming them.
     """
     assert fitted is not None
-    # The labeled items, and of every classifier one that it says something of.
+    # The labeled items, and for every classifier one with its prediction.
     firsts = [items.provides(metric.needs).argmax(axis=0) for metric in setup.metrics.values()]
     held = np.unique(np.concatenate([np.flatnonzero(items.labeled), *firsts]))
     labeled, level = items.take(held), question.confidence_level
