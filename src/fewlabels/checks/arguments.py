@@ -167,7 +167,7 @@ def too_large(value: object, where: str) -> InputError:
 
 
 def matrix(name: str, value: Any, dimensions: int = 2, dtype: Any = np.float64) -> Array:
-    """A copy of numbers of so many dimensions, finite or NaN."""
+    """A copy of numbers with this many dimensions, finite or NaN."""
     array = as_real(name, plain_array(name, value), dtype)
     if array.ndim != dimensions:
         raise InputError(
@@ -404,7 +404,7 @@ def refuse_beyond_memory(needed: float, what: str, mend: str) -> None:
         )
 
 
-# How much memory there is, before it is asked for.
+# How much memory there is, before it is allocated.
 
 _GROUPS = (
     ("/sys/fs/cgroup", "max", "current", ""),

@@ -265,7 +265,7 @@ def one_of_classes(probabilities: Any, models: Sequence[str] | None, notes: list
 
 
 def positive_class(classes: Sequence[Any], requested: Any) -> Any:
-    """The positive class that was asked for, else that of two classes; None of more."""
+    """The requested positive class, else that of two classes; None if there are more."""
     if requested is not None:
         return classes[class_index(requested, classes)]
     return classes[positive_index(classes)] if len(classes) == 2 else None

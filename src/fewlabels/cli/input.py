@@ -298,7 +298,7 @@ class Input(Record):
             behind = form if sheet is None else sheet
         else:
             behind = None
-        if behind is not None:  # as whoever opens files has it
+        if behind is not None:  # the form in which files are opened
             file = f"{file}#{behind}"
         if votes == _ALONE:
             file, votes = None, file

@@ -239,7 +239,7 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int], None] | None]:
         from fewlabels.kernels.blocks import hearing_steps
 
         task = bar.add_task(what, total=None, rate="")
-        # How far one step is says nothing of the next: the bar begins anew.
+        # Each step has progress of its own: the bar begins anew.
         with hearing_steps(lambda name: bar.reset(task, description=name)):
             yield lambda done, total: bar.update(task, completed=done, total=total)
 

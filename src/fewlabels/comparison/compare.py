@@ -331,7 +331,7 @@ class Together:
     """What the classifiers do as a set, over the `n_items` items on which all have a prediction.
 
     `all_wrong` is the rate at which all fail together; `oracle` its complement, the accuracy of
-    whoever chooses the right classifier for each item; `majority` the accuracy of a majority vote,
+    choosing the right classifier for each item; `majority` the accuracy of a majority vote,
     ties shared; `best_single` that of the one classifier `best_model` with the best estimate, of
     those that the labels do not contradict.
     `effective_voters` is M / (1 + (M - 1) r) for M classifiers of mean error correlation r (Kish's

@@ -99,7 +99,7 @@ def comparison(
 def comparisons(estimates: Estimates) -> dict[str, Comparison]:
     """Comparisons by every metric with a direction, where there is something to compare.
 
-    Of more than 30 classifiers none is made: their pairs are too many to list.
+    There is none with more than 30 classifiers, whose pairs are too many to list.
     """
     out: dict[str, Comparison] = {}
     for metric, direction in estimates.directions.items():

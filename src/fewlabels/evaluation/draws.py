@@ -17,8 +17,8 @@ label is known:
 y_id is drawn from p_i(theta_d), with theta_d of the flatter `interval_parameters` where there are
 some. e_id ~ Exp(1): divided by their sum they are Dirichlet(1, ..., 1), the Bayesian bootstrap over
 items (Rubin 1981). Items of one cluster share it, and where clusters are crossed its factors.
-`pseudo` is a prior observation, for nobody has seen everything: the scores of a
-random item, a random predicted class, and class weights Gamma(1 / K) each, of mean one item in all;
+`pseudo` is a prior observation, for what has not been seen: the scores of a random item, a random
+predicted class, and class weights Gamma(1 / K) each, of mean one item in all;
 for accuracy from labels of two classes alone the interval is Jeffreys'. z_id is drawn from
 (1 - s_d) p_i + s_d / K with s_d ~ Beta(1, n): about one label in n is arbitrary, the same allowance
 where no weights can say it. `urn` draws the items without a label from those that have one, and the

@@ -287,7 +287,7 @@ class Evaluator:
         inside[rows] = True
         for j in range(self.predictions.n_models):
             if self.predictions.is_sparse:
-                # Votes alone: what needs more applies to nobody.
+                # Votes alone: metrics that need more apply to no classifier.
                 votes = self.predictions.given_by("hard", j)
                 subset = votes[inside[votes]]
                 chosen = {n: m for n, m in self.metrics.items() if m.needs == "hard"}
@@ -464,7 +464,7 @@ class _Task:
         self.population = evaluator.estimand == "population" or posterior.counts_alone
 
     def measure(self) -> dict[str, Measured]:
-        """Values, and draws where intervals are asked for."""
+        """Values, and draws if there are to be intervals."""
         if not len(self.weights):
             return nothing_measured(self.metrics, self.n_draws, self.n_columns)
         values = self._values()

@@ -86,7 +86,7 @@ def groups_by_column(
 def many_and_few(
     items: Predictions, by: Sequence[str]
 ) -> tuple[tuple[str, ...], tuple[ManyGroups, ...]]:
-    """The columns of at most 50 groups, and those of more."""
+    """The columns of at most `MAX_GROUPS` groups, and those of more."""
     few, many = list[str](), list[ManyGroups]()
     for column in by:
         codes, names = values_of(items, column)

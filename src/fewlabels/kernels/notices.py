@@ -12,7 +12,7 @@ _listener: ContextVar[Listener | None] = ContextVar("fewlabels_listener", defaul
 
 @contextmanager
 def hearing(listener: Listener | None) -> Iterator[None]:
-    """Tell `listener` the first line that is announced inside; None = nobody."""
+    """Tell `listener` the first line that is announced inside; None tells nobody."""
     token = _listener.set(None if listener is None else _once(listener))
     try:
         yield

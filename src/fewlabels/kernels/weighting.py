@@ -121,7 +121,7 @@ class Indicator:
 
 
 FEW_CLASSES = 8
-"""Of more classes drawn labels are counted cell by cell, not class by class."""
+"""With more classes drawn labels are counted cell by cell, not class by class."""
 
 COMPILED_FROM = 2**18
 """From this many items times draws times classes, loops are compiled, where numba is installed:

@@ -392,7 +392,7 @@ class _Guard:
         ):
             return False
         site = request.headers.get("sec-fetch-site", "none")
-        # Whoever follows a link or opens a frame has the token in the address.
+        # A request by a link or a frame has the token in the address.
         return site in ("none", "same-origin") or request.url.path == "/"
 
 

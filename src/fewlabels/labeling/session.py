@@ -431,7 +431,7 @@ class Session:
                     return
             try:
                 todo()
-            except Exception as error:  # whoever labels goes on: items are drawn uniformly then
+            except Exception as error:  # labeling goes on: items are drawn uniformly then
                 if not isinstance(error, FewlabelsError):
                     traceback.print_exc()
                 with self._lock:
