@@ -113,10 +113,10 @@ class Question:
     def answered_in_parts(self, setup: Setup, items: Predictions) -> bool:
         """Whether a few draws of every item, and all draws of a sample, suffice.
 
-        They do not with few items, clusters, which a sample of rows would split, sparse or repeated
-        votes, rows that stand for several items, a metric that is a function of all items, a
-        correction for shift, the estimand `sample`, or weights so unequal that a sample may miss
-        the largest.
+        They do not with few items, a method that does not stream rows, clusters, which a sample of
+        rows would split, sparse or repeated votes, rows that stand for several items, a metric that
+        is a function of all items, a correction for shift, the estimand `sample`, or weights so
+        unequal that a sample may miss the largest.
         """
         registered = METHODS.get(setup.name)
         return (
