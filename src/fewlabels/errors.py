@@ -70,7 +70,7 @@ _DECIDE = (
     "assumption",
 )  # fmt: skip
 """How warnings begin that decide how far to trust an answer, the gravest first; "shift": the
-labeled items are no random sample. What begins otherwise is good to know, and decides nothing."""
+labeled items are no random sample. Other warnings are good to know, but decide nothing."""
 
 
 def gravest_first(warnings: Iterable[str]) -> list[str]:

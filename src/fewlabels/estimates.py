@@ -22,7 +22,8 @@ ITEM = "item"
 """The group whose values name the items, where the predictions have it."""
 
 MOST_COMPARED = 30
-"""Of more classifiers a report compares none (pairs are their square); joint errors are of them."""
+"""With more classifiers than this a report shows neither comparisons nor joint errors, as the
+number of pairs is their square."""
 
 
 class Estimate(NamedTuple):
@@ -47,7 +48,7 @@ class GroupSize(NamedTuple):
 
 
 class Reference(NamedTuple):
-    """How many labeled items from elsewhere there are, and the classifiers that they speak of."""
+    """The number of labeled items from elsewhere, and the classifiers with predictions of them."""
 
     n_items: int
     models: tuple[str, ...]

@@ -56,18 +56,13 @@ Against = Literal["auto", "class", "distribution"]
 
 
 MOST_DESIGN_EFFECT = 3.0
-"""Up to so much of Kish's design effect a sample shows what sampling weights add to the noise."""
+"""Up to this design effect (Kish) a sample of items shows what sampling weights add to the
+noise."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """The arguments of `estimate`, checked: see there.
-
-    Raises
-    ------
-    UsageError
-        If an argument is not valid.
-    """
+    """The checked arguments of `estimate`; see there."""
 
     method: str | LabelModel = "auto"
     metrics: Any = None
@@ -95,17 +90,11 @@ class Question:
         return (self.by,) if isinstance(self.by, str) else tuple(dict.fromkeys(self.by or ()))
 
     def about(self, items: Predictions, reference: Predictions | None = None) -> Question:
-        """The same question of items that give as much as these, beside an aligned reference."""
+        """The same question, with the default metrics of these items and an aligned reference."""
         return replace(self, metrics=asked_of(self.metrics, items), reference=reference)
 
     def setup(self, items: Predictions) -> Setup:
-        """The label model and metrics for these items.
-
-        Raises
-        ------
-        UsageError, InputError
-            If the method cannot serve them, or not what else is asked for.
-        """
+        """The label model and metrics for these items; refused if the method cannot serve them."""
         metrics = resolve_metrics(self.metrics)
         name, model = resolve_method(self.method, items, self.reference)
         settings = changed_settings(name, model)
@@ -124,10 +113,10 @@ class Question:
     def answered_in_parts(self, setup: Setup, items: Predictions) -> bool:
         """Whether a few draws of every item, and all draws of a sample, suffice.
 
-        Not of few items, of clusters, which a sample of rows would part, of sparse votes, where
-        rows stand for several items, a metric is a function of all items, a correction for shift is
-        asked for, labels of these very items are to be drawn, or some items weigh so much that a
-        sample may miss them.
+        They do not with few items, a method that does not stream rows, clusters, which a sample of
+        rows would split, sparse or repeated votes, rows that stand for several items, a metric that
+        is a function of all items, a correction for shift, the estimand `sample`, or weights so
+        unequal that a sample may miss the largest.
         """
         registered = METHODS.get(setup.name)
         return (
@@ -176,14 +165,10 @@ def estimate_in_memory(
     progress: Callable[[int, int], None] | None = None,
     many: Sequence[ManyGroups] = (),
 ) -> Estimates:
-    """The answer from items of which all are looked at at once: fit, judge, evaluate.
+    """Estimates of items that are held in memory all at once: fit, judge, evaluate.
 
-    Parameters
-    ----------
-    fitted
-        The label model as it is fitted to them; None: it will be.
-    many
-        Columns of many groups, which the question does not name.
+    `fitted` is the label model if it is fitted to them already. `many` are columns of many groups,
+    which the question does not name.
     """
     judged = items.as_histograms() if setup.distribution else items
     group_rows, corrections = groups_by_column(items, question.by), tuple[str, ...]()
@@ -242,10 +227,10 @@ def with_many_groups(
 ) -> Estimates:  # fmt: skip
     """The estimates with those of columns of many groups, in one pass over the items.
 
-    What is to be said of these counts them, and names none.
+    Warnings about these groups count them instead of naming them.
     """
     assert fitted is not None
-    # The labeled items, and of every classifier one that it says something of.
+    # The labeled items, and for every classifier one with its prediction.
     firsts = [items.provides(metric.needs).argmax(axis=0) for metric in setup.metrics.values()]
     held = np.unique(np.concatenate([np.flatnonzero(items.labeled), *firsts]))
     labeled, level = items.take(held), question.confidence_level
@@ -289,26 +274,13 @@ def build_estimates(
 ) -> Estimates:
     """The estimates of all groups: measured, guarded by the labels, with warnings.
 
-    Parameters
-    ----------
-    evaluator
-        Of the items that are held; of a stream those are its labeled ones and some others.
-    groups
-        All items, then every group, with those of its rows that the evaluator holds.
-    measure
-        What is measured of a group: by the evaluator, or by the sums over a stream.
-    items
-        What the labels, and what is to be said of the input, are known of.
-    warnings
-        What there is to say of the method and the run.
-    sizes
-        Of all items, then of the groups.
-    judged, judged_by
-        Items that comparisons and pictures are made of, as they are judged, and their posterior.
-    diagnostics
-        Of the fit and the run; settings that were changed are said beside them.
-    known
-        All other fields of the result.
+    `groups` are all items, then every group, each with those of its rows that `evaluator` holds (of
+    a stream, the labeled items and some others); `sizes` are in the same order. `measure` measures
+    a group, by the evaluator or by the sums over a stream. Labels and facts of the input are those
+    of `items`; comparisons and pictures are made from `judged`, whose posterior is `judged_by`.
+
+    `warnings` and `diagnostics` are of the fit and the run, to which facts of the input and changed
+    settings are added; `data` are all other fields of the result.
     """
     reasons, level, name = Reasons(), question.confidence_level, setup.name
     elsewhere, shown, shifted = question.reference, dict(diagnostics), list[str]()

@@ -2,8 +2,8 @@
 
 `LabelPosterior` is a class posterior: draws of P(label | parameters) for every item.
 `ObservedLabels` are labels, or annotators' counts, and nothing of other items. `Means` estimate
-metrics that are means over items without going through labels. Whoever evaluates them asks all
-three alike: of which items they speak, whether they infer labels, which draws there are.
+metrics that are means over items without going through labels. The evaluation asks all three alike:
+which items they cover, whether they infer labels, which draws there are.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ class ParameterDraws(Protocol):
     def block(self, index: Ints, rows: Ints | slice) -> Floats:
         """P(label | draw) for these draws (D,) and items: a new array, shape (n, K, D).
 
-        What every block needs, such as refits, is done by the first and kept: see `first_block`.
+        What every block needs, such as refits, is computed by the first and kept: see
+        `first_block`.
         """
 
 
@@ -46,18 +47,12 @@ class MeanEstimator(Protocol):
     def estimate(
         self, values: Floats, rows: Ints, *, best: float, size: int, population: bool
     ) -> tuple[float, Floats]:
-        """Mean of a metric over some items, NaN where undefined, and interval draws of it (size,).
+        """Mean of a metric over items, NaN where undefined, and its interval draws (size,).
 
-        Parameters
-        ----------
-        values
-            The metric's value for each of the items under each class, (n, K).
-        rows
-            The items, indices into the predictions that the posterior is of, (n,).
-        best
-            The value of a perfect classifier.
-        population
-            Whether the mean is over the population that the items come from, or over these items.
+        `values` (n, K) are the metric's values for each item under each class, `rows` (n,) the
+        items, indices into the predictions, and `best` the value of a perfect classifier. With
+        `population` the mean is that of the population that the items come from, else of these
+        items.
         """
 
 
@@ -178,23 +173,22 @@ _NO_DOUBT = Allowance()
 class LabelPosterior(Frozen):
     """Posterior over the labels of n items, with the parameters' uncertainty.
 
-    `given` is P(label) per item, (n, K), or a function that computes it when somebody asks: whoever
-    streams items takes some parameter draws alone. None is the mean over the parameter draws. Known
-    labels keep probability 1. `value_from`
-    says what a point estimate is computed from: the parameter draws (a Bayesian model), or the
-    marginals (a method that fixes its parameters at one estimate; its parameter draws then serve
-    the interval alone). `interval_parameters`, where given, are draws under a more sceptical prior,
-    for the intervals; `inflation` is by how much a metric's draws are moved away from the estimate,
-    where they are known to lie too close. `allowance` is by how much, in log-odds, the model may be
-    wrong about any bounded metric: see `log_odds_errors`.
+    `given` is P(label) per item, (n, K), or a function that computes it on demand, as streams need
+    only some parameter draws. None is the mean over the parameter draws. Known labels keep
+    probability 1. `value_from` says what a point estimate is computed from: the parameter draws
+    (a Bayesian model), or the marginals (a method that fixes its parameters at one estimate; its
+    parameter draws then serve the interval alone). `interval_parameters`, where given, are draws
+    under a more sceptical prior, for the intervals; `inflation` is by how much a metric's draws are
+    moved away from the estimate, where they are known to lie too close. `allowance` is by how much,
+    in log-odds, the model may be wrong about any bounded metric: see `log_odds_errors`.
 
     A method that fits one classifier at a time gives `per_model`, the posterior by which each one
     is judged (None: by the posterior of all); see `fit_each`. `score_rates`, where given, are the
     rates of the population that follow from the parameters alone; `vote_rates`, those of hard
     predictions.
 
-    Where a label is no class but a distribution (what annotators say of the item), `label_spread`
-    says how far that distribution is from P(label), its mean. None is a label of one class.
+    Where a label is a distribution over classes (what annotators say of the item), `label_spread`
+    says how far that distribution is from P(label), its mean. None: a label is one class.
     """
 
     given: Floats | Callable[[], Floats] | None
@@ -241,7 +235,7 @@ class LabelPosterior(Frozen):
         return self.interval_parameters or self.parameters
 
     def __getstate__(self) -> dict[str, Any]:
-        # A function of the items, their features and all, does not travel; what it gives does.
+        # The function holds the items and their features: its result is pickled instead.
         return self.__dict__ | {"given": self.probabilities}
 
     @computed_once
@@ -315,8 +309,8 @@ class ObservedLabels(LabelPosterior):
     def counts_alone(self) -> bool:
         """Whether they are annotators' counts.
 
-        These do not tell how far the items' own distributions are from them, so even these very
-        items are judged as a sample of a population, which is on the wide side.
+        Counts do not tell how far the items' own distributions are from them, so even these very
+        items are judged as a sample of a population, which makes intervals rather wide.
         """
         return self.label_spread is not None
 
@@ -353,7 +347,7 @@ def draw_labels(
         q = q[:, :, which]
     label = np.zeros(u.shape, dtype=np.int64)
     cumulative = np.zeros(q[:, 0].shape)
-    # The last class takes what is left, so rounding can never draw a class that is not there...
+    # The last class takes what is left, so rounding can never draw a class that does not exist...
     for k in range(q.shape[1] - 1):
         cumulative = cumulative + q[:, k]
         label += u >= cumulative
@@ -365,7 +359,7 @@ def draw_labels(
 
 
 _FEW_CLASSES = 16
-"""Of more classes labels are found by bisection of the cumulative sums."""
+"""With more classes labels are found by bisection of the cumulative sums."""
 
 
 def _by_bisection(q: Floats, u: Floats, which: Ints) -> Ints:

@@ -80,7 +80,7 @@ Needs = Literal["hard", "probabilities", "ranking"]
 """Kinds of output that a metric may need."""
 
 _CORRELATED, _TOGETHER = 2**17, 0x7063
-"""Labels times classes that correlations of clusters are found from."""
+"""At most this many labels times classes are used for the correlations within clusters."""
 
 MOST_CELLS = 2**22
 """Up to this many items times annotators, votes are kept as a dense table."""

@@ -26,7 +26,7 @@ SUM_ROUNDING = 1e-5
 """Deviations below this are float32 rounding: neither mended nor mentioned."""
 
 _MOST_LABELS = 2.0**53
-"""Larger numbers are not whole ones any more."""
+"""Not every whole number beyond this is exact in float64."""
 
 _ENTRIES = 1 << 17
 """Numbers of one block: its temporary arrays then stay in the processor's cache."""
@@ -44,12 +44,8 @@ def refuse(
 ) -> None:
     """Refuse an array for the first of its entries that a mask marks.
 
-    Parameters
-    ----------
-    mend
-        What to do, or what to do about such a value.
-    first, digits, column
-        The item of row 0, how the value is written, and whether its column is named.
+    `mend` says what to do, or makes it from the value. `first` is the item of row 0, `digits` the
+    format of the value, and `column` whether its column is named.
     """
     if bad.any():
         at = tuple(int(i) for i in np.argwhere(bad)[0])
@@ -66,10 +62,10 @@ _NO_NUMBERS = {"c": "is complex. Complex data not supported: pass real numbers",
 
 
 def plain_array(name: str, value: Any, *, names: bool = False) -> Array:
-    """Whatever array-like as an array of numbers, texts or objects: the one way in for arrays.
+    """Any array-like as an array of numbers, texts or objects; every array argument passes here.
 
-    What is masked, NA or None is NaN among numbers, None among others; times are texts if they are
-    `names`. An array of numbers or texts is given back as it is.
+    Masked values, NA and None become NaN among numbers, None among others; with `names`, times
+    become texts. An array of numbers or texts is returned as it is.
     """
     if hasattr(value, "toarray"):
         raise InputError(f"`{name}` is sparse, which is not supported; pass its .toarray()")
@@ -110,7 +106,7 @@ def _masked(value: Any) -> Any:
 
 
 def _plain_objects(array: Array) -> Array:
-    """Objects with texts for bytes, and None for what is missing."""
+    """Objects with bytes as texts, and None for missing values."""
     kinds = set(map(type, array.ravel().tolist()))
     if any(issubclass(kind, complex | np.complexfloating) for kind in kinds):
         raise ValueError("complex numbers")
@@ -120,7 +116,7 @@ def _plain_objects(array: Array) -> Array:
     for i, value in enumerate(array.ravel().tolist()):
         if isinstance(value, list | tuple | dict | set | np.ndarray) and value is not np.ma.masked:
             raise ValueError(f"a {type(value).__name__} for one entry: rows of different lengths")
-        # Numbers that are not themselves are NaN; of pandas' own, NA and NaT, the names are enough.
+        # NaN differs from itself; NA and NaT of pandas are known by the names of their types.
         missing = isinstance(value, Number) and value != value
         missing = missing or type(value).__name__ in ("NAType", "NaTType", "MaskedConstant")
         out.flat[i] = None if missing else value.decode() if isinstance(value, bytes) else value
@@ -141,7 +137,7 @@ def numbers(name: str, value: Any, dimensions: int | None = None) -> Array:
 
 
 MOST_WHOLE = 2**53
-"""Of larger whole numbers not each is a number of floating point."""
+"""Not every whole number beyond this is exact in float64."""
 
 
 def as_real(name: str, array: Array, dtype: Any = np.float64) -> Array:
@@ -159,11 +155,11 @@ def as_real(name: str, array: Array, dtype: Any = np.float64) -> Array:
 
 
 LARGEST_SCORE = 1e250
-"""Scores beyond have squares, and sums of them, that are no numbers any more."""
+"""The squares of larger scores, and their sums, overflow."""
 
 
 def too_large(value: object, where: str) -> InputError:
-    """What is said of such a score."""
+    """The error for such a score."""
     return InputError(
         f"`scores` must be between -{LARGEST_SCORE:g} and {LARGEST_SCORE:g}; got {value} "
         f"{where}: divide all scores of the classifier by a number, which changes no ranking"
@@ -171,7 +167,7 @@ def too_large(value: object, where: str) -> InputError:
 
 
 def matrix(name: str, value: Any, dimensions: int = 2, dtype: Any = np.float64) -> Array:
-    """A copy of numbers of so many dimensions, finite or NaN."""
+    """A copy of numbers with this many dimensions, finite or NaN."""
     array = as_real(name, plain_array(name, value), dtype)
     if array.ndim != dimensions:
         raise InputError(
@@ -241,19 +237,15 @@ def probability_rows(probabilities: Any, shape: tuple[int, ...] | None = None) -
 def distributions(p: Array, out_of_range: str, *, column: bool) -> Array:
     """Probabilities (n, K) whose rows sum to 1, or are NaN; a copy where rounding is mended.
 
-    Parameters
-    ----------
-    out_of_range
-        How to mend what is not between 0 and 1.
-    column
-        Whether the message says the column, too.
+    `out_of_range` says how to mend what is not between 0 and 1; with `column` the message names the
+    column, too.
     """
 
     def off(block: Array, first: int) -> Ints:
         """Rows of a block to renormalise."""
         block = block.astype(np.float64, copy=False)
         total = block.sum(axis=1)
-        # NaN compares false: a block with a NaN takes the slow road as well.
+        # NaN compares false: a block with a NaN takes the slow path as well.
         if block.min() >= 0 and block.max() <= 1 and np.abs(total - 1).max() <= SUM_ROUNDING:
             return np.zeros(0, dtype=np.int64)
         empty = np.isnan(block).all(axis=1)
@@ -316,7 +308,7 @@ def whole(name: str, value: Any, least: int = 1, most: int | None = None) -> int
 
 
 def few_enough(n: int, most: int, what: str, argument: str = "models") -> None:
-    """Refuse more classifiers than something is made of, before the work."""
+    """Refuse more classifiers than `most`, before the work."""
     if n > most:
         raise UsageError(
             f"{what} are of at most {most:,} classifiers, and there are {n:,}; name those that "
@@ -325,7 +317,7 @@ def few_enough(n: int, most: int, what: str, argument: str = "models") -> None:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a value stands for none: None, NaN, or one of pandas' own."""
+    """Whether a value is missing: None, NaN, or one of pandas' own."""
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
     # NaN is the one number that differs from itself.
@@ -343,7 +335,7 @@ def level_of(level: Any) -> float | None:
 
 
 def some_level(level: Any) -> float:
-    """The confidence level of those who cannot do without intervals."""
+    """The confidence level, where intervals are required."""
     if not isinstance(level, Real) or isinstance(level, bool) or not 0 < float(level) < 1:
         raise UsageError(no_level(level))
     if (1 + float(level)) / 2 >= 1:
@@ -412,18 +404,18 @@ def refuse_beyond_memory(needed: float, what: str, mend: str) -> None:
         )
 
 
-# How much memory there is, before it is asked for.
+# How much memory there is, before it is allocated.
 
 _GROUPS = (
     ("/sys/fs/cgroup", "max", "current", ""),
     ("/sys/fs/cgroup/memory", "limit_in_bytes", "usage_in_bytes", "total_"),
 )
-"""A container by the second and the first version of cgroups: folder, files of what it may use and
-what it does, and how its totals begin: cached files among them give way."""
+"""A container by cgroups v2 and v1: folder, files of the limit and of the use, and the prefix of
+totals. Cached files count in the use, but are freed on demand."""
 
 
 def available_memory() -> int | None:
-    """Bytes that can be had without swapping; None where the system does not say.
+    """Bytes available without swapping; None where the system does not say.
 
     The least of what the machine, a container and a limit of this process (`ulimit -v`) leave.
     """
@@ -456,7 +448,7 @@ def _physical() -> int:
 
 
 MOST_BYTES = 64 << 20
-"""Bytes of a file that is written by hand, or holds some coefficients per classifier."""
+"""Largest size of a file that is written by hand, or holds some coefficients per classifier."""
 
 
 def side_text(path: str | os.PathLike[str]) -> str:

@@ -34,7 +34,7 @@ from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
 from fewlabels.kernels.blocks import spans
 
 UNKNOWN = -1
-"""The label of an item whose label is not known, and the vote of a classifier that gave none."""
+"""The label of an item without a known label, and a missing vote."""
 
 _ROWS = 65_536
 
@@ -91,7 +91,7 @@ class ByName(NamedTuple):
 
 
 def refuse_beside_mapping(**others: Any) -> None:
-    """Refuse arguments that say again what a mapping of classifiers says."""
+    """Refuse arguments that repeat what a mapping of classifiers says."""
     for name, value in others.items():
         if value is not None:
             raise UsageError(
@@ -103,7 +103,7 @@ def refuse_beside_mapping(**others: Any) -> None:
 def by_name(
     provided: Mapping[Any, Any], classes: Sequence[Any] | None, labels: Any = None
 ) -> ByName:
-    """Take a mapping, name -> what a classifier said, apart into arrays by kind."""
+    """Split a mapping, name -> what a classifier said, into arrays by kind."""
     if not provided:
         raise InputError("the mapping of classifiers is empty; pass name -> array")
     blocks: dict[int, Floats] = {}
@@ -208,7 +208,7 @@ def _class_block(
 
 
 def _class_texts(array: Array) -> list[str]:
-    """The texts of an array that are classes, in order; none of one of numbers."""
+    """The classes among the texts of an array, in order; none if it holds numbers."""
     if array.dtype.kind not in "OU":
         return []
     none = NO_LABEL | MAYBE_NO_LABEL
@@ -265,7 +265,7 @@ def one_of_classes(probabilities: Any, models: Sequence[str] | None, notes: list
 
 
 def positive_class(classes: Sequence[Any], requested: Any) -> Any:
-    """The positive class that was asked for, else that of two classes; None of more."""
+    """The requested positive class, else that of two classes; None if there are more."""
     if requested is not None:
         return classes[class_index(requested, classes)]
     return classes[positive_index(classes)] if len(classes) == 2 else None
@@ -353,13 +353,9 @@ NO_SUM = (
 def rounding(columns: Sequence[Floats] | Floats) -> tuple[Floats, Ints]:
     """How far from 1 the sum of rounded probabilities may be, and their digits, (n,) each.
 
-    Each of K rounded numbers is off by at most half a unit of its last digit. One digit is no sign
-    of rounding where all of them would have to be off by that much.
-
-    Parameters
-    ----------
-    columns
-        Probabilities of the K classes, each (n,).
+    `columns` are the probabilities of the K classes, (n,) each, and each of K rounded numbers is
+    off by at most half a unit of its last digit. One digit is no sign of rounding where all of them
+    would have to be off by that much.
     """
     digits = np.full(len(columns[0]), 6)
     for d in reversed(range(6)):
@@ -384,7 +380,7 @@ def class_indices(name: str, value: Any, dimensions: int) -> Ints:
             raise InputError(
                 f"`{name}` must be class indices; got {odd}: pass 0 .. K-1, -1 = unknown"
             )
-    # Signed integers stay as they are: the votes of a thousand annotators are small in bytes alone.
+    # Signed integers keep their type: the votes of a thousand annotators fit only as bytes.
     kind = array.dtype if array.dtype.kind == "i" else np.int64
     out = matrix(name, array, dimensions, kind)
     if (out < UNKNOWN).any():
@@ -556,7 +552,7 @@ def missing_values(values: Array) -> Bools:
 
 
 def by_column(name: str, value: Any) -> Mapping[str, Any]:
-    """What maps names to arrays; nothing of None."""
+    """A mapping of names to arrays; empty for None."""
     if value is None or isinstance(value, Mapping):
         return value or {}
     raise InputError(

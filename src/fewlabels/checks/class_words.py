@@ -45,11 +45,11 @@ NO_LABEL = _words("""
 MAYBE_NO_LABEL = _words("""
     none, unknown, missing, skip, skipped, pending, blank, unbekannt, unsure, unclear
 """)
-"""The same, but these are classes as well: where labels and classifiers both say so, they are."""
+"""The same, but these may be classes: they are where both labels and classifiers say so."""
 
 
 _CODED = re.compile(r"(?:label|class)[ _-]?(\d+)")
-"""How libraries call classes that have numbers alone: LABEL_0."""
+"""How libraries name classes that have only numbers: LABEL_0."""
 
 
 def folded(text: str) -> str:

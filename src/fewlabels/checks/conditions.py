@@ -24,7 +24,7 @@ _BOUND = re.compile(r"(low|high|width)\s*:\s*(.+)|(?:(.+?)\s*:\s*)?(low|high|wid
 
 
 NOT_RANDOM = "not_a_random_sample"
-"""The diagnostic that labeled items are shown not to be a random sample, and nothing corrects."""
+"""The diagnostic of labeled items shown not to be a random sample, without a correction."""
 
 _UNTRUSTED = (Status.CONTRADICTED, Status.NOT_CONVERGED, Status.UNDEFINED)
 

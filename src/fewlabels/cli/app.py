@@ -37,7 +37,7 @@ EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141
 
 COMPLETE = "_FEWLABELS_COMPLETE"
-"""Set by the script of a shell to what it wants: the script itself, or completions."""
+"""Set by a shell's completion script to its request: the script itself, or completions."""
 
 # Command modules import nothing but click before they run, so listing them here costs nothing.
 COMMANDS = {
@@ -95,10 +95,7 @@ def app(context: click.Context) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code.
 
-    Parameters
-    ----------
-    arguments
-        What follows the program's name; `sys.argv[1:]` unless given.
+    `arguments` are what follows the program's name; None: `sys.argv[1:]`.
     """
     # Escape what the terminal's encoding lacks, instead of failing after the work is done.
     for stream in (sys.stdout, sys.stderr):
@@ -117,8 +114,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return shell_complete(app, {}, "fewlabels", COMPLETE, instruction)
     context: click.Context | None = None
     try:
-        # Not `app.main`: it turns a reader that has gone away into exit code 1, which here says
-        # that a requirement is not met.
+        # Not `app.main`: it turns a closed pipe into exit code 1, which here says that a
+        # requirement is not met.
         typed = sys.argv[1:] if arguments is None else list(arguments)
         context = app.make_context("fewlabels", list(typed))
         context.meta[TYPED] = typed
@@ -152,7 +149,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (click.Abort, KeyboardInterrupt):
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        # The reader has gone; without this the interpreter complains again when it flushes at exit.
+        # The pipe is closed; without this the interpreter reports it again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_BROKEN_PIPE
     except OSError as error:

@@ -1,7 +1,7 @@
 """The files that a run reads and writes, as its options name them: none is both, none two outputs.
 
-An option says what its value names (`Role`), so that whoever adds one cannot forget it. Before the
-work all are proven writable (`check_files`); after it they are written whole, or none is
+An option says what its value names (`Role`), so that no new option is forgotten. Before the work
+all outputs are proven writable (`check_files`); after it all are written whole, or none
 (`write_outputs`).
 """
 
@@ -23,10 +23,10 @@ from typing import Any, Literal, NamedTuple
 from fewlabels.errors import FewlabelsError, InputError, UsageError
 
 Role = Literal["read", "pictures", "written", "text", "edited", "table", "folder", "record"]
-"""What a path is to a run: data, or anything else, that is `read`, be it a folder of files;
-a folder of `pictures`; a file that is `written` by whoever gets its path, or a `text`, or a text to
-be `edited` and so never replaced by another, or a `table`, whose ending says which; a `folder` of
-files that are written; a `record`, which is read and added to."""
+"""What a path is to a run: `read` (data or anything else, a folder too), a folder of `pictures`,
+`written` by a function that gets its path, a `text`, a text that may be `edited` by hand and so is
+never replaced by another, a `table` of the kind that its ending says, a `folder` of files that are
+written, or a `record`, which is read and added to."""
 
 _WRITTEN = ("written", "text", "edited", "table")
 
@@ -49,8 +49,8 @@ class Named(NamedTuple):
 def check_files(named: Iterable[Named]) -> None:
     """Refuse outputs that are read, or named twice, and those that cannot be written.
 
-    A file is known by its place on disk, whatever leads to it: another spelling, a link. So are
-    those of a folder that is read, and standard input.
+    Files are compared by their place on disk, whatever leads to it: another spelling, a link. So
+    are those of a folder that is read, and standard input.
     """
     files = [one for one in named if (one.option, one.path) != ("--json", _DASH)]
     outputs = [one for one in files if one.role not in READ]
@@ -63,7 +63,7 @@ def check_files(named: Iterable[Named]) -> None:
             _check_writable(one)
         elif one.role == "folder" and (not one.path or "\0" in one.path):
             raise UsageError(f"{one.option} must name a folder; got {one.path!r}")
-    # Names that are read may be others than of files.
+    # What is read need not be a file.
     plain = (_without_mark(one) for one in files if one.role in READ and outputs)
     read = [one for one in plain if one.path == _DASH or os.path.exists(one.path)]
     taken: dict[Hashable, str] = {}
@@ -117,7 +117,7 @@ def _read_paths(one: Named) -> Iterator[Hashable]:
 
 
 def _identity(path: str) -> Hashable:
-    """What tells a file or folder from others; None of a device, which takes what comes."""
+    """What tells a file or folder from others; None for a device, which any number may write to."""
     try:
         return _place(os.stat(path))
     except (OSError, ValueError):
@@ -151,7 +151,7 @@ def _part_of(table: Named, folder: Named) -> bool:
 
 
 def _like_data(path: str) -> bool:
-    """Whether whoever reads a folder would read a file of this name; but for JSON of ours."""
+    """Whether reading a folder would include a file of this name, except JSON of our own."""
     from fewlabels.data.sources import is_part
 
     return is_part(os.path.basename(path)) and not path.endswith(".json")
@@ -190,7 +190,7 @@ def is_device(path: str) -> bool:
 
 
 def draft_path(path: str) -> Path:
-    """Where a file is until it is whole."""
+    """Where a file is written until it is whole."""
     if is_device(path):
         return Path(tempfile.gettempdir()) / f"fewlabels-{secrets.token_hex(8)}"
     # Beside the target that links lead to: a rename must not cross file systems or cut a link.
@@ -232,15 +232,9 @@ def write_outputs(
     """Write all files, or none of them.
 
     Each writer gets the path of a temporary file in the folder of its target. When all have
-    succeeded and devices have taken theirs, the temporary files take the targets' places; where
-    one cannot, what was there before is put back.
-
-    Parameters
-    ----------
-    last
-        What else must succeed for the files to stay.
-    edited
-        Those that somebody may have edited: they stay as they are, or nothing is written.
+    succeeded, `last` too, and devices have taken theirs, the temporary files take the targets'
+    places; where one cannot, what was there before is put back. Files that somebody may have
+    edited, `edited`, are not replaced: if one has other content, nothing is written.
     """
     written: dict[str, Path] = {}
     try:
@@ -248,7 +242,7 @@ def write_outputs(
             written[path] = draft_path(path)
             try:
                 write(written[path])
-            except InputError as error:  # of who writes a page, who knows the draft's name alone
+            except InputError as error:  # the page's writer knows only the draft's name
                 raise InputError(str(error).replace(str(written[path]), path)) from None
             with written[path].open("rb") as draft:
                 os.fsync(draft.fileno())  # some disks say only here that they are full

@@ -65,14 +65,14 @@ def _key(name: str) -> str:
 
 
 def _besides() -> list[str]:
-    """The fields of `Input` that the file of --columns may say, and the library does not know."""
+    """The fields of `Input` that the file of --columns may set, and the library does not know."""
     from fewlabels.data.options import COLUMN_KEYS
 
     return [n for n in fields_of(Input) if _key(n) not in {*COLUMN_KEYS, "file", "columns"}]
 
 
 def _read_columns(context: click.Context, _: click.Parameter, path: str | None) -> str | None:
-    """Let the file of --columns say the defaults of all options of `Input`.
+    """Take the defaults of all options of `Input` from the file of --columns.
 
     What the library knows goes to it; the others are checked as if they had been typed.
     """
@@ -107,7 +107,7 @@ def _read_columns(context: click.Context, _: click.Parameter, path: str | None) 
 
 
 class Input(Record):
-    """What a command reads; `file` is None where there are votes alone, `votes` where none are."""
+    """What a command reads; `file` is None if there are only votes, `votes` if there are none."""
 
     label: str | None = option(INPUT, "Column of the known labels.", "COL")
     model: tuple[str, ...] = option(
@@ -298,7 +298,7 @@ class Input(Record):
             behind = form if sheet is None else sheet
         else:
             behind = None
-        if behind is not None:  # as whoever opens files has it
+        if behind is not None:  # the form in which files are opened
             file = f"{file}#{behind}"
         if votes == _ALONE:
             file, votes = None, file
@@ -495,10 +495,7 @@ class Engine(Record):
     def streams(self, source: Input, held: str | None = None) -> EngineName | None:
         """The engine that reads the input in parts; None reads it whole.
 
-        Parameters
-        ----------
-        held
-            The option that needs all items at once, of what was asked; None: none does.
+        `held` names the requested option that needs all items at once, if there is one.
         """
         if self.scheduler is not None and self.engine not in ("auto", "dask"):
             raise UsageError(
@@ -578,14 +575,8 @@ class Engine(Record):
     def run(self, reader: Callable[..., T], name: EngineName, source: Input, **settings: Any) -> T:
         """Call a streaming reader, and show its progress.
 
-        Parameters
-        ----------
-        reader
-            `fewlabels.estimate_files`, or another that takes the arguments of files as it does.
-        name
-            What `streams` gives.
-        settings
-            Its other arguments; `workers` are the cluster's own where there is one.
+        `reader` takes the arguments of files as `fewlabels.estimate_files` does, `name` is what
+        `streams` gave, and `settings` are its other arguments; a cluster has its own `workers`.
         """
         if self.scheduler is not None:
             settings["workers"] = None
@@ -606,7 +597,7 @@ class Engine(Record):
 
 
 def _is_large(source: Input) -> bool:
-    """Whether there are more rows than fit well into memory; whatever cannot be told is not."""
+    """Whether there are more rows than fit well into memory; False where it cannot be told."""
     assert source.file is not None
     path = Path(source.file)
     try:

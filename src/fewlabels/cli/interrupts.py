@@ -1,8 +1,8 @@
 """Ctrl-C and SIGTERM: one line within two seconds, whatever is running, and no worker left behind.
 
-Python hears a signal when the main thread is next between two of its own steps, which a product of
-matrices, or the wait for a thread that makes one, may keep it from for minutes. So a thread listens
-beside it, and ends the process where it does not end by itself.
+Python handles a signal when the main thread is between two of its own steps; a product of matrices,
+or waiting for a thread that makes one, can delay that for minutes. So another thread listens, and
+ends the process if it does not end by itself.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _sender: socket.socket  # when it closes, the watcher knows that the run has end
 
 
 class Stopped(KeyboardInterrupt):
-    """A signal ended the run; `code` is the exit code by which a shell knows that."""
+    """A signal ended the run; `code` is the exit code by which shells recognise that."""
 
     def __init__(self, number: int) -> None:
         super().__init__()
@@ -49,7 +49,7 @@ class Stopped(KeyboardInterrupt):
 
 
 def advise(advice: Callable[[], str], patience: float = PATIENCE) -> None:
-    """Let `advice` give what follows in the line, such as how to go on; see `PATIENCE`."""
+    """Let `advice` give the end of the line, such as how to go on; see `PATIENCE`."""
     global _advice, _patience
     _advice, _patience = advice, patience
 
@@ -126,7 +126,7 @@ def _next(receiver: socket.socket, ours: list[signal.Signals]) -> int:
 def _end(number: int) -> NoReturn:
     with suppress(Exception):
         say(number)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what is torn down in mid-work complains
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what is torn down in mid-work prints errors
     for child in multiprocessing.active_children():
         child.kill()
     tidying = threading.Thread(target=atexit._run_exitfuncs, daemon=True)

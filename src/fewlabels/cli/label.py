@@ -195,7 +195,7 @@ def _on_page(session: Session, options: LabelOptions) -> None:
 def redirect(url: str) -> Iterator[str]:
     """The address of a file that leads to another one, and that only this user can read.
 
-    What a program is started with, any user of the machine can see: so the token is not among it.
+    Any user of the machine can see the arguments of a program, so the token is not among them.
     """
     with TemporaryDirectory(prefix="fewlabels-") as folder:
         path = Path(folder) / "label.html"

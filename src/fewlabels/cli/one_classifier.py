@@ -32,18 +32,11 @@ class OneModel:
     settings: Settings
 
     def ask(self, question: Callable[..., Any], what: str, *more: str, **settings: Any) -> Any:
-        """The predictions, and the answer of a question of the library to what was asked.
+        """The predictions, and the answer of `question` about the one classifier.
 
-        Parameters
-        ----------
-        question
-            `fewlabels.curves`, `threshold` or `label_next`.
-        what
-            What is done, beside the progress.
-        more
-            Settings that it takes, beside the method, the seed and the workers.
-        asked
-            Its other arguments.
+        `question` is `fewlabels.curves`, `threshold` or `label_next`; `more` are settings that it
+        takes beside method, seed and workers, and `settings` its other arguments. `what` is shown
+        beside the progress.
         """
         # Errors of the method come before a file is read.
         arguments = self.settings.arguments("method", "random_state", "workers", *more)
@@ -62,12 +55,9 @@ class OneModel:
 
 
 def takes_one_model(*more: str) -> Callable[[Callback], Callback]:
-    """Add the options of a file and of one classifier, handed over as one `chosen` argument.
+    """Add the options of a file and of one classifier, passed to the command as argument `chosen`.
 
-    Parameters
-    ----------
-    more
-        Settings beside method, seed and workers.
+    `more` are settings beside method, options, seed and workers.
     """
 
     def add(command: Callback) -> Callback:

@@ -51,7 +51,7 @@ GROUPS = {
 """The groups of `--help` in their order, with descriptions."""
 
 NAMED, EVERYTHING = "fewlabels.named", "fewlabels.everything"
-"""Where the context has the files of a run, and whether `--help` shows rare options too."""
+"""Keys of the click context: the files of a run, and whether `--help` shows rare options too."""
 
 
 class Field(NamedTuple):
@@ -140,20 +140,9 @@ def takes(
 ) -> Callable[[Callback], Callback]:
     """Add options of a record, which the command gets as one argument.
 
-    Parameters
-    ----------
-    argument
-        The command's argument.
-    record
-        The kind of record.
-    names
-        The options that are taken, beside those of `changes`; all unless given.
-    without
-        Those that are not.
-    changes
-        What a command says otherwise: the help of an option, or several attributes.
-
-    A record with a classmethod `from_values` is made by it.
+    The record is made by its classmethod `from_values`, if it has one. `names` are the options that
+    are taken, beside those of `changes`; unless given, all but those of `without`. `changes` are
+    what a command says otherwise: the help of an option, or several attributes.
     """
     make = getattr(record, "from_values", record)
     registered = fields_of(record)
@@ -247,7 +236,7 @@ class GroupedCommand(click.Command):
         return super().get_params(ctx)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run it, where no file that it writes is one that it reads."""
+        """Run it, unless a file that it writes is one that it reads."""
         named = ctx.meta[NAMED] = [
             Named(str(param.metavar) if param.opts == [param.name] else param.opts[0], path, role)
             for _, _, field, param in self.made
@@ -286,7 +275,7 @@ command = partial(click.command, cls=GroupedCommand)
 
 
 def also_named(option: str, path: str, role: Role) -> None:
-    """Check a file that the command names itself, where an option does not, beside all others."""
+    """Check a file that is named by the command itself, not by an option, beside all others."""
     named: list[Named] = click.get_current_context().meta[NAMED]
     if not any(one.option == option for one in named):
         named.append(Named(option, path, role))
@@ -360,7 +349,7 @@ def check_choice(kind: str, name: str, choices: Iterable[str]) -> None:
 _NAMED = re.compile(r"`([a-z][a-z0-9_]*|--[a-z0-9-]+)`")
 
 _ARGUMENTS = {"random_state": "seed"}
-"""Arguments of Python that an option of another name stands for; one of several is a plural's."""
+"""Python arguments whose options have another name; a plural's option may be the singular."""
 
 _PLAIN = {
     "predictions": "FILE",

@@ -78,17 +78,11 @@ class Output(Record):
         /,
         **contents: Callable[..., Any],
     ) -> None:
-        """Write all files that are asked for, or none.
+        """Write all requested files, or none.
 
-        Parameters
-        ----------
-        report
-            Makes what goes into the JSON.
-        last
-            As of `write_outputs`.
-        contents
-            By fields of this record, as its option's role says: what makes the columns of a table,
-            what makes a text, or what writes to a path.
+        `report` makes what goes into the JSON; `last` is as in `write_outputs`. `contents`, by
+        fields of this record, are as the option's role says: what makes the columns of a table or a
+        text, or what writes to a path.
         """
         if self.json != _STDOUT:
             contents["json"] = lambda: json_text(report())
@@ -118,18 +112,9 @@ class Output(Record):
     ) -> None:
         """Print the JSON alone, or the summary and what was written where.
 
-        Parameters
-        ----------
-        report
-            Makes what the JSON holds, its warnings among them.
-        summary
-            Makes a text of so many columns.
-        table
-            What --out holds.
-        also
-            Other paths, by what they hold.
-        named
-            Whether to say what was written where.
+        `report` makes what the JSON holds, its warnings among them, and `summary` a text of so many
+        columns. `table` is what --out holds, and `also` are other paths, by what they hold. Without
+        `named`, paths are not listed.
         """
         if self.json == _STDOUT:
             page = report()
@@ -186,12 +171,9 @@ def require(form: str, bound: str) -> Any:
 def check_classifiers(
     requirements: Sequence[Requirement], models: Callable[[], Sequence[str]]
 ) -> None:
-    """Refuse a condition on a classifier that there is none of, before the work.
+    """Refuse a condition on a classifier that does not exist, before the work.
 
-    Parameters
-    ----------
-    models
-        Gives the names of all; it is only asked where a condition names one.
+    `models` gives the names of all; it is only called where a condition names one.
     """
     named = [requirement for requirement in requirements if requirement.model is not None]
     registered = models() if named else ()
@@ -257,7 +239,7 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int], None] | None]:
         from fewlabels.kernels.blocks import hearing_steps
 
         task = bar.add_task(what, total=None, rate="")
-        # How far one step is says nothing of the next: the bar begins anew.
+        # Each step has progress of its own: the bar begins anew.
         with hearing_steps(lambda name: bar.reset(task, description=name)):
             yield lambda done, total: bar.update(task, completed=done, total=total)
 
@@ -288,7 +270,7 @@ def stream_bar() -> Iterator[Callable[[Progress], None] | None]:
 
 @contextmanager
 def _bar() -> Iterator[Any]:
-    """A bar with room for a rate, that goes when the block ends; None without a terminal."""
+    """A bar with room for a rate, that disappears when the block ends; None without a terminal."""
     if sys.stderr is None or not sys.stderr.isatty():
         yield None
         return

@@ -100,26 +100,14 @@ class Comparison:
         return self.pairs[0].labels
 
     def standing(self, model: str) -> Standing:
-        """The place of one classifier.
-
-        Raises
-        ------
-        UsageError
-            If it is not among those compared.
-        """
+        """The place of one classifier; UsageError if it is not among those compared."""
         match = next((s for s in self.standings if s.model == model), None)
         if match is None:
             raise UsageError(unknown("model", model, self.ranking))
         return match
 
     def pair(self, a: str, b: str) -> Pair:
-        """Two classifiers, in the order of the ranking, whatever the order they are named in.
-
-        Raises
-        ------
-        UsageError
-            If they are not two of those compared.
-        """
+        """Two classifiers, in the order of the ranking, whatever the order they are named in."""
         for model in (a, b):
             self.standing(model)
         match = next((p for p in self.pairs if {p.a, p.b} == {a, b}), None)
@@ -160,28 +148,12 @@ def compare(
     same kind of c for the differences to this one candidate (Hsu 1981, multiple comparisons with
     the best).
 
-    Parameters
-    ----------
-    models, values, draws
-        Names, estimates (M,) and draws (D, M), NaN where the metric is undefined.
-    direction
-        +1 where larger is better, -1 where smaller is.
-    level
-        Of the intervals, and of each family of statements.
-    item_variance
-        Variance of one labeled item's part in each difference, (M, M); see `labels_needed`.
-    n_labeled, n_unlabeled
-        How many items are labeled; how many more there are to label, where no others count.
-    contradicted
-        Classifiers against whose value the labels speak: they are compared, and not ranked.
-    paired
-        Values (M,) whose differences are those estimated, by which classifiers are ranked; None:
-        those of `values`.
-
-    Raises
-    ------
-    UsageError
-        If there are no draws, or fewer than two classifiers for which the metric is defined.
+    `values` (M,) and `draws` (D, M) are NaN where the metric is undefined; `direction` is +1 where
+    larger is better, -1 where smaller is. Classifiers are ranked by `paired` (M,), values whose
+    differences are those estimated (None: `values`); the labels speak against the values of those
+    `contradicted`, which are compared but not ranked. `level` is of the intervals, and of each
+    family of statements; `item_variance` (M, M), `n_labeled` and `n_unlabeled` are as in
+    `labels_needed`.
     """
     if not len(draws):
         raise UsageError(
@@ -261,10 +233,10 @@ class LabelsNeeded:
     """How many labels, beyond those there are, would settle which of two classifiers is better.
 
     `status` is "settled" where the paired interval excludes 0 already, "tied" where the two do not
-    differ at all, "unknown" where nothing tells, else "open". With `more` labels there is an even
-    chance that the interval excludes 0, if each is worth one label; `low` is the same if the
-    unlabeled items go on adding to every label what they have added so far; with `high` the chance
-    is two in three.
+    differ at all, "unknown" where it cannot be computed, else "open". With `more` labels there is
+    an even chance that the interval excludes 0, if each is worth one label; `low` is the same if
+    the unlabeled items go on adding to every label what they have added so far; with `high` the
+    chance is two in three.
     """
 
     status: Settled
@@ -286,25 +258,19 @@ def labels_needed(
 
     The interval reaches z s from the gap towards 0. With variance v of one item's part in the
     difference, that is what w = v / s^2 labels alone would give: the posterior is worth w labels.
-    After m more the standard deviation is s sqrt(w / (w + m)), and the estimate will have moved:
-    by what is known now it is normal around the gap with variance s^2 m / (w + m). So the chance
-    that it is then more than z standard deviations from 0 is, with a = |gap| / s and r = m / w,
+    After m more the standard deviation is s sqrt(w / (w + m)), and the estimate will have moved: by
+    what is known now it is normal around the gap with variance s^2 m / (w + m). So the chance that
+    it is then more than z standard deviations from 0 is, with a = |gap| / s and r = m / w,
 
         Phi((a sqrt(1 + r) - z) / sqrt(r)) + Phi((-a sqrt(1 + r) - z) / sqrt(r)),
 
-    the assurance of a normal design (O'Hagan, Stevens and Campbell 2005). It allows for what is
-    not known of the gap; with the gap taken as it is, m = w ((z / a)^2 - 1).
+    the assurance of a normal design (O'Hagan, Stevens and Campbell 2005). It allows for what is not
+    known of the gap; with the gap taken as it is, m = w ((z / a)^2 - 1).
 
-    Parameters
-    ----------
-    difference, spread
-        The paired difference, and the standard deviation of its draws.
-    variance
-        v; where it is not known, the posterior is taken to be worth its n labels.
-    n_labeled
-        n: if the posterior's precision grows in proportion to the labels, each is worth w / n.
-    n_unlabeled
-        How many items there are to label, where no others count (the sample estimand).
+    `spread` is the standard deviation of the paired difference's draws. If `variance` v is unknown,
+    the posterior is taken to be worth its n = `n_labeled` labels; if its precision grows in
+    proportion to the labels, each is worth w / n. `n_unlabeled` counts the items left to label,
+    where no others count (the sample estimand).
     """
     gap, low, high = difference
     if not math.isfinite(gap + low + high + spread):
@@ -365,7 +331,7 @@ class Together:
     """What the classifiers do as a set, over the `n_items` items on which all have a prediction.
 
     `all_wrong` is the rate at which all fail together; `oracle` its complement, the accuracy of
-    whoever chooses the right classifier for each item; `majority` the accuracy of a majority vote,
+    choosing the right classifier for each item; `majority` the accuracy of a majority vote,
     ties shared; `best_single` that of the one classifier `best_model` with the best estimate, of
     those that the labels do not contradict.
     `effective_voters` is M / (1 + (M - 1) r) for M classifiers of mean error correlation r (Kish's
@@ -389,13 +355,7 @@ class Together:
     warnings: tuple[str, ...] = ()
 
     def pair(self, a: str, b: str) -> PairErrors:
-        """Two classifiers, whatever the order they are named in.
-
-        Raises
-        ------
-        UsageError
-            If there is no such pair.
-        """
+        """Two classifiers, whatever the order they are named in."""
         for pair in self.pairs:
             if {pair.a, pair.b} == {a, b}:
                 return pair

@@ -147,7 +147,7 @@ def tied_runs(separated: Bools) -> list[slice]:
 
 
 def paired_ends(value: Any, gap: Floats, level: float) -> tuple[Any, Any]:
-    """Ends (...) of differences (...) from their draws (D, ...): infinite ones say nothing."""
+    """Ends (...) of differences (...) from their draws (D, ...), infinite ones left out."""
     return interval(value, np.where(np.isfinite(gap), gap, np.nan), level)
 
 
@@ -179,16 +179,12 @@ def group_gap(
 ) -> GroupGap:
     """The range of a metric over groups, with an interval that may hold 0.
 
-    The largest of several noisy estimates lies too high and the smallest too low, so their range
-    is too wide, and that of draws wider still. True range and noise add up like independent
-    errors: value^2 = observed^2 - E range(draws - their means)^2, at least 0. The interval comes
-    from intervals of all differences that hold together (max-|t|, as in `compare`): the range is
-    at least the largest lower end and at most the largest upper end.
-
-    Parameters
-    ----------
-    groups, values, draws
-        Names, estimates (G,) and draws (D, G), paired; NaN where undefined, which is left out.
+    The largest of several noisy estimates lies too high and the smallest too low, so their range is
+    too wide, and that of draws wider still. True range and noise add up like independent errors:
+    value^2 = observed^2 - E range(draws - their means)^2, at least 0. The interval comes from
+    intervals of all differences that hold together (max-|t|, as in `compare`): the range is at
+    least the largest lower end and at most the largest upper end. Estimates `values` (G,) and
+    paired `draws` (D, G) that are NaN, undefined, are left out.
     """
     there = np.flatnonzero(np.isfinite(values) & np.isfinite(draws).any(axis=0))
     drawn = draws[:, there]
@@ -235,8 +231,8 @@ class Residuals(NamedTuple):
     """Metrics of the labeled items minus what a method expects of them.
 
     Values (M,), NaN where it is not known, and their covariance (M, M). `draws` (D, M) are the
-    method's where those of the metric are partly the labels': a difference hears the labels by its
-    discrepancy.
+    method's, where the metric's draws are partly from the labels: labels enter a difference through
+    its discrepancy.
     """
 
     value: Floats
@@ -249,16 +245,9 @@ def with_discrepancy(
 ) -> tuple[Floats, Floats]:
     """Values (M,) and draws (D, M) whose differences allow for the method's being wrong.
 
-    Differences alone have a meaning: what all share is not touched.
-
-    Parameters
-    ----------
-    variance
-        Variance of one item's part in each difference, (M, M); where it is NaN the largest counts.
-    residuals
-        None: no label says anything.
-    seed
-        Of the discrepancies' draws.
+    Differences alone have a meaning: what all share is not touched. `variance` (M, M) is that of
+    one item's part in each difference; where it is NaN the largest counts. `residuals` are None
+    where no label says anything, and `seed` is of the discrepancies' draws.
     """
     there = np.flatnonzero(np.isfinite(values) & np.isfinite(draws).any(axis=0))
     defined = np.isfinite(variance[np.ix_(there, there)])
@@ -301,7 +290,7 @@ def with_discrepancy(
 
 
 def _observed(residuals: Residuals, chosen: Ints, v: Floats) -> tuple[Floats, Floats]:
-    """Residuals and their covariance; where one is not known it is 0, and says next to nothing."""
+    """Residuals and their covariance; an unknown residual is 0, of a very large variance."""
     value = residuals.value[chosen]
     covariance = residuals.covariance[np.ix_(chosen, chosen)]
     blind = ~np.isfinite(value) | ~np.isfinite(np.diag(covariance))

@@ -1,4 +1,4 @@
-"""An interval that holds whenever one stops: looking after each label breaks ordinary ones.
+"""Confidence sequences: intervals that hold whenever one stops, though looked at after every label.
 
 For every possible mean m of the N items a gambler bets against it as labels come in, with money
 that a fair game would not multiply: where m is the mean, wealth is a martingale that starts at 1,
@@ -19,8 +19,8 @@ before, and half of the money is on either side of m.
 
 A mixture of all shares, for values 0 and 1 drawn evenly (Waudby-Smith and Ramdas 2020): after S
 ones and F zeros of n, the prior probability of N m ones over their posterior probability, under a
-Beta(1/2, 1/2) of their share. Without end of items that is B(a + S, b + F) / (B(a, b) m^S
-(1 - m)^F). Where it serves, the wealth is the mean of both.
+Beta(1/2, 1/2) of their share. For infinitely many items that is B(a + S, b + F) / (B(a, b) m^S
+(1 - m)^F). Where it applies, the wealth is the mean of both.
 """
 
 from __future__ import annotations
@@ -41,10 +41,11 @@ from fewlabels.predictions import Predictions
 
 _GRID = 1000
 """Means that are tried: steps of .001, or of 1 / N where these are fewer. An interval reaches one
-step beyond what is left."""
+step beyond the means that are left."""
 
 _BET = 20.0
-"""Largest bet: what lies between two means that are tried must not decide."""
+"""Largest bet; with larger ones the true mean could be excluded for lying between two of the
+grid."""
 
 _SHARE = 0.5
 """Share of the wealth that may be lost in one bet."""
@@ -71,15 +72,14 @@ class DrawnValues(NamedTuple):
 def confidence_sequence(draws: DrawnValues, level: float) -> tuple[Floats, Floats]:
     """Ends of the interval for the mean of f over the items, after each draw, (T,) each.
 
-    They hold at all T looks together with probability `level`. Nothing of what was excluded comes
-    back.
+    They hold at all T looks together with probability `level`. A mean once excluded stays excluded.
     """
     size = min(draws.n_items, _GRID)
     grid = np.linspace(0, 1, size + 1)
     log_wealth = _bets(draws, grid)
     if draws.least >= 1 and bool(np.isin(draws.values, (0.0, 1.0)).all()):
         log_wealth = np.logaddexp(log_wealth, _mixture(draws, grid)) - np.log(2)
-    # A mean that what was seen makes impossible is out at once; the grid is within half a step.
+    # A mean that the values seen rule out is excluded at once; the grid is within half a step.
     n, half = draws.n_items, 0.5 / size + 1e-12
     seen = np.cumsum(draws.values)[:, None] / n
     rest = (n - np.arange(1, len(seen) + 1))[:, None] / n
@@ -126,7 +126,7 @@ def _bets(draws: DrawnValues, grid: Floats) -> Floats:
 
 
 class _Slope:
-    """Slope of f on h among what was seen, shrunk to none; between 0 and 1."""
+    """Slope of f on h over the items seen, shrunk towards 0; between 0 and 1."""
 
     def __init__(self) -> None:
         self.n, self.sums, self.products, self.squares = 0, np.zeros(2), 0.0, 0.0
@@ -161,7 +161,7 @@ def _mixture(draws: DrawnValues, grid: Floats) -> Floats:
 
 
 def _beta_binomial(k: Floats, n: Floats, ones: Floats, zeros: Floats) -> Floats:
-    """Log P(k ones of n more), after so many ones and zeros; anything where k is impossible."""
+    """Log P(k ones of n more), after so many ones and zeros; arbitrary where k is impossible."""
     a, b = _PRIOR + ones, _PRIOR + zeros
     k = np.clip(k, 0, n)
     choose = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
@@ -190,25 +190,13 @@ def anytime(
     level: float,
     least: float = 1.0,
 ) -> dict[str, tuple[Floats, Floats]]:
-    """The interval of every classifier's metric on these items after each label: low, high (T,).
+    """Confidence sequences of every classifier's metric on these items: low and high, (T,) each.
 
-    Parameters
-    ----------
-    metric
-        A mean over the items with bounds, such as accuracy.
-    rows, probability, left
-        Items in the order in which they were drawn, with which probability from how many that were
-        left, (T,) each; all have labels. Labels that were there before are not among them, nor
-        their items in question.
-    least
-        The smallest that probability times left can be, 1 where items are drawn evenly.
-
-    Raises
-    ------
-    UsageError
-        If the metric is no mean over the items, or has no bounds.
-    InputError
-        If one of the items has no label.
+    The metric is a mean over items with bounds, such as accuracy. `rows`, `probability` and `left`,
+    (T,) each, are the items in the order drawn, which all have labels, the probability of each
+    draw, and how many items were left. `least` is the smallest that probability times left can be:
+    1 where items are drawn evenly. Items that had labels before are not among the rows, and the
+    mean leaves them out.
     """
     low, high = metric.bounds
     if metric.per_item is None or not np.isfinite([low, high]).all():

@@ -367,7 +367,7 @@ def _error_rates(
 
 
 def _largest(values: Floats) -> Ints:
-    """The places of the largest values, as many as a heat map can show, in their given order."""
+    """The places of the largest values, as many as a heat map can show, in the order given."""
     if len(values) <= MOST_CELLS:
         return np.arange(len(values))
     return np.sort(np.argsort(-values, kind="stable")[:MOST_CELLS])

@@ -36,11 +36,8 @@ def allowing_for_discrepancy(
 ) -> dict[tuple[str, str | None], Paired]:
     """Values and draws whose differences allow for model error, by metric and group.
 
-    Parameters
-    ----------
-    residuals
-        Those of the labeled items, by metric and group; where there are none, no label says
-        anything of the differences.
+    `residuals` are those of the labeled items; where there are none, no label says anything of the
+    differences.
     """
     out: dict[tuple[str, str | None], Paired] = {}
     variances = {
@@ -48,7 +45,7 @@ def allowing_for_discrepancy(
         for group, rows in _rows_by_group(estimates).items()
     }
     for (metric, group), draws in estimates.draws.items():
-        # Of a group without a row in the sample of a stream all items speak.
+        # A group without a row in the sample of a stream uses the variance of all items.
         variance = variances.get(group, variances[None]).get(metric)
         if variance is None or not len(draws):
             continue
@@ -71,12 +68,9 @@ def comparison(
     group: str | None = None,
     models: Sequence[str] | None = None,
 ) -> Comparison:
-    """Ranking, paired differences, indistinguishable classifiers, and labels that would do it.
+    """Ranking, paired differences, classifiers that cannot be told apart, and labels still needed.
 
-    Parameters
-    ----------
-    models
-        The classifiers to compare; None: all. Of fewer, more can be told apart.
+    `models` are the classifiers to compare (None: all). Of fewer, more can be told apart.
     """
     chosen, direction = _chosen(estimates, models), estimates.direction(metric)
     values, draws, variance = estimates.pairs(metric, group)
@@ -105,7 +99,7 @@ def comparison(
 def comparisons(estimates: Estimates) -> dict[str, Comparison]:
     """Comparisons by every metric with a direction, where there is something to compare.
 
-    Of more than 30 classifiers none is made: their pairs are too many to list.
+    There is none with more than 30 classifiers, whose pairs are too many to list.
     """
     out: dict[str, Comparison] = {}
     for metric, direction in estimates.directions.items():
@@ -118,9 +112,9 @@ def comparisons(estimates: Estimates) -> dict[str, Comparison]:
 def gap(estimates: Estimates, model: str, metric: str, group_a: str, group_b: str) -> Interval:
     """Metric of a classifier in one group minus that in another, with the interval.
 
-    Draw d of both groups has the same parameters of the label model, so what these leave open for
-    both alike cancels; items of disjoint groups are drawn independently. NaN for a group of which
-    the method knows nothing (`labeled`, where it has no label).
+    Draw d of both groups has the same parameters of the label model, so their uncertainty cancels
+    as far as it is common to both; items of disjoint groups are drawn independently. NaN for a
+    group of which the method knows nothing (`labeled`, where it has no label).
     """
     rows = _rows_by_group(estimates)
     values, draws = _group_draws(estimates, model, metric, [group_a, group_b], rows)
@@ -186,7 +180,7 @@ def _group_draws(
     values = np.array([estimates.get(model, metric, name).value for name in names])
     j, posterior = estimates.models.index(model), estimates.judged_by
     draws = np.stack([estimates.draws_of(metric, name)[:, j] for name in names], axis=1)
-    # Such a group has the values of all items, which say nothing of how it differs.
+    # Such a group has the values of all items, which do not show how it differs.
     blind = [not posterior.speaks_of(rows[name]).any() for name in names]
     values[blind], draws[:, blind] = np.nan, np.nan
     return values, draws

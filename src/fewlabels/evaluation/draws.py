@@ -17,8 +17,8 @@ label is known:
 y_id is drawn from p_i(theta_d), with theta_d of the flatter `interval_parameters` where there are
 some. e_id ~ Exp(1): divided by their sum they are Dirichlet(1, ..., 1), the Bayesian bootstrap over
 items (Rubin 1981). Items of one cluster share it, and where clusters are crossed its factors.
-`pseudo` is a prior observation, for nobody has seen everything: the scores of a
-random item, a random predicted class, and class weights Gamma(1 / K) each, of mean one item in all;
+`pseudo` is a prior observation, for what has not been seen: the scores of a random item, a random
+predicted class, and class weights Gamma(1 / K) each, of mean one item in all;
 for accuracy from labels of two classes alone the interval is Jeffreys'. z_id is drawn from
 (1 - s_d) p_i + s_d / K with s_d ~ Beta(1, n): about one label in n is arbitrary, the same allowance
 where no weights can say it. `urn` draws the items without a label from those that have one, and the
@@ -63,17 +63,10 @@ from fewlabels.predictions import Predictions
 class DrawKind:
     """What draws are made of.
 
-    Attributes
-    ----------
-    of
-        Whose P(label): the marginals, or the parameter draws of values, or of intervals.
-    drawn
-        Whether labels are drawn from it; else it stands for them.
-    rows
-        Row weights: the sampling weights, those times the bootstrap's, or the urn's. The latter two
-        come with a pseudo-observation.
-    arbitrary
-        Whether about one unknown label in n is any class.
+    P(label) is that of `source`: the marginals, or the parameter draws of values or of intervals;
+    labels are `drawn` from it, or it stands for them. `rows` are the row weights: the sampling
+    weights, those times the bootstrap's, or the urn's; the latter two come with a
+    pseudo-observation. `arbitrary`: about one unknown label in n is any class.
     """
 
     source: Literal["marginals", "values", "intervals"]
@@ -100,8 +93,8 @@ EXACT_ITEMS = 4_000
 """Rankings are exact up to this many items; beyond, scores are binned (error 1e-5)."""
 
 ALL_DRAWS_ITEMS, BASIS_DRAWS = 15_000, 32
-"""Of fewer items all parameter draws are computed; of so many and more a basis of these draws, of
-which the others are combinations (`streaming/tally.py`), wherever the items are."""
+"""Below this many items all parameter draws are computed; from then on a basis of BASIS_DRAWS
+draws, of which the others are combinations (`streaming/tally.py`), in memory and in streams."""
 
 _FEW_CLASSES = 32
 """With more classes than this a chunk has more draws, in proportion."""
@@ -110,8 +103,8 @@ _MOST_TIMES = 2
 """A chunk of many classes has at most this many times as many draws."""
 
 MOST_UNITS = 1000
-"""Of items whose labels are all known more than this are dealt into so many random units, which
-are drawn as a whole."""
+"""More items than this, if all their labels are known, are dealt into this many random units, each
+of which is drawn as a whole."""
 
 _NUMBERS = 8_000_000
 """Numbers held at a time in the sums of all units, or of some draws."""
@@ -121,7 +114,7 @@ _PSEUDO, _ARBITRARY, _URN, _RESAMPLE, _URN_PSEUDO = 1, 3, 5, 7, 9
 
 
 def basis_size(n_items: int, n_classes: int) -> float:
-    """How many parameter draws are computed of each of so many items, at most."""
+    """At most how many parameter draws are computed of each of `n_items` items."""
     few = ALL_DRAWS_ITEMS * max(1, n_classes / _FEW_CLASSES)
     return math.inf if n_items < few else BASIS_DRAWS
 
@@ -149,14 +142,10 @@ _Result = TypeVar("_Result")
 
 
 class Entries:
-    """What statistics add up: the items, each once and of one group, unless said otherwise.
+    """What statistics add up: by default every item once, all in one group.
 
-    Parameters
-    ----------
-    items
-        Of which item each entry is (votes of many annotators, say), (e,); None: each its own.
-    group
-        Of which of `n_groups` each entry is, (e,); None: of one.
+    `items` (e,) says which item each entry is of (votes of many annotators, say; None: each its
+    own), `group` (e,) in which of `n_groups` it is.
     """
 
     def __init__(
@@ -172,19 +161,11 @@ def _within(placed: PlacedObservations | None, block: slice) -> PlacedObservatio
 class LabelWeights:
     """Draws of some items under one posterior.
 
-    A row that stands for several items (`Predictions.multiplicity`) weighs what they weigh
-    together: drawn labels are multinomial counts, and their row weights gamma variables.
-
-    Parameters
-    ----------
-    rows
-        The items, indices into `predictions`, shape (n,).
-    others
-        The items in question beside them, of which nothing is known.
-    n_draws
-        How many interval draws there are in all.
-    entries
-        What is added up of them.
+    `rows` (n,) are the items, indices into `predictions`; `others` are the items in question beside
+    them, of which nothing is known. `n_draws` counts the interval draws in all, and `entries` says
+    what is added up of the items. A row that stands for several items (`Predictions.multiplicity`)
+    weighs what they weigh together: drawn labels are multinomial counts, and their row weights
+    gamma variables.
     """
 
     def __init__(
@@ -238,7 +219,7 @@ class LabelWeights:
 
     @property
     def noisy(self) -> bool:
-        """Whether the labels are those that were observed, with the noise that is in them."""
+        """Whether the labels are those observed, including their noise."""
         return self.certain or (self.label_spread is not None and self.label_spread.none)
 
     @cached_property
@@ -274,21 +255,11 @@ class LabelWeights:
     ) -> list[_Result]:
         """Statistics of draws 0 .. size - 1, by chunks of draws.
 
-        Chunks go on threads; within one P(label) is looked up once for all kinds of draws, in
-        blocks of items whose sums add up.
-
-        Parameters
-        ----------
-        requested
-            Kinds of draws, each with a function that makes its empty sums.
-        finish
-            Makes the result of a chunk of draws from the sums of all items, as `requested`.
-        cells
-            Numbers that all sums hold of one draw.
-        one_block
-            Whether all items are to be one block.
-        order
-            The draws (size,) in the order in which they are made; None: as they are.
+        Chunks run on threads; within one, P(label) is looked up once for all kinds of draws, in
+        blocks of items whose sums add up (with `one_block`, one block). `requested` are kinds of
+        draws, each with a function that makes its empty sums; `finish` makes the result of a chunk
+        from the sums of all items, in that order. `cells` is how many numbers all sums hold of one
+        draw, and `order` (size,) the order in which draws are made (None: as they are).
         """
 
         def run(index: Ints) -> _Result:
@@ -639,8 +610,8 @@ class LabelWeights:
     def _placed(self) -> tuple[Ints, Floats]:
         """Entries (G, D) and class weights (G, D, K) of the pseudo-observations of every group.
 
-        -1 of a group without entries. One weighs an item of the effective number of items: with
-        equal weights, and rows that are independent, one.
+        The entry is -1 for a group without entries. Each weighs as much as one of the effective
+        number of items: 1, with equal weights and independent rows.
         """
         drawn, entries = self.pseudo_draws, self.entries
         keys, mass, weight = self.keys, self.mass, self.weight
@@ -705,19 +676,14 @@ def drawn_sums(
     """States of bootstrap draws of items with known labels, some draws at a time.
 
     Items have exponential weights (Rubin 1981), and as states add, one matrix product gives all
-    draws. One pseudo-observation per draw, with the prediction of one of the items, stands for
-    what has not been seen: intervals do not collapse where all labels agree.
+    draws. One pseudo-observation per draw, with the prediction of one of the items, stands for what
+    has not been seen: intervals do not collapse where all labels agree.
 
-    Parameters
-    ----------
-    by_unit
-        Takes items, the order to deal them in, and a number of units U; gives the states of the
-        units: arrays (U, F, ...) that add over items, the first of them with few numbers.
-    as_pseudo_observation
-        Makes items pseudo-observations of class weights (D, K), whose predictions they keep.
-    all_items
-        The state of one unit of all items, where `items` are a random sample of them: draws then
-        lie around it, with the noise of as many items (`_around_all_items`).
+    `by_unit` takes items, the order to deal them in and a number of units U, and gives the states
+    of the units: arrays (U, F, ...) that add over items, the first of them with few numbers.
+    `as_pseudo_observation` gives items class weights (D, K) in place of labels. If `items` are a
+    random sample, `all_items` is the state of one unit of all items: draws then lie around it, with
+    the noise of as many items (`_around_all_items`).
     """
     rng = np.random.default_rng(seed)
     order = _by_content(items)
@@ -743,7 +709,7 @@ def drawn_sums(
 
 
 def _by_content(items: Items) -> Ints:
-    """The items in the order of their numbers, to nine digits.
+    """The items in the order of their numbers, rounded to nine digits.
 
     So draws depend neither on the order of the rows nor on the unit of a statistic.
     """
@@ -758,9 +724,9 @@ def _around_all_items(
 ) -> list[Floats]:
     """Draws of the sums over a sample, (D, F, ...), as draws of those over all items.
 
-    With n items and m in the sample, `all_sums` + sqrt(n / m) (draw - `sums`) has the covariance
-    of draws with a weight for each of the n, which is the sum of squares over items. The factor is
-    lower where a cell would go below 0, as the sample may hold too many of a cell of few items.
+    With n items and m in the sample, `all_sums` + sqrt(n / m) (draw - `sums`) has the covariance of
+    draws with a weight for each of the n, which is the sum of squares over items. The factor is
+    lower where a cell would go below 0, as the sample may have too many of the few items of a cell.
     """
     root = math.sqrt(float(all_sums[0][0]) / float(sums[0][0]))
     out = []

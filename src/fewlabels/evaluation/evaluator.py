@@ -77,8 +77,8 @@ _GROUP_CELLS = 2**21
 TOO_FEW = 20
 
 MANY = 32
-"""From this many patterns of items on (annotators, each with other items), threads work on one
-pattern each instead of on its draws; votes alone are measured in one pass."""
+"""From this many patterns of items on (annotators, each with other items), each thread works on one
+pattern, not on its draws; votes alone are measured in one pass."""
 
 
 class Measured(NamedTuple):
@@ -95,7 +95,7 @@ class Measured(NamedTuple):
 
 
 def nothing_measured(metrics: Chosen, n_draws: int, n_models: int) -> dict[str, Measured]:
-    """NaN for every metric and classifier, to be filled in."""
+    """NaN for every metric and classifier, to be replaced."""
     return {
         name: Measured(
             np.full(n_models, np.nan),
@@ -217,7 +217,7 @@ class Evaluator:
         """What drawn labels and rows add to every metric beyond the parameters, (D, M).
 
         The metric of a draw's labels and row weights minus that of the same draw's P(label), less
-        the mean over draws; nothing where no intervals are asked for.
+        the mean over draws; empty without intervals.
         """
         if not self.n_draws:
             return {}
@@ -287,7 +287,7 @@ class Evaluator:
         inside[rows] = True
         for j in range(self.predictions.n_models):
             if self.predictions.is_sparse:
-                # Votes alone: what needs more applies to nobody.
+                # Votes alone: metrics that need more apply to no classifier.
                 votes = self.predictions.given_by("hard", j)
                 subset = votes[inside[votes]]
                 chosen = {n: m for n, m in self.metrics.items() if m.needs == "hard"}
@@ -317,8 +317,8 @@ def measure_many_groups(
 ) -> Iterator[dict[str, Measured]]:  # fmt: skip
     """Every metric of every classifier on each group of a column, in order.
 
-    Whole groups go in blocks, of which there are some in memory at a time; a group with as many
-    items as a block is measured by itself. `infer` gives the posterior of any of the items.
+    Blocks of whole groups are measured, a few of them in memory at a time; a group that fills a
+    block is measured by itself. `infer` gives the posterior of any of the items.
     """
     order, sizes = np.argsort(many.codes, kind="stable"), np.bincount(many.codes)
     ends, height = np.cumsum(sizes), max(_GROUP_CELLS // (GROUP_DRAWS * items.n_classes), 1)
@@ -464,7 +464,7 @@ class _Task:
         self.population = evaluator.estimand == "population" or posterior.counts_alone
 
     def measure(self) -> dict[str, Measured]:
-        """Values, and draws where intervals are asked for."""
+        """Values, and draws if there are to be intervals."""
         if not len(self.weights):
             return nothing_measured(self.metrics, self.n_draws, self.n_columns)
         values = self._values()

@@ -1,7 +1,8 @@
-"""Groups of items: all of them, then each value of the columns asked for.
+"""Groups of items: all of them, then each value of the requested columns.
 
 Columns of up to `MAX_GROUPS` values give groups that are measured one by one, and compared; those
-of up to `MOST_GROUPS` give groups that are all measured in one pass (`evaluator.of_many_groups`).
+of up to `MOST_GROUPS` give groups that are all measured in one pass
+(`evaluator.measure_many_groups`).
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ MOST_GROUPS = 10_000
 """Groups of a column, at most."""
 
 LEAST_EACH = 10
-"""Items of a group on average, where there are many: less is more often a column of names."""
+"""Items of a group on average, where there are many: with fewer it is more often a column of
+names."""
 
 
 class Group(NamedTuple):
@@ -84,7 +86,7 @@ def groups_by_column(
 def many_and_few(
     items: Predictions, by: Sequence[str]
 ) -> tuple[tuple[str, ...], tuple[ManyGroups, ...]]:
-    """The columns of at most 50 groups, and those of more."""
+    """The columns of at most `MAX_GROUPS` groups, and those of more."""
     few, many = list[str](), list[ManyGroups]()
     for column in by:
         codes, names = values_of(items, column)
@@ -111,12 +113,8 @@ def refuse_many_groups(
 ) -> None:
     """Refuse methods, inputs and metrics that many groups at once do not support.
 
-    Parameters
-    ----------
-    posterior
-        Of some of the items.
-    why
-        Another requested result that needs the items of each group by themselves; empty if none.
+    `posterior` may be of some of the items; `why` names another requested result that needs the
+    items of each group by themselves, and is empty if there is none.
     """
     in_memory = [name for name, m in metrics.items() if m.in_memory]
     if not posterior.infers:

@@ -66,7 +66,8 @@ _EITHER = 0x6A7D
 def guards_differences(method: str, predictions: Predictions) -> bool:
     """Whether differences allow for the method's being wrong.
 
-    Not where labels are so many that all rests on them, nor classifiers, whose pairs nobody lists.
+    Not if labels are so many that estimates rest on them, or classifiers too many to list their
+    pairs.
     """
     informed = max(predictions.n_labeled, predictions.n_annotated)
     guarded = method in METHODS and METHODS[method].guarded
@@ -83,18 +84,10 @@ class Guarded(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Guard:
-    """Compares a method's estimates with those from labels alone.
+    """Compares a method's estimates with those of method `labeled` on the same items, `alone`.
 
-    Parameters
-    ----------
-    evaluator
-        The method's.
-    alone
-        That of method `labeled`, on the same items.
-    moves
-        Whether estimates move; if not, they only get the status contradicted.
-    differences
-        Whether differences are guarded too: of very many classifiers they are not.
+    Unless `moves`, contradicted estimates stay where they are and only get that status. Unless
+    `differences`, as with very many classifiers, differences are not guarded.
     """
 
     evaluator: Evaluator
@@ -201,7 +194,7 @@ class Guard:
     def marked(
         self, rows: list[Estimate], guarded: Guarded, group: Group, reasons: Reasons
     ) -> list[Estimate]:
-        """Rows of a group, contradicted where the labels say so; why goes to `reasons`."""
+        """Rows of a group, contradicted where the labels say so; the reasons go to `reasons`."""
         out = []
         for row in rows:
             j = self.evaluator.predictions.place[row.model]

@@ -39,18 +39,10 @@ def facts(
     *,
     distribution: bool,
 ) -> list[str]:
-    """Sentences about the input, and about what is not used of it.
+    """Sentences about the user's input, and about what is not used of it.
 
-    Parameters
-    ----------
-    predictions
-        The user's input.
-    method
-        Name of the method.
-    level
-        Confidence level; None without intervals.
-    distribution
-        Whether classifiers are judged against the distribution of annotators' labels.
+    `level` is None without intervals; with `distribution`, classifiers are judged against the
+    distribution of annotators' labels.
     """
     sentences = list(predictions.notes)
     _, labels = (predictions.as_histograms() if distribution else predictions).named
@@ -245,7 +237,8 @@ def _exposed_to_labels(predictions: Predictions) -> list[str]:
 
 
 _SHIFT_LEVEL = 0.01
-"""Level at which a shift is warned of: below that of `fewlabels.shift`, as it is unrequested."""
+"""Level of the warning of a shift: below that of `fewlabels.shift`, as nobody requested the
+test."""
 
 _WORTH_A_LOOK = 0.1
 _SHIFT_SALT = 0x5A3B
@@ -255,9 +248,10 @@ def not_a_random_sample(predictions: Predictions, method: str) -> SamplingTest |
     """What differs between labeled and unlabeled items; None where no difference is significant.
 
     A hundred permutations decide whether a thousand are worth their time: the level stays below
-    .01. Nothing is said with fewer than 5 labels; where sampling weights differ, which may undo how
-    items were chosen; and of labels whose draws were recorded, or active testing's own. The items
-    themselves are the seed, so that a warning does not come and go with the seed of estimates.
+    .01. There is no test with fewer than 5 labels, with unequal sampling weights, which may undo
+    how items were chosen, and for labels whose draws were recorded or that active testing chose.
+    The items themselves are the seed, so that a warning does not come and go with the seed of
+    estimates.
     """
     labeled, unlabeled = Split.from_predictions(predictions)
     if predictions.size_of(labeled) < FEWEST_LABELS or not unlabeled.any():
@@ -280,8 +274,8 @@ def selection_facts(
 ) -> tuple[dict[str, Any], list[str]]:
     """Diagnostics and warnings where labeled items are shown to be no random sample; else none.
 
-    With what differs, what follows from it, and what to do: of label `distribution`s there is no
-    correction but sampling weights.
+    They say what differs, what follows from it, and what to do: for a label `distribution` there is
+    no correction but sampling weights.
     """
     test = not_a_random_sample(predictions, method)
     if test is None:
@@ -305,12 +299,7 @@ def selection_facts(
 def below_chance_by_rank(scores: Floats, positive: Array) -> float:
     """P-value of "no worse than chance" against a smaller AUC, by the Mann-Whitney test.
 
-    Parameters
-    ----------
-    scores
-        Scores of labeled items, (n,).
-    positive
-        Which of them are positive, (n,).
+    `scores` (n,) are of the labeled items, and `positive` (n,) marks those of the positive class.
     """
     m, n = sorted((int(positive.sum()), int((~positive).sum())))
     if not m:
@@ -355,15 +344,11 @@ def below_chance_by_agreement(labels: Array, hard: Array, times: Floats) -> floa
 def agreement_by_chance(labels: Array, hard: Array, times: Floats) -> tuple[float, float, float]:
     """Number of agreements, and its mean and standard deviation under random permutations.
 
-    With n_k items of class k and m_l predictions of class l, the number S of agreements under a
-    random permutation has the mean sum_k n_k m_k / n and, with d_kl = [k = l] - m_k/n - n_l/n +
-    sum_c n_c m_c / n^2, the variance sum_kl n_k m_l d_kl^2 / (n - 1) (Hoeffding's combinatorial
-    central limit theorem).
-
-    Parameters
-    ----------
-    labels, hard, times
-        Class of each labeled item, the predicted one, and how many items the row stands for, (n,).
+    `labels`, `hard` and `times`, (n,) each, are the class of each labeled item, the predicted one,
+    and how many items the row stands for. With n_k items of class k and m_l predictions of class l,
+    the number S of agreements under a random permutation has the mean sum_k n_k m_k / n and, with
+    d_kl = [k = l] - m_k/n - n_l/n + sum_c n_c m_c / n^2, the variance sum_kl n_k m_l d_kl^2 /
+    (n - 1) (Hoeffding's combinatorial central limit theorem).
     """
     n = float(times.sum())
     # Of the classes that occur: a table of all of them may be larger than memory.

@@ -32,22 +32,16 @@ def item_variance(
     """Variance v of one item's part in the difference of every two classifiers, (M, M) by metric.
 
     With n labels alone the difference has variance v / n. A mean over the items has v =
-    Var(loss_a - loss_b) over items and labels, in closed form. Any other metric has the variance
-    of its influence function, n E (difference reweighted by Exp(1) - difference)^2 over drawn
+    Var(loss_a - loss_b) over items and labels, in closed form. Any other metric has the variance of
+    its influence function, n E (difference reweighted by Exp(1) - difference)^2 over drawn
     labelings (the Bayesian bootstrap). Unequal sampling weights enlarge it (Kish).
 
     Two classifiers that share a posterior of their own (`LabelPosterior.per_model`) are judged by
     it. A difference of two whose posteriors differ is joint, and judged by that of all.
 
-    Parameters
-    ----------
-    metrics
-        Names of metrics; of one that is not in the list of metrics nothing is known, and it is
-        left out.
-    rows
-        The items, indices into `predictions`; of more than 5,000 as many chosen by identity.
-    columns
-        Indices of the M classifiers; None: all.
+    `rows` are indices into `predictions`, of more than 5,000 as many chosen by identity, and
+    `columns` those of the M classifiers (None: all). Metrics without an entry in `METRICS` are left
+    out.
     """
     names = {name: ALIASES.get(name, name) for name in metrics}
     registered = {name: METRICS[full] for name, full in names.items() if full in METRICS}

@@ -71,25 +71,14 @@ def joint_errors(
 ) -> Together:
     """Rates of joint errors of a set of classifiers, from a label posterior.
 
+    The classifiers are `models` (None: all) that have hard predictions, votes or the argmax of
+    probabilities, at least two. The rates are those of the population, or of the items `rows`
+    (indices into `predictions`) alone. There are `n_draws` interval draws, 0 for no intervals.
+    `accuracy` is that of every classifier on these items, guarded by the labels (None: it is
+    measured), and `method` is what messages call the label model.
+
     Where classifiers have posteriors of their own (`LabelPosterior.per_model`), the accuracy of
     each is judged by its own, and what several do together by the average of them.
-
-    Parameters
-    ----------
-    predictions
-        With hard predictions of at least two classifiers: votes, or the argmax of probabilities.
-    rows
-        The items, indices into `predictions`.
-    population
-        Whether the rates are the population's, or those of these very items.
-    n_draws
-        Interval draws; 0 for no intervals.
-    method
-        What messages call the label model.
-    models
-        The classifiers; None: all that have hard predictions.
-    accuracy
-        That of every classifier on these items, guarded by the labels; None: it is measured.
     """
     if posterior.means is not None:
         raise UsageError(

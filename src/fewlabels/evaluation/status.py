@@ -20,8 +20,8 @@ FEW = 5
 """Fewer labels than this are few whatever the metric."""
 
 FEW_IN_GROUP = 10
-"""Fewer labels in a group cannot speak against what is known of the others, as they can elsewhere
-(guard.LEAST); estimates from more than the labels take the group to be like them."""
+"""With fewer labels a group cannot contradict what is known of the others, as labels can elsewhere
+(guard.LEAST); methods that use more than the labels take the group to be like the others."""
 
 FEW_OF_A_CLASS = 2
 """Fewer labels of a class than this are few for a metric that rests on every class."""
@@ -39,7 +39,7 @@ class Verdict(NamedTuple):
 
 
 class Reasons:
-    """Reasons in the order they came up, each once, with the classifiers they are about."""
+    """Reasons in the order in which they came up, each once, with the classifiers concerned."""
 
     def __init__(self) -> None:
         self._models: dict[str, dict[str, None]] = {}
@@ -141,12 +141,8 @@ def reasons_of_many_groups(
 def judge_losses(value: float, size: int, labels: int, why: str, group: str | None) -> Verdict:
     """The status of a loss against label histograms: undefined, few-labels, ok.
 
-    Parameters
-    ----------
-    size, labels
-        How many items have the least number of labels that the loss takes.
-    why
-        Why it would be undefined.
+    The loss takes items with at least `labels` labels, of which there are `size`; `why` says why it
+    would be undefined.
     """
     where = "" if group is None else f" in group {group}"
     if not math.isfinite(value):

@@ -14,7 +14,7 @@ Ints = npt.NDArray[np.int64]
 UInts = npt.NDArray[np.uint64]
 Bools = npt.NDArray[np.bool_]
 Array = npt.NDArray[Any]
-"""Array types of the kernels."""
+"""The types of arrays in annotations; `Array` is of any dtype."""
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
@@ -27,7 +27,7 @@ def _refuse(self: Any, *_: Any, **__: Any) -> NoReturn:
 
 
 class FrozenDict(dict[_K, _V]):
-    """A dictionary that cannot be written into; it compares, pickles and prints as any other."""
+    """A read-only dictionary; it compares, pickles and prints as any other."""
 
     __setitem__ = __delitem__ = __ior__ = _refuse
     clear = pop = popitem = setdefault = update = _refuse
@@ -37,7 +37,7 @@ class FrozenDict(dict[_K, _V]):
 
 
 class FrozenList(list[_T]):
-    """A list that cannot be written into: no tuple, which indexes an array in another way."""
+    """A read-only list: no tuple, which indexes an array in another way."""
 
     __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
     append = clear = extend = insert = pop = remove = reverse = sort = _refuse
@@ -59,8 +59,8 @@ class Frozen:
 def frozen(value: Any) -> Any:
     """The value with read-only views for arrays, and mappings, lists and sets frozen.
 
-    The array behind a view stays writeable: it may belong to the caller. Of other frozen objects
-    of this package the arrays alone are read-only: what a method works with, it may keep.
+    The array behind a view stays writeable: it may belong to the caller. Of other frozen objects of
+    this package only the arrays are made read-only, so that a method can keep working state.
     """
     if isinstance(value, np.ndarray):
         return read_only(value.view()) if value.flags.writeable else value

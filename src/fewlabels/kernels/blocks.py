@@ -1,4 +1,4 @@
-"""Blocks of work on threads: fixed blocks, ordered results, so no answer shows how many workers.
+"""Work in blocks on threads: blocks and order are fixed, so answers do not depend on the workers.
 
 Also progress of long work, and values computed once, without waiting for others.
 """
@@ -61,7 +61,7 @@ def reporting(progress: Progress | None) -> Iterator[None]:
 
 
 def report(done: int, total: int) -> None:
-    """Say how much of the step at hand is done, to whom it may concern."""
+    """Report how much of the current step is done."""
     progress = _progress.get()
     if progress is not None:
         progress(done, total)
@@ -124,7 +124,7 @@ def index_blocks(n: int, size: int) -> list[Ints]:
 def map_blocks(function: Callable[[_T], _R], blocks: Sequence[_T]) -> Iterator[_R]:
     """Results of `function` on every block, in the order of the blocks.
 
-    No more blocks are begun than a few ahead of what is taken, so that results do not pile up.
+    Blocks begin only a few ahead of the results that are taken, so that results do not pile up.
     BLAS is held to one thread meanwhile: its own threads inside ours cost ten times.
     """
     with one_blas_thread():

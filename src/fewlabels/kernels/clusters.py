@@ -1,12 +1,12 @@
-"""Rows of clusters: how alike they are, how many independent rows they are worth.
+"""Rows in clusters: how far they go together, and how many independent rows they are worth.
 
 Rows i and j of n have correlation R_ij = sum of rho_c over the clusterings c that put them in one
-cluster (R_ii = 1; crossed clusters are several clusterings). Of weights v they are worth
+cluster (R_ii = 1; crossed clusters are several clusterings). With weights v they are worth
 
     n_eff = (sum v)^2 / v'Rv                                                    (Kish 1965, with R),
 
 and a row's likelihood counts to the power 1 / sum_j R_ij: m copies of an item count as one, and
-rows that tell nothing of each other count in full.
+uncorrelated rows count in full.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PRIOR = 0.5, 1.0
 """Beta prior of a correlation between rows of a cluster: mostly small, a third on average."""
 
 _ONE_LABEL = 0.25
-"""Squares that are added for what has not been seen: those of one label of two classes."""
+"""Squares added for what has not been seen: those of one label of two classes."""
 
 _MOST_LOG, _MOST_OFFSETS = 4.0, 300
 _OFFSET_SD, _SLOPE_SD = 3.0, 1.0
@@ -38,7 +38,7 @@ def pooled_words(votes: Floats) -> Floats:
     """Pooled log-odds of each class over all classifiers, (n, K): of probabilities or scores.
 
     The mean of centred logs of probabilities (n, M, K), or half of that of standardised scores
-    (n, M); 0 where nothing is said.
+    (n, M); 0 without a prediction.
     """
     if votes.ndim == 3:
         words = np.clip(centred_logs(votes), -_MOST_LOG, _MOST_LOG)
@@ -57,13 +57,11 @@ def pooled_words(votes: Floats) -> Floats:
 def unexplained(
     words: Floats, evidence: Floats, clusters: Sequence[UInts]
 ) -> tuple[Floats, Floats]:
-    """What is known of labels less a logistic regression of it on a few `words` (n, K, F): (n, K).
+    """Residuals (n, K) of what is known of labels in a logistic regression on `words` (n, K, F).
 
-    And how far that is where the words point to, (n, 1): rows of a cluster may all be too positive,
-    or all be wrong whichever the class.
-
-    `evidence` (n, K) is a log-likelihood. A cluster counts as one label, lest what its rows share
-    be explained away.
+    Also (n, 1) their product with the regression's logits, scaled to root mean square 1: rows of a
+    cluster may all be too positive, or all be wrong whichever the class. `evidence` (n, K) is a
+    log-likelihood. A cluster counts as one label, lest what its rows share be explained away.
     """
     n, k, f = words.shape
     offsets = k <= _MOST_OFFSETS
@@ -81,11 +79,11 @@ def unexplained(
 
 
 def intraclass_correlation(residuals: Floats, cluster: UInts) -> float:
-    """Mean of the posterior of rho, of residuals (n, K) of rows with these keys of clusters (n,).
+    """Posterior mean of rho, from residuals (n, K) of rows and the keys of their clusters, (n,).
 
-    Of a cluster of m rows the mean has variance s^2 (1 + (m - 1) rho) / m and the rows about it
-    s^2 (1 - rho), as if residuals were normal; s^2 has a scale-free prior. Rows all of clusters of
-    their own say nothing, and the prior's mean is left. rho is not negative.
+    A cluster of m rows has a mean of variance s^2 (1 + (m - 1) rho) / m, and its rows vary around
+    it by s^2 (1 - rho), as if residuals were normal; s^2 has a scale-free prior. If every row is a
+    cluster of its own, the result is the prior's mean. rho is not negative.
     """
     n, (a, b) = len(residuals), _PRIOR
     if not n:
@@ -109,11 +107,11 @@ def intraclass_correlation(residuals: Floats, cluster: UInts) -> float:
 
 
 class Worth(NamedTuple):
-    """How many rows of equal weight that are independent some rows are worth, n_eff.
+    """Effective number of rows, n_eff: how many independent rows of equal weight they are worth.
 
-    And the degrees of freedom of an estimate of their variance from the clusters (Satterthwaite's:
-    of one clustering of equal clusters, their number less one), which share of v'Rv is `own`, that
-    of the rows by themselves, and how many clusterings there are.
+    Also the degrees of freedom of an estimate of their variance from the clusters (Satterthwaite's:
+    with one clustering of equal clusters, their number less one), the share of v'Rv that is the
+    rows' `own`, and the number of clusterings.
     """
 
     rows: float
@@ -123,22 +121,22 @@ class Worth(NamedTuple):
 
     @property
     def widening(self) -> float:
-        """By what share the variance is larger than what clusters show, rather than n_eff rows.
+        """Factor of the variance, which clusters show less well than n_eff independent rows.
 
-        f(G) / f(n_eff), f(x) = (t / z)^2 (x + 1) / (x - 1), of the freedom G - 1: the Bayesian
+        f(G) / f(n_eff), with f(x) = (t / z)^2 (x + 1) / (x - 1) and freedom G - 1: the Bayesian
         bootstrap of x values has the variance (x - 1) / (x + 1) s^2 / x, and intervals of a mean
-        are Student's. What few rows need, pseudo-observations give.
+        are Student's. What few independent rows need, pseudo-observations provide.
         """
         return max(_few_rows_factor(self.freedom + 1) / _few_rows_factor(self.rows), 1.0)
 
     @property
     def exponent(self) -> float:
-        """The g of row weights, products of Exp(1)^g / Gamma(1 + g) of a row's clusters.
+        """The g of row weights, products of Exp(1)^g / Gamma(1 + g) over a row's clusters.
 
-        The square of the coefficient of variation of a factor is s = Gamma(1 + 2g) / Gamma(1 + g)^2
-        - 1. Of C clusterings the variance of a sum is (1 + s)^C - 1 times what is of the rows by
-        themselves (2^C - 1 times too much with g = 1; Owen 2007), and s times the rest; of G
-        clusters that are normalised, G + 1 over G + s of it.
+        A factor has the squared coefficient of variation s = Gamma(1 + 2g) / Gamma(1 + g)^2 - 1.
+        With C clusterings the variance of a sum is (1 + s)^C - 1 times the part of the rows by
+        themselves (2^C - 1 times too much with g = 1; Owen 2007), and s times the rest; normalising
+        over G clusters multiplies it by (G + 1) / (G + s).
         """
         steps = np.linspace(0.1, 3.0, 581)
         spread = np.exp(gammaln(1 + 2 * steps) - 2 * gammaln(1 + steps)) - 1
@@ -150,7 +148,7 @@ class Worth(NamedTuple):
 def worth(
     weights: Floats, clusters: Sequence[UInts], correlation: Sequence[float], times: Floats
 ) -> Worth:
-    """Of rows of these weights (n,) and keys of clusters, which count `times` (n,) each."""
+    """`Worth` of rows by weights (n,), keys of clusters, and `times` (n,) that each one counts."""
     total, squared_mass = float((times * weights).sum()), float((times * weights**2).sum())
     if not squared_mass:
         return Worth(0.0, 0.0)
@@ -167,7 +165,7 @@ def worth(
 
 
 def powers(clusters: Sequence[UInts], correlation: Sequence[float], kind: Ints) -> Floats:
-    """What the likelihood of a row counts, (n,), beside the other rows of its `kind` (n,)."""
+    """Power of each row's likelihood, (n,), given the other rows of its `kind` (n,)."""
     out = np.ones(len(kind))
     for keys, rho in zip(clusters, correlation, strict=True):
         both = np.stack([keys, kind.astype(np.uint64)], axis=1)

@@ -1,9 +1,8 @@
 """Loops compiled where numba is installed; where it is not, plain Python or array forms of them.
 
-A compiled function draws from the same `np.random.Generator`, bit by bit, as the plain one. Where
-loops over scalars would take long in plain Python, the same is written in arrays beside them: the
-arrays take up to five times as long as compiled loops on small tables, and loops in plain Python a
-hundred times as long.
+A compiled function draws from the same `np.random.Generator`, bit for bit, as the plain one. Loops
+over scalars that would take long in plain Python are also written in arrays: on small tables these
+take up to five times as long as compiled loops, loops in plain Python a hundred times.
 """
 
 from __future__ import annotations
@@ -36,8 +35,8 @@ IS_COMPILED = _numba() is not None
 def _forget_stale(folder: Path) -> None:
     """Delete what was compiled before a file of this folder changed.
 
-    The compiler notices that a function's own file changed, not that another did from which it
-    has copied functions.
+    The compiler notices a change of a function's own file, but not of others whose functions it has
+    copied.
     """
     with suppress(OSError):
         changed = max(source.stat().st_mtime for source in folder.glob("*.py"))

@@ -147,7 +147,7 @@ _STIRLING = np.array(
 
 
 _STRIP = 2**15
-"""So many cells are drawn at a time: what several passes go over stays in the processor's cache."""
+"""Cells drawn at a time, so that several passes over them stay in the processor's cache."""
 
 
 class _Cells:
@@ -326,7 +326,7 @@ def _class_key(key: UInts, c: int) -> UInts:
 def some_items(times: Floats, key: UInts, size: int, salt: int) -> Floats:
     """How many items of each row, (n,), are among `size` that are chosen at random from all.
 
-    The rows themselves are the seed: neither their order nor that of others shows.
+    The rows themselves are the seed, whatever their order.
     """
     order = np.argsort(key)
     # Sums of keys wrap around and do not depend on the order of the rows.

@@ -100,7 +100,7 @@ class _DualAveraging:
         return float(np.exp(self._log_mean))
 
     def update(self, acceptance: float) -> None:
-        """Take note of the mean acceptance of the chains in one transition."""
+        """Adapt to the mean acceptance of the chains in one transition."""
         self._count += 1
         t = self._count
         self._error += (_TARGET_ACCEPTANCE - acceptance - self._error) / (t + 10)

@@ -22,9 +22,9 @@ LogDensity = Callable[[Floats], Floats]
 
 
 def effective_size(weights: Floats, times: Floats | float = 1.0) -> float:
-    """How many of equal weight these are worth: (sum w)^2 / sum w^2 (Kish 1965); 0 without weight.
+    """Effective number of weights, each counted `times`: (sum w)^2 / sum w^2 (Kish 1965).
 
-    Each counts `times`.
+    0 if all of them are 0.
     """
     squares = float((times * weights**2).sum())
     return float((times * weights).sum()) ** 2 / squares if squares > 0 else 0.0
@@ -212,7 +212,7 @@ _HALVINGS = 40
 
 
 class Cloud(NamedTuple):
-    """Equally weighted draws (N, p), the log evidence, and how the sampler fared.
+    """Equally weighted draws (N, p), the log evidence, and diagnostics of the sampler.
 
     `stages` is the number of temperatures, `acceptance` the share of moves taken at the last one.
     """
@@ -244,14 +244,8 @@ def sequential_monte_carlo(
     Doucet, Jasra (2006), section 3.3; adaptive temperatures: Jasra, Stephens, Doucet, Tsagaris
     (2011).
 
-    Parameters
-    ----------
-    log_likelihood
-        Of points (N, p), finite wherever the prior is, shape (N,).
-    points
-        Draws from the prior, (N, p).
-    log_prior
-        Log of its density, but for a constant; -inf outside of its support.
+    `points` (N, p) are draws from the prior, and both functions map points to (N,). The log prior
+    may lack a constant; it is -inf outside its support, inside which the log-likelihood is finite.
     """
     particles, dimension = points.shape
     value, height = log_likelihood(points), log_prior(points)
@@ -305,7 +299,7 @@ def _next_step(value: Floats, rest: float) -> float:
 #
 # The m-th of M labeled items is drawn with probability q_m from the N - m + 1 that are left of N.
 # With v_m = 1 + (N - M) / (N - m) (1 / ((N - m + 1) q_m) - 1) the mean of v_m times the loss is
-# unbiased for the mean loss of the pool, whatever the probabilities went by (Farquhar, Gal,
+# unbiased for the mean loss of the pool, whatever determines the probabilities (Farquhar, Gal,
 # Rainforth 2021; Kossen, Farquhar, Gal, Rainforth 2021, equation 6). Where all that were left were
 # equally likely, q_m = 1 / (N - m + 1), every weight is 1.
 

@@ -18,7 +18,7 @@ from fewlabels.kernels.arrays import Floats, Ints
 def ends(drawn: Floats, level: float) -> tuple[Floats, Floats]:
     """Quantiles (...) each, between which a share `level` of the draws (D, ...) lies.
 
-    Draws that are not defined are left out; NaN where none is, or the level is NaN.
+    Undefined draws are left out; NaN where all are undefined, or the level is NaN.
     """
     nothing = np.full(drawn.shape[1:], np.nan)
     if not len(drawn) or math.isnan(level):
@@ -91,16 +91,10 @@ def over_draws(reduce: Callable[..., Floats], drawn: Floats) -> Floats:
 def recentred(drawn: Floats, expected: Floats, plain: Floats) -> Floats:
     """Draws (D, M) of a sum of absolute gaps without what noise adds to it.
 
-    Drawn labels inflate it by (drawn - expected). Row weights on known labels inflate it by
-    (expected - plain), and by as much again the value is inflated already (the bootstrap's estimate
-    of its bias).
-
-    Parameters
-    ----------
-    expected
-        The same draws from P(label) instead of drawn labels, (D, M).
-    plain
-        From P(label) without row weights, (M,).
+    `drawn` is from drawn labels, `expected` (D, M) the same with P(label) in their place, and
+    `plain` (M,) from P(label) without row weights. Drawn labels add (drawn - expected). Row weights
+    on known labels add (expected - plain), and the value is already too large by as much again (the
+    bootstrap's estimate of its bias).
     """
     middle = over_draws(np.nanmean, expected)
     excess = over_draws(np.nanmean, drawn) - middle
@@ -115,7 +109,7 @@ def inflated(drawn: Floats, value: Floats, factor: float) -> Floats:
 
 
 _LEAST_SHARE = 1e-4
-"""Nearest that a metric is taken to be to its bounds, as a share of the way, in log-odds."""
+"""Least distance from its bounds, as a share of the range, at which a metric has log-odds."""
 
 
 def shifted_log_odds(
@@ -123,7 +117,7 @@ def shifted_log_odds(
 ) -> Floats:
     """Draws (D, M) of metrics moved by `log_odds_error` (D, M) in the log-odds of their ranges.
 
-    Positive doubts move them towards `best`; metrics without bounds, or a best one, stay.
+    Positive errors move them towards `best`; metrics without bounds, or a best one, stay.
     """
     low, high, best = (
         np.broadcast_to(np.asarray(x, float), drawn.shape[1]) for x in (*bounds, best)
@@ -143,9 +137,9 @@ def shifted_log_odds(
 
 
 def point_value(drawn: Floats, *, only_mean: bool) -> Floats:
-    """Value (M,) of draws (D, M): a posterior summary, for which mean and median share the job.
+    """Point estimate (M,) from draws (D, M): the average of their mean and median.
 
-    A linear metric of these very items is a mean exactly: `only_mean`.
+    With `only_mean` the mean: for a linear metric of these very items it is exact.
     """
     mean = over_draws(np.nanmean, drawn)
     return mean if only_mean else (mean + over_draws(np.nanmedian, drawn)) / 2
@@ -154,8 +148,8 @@ def point_value(drawn: Floats, *, only_mean: bool) -> Floats:
 def nearer_zero(a: Floats, b: Floats) -> Floats:
     """The smaller of two measures of a difference; 0 where they point to opposite sides.
 
-    An estimate and the mean of its draws are not quite the same thing, and neither alone should
-    tell two values apart.
+    An estimate and the mean of its draws differ a little, and neither alone should tell two values
+    apart.
     """
     return np.where(a * b > 0, np.sign(a) * np.minimum(np.abs(a), np.abs(b)), 0.0)
 

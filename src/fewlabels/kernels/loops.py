@@ -1,7 +1,7 @@
 """Sums of label weights and areas under curves as compiled loops: as `weighting` and `ranking`.
 
 Labels are (n, D) or (n, 1), row weights (n, R) with R = D or 1. A row of draws is added at a time,
-so that what is added to is read in order; a label that is not the one in question adds zero.
+so that memory is read in order; labels of other classes add zero.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
 from fewlabels.kernels.compiled import compiled
 
 FEW_PLACES = 4
-"""Of fewer classes every draw is added to, where its label is another's with nothing."""
+"""With fewer classes than this every draw is added to, by zero if its label is of another class."""
 
 
 @compiled

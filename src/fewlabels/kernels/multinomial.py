@@ -13,12 +13,12 @@ from fewlabels.kernels.simplex import along, logsumexp, softmax
 from fewlabels.kernels.votes import distinct_columns
 
 _AT_ONCE, _CACHED, _HELD = 2**20, 2**16, 2**24
-"""Numbers worked on at a time, and logits of candidates, which stay in the processor's cache; and
-features of a batch that are held: more are gathered anew."""
+"""Numbers worked on at a time; logits of candidates, which stay in the processor's cache; features
+of a batch that are kept in memory: more are gathered anew."""
 
 _PART = 2**20
-"""Features of a part of the items: memory of such pieces is used again, where larger ones are asked
-of the system every time."""
+"""Features of a part of the items: pieces of this size reuse memory, larger ones are requested from
+the system every time."""
 
 
 class Mode(NamedTuple):
@@ -36,23 +36,13 @@ def fit_map(
 ) -> Mode:  # fmt: skip
     """Maximise sum_i w_i log sum_k exp(evidence_ik) softmax_k(x_i beta) + log N(beta) by Newton.
 
-    Parameters
-    ----------
-    design
-        Features x of each item and class, shape (n, K, p).
-    evidence
-        Log-likelihood of what is known of each label, shape (n, K): one-hot for a known label.
-    mean, precision
-        Gaussian prior of the coefficients, both (p,); with `offsets` both (K + p,).
-    offsets
-        Whether each class has a constant of its own; the K constants come first.
-    power
-        To what power w the likelihood of each item counts, (n,); None: as it is.
+    `design` (n, K, p) holds the features x of each item and class, `evidence` (n, K) the
+    log-likelihood of what is known of each label (one-hot for a known one), and `power` (n,) the
+    powers w (None: 1). The Gaussian prior has `mean` and `precision` (p,); with `offsets` each
+    class has a constant of its own, these K come first, and both are (K + p,).
 
-    Notes
-    -----
-    With known labels the objective is concave, and damped Newton finds its one maximum. With
-    soft evidence it need not be: the Hessian is then lifted until it is positive definite.
+    With known labels the objective is concave, and damped Newton finds its one maximum. With soft
+    evidence it need not be: the Hessian is then lifted until it is positive definite.
     """
     every = np.arange(design.shape[2])[None]
     by_class = np.empty((1, 0), dtype=np.int64)
@@ -71,10 +61,10 @@ def fit_maps(
 
     The features `columns` (B, p) have one coefficient each, the features `by_class` (B, c) one for
     every class: logit_ik = sum_c u_ck phi_ikc + sum_p b_p x_ikp. Means and precisions are
-    (B, c K + p), those by class first. Classes without coefficients of their own, of which all
-    features and evidence are the same, are one that counts as often. Columns for classes are never
+    (B, c K + p), those by class first. Classes that have no coefficients of their own, and equal
+    features and evidence, are merged into one that counts as often. Columns for classes are never
     laid out, and many items go in blocks, so memory is that of the features and of a Hessian. All
-    of a batch take their Newton steps together.
+    regressions of a batch take their Newton steps together.
     """
     n, k, _ = features.shape
     each = k * (columns.shape[1] + by_class.shape[1])
@@ -135,9 +125,9 @@ def log_posterior(
 
 
 class _Known(NamedTuple):
-    """Evidence (n, K), the labels (n,) where it is known labels alone, and roots of powers (n,).
+    """Evidence (n, K), the labels (n,) if all of it is known labels, and roots of powers (n,).
 
-    And logs (K,) of how many classes each stands for.
+    Also logs (K,) of how many classes each stands for.
     """
 
     evidence: Floats

@@ -12,7 +12,7 @@ _listener: ContextVar[Listener | None] = ContextVar("fewlabels_listener", defaul
 
 @contextmanager
 def hearing(listener: Listener | None) -> Iterator[None]:
-    """Tell `listener` the first line that is announced inside; None = nobody."""
+    """Tell `listener` the first line that is announced inside; None tells nobody."""
     token = _listener.set(None if listener is None else _once(listener))
     try:
         yield
@@ -21,7 +21,7 @@ def hearing(listener: Listener | None) -> Iterator[None]:
 
 
 def announce(line: str) -> None:
-    """Say a line to whom it may concern."""
+    """Send a line to the listener, if there is one."""
     listener = _listener.get()
     if listener is not None:
         listener(line)

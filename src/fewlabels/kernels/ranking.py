@@ -18,10 +18,10 @@ LOGIT_BINS, _FEWEST_BINS = 4096, 512
 _LOGIT_RANGE = 16.0
 
 TOP, _PLACES = 2048, 2**18
-"""Of so many items with the highest scores none shares a bin with another score: among n items, a
-positive one counts to its own precision, which the path through a bin misses, as 1 / (2 n). Of
-many classes there are fewer, so that all rankings have so many places together (error of average
-precision 3e-4 with 1,000 classes)."""
+"""This many of the highest scores share no bin with others: the path through a bin misses that a
+positive among n items counts in its own precision, an error of 1 / (2 n). With many classes there
+are fewer, so that all rankings together have _PLACES places (error of average precision 3e-4 with
+1,000 classes)."""
 
 
 def n_places(classes: int) -> tuple[int, int]:
@@ -135,15 +135,10 @@ def group_areas(positive: Floats, total: Floats, ends: Ints, several: Bools, cel
 def areas(positive: Floats, total: Floats, *, several: bool | Bools = False) -> Floats:
     """Area under the ROC curve and average precision, (2, D).
 
-    Half credit for ties in the first; precision at the end of each group of ties in the second, as
-    scikit-learn does. Codes that are bins of `several` scores (all, or (G,)) have precision
-    integrated along the straight path through the bin.
-
-    Parameters
-    ----------
-    positive, total
-        Weight of the positive class, and of all, per code from the highest score down, (G, D) or
-        `total` (G, 1).
+    `positive` (G, D) is the weight of the positive class, `total` (G, D) or (G, 1) that of all, per
+    code from the highest score down. The first gives ties half credit; the second takes precision
+    at the end of each group of ties, as scikit-learn does. Codes that are bins of `several` scores
+    (all, or (G,)) have precision integrated along the straight path through the bin.
     """
     if not len(positive):
         return np.full((2, positive.shape[1]), np.nan)

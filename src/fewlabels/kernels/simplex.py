@@ -18,7 +18,8 @@ CLIP = 1e-6
 def along(fold: np.ufunc, x: Array, axis: int) -> Array:
     """`fold.reduce` along an axis that is kept; slice by slice if it is short: a fifth of the time.
 
-    Of 8 numbers or more numpy adds some first: other bits, which must not hang on how many rows.
+    Of 8 numbers or more numpy adds some first: other bits, which must not depend on the number of
+    rows.
     """
     if x.size < 1000 or not 0 < x.shape[axis] < 8 or math.prod(x.shape[axis + 1 :]) > 32:
         return np.asarray(fold.reduce(x, axis=axis, keepdims=True))
@@ -160,7 +161,7 @@ def centred_logs(p: Floats) -> Floats:
 
 
 def raw_pool(c: Floats) -> Pool:
-    """The pool that takes every classifier at its word; the log pool as confident as the linear."""
+    """The pool of probabilities as given; the log pool is made as confident as the linear."""
     u, v = _pools(c)
     some = ~np.isnan(c[:, :, 0]).all(axis=1)
     confidence = softmax(u[some]).max(axis=1).mean()
@@ -170,8 +171,8 @@ def raw_pool(c: Floats) -> Pool:
 def calibrated_pool(c: Floats) -> Pool:
     """The pool of classifiers tempered towards their mean, both pools as confident as the mean.
 
-    Temperature t_j maximises sum_ik q_ik log softmax_k(t c_ijk), q the mean classifier: those that
-    say 0 or 1 whatever they know (trees, naive Bayes) do not dominate.
+    Temperature t_j maximises sum_ik q_ik log softmax_k(t c_ijk), q the mean classifier, so that
+    overconfident classifiers, which mostly say 0 or 1 (trees, naive Bayes), do not dominate.
     """
     some = ~np.isnan(c[:, :, 0]).all(axis=1)
     c = c[some]
@@ -219,9 +220,9 @@ def deviation_scales(c: Floats, index: Floats) -> Floats:
 
 
 def mean_agreement(votes: Ints, n_classes: int) -> float:
-    """How often two classifiers agree, over pairs and items on which both say something (-1: not).
+    """How often two classifiers agree, over pairs and items on which both have a vote (-1: none).
 
-    NaN where no two ever do.
+    NaN if no two classifiers vote on the same item.
     """
     counts = vote_counts(votes, n_classes)
     n_votes = counts.sum(axis=1)
@@ -232,7 +233,7 @@ def mean_agreement(votes: Ints, n_classes: int) -> float:
 def distinct(votes: Ints) -> Bools:
     """Which classifiers differ from each one before them on some item that both vote on, (M,).
 
-    Two that never meet are distinct.
+    Two without such an item are distinct.
     """
     first = np.ones(votes.shape[1], dtype=bool)
     for j in range(1, votes.shape[1]):
@@ -245,7 +246,7 @@ def distinct(votes: Ints) -> Bools:
 def agreement_slope(index: Floats, votes: Ints, agreement: float) -> float:
     """Slope b at which softmax(b f) gives votes, on average, the probability of agreement.
 
-    Searched between exp(-2) and exp(2), where it stops.
+    It is between exp(-2) and exp(2).
     """
     counts = vote_counts(votes, index.shape[1])
     share = counts / counts.sum()
@@ -253,7 +254,7 @@ def agreement_slope(index: Floats, votes: Ints, agreement: float) -> float:
 
 
 def agreement_anchor(index: Floats, votes: Ints) -> float:
-    """Agreement slope, less trusted the fewer classes there are; 1 where no two meet."""
+    """Agreement slope, shrunk towards 1, more with fewer classes; 1 without common items."""
     agreement = mean_agreement(votes, index.shape[1])
     if np.isnan(agreement):
         return 1.0

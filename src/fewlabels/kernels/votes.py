@@ -35,7 +35,7 @@ def vote_shares(counts: scipy.sparse.csr_matrix, weights: Floats, empty: Floats)
 
 def most_voted(shares: Floats) -> Floats:
     """All the probability on the class with the largest share, (n, K, D); ties share it."""
-    # Rounding must not break a tie: which class won would hang on their order.
+    # Rounding must not break a tie: which class won would depend on their order.
     most = shares >= shares.max(axis=1, keepdims=True) - 1e-12
     out: Floats = most / most.sum(axis=1, keepdims=True)
     return out

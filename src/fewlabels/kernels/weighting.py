@@ -1,9 +1,9 @@
 """Label weights of some items in draws: a drawn label and a row weight, or P(label).
 
-Draw d weighs item i under class k by W[i, k, d]. Nothing holds W: of a drawn label it is
-rows[i, d] 1{labels[i, d] = k}, of P(label) rows[i, d] p[i, k, d]. Statistics ask for its sum over
-the classes, or for the weight of one class of each item, and add up what they get. Before it, the
-bins of items that sums go by.
+Draw d weighs item i under class k by W[i, k, d]. W is never stored: of a drawn label it is rows[i,
+d] 1{labels[i, d] = k}, of P(label) rows[i, d] p[i, k, d]. Statistics ask for its sum over the
+classes, or for the weight of one class of each item, and sum the answers. Before it come the bins
+of items that sums go by.
 """
 
 from __future__ import annotations
@@ -121,11 +121,11 @@ class Indicator:
 
 
 FEW_CLASSES = 8
-"""Of more classes drawn labels are counted cell by cell, not class by class."""
+"""With more classes drawn labels are counted cell by cell, not class by class."""
 
 COMPILED_FROM = 2**18
-"""Items times draws times classes from which on loops are compiled, where numba is installed: to
-load it takes a third of a second."""
+"""From this many items times draws times classes, loops are compiled, where numba is installed:
+loading it takes a third of a second."""
 
 
 def loops_for(cells: int) -> ModuleType | None:

@@ -1,8 +1,8 @@
 """The items of a file to label: their keys, what is shown of them, and what classifiers say.
 
-Of a file of more than `POOL_ROWS` rows a random sample of the items is the pool that items to label
-are drawn from: nobody labels more by hand, and memory does not grow with the file. Their texts stay
-columns of Arrow, of which one cell is made text when its item is shown.
+From a file of more than `POOL_ROWS` rows a random sample is the pool of items to label: nobody
+labels more by hand, and memory does not grow with the file. Their texts stay columns of Arrow, of
+which one cell is made text when its item is shown.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ POOL_ROWS = 20_000
 """Items that may be drawn; a file of more is sampled. As many labeled ones are kept besides."""
 
 POOL_BYTES = 256 << 20
-"""Bytes of the pool's columns, about; of very long texts there are fewer items."""
+"""Bytes of the pool's columns, about; with very long texts there are fewer items."""
 
 IMAGES = {
     ".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif",
     ".webp": "image/webp", ".avif": "image/avif", ".bmp": "image/bmp",
 }  # fmt: skip
-"""Endings of pictures, and what they are. SVG is none of them: it is a document with scripts."""
+"""Endings of pictures, with their types. SVG is not among them: it is a document with scripts."""
 
 
 class Cell(NamedTuple):
@@ -94,12 +94,15 @@ class Items:
         return self.table.batches[k].column(column)[row - int(starts[k])].as_py()
 
     def content(self, row: int, columns: Sequence[str] | None = None) -> str | None:
-        """What stands for the contents of an item in some columns; None: those that are shown."""
+        """A digest of the contents of an item in some columns; None: those that are shown."""
         shown = self.shown if columns is None else columns
         return content_digest({c: self._value(row, c) for c in shown}, self.column)
 
     def contents(self, record: LabelRecord) -> dict[str, str | None]:
-        """Those of the items that a record decides, in the columns that were shown of them."""
+        """`content` by key of the items that a record decides, in the columns shown then.
+
+        None where the table lacks one of these columns.
+        """
         seen, names = record.ledger.seen, set(self.table.batches[0].schema.names)
         out: dict[str, str | None] = {}
         for key in record.decisions.keys() & self.place.keys():
@@ -163,18 +166,9 @@ def open_items(
 ) -> Items:
     """Read the items of a file, a folder or a frame, and what classifiers say of them.
 
-    Parameters
-    ----------
-    show
-        Columns that are shown, side by side; those of text, unless given.
-    images
-        Folder of pictures, which columns that are shown name.
-    recorded
-        Keys of items that must be there, those of the record.
-    seed
-        Of a large file, which sample.
-    columns
-        What the columns are, as in `fewlabels.read_predictions`.
+    `show` are the columns to show side by side (None: those of text), `images` the folder of
+    pictures that they name. Items of the keys `recorded` must be there; `seed` chooses the sample
+    of a large file; `columns` are those of `fewlabels.read_predictions`.
     """
     options = column_options(**columns)
     located = locate(source)
@@ -214,16 +208,11 @@ def items_in_memory(
     recorded: Collection[str] = (),
     seed: int = 0,
 ) -> Items:
-    """Items whose predictions are in memory, and their texts in a table or a list beside.
+    """Items whose predictions are in memory, with their texts in a table or a list.
 
-    Parameters
-    ----------
-    items
-        A frame or dictionary of columns with a row per item, or a list of texts.
-    item
-        Its column of items; their numbers from 0 stand for them, unless given.
-    show, images, recorded, seed
-        As in `open_items`.
+    `items` is a frame or dictionary of columns with a row per item, or a list of texts. `item` is
+    its column of items; None takes a column of that name, else numbers from 0. The others are as in
+    `open_items`.
     """
     listing = isinstance(items, list | tuple) and all(isinstance(text, str) for text in items)
     opened = open_source({"text": list(items)} if listing else items, None, "items")
@@ -256,12 +245,9 @@ def _shown(
     *,
     free: bool = False,
 ) -> tuple[str, ...]:
-    """The columns to show: those asked for, or those of sentences and pictures.
+    """The columns to show: the requested ones, or those of sentences and pictures.
 
-    Parameters
-    ----------
-    free
-        Whether no column has another role.
+    With `free`, no column has another role.
     """
     if show is not None:
         for name in show:

@@ -2,8 +2,8 @@
 
 One process at a time writes to a record. Bytes go to the place where the last whole line ends, so a
 line that was cut short, by a crash or a full disk, is written over and never followed. Before and
-after each event the file by the record's name is looked at: where it is gone, or has not the bytes
-that were written, the event is not saved. All that was saved is held in memory as well, for that.
+after each event the file of the record's name is checked: if it is gone, or lacks the bytes that
+were written, the event is not saved. Everything saved is kept in memory as well, for that case.
 """
 
 from __future__ import annotations
@@ -47,21 +47,9 @@ class NotSavedError(UsageError):
 class Journal:
     """A record that is open for writing, and its content.
 
-    Parameters
-    ----------
-    path
-        The file, which is made where there is none.
-    header
-        Of which items it is; a record of other ones is refused.
-    contents
-        What stands for the contents of items that the record decides: see `Items.contents`.
-
-    Raises
-    ------
-    InputError
-        If there is a file that is no record, or one of other items or classes.
-    UsageError
-        If it cannot be written, or another page writes to it.
+    The file is created if it does not exist. One that is no record, or one of other items or
+    classes than `header` says, is refused, and so is one that another page writes to. `contents`
+    stands for the contents of items that the record decides: see `Items.contents`.
     """
 
     def __init__(
@@ -125,18 +113,14 @@ class Journal:
 
     @property
     def decisions(self) -> dict[str, Decision]:
-        """What stands of every item that was decided, in the order of the decisions."""
+        """The current decision on every item that was decided, in the order of the decisions."""
         return self.ledger.decisions
 
     def add(self, event: Event) -> None:
-        """Write an event, and come back when it is on the disk.
+        """Write an event, and return when it is on the disk.
 
-        Raises
-        ------
-        InputError
-            If nobody could read it again; then nothing is written.
-        NotSavedError
-            If it could not be written.
+        What could not be read again is refused, and nothing is written; NotSavedError if writing
+        fails.
         """
         line = event.line()
         try:
@@ -153,7 +137,7 @@ class Journal:
         return bytes(self._content)
 
     def lost(self) -> str | None:
-        """Why what was saved is not in the file by the record's name; None where it is."""
+        """Why the file of the record's name lacks what was saved; None if it has it."""
         try:
             named = os.stat(self.path)
             if _mark(named) == self._mark:
@@ -161,7 +145,7 @@ class Journal:
             wholes = self.content, self.content + self._tail
             same = stat.S_ISREG(named.st_mode) and named.st_size <= len(wholes[1])
             if same and self.path.read_bytes() in wholes:
-                return None  # put back, be it as a copy
+                return None  # put back, perhaps as a copy
         except FileNotFoundError:
             return "is gone"
         except OSError as error:
@@ -169,7 +153,7 @@ class Journal:
         return "is not what was written (another file has its name, or something changed it)"
 
     def whereabouts(self) -> str:
-        """In a line, where the labels are; those of a lost record go to a file beside it."""
+        """A line that says where the labels are; those of a lost record go to a file beside it."""
         n = sum(d.label is not None for d in self.decisions.values())
         what, path = f"{n:,} label{'s' * (n != 1)}", one_line(str(self.path))
         lost = self.lost()
@@ -223,7 +207,7 @@ class Journal:
         self._tail, self._rescue, self._mark = b"", None, _mark(os.fstat(self._file))
 
     def _follow(self) -> None:
-        """Turn to the file that has been put in the place of the one that was open."""
+        """Switch to the file that has replaced the one that was open."""
         if os.path.samestat(os.stat(self.path), os.fstat(self._file)):
             return
         file = os.open(self.path, os.O_RDWR | _CLOSE_ON_EXEC)
@@ -251,7 +235,7 @@ class Journal:
                 self._tail, self._mark = content[end:], _mark(os.fstat(self._file))
 
     def discard(self) -> None:
-        """Close it, and remove the file that this has made where nothing is in it."""
+        """Close it, and remove the file if this journal created it and nothing is in it."""
         if self._made and not self.n_events and self.lost() is None:
             with suppress(OSError):
                 os.unlink(self.path)
@@ -303,7 +287,7 @@ def _write(file: int, content: bytes) -> None:
 
 
 def _create(path: Path, content: bytes) -> None:
-    """Make a file, for its owner alone, that is there when all of it is on the disk."""
+    """Create a file for its owner alone, which appears only when all of it is on the disk."""
     file, draft = tempfile.mkstemp(prefix=".fewlabels-", dir=path.parent)
     try:
         try:
@@ -326,7 +310,7 @@ def _create(path: Path, content: bytes) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Let the disk know of a new file in the folder, where the system can."""
+    """Write the folder's entry of a new file to the disk, where the system can."""
     with suppress(OSError):
         opened = os.open(folder, os.O_RDONLY)
         try:
@@ -359,6 +343,6 @@ else:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
-        except OSError:  # a file system without locks: nobody can be told apart
+        except OSError:  # a file system without locks: writers cannot be told apart
             return True
         return True

@@ -23,13 +23,13 @@ from fewlabels.predictions import Predictions
 from fewlabels.questions.anytime import intervals
 
 WATCHED_ROWS = 5_000
-"""Items without a label that an estimate beside the page is made from; more tell it little."""
+"""Unlabeled items that an estimate beside the page is made from; more would add little."""
 
 USUAL_WIDTH = 0.1
-"""The width of an interval that the forecast is about where nobody says when to stop."""
+"""The width of an interval that the forecast is for, without a stopping condition."""
 
 _EARLIER = (1, 2, 3, 5, 8, 12, 18, 27, 40, 60, 90, 135, 200, 300, 450, 675, 1_000)
-"""Numbers of labels whose estimates are made later, where a record is gone on with."""
+"""Numbers of labels whose estimates are made later, when a record is continued."""
 
 _SALT = 0x3A7C
 
@@ -48,14 +48,8 @@ class Snapshot:
 class Monitor:
     """Estimates on the pool from the labels so far, kept by the number of labels.
 
-    Parameters
-    ----------
-    predictions
-        The pool, with the labels that its file has.
-    metrics, method, level, seed
-        As of `fewlabels.estimate`.
-    stops
-        Conditions to watch for.
+    `predictions` are the pool, with the labels that its file has, and `stops` the conditions to
+    watch for; the others are as in `fewlabels.estimate`.
     """
 
     predictions: Predictions
@@ -125,7 +119,7 @@ class Monitor:
         return [(int(number[k]), float(low[k]), float(high[k])) for k in some]
 
     def _sequence(self, metric: str, decided: DecidedItems) -> dict[str, tuple[Floats, Floats]]:
-        """The intervals after every label that was drawn, of each classifier; of the last draws."""
+        """Each classifier's intervals after every drawn label; the last ones are kept."""
         labeled = decided.labeled
         drawn = labeled.drawn
         if metric not in GUARDED or not drawn.rows.size:
@@ -141,7 +135,7 @@ class Monitor:
         return self._guards[metric][1]
 
     def missing(self, n: int) -> list[int]:
-        """Earlier numbers of labels that there is no estimate of, which a picture would show."""
+        """Earlier numbers of labels that a picture would show, and that have no estimate yet."""
         return [k for k in _EARLIER if k < n and k not in self.snapshots]
 
     def forget_after(self, n: int) -> None:

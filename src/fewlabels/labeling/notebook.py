@@ -18,12 +18,8 @@ _HEIGHT = 780
 class Labeling:
     """A page to label in, which a notebook shows in a frame.
 
-    Attributes
-    ----------
-    url
-        The address of the page, for this machine alone; whoever has it may label.
-    record
-        The file that every decision is in.
+    `url` is its address, for this machine alone; whoever has it may label. `record` is the file
+    that holds every decision.
     """
 
     def __init__(self, server: Server) -> None:

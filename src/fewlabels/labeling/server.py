@@ -1,13 +1,13 @@
-"""The page's server: this machine alone, whoever has the address alone.
+"""The page's server: for this machine alone, and for who has the address alone.
 
 - It listens on 127.0.0.1 only, and answers to that name and to localhost only, so that no page of
   the web can reach it under a name of its own (DNS rebinding).
 - Every request carries a token: the page in its address, everything else in a header that other
-  origins cannot send without asking first, which nobody answers. There is no cookie.
+  origins cannot send without a preflight request, which is not answered. There is no cookie.
 - The content security policy lets the page run and fetch nothing but its own files. What a file
   says of items and classes is data (JSON), which the page shows as text.
 - Pictures are those that the file names, within the folder that was named on the command line.
-- Whoever has no token holds few connections, and none for long: those of the page go on meanwhile.
+- Clients without the token hold few connections, and none for long: those of the page go on.
 """
 
 from __future__ import annotations
@@ -46,42 +46,27 @@ _MOST_BYTES = 1 << 16
 """Largest request in bytes; notes are the longest."""
 
 STRANGERS = 64
-"""Connections that have not shown the token, at most; the oldest goes when there are more."""
+"""Most connections that have not shown the token; beyond that the oldest is closed."""
 
 PATIENCE = 5.0
 """Seconds in which a connection must show the token."""
 
 _AT_ONCE, _QUEUE = 8, 512
-"""Connections taken in before the next look at those that are there, and how many may wait."""
+"""Connections accepted before open ones are looked at again, and how many may wait."""
 
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src blob:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors "
 )
 _NOTEBOOKS = "http://localhost:* http://127.0.0.1:* https://localhost:* vscode-webview:"
-"""Whose pages may hold this one in a frame, where a notebook shows it."""
+"""Whose pages may hold this one in a frame, when a notebook shows it."""
 
 
 class Server:
     """Serves a session until it is finished.
 
-    Parameters
-    ----------
-    session
-        What the page shows.
-    port
-        Where to listen; 0: any that is free.
-    markdown
-        Whether texts are laid out by the marks of Markdown that are in them.
-    framed
-        Whether a notebook shows the page in a frame.
-
-    Raises
-    ------
-    MissingExtraError
-        If Starlette or uvicorn are not installed.
-    UsageError
-        If the port is taken.
+    It needs Starlette and uvicorn, and a `port` that is free (0: any). With `markdown`, texts are
+    laid out by the marks of Markdown in them; with `framed`, a notebook shows the page in a frame.
     """
 
     def __init__(
@@ -105,13 +90,7 @@ class Server:
         return f"http://{HOST}:{self.port}/?token={self.token}"
 
     def start(self) -> None:
-        """Serve beside; comes back when the page can be asked for.
-
-        Raises
-        ------
-        UsageError
-            If the server does not start.
-        """
+        """Serve in a thread; returns once the page answers, UsageError if it does not start."""
         import uvicorn
 
         # Without a handler anywhere, its lines would go to stderr; those of a host stay.
@@ -134,12 +113,12 @@ class Server:
         self._socket.listen(_QUEUE)
 
     async def _serve(self) -> None:
-        # Where the system lends no further connection, asyncio tries again in a second.
+        # If the system allows no more connections, asyncio tries again in a second.
         asyncio.get_running_loop().set_exception_handler(lambda loop, context: None)
         await self._server.serve(sockets=[self._socket])
 
     def _discard(self) -> None:
-        """End the session; a record that it began goes where nothing is in it."""
+        """End the session, and remove a record that it began if nothing is in it."""
         self.session.journal.discard()
         self.session.close()
 
@@ -153,7 +132,7 @@ class Server:
 
 
 def check_installed() -> None:
-    """Refuse to begin without what the page needs."""
+    """Refuse to begin if the packages that the page needs are not installed."""
     for package in ("starlette", "uvicorn"):
         try:
             __import__(package)
@@ -195,7 +174,7 @@ def _connections() -> type[asyncio.Protocol]:
 
 
 _KNOWN = "fewlabels.known"
-"""Under which a request says whom to tell that its connection has shown the token."""
+"""Key of a request's scope: the function to call when its connection has shown the token."""
 
 
 def _listening(port: int) -> socket.socket:
@@ -357,7 +336,7 @@ _OPEN = ("/", "/page.js", "/page.css")
 
 
 class _Guard:
-    """Lets pass who has the token and comes from the page itself, and says what browsers may do."""
+    """Passes requests with the token that come from the page itself, and sets security headers."""
 
     def __init__(self, app: Any, server: Server) -> None:
         self.app, self.server = app, server
@@ -401,7 +380,7 @@ class _Guard:
         sent = request.headers.get(HEADER)
         if sent is None and request.url.path in _OPEN and request.method in ("GET", "HEAD"):
             sent = request.query_params.get("token")
-        # In a time that does not tell how much of it was right.
+        # In constant time, which does not tell how much of it was right.
         return hmac.compare_digest((sent or "").encode(), self.server.token.encode())
 
     def _comes_from_the_page(self, request: Request) -> bool:
@@ -413,7 +392,7 @@ class _Guard:
         ):
             return False
         site = request.headers.get("sec-fetch-site", "none")
-        # Whoever follows a link or opens a frame has the token in the address.
+        # A request by a link or a frame has the token in the address.
         return site in ("none", "same-origin") or request.url.path == "/"
 
 

@@ -1,8 +1,8 @@
 """One person labeling: what comes next, what was decided, and what may be taken back.
 
-The page, the terminal and the notebook are faces of this. Everything that is decided goes to the
-record first and counts after that. A thread beside draws the items to come and makes the estimates,
-so that nobody who labels waits for either.
+The page, the terminal and the notebook are its interfaces. Every decision goes to the record first
+and counts after that. A background thread draws the next items and makes the estimates, so that
+labeling waits for neither.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Draw(NamedTuple):
 
 @dataclass(frozen=True)
 class LabelingTarget:
-    """What the items to label are to tell: see `fewlabels.questions.next_items`."""
+    """The question that items to label are chosen for: see `fewlabels.questions.next_items`."""
 
     metric: str = "accuracy"
     order: Order = "random"
@@ -83,18 +83,11 @@ class LabelingTarget:
 
 
 class Session:
-    """A record that grows.
+    """A labeling in progress: what comes next, the record that grows, and the estimates.
 
-    Parameters
-    ----------
-    items, journal, monitor
-        What is labeled, where it is written, and who makes the estimates.
-    asked
-        The question that the items are chosen for.
-    annotator
-        Whose decisions are written.
-    see_predictions
-        Whether classifiers' answers are shown; the record notes it.
+    Items are chosen for the question `target`; decisions of `annotator` are written to `journal`,
+    and `monitor` makes the estimates. The record notes whether classifiers' answers are shown
+    (`see_predictions`).
     """
 
     def __init__(
@@ -127,7 +120,7 @@ class Session:
         self._worker: threading.Thread | None = None
         self._draw_more(AHEAD)
 
-    # What a face shows ---------------------------------------------------------------------------
+    # What interfaces show ------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
         """Everything that a page needs to begin, in plain values."""
@@ -148,7 +141,7 @@ class Session:
             }
 
     def progress(self) -> dict[str, Any]:
-        """How far it is, the next items, and the last decisions."""
+        """How far the labeling is, the next items, and the last decisions."""
         with self._lock:
             decisions = self.journal.decisions
             labeled = sum(d.label is not None for d in decisions.values())
@@ -188,24 +181,12 @@ class Session:
         }
 
     def item(self, key: str) -> dict[str, Any]:
-        """An item by its key.
-
-        Raises
-        ------
-        UsageError
-            If there is none.
-        """
+        """What the page shows of an item."""
         with self._lock:
             return self.view(self.row(key))
 
     def row(self, key: str) -> int:
-        """The row of an item.
-
-        Raises
-        ------
-        UsageError
-            If there is none.
-        """
+        """The row of an item; UsageError if there is none."""
         place = self.items.place.get(key)
         if place is None:
             raise UsageError(f"there is no item {quoted(key)}")
@@ -249,14 +230,8 @@ class Session:
     def decide(self, key: str, label: str | None) -> None:
         """Give an item its label, or say that one cannot say (None).
 
-        Raises
-        ------
-        UsageError
-            If there is no such item or class.
-        DecidedError
-            If it was decided already.
-        NotSavedError
-            If it could not be written; then nothing has changed.
+        DecidedError if it is decided already. If the decision cannot be written, NotSavedError:
+        then nothing has changed.
         """
         with self._lock:
             row = self.row(key)
@@ -290,15 +265,7 @@ class Session:
             self._changed()
 
     def change(self, key: str, label: str | None) -> None:
-        """Give a decided item another label, or none (None: one cannot say).
-
-        Raises
-        ------
-        UsageError
-            If the item is not decided, or there is no such class.
-        NotSavedError
-            If it could not be written.
-        """
+        """Give a decided item another label, or none (None: one cannot say)."""
         with self._lock:
             row = self.row(key)
             self._check_class(label)
@@ -322,21 +289,10 @@ class Session:
             self._changed()
 
     def undo(self, expected: str | None = None) -> str:
-        """Take back the last decision or change; the item that it was of.
+        """Take back the last decision or change, and return the key of its item.
 
-        Parameters
-        ----------
-        expected
-            The item that whoever asks has in mind.
-
-        Raises
-        ------
-        UsageError
-            If there is nothing to take back.
-        DecidedError
-            If the last decision is of another item, made in another window.
-        NotSavedError
-            If it could not be written.
+        `expected` is the item that the caller has in mind; DecidedError if the last decision is of
+        another item by now, made in another window.
         """
         with self._lock:
             key = self.undoable()
@@ -354,15 +310,7 @@ class Session:
             return key
 
     def note(self, key: str, text: str) -> None:
-        """Note something of an item.
-
-        Raises
-        ------
-        UsageError
-            If there is no such item, or the note is empty or too long.
-        NotSavedError
-            If it could not be written.
-        """
+        """Write a note of an item to the record."""
         with self._lock:
             self.row(key)
             if not text.strip() or len(text) > _LONGEST_NOTE:
@@ -382,7 +330,7 @@ class Session:
     # Which items come next -----------------------------------------------------------------------
 
     def _draw_more(self, size: int, *, uniform: bool = False) -> None:
-        """Draw further items; `uniform` where somebody waits, as other orders take their time."""
+        """Draw further items; `uniform` where the user waits, as other orders take longer."""
         target = self.target
         with self._lock:
             labels = np.array(self.items.predictions.labels)
@@ -424,29 +372,25 @@ class Session:
             return DecidedItems.of(self.journal.decisions, self.items.place, tuple(self._place))
 
     def start(self) -> None:
-        """Begin to draw and to estimate beside."""
+        """Begin to draw and to estimate in the background."""
         self._worker = threading.Thread(target=self._work, name="fewlabels-labeling", daemon=True)
         self._worker.start()
 
     def close(self) -> None:
-        """End the work beside, and let others write to the record."""
+        """End the background work, and let others write to the record."""
         with self._lock:
             self.closing = True
             self._wake.notify_all()
         if self._worker is not None:
-            self._worker.join(timeout=0.5)  # of an estimate nobody waits for the end
+            self._worker.join(timeout=0.5)  # without waiting for the end of an estimate
         with self._lock:
             self.journal.close()
 
     def estimate(self, *, wait: bool = False) -> dict[str, Any] | None:
         """The newest estimates, and the number of labels that they are from; None before the first.
 
-        They are `fresh` where nothing is going on that would change them, or their picture.
-
-        Parameters
-        ----------
-        wait
-            Whether to make them now, of the labels that there are now.
+        With `wait` they are made now, from the current labels. They are `fresh` where nothing is
+        under way that would change them, or their picture.
         """
         if wait:
             self._look()
@@ -459,13 +403,7 @@ class Session:
             return self.monitor.report(snapshot) | {"fresh": done}
 
     def picture(self, model: str, metric: str) -> dict[str, Any]:
-        """How an interval came to be, in plain values.
-
-        Raises
-        ------
-        UsageError
-            If there is no such classifier or metric.
-        """
+        """How an interval came to be, in plain values."""
         if model not in self.items.predictions.models:
             raise UsageError(unknown("model", model, self.items.predictions.models))
         if metric not in self.monitor.metrics:
@@ -482,7 +420,7 @@ class Session:
                 self.monitor.forget_after(snapshot.n)
 
     def _work(self) -> None:
-        """Draw items before they run out, then estimate, then fill in how it came to be."""
+        """Draw items before they run out, then estimate now, and for earlier numbers of labels."""
         while True:
             with self._lock:
                 todo = self._todo()
@@ -493,7 +431,7 @@ class Session:
                     return
             try:
                 todo()
-            except Exception as error:  # whoever labels goes on: items are drawn uniformly then
+            except Exception as error:  # labeling goes on: items are drawn uniformly then
                 if not isinstance(error, FewlabelsError):
                     traceback.print_exc()
                 with self._lock:
@@ -587,12 +525,8 @@ def open_session(
 ) -> Session:
     """Open the items and their record, which is begun where there is none.
 
-    Parameters
-    ----------
-    source
-        A path, a frame, or `Predictions`; of these the texts are `items`.
-    labels
-        The record.
+    `source` is a path, a frame, or `Predictions`, whose texts are `items`; `labels` is the path of
+    the record.
     """
     check_asked(list(options.metrics) or None)
     record = record_path(source, labels)

@@ -11,24 +11,14 @@ from fewlabels.labeling.session import Session
 from fewlabels.report.words import aligned, escape_control, style, wrap
 
 HIDDEN_UNTIL = 5
-"""Labels before which no estimate is shown unless it is asked for."""
+"""With fewer labels no estimate is shown unless it is requested."""
 
 
 class Terminal:
     """One item after another, as text.
 
-    Parameters
-    ----------
-    session
-        What is labeled.
-    read_key
-        Gives the next key, or "" at the end of the input.
-    read_line
-        Gives a line of text, such as a note.
-    write
-        Prints a text.
-    width
-        Columns of the terminal.
+    `read_key` gives the next key, or "" at the end of the input; `read_line` gives a line of text,
+    such as a note, and `write` prints one. `width` is the terminal's, in columns.
     """
 
     def __init__(
@@ -44,7 +34,7 @@ class Terminal:
         self._told = -1
 
     def run(self) -> None:
-        """Go on until there is nothing left to label, or whoever labels has enough."""
+        """Go on until nothing is left to label, or the user quits."""
         self.write(self._keys())
         view = self._next()
         while view is not None:
@@ -133,7 +123,7 @@ class Terminal:
         self.write("\n".join(lines))
 
     def _estimate(self, *, requested: bool) -> None:
-        """Print the estimates: those of now where they are asked for, else those at hand."""
+        """Print the estimates: current ones if `requested`, else those at hand."""
         progress = self.session.progress()
         if not requested and progress["labeled"] + progress["known"] < HIDDEN_UNTIL:
             return

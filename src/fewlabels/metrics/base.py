@@ -72,7 +72,7 @@ class Plan(ABC):
 
     @property
     def cells(self) -> int:
-        """Numbers that a state holds of one draw, as far as they are many."""
+        """How many numbers a state holds per draw, if they are many."""
         return 1
 
     @property
@@ -84,8 +84,8 @@ class Plan(ABC):
     def state(self, weights: Weighting, block: slice | None = None) -> Floats:
         """Sufficient statistic of some items (None: all) in D draws, last axes (G, D).
 
-        With their pseudo-observations, which have the scores of an item. A statistic of hard
-        predictions takes them to be called `predicted`, which need not occur among the items.
+        It includes their pseudo-observations, which have the scores of an item. A statistic of hard
+        predictions takes the class `predicted` for them, which need not occur among the items.
         """
 
     def add(self, sums: Floats | None, weights: Weighting, block: slice | None = None) -> Floats:
@@ -209,7 +209,7 @@ class _FunctionPlan(Plan):
         if not isinstance(weights, Drawn) or weights.rows.shape[1] > 1:
             raise TypeError("a user's function has no weights; see `resampled`")
         labels = np.broadcast_to(weights.labels, (len(weights.labels), weights.size))
-        # Copies: what a function does to its arguments is nothing to the next draw.
+        # Copies: a function may change its arguments.
         each = (labels[:, d].astype(np.int64) for d in range(weights.size))
         return np.array([[self._value(labels_, self.probabilities.copy()) for labels_ in each]])
 

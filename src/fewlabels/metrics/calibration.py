@@ -36,7 +36,7 @@ def top_event(p: Floats, *, top: bool = False) -> tuple[Ints, Floats]:
 
 
 def frequency(hit: Floats, total: Floats) -> Floats:
-    """How often events come true; half a hit and half a miss keep few items from certainty."""
+    """How often events come true; half a hit and half a miss keep few items away from 0 and 1."""
     out: Floats = (hit + 0.5) / (total + 1)
     return out
 
@@ -88,7 +88,7 @@ class CalibrationBins(Statistic):
         return self.bins == "quantiles"
 
     def fixed(self, view: ScoreView, bins: int) -> Statistic:
-        """Bins between the quantiles of a sample; those of equal width are what they are."""
+        """Bins between the quantiles of a sample; those of equal width do not change."""
         if self.bins == "equal-width":
             return self
         return _FixedBins(self, quantile_edges(self._confidence(view)[1]))

@@ -15,10 +15,10 @@ from fewlabels.metrics.base import Metric, Plan, ScoreView, Statistic, ratio
 
 
 class Margins(NamedTuple):
-    """Sums of a confusion matrix that metrics use; of many classes the matrix is never made.
+    """Sums of a confusion matrix that metrics use; with many classes the matrix is never made.
 
-    Hits, weight predicted and weight present of each class, (K, D); `apart` (3, D), where grades
-    are asked for, are the sums of weights times what `_apart` makes of how many grades off each is.
+    Hits, weight predicted and weight present of each class, (K, D). `apart` (3, D), where metrics
+    of grades are requested, are sums of weights times the three matrices of `_apart`.
     """
 
     hits: Floats
@@ -196,7 +196,7 @@ def _off(view: ScoreView) -> Floats:
 
 
 def _apart(n_classes: int) -> Iterator[Floats]:
-    """Of numbers of grades between classes (K, K) the square, itself, and whether it is at most 1.
+    """Squared number of grades between classes, the number, whether it is at most 1: (K, K) each.
 
     Rows are predicted, columns true classes.
     """

@@ -17,7 +17,7 @@ from fewlabels.predictions import Predictions
 
 Chosen = Mapping[str, Metric]
 _CELLS = 2**22
-"""Of the confusion matrices of a model's draws that are held at once."""
+"""Cells of the confusion matrices of a model's draws that are held at once."""
 
 
 class States:
@@ -137,18 +137,9 @@ def metrics_of_rates(
 def metrics_of_labels(
     predictions: Predictions, labels: Ints, metrics: Sequence[str]
 ) -> dict[str, Floats]:
-    """Metrics of every classifier for many hard labelings of the same items.
+    """Metrics of every classifier for many hard labelings `labels` (n, D) of the same items.
 
-    Parameters
-    ----------
-    labels
-        Class of every item in every draw, shape (n, D).
-    metrics
-        Names.
-
-    Returns
-    -------
-    Per metric an array (D, M); NaN where it is undefined.
+    By name an array (D, M); NaN where the metric is undefined.
     """
     chosen = resolve(metrics)
     rows = np.arange(predictions.n_items)

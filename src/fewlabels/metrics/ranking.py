@@ -15,25 +15,18 @@ from fewlabels.kernels.weighting import Weighting
 from fewlabels.metrics.base import Metric, Plan, ScoreView, Statistic
 
 _AT_ONCE = 2**19
-"""Sums that are held at a time: of as many classes as have room."""
+"""Sums held at a time, of as many classes as fit."""
 
 
 @dataclass(frozen=True, eq=False)
 class _RankingPlan(Plan):
     """Weight of each class and of all by place in the ranking for it: state (2, places, 1, D).
 
-    Places of a class follow those of the one before, its groups one after the other, each from the
-    highest score down. Of all items at once, or of groups, each class is digested when it is
-    summed, so that its sums are all that is held.
-
-    Attributes
-    ----------
-    place
-        Of each item for each class, (n, C), counted from the first of the class.
-    ends
-        Where the groups of each class end, (C, G + 1); the first is where it starts.
-    several
-        Places with more than one score, (places,).
+    `place` (n, C) is that of each item for each class, counted from the first of the class. Places
+    of a class follow those of the one before, its groups one after the other, each from the highest
+    score down: `ends` (C, G + 1) is where a class starts and where its groups end. `several`
+    (places,) marks places with more than one score. If `whole`, of all items at once or of groups,
+    each class is digested when it is summed, so that only its sums are held.
     """
 
     place: Array
@@ -119,8 +112,8 @@ class _RankingPlan(Plan):
 class Ranking(Statistic):
     """AUC and average precision of each class against the rest, (2, classes, D).
 
-    Two classes: the positive one is ranked. More: each. Exact where asked for, and of groups; else
-    by the first places and bins of logits.
+    Two classes: the positive one is ranked. More: each. Exact if requested, and for groups; else by
+    places of the highest scores and bins of logits.
     """
 
     def prepare(self, view: ScoreView) -> Plan:
@@ -161,9 +154,9 @@ class Ranking(Statistic):
 
 @dataclass(frozen=True, eq=False)
 class _BinnedRanking(Statistic):
-    """A ranking by bins that are given: `steps` are those of scores that are no probabilities.
+    """A ranking by given bins: `steps` are those of scores that are no probabilities.
 
-    It is not known which bins hold several scores, so all are taken to.
+    Which bins hold several scores is not known, so all are assumed to.
     """
 
     bins: int

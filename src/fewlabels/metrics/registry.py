@@ -36,14 +36,14 @@ ALIASES: Mapping[str, str] = MappingProxyType(
 """Aliases; a row of the estimates has the requested name."""
 
 DEFAULT = "default"
-"""Among the names asked for it stands for those of `defaults`."""
+"""As a requested name it stands for those of `defaults`."""
 
 
 def defaults(predictions: Predictions) -> tuple[str, ...]:
-    """The metrics of an input that nobody asks others of: those that it can answer.
+    """The metrics of an input unless others are requested, by what it provides.
 
-    Probabilities have an accuracy, calibration and ranking; scores rank; votes alone err, and
-    agree with the truth more than chance would.
+    Probabilities: accuracy, calibration and ranking. Scores: ranking. Votes alone: errors, and
+    agreement with the truth beyond chance.
     """
     if predictions.gives("probabilities").any():
         return ("accuracy", "ece", "roc_auc", "average_precision")
@@ -58,7 +58,7 @@ def asked_of(metrics: Any, predictions: Predictions) -> list[Any]:
 
 
 def check_asked(metrics: Any) -> None:
-    """Refuse what `resolve` would, before it is known what the defaults are."""
+    """Refuse what `resolve` would, before the defaults are known."""
     resolve(_filled(metrics, ("accuracy",)))
 
 
