@@ -36,14 +36,10 @@ def assemble(
     voted: Counts | None = None,
     found: list[InputError] | None = None,
 ) -> tuple[dict[str, Any], Classes]:
-    """Arguments of `Predictions` from the columns of a table, and the classes there are.
+    """Arguments of `Predictions` from the columns of a table, and the classes.
 
-    Parameters
-    ----------
-    voted
-        Texts of the votes and of the known labels in long votes beside the table, by column.
-    found
-        Where to put what is wrong with cells, column by column; None raises the first.
+    `voted` are the texts of votes and known labels in long votes beside the table, by column.
+    Errors of cells go to `found`, column by column; if it is None, the first is raised.
     """
     if table.n_rows == 0 and table is not NOTHING:
         raise InputError("there are no rows; a file needs at least one item")

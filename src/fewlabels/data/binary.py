@@ -81,13 +81,10 @@ def parquet_batches(
     rows: int = 65_536,
     coded: Collection[str] = (),
 ) -> Iterator[pa.RecordBatch]:
-    """Columns of some row groups, at most so many rows at a time.
+    """Columns of some row groups, at most `rows` rows at a time.
 
-    Parameters
-    ----------
-    coded
-        Columns of few texts, each very often: codes into a dictionary are read three times as fast.
-        Other texts may be as many as there are rows, and a batch would get them all.
+    `coded` are columns of few, frequent texts: as dictionary codes they are read three times as
+    fast. A column of many different texts would put all of them into every batch.
     """
     with (
         readable("Parquet"),

@@ -52,21 +52,11 @@ def choose_rows(
     most_bytes: int,
     seed: int,
 ) -> ChosenRows:
-    """Read a source once and keep some of its rows.
+    """Read a source once and keep a random sample of its rows, drawn with `seed`.
 
-    Parameters
-    ----------
-    item
-        The column of items.
-    known
-        Columns that may hold labels: of rows where one of them is filled, and of the others, as
-        many are kept, each a random sample.
-    keep
-        Keys of items that are kept whatever happens.
-    most_rows, most_bytes
-        Of either kind of rows; of rows with long texts there are fewer.
-    seed
-        Which sample.
+    Rows with a label, that is with a cell filled in one of the columns `known`, and rows without
+    are sampled apart: `most_rows` and `most_bytes` limit either, so fewer rows with long texts are
+    kept. Items whose keys (column `item`) are in `keep` are always kept.
     """
     names = tuple(name for name in source.names if name)
     labels = [column for column in known if column in names]

@@ -133,12 +133,9 @@ class Classes:
 
 
 def decide_classes(roles: Roles, options: ColumnOptions, seen: Counts) -> Classes:
-    """Decide on the classes from `classes=`, else the p and h columns, else what occurs.
+    """Decide on the classes: from `classes=`, else the p and h columns, else what occurs.
 
-    Parameters
-    ----------
-    seen
-        Texts of the labels and of the hard predictions.
+    `seen` are the texts of the labels and of the hard predictions, by column.
     """
     declared = {c: column for by in roles.probabilities.values() for c, column in by.items()}
     declared |= roles.histogram

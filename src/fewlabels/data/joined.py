@@ -87,18 +87,10 @@ class LongVotes:
         classes: Classes,
         keep: Sequence[str] | None = None,
     ) -> dict[str, Any]:
-        """Arguments of `Predictions`: the wide table's, and the votes as further classifiers.
+        """Arguments of `Predictions`: the wide table's, with the votes as further classifiers.
 
-        Items that have votes alone come after those of the wide table, by first appearance.
-
-        Parameters
-        ----------
-        wide
-            Arguments of `Predictions` for the items of the wide table.
-        keys
-            What `item_keys` says of these items.
-        keep
-            Which columns to keep as groups; None = all.
+        `keys` are the `item_keys` of the items of `wide`. Items that only have votes follow, by
+        first appearance. `keep` names the columns to keep as groups; None keeps all.
         """
         label = classes.indices(self.labels, self.place)
         kept = np.flatnonzero(label >= 0)
@@ -291,11 +283,8 @@ def read_votes(
 ) -> LongVotes:
     """Read long votes from a file, a folder or a frame.
 
-    Parameters
-    ----------
-    alone
-        Whether there is no table beside them, so that `options.label` is a column of theirs: the
-        known label of the vote's item.
+    If `alone`, there is no table beside them, and `options.label` is one of their columns: the
+    known label of the vote's item.
     """
     located = locate(source)
     name = "votes" if located is None else located.name
@@ -452,12 +441,9 @@ class KeptLabels:
 def read_labels(
     source: Any, names: Collection[str], options: ColumnOptions
 ) -> tuple[KeptLabels, ...]:
-    """Read labels that are kept apart, from records or tables: one, or a list of several.
+    """Read labels that are kept apart, from a record or table, or a list of several.
 
-    Parameters
-    ----------
-    names
-        The columns of the table that they are joined to.
+    `names` are the columns of the table that they are joined to.
     """
     several = isinstance(source, list | tuple) and not all(isinstance(s, Mapping) for s in source)
     return tuple(_kept(one, names, options) for one in (source if several else [source]))

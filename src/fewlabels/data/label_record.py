@@ -247,15 +247,11 @@ class LabelRecord:
         return tuple(out)
 
     def match(self, here: ItemsHere, *, all_items: bool = False) -> tuple[str, ...]:
-        """Hold the record to the items of a file: what a warning says of how they differ.
+        """Compare the record with the items of a file; warnings about the differences.
 
-        They are the same where all keys are, and every item that is decided still holds what was
-        shown of it. A file of more or fewer items is accepted where the latter can be seen.
-
-        Parameters
-        ----------
-        all_items
-            Whether a file of more or fewer items is refused: it is to be gone on with.
+        They match if all keys are the same, and every decided item still holds what was shown of
+        it. A file of more or fewer items is accepted if the content can be checked, but refused
+        with `all_items`, as when labeling is resumed.
         """
         own, seen = self.header, self.ledger.seen
         found = {item: here.contents.get(item) for item in self.decisions}
@@ -320,13 +316,10 @@ def is_record(path: str | Path) -> bool:
 
 
 def read_record(path: str | Path, name: str | None = None) -> LabelRecord:
-    """Read a record, without a last line that was cut short.
+    """Read a record, except a last line that was cut short.
 
-    Parameters
-    ----------
-    name
-        What messages call it; the path, unless given. A line that is no event is left out: see
-        `LabelRecord.notes`.
+    `name` is what messages call it, by default the path. A line that is no event is left out: see
+    `LabelRecord.notes`.
     """
     with naming_file(str(path) if name is None else name):
         try:

@@ -571,14 +571,9 @@ def note_findings(notes: Iterable[str], name: str) -> Iterator[Finding]:
 def column_findings(
     described: Mapping[str, str], table: Table | None, models: Sequence[str]
 ) -> Iterator[Finding]:
-    """Columns that are perhaps something else, by their names and, where there are rows, values.
+    """Columns that may be something else, by their names and, if there are rows, their values.
 
-    Parameters
-    ----------
-    described
-        Column -> its role in words.
-    models
-        Names of the classifiers there are.
+    `described` maps a column to its role in words; `models` are the classifiers.
     """
     free = [c for c, role in described.items() if role in ("group", "not recognised")]
     roles = set(described.values())
