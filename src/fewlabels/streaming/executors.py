@@ -120,17 +120,10 @@ class ThreadExecutor(Executor):
 def open_executor(
     engine: Engine = "threads", workers: int | None = None, scheduler: str | None = None
 ) -> Executor:
-    """Make an executor.
+    """Make an executor of `workers` workers; None is one per available processor.
 
-    Parameters
-    ----------
-    engine
-        "threads", "processes" of this machine, or "dask".
-    workers
-        How many; None = one per available processor.
-    scheduler
-        Dask alone: the address of a running scheduler, whose workers then do the work; None = a
-        cluster of processes on this machine, which ends with the executor.
+    For "dask" `scheduler` is the address of a running scheduler; None starts a cluster of processes
+    on this machine, which ends with the executor.
     """
     if engine not in ENGINES:
         raise UsageError(unknown("engine", engine, ENGINES))

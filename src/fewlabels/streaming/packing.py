@@ -36,13 +36,10 @@ _PACKAGE = "fewlabels"
 def pack(value: Any) -> bytes:
     """Bytes that `unpack` turns into the same value, bit by bit.
 
-    Parameters
-    ----------
-    value
-        Text, int, float, bool, None; numpy arrays, scalars and types; sparse rows; collections and
-        mappings of these; functions and classes of this package, and objects of its classes.
-        Arrays keep their type, their shape and the order of their memory; what is held twice, by
-        itself even, is one again.
+    Values are text, int, float, bool, None; numpy arrays, scalars and types; sparse rows;
+    collections and mappings of these; functions, classes and objects of classes of this package.
+    Arrays keep type, shape and memory order. An object that occurs twice, or within itself, is
+    restored as one.
     """
     packer = _Packer()
     head = {"whole": packer.reference(value), "parts": packer.parts}

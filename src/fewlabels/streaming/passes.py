@@ -101,17 +101,11 @@ class RestartPasses(Exception):  # noqa: N818 - no error: a file counted in turn
 class Passes:
     """Runs passes over the units of a layout.
 
-    A pass may depend on what the ones before it found: its checkpoint is good for the very units
-    that those have seen, and a file that turns out bad in it is one that they counted in.
+    A pass may depend on the results of earlier ones. Its checkpoint is therefore valid only for the
+    same units as theirs, and a file that turns out bad in it has been counted by them.
 
-    Parameters
-    ----------
-    checkpoint
-        Makes the checkpoint of a pass by its name; None keeps none.
-    resume
-        Whether to go on from checkpoints.
-    skip
-        Whether files that cannot be read are left out; `bad` are those.
+    `checkpoint` makes the checkpoint of a pass by its name (None: no checkpoints); with `resume`
+    work goes on from them. With `skip`, files that cannot be read are left out and listed in `bad`.
     """
 
     executor: Executor
