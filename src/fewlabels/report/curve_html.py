@@ -396,11 +396,8 @@ _NARROWING_HEIGHT = 170
 def render_narrowing(picture: Mapping[str, Any]) -> str:
     """The interval and the guard against the number of labels, as SVG for a page with its styles.
 
-    Parameters
-    ----------
-    picture
-        `model`, `metric`, `level`; `points` with n, value, low and high; `guard` with n, low and
-        high, which may be empty; `target`, a bound to be reached, or None. Plain values.
+    `picture` has plain values: `model`, `metric`, `level`; `points` with n, value, low and high;
+    `guard` with n, low and high, which may be empty; `target`, a bound to be reached, or None.
     """
     points, guard = picture["points"], picture["guard"]
     # The guard of the first labels is nearly the whole range, which would stretch the scale.

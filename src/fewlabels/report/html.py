@@ -72,16 +72,10 @@ _COMMA = re.compile(r",(?![^()]*\))")
 
 
 def render(template: str, sheets: Sequence[str] | None = None, **shown: Any) -> str:
-    """A page, or with style sheets (which may be none) a part of another page.
+    """A page from the file `template`, whose variables are `shown`.
 
-    Parameters
-    ----------
-    template
-        Its file.
-    sheets
-        Style sheets of a part, beside those of every page; None: a page of its own.
-    shown
-        The variables of the template.
+    With `sheets`, style sheets beside those of every page (maybe none), it is a part of another
+    page.
     """
     if sheets is None:
         frame: dict[str, Any] = {
@@ -150,14 +144,9 @@ def environment() -> Environment:
 
 
 def within_budget(make: Callable[[int], str], levels: int) -> str:
-    """A page with as much as it may hold: what is too long to forward is made again with less.
+    """The page `make(level)` with the most content that is not too large to be forwarded.
 
-    Parameters
-    ----------
-    make
-        The page at a level; 0 has everything, and each level less than the one before.
-    levels
-        How many there are; the last is taken whatever its size.
+    Level 0 has everything, and each level less; the last of `levels` is taken whatever its size.
     """
     page = ""
     for level in range(levels):
@@ -210,15 +199,10 @@ def render_page(page: str, report: Report, **more: Any) -> str:
 
 
 def render_fragment(page: str, report: Report) -> str:
-    """A part of a page, with its style and without script; nothing fetched, light and dark.
+    """A part of a page with its style, light and dark; without script, and nothing is fetched.
 
-    Parameters
-    ----------
-    page
-        Whose: "estimates", "annotations", "backtest", "calibration", "comparison", "curves",
-        "threshold", "shift" or "label-next".
-    report
-        The dictionary that the page is made from; plain JSON values.
+    `page` is "estimates", "annotations", "backtest", "calibration", "comparison", "curves",
+    "threshold", "shift" or "label-next"; `report` holds plain JSON values.
     """
     return render_page(page, report, fragment=True).strip()
 
@@ -234,16 +218,9 @@ def render_summary_html(report: Report) -> str:
 
 
 def save_page(page: str, report: Report, path: str | os.PathLike[str], **more: Any) -> None:
-    """Write a page whole or not at all: the file appears only when it is complete.
+    """Write a page, or nothing: the file appears only when it is complete.
 
-    Parameters
-    ----------
-    page
-        Whose: those of `render_fragment`, and "summary".
-    report
-        The dictionary that it is made from; plain JSON values.
-    more
-        Other arguments of who makes it.
+    `page` is one of `render_fragment`, or "summary"; `more` are further arguments of its renderer.
     """
     with made_by():
         content = render_page(page, report, **more).encode("utf-8")

@@ -34,16 +34,11 @@ class HasSummary(ABC):
 
 
 class Result(HasSummary):
-    """The answer to a question; what all answers have: text, table, plain values and a page.
+    """The answer to a question: text, table, plain values and a page.
 
-    Attributes
-    ----------
-    _page
-        Whose page it has; None: the summary is the page.
-    _text
-        What of the room `report` makes the summary from the report.
-    _row_fields, _text_columns
-        Columns of the table of `rows`, and those that are text even where all of it is missing.
+    `_page` names its page (None: the summary is the page), and `_text` the function of the room
+    `report` that makes the summary. `_row_fields` are the columns of the table of `rows`;
+    `_text_columns` are text even if all of it is missing.
     """
 
     _page: ClassVar[str | None] = None
@@ -138,12 +133,9 @@ def plain_values(value: Any) -> Any:
 
 
 def frame(columns: Mapping[str, Any], backend: str | None, texts: Sequence[str] = ()) -> Any:
-    """Columns as a table of kind "pandas", "polars" or "pyarrow"; None: the first installed.
+    """Columns as a table of kind "pandas", "polars" or "pyarrow"; None: the first one installed.
 
-    Parameters
-    ----------
-    texts
-        Columns that are text even where all of it is missing.
+    Columns in `texts` are text even if all of it is missing.
     """
     for kind in [backend] if backend else ["pandas", "polars"]:
         with contextlib.suppress(ImportError):
