@@ -99,13 +99,7 @@ class Backtest(Frozen, Result):
         model: str | None = None,
         group: str | None = None,
     ) -> BacktestRow:
-        """The row of one method and number of labels.
-
-        Raises
-        ------
-        UsageError
-            If there is none.
-        """
+        """The row of one method and number of labels; `UsageError` if there is none."""
         wanted = (n_labeled, method, model, metric, group)
         if model is None and len(self.models) == 1:
             wanted = (n_labeled, method, self.models[0], metric, group)

@@ -48,13 +48,7 @@ class Comparisons(Frozen, Result):
     _page, _text = "comparison", "render_comparison"
 
     def get(self, metric: str, group: str | None = None) -> Comparison:
-        """The comparison by one metric, of all items or of a group.
-
-        Raises
-        ------
-        UsageError
-            If there is none.
-        """
+        """The comparison by one metric, of all items or a group; `UsageError` if there is none."""
         match = self.comparisons.get((metric, group))
         if match is None:
             where = "of all items" if group is None else f"in group {quoted(group)}"
@@ -63,13 +57,7 @@ class Comparisons(Frozen, Result):
         return match
 
     def gap(self, model: str, metric: str, group_a: str, group_b: str) -> Interval:
-        """Metric of a classifier in one group minus that in another, with the interval.
-
-        Raises
-        ------
-        UsageError
-            If there is no such classifier, metric or group.
-        """
+        """Metric of a classifier in group a minus that in group b, with the interval."""
         return gap(self.estimates, model, metric, group_a, group_b)
 
     def to_dict(self) -> dict[str, Any]:

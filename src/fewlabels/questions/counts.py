@@ -178,12 +178,9 @@ class Cuts:
 
 
 def make_cuts(scores: Floats, weight: Floats, expected: Floats) -> Cuts:
-    """Every distinct score, or about 4,000 that part items and expected positives evenly.
+    """Cuts at every distinct score, or about 4,000 that divide items and expected positives evenly.
 
-    Parameters
-    ----------
-    scores, weight, expected
-        Score, sampling weight and P(positive) of each item, (n,).
+    Arguments (n,): score, sampling weight and P(positive) of each item.
     """
     values, inverse = np.unique(scores, return_inverse=True)
     last = len(values) - 1
@@ -229,12 +226,8 @@ class _Down:
 class CutCounts:
     """Counts at the cuts of the scores of some items, draw by draw.
 
-    Parameters
-    ----------
-    rows
-        The items, indices into the question's predictions, ascending, (n,).
-    n_draws
-        How many draws intervals use.
+    `rows` (n,) are the items, as ascending indices into the question's predictions; intervals use
+    `n_draws` draws.
     """
 
     def __init__(self, question: OneClassifier, rows: Ints, n_draws: int) -> None:
@@ -302,10 +295,7 @@ class CutCounts:
 def operating_points(question: OneClassifier, *, between: bool = False) -> Points:
     """Points at the cuts of the classifier's scores.
 
-    Parameters
-    ----------
-    between
-        Whether to add cuts between the scores, where the population's rates are known there.
+    `between` adds cuts between the scores, if the population's rates are known there.
     """
     population = question.estimand == "population"
     items = CutCounts(question, question.known_rows, question.n_draws)
@@ -413,22 +403,12 @@ Reading = tuple[Floats, Floats]
 class Kind:
     """A kind of curve.
 
-    Attributes
-    ----------
-    axes
-        Names of abscissa and ordinate.
-    area
-        Name of the metric that is the area under it.
-    lacks
-        Without which items it is undefined.
-    read
-        Ordinate at each place of the grid and the cut that it is of (D, 100), of counts; the cut
-        is -1 above all cuts and G below them. What is undefined is anything.
-    defined
-        Whether it is defined for each draw, (D,).
-    area_of
-        The area (D,) of what each step between cuts (G+1, D) has of positives, and of all items,
-        from the highest down.
+    `axes` name abscissa and ordinate, `area` the metric that is the area under the curve; without
+    items of the kind `lacks` it is undefined. Of counts, `read` gives the ordinate at each place of
+    the grid and its cut, both (D, 100); the cut is -1 above all cuts and G below them, and
+    undefined values are arbitrary. `defined` (D,) says which draws have a curve. `area_function`
+    gives the area (D,) from the positives, and all items, in each step between cuts, both (G+1, D),
+    from the highest down.
     """
 
     axes: tuple[str, str]

@@ -67,22 +67,12 @@ class _Drawn(Answer):
 class Curve(_Drawn):
     """What `fewlabels.curve` returns: a curve of 100 points with its band.
 
-    Attributes
-    ----------
-    kind
-        "precision-recall" or "roc".
-    x, y, low, high
-        Recall and precision, or false- and true-positive rate (ascending in `x`), with the ends
-        of the pointwise interval; each (100,), in [0, 1] and without NaN.
-    threshold
-        Median threshold that reaches each `x`, in the units of the file, (100,); infinite where
-        no score does.
-    area
-        Average precision, or ROC AUC.
-    prevalence
-        Share of positive items.
-    recalibrated
-        P(positive) of every item of the predictions, (n,).
+    `x` and `y` are recall and precision, or false- and true-positive rate, ascending in `x`; `low`
+    and `high` are the ends of the pointwise interval; each (100,), in [0, 1], without NaN.
+    `threshold` (100,) is the median threshold that reaches `x`, in the units of the file, infinite
+    where no score does. `kind` is "precision-recall" or "roc", `area` average precision or ROC AUC,
+    `prevalence` the share of positive items. `recalibrated` (n,) is P(positive) of every item of
+    the predictions.
     """
 
     kind: str

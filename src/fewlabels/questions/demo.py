@@ -47,12 +47,8 @@ class Comparison:
 def make_demo(labels: int = 20, seed: int = 0) -> Demo:
     """Train five classifiers on small parts of the UCI optdigits and hide most labels.
 
-    Parameters
-    ----------
-    labels
-        How many labels of the 1,000 scored images to keep.
-    seed
-        Decides the parts the classifiers learn from, and which labels are kept.
+    Of the 1,000 scored images `labels` keep their label; `seed` decides which, and the training
+    parts.
     """
     from sklearn.datasets import load_digits
     from sklearn.exceptions import ConvergenceWarning

@@ -60,27 +60,14 @@ _LEVEL = 0.95
 class LabelNext(Answer):
     """What `fewlabels.label_next` returns.
 
-    Attributes
-    ----------
-    items
-        Row numbers of the items, counted from 0, in the order to label them.
-    gain
-        Share of the question's variance that each label is expected to remove after those before
-        it.
-    drawn, left
-        Probability with which each item was drawn, from how many that were left without a label:
-        what whoever averages the labels needs (`fewlabels.kernels.importance.lure_weights`).
-    score, probability
-        Score of each item in the units of the file, and P(positive).
-    kind
-        The kind of curve, "error-rates" or "labels", or the metric.
-    order
-        "random", "stratified" or "informative".
-    statement
-        Which methods may learn from labels of items chosen so.
-    likeliest
-        Where more than one classifier is asked about: the likeliest class of each item, whose
-        probability `probability` then is (`score` is NaN).
+    `items` are row numbers, from 0, in the order to label them. `gain` is the share of the
+    question's variance that each label is expected to remove after those before it. `drawn` is the
+    probability with which each item was drawn from the `left` items without a label; averages of
+    the labels need it (`fewlabels.kernels.importance.lure_weights`). `score` is in the units of the
+    file, `probability` is P(positive). With several classifiers `likeliest` is the likeliest class
+    of each item, `probability` is its probability, and `score` is NaN. `kind` is the kind of curve,
+    "error-rates", "labels", or the metric; `order` is "random", "stratified" or "informative";
+    `statement` says which methods may learn from labels of items chosen so.
     """
 
     _page, _text = "label-next", "render_label_next"

@@ -94,18 +94,11 @@ class NextItems(NamedTuple):
 
 
 class Target(NamedTuple):
-    """The requested numbers, and their covariances with the labels of candidates.
+    """The requested numbers (G of them), and their covariances with the labels of candidates.
 
-    Attributes
-    ----------
-    rows
-        Candidates, (C,).
-    covariance
-        Of the numbers that are asked for with the candidates' labels, (G, C).
-    chance
-        P(the label is of the class it is asked about) under each parameter draw, (C, D).
-    total
-        Variance of the numbers, summed.
+    `rows` (C,) are the candidates, `covariance` (G, C) those of the numbers with their labels.
+    `chance` (C, D) is P(the label is of the class in question) under each parameter draw. `total`
+    is the sum of the numbers' variances.
     """
 
     rows: Ints
@@ -174,18 +167,11 @@ def drawn(
     target: Target | None = None,
     group: str | None = None,
 ) -> NextItems:
-    """Draw items without replacement, in one of the orders.
+    """Draw items without replacement, in one of the orders, from the unlabeled `open_rows` (N,).
 
-    Parameters
-    ----------
-    open_rows
-        Items without a label, (N,).
-    before
-        How many items were drawn so before: the place in the order of the parts.
-    target
-        What an informative order asks for.
-    group
-        A column whose groups the strata part as well.
+    `before` items were drawn in this order already, which gives the place in the order of the
+    strata. `target` is what an informative order is to find out. Strata separate the groups of
+    `group`, too.
     """
     # By key, so that the order of the rows does not matter.
     rows = open_rows[np.argsort(predictions.keys[open_rows])]
@@ -306,23 +292,13 @@ def next_items(
     skip: Collection[int] = (),
     before: int = 0,
 ) -> NextItems:
-    """Items to label next, so that a metric, or a difference of it, becomes known; none if none.
+    """Items to label next to learn a metric, or a difference of it; empty if no item is left.
 
-    Parameters
-    ----------
-    metric
-        Name of a metric, of every classifier unless one is named.
-    model
-        A classifier; with `against` its difference to that one; `against="best"` (no model) asks
-        which classifier is best.
-    group
-        A column: how far the metric of each of its groups is from that of all items.
-    order
-        "random", "stratified" or "informative".
-    skip
-        Items that are not to be drawn though they have no label.
-    before
-        How many items were drawn in this order before.
+    The metric is that of every classifier, or of `model`; with `against`, the difference of `model`
+    to that classifier. `against="best"`, without `model`, asks which classifier is best. `group`
+    asks how far the metric of each group of a column is from that of all items. `order` is
+    "random", "stratified" or "informative"; rows in `skip` are not drawn, and `before` items were
+    drawn before.
     """
     if order not in ORDERS:
         raise UsageError(unknown("order", order, ORDERS))

@@ -165,18 +165,12 @@ class OneClassifier:
         workers: Any,
         progress: Progress | None,
     ) -> OneClassifier:
-        """Check what is asked, and fit the method.
+        """Check the arguments and fit the method; see `fewlabels.curve`.
 
-        Method "auto", and one that is for two classes, see the one classifier, and the class
-        against the rest; any other sees all classifiers and classes. See `fewlabels.curve`.
-
-        Raises
-        ------
-        UsageError
-            If an argument is not one, it is not clear which classifier or class is meant, or the
-            method forms no posterior.
-        InputError
-            If the classifier has neither probabilities nor scores.
+        "auto" and methods for two classes get the one classifier, and the class against the rest;
+        others get all classifiers and classes. Wrong or ambiguous arguments, and methods without a
+        posterior, are a `UsageError`; a classifier with neither probabilities nor scores is an
+        `InputError`.
         """
         predictions = predictions_of(predictions, columns, positive, against_rest=False)
         some_level(level)

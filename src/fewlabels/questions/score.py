@@ -119,13 +119,7 @@ class Scores(Frozen, Result):
         return tuple(row for one in self.criteria for row in one.rows)
 
     def get(self, way: str, judge: str | None = None, criterion: str | None = None) -> ScoreRow:
-        """One score.
-
-        Raises
-        ------
-        UsageError
-            If there is none by this way and judge.
-        """
+        """The score of one way, judge and criterion; `UsageError` if there is none."""
         for row in self.rows:
             named = criterion is None or row.criterion == criterion
             if (row.way, row.judge) == (way, judge) and named:

@@ -57,7 +57,7 @@ class Inequality:
         return f"{self.rate} {self.sign} {self.bound:.12g}"
 
     def holds(self, rates: Rates) -> Bools:
-        """Cuts and draws where the condition holds, (G, D); not where the rate is undefined."""
+        """Where the condition holds, one bool per cut and draw."""
         slack = _ROUNDING * self.most * (-1 if self.sign in (">=", "<") else 1)
         holds: Bools = _SIGNS[self.sign](rates[self.rate], self.bound + slack)
         return holds
@@ -120,14 +120,9 @@ def parse_conditions(
 ) -> tuple[Condition, ...]:
     """All conditions asked for, at least one.
 
-    Parameters
-    ----------
-    bounds
-        Argument -> rate, sign and bound; None = not asked for.
-    condition
-        Text ("precision >= 0.8 and fpr <= 0.05"), a function of the rates, or several of these.
-    cost
-        Cost of a false positive and of a false negative.
+    `bounds` maps an argument to rate, sign and bound (None: not asked for). `condition` is a text
+    such as "precision >= 0.8 and fpr <= 0.05", a function of the rates, or several of these. `cost`
+    is that of a false positive and of a false negative.
     """
     out: list[Condition] = [
         _comparison(rate, sign, bound, cost, f"`{argument}`")
@@ -223,26 +218,14 @@ SHOWN = (
 class Thresholds(Answer):
     """What `fewlabels.threshold` returns.
 
-    Attributes
-    ----------
-    thresholds, probability
-        Every threshold, ascending, in the units of the file, and the probability that the
-        conditions hold there, (G,).
-    best
-        The threshold with the largest probability; of several in a row the middle one, of several
-        such rows the longest. Where no draw meets the conditions anywhere, the nearest: that with
-        the smallest expected `shortfall`. NaN where there is no threshold to choose.
-    best_probability
-        The probability there, 0 where no draw meets the conditions anywhere.
-    met
-        Whether any draw meets them anywhere.
-    shortfall
-        How far the rates at `best` are from the bounds, on average over the draws and in sum over
-        the conditions (a cost: as a share of the largest cost).
-    rates
-        Name -> rate at `best`, with its interval.
-    conditions
-        The conditions in words.
+    `thresholds` (G,) are ascending, in the units of the file; `probability` (G,) is that of the
+    conditions holding there. `best` is the threshold of largest probability (`best_probability`);
+    of several in a row the middle one, of several such rows the longest. If no draw meets the
+    conditions anywhere, `met` is false, `best_probability` 0 and `best` has the smallest expected
+    `shortfall`; NaN if there is no threshold to choose. `shortfall` is how far the rates at `best`
+    are from the bounds, averaged over draws and summed over conditions (a cost: as a share of the
+    largest cost). `rates` maps names to rates at `best` with their intervals; `conditions` are in
+    words.
     """
 
     _page, _text = "threshold", "render_threshold"
