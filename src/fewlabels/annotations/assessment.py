@@ -195,14 +195,10 @@ def assess(
 
 
 class Judged:
-    """Items with a label, a prediction of one classifier, and some weight.
+    """Items with a label, a prediction of one classifier, and a positive weight.
 
-    Parameters
-    ----------
-    data
-        Counts and probabilities; `pair` is found here.
-    alpha
-        Concentrations (n,) around the probabilities; None = multinomial.
+    `pair` is found from the counts and probabilities in `data`. Labels are Dirichlet-multinomial
+    with concentrations `alpha` (n,) around the probabilities; None: multinomial.
     """
 
     def __init__(self, data: Annotated, alpha: Floats | None) -> None:

@@ -55,16 +55,10 @@ Ends = tuple[float, float]
 class Loss(NamedTuple):
     """A metric of label histograms.
 
-    Attributes
-    ----------
-    sets
-        How many disjoint sets of labels an item needs, each of the statistic's order.
-    mean
-        It is a mean over items: its bootstrap draws are centred on the estimate.
-    largest
-        It is between 0 and this; None: debiased, so that it may be negative.
-    root_of
-        The calibration loss whose root this calibration error is.
+    An item needs `sets` disjoint sets of labels, each of the statistic's order. With `mean` it is a
+    mean over items, and its bootstrap draws are centred on the estimate. It is between 0 and
+    `largest`; None if it is debiased and so may be negative. `root_of` is the calibration loss
+    whose root it is.
     """
 
     name: str
@@ -164,12 +158,8 @@ class Losses(ABC, Generic[_Items]):
     ) -> dict[str, Ends]:
         """Interval of each metric; (NaN, NaN) where it is undefined.
 
-        Parameters
-        ----------
-        state
-            That of all items as one unit.
-        sampled
-            Whether `items` are a random sample of them.
+        `state` is that of all items as one unit; with `sampled`, `items` are a random sample of
+        them.
         """
         value, origins = self.read(state)
         states = self._drawn(items, draws_for(level), seed, state if sampled else None)
