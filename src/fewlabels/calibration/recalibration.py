@@ -39,20 +39,12 @@ _SHOWN = ("accuracy", "L", "EL", "CL", "CE", "L_disagreement", "CE_disagreement"
 class Settings:
     """Which calibration is fitted, and with which inputs.
 
-    Parameters
-    ----------
-    method
-        "temperature", "vector" or "matrix" scaling, or "alpha": a concentration around the
-        probabilities, which stay as they are.
-    concentration
-        For alpha: "constant", "logits", "features" (columns of the file) or "classifiers" (the
-        log-probabilities of all classifiers). None: features where there are any, else constant.
-    features
-        Groups of the predictions that hold the features, as numbers.
-    penalty
-        Weight of the penalty; None as the estimator has it (cross-validated for vector, matrix).
-    seed
-        Of the split that chooses a penalty, and of the check's folds.
+    `method` is "temperature", "vector" or "matrix" scaling, or "alpha": a concentration around
+    unchanged probabilities. The concentration is "constant", or depends on "logits", "features"
+    (columns of the file) or "classifiers" (log-probabilities of all classifiers); None: features if
+    there are any, else constant. `features` are the groups that hold the features as numbers.
+    `penalty` None is the estimator's own (cross-validated for vector and matrix). `seed` splits the
+    items to choose a penalty, and for the folds of the check.
     """
 
     method: str
@@ -124,14 +116,10 @@ class Recalibrated(Frozen):
     def columns(self) -> dict[str, Any]:
         """A table that reads as predictions again, a row per item in the order of the items.
 
-        `p__<model>__<class>` calibrated probabilities; `concentration <model>`, `disagreement
-        <model>` and, where items have labels, `posterior <model> <class>` with alpha-calibration;
-        label, counts of annotators, domain, weight and groups as they were given.
-
-        Raises
-        ------
-        UsageError
-            If an annotator has voted on an item repeatedly.
+        `p__<model>__<class>` are calibrated probabilities. Alpha-calibration adds `concentration
+        <model>`, `disagreement <model>` and, where items have labels, `posterior <model> <class>`.
+        Label, annotators' counts, domain, weight and groups are as given; repeated votes of an
+        annotator on an item cannot be written, which is a `UsageError`.
         """
         out = native_columns(self.predictions)
         for j, model in enumerate(self.predictions.models):
@@ -176,13 +164,7 @@ class Recalibration(Frozen, Result):
         return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
 
     def apply(self, predictions: Predictions) -> Recalibrated:
-        """Calibrate items of the same classifiers and classes.
-
-        Raises
-        ------
-        InputError
-            If a classifier, a class or a feature is missing.
-        """
+        """Calibrate items of the same classifiers and classes, which need the same features."""
         self._check(predictions)
         assert predictions.probabilities is not None
         p, (n, m, _) = predictions.probabilities.copy(), predictions.probabilities.shape
@@ -242,13 +224,7 @@ class Recalibration(Frozen, Result):
 
     @staticmethod
     def load(path: str | Path) -> Recalibration:
-        """Read what `save` wrote.
-
-        Raises
-        ------
-        InputError
-            If there is nothing to read, or it is no saved calibration.
-        """
+        """Read what `save` wrote."""
         estimators = calibration.load(path)
         about = side_json(path).get("about")
         try:
