@@ -31,7 +31,7 @@ from fewlabels.kernels.counter_based import mix
 
 _BATCH_ROWS = 65_536
 _FEWEST_ROWS = 1_000
-"""So many rows are kept even of items with very long texts."""
+"""At least so many rows are kept, even of items with very long texts."""
 
 
 class Batch(NamedTuple):
@@ -86,7 +86,7 @@ def choose_rows(
 
 
 def items_here(source: Source, item: str, record: LabelRecord, file: str) -> ItemsHere:
-    """The items of a source, read once, to which a record is held; see `LabelRecord.match`."""
+    """The items of a source, read once, to compare with a record; see `LabelRecord.match`."""
     seen = record.ledger.seen
     shown = {column for columns, _ in seen.values() for column in columns}
     hashes: list[int] = []

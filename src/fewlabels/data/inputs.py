@@ -43,7 +43,7 @@ def predictions_of(
 
 
 def against_the_rest(predictions: Predictions, positive: Any) -> Predictions:
-    """The same with this class as the positive one, and a note where it stands against several."""
+    """The predictions with this class positive, and a note if it is judged against several."""
     turned = predictions.with_positive(positive)
     if positive is None or predictions.n_classes == 2:
         return turned
@@ -74,7 +74,7 @@ def apply_thresholds(
 
 
 FEWEST_REFERENCE = 10
-"""Fewer labeled items of a reference than these say little."""
+"""With fewer labeled items a reference says little."""
 
 
 def reference_of(source: Any, target: Predictions, **columns: Any) -> Predictions:
@@ -175,11 +175,11 @@ def _class_places(found: Predictions, target: Predictions, name: str) -> list[in
 
 
 _TOLD_APART = 0.95
-"""Share of items that differ in what was said of them: of fewer, equal ones are coincidence."""
+"""Share of items with different contents; below it, equal contents may be coincidence."""
 
 
 def _in_both(reference: Predictions, target: Predictions) -> list[str]:
-    """Say that labeled items are in the reference as well, where their numbers tell items apart."""
+    """Warn of labeled items that are in the reference too, if their numbers identify items."""
     in_reference = np.unique(hash_columns(_content_columns(reference), reference.n_items))
     in_target = np.unique(hash_columns(_content_columns(target), target.n_items)[target.labeled])
     there = np.isin(in_target, in_reference).sum()
