@@ -181,7 +181,7 @@ GROUP_ROWS = 10_000
 class AnnotationPlan:
     """What to sum: `silent` says of every classifier of the files whether it is an annotator.
 
-    `models` are the classifiers that are assessed, `classes` those of all.
+    `models` are the classifiers to assess, `classes` those of all.
     """
 
     asked: AssessmentSettings
@@ -234,11 +234,11 @@ class GroupSums:
 
 @dataclass(eq=False)
 class AnnotationSums:
-    """Counts and sums of all rows: those of any parts of the data add up.
+    """Counts and sums of all rows, which add up over parts of the data.
 
     `spoke` says which classifiers of the files have probabilities or scores; `others` are some of
-    the `n_others` rows of some weight without a label; `groups` are by column and value, those of
-    all rows by None.
+    the `n_others` unlabeled rows of positive weight; `groups` are by column and value, and by None
+    for all rows.
     """
 
     facts: AnnotationCounts

@@ -1,7 +1,7 @@
-"""Values, arrays and objects of this package as bytes: exact, checked when read, and none can run.
+"""Values, arrays and objects of this package as bytes: exact, checked when read, never run.
 
-Not pickle, which runs what its bytes say: of names only those of this package are looked up, and
-objects of its classes are made without a call.
+Unlike pickle, which runs what its bytes say: names are looked up in this package alone, and objects
+of its classes are made without a call.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _digest(body: memoryview) -> bytes:
 
 
 class _Kind(NamedTuple):
-    """A type whose values are made of parts by a call that does nothing else."""
+    """A type whose values are made from parts by a call without side effects."""
 
     of: type
     parts: Callable[[Any], Iterable[Any]]
