@@ -72,10 +72,10 @@ class View(Panel):
 
 
 class Bars(NamedTuple):
-    """Scores of all items, and below them those of the labeled ones, on the scale of a view.
+    """Histogram of all scores, and below it the labeled ones, on the scale of a view.
 
-    Heights are square roots of counts: most scores sit at one end, and on a linear scale the few
-    in between, which decide, could not be seen. Ticks are in percent of the width.
+    Heights are square roots of counts: most scores are at one end, and on a linear scale the few in
+    between, which matter, would be invisible. Ticks are in percent of the width.
     """
 
     outline: str
@@ -271,7 +271,7 @@ def threshold_view(block: ThresholdBlock) -> View:
 def _interesting(
     pairs: Sequence[tuple[float, float]], best: float | None
 ) -> Sequence[tuple[float, float]]:
-    """Thresholds with a probability worth showing, the best one, and some room to both sides."""
+    """Thresholds with a visible probability, the best one, and a margin on both sides."""
     places = [k for k, (cut, p) in enumerate(pairs) if p >= 0.005 or cut == best]
     if not places or not any(p >= 0.005 for _, p in pairs):
         return pairs
@@ -351,7 +351,7 @@ def render_svg(report: Report) -> str:
     inside = len(views) * (panel + _GAP) - _GAP
 
     def fitted(text: str, pixels: int, room: int) -> str:
-        """As much of a line as there is room for, at so many pixels a character."""
+        """As much of a line as there is room for, by its width in pixels per character."""
         return fit(escape_control(text), room // pixels)
 
     return render(

@@ -22,7 +22,7 @@ _RULE = "#DDDDDD"
 _ROW_INCHES = 0.28
 _NAME_COLUMNS = 36
 _TALLEST_INCHES = 300.0
-"""What the file formats of images can hold at a usual resolution."""
+"""Largest height that image formats can hold at a usual resolution."""
 
 _CHANCE = "#666666"
 _TITLE_COLUMNS = 60

@@ -68,7 +68,7 @@ _LIVE = re.compile(
 
 
 def not_live(text: object) -> str:
-    """Text on its line that names nobody and no issue: a space of no width parts what would."""
+    """One line of text without live mentions of users or issues: zero-width spaces split them."""
     return _LIVE.sub("\u200b", escape_control(text))
 
 

@@ -1,4 +1,4 @@
-"""How results leave Python: as text, pages, frames and plain values.
+"""Forms of results: text, pages, frames and plain values.
 
 Words and markup are those of the room `report`, from the same dictionary as its reports.
 """
@@ -17,7 +17,7 @@ from fewlabels.errors import MissingExtraError, Status, UsageError
 
 
 class HasSummary(ABC):
-    """Base of what has a summary: `repr` shows its first lines, a notebook all of it."""
+    """Base of results with a summary: `repr` shows its first lines, a notebook all of it."""
 
     @abstractmethod
     def summary(self, width: int = 80) -> str:
@@ -87,7 +87,7 @@ class Result(HasSummary):
         return report.render_fragment(self._page, self.report())
 
     def _report_of_text(self) -> Mapping[str, Any]:
-        """What the summary is made from; all of the report, unless less will do."""
+        """The report that the summary is made from; a part of it if that is enough."""
         return self.report()
 
     def _beside_report(self) -> Mapping[str, Any]:
@@ -104,7 +104,7 @@ class Result(HasSummary):
 
 
 class EstimateTable(Result):
-    """A result of many estimates, of which `repr` gives the first rows."""
+    """A result of many estimates; `repr` shows the first rows."""
 
     rows: tuple[Any, ...]
 
@@ -176,9 +176,9 @@ LARGEST, WORST = 10, 10
 def with_some_groups(report: Mapping[str, Any]) -> dict[str, Any]:
     """The report with the estimates of some groups of each column that has many.
 
-    The worst are those whose interval's better end is worst, by the first metric that has a
-    direction and the classifier that is best on all items: a small group with a wide interval is
-    not among them.
+    The worst groups are those whose interval has the worst "better end", by the first metric that
+    has a direction and the classifier that is best on all items; so a small group with a wide
+    interval is not among them.
     """
     columns: dict[str, list[Mapping[str, Any]]] = {}
     for size in report["groups"]:

@@ -212,7 +212,7 @@ def fitted(
 
 
 def bulleted(title: str, items: Sequence[str], width: int) -> Iterator[str]:
-    """A gap, the title, and an entry for each of the items; nothing where there are none."""
+    """A gap, the title, and an entry for each item; nothing without items."""
     if items:
         yield from ["", title]
         for item in items:
