@@ -57,7 +57,7 @@ class Inequality:
         return f"{self.rate} {self.sign} {self.bound:.12g}"
 
     def holds(self, rates: Rates) -> Bools:
-        """Where the condition holds, one bool per cut and draw."""
+        """Cuts and draws where the condition holds, (G, D); not where the rate is undefined."""
         slack = _ROUNDING * self.most * (-1 if self.sign in (">=", "<") else 1)
         holds: Bools = _SIGNS[self.sign](rates[self.rate], self.bound + slack)
         return holds
@@ -83,13 +83,7 @@ class Function:
         return str(getattr(self.call, "__name__", type(self.call).__name__))
 
     def holds(self, rates: Rates) -> Bools:
-        """Where it holds.
-
-        Raises
-        ------
-        UsageError
-            If it fails, or gives something else than one yes or no per cut and draw.
-        """
+        """Where the function holds, one bool per cut and draw; anything else is a `UsageError`."""
         try:
             with np.errstate(all="ignore"):
                 holds = np.asarray(self.call(rates))
