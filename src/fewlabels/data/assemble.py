@@ -26,7 +26,7 @@ from fewlabels.errors import InputError, listed, quoted
 from fewlabels.kernels.arrays import Array, Floats
 
 Attempt = Callable[[Callable[[], Array]], Array]
-"""Reads a column, or collects what is wrong with it."""
+"""Reads a column, or collects its errors."""
 
 
 def assemble(

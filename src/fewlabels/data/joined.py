@@ -236,7 +236,7 @@ class LongVotes:
 
 
 Key = str | tuple[str, str | None]
-"""What tells items apart: their name, or name and domain where both files have a domain."""
+"""What identifies an item: its name, or name and domain if both files have a domain."""
 
 
 @dataclass(frozen=True)

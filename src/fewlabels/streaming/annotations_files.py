@@ -167,7 +167,7 @@ class _Run:
 
 
 BothHeavy = tuple[HeavyRows, HeavyRows]
-"""Those among the rows with a label, and among the others."""
+"""Heavy rows among those with a label, and among the others."""
 
 
 INTERVAL_ROWS = 100_000
