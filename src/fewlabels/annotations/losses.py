@@ -102,7 +102,7 @@ Origins = tuple[Origin, ...]
 
 
 def draws_for(level: float) -> int:
-    """How many draws an interval takes: more for levels whose ends lie further out."""
+    """Number of draws for an interval: more for levels with ends further out."""
     return min(max(1000, 50 * math.ceil(0.8 / (1 - level))), 20_000)
 
 
@@ -483,9 +483,9 @@ def _evaluated(
 def annotated(
     histogram: Any, probabilities: Any, disagreement: Any = None, weight: Any = None
 ) -> Annotated:
-    """Counts and probabilities (n, K), predicted disagreement and weight (n,), ready to sum.
+    """Counts and probabilities (n, K), predicted disagreement and weight (n,), for the sums.
 
-    Nothing is copied that need not be. Rows of probabilities whose sum is within 1e-3 of 1 are
+    Arrays are not copied unnecessarily. Rows of probabilities whose sum is within 1e-3 of 1 are
     renormalised.
     """
     counts = label_counts(histogram)
