@@ -24,13 +24,13 @@ MapName = Literal["temperature", "vector", "matrix", "alpha"]
 Concentration = Literal["constant", "logits", "features", "classifiers"]
 
 _FOLDS, _FEWER_FOLDS, _MANY = 5, 2, 20_000
-"""Folds of the check, and how many items are many, so that fewer folds do."""
+"""Folds of the check; with so many items, fewer folds are enough."""
 
 _FEW = 20
-"""Fewer items than this are few for any calibration."""
+"""Fewer items are too few for any calibration."""
 
 _FLOOR = 1e-6
-"""Probabilities are raised to this where their logarithms are features."""
+"""Lower bound of probabilities whose logarithms are features."""
 
 _SHOWN = ("accuracy", "L", "EL", "CL", "CE", "L_disagreement", "CE_disagreement")
 
@@ -81,7 +81,7 @@ class Settings:
 
     @property
     def kind(self) -> Concentration:
-        """Of what the concentration is a function."""
+        """What the concentration depends on."""
         return self.concentration or ("features" if self.features else "constant")
 
     def estimator(self) -> Any:
@@ -101,11 +101,11 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class Recalibrated(Frozen):
-    """What calibrations make of items: shapes (n, M, K) and (n, M), NaN where nothing is known.
+    """Calibrated items: shapes (n, M, K) and (n, M), NaN where nothing is known.
 
-    `predictions` are as given but for the probabilities. With alpha-calibration `concentration`,
+    `predictions` are as given except for the probabilities. Alpha-calibration adds `concentration`,
     `disagreement` (the probability that two labels of the item differ) and `posterior` (expected
-    class probabilities given the labels that the item has) are there; else None.
+    class probabilities given the item's labels); else these are None.
     """
 
     predictions: Predictions
@@ -134,7 +134,7 @@ class Recalibrated(Frozen):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Recalibration(Frozen, Result):
-    """Fitted calibrations of classifiers, by name, what they need to be applied, and their worth.
+    """Fitted calibrations of classifiers by name, their inputs, and their losses.
 
     `facts` are the plain values of `to_dict`: losses before, and after on items that the
     calibration was not fitted to.
@@ -294,9 +294,9 @@ def fit(
     settings: Settings,
     progress: Callable[[int, int], None] | None = None,
 ) -> Recalibration:
-    """Fit a calibration to every classifier that gives probabilities, and say what it is worth.
+    """Fit a calibration to every classifier with probabilities, and assess it.
 
-    Labels are annotators' counts; a known label is one, where there are none.
+    Labels are annotators' counts; without these, a known label counts as one.
     """
     gives = predictions.has_probabilities.any(axis=0)
     names = [predictions.models[j] for j in np.flatnonzero(gives)]
@@ -378,7 +378,7 @@ class _One:
         return {name: losses[name] for name in _SHOWN}
 
     def after(self) -> dict[str, Any] | None:
-        """Losses on each fold of what the others make of it; None where that cannot be."""
+        """Losses on each fold after a fit to the others; None if that is impossible."""
         alpha = self.settings.method == "alpha"
         p, differ = self.p.copy(), np.full(len(self.p), np.nan)
         for fold in range(int(self.fold.max(initial=0)) + 1):
