@@ -42,10 +42,10 @@ from fewlabels.shifts.sampling_test import (
 _FEWEST_DRAWS = 200
 _DRAWS_AT_ONCE = 50
 _MOST_UNLABELED = 2000
-"""Unlabeled items that frequencies are learned from: so many leave .01 of standard error."""
+"""Unlabeled items from which frequencies are learned, enough for a standard error of .01."""
 
 _BIAS_SPREAD = 2.5
-"""Prior standard deviation of the bias, in log odds: labeled items may be of any population."""
+"""Prior standard deviation of the bias, in log odds, as labeled items may be of any population."""
 
 _LEAST = 1e-9
 _WARM_UP = 5
@@ -432,14 +432,14 @@ def label_shift_fit(
 ) -> LabelShiftFit:
     """Estimate and test the shift of the class frequencies.
 
-    The test of equal frequencies is exact: where P(score | class) is the same, they are equal
-    only if the scores are distributed equally, so random subsets of all items say how far the
-    mean pooled probabilities of as many items stray (a score test of the frequencies).
+    The test of equal frequencies is exact. If P(score | class) is the same, they are equal only if
+    the scores have the same distribution, so that random subsets of all items give the distribution
+    of the mean pooled probabilities of as many items (a score test of the frequencies).
 
-    The test of fit draws the unlabeled items' classes from the fitted model and permutes who is
-    labeled within each class: the energy distances within classes, summed, among those of random
-    subsets of each class. Twice the mean p-value of several drawings is a p-value (Rueschendorf
-    1982), where the fitted model is right.
+    The test of fit draws the unlabeled items' classes from the fitted model and permutes labeled
+    items within each class: the sum of energy distances within classes is compared with those of
+    random subsets of each class. Twice the mean p-value of several draws is a p-value (Rueschendorf
+    1982), if the fitted model is right.
     """
     chosen, n_labeled = compared(classes.predictions, sizes)
     p = beliefs(chosen)
