@@ -33,10 +33,10 @@ from fewlabels.report.shown import Result, plain_values
 class Comparisons(Frozen, Result):
     """What `fewlabels.compare` returns.
 
-    `comparisons` maps (metric, group) to a comparison, group None being all items; `group_gaps`
-    maps (metric, column) to the gaps between the groups of a column, a classifier each; `together`
-    maps a group to how these classifiers fail together. A group in which there is nothing to
-    compare is left out, and `warnings` say so.
+    `comparisons` maps (metric, group) to a comparison, with group None for all items; `group_gaps`
+    maps (metric, column) to each classifier's gaps between the groups of a column; `together` maps
+    a group to the joint errors of these classifiers. Groups without anything to compare are left
+    out, with `warnings`.
     """
 
     estimates: Estimates
@@ -177,7 +177,7 @@ def compare(
 
 
 def check_ranking(metrics: Sequence[str]) -> None:
-    """Refuse unknown metrics, and those that rank nobody."""
+    """Refuse unknown metrics, and metrics without a better direction."""
     for name, metric in resolve(metrics).items():
         if not metric.direction:
             raise UsageError(
@@ -187,7 +187,7 @@ def check_ranking(metrics: Sequence[str]) -> None:
 
 
 MOST_PAIRED = 300
-"""Classifiers that are compared at most: of their pairs, 45,000, some seconds are spent."""
+"""Most classifiers that are compared: their 45,000 pairs take some seconds."""
 
 
 def _chosen(models: Sequence[str] | None, registered: Sequence[str]) -> tuple[str, ...] | None:
@@ -212,7 +212,7 @@ def compared(
     models: Sequence[str] | None = None,
     metrics: Sequence[str] | None = None,
 ) -> Comparisons:
-    """Everything that can be compared in these estimates, by some of their metrics."""
+    """All comparisons of these estimates, by some of their metrics."""
     comparisons: dict[tuple[str, str | None], Comparison] = {}
     together: dict[str | None, Together] = {}
     messages = list(estimates.warnings)

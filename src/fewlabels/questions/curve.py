@@ -420,7 +420,7 @@ def _curve(
 _BINS = 40
 _PLACES = 60
 _NEAR = 100
-"""At most so many items stand for a place; more would tell nothing new."""
+"""At most so many items are averaged at a place; more would add nothing."""
 
 
 def _picture(question: OneClassifier, workers: int | None) -> dict[str, Any]:
@@ -434,7 +434,7 @@ def _picture(question: OneClassifier, workers: int | None) -> dict[str, Any]:
 
 
 def _densities(question: OneClassifier, edges: Floats) -> dict[str, Any]:
-    """Share of each class's scores in each bin, with a band; {} where the method knows none.
+    """Share of each class's scores in each bin, with a band; {} if the method has no densities.
 
     Source: Welinder, Welling, Perona (2013), figures 1A and 3: densities of the two classes, each
     times its share of the items, over the histogram of the scores.

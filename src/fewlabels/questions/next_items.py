@@ -51,40 +51,40 @@ Order = Literal["random", "stratified", "informative"]
 ORDERS: tuple[Order, ...] = ("random", "stratified", "informative")
 
 CANDIDATES = 5_000
-"""Candidates, chosen by identity where more items are unlabeled."""
+"""Most candidates, chosen by key if more items are unlabeled."""
 
 MOST_DRAWS = 400
 PARTS = 10
-"""Equal parts of the items, of which every so many draws take one each."""
+"""Equal parts of the items; so many draws take one from each."""
 
 STRATIFIED = 0.5
 """Share of stratified draws among informative ones."""
 
 
 def least_share(probability: Floats, left: Ints) -> float:
-    """The smallest that q times the number left can be, in these orders or another one."""
+    """The least that q times the number left can be, in these orders or another one."""
     share = probability * left
     return 1.0 if np.allclose(share, 1.0) else min(STRATIFIED, float(share.min()))
 
 
 SHARPNESS = 2.0
-"""Power of the gains in proportion to which informative draws are made. It and the share above
-were chosen among five pairs by errors of accuracy on thirty simulated sets of five classifiers with
-a common factor, which are not reported on; 1 and 2 came out alike."""
+"""Power of the gains to which informative draws are proportional. It and the share above were
+chosen among five pairs by errors of accuracy on thirty simulated sets of five classifiers with a
+common factor, which are not reported; 1 and 2 were equally good."""
 
 _ORDER_SALT = 0x4E58
 _TIE = 1e-9
-"""Gains that agree so closely are equal: the order of the rows must not decide."""
+"""Gains within this are equal, so that the order of the rows does not decide."""
 
 _CLOSE = 1e-12
 
 
 class NextItems(NamedTuple):
-    """Items (m,) in the order to label them; how each was drawn.
+    """Items (m,) in the order to label them, and how each was drawn.
 
-    `probability` is that with which it was drawn from the `left` items without a label, itself
-    among them; `gain` the share of the question's variance that its label is expected to take
-    away, NaN where nobody asked.
+    `probability` is that of drawing it from the `left` items without a label, itself included;
+    `gain` is the share of the question's variance that its label is expected to remove, NaN if not
+    asked for.
     """
 
     items: Ints
@@ -108,7 +108,7 @@ class Target(NamedTuple):
 
 
 class Conditioned:
-    """Gains of candidates, given the labels of those that were picked: a pivoted Cholesky."""
+    """Gains of candidates, given the labels of those picked: a pivoted Cholesky decomposition."""
 
     def __init__(self, target: Target) -> None:
         self.mean = target.chance.mean(axis=1)
@@ -121,7 +121,7 @@ class Conditioned:
         self.free = np.ones(len(self.mean), dtype=bool)
 
     def gains(self) -> Floats:
-        """Variance that each candidate's label takes from the numbers, (C,); 0 of a pick."""
+        """Variance of the numbers that each candidate's label removes, (C,); 0 for a pick."""
         removes = (self.covariance**2).sum(axis=0) / np.maximum(self.left, self.least)
         return np.where(self.free & (self.left > self.least), removes, 0.0)
 
@@ -141,7 +141,7 @@ class Conditioned:
 
 
 def greedy(target: Target, size: int) -> tuple[Ints, Floats]:
-    """Picks (m,), each the one that takes most variance away, and how much (m,)."""
+    """Picks (m,), each the one that removes most variance, and how much (m,)."""
     state = Conditioned(target)
     picks, removed = [], []
     for _ in range(min(size, len(target.rows))):
@@ -350,9 +350,9 @@ def metric_target(
 ) -> Target:
     """Covariances of candidates' labels with a metric, a difference, the best classifier, or a gap.
 
-    The numbers f are the metric's values at P(label | parameters); a label's own part in them is
-    known of metrics that are means over the items, and left out of others, of which one item of
-    many moves little.
+    The numbers f are the metric's values at P(label | parameters). A label's own effect on them is
+    included for metrics that are means over the items, and left out of others, where one item of
+    many has little effect.
     """
     ((name, entry),) = resolve_metrics([metric]).items()
     for one in filter(None, (model, None if against == "best" else against)):

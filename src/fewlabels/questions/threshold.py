@@ -205,7 +205,7 @@ SHOWN = (
     "accuracy",
     "predicted_positive_rate",
 )
-"""Rates that are given at the best threshold; `cost` as well where it is asked about."""
+"""Rates reported at the best threshold; `cost` as well if it is asked for."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -236,8 +236,8 @@ class Thresholds(Answer):
     def for_probability(self, probability: float) -> tuple[float, float] | None:
         """The widest range of thresholds that all meet the conditions with this probability.
 
-        Lowest and highest threshold, None where there is none; what lies between two thresholds
-        calls the same items positive as the higher of them.
+        Lowest and highest threshold, None if there is none. A value between two thresholds calls
+        the same items positive as the higher one.
         """
         ranges = _runs(self.probability >= probability - 1e-12)
         if not ranges:
