@@ -195,14 +195,10 @@ def assess(
 
 
 class Judged:
-    """Items with a label, a prediction of one classifier, and some weight.
+    """Items with a label, a prediction of one classifier, and a positive weight.
 
-    Parameters
-    ----------
-    data
-        Counts and probabilities; `pair` is found here.
-    alpha
-        Concentrations (n,) around the probabilities; None = multinomial.
+    `pair` is found from the counts and probabilities in `data`. Labels are Dirichlet-multinomial
+    with concentrations `alpha` (n,) around the probabilities; None: multinomial.
     """
 
     def __init__(self, data: Annotated, alpha: Floats | None) -> None:
@@ -256,8 +252,8 @@ class LabeledRows(NamedTuple):
 
 
 CellSums = dict[str, State]
-"""Of one classifier and group: states by the names of the losses, and how many items have how many
-labels. They add over batches and files. Empty where no item has a label and a prediction."""
+"""Sums of one classifier and group: states by loss, and items by number of labels. They add over
+batches and files; empty if no item has a label and a prediction."""
 
 _ENOUGH = "items"
 
@@ -310,7 +306,7 @@ def added(sums: CellSums, more: CellSums) -> CellSums:
 
 
 class AnnotationCounts(NamedTuple):
-    """What is known of all items together; those of two parts of them add.
+    """Counts of all items together, which add up over parts.
 
     `sizes` maps a number of labels, 0 included, to how many items have it; `given` (M,) and `own`
     (M,) are how many items, and how many labeled ones, each classifier has probabilities for.
@@ -364,7 +360,7 @@ class AnnotationCounts(NamedTuple):
 
 
 def resolve_statistics(value: Any) -> tuple[LabelStatistic, ...]:
-    """The statistics that `assess` is asked for, by their names or as they are."""
+    """The statistics asked for, by their names or as they are."""
     many = [value] if isinstance(value, (str, LabelStatistic)) else list(value)
     out = tuple(resolve(one) for one in many)
     names = [phi.name for phi in out]
@@ -400,8 +396,8 @@ def _alpha(value: Any, predictions: Predictions) -> dict[int, Floats]:
 class Cell(NamedTuple):
     """One classifier, by its index, on one group of items.
 
-    `items` are what intervals are drawn from: all of them or, where `sampled`, a random sample;
-    None where there is none.
+    Intervals are drawn from `items`: all of them or, if `sampled`, a random sample; None if there
+    are none.
     """
 
     model: int
@@ -448,9 +444,9 @@ def assessed(
     remarks: Sequence[str],
     concentration: Sequence[str] = (),
 ) -> Assessment:
-    """Put it together: all items first, then the groups, with every classifier each.
+    """The assessment: all items first, then the groups, each with every classifier.
 
-    `items` are those with labels and the others, or some of each: is the one a sample of all?
+    `items` are those with labels and the others, or samples of these.
     """
     rows: list[Estimate] = []
     diagrams: dict[str, list[dict[str, Any]]] = {}

@@ -112,7 +112,7 @@ def dispersion_map(
 def make_diagrams(
     sums: HistogramSums | None, level: float | None, classes: Sequence[Any]
 ) -> dict[str, list[dict[str, Any]]]:
-    """The rows of all three, of sums of one unit with dispersion; their classes by their names."""
+    """The rows of all three diagrams, from sums of one unit with dispersion; classes by name."""
     if sums is None:
         return {"reliability": [], "disagreement_reliability": [], "dispersion": []}
     return {
@@ -168,8 +168,8 @@ def _frequencies(sums: Floats, level: float | None) -> _Rows:
 def _wilson(sums: Floats, level: float | None) -> tuple[Floats, Floats]:
     """Wilson's interval of each cell's mean frequency, (K, B).
 
-    The variance between items is that of labels that come in clusters; one more item of a single
-    label keeps it from vanishing where all items happen to agree.
+    The variance between items is that of clustered labels; a pseudo-item of a single label keeps it
+    positive if all items happen to agree.
     """
     cells = read_cells(sums)
     _, w, _, s2 = sums[:4]

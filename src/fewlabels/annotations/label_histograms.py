@@ -15,7 +15,7 @@ from fewlabels.kernels.blocks import map_blocks, spans
 from fewlabels.kernels.weighting import equal_width
 
 _ENTRIES = 1 << 17
-"""Numbers of one temporary array: the dozen at hand then stay in the processor's cache."""
+"""Numbers of a temporary array, so that a dozen of them fit the processor's cache."""
 
 _CELL_FIELDS = 9
 
@@ -350,14 +350,14 @@ def calibration_loss(
 
 
 def bootstrap_origin(cells: Cells, plugin: Floats, debiased: Floats) -> Origin:
-    """What bootstrap draws take from the data (one unit) whose cells and losses these are.
+    """What bootstrap draws take from the cells and losses of the data (one unit).
 
     First, the factors that make variances unbiased, which depend on numbers of items. Second, the
-    part of each gap to take for noise. A draw's loss is (gap + error)^2, and gap^2 is too large by
-    the variance v of the error: so would the draws' variance 4 gap^2 v + 2 v^2 be, up to three
-    times where the classifier is calibrated. Scaled gaps have, on the whole, the right squares, or
-    rather those of a loss one standard error above the debiased one: the interval of an estimate
-    that came out low by chance has to reach up.
+    share of each gap that counts as noise. A draw's loss is (gap + error)^2, and gap^2 is too large
+    by the variance v of the error. So would the draws' variance 4 gap^2 v + 2 v^2 be, up to three
+    times for a calibrated classifier. Scaled gaps have the right squares on the whole, or rather
+    those of a loss one standard error above the debiased one, as the interval of an estimate that
+    is low by chance must reach up.
     """
     total = float(plugin.sum())
     error = float(np.sqrt(2 * ((plugin - debiased) ** 2).sum()))
@@ -366,7 +366,7 @@ def bootstrap_origin(cells: Cells, plugin: Floats, debiased: Floats) -> Origin:
 
 
 def epistemic_excess(cells: Floats, total: Floats) -> Floats:
-    """What few labels add to the epistemic plugin of each cell, (..., K, B)."""
+    """Bias of each cell's epistemic plugin with few labels, (..., K, B)."""
     with np.errstate(divide="ignore", invalid="ignore"):
         out: Floats = cells[..., _CELL_FIELDS + 3, :, :] / total[..., None, None]
     return out

@@ -55,16 +55,10 @@ Ends = tuple[float, float]
 class Loss(NamedTuple):
     """A metric of label histograms.
 
-    Attributes
-    ----------
-    sets
-        How many disjoint sets of labels an item needs, each of the statistic's order.
-    mean
-        It is a mean over items: its bootstrap draws are centred on the estimate.
-    largest
-        It is between 0 and this; None: debiased, so that it may be negative.
-    root_of
-        The calibration loss whose root this calibration error is.
+    An item needs `sets` disjoint sets of labels, each of the statistic's order. With `mean` it is a
+    mean over items, and its bootstrap draws are centred on the estimate. It is between 0 and
+    `largest`; None if it is debiased and so may be negative. `root_of` is the calibration loss
+    whose root it is.
     """
 
     name: str
@@ -108,7 +102,7 @@ Origins = tuple[Origin, ...]
 
 
 def draws_for(level: float) -> int:
-    """How many draws an interval takes: more for levels whose ends lie further out."""
+    """Number of draws for an interval: more for levels with ends further out."""
     return min(max(1000, 50 * math.ceil(0.8 / (1 - level))), 20_000)
 
 
@@ -164,12 +158,8 @@ class Losses(ABC, Generic[_Items]):
     ) -> dict[str, Ends]:
         """Interval of each metric; (NaN, NaN) where it is undefined.
 
-        Parameters
-        ----------
-        state
-            That of all items as one unit.
-        sampled
-            Whether `items` are a random sample of them.
+        `state` is that of all items as one unit; with `sampled`, `items` are a random sample of
+        them.
         """
         value, origins = self.read(state)
         states = self._drawn(items, draws_for(level), seed, state if sampled else None)
@@ -493,9 +483,9 @@ def _evaluated(
 def annotated(
     histogram: Any, probabilities: Any, disagreement: Any = None, weight: Any = None
 ) -> Annotated:
-    """Counts and probabilities (n, K), predicted disagreement and weight (n,), ready to sum.
+    """Counts and probabilities (n, K), predicted disagreement and weight (n,), for the sums.
 
-    Nothing is copied that need not be. Rows of probabilities whose sum is within 1e-3 of 1 are
+    Arrays are not copied unnecessarily. Rows of probabilities whose sum is within 1e-3 of 1 are
     renormalised.
     """
     counts = label_counts(histogram)

@@ -160,10 +160,10 @@ def _both_at_most(counts: Array, m: int, c: int, d: int) -> Floats:
 
 
 def by_profile(counts: Array) -> tuple[Ints, Ints]:
-    """Distinct rows of counts but for the order of classes, (p, k), and each item's, (n,).
+    """Distinct rows of counts up to the order of classes, (p, k), and that of each item, (n,).
 
-    Statistics that do not tell classes apart need be computed for these alone; classes without
-    labels are left out.
+    Statistics that treat classes alike are computed for these alone; classes without labels are
+    left out.
     """
     sorted_rows = -np.sort(-counts.astype(np.int64), axis=1)
     width = max(int((sorted_rows > 0).sum(axis=1).max(initial=1)), 1)

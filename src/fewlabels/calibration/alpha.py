@@ -29,10 +29,9 @@ class _ParameterToo:
     """A method that shares its name with a constructor parameter.
 
     scikit-learn keeps a parameter as an attribute of its name, which would hide the method
-    `concentration`. A data descriptor comes before the instance's attributes: reading gives the
-    method, and setting (by `__init__`, `set_params`, unpickling) stores the parameter where
-    `get_params` looks for it. The parameter stays the very object that was passed, as `clone`
-    demands, which a string that can be called would not.
+    `concentration`. A data descriptor precedes the instance's attributes: reading gives the method,
+    and setting (by `__init__`, `set_params`, unpickling) stores the parameter where `get_params`
+    finds it. The parameter stays the same object, as `clone` requires; a callable string would not.
     """
 
     def __init__(self, method: Callable[..., Floats]) -> None:
@@ -231,7 +230,7 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]
         return door_of.as_logits(scores, self.inputs)
 
     def _solve(self, h: Floats, terms: kernel.Terms, total: Array, weight: Floats) -> None:
-        """Find w and b: L-BFGS from zeros (alpha0 = 1), in units in which features are alike."""
+        """Find w and b: L-BFGS from zeros (alpha0 = 1), in units that make features comparable."""
         mean, scale = np.zeros(h.shape[1]), np.ones(h.shape[1])
         if self.standardize:  # a constant column keeps its unit
             mean, sd = h.mean(axis=0), h.std(axis=0)

@@ -50,11 +50,11 @@ def as_logits(scores: Floats, inputs: str, floor: float = FLOOR) -> Floats:
 
 
 def probability_floor(scores: Floats, inputs: str) -> float:
-    """What stands for a probability of 0: half the least positive one there is, or 1e-12.
+    """Replacement for a probability of 0: half the smallest positive one, or 1e-12.
 
-    A classifier that says 0 says that it cannot tell: a vote of 15 neighbours knows no share
-    between 0 and 1/15. Taken for 1e-12, a few labels on such classes outweigh all others, and the
-    calibration flattens everything.
+    A 0 only shows the classifier's resolution: a vote of 15 neighbours has no share between 0 and
+    1/15. With 1e-12, a few labels of such classes would outweigh all others, and the calibration
+    would flatten everything.
     """
     positive = scores[scores > 0]
     if inputs == "logits" or len(positive) == scores.size:

@@ -24,13 +24,13 @@ MapName = Literal["temperature", "vector", "matrix", "alpha"]
 Concentration = Literal["constant", "logits", "features", "classifiers"]
 
 _FOLDS, _FEWER_FOLDS, _MANY = 5, 2, 20_000
-"""Folds of the check, and how many items are many, so that fewer folds do."""
+"""Folds of the check; with so many items, fewer folds are enough."""
 
 _FEW = 20
-"""Fewer items than this are few for any calibration."""
+"""Fewer items are too few for any calibration."""
 
 _FLOOR = 1e-6
-"""Probabilities are raised to this where their logarithms are features."""
+"""Lower bound of probabilities whose logarithms are features."""
 
 _SHOWN = ("accuracy", "L", "EL", "CL", "CE", "L_disagreement", "CE_disagreement")
 
@@ -39,20 +39,12 @@ _SHOWN = ("accuracy", "L", "EL", "CL", "CE", "L_disagreement", "CE_disagreement"
 class Settings:
     """Which calibration is fitted, and with which inputs.
 
-    Parameters
-    ----------
-    method
-        "temperature", "vector" or "matrix" scaling, or "alpha": a concentration around the
-        probabilities, which stay as they are.
-    concentration
-        For alpha: "constant", "logits", "features" (columns of the file) or "classifiers" (the
-        log-probabilities of all classifiers). None: features where there are any, else constant.
-    features
-        Groups of the predictions that hold the features, as numbers.
-    penalty
-        Weight of the penalty; None as the estimator has it (cross-validated for vector, matrix).
-    seed
-        Of the split that chooses a penalty, and of the check's folds.
+    `method` is "temperature", "vector" or "matrix" scaling, or "alpha": a concentration around
+    unchanged probabilities. The concentration is "constant", or depends on "logits", "features"
+    (columns of the file) or "classifiers" (log-probabilities of all classifiers); None: features if
+    there are any, else constant. `features` are the groups that hold the features as numbers.
+    `penalty` None is the estimator's own (cross-validated for vector and matrix). `seed` splits the
+    items to choose a penalty, and for the folds of the check.
     """
 
     method: str
@@ -89,7 +81,7 @@ class Settings:
 
     @property
     def kind(self) -> Concentration:
-        """Of what the concentration is a function."""
+        """What the concentration depends on."""
         return self.concentration or ("features" if self.features else "constant")
 
     def estimator(self) -> Any:
@@ -109,11 +101,11 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class Recalibrated(Frozen):
-    """What calibrations make of items: shapes (n, M, K) and (n, M), NaN where nothing is known.
+    """Calibrated items: shapes (n, M, K) and (n, M), NaN where nothing is known.
 
-    `predictions` are as given but for the probabilities. With alpha-calibration `concentration`,
+    `predictions` are as given except for the probabilities. Alpha-calibration adds `concentration`,
     `disagreement` (the probability that two labels of the item differ) and `posterior` (expected
-    class probabilities given the labels that the item has) are there; else None.
+    class probabilities given the item's labels); else these are None.
     """
 
     predictions: Predictions
@@ -124,14 +116,10 @@ class Recalibrated(Frozen):
     def columns(self) -> dict[str, Any]:
         """A table that reads as predictions again, a row per item in the order of the items.
 
-        `p__<model>__<class>` calibrated probabilities; `concentration <model>`, `disagreement
-        <model>` and, where items have labels, `posterior <model> <class>` with alpha-calibration;
-        label, counts of annotators, domain, weight and groups as they were given.
-
-        Raises
-        ------
-        UsageError
-            If an annotator has voted on an item repeatedly.
+        `p__<model>__<class>` are calibrated probabilities. Alpha-calibration adds `concentration
+        <model>`, `disagreement <model>` and, where items have labels, `posterior <model> <class>`.
+        Label, annotators' counts, domain, weight and groups are as given; repeated votes of an
+        annotator on an item cannot be written, which is a `UsageError`.
         """
         out = native_columns(self.predictions)
         for j, model in enumerate(self.predictions.models):
@@ -146,7 +134,7 @@ class Recalibrated(Frozen):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Recalibration(Frozen, Result):
-    """Fitted calibrations of classifiers, by name, what they need to be applied, and their worth.
+    """Fitted calibrations of classifiers by name, their inputs, and their losses.
 
     `facts` are the plain values of `to_dict`: losses before, and after on items that the
     calibration was not fitted to.
@@ -176,13 +164,7 @@ class Recalibration(Frozen, Result):
         return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
 
     def apply(self, predictions: Predictions) -> Recalibrated:
-        """Calibrate items of the same classifiers and classes.
-
-        Raises
-        ------
-        InputError
-            If a classifier, a class or a feature is missing.
-        """
+        """Calibrate items of the same classifiers and classes, which need the same features."""
         self._check(predictions)
         assert predictions.probabilities is not None
         p, (n, m, _) = predictions.probabilities.copy(), predictions.probabilities.shape
@@ -242,13 +224,7 @@ class Recalibration(Frozen, Result):
 
     @staticmethod
     def load(path: str | Path) -> Recalibration:
-        """Read what `save` wrote.
-
-        Raises
-        ------
-        InputError
-            If there is nothing to read, or it is no saved calibration.
-        """
+        """Read what `save` wrote."""
         estimators = calibration.load(path)
         about = side_json(path).get("about")
         try:
@@ -318,9 +294,9 @@ def fit(
     settings: Settings,
     progress: Callable[[int, int], None] | None = None,
 ) -> Recalibration:
-    """Fit a calibration to every classifier that gives probabilities, and say what it is worth.
+    """Fit a calibration to every classifier with probabilities, and assess it.
 
-    Labels are annotators' counts; a known label is one, where there are none.
+    Labels are annotators' counts; without these, a known label counts as one.
     """
     gives = predictions.has_probabilities.any(axis=0)
     names = [predictions.models[j] for j in np.flatnonzero(gives)]
@@ -402,7 +378,7 @@ class _One:
         return {name: losses[name] for name in _SHOWN}
 
     def after(self) -> dict[str, Any] | None:
-        """Losses on each fold of what the others make of it; None where that cannot be."""
+        """Losses on each fold after a fit to the others; None if that is impossible."""
         alpha = self.settings.method == "alpha"
         p, differ = self.p.copy(), np.full(len(self.p), np.nan)
         for fold in range(int(self.fold.max(initial=0)) + 1):

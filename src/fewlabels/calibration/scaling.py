@@ -1,7 +1,6 @@
 """Temperature, vector and matrix scaling: likelihoods of label counts, and their estimators.
 
-Before them the minimisation of a smooth loss: L-BFGS, then Newton steps that leave no digit on the
-table.
+First the minimisation of a smooth loss: L-BFGS, then Newton steps to full precision.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ Hessian = Callable[[Floats], Floats]
 """Second derivatives (P, P) at a point (P,)."""
 
 _LARGEST_HESSIAN = 512
-"""Problems of more parameters are left to L-BFGS: a Hessian would cost more than it gains."""
+"""Problems of more parameters are left to L-BFGS, as a Hessian would cost more than it saves."""
 
 
 _HAND_OVER = 1e-6
-"""Slopes below which L-BFGS gives way to Newton steps."""
+"""Largest slope at which Newton steps take over from L-BFGS."""
 
 _ROUGH = 1e-5
 """Slopes at which large problems stop while a penalty is chosen."""
@@ -54,12 +53,12 @@ class Minimum(NamedTuple):
 def descend(
     loss: Loss, hessian: Hessian, start: Floats, *, tolerance: float, max_iter: int
 ) -> Minimum:
-    """The minimum reached from `start`; converged where no slope exceeds `tolerance`.
+    """The minimum reached from `start`; converged if no slope exceeds `tolerance`.
 
-    L-BFGS compares values and so stops half the digits of a minimum early; Newton's method compares
-    gradients, and starts here where it converges quadratically. The trust regions of scipy compare
-    values too, and leave a direction that the data cannot tell apart, such as a feature given
-    twice, anywhere: of its steps the least squares are the shortest, so that the start decides.
+    L-BFGS compares values and so stops at half the digits of a minimum; Newton's method compares
+    gradients, and starts here where it converges quadratically. scipy's trust regions compare
+    values too, and move arbitrarily in a direction that the data do not determine, such as a
+    feature given twice. Least-squares steps are the shortest, so that the start decides there.
     """
     polished = len(start) <= _LARGEST_HESSIAN
     options = {"maxiter": max_iter, "maxfun": 4 * max_iter, "maxcor": 20, "ftol": 1e-15}
@@ -87,7 +86,7 @@ def descend(
 
 
 LOG_TEMPERATURES = (-7.0, 7.0)
-"""Log temperatures are sought in here: beyond, a softmax of logits is an argmax or flat."""
+"""Range of log temperatures: beyond it, a softmax of logits is an argmax or flat."""
 
 _BLOCK = 2**16
 """Numbers of a block of rows."""

@@ -26,7 +26,7 @@ from fewlabels.errors import InputError, listed, quoted
 from fewlabels.kernels.arrays import Array, Floats
 
 Attempt = Callable[[Callable[[], Array]], Array]
-"""Reads a column, or collects what is wrong with it."""
+"""Reads a column, or collects its errors."""
 
 
 def assemble(
@@ -36,14 +36,10 @@ def assemble(
     voted: Counts | None = None,
     found: list[InputError] | None = None,
 ) -> tuple[dict[str, Any], Classes]:
-    """Arguments of `Predictions` from the columns of a table, and the classes there are.
+    """Arguments of `Predictions` from the columns of a table, and the classes.
 
-    Parameters
-    ----------
-    voted
-        Texts of the votes and of the known labels in long votes beside the table, by column.
-    found
-        Where to put what is wrong with cells, column by column; None raises the first.
+    `voted` are the texts of votes and known labels in long votes beside the table, by column.
+    Errors of cells go to `found`, column by column; if it is None, the first is raised.
     """
     if table.n_rows == 0 and table is not NOTHING:
         raise InputError("there are no rows; a file needs at least one item")
@@ -66,11 +62,11 @@ def arguments_of(
     texts: dict[str, Names],
     found: list[InputError] | None = None,
 ) -> dict[str, Any]:
-    """Arguments of `Predictions`, where the classes are known; `texts` is emptied on the way."""
+    """Arguments of `Predictions`, given the classes; `texts` is emptied on the way."""
     n = table.n_rows
 
     def attempt(make: Callable[[], Array]) -> Array:
-        """A column, or NaN where it is wrong and what is wrong is collected."""
+        """A column, or NaN if it is wrong and errors are collected."""
         try:
             return make()
         except InputError as error:
@@ -149,7 +145,7 @@ def _finite(table: Table, column: str, what: str) -> Floats:
 
 
 def _score(table: Table, roles: Roles, model: str, classes: Classes) -> Floats:
-    """Scores of one classifier, which are larger for the positive class."""
+    """Scores of one classifier, larger for the positive class."""
     column = roles.scores[model]
     native = split_native(column) is not None
     named = None if native or len(classes.texts) != 2 else class_of_one(column, classes.texts)
@@ -222,11 +218,11 @@ def _to_shares(
     read: Mapping[str, Floats],
     percent: bool = False,
 ) -> Floats:
-    """Check the probabilities of one classifier as they stand in its columns, and scale them.
+    """Check the probabilities of one classifier as its columns hold them, and scale them.
 
-    All rows that sum to 100 are percentages; one column is where its name says so, or `percent`.
-    Rows whose sum is off 1 by at most half a unit of the last digit per class are rounded. Both
-    are mended in place, with a note.
+    If all rows sum to 100, they are percentages; a single column is one if its name says so, or
+    with `percent`. Rows whose sum differs from 1 by at most half a unit of the last digit per class
+    are rounded numbers. Both are corrected in place, with a note.
     """
     each = list(read.values())
     total = np.sum(each, axis=0)
@@ -285,7 +281,7 @@ def _to_shares(
 
 
 _FEW_BEYOND = 0.05
-"""Of a column that is named a percentage, so few values beyond 0 and 100 are slips of the pen."""
+"""So few values beyond 0 and 100, in a column named as a percentage, are typing errors."""
 
 
 def _from_percentages(table: Table, column: str, values: Floats) -> None:
@@ -316,7 +312,7 @@ def _from_percentages(table: Table, column: str, values: Floats) -> None:
 
 
 def _counts(table: Table, column: str) -> Floats:
-    """How many annotators chose a class; nobody, where the cell is empty."""
+    """How many annotators chose a class; 0 where the cell is empty."""
     counts = table.numbers(column)
     whole = (counts >= 0) & (counts == np.floor(counts)) & (counts < np.inf)
     wrong = np.flatnonzero(~whole & ~np.isnan(counts))

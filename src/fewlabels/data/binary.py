@@ -30,13 +30,13 @@ from fewlabels.errors import InputError, did_you_mean, listed, one_line, quoted
 from fewlabels.kernels.arrays import Array
 
 _BUFFER = 1 << 18
-"""Bytes of a column of Parquet that are read at once: row groups may be larger than memory."""
+"""Bytes of a Parquet column that are read at once, as row groups may be larger than memory."""
 
 
 def parquet_file(path: Path, **options: Any) -> pq.ParquetFile:
-    """Open a Parquet file so that pages are held to their checksums, where they have any.
+    """Open a Parquet file so that the checksums of its pages, if any, are verified.
 
-    Read ahead nothing: a column at a time takes half the memory, in the same time.
+    No read-ahead: column by column takes half the memory and the same time.
     """
     return pq.ParquetFile(path, pre_buffer=False, page_checksum_verification=True, **options)
 
@@ -81,13 +81,10 @@ def parquet_batches(
     rows: int = 65_536,
     coded: Collection[str] = (),
 ) -> Iterator[pa.RecordBatch]:
-    """Columns of some row groups, at most so many rows at a time.
+    """Columns of some row groups, at most `rows` rows at a time.
 
-    Parameters
-    ----------
-    coded
-        Columns of few texts, each very often: codes into a dictionary are read three times as fast.
-        Other texts may be as many as there are rows, and a batch would get them all.
+    `coded` are columns of few, frequent texts: as dictionary codes they are read three times as
+    fast. A column of many different texts would put all of them into every batch.
     """
     with (
         readable("Parquet"),
@@ -108,7 +105,7 @@ def open_parquet(path: Path, name: str) -> ParquetFile:
 
 _MAGIC = b"ARROW1"
 _END = b"\xff\xff\xff\xff\x00\x00\x00\x00"
-"""What a stream ends with; one without it may have lost its last rows."""
+"""The end mark of a stream; one without it may have lost its last rows."""
 
 
 @dataclass(frozen=True)

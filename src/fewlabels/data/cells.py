@@ -30,7 +30,7 @@ from fewlabels.errors import (
 )
 
 _CHUNK_ROWS = 1 << 16
-"""Rows that are held as Python objects; those before are held as Arrow columns."""
+"""Rows held as Python objects; earlier ones are Arrow columns."""
 
 _LONGEST_INTEGER = 2**63
 
@@ -217,7 +217,7 @@ def _clean(text: str) -> str:
 
 _BLOCK = 1 << 20
 _LONGEST_LINE = 1 << 28
-"""Bytes of one row at most, which bounds the memory of files that are none."""
+"""Largest row in bytes, which limits the memory taken by files that are no tables."""
 
 _RECORDS = "save it with an object per line, as pandas does with to_json(FILE, orient='records', "
 _RECORDS += "lines=True)"

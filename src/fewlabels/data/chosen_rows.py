@@ -31,7 +31,7 @@ from fewlabels.kernels.counter_based import mix
 
 _BATCH_ROWS = 65_536
 _FEWEST_ROWS = 1_000
-"""So many rows are kept even of items with very long texts."""
+"""At least so many rows are kept, even of items with very long texts."""
 
 
 class Batch(NamedTuple):
@@ -52,21 +52,11 @@ def choose_rows(
     most_bytes: int,
     seed: int,
 ) -> ChosenRows:
-    """Read a source once and keep some of its rows.
+    """Read a source once and keep a random sample of its rows, drawn with `seed`.
 
-    Parameters
-    ----------
-    item
-        The column of items.
-    known
-        Columns that may hold labels: of rows where one of them is filled, and of the others, as
-        many are kept, each a random sample.
-    keep
-        Keys of items that are kept whatever happens.
-    most_rows, most_bytes
-        Of either kind of rows; of rows with long texts there are fewer.
-    seed
-        Which sample.
+    Rows with a label, that is with a cell filled in one of the columns `known`, and rows without
+    are sampled apart: `most_rows` and `most_bytes` limit either, so fewer rows with long texts are
+    kept. Items whose keys (column `item`) are in `keep` are always kept.
     """
     names = tuple(name for name in source.names if name)
     labels = [column for column in known if column in names]
@@ -96,7 +86,7 @@ def choose_rows(
 
 
 def items_here(source: Source, item: str, record: LabelRecord, file: str) -> ItemsHere:
-    """The items of a source, read once, to which a record is held; see `LabelRecord.match`."""
+    """The items of a source, read once, to compare with a record; see `LabelRecord.match`."""
     seen = record.ledger.seen
     shown = {column for columns, _ in seen.values() for column in columns}
     hashes: list[int] = []

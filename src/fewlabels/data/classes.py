@@ -33,21 +33,21 @@ Counts = Mapping[str, Mapping[str, int]]
 
 _BOOLEAN = {"true": "1", "false": "0", "1": "true", "0": "false"}
 _IMPLIED = (("0", "1"), ("false", "true"))
-"""Classes of a file whose columns name none, where all that occurs is among them."""
+"""Classes of a file whose columns name none, if nothing else occurs."""
 
 _RARE = 0.1
-"""A spelling with at most this share of the rows of another one is a slip of the pen."""
+"""A spelling with at most this share of another one's rows is a typing error."""
 
 
 @dataclass(frozen=True)
 class Classes:
     """The classes by their text, in order.
 
-    `positive` is the positive one of two, or the one of more that was asked for. `given` is the
-    order in which the caller named them, empty where nobody did: the only order by which columns
-    are matched by position. `none` are the texts, folded, that say that there is no label; `same`
-    maps a text to the class it means. `scaled` are columns of percentages, where only some rows
-    were read to tell. `doubt` is what to ask where there seem to be too many.
+    `positive` is the positive one of two, or the requested one of more. `given` is the caller's
+    order, or empty; only by it can columns be matched by position. `none` are the (folded) texts
+    for a missing label; `same` maps a text to the class it means. `scaled` are columns of
+    percentages, recognised from some of the rows. `doubt` is the question to ask if there seem to
+    be too many classes.
     """
 
     texts: tuple[str, ...]
@@ -133,12 +133,9 @@ class Classes:
 
 
 def decide_classes(roles: Roles, options: ColumnOptions, seen: Counts) -> Classes:
-    """Decide on the classes from `classes=`, else the p and h columns, else what occurs.
+    """Decide on the classes: from `classes=`, else the p and h columns, else what occurs.
 
-    Parameters
-    ----------
-    seen
-        Texts of the labels and of the hard predictions.
+    `seen` are the texts of the labels and of the hard predictions, by column.
     """
     declared = {c: column for by in roles.probabilities.values() for c, column in by.items()}
     declared |= roles.histogram
@@ -200,7 +197,7 @@ def decide_classes(roles: Roles, options: ColumnOptions, seen: Counts) -> Classe
 
 
 def _misspelt(counts: Mapping[str, Counter[str]], classes: Collection[str]) -> Iterator[str]:
-    """Classes that hardly occur and are written nearly as one that often does."""
+    """Rare classes that are spelled nearly like a frequent one."""
     total = sum(counts.values(), Counter[str]())
     if len(classes) > MOST_CLASSES:  # every text with every other would take long
         return
@@ -218,7 +215,8 @@ def _misspelt(counts: Mapping[str, Counter[str]], classes: Collection[str]) -> I
 
 
 _TYPOS, _USUAL, _ALIKE = 2, 10, 0.75
-"""A misspelling occurs so rarely, what is meant so many times as often, and they look so alike."""
+"""Limits for a misspelling: how rare it is, how many times as frequent the right form, how alike
+both."""
 
 _DIGITS = "0123456789"
 
@@ -226,10 +224,10 @@ _DIGITS = "0123456789"
 def _texts_for_none(
     seen: Counts, roles: Roles, known: Collection[str], options: ColumnOptions
 ) -> frozenset[str]:
-    """The texts, folded, that say that there is no label, or no prediction.
+    """The texts, folded, for a missing label or prediction.
 
-    "none" and "unknown" are classes where labels and hard predictions both say so; not "None", as
-    Python writes it, among classes that nobody writes with a capital.
+    "none" and "unknown" are classes if labels and hard predictions both contain them; but not
+    "None", as Python writes it, among classes without capitals.
     """
     asked = {folded(text) for text in options.no_label}
     labels = {t for c, texts in seen.items() if c == roles.label for t in texts}
@@ -266,7 +264,7 @@ def _refuse_in_both(seen: Counts, roles: Roles, options: ColumnOptions) -> None:
 
 
 def of_two_signs(label: str, held: Mapping[str, int], options: ColumnOptions) -> str:
-    """What to say of labels that are 1 and -1 alone, unless the caller says what -1 is."""
+    """A warning about labels that are only 1 and -1, unless the caller says what -1 is."""
     texts = {t for t in held if t == "-1" or folded(t) not in NO_LABEL}
     if texts != {"-1", "1"} or "-1" in {*options.no_label, *options.same}:
         return ""
@@ -289,11 +287,11 @@ def _of_contract(doubt: str, roles: Roles, seen: Counts) -> list[str]:
 
 
 _FEW = 10
-"""Labels below which predictions may well say classes that no label shows."""
+"""With fewer labels, predictions may well name classes that no label shows."""
 
 
 def _refuse_strangers(seen: Counts, roles: Roles, classes: Classes) -> None:
-    """Refuse hard predictions none of which is ever a label: they use other words for classes."""
+    """Refuse hard predictions that share no class with the labels: they use other names."""
     labels = {t: rows for t, rows in seen.get(roles.label or "", {}).items() if _is(t, classes)}
     if sum(labels.values()) < _FEW or len({classes.find(t) for t in labels}) < 2:
         return
@@ -315,7 +313,7 @@ def _is(text: str, classes: Classes) -> bool:
 
 
 def _never_predicted(seen: Counts, roles: Roles, classes: Classes) -> list[str]:
-    """A class that many labels show and no classifier ever says: perhaps it is no class."""
+    """A class of many labels that no classifier predicts: perhaps it is no class."""
     labels = seen.get(roles.label or "", {})
     total = sum(rows for t, rows in labels.items() if _is(t, classes))
     predicted = {classes.find(t) for c in roles.votes.values() for t in seen.get(c, {})}
@@ -332,7 +330,7 @@ def _never_predicted(seen: Counts, roles: Roles, classes: Classes) -> list[str]:
 def _one_spelling(
     counts: Mapping[str, Counter[str]], known: Collection[str], notes: list[str]
 ) -> dict[str, Counter[str]]:
-    """Texts that differ in case and blanks alone as one: the most frequent one of the labels."""
+    """Merge texts that differ only in case and blanks, into the labels' most frequent one."""
     total: Counter[str] = Counter()
     for counter in counts.values():
         total.update(counter)
@@ -408,7 +406,7 @@ def _read_as(seen: Counts, classes: Classes) -> list[str]:
 
 
 _EMPTY = {"", "-1", "nan", "NaN", "null", "NULL", "<NA>"}
-"""Texts that every program writes for an unknown label, which nobody needs to be told of."""
+"""Usual texts for a missing label, which need no note."""
 
 
 def _with_other(declared: tuple[str, str], *, seen: Iterable[str]) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ ENDINGS = (".gz", ".zst", ".bz2")
 _PIECE = 4 << 20
 
 HEAD = 1 << 10
-"""Bytes that tell what a file is."""
+"""Bytes that suffice to recognise a file."""
 
 _CODECS = (
     # Each with what follows the first letters, which a header of text may have too.
@@ -77,7 +77,7 @@ def first_bytes(path: Path, size: int = HEAD) -> bytes:
 
 
 def not_utf8(byte: int, where: str) -> InputError:
-    """What is said of a text that is not UTF-8, with the place of the first such byte."""
+    """Message about a text that is not UTF-8, with the place of the first bad byte."""
     return InputError(
         f"is not UTF-8 (byte 0x{byte:02x}{where}); save it again as UTF-8 (Excel: CSV UTF-8), or "
         "convert it: "
@@ -189,7 +189,7 @@ INSPECT = "Inspect"
 """The kind of a zip archive that is a log of Inspect."""
 
 _COMPRESSED = ("CSV", "JSON")
-"""Kinds that are read where they are compressed; the others compress by themselves."""
+"""Kinds that may be compressed as a whole; the others compress their contents."""
 
 
 def file_kind(path: Path) -> str:

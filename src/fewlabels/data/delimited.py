@@ -27,17 +27,17 @@ from fewlabels.data.table import MISSING_NUMBERS, Table
 from fewlabels.errors import InputError, quoted
 
 _BLOCK = 8 << 20
-"""Bytes that Arrow parses at once. A row must fit, which also bounds the memory of broken files."""
+"""Bytes that Arrow parses at once. A row must fit in, which limits the memory for broken files."""
 
 _SMALL_BLOCK = 1 << 20
-"""The same for a stream, of which Arrow reads some 32 blocks ahead; a longer row has them grow."""
+"""The same for a stream, of which Arrow reads some 32 blocks ahead; it grows for a longer row."""
 
 _HEADER = 4 << 20
 """Bytes that the header must fit into."""
 
 _CHUNK = 4 << 20
 _BATCHES_BETWEEN = 64
-"""Batches that are read before memory is looked at again."""
+"""Batches between checks of the memory."""
 
 _TO_THE_END = 2**62
 _NO_NUMBER = "conversion error to double"
@@ -49,9 +49,9 @@ _FORMULA, _NUMBER = r"'*[=+\-@\t\r\n]", r"^'*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE
 
 
 def without_formulas(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows for a CSV file: an apostrophe is before each text that would be a formula.
+    """The rows for a CSV file, with an apostrophe before each text that would be a formula.
 
-    Names of columns are cells too. Numbers stay as they are; `as_written` is the inverse.
+    Names of columns are treated alike. Numbers stay as they are; `as_written` is the inverse.
     """
     names, *columns = (
         _changed(cells, lambda texts: pc.binary_join_element_wise("'", texts, ""), "")
@@ -75,7 +75,7 @@ def _changed(cells: pa.Array, change: Callable[[pa.Array], pa.Array], front: str
 
 
 class _Text(NamedTuple):
-    """What a pass over the bytes tells."""
+    """What a pass over the bytes found."""
 
     quotes: int
     line_breaks: int
@@ -111,7 +111,7 @@ class DelimitedFile:
 
     @staticmethod
     def _held(parts: Iterator[pa.RecordBatch]) -> list[pa.RecordBatch]:
-        """All rows at once, if that many fit: what is compressed may be any number."""
+        """All rows at once, if they fit; compressed files may have any number."""
         held: list[pa.RecordBatch] = []
         n_bytes = 0
         for batch in parts:
@@ -165,7 +165,7 @@ class DelimitedFile:
 
     @property
     def _size(self) -> int:
-        """Where the rows end; nobody knows of compressed files."""
+        """Bytes up to the end of the rows; unknown for compressed files."""
         return self.path.stat().st_size if is_plain(self.path) else _TO_THE_END
 
     def place(self, start: int, row: int) -> str:

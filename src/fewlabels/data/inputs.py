@@ -24,20 +24,12 @@ def predictions_of(
     against_rest: bool = True,
     cluster: Any = None,
 ) -> Predictions:
-    """The predictions themselves, or those that a path or frame holds, the positive class last.
+    """`source` itself, or the predictions read from a path or frame, the positive class last.
 
-    What reads is loaded only where there is something to read.
-
-    Parameters
-    ----------
-    source, columns
-        As in `fewlabels.read_predictions`.
-    positive
-        The positive class; None: what `Predictions.positive` says.
-    against_rest
-        Whether one of more than two classes is judged against the rest, and a note says so.
-    cluster
-        Columns, or groups of `Predictions`, whose values say which rows belong together.
+    Without `positive` the positive class is that of the predictions. If `against_rest`, one of more
+    than two classes is judged against the rest, and a note says so. `cluster` names columns, or
+    groups of `Predictions`, whose values say which rows belong together. Readers are imported only
+    if needed.
     """
     if not isinstance(source, Predictions):
         from fewlabels.data import read_predictions
@@ -51,7 +43,7 @@ def predictions_of(
 
 
 def against_the_rest(predictions: Predictions, positive: Any) -> Predictions:
-    """The same with this class as the positive one, and a note where it stands against several."""
+    """The predictions with this class positive, and a note if it is judged against several."""
     turned = predictions.with_positive(positive)
     if positive is None or predictions.n_classes == 2:
         return turned
@@ -68,13 +60,10 @@ def one_against(positive: Any, n_classes: int) -> str:
 def apply_thresholds(
     reference: Predictions, threshold: float | None, thresholds: Mapping[str, float] | None
 ) -> Predictions:
-    """A reference with the hard predictions of its items cut where those of the target are.
+    """The reference with hard predictions thresholded as those of the target.
 
-    Parameters
-    ----------
-    threshold, thresholds
-        Least P(positive) that is called positive: of all classifiers, and by classifier; those
-        without probabilities keep what they vote.
+    A threshold is the least P(positive) that is called positive, for all classifiers or by
+    classifier. Classifiers without probabilities keep their votes.
     """
     given = np.flatnonzero(reference.has_probabilities.any(axis=0))
     found = {
@@ -85,29 +74,16 @@ def apply_thresholds(
 
 
 FEWEST_REFERENCE = 10
-"""Fewer labeled items of a reference than these say little."""
+"""With fewer labeled items a reference says little."""
 
 
 def reference_of(source: Any, target: Predictions, **columns: Any) -> Predictions:
-    """Labeled items of the same classifiers from elsewhere, in the terms of the predictions.
+    """Reference data: labeled items from elsewhere, with the classifiers and classes of `target`.
 
-    Classes and classifiers are matched by their names and brought into the order of the target's,
-    the positive class last. A classifier that the reference lacks is missing on all its items.
-    Items without a label, counts of annotators, groups and the domain are left out.
-
-    Parameters
-    ----------
-    source
-        `Predictions`, or what `read_predictions` would read.
-    target
-        The predictions to estimate from.
-    columns
-        What is said of the columns of the target, as in `read_predictions`.
-
-    Returns
-    -------
-    Predictions
-        Its `notes` say what of it was left out, and whether it is small.
+    `columns` are the column options of the target. Classes and classifiers are matched by name and
+    ordered as in the target, the positive class last; a classifier that the reference lacks is
+    missing on all its items. Items without a label, annotators' counts, groups and the domain are
+    left out. The `notes` say what of the reference was left out, and whether it is small.
     """
     name = str(source) if isinstance(source, str | os.PathLike) else "`reference`"
     found = source
@@ -199,11 +175,11 @@ def _class_places(found: Predictions, target: Predictions, name: str) -> list[in
 
 
 _TOLD_APART = 0.95
-"""Share of items that differ in what was said of them: of fewer, equal ones are coincidence."""
+"""Share of items with different contents; below it, equal contents may be coincidence."""
 
 
 def _in_both(reference: Predictions, target: Predictions) -> list[str]:
-    """Say that labeled items are in the reference as well, where their numbers tell items apart."""
+    """Warn of labeled items that are in the reference too, if their numbers identify items."""
     in_reference = np.unique(hash_columns(_content_columns(reference), reference.n_items))
     in_target = np.unique(hash_columns(_content_columns(target), target.n_items)[target.labeled])
     there = np.isin(in_target, in_reference).sum()

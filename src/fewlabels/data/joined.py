@@ -50,7 +50,7 @@ LABELS_AS: tuple[LabelsAs, ...] = ("votes", "counts")
 
 
 class RepeatedVotesError(InputError):
-    """An annotator votes on an item more than once, and nobody has said what that means."""
+    """An annotator votes on an item more than once, and nothing says what that means."""
 
 
 @dataclass(frozen=True)
@@ -87,18 +87,10 @@ class LongVotes:
         classes: Classes,
         keep: Sequence[str] | None = None,
     ) -> dict[str, Any]:
-        """Arguments of `Predictions`: the wide table's, and the votes as further classifiers.
+        """Arguments of `Predictions`: the wide table's, with the votes as further classifiers.
 
-        Items that have votes alone come after those of the wide table, by first appearance.
-
-        Parameters
-        ----------
-        wide
-            Arguments of `Predictions` for the items of the wide table.
-        keys
-            What `item_keys` says of these items.
-        keep
-            Which columns to keep as groups; None = all.
+        `keys` are the `item_keys` of the items of `wide`. Items that only have votes follow, by
+        first appearance. `keep` names the columns to keep as groups; None keeps all.
         """
         label = classes.indices(self.labels, self.place)
         kept = np.flatnonzero(label >= 0)
@@ -186,7 +178,7 @@ class LongVotes:
     def _of_items(
         self, names: Names, keys: Sequence[Key], item: Ints, kept: Ints, what: str, mend: str
     ) -> Array:
-        """What all votes on an item say of it, (n,)."""
+        """What all votes on an item agree on, (n,)."""
         codes = names.codes[kept]
         of_item = np.full(len(keys), -1)
         of_item[item[::-1]] = codes[::-1]
@@ -244,7 +236,7 @@ class LongVotes:
 
 
 Key = str | tuple[str, str | None]
-"""What tells items apart: their name, or name and domain where both files have a domain."""
+"""What identifies an item: its name, or name and domain if both files have a domain."""
 
 
 @dataclass(frozen=True)
@@ -291,11 +283,8 @@ def read_votes(
 ) -> LongVotes:
     """Read long votes from a file, a folder or a frame.
 
-    Parameters
-    ----------
-    alone
-        Whether there is no table beside them, so that `options.label` is a column of theirs: the
-        known label of the vote's item.
+    If `alone`, there is no table beside them, and `options.label` is one of their columns: the
+    known label of the vote's item.
     """
     located = locate(source)
     name = "votes" if located is None else located.name
@@ -328,11 +317,11 @@ def read_votes(
 
 
 MOST_CLASSES_UNASKED = 20
-"""Of more different votes, at least two must be alike on average for them to be classes."""
+"""With more different votes, each must occur twice on average to be a class."""
 
 
 def _refuse_names(labels: Names) -> None:
-    """Refuse votes of which hardly two are alike: names, times or numbers, not classes."""
+    """Refuse votes that hardly repeat: names, times or numbers instead of classes."""
     different, votes = len(labels.texts), int((labels.codes >= 0).sum())
     if different > MOST_CLASSES_UNASKED and 2 * different > votes:
         raise InputError(
@@ -343,7 +332,7 @@ def _refuse_names(labels: Names) -> None:
 
 
 def item_keys(table: Table, roles: Roles, votes: LongVotes) -> list[Key]:
-    """What tells the items of the wide table apart when votes are joined to them."""
+    """The keys of the wide table's items when votes are joined to them."""
     if roles.item is None:
         return []
     items = _identities(table, roles.item, "item", table.place)
@@ -452,12 +441,9 @@ class KeptLabels:
 def read_labels(
     source: Any, names: Collection[str], options: ColumnOptions
 ) -> tuple[KeptLabels, ...]:
-    """Read labels that are kept apart, from records or tables: one, or a list of several.
+    """Read labels that are kept apart, from a record or table, or a list of several.
 
-    Parameters
-    ----------
-    names
-        The columns of the table that they are joined to.
+    `names` are the columns of the table that they are joined to.
     """
     several = isinstance(source, list | tuple) and not all(isinstance(s, Mapping) for s in source)
     return tuple(_kept(one, names, options) for one in (source if several else [source]))
@@ -536,7 +522,7 @@ def _of_record(path: str) -> KeptLabels:
 
 
 def held_to(kept: KeptLabels, source: Source, item: str) -> KeptLabels:
-    """The labels of a record that is seen to be of the items of this source; others as they are."""
+    """Check a record of labels against the items of this source; other labels pass."""
     if kept.record is None:
         return kept
     here = items_here(source, item, kept.record, source.name or "the frame")
@@ -546,7 +532,7 @@ def held_to(kept: KeptLabels, source: Source, item: str) -> KeptLabels:
 
 
 def one_label(kept: Sequence[KeptLabels]) -> KeptLabels:
-    """The labels of several files as one; where two say the same of an item it has one label."""
+    """Merge the labels of several files; an item with the same label twice has it once."""
     if len(kept) == 1:
         return kept[0]
     by_item: dict[str, str] = {}
@@ -588,7 +574,7 @@ def labels_as_votes(kept: Sequence[KeptLabels], duplicates: Duplicates) -> LongV
 
 
 _EVEN = 1e-9
-"""Weights nearer to 1 than this are of labels that were drawn alike."""
+"""Weights closer to 1 are of labels drawn with equal probability."""
 
 VOTES = ("item", "annotator", "label")
 """The columns of long votes, by their usual names."""
@@ -723,9 +709,9 @@ class WithLabels:
         return _with_columns(table, {self.label: [self._joined(table, own=own)]})
 
     def weights(self, table: Table) -> Floats | None:
-        """What the labels weigh among each other, (n,), by the probabilities of their draws.
+        """Weights of the labels, (n,), by the probabilities of their draws; None if all were equal.
 
-        None where all were equally likely. `table` has the column of items.
+        `table` has the column of items.
         """
         of = self.labels.weight_of_item
         if all(abs(weight - 1) < _EVEN for weight in of.values()):

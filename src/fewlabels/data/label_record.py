@@ -1,11 +1,11 @@
-"""The record of labels: lines of JSON to which a page adds one whenever somebody decides.
+"""The record of labels: JSON lines, to which a page adds one for each decision.
 
-The first line says of which items the record is, every other is an event: a label, "cannot say", a
-change, an undo, or a note. Nothing is ever written over, so the record holds what was changed, too;
-what stands in the end is worked out when it is read. `labeling.journal` writes it.
+The first line describes the items; every other is an event: a label, "cannot say", a change, an
+undo, or a note. Nothing is overwritten, so the record keeps what was changed; the final state is
+computed when it is read. `labeling.journal` writes it.
 
-A label belongs to an item by its key and by what was shown of it: two files whose items are
-numbered from 0 have the same keys, and not the same contents.
+A label is tied to an item by its key and by what was shown of it: two files whose items are
+numbered from 0 have the same keys, but not the same contents.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ FORMAT = 1
 """The version of the format that is written; those up to it are read."""
 
 LEAST_SHARE = 1e-6
-"""Of what it would be if all that were left were equally likely: no draw is less probable."""
+"""Least probability of a draw, as a multiple of that if all items left were equally likely."""
 
 _MARK = b'{"fewlabels": "labels"'
 """How every record begins."""
@@ -44,10 +44,10 @@ KINDS: tuple[Kind, ...] = ("label", "cannot-say", "change", "undo", "note")
 
 @dataclass(frozen=True)
 class Header:
-    """Of which items a record is.
+    """The items that a record is about.
 
-    `file` is the name of the data without its folder, `item` its column of items, `items` how many
-    it has, and `digest` stands for their keys, whatever their order. `classes` are texts.
+    `file` is the name of the data without its folder, `item` the column of items, `items` their
+    number, and `digest` that of their keys in any order. `classes` are texts.
     """
 
     file: str
@@ -66,13 +66,12 @@ class Header:
 
 @dataclass(frozen=True)
 class Event:
-    """One thing that an annotator did to an item.
+    """One action of an annotator on an item.
 
-    `label` is the class of a label or change, None where the annotator cannot say. `order` is how
-    the item was chosen, `probability` that with which it was drawn among the `left` items that
-    were left, itself included; None where it was not drawn. `shown` are the columns that the
-    annotator saw, `content` is the digest of what they held (see `content_digest`), and
-    `predictions_seen` whether the classifiers' answers were among it.
+    `label` is the class of a label or change, or None for "cannot say". `order` is how the item was
+    chosen, and `probability` that of drawing it among the `left` remaining items, itself included;
+    None: not drawn. `shown` are the columns that the annotator saw, `content` is their digest (see
+    `content_digest`), and `predictions_seen` says whether the classifiers' answers were among them.
     """
 
     kind: Kind
@@ -110,21 +109,22 @@ def _line(fields: Mapping[str, Any]) -> bytes:
 
 
 def key_hash(key: str) -> int:
-    """A number of 64 bits that stands for the key of an item."""
+    """A 64-bit hash of the key of an item."""
     digest = hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "little")
 
 
 def keys_digest(hashes: UInts) -> str:
-    """What stands for the keys of all items, whatever their order."""
+    """A digest of the keys of all items, in any order."""
     return hashlib.blake2b(np.sort(hashes).tobytes(), digest_size=12).hexdigest()
 
 
 def content_digest(cells: Mapping[str, Any], item: str) -> str | None:
-    """What stands for the contents of an item that were shown, column by column.
+    """A digest of the shown contents of an item, column by column.
 
-    None where nothing but its key (column `item`) was. Spaces and line breaks count alike, as do
-    numbers that agree in six digits: the same table in another format holds the same.
+    None if only its key (column `item`) was shown. Spaces and line breaks count as the same, and so
+    do numbers that agree in six digits, so that the same table in another format has the same
+    digest.
     """
     texts = [[n, _plain(value)] for n, value in cells.items() if n != item]
     listed_texts = json.dumps(sorted(texts)).encode("ascii")
@@ -139,10 +139,10 @@ def _plain(value: Any) -> str:
 
 
 class ItemsHere(NamedTuple):
-    """The items of a file to which a record is held.
+    """The items of a file to compare with a record.
 
-    How many there are, the digest of their keys, and the content of those that the record decides,
-    None where its columns are not in the file.
+    Their number, the digest of their keys, and the contents of those that the record decides (None
+    if its columns are not in the file).
     """
 
     file: str
@@ -152,7 +152,7 @@ class ItemsHere(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """What stands of an item: its class (None: the annotator cannot say), and how it was drawn."""
+    """The decision on an item: its class (None: cannot say), and how it was drawn."""
 
     label: str | None
     annotator: str
@@ -164,8 +164,8 @@ class Decision(NamedTuple):
 class DecidedItems(NamedTuple):
     """Items in the order in which they were decided, (m,), and how they were drawn.
 
-    `labels` is -1 of items that nobody could say the class of. `probability` and `left` are NaN and
-    0 of items that were not drawn.
+    `labels` is -1 for "cannot say". `probability` and `left` are NaN and 0 of items that were not
+    drawn.
     """
 
     rows: Ints
@@ -208,9 +208,9 @@ class DecidedItems(NamedTuple):
         return self.where(np.cumsum(self.labels >= 0) <= size)
 
     def weights(self) -> Floats:
-        """What each label weighs in a mean over the items it was drawn from; 1 if not drawn.
+        """Weight of each label in a mean over the items it was drawn from; 1 if not drawn.
 
-        Items that nobody could say the class of were drawn as well, and count as drawn.
+        Items decided as "cannot say" were drawn too, and count as such.
         """
         out, drawn = np.ones(len(self.rows)), self.left > 0
         out[drawn] = lure_weights(self.probability[drawn], self.left[drawn])
@@ -219,9 +219,9 @@ class DecidedItems(NamedTuple):
 
 @dataclass(frozen=True)
 class LabelRecord:
-    """A record as it was read; `content` are its whole lines, `torn` the bytes behind them.
+    """A record as read: `content` are its whole lines, `torn` the bytes after them.
 
-    `bad` says of each line that is no event, by its number, why.
+    `bad` maps the number of each line that is no event to the reason.
     """
 
     header: Header
@@ -247,15 +247,11 @@ class LabelRecord:
         return tuple(out)
 
     def match(self, here: ItemsHere, *, all_items: bool = False) -> tuple[str, ...]:
-        """Hold the record to the items of a file: what a warning says of how they differ.
+        """Compare the record with the items of a file; warnings about the differences.
 
-        They are the same where all keys are, and every item that is decided still holds what was
-        shown of it. A file of more or fewer items is accepted where the latter can be seen.
-
-        Parameters
-        ----------
-        all_items
-            Whether a file of more or fewer items is refused: it is to be gone on with.
+        They match if all keys are the same, and every decided item still holds what was shown of
+        it. A file of more or fewer items is accepted if the content can be checked, but refused
+        with `all_items`, as when labeling is resumed.
         """
         own, seen = self.header, self.ledger.seen
         found = {item: here.contents.get(item) for item in self.decisions}
@@ -320,13 +316,10 @@ def is_record(path: str | Path) -> bool:
 
 
 def read_record(path: str | Path, name: str | None = None) -> LabelRecord:
-    """Read a record, without a last line that was cut short.
+    """Read a record, except a last line that was cut short.
 
-    Parameters
-    ----------
-    name
-        What messages call it; the path, unless given. A line that is no event is left out: see
-        `LabelRecord.notes`.
+    `name` is what messages call it, by default the path. A line that is no event is left out: see
+    `LabelRecord.notes`.
     """
     with naming_file(str(path) if name is None else name):
         try:
@@ -369,7 +362,7 @@ def parse_record(content: bytes) -> LabelRecord:
 
 
 def ends_with_an_event(content: bytes) -> bool:
-    """Whether a record's last line is whole but for its end."""
+    """Whether a record's last line is complete except for its line break."""
     return b"\n" in content and _is_object(content[content.rfind(b"\n") + 1 :])
 
 
@@ -462,12 +455,12 @@ def read_event(line: bytes, header: Header) -> Event:
 
 
 class Ledger:
-    """What stands of every item after some events: a label, until it is changed or undone.
+    """The state of every item after some events.
 
-    An undo takes back the last decision on its item: a changed label is again what it was, and an
-    item that was labeled once is open again. How an item was drawn stays with its decisions.
-    `actions` are the items of the decisions and changes that an undo could take back, and `seen`
-    says what was shown of each (columns, digest of their content).
+    An undo takes back the last decision on its item: a changed label returns to the earlier one, an
+    item labeled once is open again. A decision keeps how its item was drawn. `actions` are the
+    items of decisions and changes that an undo could take back; `seen` is what was shown of each
+    (columns, digest of their content).
     """
 
     def __init__(self) -> None:

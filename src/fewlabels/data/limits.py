@@ -1,8 +1,8 @@
-"""How much a file may become when it is read: few bytes may be more rows than memory holds.
+"""Limits of what a file may become when read: few bytes may be more rows than memory holds.
 
-Workbooks and Feather files are looked through without their word for it: a zip archive says how
-large its members are, a buffer of Arrow how long it is without compression, and a sheet spans all
-cells between its first and its last.
+Sizes of workbooks and Feather files are checked, not believed: a zip archive states the sizes of
+its members, an Arrow buffer its uncompressed length, and a sheet spans all cells from its first to
+its last.
 """
 
 from __future__ import annotations
@@ -24,23 +24,20 @@ from fewlabels.checks.arguments import refuse_beyond_memory
 from fewlabels.errors import InputError
 
 IN_MEMORY = 8
-"""How often numbers that are read are in memory at once: four times while they are read, twice that
-in an estimate (10 million rows of a label and a probability: 0.6 and 1.3 GB)."""
+"""Copies of the numbers in memory: four while they are read, twice that in an estimate (10 million
+rows of a label and a probability: 0.6 and 1.3 GB)."""
 
 MOST_INFLATED, MOST_RATIO = 4 << 30, 200
-"""Bytes that a compressed file may always inflate to, and how often its size beyond that.
-
-Tables are compressed ten times, columns of votes a hundred times; what goes beyond both is made to
-fill memory or time.
-"""
+"""Bytes that a compressed file may always inflate to, and its largest ratio beyond. Tables are
+compressed ten times, columns of votes a hundred times; more is made to fill memory or time."""
 
 
 MOST_COLUMNS = 10_000
-"""Columns of a table: each takes some 10 KB while it is recognised, whatever it holds."""
+"""Columns of a table: to recognise one takes some 10 KB, whatever it holds."""
 
 
 def refuse_wide(n_columns: int) -> None:
-    """Refuse a table of more columns than are recognised."""
+    """Refuse a table of too many columns to be recognised."""
     if n_columns > MOST_COLUMNS:
         raise InputError(
             f"has {n_columns:,} columns, and at most {MOST_COLUMNS:,} are read; keep those of "
@@ -49,7 +46,7 @@ def refuse_wide(n_columns: int) -> None:
 
 
 def refuse_whole(n_bytes: int, what: str) -> None:
-    """Refuse to read numbers of so many bytes whole where they do not fit; `what` they are."""
+    """Refuse to read `n_bytes` of numbers whole if they do not fit; `what` names them."""
     mend = (
         "use `estimate` with --engine threads, which reads CSV and Parquet in parts, or keep fewer "
         "rows or columns"
@@ -58,7 +55,7 @@ def refuse_whole(n_bytes: int, what: str) -> None:
 
 
 class Inflation:
-    """Counts the bytes that a file inflates to; one that is not `packed` may have any number."""
+    """Counts the bytes that a file inflates to; unlimited if it is not `packed`."""
 
     def __init__(self, path: Path, *, packed: bool) -> None:
         self.size = 0
@@ -93,8 +90,8 @@ _CHUNK = 1 << 20
 def refuse_workbook(path: Path) -> None:
     """Refuse a workbook whose parts inflate too far, or whose sheets span too many cells.
 
-    Parts are decompressed for it: the reader does not stop at the size that is said, and ends the
-    process where it finds no memory. One that is no zip archive is not compressed.
+    Its parts are decompressed, since the reader does not stop at the stated size and ends the
+    process when out of memory. A workbook that is no zip archive is not compressed.
     """
     if not zipfile.is_zipfile(path):
         return
@@ -131,7 +128,7 @@ def _inflated(
 
 
 def _well_formed(parts: Generator[bytes, None, None]) -> Generator[bytes, None, None]:
-    """The same parts of XML; what is none ends them, as readers of sheets skip what they miss."""
+    """The same parts of XML up to the first error, as readers of sheets skip what they miss."""
     parser = ParserCreate(namespace_separator=" ")
     with contextlib.closing(parts):
         for part in parts:
@@ -160,7 +157,7 @@ class _Span:
 
 
 _KINDS = {b"b", b"d", b"e", b"inlineStr", b"n", b"s", b"str"}
-"""Of cells (ECMA-376, ST_CellType). In one of another kind one reader sees a text, one nothing."""
+"""Kinds of cells (ECMA-376, ST_CellType). For others, readers differ: a text, or nothing."""
 _KIND = re.compile(rb"""<(?:\w+:)?c\s[^>]*?\bt=["']([^"'>]*)["']""")
 _CELL = re.compile(rb"""<(?:\w+:)?c\s[^>]*?\br=["']([A-Za-z]{1,3})(\d{1,9})["']""")
 

@@ -87,14 +87,11 @@ class ChosenRows:
 
 
 def open_frame(source: Any, argument: str = "source") -> Source:
-    """Take a table in memory, which messages call by the name of its argument.
+    """Take a table in memory; `argument` names it in messages.
 
-    Parameters
-    ----------
-    source
-        A frame of pandas, polars (eager or lazy), pyarrow or narwhals; whatever hands out Arrow's
-        stream; a data set of Hugging Face; a dictionary of columns; a list of rows, each a
-        dictionary.
+    It may be a frame of pandas, polars (eager or lazy), pyarrow or narwhals, an object with Arrow's
+    stream interface, a Hugging Face data set, a dictionary of columns, or a list of rows, each a
+    dictionary.
     """
     if isinstance(source, ChosenRows):
         return source

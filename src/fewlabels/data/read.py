@@ -194,17 +194,11 @@ _MANY = 0.01
 def gaps_of_files(
     files: Sequence[str], rows: Ints, given: Ints, models: Sequence[str]
 ) -> tuple[str, ...]:
-    """Say which files lack many predictions of a classifier where most files lack none.
+    """Warn of files that lack many predictions of a classifier that most files have in full.
 
-    Missing predictions are nothing wrong by themselves; in one file alone they may be a damaged
-    or half-written part.
-
-    Parameters
-    ----------
-    rows
-        Rows of each file, (F,).
-    given
-        Rows of each file with a prediction of each classifier, (F, M).
+    Missing predictions are no error, but in one file alone they may mean a damaged or half-written
+    part. `rows` (F,) counts the rows of each file, `given` (F, M) those with a prediction of each
+    classifier.
     """
     missing = rows[:, None] - given
     there = rows > 0

@@ -202,13 +202,9 @@ def _weights(source: Source, options: ColumnOptions) -> tuple[str | None, tuple[
 
 
 def _recognised(source: Source, options: ColumnOptions, *, joined: bool) -> Reading:
-    """Complete what the caller says of the columns, where nothing says which hold predictions.
+    """Complete the options, if nothing says which columns hold predictions.
 
-    Parameters
-    ----------
-    joined
-        Whether votes or labels that are kept apart are joined to this table, so that it may be
-        without predictions or labels.
+    If `joined`, votes or labels kept apart are joined to this table, which may then lack either.
     """
     names = [name for name in source.names if name]
     native = [name for name in names if split_native(name) is not None]

@@ -423,15 +423,11 @@ _ROWS_EACH = 1.2
 
 
 def repeated_items(source: Source, roles: Roles, *, of_head: bool = False) -> tuple[str, ...]:
-    """Say that rows are fewer items, where a column names these and no clusters are given.
+    """Warn that a column names fewer items than there are rows, if no clusters are given.
 
-    The column of the items comes first; of others that of fewest values, a patient and not a scan;
-    texts where no column names the items.
-
-    Parameters
-    ----------
-    of_head
-        Whether the source gives first rows alone.
+    The column of the items comes first, then columns whose names number items; of several the one
+    of fewest values counts (patients rather than scans). Columns of texts count only if none of
+    these repeats and `item` is not given. With `of_head` the source holds only first rows.
     """
     if roles.clusters:
         return ()

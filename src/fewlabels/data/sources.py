@@ -62,12 +62,9 @@ def is_standard_input(source: str) -> bool:
 
 
 def standard_input(format_name: str | None = None) -> Path:
-    """A file with all of standard input, which is read once.
+    """A file with all of standard input, which can be read only once.
 
-    Parameters
-    ----------
-    format_name
-        One of `FORMATS`, where the content alone does not say what it is.
+    `format_name` is one of `FORMATS`, if the content does not tell.
     """
     if format_name is not None and format_name not in FORMATS:
         raise UsageError(unknown("format", format_name, FORMATS))
@@ -169,15 +166,10 @@ def nothing_read(skipped: Sequence[BadFile], *, alone: bool) -> str:
 def locate(source: Any, skipped: list[BadFile] | None = None) -> Located | None:
     """Find the files of a path; None if the source is no path.
 
-    `-` is standard input. Behind a `#` stands what a path alone does not say: the sheet of a
-    workbook (`book.xlsx#Sheet 2`), the criterion of a log (`run.eval#helpful`), or the format of
-    standard input (`-#tsv`).
-
-    Parameters
-    ----------
-    skipped
-        Where to put files of a folder that are no tables, or of another kind than the first one;
-        None refuses the folder.
+    `-` is standard input. Text after `#` adds what a path does not say: the sheet of a workbook
+    (`book.xlsx#Sheet 2`), the criterion of a log (`run.eval#helpful`), or the format of standard
+    input (`-#tsv`). Files of a folder that are no tables, or of another kind than the first, go to
+    `skipped`; if it is None, the folder is refused.
     """
     if not isinstance(source, (str, Path)):
         return None

@@ -101,10 +101,7 @@ def write_batches(
 ) -> None:
     """Write rows as they come; columns have the types of the first batch.
 
-    Parameters
-    ----------
-    raw
-        Whether cells of CSV that a spreadsheet would take for formulas stay as they are.
+    If `raw`, cells of CSV that a spreadsheet would take for formulas stay as they are.
     """
     from pyarrow import csv, parquet
 

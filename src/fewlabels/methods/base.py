@@ -104,7 +104,7 @@ def with_scores(predictions: Predictions, method: str) -> Predictions:
 
 
 def _givers(predictions: Predictions, gives: Bools, refusal: str) -> Predictions:
-    """The classifiers that give something, (M,), for some item; an error if there is none."""
+    """The predictions of classifiers where `gives` (M,) is true; an error if there is none."""
     if not gives.any():
         raise InputError(refusal)
     if gives.all():
@@ -125,8 +125,8 @@ def with_evidence(
 ) -> Floats:
     """Posterior (n, K, ...) from P(label | scores) and the evidence (n, K).
 
-    A known label is one-hot. Softer evidence meets probabilities of at least `floor`: however
-    certain the scores, it can speak against them.
+    A known label is one-hot. Before softer evidence is multiplied in, probabilities are raised to
+    `floor`, so that evidence can contradict certain scores.
     """
     informed = np.flatnonzero(has_evidence(evidence))
     out = probabilities.copy()
@@ -136,7 +136,7 @@ def with_evidence(
 
 
 def places_of(keys: UInts, among: UInts) -> Ints:
-    """Place of each key (n,) among others (m,), -1 where it is none of them."""
+    """Index of each key (n,) among others (m,), -1 if it is not there."""
     if not len(among):
         return np.full(len(keys), -1)
     order = np.argsort(among)
@@ -147,12 +147,12 @@ def places_of(keys: UInts, among: UInts) -> Ints:
 
 
 def gravest(statuses: Iterable[Status]) -> Status:
-    """The gravest of what several fits came to."""
+    """The gravest of the statuses of several fits."""
     return min(statuses, key=_GRAVEST_FIRST.index, default=Status.OK)
 
 
 def status_of(warnings: Sequence[str]) -> Status:
-    """What warnings that begin with the name of a status come to: the gravest."""
+    """The gravest status that a warning begins with."""
     said = {warning.partition(":")[0] for warning in warnings}
     return gravest(status for status in _GRAVEST_FIRST if status.value in said)
 
@@ -161,7 +161,7 @@ _GRAVEST_FIRST = (Status.NOT_CONVERGED, Status.FEW_LABELS, Status.ASSUMPTION, St
 
 
 def refuse_multiplicity(predictions: Predictions, who: str) -> None:
-    """Refuse rows that stand for several items, for those who take every row for one."""
+    """Refuse rows that stand for several items, in methods that take every row for one."""
     if predictions.multiplicity is not None:
         raise UsageError(
             f"{who} takes every row for one item, and rows stand for several here "
@@ -171,7 +171,7 @@ def refuse_multiplicity(predictions: Predictions, who: str) -> None:
 
 
 def whole_items(predictions: Predictions) -> None:
-    """Refuse rows that stand for a part of an item: labels are drawn of whole ones."""
+    """Refuse rows that stand for a part of an item: labels are drawn for whole ones."""
     times = predictions.times
     broken = np.flatnonzero(times != np.rint(times))
     if broken.size:

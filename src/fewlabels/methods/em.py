@@ -1,4 +1,4 @@
-"""The EM drivers: methods supply the steps, the driver owns counting and stopping."""
+"""EM drivers: methods supply the steps, the driver counts and stops."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fewlabels.kernels.arrays import Floats
 
 
 class EMResult(NamedTuple):
-    """Responsibilities after the last step and before it, and what a person wants to know."""
+    """Responsibilities after and before the last step, and diagnostics."""
 
     responsibilities: Floats
     before: Floats
@@ -28,12 +28,11 @@ def expectation_maximisation(
     tolerance: float = 0.0,
     counts: Floats | None = None,
 ) -> EMResult:
-    """Apply `step` to the responsibilities until they change by at most `tolerance` on average.
+    """Apply `step` until the responsibilities change by at most `tolerance` on average.
 
-    A step is one M-step followed by one E-step: responsibilities (n, K, ...) to new ones. The
-    paper's methods fix their number: `tolerance` 0 takes all `iterations`, but for a fixed point
-    that is exact. `counts` (n, ...) are the items that each row stands for in the mean, one each
-    unless given.
+    A step is one M-step followed by one E-step: responsibilities (n, K, ...) to new ones. With
+    `tolerance` 0 all `iterations` are made, as in papers that fix them, unless an exact fixed point
+    comes first. `counts` (n, ...) weigh the rows in the mean, by default equally.
     """
     before, now, change, taken = start, start, np.inf, 0
     for taken in range(1, iterations + 1):  # noqa: B007 - the count is part of the result
@@ -47,7 +46,7 @@ def expectation_maximisation(
 Theta = TypeVar("Theta", bound=tuple[Floats, ...])
 
 _LEAST_STEP = 0.1
-"""An extrapolated parameter keeps this share, at least, of what plain EM makes of it."""
+"""An extrapolated parameter is at least this share of its value after plain EM."""
 
 _ROUNDING = 1e-10
 
@@ -64,14 +63,13 @@ def accelerated_em(
 ) -> EMResult:
     """EM with squared extrapolation: the same fixed points in fewer steps.
 
-    From parameters t0, two EM steps give t1, t2; with r = t1 - t0, v = t2 - t1 - r and
-    a = max(|r| / |v|, 1) the next are t0 + 2 a r + a^2 v, which a = 1 makes t2. Where that is less
-    likely than t1, they are t2, so the likelihood never falls. Source: Varadhan and Roland (2008),
-    scheme S3.
+    From parameters t0, two EM steps give t1, t2; with r = t1 - t0, v = t2 - t1 - r and a = max(|r|
+    / |v|, 1) the next are t0 + 2 a r + a^2 v, which for a = 1 is t2. If they are less likely than
+    t1, they are t2, so the likelihood never falls. Source: Varadhan and Roland (2008), scheme S3.
 
-    `expect` takes parameters, arrays (..., B) of B runs side by side, to responsibilities (n, K, B)
-    and log-likelihoods (B,), `maximise` responsibilities to parameters, and `feasible` positive
-    numbers to parameters that add up as they must. An extrapolation counts as a step.
+    `expect` maps parameters, arrays (..., B) of B parallel runs, to responsibilities (n, K, B) and
+    log-likelihoods (B,); `maximise` maps responsibilities to parameters; `feasible` normalises
+    positive numbers to parameters. An extrapolation counts as a step.
     """
     old = maximise(start)
     before, likely = expect(old)

@@ -1,4 +1,4 @@
-"""LabelDistribution: what annotators say of an item is a distribution, not one class."""
+"""LabelDistribution: each item has a distribution of annotators' labels instead of one class."""
 
 from __future__ import annotations
 
@@ -105,12 +105,12 @@ def _drawn(items: Predictions, worth: Floats, salt: int) -> tuple[Predictions, I
 
 
 def _rows_of(items: Predictions, rows: Ints) -> Predictions:
-    """Some items whatever they weigh, which may be nothing."""
+    """Some items, whatever their weights; possibly none."""
     return items.with_evidence(None, np.ones(items.n_items)).take(rows)
 
 
 def _concentration_of_pool(items: Predictions) -> float:
-    """Concentration around the averaged probabilities; 0, so that one label counts, without any."""
+    """Concentration around the averaged probabilities; without any 0, so that one label counts."""
     if items.probabilities is None:
         return 0.0
     assert items.histogram is not None
@@ -218,7 +218,7 @@ class _FittedDistribution(FittedLabelModel):
 
 
 def _of(posterior: LabelPosterior, j: int | None) -> LabelPosterior:
-    """The posterior of all classifiers, or that by which one is judged."""
+    """The posterior of all classifiers, or the one by which a classifier is assessed."""
     return posterior if j is None else posterior.of(j)
 
 
@@ -343,15 +343,15 @@ class _FittedCounts(FittedLabelModel):
 
 
 _MOST_ITEMS = 5_000
-"""Of so many items one number is as good as known."""
+"""So many items determine the one number well enough."""
 
 _PRIOR_SD = 1.5
-"""Standard deviation of log alpha0 beforehand: .05 to 20, unless the labels know better."""
+"""Prior standard deviation of log alpha0: .05 to 20 for alpha0."""
 
 _DRAWS = 64
 
 _MOST_LABELS = 100.0
-"""No item counts for more, however much its annotators know."""
+"""Limit of an item's effective labels, however concentrated they are."""
 
 _SIZE_SALT, _LABEL_SALT = 0xA11E, 0xA11F
 
@@ -407,11 +407,11 @@ def likeliest_concentration(probabilities: Floats, histogram: Floats, keys: UInt
 
 
 def concentration_draws(probabilities: Floats, histogram: Floats, keys: UInts) -> Floats:
-    """Draws of the concentration alpha0 from its posterior, (64,): its quantiles, in a mixed order.
+    """Draws (64,) of the concentration alpha0 from its posterior: its quantiles, in a mixed order.
 
-    Items of fewer than two labels say nothing of it. Without any other (n = 0) it is 1: half-way
-    between an item's one label and its prediction, the squared error is a quarter of a label's
-    variance whatever alpha0 truly is, and an alpha0 of 1 claims just that.
+    Only items of two labels or more inform it. Without any (n = 0) it is 1: half-way between an
+    item's one label and its prediction, the squared error is a quarter of a label's variance
+    whatever the true alpha0, which is what alpha0 = 1 claims.
     """
     if not len(histogram):
         return np.ones(1)

@@ -1,4 +1,4 @@
-"""Methods that look at one classifier at a time: one posterior per classifier, and their mean."""
+"""Methods for one classifier at a time: a posterior per classifier, and their mean."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def fit_each(
     served: Predictions,
     rng: np.random.Generator,
 ) -> FittedLabelModel:
-    """Fit to every classifier by itself.
+    """Fit to every classifier separately.
 
-    All get the same randomness, so that classifiers that say the same get the same answer, and
-    differences between classifiers are of what they say.
+    All have the same random numbers, so that equal predictions give equal results, and differences
+    between classifiers come from their predictions.
     """
     seed = int(rng.integers(2**63))
     fitted = {
@@ -40,11 +40,11 @@ class _FittedEach(FittedLabelModel):
     fitted: Mapping[str, FittedLabelModel]
 
     def posterior(self, predictions: Predictions) -> LabelPosterior:
-        """Mean of the posteriors of all, each of which keeps its own as `per_model`.
+        """Mean of the posteriors of all classifiers, with each one's own as `per_model`.
 
-        The mean answers for what is not asked of one classifier: an item's label, class balance,
-        and classifiers without a posterior of their own. All share one salt, so that draws stay
-        paired: an item weighs the same, in a draw, for every classifier.
+        The mean is used for what does not concern one classifier (an item's label, class balance),
+        and for classifiers without a posterior of their own. All share one salt, so that draws stay
+        paired: in a draw, an item has the same weight for every classifier.
         """
         parts = {
             name: fitted.posterior(predictions.select_models([name]))
@@ -147,15 +147,15 @@ CLIP = 1e-5
 
 
 def is_probability(predictions: Predictions, j: int) -> bool:
-    """Whether classifier j is ranked by its probabilities, which go before its scores."""
+    """Whether classifier j is ranked by its probabilities, which come before its scores."""
     return bool(predictions.has_probabilities[:, j].any())
 
 
 def score_of(predictions: Predictions, j: int, positive: int = 1) -> Floats:
     """What classifier j ranks items by, in the units of the file, (n,); NaN where missing.
 
-    P(class `positive`) where the classifier gives probabilities, else its score, turned round where
-    that is not the class that it is larger for.
+    P(class `positive`) if the classifier gives probabilities, else its score, with the sign changed
+    if it is larger for the other class.
     """
     if predictions.probabilities is not None and is_probability(predictions, j):
         return predictions.probabilities[:, j, positive]

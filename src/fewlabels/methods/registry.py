@@ -1,4 +1,4 @@
-"""The methods by name: what each is, assumes and fails at (methods.toml), and how to make one."""
+"""The methods by name: properties, assumptions and failures (methods.toml), and how to make one."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Method:
 
 
 def methods_of(text: str) -> dict[str, Method]:
-    """Methods by name, in the order of methods.toml; `like` gives what a later one leaves out."""
+    """Methods by name, in the order of methods.toml; an entry inherits from its `like`."""
     entries: dict[str, dict[str, Any]] = {}
     for name, entry in tomllib.loads(text).items():
         entries[name] = entries[entry.pop("like")] | entry if "like" in entry else entry
@@ -92,8 +92,8 @@ AUTO = (
 """Which of them "auto" is."""
 
 MOST_SAMPLED = 20_000
-"""Of more annotators vote-selection would take many minutes: it fits several models of them again
-and again, and dawid-skene one of them."""
+"""With more annotators vote-selection, which fits several models repeatedly, would take many
+minutes; dawid-skene fits one."""
 
 
 def resolve(
@@ -126,7 +126,7 @@ def resolve(
 
 
 def check_reference(method: Any, reference: object) -> None:
-    """Refuse a method, by its name, that learns nothing from the reference there is."""
+    """Refuse a reference if the method, by its name, learns nothing from it."""
     registered = METHODS.get(method) if isinstance(method, str) else None
     if reference is not None and registered is not None:
         _with_reference(registered.make(), registered.name, reference)

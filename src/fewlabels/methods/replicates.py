@@ -1,4 +1,4 @@
-"""Parameter draws that methods share: bootstrap refits, and those of several models in turn."""
+"""Parameter draws that methods share: bootstrap refits, and draws of several models combined."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def in_turn(
 
 
 class Replicated(FittedLabelModel):
-    """A fitted model and its refits, side by side: `_with_refits`, run when somebody asks."""
+    """A fitted model with its refits (`_with_refits`), which are made when first needed."""
 
     @property
     def has_refits(self) -> bool:

@@ -25,8 +25,8 @@ _FOR_PYTHON = ("oracle", "budget")
 _FORM = re.compile(r"([^\[\]]+?)\s*(?:\[(.*)\])?")
 _REFERS = re.compile(r"(?:are those of|As in) `(\w+)`")
 _MOST, _LEAST = 10_000_000, 1e-30
-"""The largest whole number, and the smallest number, that text can set: of sizes beyond that the
-work would not end, and squares of smaller numbers are lost."""
+"""Largest whole number, and smallest number, that text can set: larger sizes would never finish,
+and squares of smaller numbers vanish."""
 
 _PLAIN = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
 
@@ -164,7 +164,7 @@ def _model(name: str, values: Mapping[str, Any], text: str) -> LabelModel:
 
 
 def _with(model: LabelModel, values: Mapping[str, Any]) -> LabelModel:
-    """The model with these values, those of a model that it holds put there."""
+    """The model with these values, including those of a model that it holds."""
     changes: dict[str, Any] = {}
     for field in fields(model):  # type: ignore[arg-type]
         held = getattr(model, field.name)
@@ -227,7 +227,7 @@ def _value(text: str, kind: Any) -> Any:
 
 
 def _limits(text: str) -> str:
-    """What to say of a number that is too large or too small to compute with."""
+    """The error for a number that is too large or too small to compute with."""
     with suppress(ValueError):
         size = abs(float(text))
         if size > _MOST or 0 < size < _LEAST:
@@ -248,7 +248,7 @@ def _words(kind: Any) -> str:
 
 
 def _meanings(made: type) -> dict[str, str]:
-    """What docstrings say of the parameters: the class's own, then that of whom it refers to."""
+    """Parameters explained in docstrings: the class's own, then those of the class it refers to."""
     text = inspect.getdoc(made) or ""
     before, _, section = text.partition("\nParameters\n----------\n")
     meanings: dict[str, str] = {}

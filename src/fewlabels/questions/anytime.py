@@ -104,10 +104,7 @@ def intervals(
 ) -> dict[str, tuple[Floats, Floats]]:
     """The interval of each classifier's metric after each draw, (T,); see `evaluation.anytime`.
 
-    Parameters
-    ----------
-    drawn
-        Labeled items, all of them drawn; `predictions` hold their labels.
+    `drawn` are the labeled items, all of them drawn; `predictions` hold their labels.
     """
     least = least_share(drawn.probability, drawn.left)
     return confidence_sequences(

@@ -34,11 +34,11 @@ ALWAYS = ("auto", "labeled")
 """Methods that every backtest has: the default, and the labels only."""
 
 MOST_ITEMS = 5_000
-"""Of more items a sample is taken: an estimate is then a second, and there are a hundred."""
+"""With more items a sample is taken: an estimate then takes a second, and there are a hundred."""
 
 _DRAW, _SAMPLE = 0xBAC7, 0xBAC8
 _ROUNDING = 1e-9
-"""An interval of no width holds what differs from it by rounding alone."""
+"""An interval of zero width covers values that differ from it by rounding alone."""
 
 
 class BacktestRow(NamedTuple):
@@ -64,10 +64,9 @@ class BacktestRow(NamedTuple):
 class Backtest(Frozen, Result):
     """What `fewlabels.backtest` returns.
 
-    `rows` are ordered by group, metric, classifier (before them their mean, where there are
-    several), number of labels and method. `truth` are the metrics on all labels, whose intervals
-    say how far they may be from those of the population. `n_runs` are the runs that were made, of
-    which `n_asked` were asked for.
+    `rows` are ordered by group, metric, classifier (the mean of several comes first), number of
+    labels and method. `truth` are the metrics on all labels; their intervals show how far they may
+    be from the population's. `n_runs` of the `n_asked` runs were made.
     """
 
     _page, _text, _row_fields = "backtest", "render_backtest", BacktestRow._fields
@@ -99,13 +98,7 @@ class Backtest(Frozen, Result):
         model: str | None = None,
         group: str | None = None,
     ) -> BacktestRow:
-        """The row of one method and number of labels.
-
-        Raises
-        ------
-        UsageError
-            If there is none.
-        """
+        """The row of one method and number of labels; `UsageError` if there is none."""
         wanted = (n_labeled, method, model, metric, group)
         if model is None and len(self.models) == 1:
             wanted = (n_labeled, method, self.models[0], metric, group)

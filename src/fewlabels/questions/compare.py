@@ -33,10 +33,10 @@ from fewlabels.report.shown import Result, plain_values
 class Comparisons(Frozen, Result):
     """What `fewlabels.compare` returns.
 
-    `comparisons` maps (metric, group) to a comparison, group None being all items; `group_gaps`
-    maps (metric, column) to the gaps between the groups of a column, a classifier each; `together`
-    maps a group to how these classifiers fail together. A group in which there is nothing to
-    compare is left out, and `warnings` say so.
+    `comparisons` maps (metric, group) to a comparison, with group None for all items; `group_gaps`
+    maps (metric, column) to each classifier's gaps between the groups of a column; `together` maps
+    a group to the joint errors of these classifiers. Groups without anything to compare are left
+    out, with `warnings`.
     """
 
     estimates: Estimates
@@ -48,13 +48,7 @@ class Comparisons(Frozen, Result):
     _page, _text = "comparison", "render_comparison"
 
     def get(self, metric: str, group: str | None = None) -> Comparison:
-        """The comparison by one metric, of all items or of a group.
-
-        Raises
-        ------
-        UsageError
-            If there is none.
-        """
+        """The comparison by one metric, of all items or a group; `UsageError` if there is none."""
         match = self.comparisons.get((metric, group))
         if match is None:
             where = "of all items" if group is None else f"in group {quoted(group)}"
@@ -63,13 +57,7 @@ class Comparisons(Frozen, Result):
         return match
 
     def gap(self, model: str, metric: str, group_a: str, group_b: str) -> Interval:
-        """Metric of a classifier in one group minus that in another, with the interval.
-
-        Raises
-        ------
-        UsageError
-            If there is no such classifier, metric or group.
-        """
+        """Metric of a classifier in group a minus that in group b, with the interval."""
         return gap(self.estimates, model, metric, group_a, group_b)
 
     def to_dict(self) -> dict[str, Any]:
@@ -189,7 +177,7 @@ def compare(
 
 
 def check_ranking(metrics: Sequence[str]) -> None:
-    """Refuse unknown metrics, and those that rank nobody."""
+    """Refuse unknown metrics, and metrics without a better direction."""
     for name, metric in resolve(metrics).items():
         if not metric.direction:
             raise UsageError(
@@ -199,7 +187,7 @@ def check_ranking(metrics: Sequence[str]) -> None:
 
 
 MOST_PAIRED = 300
-"""Classifiers that are compared at most: of their pairs, 45,000, some seconds are spent."""
+"""Most classifiers that are compared: their 45,000 pairs take some seconds."""
 
 
 def _chosen(models: Sequence[str] | None, registered: Sequence[str]) -> tuple[str, ...] | None:
@@ -224,7 +212,7 @@ def compared(
     models: Sequence[str] | None = None,
     metrics: Sequence[str] | None = None,
 ) -> Comparisons:
-    """Everything that can be compared in these estimates, by some of their metrics."""
+    """All comparisons of these estimates, by some of their metrics."""
     comparisons: dict[tuple[str, str | None], Comparison] = {}
     together: dict[str | None, Together] = {}
     messages = list(estimates.warnings)

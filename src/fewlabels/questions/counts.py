@@ -33,11 +33,11 @@ from fewlabels.metrics.base import ratio
 from fewlabels.questions.question import OneClassifier
 
 EXACT_CUTS = 20_000
-"""Up to this many distinct scores, every one is a cut."""
+"""Up to so many distinct scores, each is a cut."""
 
 COARSE_CUTS = 4_000
-"""About so many cuts stand in for more. Between two of them lies at most a 2,000th of the items,
-and as little of the positives expected, so a curve is off by a fraction of its grid's step."""
+"""About so many cuts replace more. Between two of them are at most a 2,000th of the items and of
+the expected positives, so that a curve is off by a fraction of its grid's step."""
 
 VALUE_DRAWS = INTERVAL_DRAWS
 """Draws behind a median. Intervals may take more, so a value does not depend on their level."""
@@ -50,7 +50,7 @@ _T = TypeVar("_T")
 class PseudoCounts(NamedTuple):
     """The pseudo-observations of D draws: the first cut that counts each, its weights by class.
 
-    `called` is whether it is taken to be called positive where a cut does not depend on the scores.
+    `called` says whether it counts as called positive if a cut does not depend on the scores.
     """
 
     cut: Ints
@@ -81,11 +81,11 @@ class Counts(NamedTuple):
         return Counts(positive[:-1], negative[:-1], positive[-1], negative[-1], pseudo)
 
     def at_fixed_cuts(self) -> Counts:
-        """The same for rates at cuts, with pseudo-observations on either side of every cut.
+        """The counts for rates at cuts, with pseudo-observations on either side of every cut.
 
-        A pseudo-observation with the score of some item hardly ever lies above a cut that few items
-        reach: if these are all positive, precision would be 1 in every draw. As for the precision
-        of hard predictions, it is above all cuts in half of the draws, and below in the others.
+        A pseudo-observation with the score of some item is rarely above a cut that few items reach:
+        if these are all positive, precision would be 1 in every draw. As for the precision of hard
+        predictions, it is above all cuts in half of the draws, and below in the others.
         """
         if self.pseudo is None:
             return self
@@ -178,12 +178,9 @@ class Cuts:
 
 
 def make_cuts(scores: Floats, weight: Floats, expected: Floats) -> Cuts:
-    """Every distinct score, or about 4,000 that part items and expected positives evenly.
+    """Cuts at every distinct score, or about 4,000 that divide items and expected positives evenly.
 
-    Parameters
-    ----------
-    scores, weight, expected
-        Score, sampling weight and P(positive) of each item, (n,).
+    Arguments (n,): score, sampling weight and P(positive) of each item.
     """
     values, inverse = np.unique(scores, return_inverse=True)
     last = len(values) - 1
@@ -229,12 +226,8 @@ class _Down:
 class CutCounts:
     """Counts at the cuts of the scores of some items, draw by draw.
 
-    Parameters
-    ----------
-    rows
-        The items, indices into the question's predictions, ascending, (n,).
-    n_draws
-        How many draws intervals use.
+    `rows` (n,) are the items, as ascending indices into the question's predictions; intervals use
+    `n_draws` draws.
     """
 
     def __init__(self, question: OneClassifier, rows: Ints, n_draws: int) -> None:
@@ -261,9 +254,9 @@ class CutCounts:
         return Points(self.cuts.thresholds, value, interval, self.cuts.exact)
 
     def sample(self, size: int) -> Draws:
-        """Counts of labels of these very items.
+        """Counts of labels of these items themselves.
 
-        None of them is arbitrary, as in the papers whose bands these are; the sample draws of
+        None of the labels is arbitrary, as in the papers of these bands; the sample draws of
         metrics (`evaluation.draws.SAMPLE`) have an arbitrary label in about one of n items.
         """
         return self._draws(size, LABELS)
@@ -302,10 +295,7 @@ class CutCounts:
 def operating_points(question: OneClassifier, *, between: bool = False) -> Points:
     """Points at the cuts of the classifier's scores.
 
-    Parameters
-    ----------
-    between
-        Whether to add cuts between the scores, where the population's rates are known there.
+    `between` adds cuts between the scores, if the population's rates are known there.
     """
     population = question.estimand == "population"
     items = CutCounts(question, question.known_rows, question.n_draws)
@@ -342,7 +332,7 @@ GRID: Floats = (np.arange(100) + 0.5) / 100
 """Recall, or false-positive rate: (g + .5) / 100, g = 0 .. 99."""
 
 _ROUNDING = 1e-12
-"""Rates that are equal but for rounding are equal: a unit of the sampling weights must not show."""
+"""Rates within this are equal, so that the unit of sampling weights does not matter."""
 
 
 class Rates(Mapping[str, Floats]):
@@ -413,22 +403,12 @@ Reading = tuple[Floats, Floats]
 class Kind:
     """A kind of curve.
 
-    Attributes
-    ----------
-    axes
-        Names of abscissa and ordinate.
-    area
-        Name of the metric that is the area under it.
-    lacks
-        Without which items it is undefined.
-    read
-        Ordinate at each place of the grid and the cut that it is of (D, 100), of counts; the cut
-        is -1 above all cuts and G below them. What is undefined is anything.
-    defined
-        Whether it is defined for each draw, (D,).
-    area_of
-        The area (D,) of what each step between cuts (G+1, D) has of positives, and of all items,
-        from the highest down.
+    `axes` name abscissa and ordinate, `area` the metric that is the area under the curve; without
+    items of the kind `lacks` it is undefined. Of counts, `read` gives the ordinate at each place of
+    the grid and its cut, both (D, 100); the cut is -1 above all cuts and G below them, and
+    undefined values are arbitrary. `defined` (D,) says which draws have a curve. `area_function`
+    gives the area (D,) from the positives, and all items, in each step between cuts, both (G+1, D),
+    from the highest down.
     """
 
     axes: tuple[str, str]

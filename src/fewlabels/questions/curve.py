@@ -67,22 +67,12 @@ class _Drawn(Answer):
 class Curve(_Drawn):
     """What `fewlabels.curve` returns: a curve of 100 points with its band.
 
-    Attributes
-    ----------
-    kind
-        "precision-recall" or "roc".
-    x, y, low, high
-        Recall and precision, or false- and true-positive rate (ascending in `x`), with the ends
-        of the pointwise interval; each (100,), in [0, 1] and without NaN.
-    threshold
-        Median threshold that reaches each `x`, in the units of the file, (100,); infinite where
-        no score does.
-    area
-        Average precision, or ROC AUC.
-    prevalence
-        Share of positive items.
-    recalibrated
-        P(positive) of every item of the predictions, (n,).
+    `x` and `y` are recall and precision, or false- and true-positive rate, ascending in `x`; `low`
+    and `high` are the ends of the pointwise interval; each (100,), in [0, 1], without NaN.
+    `threshold` (100,) is the median threshold that reaches `x`, in the units of the file, infinite
+    where no score does. `kind` is "precision-recall" or "roc", `area` average precision or ROC AUC,
+    `prevalence` the share of positive items. `recalibrated` (n,) is P(positive) of every item of
+    the predictions.
     """
 
     kind: str
@@ -430,7 +420,7 @@ def _curve(
 _BINS = 40
 _PLACES = 60
 _NEAR = 100
-"""At most so many items stand for a place; more would tell nothing new."""
+"""At most so many items are averaged at a place; more would add nothing."""
 
 
 def _picture(question: OneClassifier, workers: int | None) -> dict[str, Any]:
@@ -444,7 +434,7 @@ def _picture(question: OneClassifier, workers: int | None) -> dict[str, Any]:
 
 
 def _densities(question: OneClassifier, edges: Floats) -> dict[str, Any]:
-    """Share of each class's scores in each bin, with a band; {} where the method knows none.
+    """Share of each class's scores in each bin, with a band; {} if the method has no densities.
 
     Source: Welinder, Welling, Perona (2013), figures 1A and 3: densities of the two classes, each
     times its share of the items, over the histogram of the scores.

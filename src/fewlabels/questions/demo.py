@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 METRICS = ("accuracy", "ece", "roc_auc", "average_precision")
 
 _TRAINING = 797
-"""Images that the classifiers may learn from; the other 1,000 are scored."""
+"""Images for training; the other 1,000 are scored."""
 
 
 @dataclass(frozen=True)
@@ -47,12 +47,8 @@ class Comparison:
 def make_demo(labels: int = 20, seed: int = 0) -> Demo:
     """Train five classifiers on small parts of the UCI optdigits and hide most labels.
 
-    Parameters
-    ----------
-    labels
-        How many labels of the 1,000 scored images to keep.
-    seed
-        Decides the parts the classifiers learn from, and which labels are kept.
+    Of the 1,000 scored images `labels` keep their label; `seed` decides which, and the training
+    parts.
     """
     from sklearn.datasets import load_digits
     from sklearn.exceptions import ConvergenceWarning
@@ -93,7 +89,7 @@ def make_demo(labels: int = 20, seed: int = 0) -> Demo:
 def compare(
     demo: Demo, seed: int = 0, progress: Callable[[int, int], None] | None = None
 ) -> Comparison:
-    """Estimate every classifier from the few labels, and set the hidden truth beside it."""
+    """Estimate every classifier from the few labels, and compare with the hidden truth."""
     from fewlabels.estimating import estimate
 
     estimates = estimate(demo.predictions, metrics=METRICS, random_state=seed, progress=progress)
@@ -124,7 +120,7 @@ def true_values(demo: Demo, metrics: Sequence[str]) -> dict[str, dict[str, float
 
 
 def save_predictions(demo: Demo, path: str | Path) -> None:
-    """Write what the demonstration estimates from as Parquet, with the native column names."""
+    """Write the data of the demonstration as Parquet, with the native column names."""
     from fewlabels.data.write import write_table
 
     predictions, probabilities = demo.predictions, demo.predictions.probabilities

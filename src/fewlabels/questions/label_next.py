@@ -1,9 +1,9 @@
-"""label_next(): the items whose labels would tell most of a metric, a curve, or what votes say.
+"""label_next(): the items whose labels say most about a metric, a curve, or the votes.
 
-What a label tells of a question, and how items are drawn, is `questions/next_items.py`; here are
+What a label says about a question, and how items are drawn, is `questions/next_items.py`. Here are
 the questions: a metric of every classifier or of one, a difference, which is best, gaps between
-groups; the band of a curve, or the part of it where precision may be high enough; and of votes the
-error rates of all classifiers, or all labels. Of votes y_i is whether an item is of its likeliest
+groups; the band of a curve, or the part of it where precision may be high enough; and for votes the
+error rates of all classifiers, or all labels. For votes y_i is whether an item is of its likeliest
 class.
 """
 
@@ -48,10 +48,10 @@ from fewlabels.questions.question import Answer, OneClassifier
 from fewlabels.report.shown import plain_values as plain
 
 OF_VOTES = ("error-rates", "labels")
-"""What votes are asked for, beside the curves of scores."""
+"""Questions about votes, beside the curves of scores."""
 
 _LABEL_CANDIDATES, _PART = 2_000, 4_096
-"""Candidates where all labels are asked for, since each tells of each; items at a time."""
+"""Candidates if all labels are asked for, as each informs about each; items at a time."""
 
 _LEVEL = 0.95
 
@@ -60,27 +60,14 @@ _LEVEL = 0.95
 class LabelNext(Answer):
     """What `fewlabels.label_next` returns.
 
-    Attributes
-    ----------
-    items
-        Row numbers of the items, counted from 0, in the order to label them.
-    gain
-        Share of the question's variance that each label is expected to remove after those before
-        it.
-    drawn, left
-        Probability with which each item was drawn, from how many that were left without a label:
-        what whoever averages the labels needs (`fewlabels.kernels.importance.lure_weights`).
-    score, probability
-        Score of each item in the units of the file, and P(positive).
-    kind
-        The kind of curve, "error-rates" or "labels", or the metric.
-    order
-        "random", "stratified" or "informative".
-    statement
-        Which methods may learn from labels of items chosen so.
-    likeliest
-        Where more than one classifier is asked about: the likeliest class of each item, whose
-        probability `probability` then is (`score` is NaN).
+    `items` are row numbers, from 0, in the order to label them. `gain` is the share of the
+    question's variance that each label is expected to remove after those before it. `drawn` is the
+    probability with which each item was drawn from the `left` items without a label; averages of
+    the labels need it (`fewlabels.kernels.importance.lure_weights`). `score` is in the units of the
+    file, `probability` is P(positive). With several classifiers `likeliest` is the likeliest class
+    of each item, `probability` is its probability, and `score` is NaN. `kind` is the kind of curve,
+    "error-rates", "labels", or the metric; `order` is "random", "stratified" or "informative";
+    `statement` says which methods may learn from labels of items chosen so.
     """
 
     _page, _text = "label-next", "render_label_next"
@@ -349,10 +336,10 @@ class Design:
         return Moments(*expected.arrays(effects, self.question.progress))
 
     def _band(self) -> tuple[Floats, Floats]:
-        """How much each place of the curve is asked about, and its variance, (100,) each.
+        """Weight of each place of the curve in the question, and its variance, (100,) each.
 
-        Of a whole curve all alike. Whether precision is at least P turns on the places where that
-        is open: the derivative of P(f >= P) by f, for a normal f.
+        For a whole curve weights are equal. Whether precision is at least P depends on the places
+        where that is open: the weight is the derivative of P(f >= P) by f, for a normal f.
         """
 
         def curve(counts: Counts) -> tuple[Array, Array]:

@@ -51,40 +51,40 @@ Order = Literal["random", "stratified", "informative"]
 ORDERS: tuple[Order, ...] = ("random", "stratified", "informative")
 
 CANDIDATES = 5_000
-"""Candidates, chosen by identity where more items are unlabeled."""
+"""Most candidates, chosen by key if more items are unlabeled."""
 
 MOST_DRAWS = 400
 PARTS = 10
-"""Equal parts of the items, of which every so many draws take one each."""
+"""Equal parts of the items; so many draws take one from each."""
 
 STRATIFIED = 0.5
 """Share of stratified draws among informative ones."""
 
 
 def least_share(probability: Floats, left: Ints) -> float:
-    """The smallest that q times the number left can be, in these orders or another one."""
+    """The least that q times the number left can be, in these orders or another one."""
     share = probability * left
     return 1.0 if np.allclose(share, 1.0) else min(STRATIFIED, float(share.min()))
 
 
 SHARPNESS = 2.0
-"""Power of the gains in proportion to which informative draws are made. It and the share above
-were chosen among five pairs by errors of accuracy on thirty simulated sets of five classifiers with
-a common factor, which are not reported on; 1 and 2 came out alike."""
+"""Power of the gains to which informative draws are proportional. It and the share above were
+chosen among five pairs by errors of accuracy on thirty simulated sets of five classifiers with a
+common factor, which are not reported; 1 and 2 were equally good."""
 
 _ORDER_SALT = 0x4E58
 _TIE = 1e-9
-"""Gains that agree so closely are equal: the order of the rows must not decide."""
+"""Gains within this are equal, so that the order of the rows does not decide."""
 
 _CLOSE = 1e-12
 
 
 class NextItems(NamedTuple):
-    """Items (m,) in the order to label them; how each was drawn.
+    """Items (m,) in the order to label them, and how each was drawn.
 
-    `probability` is that with which it was drawn from the `left` items without a label, itself
-    among them; `gain` the share of the question's variance that its label is expected to take
-    away, NaN where nobody asked.
+    `probability` is that of drawing it from the `left` items without a label, itself included;
+    `gain` is the share of the question's variance that its label is expected to remove, NaN if not
+    asked for.
     """
 
     items: Ints
@@ -94,18 +94,11 @@ class NextItems(NamedTuple):
 
 
 class Target(NamedTuple):
-    """The requested numbers, and their covariances with the labels of candidates.
+    """The requested numbers (G of them), and their covariances with the labels of candidates.
 
-    Attributes
-    ----------
-    rows
-        Candidates, (C,).
-    covariance
-        Of the numbers that are asked for with the candidates' labels, (G, C).
-    chance
-        P(the label is of the class it is asked about) under each parameter draw, (C, D).
-    total
-        Variance of the numbers, summed.
+    `rows` (C,) are the candidates, `covariance` (G, C) those of the numbers with their labels.
+    `chance` (C, D) is P(the label is of the class in question) under each parameter draw. `total`
+    is the sum of the numbers' variances.
     """
 
     rows: Ints
@@ -115,7 +108,7 @@ class Target(NamedTuple):
 
 
 class Conditioned:
-    """Gains of candidates, given the labels of those that were picked: a pivoted Cholesky."""
+    """Gains of candidates, given the labels of those picked: a pivoted Cholesky decomposition."""
 
     def __init__(self, target: Target) -> None:
         self.mean = target.chance.mean(axis=1)
@@ -128,7 +121,7 @@ class Conditioned:
         self.free = np.ones(len(self.mean), dtype=bool)
 
     def gains(self) -> Floats:
-        """Variance that each candidate's label takes from the numbers, (C,); 0 of a pick."""
+        """Variance of the numbers that each candidate's label removes, (C,); 0 for a pick."""
         removes = (self.covariance**2).sum(axis=0) / np.maximum(self.left, self.least)
         return np.where(self.free & (self.left > self.least), removes, 0.0)
 
@@ -148,7 +141,7 @@ class Conditioned:
 
 
 def greedy(target: Target, size: int) -> tuple[Ints, Floats]:
-    """Picks (m,), each the one that takes most variance away, and how much (m,)."""
+    """Picks (m,), each the one that removes most variance, and how much (m,)."""
     state = Conditioned(target)
     picks, removed = [], []
     for _ in range(min(size, len(target.rows))):
@@ -174,18 +167,11 @@ def drawn(
     target: Target | None = None,
     group: str | None = None,
 ) -> NextItems:
-    """Draw items without replacement, in one of the orders.
+    """Draw items without replacement, in one of the orders, from the unlabeled `open_rows` (N,).
 
-    Parameters
-    ----------
-    open_rows
-        Items without a label, (N,).
-    before
-        How many items were drawn so before: the place in the order of the parts.
-    target
-        What an informative order asks for.
-    group
-        A column whose groups the strata part as well.
+    `before` items were drawn in this order already, which gives the place in the order of the
+    strata. `target` is what an informative order is to find out. Strata separate the groups of
+    `group`, too.
     """
     # By key, so that the order of the rows does not matter.
     rows = open_rows[np.argsort(predictions.keys[open_rows])]
@@ -306,23 +292,13 @@ def next_items(
     skip: Collection[int] = (),
     before: int = 0,
 ) -> NextItems:
-    """Items to label next, so that a metric, or a difference of it, becomes known; none if none.
+    """Items to label next to learn a metric, or a difference of it; empty if no item is left.
 
-    Parameters
-    ----------
-    metric
-        Name of a metric, of every classifier unless one is named.
-    model
-        A classifier; with `against` its difference to that one; `against="best"` (no model) asks
-        which classifier is best.
-    group
-        A column: how far the metric of each of its groups is from that of all items.
-    order
-        "random", "stratified" or "informative".
-    skip
-        Items that are not to be drawn though they have no label.
-    before
-        How many items were drawn in this order before.
+    The metric is that of every classifier, or of `model`; with `against`, the difference of `model`
+    to that classifier. `against="best"`, without `model`, asks which classifier is best. `group`
+    asks how far the metric of each group of a column is from that of all items. `order` is
+    "random", "stratified" or "informative"; rows in `skip` are not drawn, and `before` items were
+    drawn before.
     """
     if order not in ORDERS:
         raise UsageError(unknown("order", order, ORDERS))
@@ -374,9 +350,9 @@ def metric_target(
 ) -> Target:
     """Covariances of candidates' labels with a metric, a difference, the best classifier, or a gap.
 
-    The numbers f are the metric's values at P(label | parameters); a label's own part in them is
-    known of metrics that are means over the items, and left out of others, of which one item of
-    many moves little.
+    The numbers f are the metric's values at P(label | parameters). A label's own effect on them is
+    included for metrics that are means over the items, and left out of others, where one item of
+    many has little effect.
     """
     ((name, entry),) = resolve_metrics([metric]).items()
     for one in filter(None, (model, None if against == "best" else against)):

@@ -1,8 +1,8 @@
-"""One question: how well one classifier tells one class from the rest, and by which posterior.
+"""One question: how well one classifier separates one class from the rest, by which posterior.
 
 `curve`, `threshold` and `label_next` take the same arguments; `OneClassifier.from_arguments` checks
-them and fits the method, and gives the fields and warnings that all answers share. Before it come
-their other shared parts: values with intervals, and conversion to dictionaries.
+them and fits the method, and gives the fields and warnings that all answers share. Before it are
+other shared parts: values with intervals, and conversion to dictionaries.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from fewlabels.report.shown import Result
 from fewlabels.report.shown import plain_values as plain
 
 _EQUAL = 1e-8
-"""Intervals whose lengths differ by less count as equally long."""
+"""Intervals whose lengths differ by less are equally long."""
 
 IntervalKind = Literal["shortest", "equal-tailed"]
 
@@ -124,17 +124,17 @@ def _shortest(draws: Floats, level: float) -> tuple[Floats, Floats]:
 
 
 AUTO = {"scores": "averaged-curves", "probabilities": "monotone-curves"}
-"""The method for one classifier, by what it gives; densities seldom fit logits of probabilities."""
+"""The method for one classifier, by its predictions; densities seldom fit logits of probabilities.
+"""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class OneClassifier:
-    """What is asked of one classifier, and the posterior by which it is judged.
+    """A question about one classifier, and the posterior that answers it.
 
-    `predictions` are what the posterior is of, and `positive` is the class in question among
-    their classes; `classes` are all that were given. `scores` (n,) rank the items, in the units of
-    the file; NaN = missing. `binary` holds the one classifier and two classes, the one in question
-    last.
+    The posterior is of `predictions`, and `positive` is the class in question among their classes;
+    `classes` are all that were given. `scores` (n,) rank the items, in the units of the file; NaN =
+    missing. `binary` holds the one classifier and two classes, the one in question last.
     """
 
     predictions: Predictions
@@ -165,18 +165,12 @@ class OneClassifier:
         workers: Any,
         progress: Progress | None,
     ) -> OneClassifier:
-        """Check what is asked, and fit the method.
+        """Check the arguments and fit the method; see `fewlabels.curve`.
 
-        Method "auto", and one that is for two classes, see the one classifier, and the class
-        against the rest; any other sees all classifiers and classes. See `fewlabels.curve`.
-
-        Raises
-        ------
-        UsageError
-            If an argument is not one, it is not clear which classifier or class is meant, or the
-            method forms no posterior.
-        InputError
-            If the classifier has neither probabilities nor scores.
+        "auto" and methods for two classes get the one classifier, and the class against the rest;
+        others get all classifiers and classes. Wrong or ambiguous arguments, and methods without a
+        posterior, are a `UsageError`; a classifier with neither probabilities nor scores is an
+        `InputError`.
         """
         predictions = predictions_of(predictions, columns, positive, against_rest=False)
         some_level(level)
@@ -337,10 +331,10 @@ _SIMULATIONS = 999
 def misfitting_tail(scores: Floats, labels: Ints, expected: Floats) -> tuple[float, float] | None:
     """Lowest and highest score of the tail whose labels are least like draws from `expected`.
 
-    For a tail S of the ranking (all labeled items from a score up, or down) z_S =
-    |sum_S (y - p)| / sqrt(1/4 + sum_S p (1 - p)); the quarter keeps a single label from being much.
-    The largest z is compared with those of simulated labels; None where it is not beyond 99% of
-    them. Of more than 2,000 labels some are taken, evenly. Arguments (n,).
+    For a tail S of the ranking (all labeled items from a score up, or down) z_S = |sum_S (y - p)| /
+    sqrt(1/4 + sum_S p (1 - p)); the quarter limits the effect of a single label. The largest z is
+    compared with those of simulated labels; None if it is within 99% of them. Of more than 2,000
+    labels an even selection is used. Arguments (n,).
     """
     order = np.argsort(scores, kind="stable")[:: -(-len(scores) // _MOST_TO_TEST)]
     y, p, s = labels[order], expected[order], scores[order]

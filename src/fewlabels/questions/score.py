@@ -1,8 +1,8 @@
-"""How good is what the judges judge? Its pass rate, or mean grade, corrected by the labels.
+"""Score of the system that judges assess: its pass rate, or mean grade, corrected by labels.
 
-A judge's own pass rate is off by its mistakes. The labels alone are right and few. Together they
-are prediction-powered (Angelopoulos, Duchi, Zrnic 2023): mean of the judge on all items, plus the
-mean of what labels say beyond it, as far as the two are correlated.
+A judge's own pass rate is biased by its mistakes; the labels alone are unbiased and few. Together
+they are prediction-powered (Angelopoulos, Duchi, Zrnic 2023): mean of the judge on all items, plus
+the mean difference of the labels from it, as far as the two are correlated.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ UNCORRECTED, LABELS, POWERED, TOGETHER = (
 
 _DRAWS = 2_000
 _UNLIKE = 3
-"""Standard errors between shares that chance does not explain."""
+"""Standard errors between shares beyond chance."""
 _FEW = 3
-"""Labels that a correlation needs."""
+"""Least labels for a correlation."""
 MOST_JUDGES = 1_000
-"""Judges that are scored at most: each is an estimate of its own, of some ten milliseconds."""
+"""Most judges that are scored: each is an estimate of some ten milliseconds."""
 
 
 class ScoreRow(NamedTuple):
@@ -119,13 +119,7 @@ class Scores(Frozen, Result):
         return tuple(row for one in self.criteria for row in one.rows)
 
     def get(self, way: str, judge: str | None = None, criterion: str | None = None) -> ScoreRow:
-        """One score.
-
-        Raises
-        ------
-        UsageError
-            If there is none by this way and judge.
-        """
+        """The score of one way, judge and criterion; `UsageError` if there is none."""
         for row in self.rows:
             named = criterion is None or row.criterion == criterion
             if (row.way, row.judge) == (way, judge) and named:
@@ -436,7 +430,7 @@ def _assumed(row: ScoreRow) -> ScoreRow:
 def _silence(judge: str, there: Bools, labeled: Bools) -> str | None:
     """Warning if a judge lacks verdicts on different shares of labeled and other items.
 
-    Labels and verdicts are then of different items: a log has no item that nobody scored or
+    Labels and verdicts are then of different items: a log lacks items that were neither scored nor
     labeled.
     """
     here, others = there[labeled], there[~labeled]

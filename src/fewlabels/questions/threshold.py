@@ -83,13 +83,7 @@ class Function:
         return str(getattr(self.call, "__name__", type(self.call).__name__))
 
     def holds(self, rates: Rates) -> Bools:
-        """Where it holds.
-
-        Raises
-        ------
-        UsageError
-            If it fails, or gives something else than one yes or no per cut and draw.
-        """
+        """Where the function holds, one bool per cut and draw; anything else is a `UsageError`."""
         try:
             with np.errstate(all="ignore"):
                 holds = np.asarray(self.call(rates))
@@ -120,14 +114,9 @@ def parse_conditions(
 ) -> tuple[Condition, ...]:
     """All conditions asked for, at least one.
 
-    Parameters
-    ----------
-    bounds
-        Argument -> rate, sign and bound; None = not asked for.
-    condition
-        Text ("precision >= 0.8 and fpr <= 0.05"), a function of the rates, or several of these.
-    cost
-        Cost of a false positive and of a false negative.
+    `bounds` maps an argument to rate, sign and bound (None: not asked for). `condition` is a text
+    such as "precision >= 0.8 and fpr <= 0.05", a function of the rates, or several of these. `cost`
+    is that of a false positive and of a false negative.
     """
     out: list[Condition] = [
         _comparison(rate, sign, bound, cost, f"`{argument}`")
@@ -216,33 +205,21 @@ SHOWN = (
     "accuracy",
     "predicted_positive_rate",
 )
-"""Rates that are given at the best threshold; `cost` as well where it is asked about."""
+"""Rates reported at the best threshold; `cost` as well if it is asked for."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Thresholds(Answer):
     """What `fewlabels.threshold` returns.
 
-    Attributes
-    ----------
-    thresholds, probability
-        Every threshold, ascending, in the units of the file, and the probability that the
-        conditions hold there, (G,).
-    best
-        The threshold with the largest probability; of several in a row the middle one, of several
-        such rows the longest. Where no draw meets the conditions anywhere, the nearest: that with
-        the smallest expected `shortfall`. NaN where there is no threshold to choose.
-    best_probability
-        The probability there, 0 where no draw meets the conditions anywhere.
-    met
-        Whether any draw meets them anywhere.
-    shortfall
-        How far the rates at `best` are from the bounds, on average over the draws and in sum over
-        the conditions (a cost: as a share of the largest cost).
-    rates
-        Name -> rate at `best`, with its interval.
-    conditions
-        The conditions in words.
+    `thresholds` (G,) are ascending, in the units of the file; `probability` (G,) is that of the
+    conditions holding there. `best` is the threshold of largest probability (`best_probability`);
+    of several in a row the middle one, of several such rows the longest. If no draw meets the
+    conditions anywhere, `met` is false, `best_probability` 0 and `best` has the smallest expected
+    `shortfall`; NaN if there is no threshold to choose. `shortfall` is how far the rates at `best`
+    are from the bounds, averaged over draws and summed over conditions (a cost: as a share of the
+    largest cost). `rates` maps names to rates at `best` with their intervals; `conditions` are in
+    words.
     """
 
     _page, _text = "threshold", "render_threshold"
@@ -259,8 +236,8 @@ class Thresholds(Answer):
     def for_probability(self, probability: float) -> tuple[float, float] | None:
         """The widest range of thresholds that all meet the conditions with this probability.
 
-        Lowest and highest threshold, None where there is none; what lies between two thresholds
-        calls the same items positive as the higher of them.
+        Lowest and highest threshold, None if there is none. A value between two thresholds calls
+        the same items positive as the higher one.
         """
         ranges = _runs(self.probability >= probability - 1e-12)
         if not ranges:

@@ -32,7 +32,7 @@ LOSSES = ("accuracy", "L", "EL", "CL", "DL", "CE")
 """What is shown of the classes, in this order."""
 
 OF_PAIRS = ("L_disagreement", "CL_disagreement", "CE_disagreement")
-"""What is shown of the disagreement of two annotators."""
+"""What is shown of the disagreement between two annotators."""
 
 OF_STATISTIC = ("L", "CL", "CE", "EL")
 """What is shown of any other statistic of labels; its name follows an underscore."""
@@ -79,18 +79,18 @@ _FAMILIES = {
 }
 
 _MOST_PRINTED = 20
-"""Of more classifiers than these only the nearest are printed."""
+"""With more classifiers, only the nearest are printed."""
 
 _OF_GROUPS = ("EL", "CL", "DL", "CE_disagreement")
 
 _OPEN_CLASSES = 3
-"""Classes of a classifier whose diagrams are in sight; the others are folded."""
+"""Classes of a classifier whose diagrams are visible; the others are folded."""
 
 _MOST_CLASSES = 30
 """Classes of a classifier that are drawn; the JSON has all."""
 
 _MOST_DIAGRAMS = 240
-"""Diagrams of classes on a page: of many classifiers each gets fewer."""
+"""Diagrams of classes on a page: with many classifiers each gets fewer."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class Assessed:
 
     @cached_property
     def nearest(self) -> Block:
-        """By what classifiers are ordered: EL, or L where no item has two labels."""
+        """Metric that orders the classifiers: EL, or L if no item has two labels."""
         block = self._blocks[None, "EL"]
         defined = any(row.value is not None for row in block.rows)
         return block if defined else self._blocks[None, "L"]
@@ -152,12 +152,12 @@ class Assessed:
 
     @cached_property
     def answer(self) -> Verdict | None:
-        """The classifier that is named first; None where none could be judged."""
+        """The classifier named first; None if none could be assessed."""
         return verdict(self.nearest)
 
     @property
     def parts(self) -> str:
-        """How much of the first one's EL calibration could remove; "" where EL is not known."""
+        """How much of the first classifier's EL calibration could remove; "" if EL is unknown."""
         if self.answer is None:
             return ""
         model, value = self.answer.leader.model, self.answer.leader.value
@@ -211,7 +211,7 @@ class Assessed:
 
 
 def statistic_meaning(name: str) -> str:
-    """What a statistic is, in words; "" for one's own."""
+    """A statistic in words; "" for a user's own."""
     match = re.fullmatch(r"(unanimity|majority_strength)_(\d+)", name)
     return _FAMILIES[match[1]].format(match[2]) if match else ""
 
@@ -311,10 +311,7 @@ def _meanings(assessed: Assessed) -> Iterator[str]:
 
 
 def render_annotations_html(report: Report, *, fragment: bool = False) -> str:
-    """The report as a page of HTML that needs no other file and no network.
-
-    `report` is the dictionary of `Assessment.to_dict`. A fragment shows no diagrams.
-    """
+    """The report, a dictionary of `Assessment.to_dict`, as a page; a fragment has no diagrams."""
     assessed = Assessed(report)
     portraits = [] if fragment else _portraits(assessed)
     limits = (len(portraits), 8, 4, 2)

@@ -27,7 +27,7 @@ class Axis:
         return written.get(self.low, f"{self.low:.3g}"), written.get(self.high, f"{self.high:.3g}")
 
     def at(self, value: float) -> float:
-        """Position of the value, from 0 (left) to 1; what lies outside sits at the end."""
+        """Position of the value, from 0 (left) to 1; values outside are put at the end."""
         return min(1.0, max(0.0, (value - self.low) / (self.high - self.low)))
 
 
@@ -129,7 +129,7 @@ class Panel:
         return drawn + "Z" if len(defined) > 1 else ""
 
     def level(self, y: float | None, left: float = 0.0) -> str:
-        """A line from so many percent to the right edge; "" where it is not known."""
+        """A line from so many percent to the right edge; "" if unknown."""
         if y is None:
             return ""
         down = f"{self.down(y):.{self.digits}f}"
@@ -137,7 +137,7 @@ class Panel:
 
 
 class Strip(NamedTuple):
-    """A column of the plot with what it says when it is pointed at; positions in percent."""
+    """A column of the plot with its tooltip; positions in percent."""
 
     left: float
     width: float
@@ -145,7 +145,7 @@ class Strip(NamedTuple):
 
 
 def strips(edges: Sequence[float], texts: Iterable[str]) -> tuple[Strip, ...]:
-    """A strip from each of the edges to the next one."""
+    """A strip from each edge to the next one."""
     ends = itertools.pairwise(edges)
     return tuple(
         Strip(left, right - left, text) for (left, right), text in zip(ends, texts, strict=True)
@@ -159,9 +159,9 @@ class Histogram(NamedTuple):
     """Scores of the items inferred to be of a class, over those of all other items.
 
     `own` and `other` are the outlines as SVG paths in a box of 100 x 100; empty without items.
-    Heights are square roots of densities: most scores sit near 0 and 1, and on a linear scale
-    the few in between, which decide, could not be seen. The labeled items' scores, in percent of
-    the width, are marked under the plot.
+    Heights are square roots of densities: most scores are near 0 and 1, and on a linear scale the
+    few in between, which matter, would be invisible. The labeled items' scores, in percent of the
+    width, are marked under the plot.
     """
 
     name: Any

@@ -39,7 +39,7 @@ SHARED = (
 
 @dataclass(frozen=True)
 class Line:
-    """What a method did from so many labels, in words, and its error as a share of the largest."""
+    """Results of a method with so many labels, in words; the error as a share of the largest."""
 
     cells: tuple[str, ...]
     share: float | None
@@ -108,7 +108,7 @@ def tables(report: Report) -> Iterator[Table]:
 
 
 def answer(report: Report) -> str:
-    """By the first metric, from the fewest labels and the most: who is how far off, and covers."""
+    """The errors and coverage by the first metric, with the fewest and the most labels."""
     first = report["rows"][0]
     rows = [
         row
@@ -131,7 +131,7 @@ def answer(report: Report) -> str:
 
 
 def notes(report: Report) -> tuple[str, ...]:
-    """What the truth is, for whom the intervals are, and that runs share the items."""
+    """What the truth is, what the intervals cover, and that runs share the items."""
     n, level = count(report["n_items"]), percent(report["confidence_level"])
     whom = (
         f"The {level} intervals are for these items, whose truth is known exactly; a method that "

@@ -57,7 +57,7 @@ class Row:
 
     @property
     def reason(self) -> str:
-        """What stands in the place of a value that is missing."""
+        """Text in place of a missing value."""
         return "not applicable" if self.status == NOT_APPLICABLE else "undefined"
 
 
@@ -112,20 +112,20 @@ class Block:
 
     @property
     def shared_status(self) -> str:
-        """The status of all rows, where they have the same and it is worth a word; else ""."""
+        """The status of all rows, if it is the same and not "ok"; else ""."""
         statuses = {row.status for row in self.rows}
         return statuses.pop() if len(statuses) == 1 and "ok" not in statuses else ""
 
     def in_order(self, models: Sequence[str]) -> list[Row]:
-        """Rows with classifiers in this order; who is not named keeps the place behind."""
+        """Rows with classifiers in this order, others after them."""
         place = {model: k for k, model in enumerate(models)}
         return sorted(self.rows, key=lambda row: place.get(row.model, len(place)))
 
     def ranked(self) -> list[Row]:
-        """Rows, the best first; in the given order where no direction is better.
+        """Rows, the best first; in the given order if no direction is better.
 
-        The order is that of the comparison, where there is one, for all of a report must agree
-        who is first; else that of the values. What the labels contradict is behind.
+        The order is that of the comparison, if there is one, so that all parts of a report agree;
+        else that of the values. Values that the labels contradict come last.
         """
         if not self.direction:
             return list(self.rows)
@@ -222,12 +222,11 @@ def status_notes(report: Report, shown: Iterable[Block]) -> list[tuple[str, str]
 class Verdict:
     """The classifier with the best value by one metric, and how sure it is that it is the best.
 
-    `certainty` is "alone" for a single classifier, "unordered" where no direction is better,
-    "contradicted" where the labels speak against all values, so that none is called the best, and
-    "left" where they do against all but one; "unranked" where nothing is known of the probability
-    of being best; else it grades that probability. `rivals` are the others that may well be the
-    best; in an unranked verdict those whose interval overlaps with the leader's. `contradicted` are
-    those that are not ranked.
+    `certainty` is "alone" for a single classifier; "unordered" if no direction is better;
+    "contradicted" if the labels contradict all values, so that none is called the best, and "left"
+    if they contradict all but one; "unranked" if the probability of being best is unknown; else it
+    grades that probability. `rivals` may also be the best (unranked: their interval overlaps the
+    leader's). `contradicted` are not ranked.
     """
 
     block: Block
@@ -238,7 +237,7 @@ class Verdict:
 
     @property
     def likelier(self) -> Row | None:
-        """Who is more probably the best than the leader, whose value alone is better; or None."""
+        """The classifier more probably the best than the leader, whose value is better; or None."""
         best = self.leader.best
         if best is None or not self.rivals or (self.rivals[0].best or 0.0) < best + 0.005:
             return None

@@ -27,10 +27,10 @@ LOSSES = {
 """What each loss is, in words."""
 
 OF_MAPS = ("EL", "CL", "CE")
-"""What is shown of maps of the probabilities, the first above all."""
+"""What is shown of maps of the probabilities, most important first."""
 
 OF_ALPHA = ("L_disagreement", "CE_disagreement")
-"""What is shown of alpha-calibration, which leaves the probabilities."""
+"""What is shown of alpha-calibration, which does not change the probabilities."""
 
 _PARAMETERS = {
     "temperature": "scores are divided by it: below 1 sharper, above 1 softer",
@@ -45,7 +45,7 @@ _PARAMETERS = {
 
 
 def render_calibration(report: Report, width: int = 80) -> str:
-    """Fitted calibrations and what they are worth, in lines of at most `width` columns.
+    """Fitted calibrations and their losses, in lines of at most `width` columns.
 
     `report` is what `fewlabels.calibration.recalibration.fit` says.
     """
@@ -104,7 +104,7 @@ def fitted_text(entry: Mapping[str, Any]) -> str:
 
 
 def loss_text(value: float | None) -> str:
-    """A loss to three decimals, which few labels do not reach."""
+    """A loss to three decimals, more than few labels can determine."""
     return "undefined" if value is None else f"{round(value, 3) + 0.0:.3f}"
 
 

@@ -35,12 +35,12 @@ from fewlabels.report.words import (
 )
 
 MOST_LABELS = 10_000
-"""More labels than these are not counted."""
+"""Numbers of labels above this are not stated."""
 
 _MOST_NAMES = 4
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 MOST_PAIRS = 45
-"""Of more pairs than these only those of neighbours and of the first are shown."""
+"""With more pairs, only those of neighbours and of the first are shown."""
 
 _READING = (
     "P(best): probability of being the best; the classifiers with * are a set that contains the "
@@ -51,9 +51,9 @@ _READING = (
 
 
 def standing_sentence(entry: Mapping[str, Any]) -> str:
-    """By which metric who leads, how sure that is, and who may be the best as well.
+    """The leader by a metric, how sure that is, and which others may be the best.
 
-    It never begins with a classifier's name, for who writes it large would change the name.
+    It never begins with a classifier's name, as a capital letter would change the name.
     """
     aside = entry.get("contradicted") or ()
     first, *others = entry["standings"]
@@ -83,7 +83,7 @@ def standing_sentence(entry: Mapping[str, Any]) -> str:
 
 
 def settling_sentence(entry: Mapping[str, Any], n_unlabeled: int) -> str:
-    """What would settle which of the first two is better; empty where nothing tells."""
+    """What would decide between the first two; empty if unknown."""
     second = entry["standings"][1]["model"]
     needed = entry["labels_needed"]
     if needed["status"] == "unknown" or second in (entry.get("contradicted") or ()):
@@ -134,7 +134,7 @@ def letters(entry: Mapping[str, Any]) -> dict[str, str]:
 
 
 def together_sentences(entry: Mapping[str, Any]) -> list[str]:
-    """What the set does as a whole, in words."""
+    """Results of the set as a whole, in words."""
     if entry["all_wrong"]["value"] is None:
         return []
     level = percent(entry["confidence_level"]) if entry["confidence_level"] else ""
@@ -205,7 +205,7 @@ def standings(entry: Mapping[str, Any]) -> Grid:
 
 
 def _shown_pairs(entry: Mapping[str, Any]) -> tuple[Sequence[Mapping[str, Any]], str]:
-    """Pairs in the order of the ranking, and which they are where not all."""
+    """Pairs in the order of the ranking, and a note if not all are shown."""
     every = entry["pairs"]
     if len(every) <= MOST_PAIRS:
         return every, ""

@@ -72,10 +72,10 @@ class View(Panel):
 
 
 class Bars(NamedTuple):
-    """Scores of all items, and below them those of the labeled ones, on the scale of a view.
+    """Histogram of all scores, and below it the labeled ones, on the scale of a view.
 
-    Heights are square roots of counts: most scores sit at one end, and on a linear scale the few
-    in between, which decide, could not be seen. Ticks are in percent of the width.
+    Heights are square roots of counts: most scores are at one end, and on a linear scale the few in
+    between, which matter, would be invisible. Ticks are in percent of the width.
     """
 
     outline: str
@@ -271,7 +271,7 @@ def threshold_view(block: ThresholdBlock) -> View:
 def _interesting(
     pairs: Sequence[tuple[float, float]], best: float | None
 ) -> Sequence[tuple[float, float]]:
-    """Thresholds with a probability worth showing, the best one, and some room to both sides."""
+    """Thresholds with a visible probability, the best one, and a margin on both sides."""
     places = [k for k, (cut, p) in enumerate(pairs) if p >= 0.005 or cut == best]
     if not places or not any(p >= 0.005 for _, p in pairs):
         return pairs
@@ -351,7 +351,7 @@ def render_svg(report: Report) -> str:
     inside = len(views) * (panel + _GAP) - _GAP
 
     def fitted(text: str, pixels: int, room: int) -> str:
-        """As much of a line as there is room for, at so many pixels a character."""
+        """As much of a line as there is room for, by its width in pixels per character."""
         return fit(escape_control(text), room // pixels)
 
     return render(
@@ -396,11 +396,8 @@ _NARROWING_HEIGHT = 170
 def render_narrowing(picture: Mapping[str, Any]) -> str:
     """The interval and the guard against the number of labels, as SVG for a page with its styles.
 
-    Parameters
-    ----------
-    picture
-        `model`, `metric`, `level`; `points` with n, value, low and high; `guard` with n, low and
-        high, which may be empty; `target`, a bound to be reached, or None. Plain values.
+    `picture` has plain values: `model`, `metric`, `level`; `points` with n, value, low and high;
+    `guard` with n, low and high, which may be empty; `target`, a bound to be reached, or None.
     """
     points, guard = picture["points"], picture["guard"]
     # The guard of the first labels is nearly the whole range, which would stretch the scale.

@@ -41,7 +41,7 @@ _NAMES = {
     "predicted_positive_rate": "called positive",
     "cost": "cost per item",
 }
-"""Rates that are not called as their keys are."""
+"""Names of rates that differ from their keys."""
 
 _SAME = {"tpr": "recall", "tnr": "specificity"}
 _CONDITION = re.compile(r"\s*(\w+)\s*((?:>=|<=|>|<)\s*\S+)\s*")
@@ -80,7 +80,7 @@ class Interval(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """How a kind of curve is called, and the places at which it is read off."""
+    """Name of a kind of curve, and the places at which it is read off."""
 
     name: str
     title: str
@@ -174,9 +174,9 @@ def curve_blocks(report: Report) -> list[CurveBlock]:
 
 
 def cut_text(thresholds: Sequence[float], cut: float) -> str:
-    """A threshold in as few digits as call the same items positive, and three at least.
+    """A threshold in the fewest digits that call the same items positive, at least three.
 
-    It is rounded down, but not as far as the next lower threshold of the report.
+    It is rounded down, but not to the next lower threshold of the report.
     """
     place = bisect.bisect_left(thresholds, cut)
     below = thresholds[place - 1] if place else -math.inf
@@ -191,7 +191,7 @@ def cut_text(thresholds: Sequence[float], cut: float) -> str:
 
 
 def who(report: Report) -> str:
-    """How many items, labels, positives and classes there are, and which class is positive."""
+    """Numbers of items, labels, positives and classes, and which class is positive."""
     items, classes = plural(report["n_items"], "item"), classes_text(report)
     if not report["n_labeled"]:
         return f"{items}, none labeled; {classes}"
@@ -200,13 +200,13 @@ def who(report: Report) -> str:
 
 
 def level(report: Report) -> str:
-    """The confidence level of the report's intervals; thresholds may give it with their rates."""
+    """Confidence level of the report's intervals, which thresholds may give with their rates."""
     stated = report.get("confidence_level") or report.get("rates", {}).get("confidence_level", 0.95)
     return percent(stated)
 
 
 def status_note(report: Report) -> str:
-    """What the status means, or "" where all is well."""
+    """The meaning of the status, or "" if it is "ok"."""
     status = report["status"]
     if status == Status.OK.value or status not in {member.value for member in Status}:
         return ""
@@ -235,15 +235,16 @@ class ThresholdBlock:
 
     @property
     def best(self) -> str:
-        """The best threshold, which as written calls the same items positive."""
+        """The best threshold, which as printed calls the same items positive."""
         best = self.report["best"]
         return UNKNOWN if best is None else cut_text(self.report["thresholds"], best)
 
     @property
     def verdict(self) -> str:
-        """What came out: "met", "unlikely", "not met" or "nothing".
+        """The result: "met", "unlikely", "not met" or "nothing".
 
-        "unlikely" is met with a probability below one half; "nothing" is no threshold at all.
+        "unlikely" is met with a probability below one half; "nothing" is that there is no
+        threshold.
         """
         if self.report["best"] is None:
             return "nothing"
@@ -284,9 +285,9 @@ class ThresholdBlock:
 
     @property
     def lower(self) -> str:
-        """The lowest threshold in a row from the best one down that holds with 90%; "" if none.
+        """The lowest threshold of a run from the best one down that holds with 90%; "" if none.
 
-        It calls more items positive than the best one, which may be so sure as it finds hardly any.
+        It calls more items positive than the best one, which may be sure by finding hardly any.
         """
         best = self.report["best"]
         if best is None or self.verdict != "met":
@@ -430,7 +431,7 @@ class NextRow(NamedTuple):
 
 @dataclass(frozen=True)
 class NextItems:
-    """The items to label next: what for, the headings of two columns, what a gain is, and rows."""
+    """The items to label next: purpose, headings of two columns, meaning of the gain, and rows."""
 
     aim: str
     heads: tuple[str, str]

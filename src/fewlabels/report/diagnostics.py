@@ -1,9 +1,9 @@
-"""What a method knows beside the estimates: error rates and who shares them, which belief answered.
+"""What a method reports beside the estimates: error rates and sharing of them, and beliefs.
 
 Heat maps are tables of numbers whose cells have a strength of colour. They come from the part
-`votes` of a report; beliefs are diagnostics of a mixture: `answered_by`, a list of {"member",
-"share", "says"} where what it says is a sentence about the member and its share, and `reference`,
-whose `weight` is the share of all members that use reference data.
+`votes` of a report. Beliefs are diagnostics of a mixture: `answered_by`, a list of {"member",
+"share", "says"}, where "says" is a sentence about the member and its share; and `reference`, whose
+`weight` is the share of all members that use reference data.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from fewlabels.report.words import (
 )
 
 _ROOMY = 10
-"""Up to so many columns there is room for three decimals."""
+"""With at most so many columns, three decimals fit."""
 
 _MOST_NAMES = 12
 _MOST_GROUPS = 20
@@ -38,20 +38,20 @@ _NEVER = 0.005
 """Probabilities below this one are written as 0."""
 
 _SETTLED = 0.05
-"""A grouping that fewer of the draws have is one of very many, none of which tells much."""
+"""A grouping with a smaller share of the draws is one of very many, and tells little."""
 
 _ROOM = (12, 6)
-"""Columns that a classifier's name may take: as many as there is room for, at least the last."""
+"""Widths of a classifier's name: the largest that fits, at least the last."""
 
 _DOMAIN = 24
 
 ANSWERED_BY = "What the answer rests on"
 
 _MOST_MEMBERS = 6
-"""Of more members the rest is one entry."""
+"""With more members the rest is one entry."""
 
 _LITTLE = 0.1
-"""A reference of less weight than this is hardly trusted."""
+"""A reference of less weight is hardly used."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ def error_map(report: Report) -> HeatMap | None:
 
 
 def confusion_maps(report: Report) -> tuple[tuple[HeatMap, ...], int]:
-    """How often each classifier says what of which class, and of how many it is not shown."""
+    """Confusion matrix of each classifier, and the number of classifiers left out."""
     confusion = (report.get("votes") or {}).get("confusion")
     if not confusion:
         return (), 0
@@ -161,7 +161,7 @@ def confusion_maps(report: Report) -> tuple[tuple[HeatMap, ...], int]:
 
 
 def similarity_maps(report: Report) -> tuple[HeatMap, ...]:
-    """How probably domains, and classifiers, share error rates; none where nobody ever does."""
+    """Probabilities that domains, and classifiers, share error rates; none if none ever do."""
 
     def similarity_map(entry: Mapping[str, Any]) -> HeatMap:
         names, what, matrix = entry["names"], entry["of"], entry["matrix"]
@@ -192,10 +192,10 @@ def _share(value: float | None, title: str) -> Cell:
 
 @dataclass(frozen=True)
 class Partition:
-    """Who shares error rates, in words.
+    """Which domains or classifiers share error rates, in words.
 
-    `heading` says how far the grouping can be relied on, `parts` has one part per group; `settled`
-    is False where the draws agree on no grouping, so that one says little.
+    `heading` says how reliable the grouping is, `parts` has one part per group; `settled` is False
+    if the draws agree on no grouping, so that one says little.
     """
 
     heading: str
@@ -237,9 +237,9 @@ def partition(report: Report) -> Partition | None:
 
 
 def answered_by(report: Report) -> tuple[str, list[tuple[str, float]]] | None:
-    """What is said of the first member, and all with their shares, the largest first.
+    """A sentence on the first member, and all with their shares, the largest first.
 
-    The smallest are together; None where the method has none.
+    The smallest are put together; None if the method has none.
     """
     weights = (report.get("diagnostics") or {}).get("answered_by")
     if not weights:
@@ -254,7 +254,7 @@ def answered_by(report: Report) -> tuple[str, list[tuple[str, float]]] | None:
 
 
 def reference_trust(report: Report) -> str | None:
-    """How far the labels trust the reference data, as a sentence; None without any."""
+    """How far the labels support the reference data, as a sentence; None without any."""
     trust = (report.get("diagnostics") or {}).get("reference")
     weight = trust.get("weight") if isinstance(trust, Mapping) else None
     if weight is None:

@@ -26,15 +26,15 @@ _OPEN_PLOTS = 24
 """With more plots than these only the leading classifier's are unfolded."""
 
 _FEWEST_PANELS = 2
-"""A picture of groups is of so many classifiers at least, however many the groups."""
+"""A picture of groups has at least so many classifiers, however many the groups."""
 
 
 class _Level(NamedTuple):
     """How much a page holds; a page that is too long is made again at the next level.
 
-    Estimates in the table; classifiers whose scores are drawn; the best and the worst of very many
-    rows, and whether those between are there, folded; rows of a picture of groups; columns
-    of a map whose cells say more when pointed at.
+    Estimates in the table; classifiers whose scores are drawn; rows shown at either end of very
+    many, and whether those between are there, folded; rows of a picture of groups; columns of a map
+    whose cells have tooltips.
     """
 
     listed: int
@@ -54,12 +54,10 @@ _LEVELS = (
 
 
 def render_html(report: Report, *, fragment: bool = False) -> str:
-    """The report as a page of HTML that needs no other file and no network.
+    """The report, the dictionary of `Estimates.report`, as a self-contained page.
 
-    Every text of the report is escaped, control characters included; a content security policy
-    forbids requests and all scripts but the one of every page.
-
-    `report` is the dictionary of `Estimates.report`. A fragment is the answer and the
+    All texts of the report are escaped, control characters included; a content security policy
+    forbids requests and all scripts but the one of every page. A fragment is the answer and the
     estimates.
     """
     every = blocks(report)

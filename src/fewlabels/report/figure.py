@@ -22,26 +22,17 @@ _RULE = "#DDDDDD"
 _ROW_INCHES = 0.28
 _NAME_COLUMNS = 36
 _TALLEST_INCHES = 300.0
-"""What the file formats of images can hold at a usual resolution."""
+"""Largest height that image formats can hold at a usual resolution."""
 
 _CHANCE = "#666666"
 _TITLE_COLUMNS = 60
 
 
 def render_figure(report: Report, metric: str | None = None) -> Figure:
-    """A forest plot per metric, or of one metric: all items first, then group by group.
+    """A forest plot per metric, or of `metric` alone: all items first, then each group.
 
-    Parameters
-    ----------
-    report
-        The dictionary of `Estimates.report`; plain JSON values.
-    metric
-        The one metric to plot.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        Made without pyplot: no window opens and nothing has to be closed; `.savefig(path)`.
+    `report` is the dictionary of `Estimates.report`. The figure is made without pyplot, so no
+    window opens and nothing has to be closed; save it with `savefig`.
     """
     shown = blocks(report)
     metrics = list(dict.fromkeys(block.metric for block in shown))
@@ -117,15 +108,7 @@ def _draw(axes: Axes, blocks: Sequence[Block], *, names: bool) -> None:
 def render_curve_figure(report: Report) -> Figure:
     """A panel per curve with its band, or the probability of a condition at each threshold.
 
-    Parameters
-    ----------
-    report
-        The dictionary of `Curve.report`, `Curves.report` or `Thresholds.report`.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        Made without pyplot: no window opens and nothing has to be closed; `.savefig(path)`.
+    `report` is that of `Curve`, `Curves` or `Thresholds`. For the figure see `render_figure`.
     """
     if report["what"] == "threshold":
         thresholds = ThresholdBlock(report)

@@ -39,7 +39,7 @@ _PAGES = {
 """Renderer of each page, loaded on first use."""
 
 _SCRIPT = "report.js"
-"""The one script of every page; the policy lets this one run, by its hash, and no other."""
+"""The one script of every page; the content security policy allows it alone, by its hash."""
 
 _HEADING = re.compile(r'<h2 id="([\w-]+)">(.*?)</h2>', re.DOTALL)
 
@@ -47,7 +47,7 @@ _FRAGMENT = "fragment.html.j2"
 """The frame of what is shown within another page."""
 
 MOST_BYTES = 300_000
-"""Largest page; a larger one leaves out details that are in the JSON."""
+"""Largest page; above it, details that are in the JSON are left out."""
 
 _MOST_ENTRIES = 30
 """A diagnostic with more entries is cut; the JSON has all of them."""
@@ -57,14 +57,14 @@ _NAME_COLUMNS = 80
 
 _ELEMENT = "div.fewlabels"
 _PIXELS = 14
-"""Of a rem: those of the page around may be any size."""
+"""Pixels per rem, as the surrounding page may have any size."""
 
 _DARK = "prefers-color-scheme: dark"
 _THEMES = {
     True: ('body[data-jp-theme-light="false"]', "body.vscode-dark", 'html[theme="dark"]'),
     False: ('body[data-jp-theme-light="true"]', "body.vscode-light", 'html[theme="light"]'),
 }
-"""How notebooks (Jupyter, VS Code, Colab) say that they are dark, whatever the system is."""
+"""How notebooks (Jupyter, VS Code, Colab) mark their dark theme, whatever the system has."""
 
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _REM = re.compile(r"(\d*\.?\d+)rem\b")
@@ -72,16 +72,10 @@ _COMMA = re.compile(r",(?![^()]*\))")
 
 
 def render(template: str, sheets: Sequence[str] | None = None, **shown: Any) -> str:
-    """A page, or with style sheets (which may be none) a part of another page.
+    """A page from the file `template`, whose variables are `shown`.
 
-    Parameters
-    ----------
-    template
-        Its file.
-    sheets
-        Style sheets of a part, beside those of every page; None: a page of its own.
-    shown
-        The variables of the template.
+    With `sheets`, style sheets beside those of every page (maybe none), it is a part of another
+    page.
     """
     if sheets is None:
         frame: dict[str, Any] = {
@@ -95,7 +89,7 @@ def render(template: str, sheets: Sequence[str] | None = None, **shown: Any) -> 
 
 @cache
 def environment() -> Environment:
-    """Templates of every page: each expression is cleaned of what would leave its line, escaped."""
+    """Template environment: every expression has control characters removed and is escaped."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
@@ -150,14 +144,9 @@ def environment() -> Environment:
 
 
 def within_budget(make: Callable[[int], str], levels: int) -> str:
-    """A page with as much as it may hold: what is too long to forward is made again with less.
+    """The page `make(level)` with the most content that is not too large to be forwarded.
 
-    Parameters
-    ----------
-    make
-        The page at a level; 0 has everything, and each level less than the one before.
-    levels
-        How many there are; the last is taken whatever its size.
+    Level 0 has everything, and each level less; the last of `levels` is taken whatever its size.
     """
     page = ""
     for level in range(levels):
@@ -201,7 +190,7 @@ def _fact(value: Any) -> str:
 
 
 def render_page(page: str, report: Report, **more: Any) -> str:
-    """A page by its name; `more` are other arguments of who makes it."""
+    """A page by its name; `more` are further arguments of its renderer."""
     file, _, function = _PAGES[page].partition(".")
     made: str = getattr(importlib.import_module(f"fewlabels.report.{file}"), function)(
         report, **more
@@ -210,15 +199,10 @@ def render_page(page: str, report: Report, **more: Any) -> str:
 
 
 def render_fragment(page: str, report: Report) -> str:
-    """A part of a page, with its style and without script; nothing fetched, light and dark.
+    """A part of a page with its style, light and dark; without script, and nothing is fetched.
 
-    Parameters
-    ----------
-    page
-        Whose: "estimates", "annotations", "backtest", "calibration", "comparison", "curves",
-        "threshold", "shift" or "label-next".
-    report
-        The dictionary that the page is made from; plain JSON values.
+    `page` is "estimates", "annotations", "backtest", "calibration", "comparison", "curves",
+    "threshold", "shift" or "label-next"; `report` holds plain JSON values.
     """
     return render_page(page, report, fragment=True).strip()
 
@@ -234,16 +218,9 @@ def render_summary_html(report: Report) -> str:
 
 
 def save_page(page: str, report: Report, path: str | os.PathLike[str], **more: Any) -> None:
-    """Write a page whole or not at all: the file appears only when it is complete.
+    """Write a page, or nothing: the file appears only when it is complete.
 
-    Parameters
-    ----------
-    page
-        Whose: those of `render_fragment`, and "summary".
-    report
-        The dictionary that it is made from; plain JSON values.
-    more
-        Other arguments of who makes it.
+    `page` is one of `render_fragment`, or "summary"; `more` are further arguments of its renderer.
     """
     with made_by():
         content = render_page(page, report, **more).encode("utf-8")
@@ -272,10 +249,10 @@ def save_page(page: str, report: Report, path: str | os.PathLike[str], **more: A
 
 @lru_cache(maxsize=16)
 def scoped(css: str) -> str:
-    """The rules of a style sheet for what is inside the element; none for print.
+    """The rules of a style sheet limited to the element; without those for print.
 
-    What a page says of its root and body is said of the element. Its two sets of colours follow
-    the system, and before it the theme of the notebook.
+    Rules for root and body apply to the element. Its two sets of colours follow the theme of the
+    notebook, else the system.
     """
     return "\n".join(_rules(_COMMENT.sub("", css), dark=False))
 
@@ -332,13 +309,13 @@ ADVICE = {
     Status.NOT_CONVERGED: "do not rely on these numbers; try another method (--method)",
     Status.UNDEFINED: "label items of every class, or choose another metric (--metrics)",
 }
-"""What to do about each kind of warning; the other kinds say it themselves."""
+"""What to do about each kind of warning; other kinds say it themselves."""
 
 _KINDS = {status.value for status in Status} | {"reversed", "unrelated", "seen", "shift"}
 
 
 class Notes(NamedTuple):
-    """Warnings of one kind: how they begin, which they then need not say, and what to do."""
+    """Warnings of one kind: their common beginning, which is cut from each, and advice."""
 
     kind: str
     advice: str
@@ -420,7 +397,7 @@ def _items(report: Mapping[str, Any]) -> str:
 
 
 def provenance(report: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What is needed to make the page again, as pairs of term and value."""
+    """What is needed to reproduce the page, as pairs of term and value."""
     origin = _ORIGIN.get()
     level, positive = report.get("confidence_level"), report.get("positive")
     facts = {

@@ -68,7 +68,7 @@ _LIVE = re.compile(
 
 
 def not_live(text: object) -> str:
-    """Text on its line that names nobody and no issue: a space of no width parts what would."""
+    """One line of text without live mentions of users or issues: zero-width spaces split them."""
     return _LIVE.sub("\u200b", escape_control(text))
 
 
@@ -142,14 +142,9 @@ def _named_rows(report: Report) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def model_index(report: Report, model: str, dataset: str, task: str) -> dict[str, Any]:
-    """The `model-index` of a model card of Hugging Face, with intervals as arguments of the metric.
+    """The `model-index` of a Hugging Face model card, with intervals as arguments of the metric.
 
-    Parameters
-    ----------
-    model
-        Which classifier.
-    dataset, task
-        Its names, as the card shows them; the card wants both.
+    `dataset` and `task` are the names that the card shows; it requires both.
     """
     level = percent(report["confidence_level"])
     metrics = [

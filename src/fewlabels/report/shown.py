@@ -1,4 +1,4 @@
-"""How results leave Python: as text, pages, frames and plain values.
+"""Forms of results: text, pages, frames and plain values.
 
 Words and markup are those of the room `report`, from the same dictionary as its reports.
 """
@@ -17,7 +17,7 @@ from fewlabels.errors import MissingExtraError, Status, UsageError
 
 
 class HasSummary(ABC):
-    """Base of what has a summary: `repr` shows its first lines, a notebook all of it."""
+    """Base of results with a summary: `repr` shows its first lines, a notebook all of it."""
 
     @abstractmethod
     def summary(self, width: int = 80) -> str:
@@ -34,16 +34,11 @@ class HasSummary(ABC):
 
 
 class Result(HasSummary):
-    """The answer to a question; what all answers have: text, table, plain values and a page.
+    """The answer to a question: text, table, plain values and a page.
 
-    Attributes
-    ----------
-    _page
-        Whose page it has; None: the summary is the page.
-    _text
-        What of the room `report` makes the summary from the report.
-    _row_fields, _text_columns
-        Columns of the table of `rows`, and those that are text even where all of it is missing.
+    `_page` names its page (None: the summary is the page), and `_text` the function of the room
+    `report` that makes the summary. `_row_fields` are the columns of the table of `rows`;
+    `_text_columns` are text even if all of it is missing.
     """
 
     _page: ClassVar[str | None] = None
@@ -92,7 +87,7 @@ class Result(HasSummary):
         return report.render_fragment(self._page, self.report())
 
     def _report_of_text(self) -> Mapping[str, Any]:
-        """What the summary is made from; all of the report, unless less will do."""
+        """The report that the summary is made from; a part of it if that is enough."""
         return self.report()
 
     def _beside_report(self) -> Mapping[str, Any]:
@@ -109,7 +104,7 @@ class Result(HasSummary):
 
 
 class EstimateTable(Result):
-    """A result of many estimates, of which `repr` gives the first rows."""
+    """A result of many estimates; `repr` shows the first rows."""
 
     rows: tuple[Any, ...]
 
@@ -138,12 +133,9 @@ def plain_values(value: Any) -> Any:
 
 
 def frame(columns: Mapping[str, Any], backend: str | None, texts: Sequence[str] = ()) -> Any:
-    """Columns as a table of kind "pandas", "polars" or "pyarrow"; None: the first installed.
+    """Columns as a table of kind "pandas", "polars" or "pyarrow"; None: the first one installed.
 
-    Parameters
-    ----------
-    texts
-        Columns that are text even where all of it is missing.
+    Columns in `texts` are text even if all of it is missing.
     """
     for kind in [backend] if backend else ["pandas", "polars"]:
         with contextlib.suppress(ImportError):
@@ -184,9 +176,9 @@ LARGEST, WORST = 10, 10
 def with_some_groups(report: Mapping[str, Any]) -> dict[str, Any]:
     """The report with the estimates of some groups of each column that has many.
 
-    The worst are those whose interval's better end is worst, by the first metric that has a
-    direction and the classifier that is best on all items: a small group with a wide interval is
-    not among them.
+    The worst groups are those whose interval has the worst "better end", by the first metric that
+    has a direction and the classifier that is best on all items; so a small group with a wide
+    interval is not among them.
     """
     columns: dict[str, list[Mapping[str, Any]]] = {}
     for size in report["groups"]:

@@ -330,12 +330,7 @@ def _plot(row: Row, axis: Axis, width: int) -> str:
 def brief_estimates(name: str, report: Report) -> str:
     """What was read, what decides how far to trust it, and the first rows of the estimates.
 
-    Parameters
-    ----------
-    name
-        Of the kind of result.
-    report
-        A dictionary with `estimates` and the facts about them; plain JSON values.
+    `name` is that of the kind of result; `report` has `estimates` and the facts about them.
     """
     deciding, _ = warnings(report)
     head = wrap(f"{name}: {headline(report)}", _LONGEST)

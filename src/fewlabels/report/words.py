@@ -186,18 +186,10 @@ def fitted(
     least: int = 8,
     most: int = 32,
 ) -> list[str]:
-    """Rows, the headings first, within `width` columns: names are shortened, then columns go.
+    """Rows, the headings first, in `width` columns: names are shortened, then columns left out.
 
-    Parameters
-    ----------
-    rows, sides
-        As those of `aligned`.
-    width
-        Columns of the terminal.
-    names
-        How many of the first columns hold names; they stay, and no two names look alike.
-    least, most
-        Columns that each name may take, and all of a row together.
+    `rows` and `sides` are those of `aligned`. The first `names` columns hold names, which stay and
+    are kept distinct: each is at least `least` wide, all names of a row together at most `most`.
     """
     cells = [[*row[:names], *map(escape_control, row[names:])] for row in rows]
     every = list(dict.fromkeys(name for row in cells[1:] for name in row[:names]))
@@ -220,7 +212,7 @@ def fitted(
 
 
 def bulleted(title: str, items: Sequence[str], width: int) -> Iterator[str]:
-    """A gap, the title, and an entry for each of the items; nothing where there are none."""
+    """A gap, the title, and an entry for each item; nothing without items."""
     if items:
         yield from ["", title]
         for item in items:

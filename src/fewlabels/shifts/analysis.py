@@ -53,12 +53,11 @@ Verdict = Literal["none", "not-decidable", "not-label-alone"]
 class Shift(Frozen, Result):
     """What `fewlabels.shift` found.
 
-    `verdict`: "none" where the labeled items look like a random sample; "not-label-alone" where
-    label shift cannot be all there is; "not-decidable" where both label and covariate shift
-    explain the scores. No labels can refute covariate shift: it allows any distribution of them.
-    `suggested` is the correction that `estimate(shift="auto")` makes. `effective` maps each
-    correction to what the labels are worth after it, in items of equal weight; `settings`, those
-    of the method that are not its own.
+    `verdict`: "none" if the labeled items look like a random sample; "not-label-alone" if label
+    shift cannot be all there is; "not-decidable" if both label and covariate shift explain the
+    scores. Labels cannot refute covariate shift, which allows any distribution of them. `suggested`
+    is the correction of `estimate(shift="auto")`. `effective` maps each correction to the effective
+    number of labels after it, `settings` those of the method that differ from its own.
     """
 
     _page, _text = "shift", "render_shift"
@@ -241,7 +240,7 @@ def analyse(
 
 
 def too_few(predictions: Predictions) -> str | None:
-    """How many items have a label, in words, where a shift cannot be tested; else None."""
+    """How many items are labeled, in words, if too few or all are to test a shift; else None."""
     split = Split.from_predictions(predictions)
     if not split.unlabeled.any():
         return split.counting("every item has a label")
@@ -252,10 +251,10 @@ def too_few(predictions: Predictions) -> str | None:
 def _verdict(
     test: SamplingTest, fit: LabelShiftFit
 ) -> tuple[Verdict, Literal["covariate", "label"] | None]:
-    """What the tests say, and which correction follows.
+    """The verdict of the tests, and the correction that follows.
 
-    Label shift is the simpler explanation, K - 1 numbers: it is suggested where the frequencies
-    differ and it fits; covariate shift where it does not fit, or is not what differs.
+    Label shift is the simpler explanation (K - 1 numbers): it is suggested if the frequencies
+    differ and it fits; covariate shift if it does not fit, or if the frequencies are the same.
     """
     if min(test.p_value, fit.p_value) >= LEVEL / 2:  # two tests share the level
         return "none", None
@@ -323,7 +322,7 @@ class Corrected(NamedTuple):
 
 
 def check_correction(shift: Any, estimand: str, method: str, *, distribution: bool) -> None:
-    """Refuse a correction that is unknown, or that cannot be had of this method."""
+    """Refuse a correction that is unknown, or impossible for this method."""
     if shift is None:
         return
     if shift not in get_args(Correction):
@@ -361,10 +360,10 @@ def corrected(
 ) -> Corrected:
     """The posterior under a correction; labeled items carry importance weights.
 
-    "covariate", P(class | scores) the same: a model of it is right as it is, and the labeled items
-    are weighted to look like the unlabeled ones. "label", P(scores | class) the same: models of
-    P(class | scores) are adjusted on the unlabeled items (`LabelShift`), and a labeled item has
-    the weight of its class. "auto" is what `fewlabels.shift` suggests, which may be nothing.
+    "covariate": P(class | scores) is the same, so a model of it is right, and the labeled items are
+    weighted to look like the unlabeled ones. "label": P(scores | class) is the same, so models of
+    P(class | scores) are adjusted on the unlabeled items (`LabelShift`), and a labeled item has the
+    weight of its class. "auto": what `fewlabels.shift` suggests, possibly nothing.
     """
     kind: str | None = correction
     notes: list[str] = []
@@ -451,7 +450,7 @@ def _worth(weights: ImportanceWeights, what: str) -> list[str]:
 _PRIOR_SDS = (0.03, 0.1, 0.3, 1.0, 3.0)
 _FOLDS = 5
 _MOST = 5000
-"""Unlabeled items that the ratio is learned from; the labeled ones are the fewer, and settle it."""
+"""Unlabeled items from which the ratio is learned; the fewer labeled items limit its precision."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -491,11 +490,11 @@ def importance(raw: Floats, labeled: Bools) -> ImportanceWeights:
 def covariate_weights(predictions: Predictions) -> ImportanceWeights:
     """Density ratio p(scores | unlabeled) / p(scores | labeled) at the labeled items.
 
-    By a logistic regression that tells labeled from unlabeled items by the pooled scores, their
+    From a logistic regression of unlabeled against labeled items on the pooled scores, their
     confidence and the classifiers' disagreement (Shimodaira 2000 for the weights; Bickel et al.
-    2007 for the classifier). How strongly its slopes are held to 0 is settled by the evidence, so
-    that without a shift all weights are near 1. An item's weight comes from fits without it, for
-    which two unlabeled items are needed; with fewer, all weights are 1.
+    2007 for the classifier). The evidence sets the penalty of its slopes, so that without a shift
+    all weights are near 1. An item's weight comes from fits without it, for which two unlabeled
+    items are needed; with fewer, all weights are 1.
     """
     labeled, unlabeled = Split.from_predictions(predictions)
     order = np.argsort(predictions.keys)

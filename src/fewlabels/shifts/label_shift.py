@@ -42,10 +42,10 @@ from fewlabels.shifts.sampling_test import (
 _FEWEST_DRAWS = 200
 _DRAWS_AT_ONCE = 50
 _MOST_UNLABELED = 2000
-"""Unlabeled items that frequencies are learned from: so many leave .01 of standard error."""
+"""Unlabeled items from which frequencies are learned, enough for a standard error of .01."""
 
 _BIAS_SPREAD = 2.5
-"""Prior standard deviation of the bias, in log odds: labeled items may be of any population."""
+"""Prior standard deviation of the bias, in log odds, as labeled items may be of any population."""
 
 _LEAST = 1e-9
 _WARM_UP = 5
@@ -78,19 +78,16 @@ class Frequencies(NamedTuple):
 class LabelShift(LabelModel):
     """A label model of P(class | scores), for unlabeled items with other class frequencies.
 
-    P(scores | class) is taken to be the same for both. What the model learned from the labels
-    holds under the labeled items' class frequencies p; those of the unlabeled items, q, maximise
-    the likelihood of their scores, and P_q(class | s) is proportional to (q / p) P_p(class | s)
-    (Saerens et al. 2002). Each parameter draw finds its own p, the mean of its P_p over the
-    labeled items' scores (Alexandari et al. 2020), and its own q, both under Bayesian-bootstrap
-    weights of the items: how uncertain the calibration and the frequencies are, jointly, is in the
-    draws. The model is the calibration that Alexandari et al. found to be needed.
+    P(scores | class) is taken to be the same for both. What the model learned from the labels holds
+    under the labeled items' class frequencies p. Those of the unlabeled items, q, maximise the
+    likelihood of their scores, and P_q(class | s) is proportional to (q / p) P_p(class | s)
+    (Saerens et al. 2002). Each parameter draw finds its own p, the mean of its P_p over the labeled
+    items' scores (Alexandari et al. 2020), and its own q, both under Bayesian-bootstrap weights of
+    the items, so the draws hold the joint uncertainty of calibration and frequencies.
 
-    Parameters
-    ----------
-    model
-        A label model that learns P(class | scores) from labeled items. One that learns how
-        frequent the classes are from all items (a mixture) has no use for this.
+    `model` learns P(class | scores) from labeled items, and so is the calibration that Alexandari
+    et al. found to be needed. A model that learns class frequencies from all items (a mixture)
+    needs no such correction.
     """
 
     model: LabelModel
@@ -98,10 +95,7 @@ class LabelShift(LabelModel):
     def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelShift:
         """Fit the model, then the frequencies under each of its draws.
 
-        Raises
-        ------
-        InputError
-            If no item has a label, or none lacks one; items of sampling weight 0 do not count.
+        Needs labeled and unlabeled items; those of sampling weight 0 do not count.
         """
         split = Split.from_predictions(predictions)
         if split.missing is not None:
@@ -271,22 +265,14 @@ def likeliest_frequencies(
 ) -> Floats:
     """Frequencies q (K, D) that maximise sum_i v_i log sum_k (q_k / p_k) P(k | s_i).
 
-    Parameters
-    ----------
-    probabilities
-        P(class | score) under the source frequencies, per item, class and draw, (n, K, D).
-    source
-        The source frequencies p, positive, (K, D).
-    item_weights
-        Weights v of the items, (n, D).
-    pseudo
-        Items of each class added beforehand (a Dirichlet prior), so that no class vanishes.
+    `probabilities` (n, K, D) are P(class | score) under the `source` frequencies p > 0 (K, D), for
+    each item, class and draw; `item_weights` are v (n, D). A Dirichlet prior adds `pseudo` items of
+    each class, so that no class vanishes.
 
-    Notes
-    -----
-    The likelihood is that of Saerens, Latinne, Decaestecker (2002), whose EM step (their equation
-    2.9) starts; it is concave in q, so Newton's steps on the simplex, taken where they go uphill
-    inside it, end where EM would, in tens of steps instead of thousands. Draws do not meet.
+    The likelihood is that of Saerens, Latinne, Decaestecker (2002). After their EM step (equation
+    2.9) come Newton's steps on the simplex, taken where they stay inside and increase it: it is
+    concave in q, so they end where EM would, in tens of steps instead of thousands. Draws are
+    independent.
     """
     ratio = probabilities / source
     k = len(source)
@@ -341,20 +327,11 @@ def bias_correction(
 ) -> Floats:
     """Factors c (K, D) by which c(class) P(class | score) is calibrated for labeled items.
 
-    The intercepts log c of a logistic regression of the labels with offset log P, under a normal
-    prior around 0; each draw takes its mode plus the noise of its Gaussian (Laplace)
-    approximation. Source: the bias term of Alexandari, Kundaje, Shrikumar (2020), section 3.2.
-
-    Parameters
-    ----------
-    probabilities
-        P(class | score) of the labeled items, (n, K, D).
-    labels
-        Their classes, (n,).
-    noise
-        Standard normal numbers, (K, D); zeros give the mode.
-    spread
-        Standard deviation of the prior of log c.
+    They are exp of the intercepts of a logistic regression of `labels` (n,) with offset log P; P is
+    `probabilities` (n, K, D). log c has a normal prior with mean 0 and standard deviation `spread`;
+    each draw is its mode plus `noise` (K, D), standard normal numbers, scaled by the Laplace
+    approximation (zeros give the mode). Source: the bias term of Alexandari, Kundaje, Shrikumar
+    (2020), section 3.2.
     """
     _, k, d = probabilities.shape
     log_c = np.zeros((k, d))
@@ -455,14 +432,14 @@ def label_shift_fit(
 ) -> LabelShiftFit:
     """Estimate and test the shift of the class frequencies.
 
-    The test of equal frequencies is exact: where P(score | class) is the same, they are equal
-    only if the scores are distributed equally, so random subsets of all items say how far the
-    mean pooled probabilities of as many items stray (a score test of the frequencies).
+    The test of equal frequencies is exact. If P(score | class) is the same, they are equal only if
+    the scores have the same distribution, so that random subsets of all items give the distribution
+    of the mean pooled probabilities of as many items (a score test of the frequencies).
 
-    The test of fit draws the unlabeled items' classes from the fitted model and permutes who is
-    labeled within each class: the energy distances within classes, summed, among those of random
-    subsets of each class. Twice the mean p-value of several drawings is a p-value (Rueschendorf
-    1982), where the fitted model is right.
+    The test of fit draws the unlabeled items' classes from the fitted model and permutes labeled
+    items within each class: the sum of energy distances within classes is compared with those of
+    random subsets of each class. Twice the mean p-value of several draws is a p-value (Rueschendorf
+    1982), if the fitted model is right.
     """
     chosen, n_labeled = compared(classes.predictions, sizes)
     p = beliefs(chosen)
@@ -506,17 +483,11 @@ def black_box_weights(
 ) -> Floats:
     """Class weights w (K,) that turn the confusion matrix into the target's predictions.
 
-    With C the joint frequencies of prediction and label where labels are known, and m those of
-    the predictions elsewhere: minimise |C w - m|^2 + ridge |w - 1|^2 over w >= 0. Without a ridge
-    it is BBSE, Lipton, Wang, Smola (2018), equation 2, where C is invertible and w >= 0; with one,
-    RLLS, Azizzadenesheli et al. (2019), section 2.1. A class that no label has keeps weight 1.
-
-    Parameters
-    ----------
-    predicted, labels
-        Hard predictions and classes of the items with labels, (n,).
-    target
-        Hard predictions of the items without, (u,).
+    C holds the joint frequencies of `predicted` and `labels` (n,) of the labeled items, m those of
+    the predictions `target` (u,) of the others: minimise |C w - m|^2 + ridge |w - 1|^2 over w >= 0.
+    Without a ridge it is BBSE, Lipton, Wang, Smola (2018), equation 2, if C is invertible and w >=
+    0; with one, RLLS, Azizzadenesheli et al. (2019), section 2.1. A class without labels keeps
+    weight 1.
     """
     cells = np.bincount(predicted * n_classes + labels, minlength=n_classes**2)
     joint = cells.reshape(n_classes, n_classes) / max(len(labels), 1)

@@ -25,9 +25,9 @@ Kind = Literal["confidence", "agreement", "predicted", "score", "missing"]
 
 
 class Split(NamedTuple):
-    """The labeled and the unlabeled part of the items, between which a shift is: masks (n,).
+    """Masks (n,) of the labeled and the unlabeled items, between which a shift is.
 
-    An item of sampling weight 0 stands for none of the population: it is in neither.
+    Items of sampling weight 0 stand for none of the population, and are in neither.
     """
 
     labeled: Bools
@@ -190,7 +190,7 @@ def _ratio(numerator: Floats, denominator: Array) -> Floats:
 
 
 FEWEST_LABELS = 5
-"""Of fewer items nothing can be said: the rarest of subsets would not be rare."""
+"""With fewer labeled items nothing can be found: the rarest of subsets would not be rare."""
 
 POWER = 1.96 + 0.84
 """A difference of so many standard errors is found in four cases of five, at the level .05."""
@@ -204,17 +204,17 @@ _EQUAL = 1e-9
 """Statistics that differ by less, relatively, are ties: sums in another order."""
 
 _GATHER = 5
-"""Reading a distance by its index takes as long as multiplying so many rows' worth of them."""
+"""Reading a distance by index takes as long as multiplying so many rows."""
 
 _AT_ONCE = 2**22
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """At most so many items of each kind are looked at, and so many subsets drawn.
+    """Limits of the items of each kind that are examined, and of the subsets drawn.
 
-    Of many classifiers as many are looked at as give `cells` probabilities of classes. Which items
-    is settled by their keys: a random part of a random sample is one.
+    Of many classifiers, as many are examined as give `cells` probabilities. Items are chosen by
+    their keys: a random part of a random sample is a random sample.
     """
 
     labeled: int
@@ -302,10 +302,10 @@ class SamplingTest:
 
 
 def compared(predictions: Predictions, sizes: Sizes) -> tuple[Predictions, int]:
-    """The items looked at, in an order that is random by their keys, labeled first, and how many.
+    """The items examined, labeled first, in an order that is random by their keys; their number.
 
-    Not those of smallest key: a stream's rows are at hand because their keys are small, and copies
-    of a frequent row whatever theirs.
+    Not those of smallest key: a stream keeps rows because their keys are small, but copies of a
+    frequent row whatever theirs.
     """
     split = Split.from_predictions(predictions)
     masks, most = (split.labeled, split.unlabeled), (sizes.labeled, sizes.unlabeled)
@@ -322,7 +322,7 @@ def compared(predictions: Predictions, sizes: Sizes) -> tuple[Predictions, int]:
 
 
 def _most_heard(items: Predictions, cells: int) -> Predictions:
-    """Those of many classifiers that give most items something: what a test can hold."""
+    """Of many classifiers, those with predictions on most items, as many as a test can hold."""
     most = max(cells // max(items.n_items * items.n_classes, 1), _MANY)
     if items.n_models <= most:
         return items
@@ -345,11 +345,11 @@ def sampling_test(
 ) -> SamplingTest:
     """Test by permutation that the labeled items are a random sample of all.
 
-    Two statistics of the labeled against the others, each ranked among those of random subsets of
-    as many items: the energy distance between score vectors (any difference in distribution), and
-    the largest standardised difference of a trait's mean (confidence, agreement, predicted class:
-    what a person would name). The smaller of the two p-values is ranked likewise, so the level of
-    the whole is exact. Labels enter nowhere.
+    Two statistics of the labeled against the others are ranked among those of random subsets of as
+    many items: the energy distance between score vectors (any difference in distribution), and the
+    largest standardised difference of a trait's mean (confidence, agreement, predicted class: what
+    a person would name). The smaller p-value of the two is ranked likewise, so the level of the
+    whole is exact. Labels are not used.
 
     Source: Székely & Rizzo (2004); Westfall & Young (1993).
     """

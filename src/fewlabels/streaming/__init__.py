@@ -4,14 +4,14 @@ What happens, in order:
 
 1. `units`: a file or folder becomes units, which are pieces of work in the order of the rows.
 2. `reading`: a unit becomes batches of `Predictions`.
-3. What is known of one unit is a small state; states are merged in the order of the units, so
-   that neither the number of workers nor their kind shows in the answer.
+3. A small state holds what is known of a unit; states are merged in the order of the units, so that
+   neither the number of workers nor their kind affects the result.
 4. `two_passes`: all units are scanned, the label model is fitted to a sample, all are tallied, and
-   `measure` finishes the tally. `stream` has the units of files, `in_memory` slices of arrays, and
-   `external` leaves it to others who has them.
+   `measure` finishes the tally. `stream` has the units of files, `in_memory` slices of arrays; in
+   `external` the caller has the rows.
 
 Start with `two_passes`. The room stands on data, methods, evaluation and `pipeline`.
 
-Traps: a number of a row counts from the start of its file, not of its batch or unit; a byte range
-of CSV does not know it; files of a folder may hold one column in several types.
+Traps: row numbers count from the start of the file, not of the batch or unit, and a byte range of
+CSV does not know them; files of a folder may hold one column in several types.
 """

@@ -64,23 +64,12 @@ def assess_files(
     """Assess the classifiers in Parquet or CSV files of any size against annotators' labels.
 
     Values are those of `fewlabels.annotations.assess`, from sums over all rows. Intervals are drawn
-    from all annotated rows, or a random sample of 100,000 (10,000 of a group), and are those of
-    all rows. Whoever votes without probabilities or scores is an annotator.
+    from all annotated rows, or from a random sample of 100,000 (10,000 of a group) and scaled to
+    all rows. A classifier that votes without probabilities or scores counts as an annotator.
 
-    Parameters
-    ----------
-    source
-        A Parquet or CSV file, or a folder of such files of one kind.
-    by, bins, statistics, confidence_level, random_state
-        As in `fewlabels.annotations.assess`.
-    engine, workers, scheduler, resume, skip_bad_files, checkpoints, progress
-        As in `fewlabels.estimate_files`.
-    models
-        Only these classifiers.
-    positive
-        The positive class, as in `fewlabels.estimate`.
-    columns
-        What the columns are, as in `fewlabels.read_predictions`.
+    `source` is a file or a folder of files of one kind; `models` limits the classifiers. For the
+    rest see `fewlabels.annotations.assess`, `fewlabels.estimate_files` and
+    `fewlabels.read_predictions`.
     """
     asked = asked_for(bins, statistics, confidence_level, random_state)
     options = column_options(positive=positive, columns=columns)
@@ -178,7 +167,7 @@ class _Run:
 
 
 BothHeavy = tuple[HeavyRows, HeavyRows]
-"""Those among the rows with a label, and among the others."""
+"""Heavy rows among those with a label, and among the others."""
 
 
 INTERVAL_ROWS = 100_000
@@ -192,7 +181,7 @@ GROUP_ROWS = 10_000
 class AnnotationPlan:
     """What to sum: `silent` says of every classifier of the files whether it is an annotator.
 
-    `models` are the classifiers that are assessed, `classes` those of all.
+    `models` are the classifiers to assess, `classes` those of all.
     """
 
     asked: AssessmentSettings
@@ -245,11 +234,11 @@ class GroupSums:
 
 @dataclass(eq=False)
 class AnnotationSums:
-    """Counts and sums of all rows: those of any parts of the data add up.
+    """Counts and sums of all rows, which add up over parts of the data.
 
     `spoke` says which classifiers of the files have probabilities or scores; `others` are some of
-    the `n_others` rows of some weight without a label; `groups` are by column and value, those of
-    all rows by None.
+    the `n_others` unlabeled rows of positive weight; `groups` are by column and value, and by None
+    for all rows.
     """
 
     facts: AnnotationCounts

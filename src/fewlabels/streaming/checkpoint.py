@@ -1,7 +1,7 @@
-"""Checkpoints: what a long run knows so far, in a file that is whole or not there.
+"""Checkpoints: the state of a long run, in a file that is complete or absent.
 
-One is good for a run of the same version and key (`load`, `key_of`), whose parts done, files left
-out and earlier passes are as they were (`passes._saved`).
+A checkpoint is valid for a run of the same version and key (`load`, `key_of`) with the same parts
+done, files left out and earlier passes (`passes._saved`).
 """
 
 from __future__ import annotations
@@ -43,16 +43,15 @@ def default_folder() -> Path:
 
 
 def key_of(*inputs: object) -> str:
-    """What tells a run's checkpoints from those of others, by all that its answer depends on."""
+    """A key of the run's checkpoints, by everything that its result depends on."""
     return hashlib.blake2b(repr((__version__, *inputs)).encode(), digest_size=12).hexdigest()
 
 
 class Checkpoint:
     """One file of a folder, replaced as a whole whenever something is saved.
 
-    The folder (None: `default_folder`) is made when the first value is saved. `key` tells this run
-    from others: a name that a file can have. `warn` is called once, with a line, if a value cannot
-    be saved.
+    The folder (None: `default_folder`) is made at the first save. `key` is a file name that
+    identifies the run. `warn` is called once, with a line, if a value cannot be saved.
     """
 
     def __init__(
@@ -67,10 +66,10 @@ class Checkpoint:
         self._warn = warn
 
     def save(self, value: Mapping[str, Any]) -> None:
-        """Replace what was saved by `value`, which `pack` must know how to pack.
+        """Replace the saved value by `value`, which `pack` must be able to pack.
 
-        A run must not end because its checkpoint cannot be written (a full disk, say): then the
-        older one stays, `warn` is told the first time, and the next `save` tries again.
+        A run must not end because its checkpoint cannot be written (a full disk, say): the older
+        one stays, `warn` is called the first time, and the next `save` tries again.
         """
         try:
             self._replace(pack({"version": __version__, "key": self._key, "value": dict(value)}))

@@ -38,7 +38,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 TRIES = 5
-"""How often a unit that was given up (its workers died) is begun anew."""
+"""How often a unit is restarted after its workers died."""
 
 _REMOVALS = 20  # of a folder that is not empty yet
 _PATIENCE = 10  # seconds for a scheduler to answer, and for its first worker
@@ -99,7 +99,7 @@ class DaskExecutor(Executor):
         self._belongings.close()
 
     def _look_after_workers(self) -> None:
-        """Replace workers of ours that are gone for good; without any we would wait forever."""
+        """Replace our workers that are gone for good; without any, waiting would never end."""
         now = time.monotonic()
         if now - self._looked < _GLANCE:
             return
@@ -164,7 +164,7 @@ class _Unit:
                 self._look()
 
     def cancel(self) -> object:
-        """Tell the cluster that nobody waits for it."""
+        """Tell the cluster that the result is no longer needed."""
         return self._future.cancel()
 
 
@@ -196,7 +196,7 @@ def open_dask(workers: int, scheduler: str | None) -> DaskExecutor:
 
 
 def check_workers(client: Any, address: str) -> None:
-    """Refuse a cluster whose workers cannot do our work as we would."""
+    """Refuse a cluster without workers, or whose workers have another version of fewlabels."""
     try:
         client.wait_for_workers(1, timeout=_PATIENCE)
     except TimeoutError:
@@ -223,10 +223,10 @@ def answer_alone(function: Callable[[Any], Any], unit: bytes) -> bytes:
 
 
 class _Hold:
-    """BLAS at one thread while anybody is inside.
+    """Limits BLAS to one thread while any thread is inside.
 
-    The limit is the process's: were each thread of a worker to set and lift its own, the first to
-    leave would lift that of the others.
+    The limit is per process: if each thread of a worker set and lifted its own, the first to leave
+    would lift that of the others.
     """
 
     def __init__(self) -> None:

@@ -51,18 +51,10 @@ def diagnose_files(
 ) -> Diagnosis:
     """Say what is in Parquet or CSV files of any size, and everything that is wrong with them.
 
-    All files are read to their ends: every one that cannot be is a finding of severity "error", and
-    so is the first bad cell of each part. Counts are of all rows; what compares items with each
-    other is looked at on a sample of them, which a finding says.
-
-    Parameters
-    ----------
-    source
-        A Parquet or CSV file, or a folder of such files of one kind.
-    engine, workers, scheduler, progress
-        As in `fewlabels.estimate_files`.
-    positive, columns
-        The positive class, and what the columns are, as in `fewlabels.read_predictions`.
+    `source` is a file or a folder of files of one kind. All are read to their ends: every file that
+    cannot be read is a finding of severity "error", and so is the first bad cell of each part.
+    Counts are of all rows; items are compared with each other on a sample of them, which a finding
+    says. For the other arguments see `fewlabels.estimate_files` and `fewlabels.read_predictions`.
     """
     options = column_options(positive=positive, columns=columns)
     case = Case(str(source), options)

@@ -1,13 +1,12 @@
-"""Where pieces of work are done: threads of this process, other processes, or Dask's workers.
+"""Executors of pieces of work: threads of this process, other processes, or Dask's workers.
 
-Results come in the order of the pieces, so neither the executor nor the number of workers shows.
-Dask is in `dask_executor`.
+Results come in the order of the pieces, whatever the executor and the number of workers. Dask is in
+`dask_executor`.
 
-There is one process per thread of a pool, with a pipe to it that nobody else holds. A process that
-dies ends its pipe at once, even in the middle of an answer: its thread starts another, and asks
-that one the same; of a pool of `concurrent.futures`, one death would break the whole. Ctrl-C
-reaches every process of a terminal; the workers leave it to the one that started them, and end
-with it.
+Each thread of a pool has one process, with a pipe that no other process holds. If the process dies,
+even in the middle of an answer, its pipe ends at once: the thread starts another one and asks it
+again. In a pool of `concurrent.futures` one death would break the whole. Ctrl-C reaches every
+process of a terminal; the workers leave it to their parent, and end with it.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ ENGINES = ("threads", "processes", "dask")
 Engine = Literal["threads", "processes", "dask"]
 
 IN_FLIGHT = 2
-"""Units per worker that are handed out, or done and not yet asked for: memory is bounded by it."""
+"""Units per worker handed out, or done and waiting to be fetched: this limits the memory."""
 
 
 class Failed(NamedTuple):
@@ -57,7 +56,7 @@ class Failed(NamedTuple):
 
 
 class Raised(NamedTuple):
-    """An error that is no unit's answer, on its way to the process that asked."""
+    """An error that is no unit's answer, to be raised in the calling process."""
 
     error: BaseException
 
@@ -120,17 +119,10 @@ class ThreadExecutor(Executor):
 def open_executor(
     engine: Engine = "threads", workers: int | None = None, scheduler: str | None = None
 ) -> Executor:
-    """Make an executor.
+    """Make an executor of `workers` workers; None is one per available processor.
 
-    Parameters
-    ----------
-    engine
-        "threads", "processes" of this machine, or "dask".
-    workers
-        How many; None = one per available processor.
-    scheduler
-        Dask alone: the address of a running scheduler, whose workers then do the work; None = a
-        cluster of processes on this machine, which ends with the executor.
+    For "dask" `scheduler` is the address of a running scheduler; None starts a cluster of processes
+    on this machine, which ends with the executor.
     """
     if engine not in ENGINES:
         raise UsageError(unknown("engine", engine, ENGINES))
@@ -154,17 +146,17 @@ def open_executor(
 
 
 def not_while_starting() -> None:
-    """End a worker process that is about to start workers of its own, without a word.
+    """End a worker process that is about to start workers of its own, silently.
 
     A script without `if __name__ == "__main__":` runs again in each process that it starts. The
-    process that started this one says so, once; a traceback of each would bury that.
+    parent process reports this once; tracebacks of all children would hide it.
     """
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         raise SystemExit(NO_MAIN_GUARD)
 
 
 NO_MAIN_GUARD = 77
-"""Exit code of a worker process that found itself running the main script."""
+"""Exit code of a worker process that ran the main script again."""
 
 MAIN_GUARD = (
     "worker processes ended before they began; a script that uses the engine 'processes' or "
@@ -176,7 +168,7 @@ class Pending(Protocol[R_co]):
     """A unit handed out."""
 
     def result(self) -> R_co:
-        """Wait for its answer."""
+        """Wait for the answer."""
         ...
 
     def cancel(self) -> object:
@@ -212,7 +204,7 @@ def attempt(function: Callable[[T], R], unit: T) -> R | Failed:
 
 
 def load_function(packed: bytes) -> Callable[[Any], Any]:
-    """The pickled function, in a worker; if it cannot be had, one that says why."""
+    """The pickled function, in a worker; if it cannot be loaded, one that raises the reason."""
     try:
         return pickle.loads(packed)  # noqa: S301  # from the process that started us
     except Exception as error:
@@ -253,7 +245,7 @@ def _raise(error: Exception, unit: object) -> Any:
 
 
 TRIES = 10
-"""How many workers may die, one after another, while they work on one unit."""
+"""How many workers in a row may die while working on one unit."""
 
 _GLANCE = 2.0  # seconds between two looks at whether workers are frozen
 _GRACE = 10.0  # seconds for one that is out of step to end by itself
@@ -265,8 +257,8 @@ _NEVER_BEGAN = (NO_MAIN_GUARD, 1)
 class ProcessExecutor(Executor):
     """A pool of worker processes.
 
-    `mend` ends the line about workers that die again and again, `guard` is the whole line about
-    those that never began.
+    `mend` ends the message about workers that keep dying, `guard` is the message about workers that
+    never started.
     """
 
     name = "processes"
@@ -355,9 +347,9 @@ class ProcessExecutor(Executor):
             return code
 
     def _end_frozen(self) -> None:
-        """End workers that are frozen (SIGSTOP) from one look to the next: they never answer.
+        """End workers that stay frozen (SIGSTOP) between two checks: they never answer.
 
-        Who freezes a whole run, by Ctrl-Z, has stopped this process, too.
+        If a whole run is frozen by Ctrl-Z, this process is stopped, too.
         """
         before: set[Any] = set()
         while not self._closed.wait(_GLANCE):
@@ -368,7 +360,7 @@ class ProcessExecutor(Executor):
 
 
 class _Worker:
-    """A process, begun anew as often as it dies, and the pipe to it."""
+    """A process, restarted whenever it dies, and the pipe to it."""
 
     process: Any = None
     pipe: Connection[Any, Any]
@@ -390,7 +382,7 @@ class _Worker:
         return self.pipe.recv_bytes()
 
     def end(self) -> int:
-        """Its exit code; one that has not died ends as soon as it finds nobody there."""
+        """Its exit code; a process that still runs ends when its pipe closes."""
         if self.process is None:
             return 0
         self.pipe.close()
@@ -400,7 +392,7 @@ class _Worker:
         return self.process.exitcode
 
     def is_frozen(self) -> bool:
-        """Whether it is stopped by a signal, as far as the system (Linux) says."""
+        """Whether it is stopped by a signal, if the system (Linux) can tell."""
         try:
             with open(f"/proc/{self.process.pid}/stat", "rb") as file:
                 return file.read().rpartition(b")")[2].split()[0] == b"T"
@@ -430,7 +422,7 @@ def _work(pipe: Connection[Any, Any]) -> None:
 
 
 def _die_with_parent() -> None:
-    """End when the process that started this one does, even by SIGKILL in mid-work."""
+    """End when the parent process does, even by SIGKILL."""
     parent: Any = multiprocessing.parent_process()
     wait([parent.sentinel])
     os._exit(1)
@@ -441,10 +433,10 @@ def _die_with_parent() -> None:
 
 @contextmanager
 def deaf_children() -> Iterator[None]:
-    """Processes and threads that this thread starts meanwhile never hear Ctrl-C.
+    """Processes and threads started by this thread meanwhile ignore Ctrl-C.
 
-    A mask, not a handler: it goes with the thread, so that any thread may set it, and holds in the
-    child from its first moment. Systems without masks (Windows) are left as they are.
+    It is a signal mask, not a handler: it belongs to the thread, so any thread may set it, and a
+    child has it from its start. Systems without masks (Windows) are left as they are.
     """
     if not hasattr(signal, "pthread_sigmask"):
         yield

@@ -1,8 +1,7 @@
-"""Items in memory as a stream: slices of their arrays are the parts, and threads share these.
+"""Items in memory as a stream: slices of their arrays are the parts, shared by threads.
 
-So many items need not be looked at draw by draw: a few draws of every item and all draws of some
-say as much (`streaming/two_passes.py`), in a tenth of the time and in little memory beside the
-arrays.
+With so many items, a few draws of every item and all draws of some give the same result
+(`streaming/two_passes.py`), in a tenth of the time and with little memory beside the arrays.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from fewlabels.streaming.two_passes import Provenance, in_two_passes
 from fewlabels.streaming.units import UNCHANGING, Unit
 
 PART_ROWS = 2 * BATCH_ROWS
-"""Rows of a part: some parts per thread already of the fewest items that are taken in parts."""
+"""Rows of a part, so that even the smallest data taken in parts have several per thread."""
 
 
 @dataclass(frozen=True)

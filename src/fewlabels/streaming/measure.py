@@ -47,11 +47,11 @@ from fewlabels.streaming.scan import Scan
 from fewlabels.streaming.tally import Key, Part, Scorer, Tally, distinct, provided
 
 NOISE_ROWS = 4_000
-"""Rows that noise, and what the basis leaves out, are measured on, at most."""
+"""Rows at most on which noise, and what the basis leaves out, are measured."""
 
 
 _PROBABILITIES = 2**21
-"""P(label) of a sample that is held at a time."""
+"""Numbers P(label) of a sample that are held at a time."""
 
 
 class _Sample(NamedTuple):
@@ -122,7 +122,7 @@ class Measurer:
         return out
 
     def _rare(self, group: str | None) -> dict[int, Predictions]:
-        """A group's rows on which classifiers say something that do so on few rows of all."""
+        """Rows of a group with predictions of classifiers that predict on few rows of all."""
         if group is None:
             return self.samples.of_models
         return {
@@ -138,12 +138,12 @@ class Measurer:
         return Evaluator(judged, own, self.metrics, self.estimand, self.confidence_level)
 
     def _exactly(self, rows: Predictions) -> dict[str, Measured]:
-        """As in memory: all rows are held."""
+        """Metrics as in memory: all rows are held."""
         evaluator = self._evaluator(self.scorer.judged(rows), self.scorer.posterior(rows))
         return evaluator.measure(np.arange(rows.n_items))
 
     def _sample(self, rows: Predictions, n_rows: int) -> _Sample:
-        """Some of `n_rows` rows, with noise as it is of so many."""
+        """A sample of the rows, with the noise of `n_rows` rows."""
         judged = self.scorer.judged(rows)
         place = mixed(judged, NOISE_ROWS)
         some = rows.take(place).as_part(self.samples.accuracy, judged.keys[place])

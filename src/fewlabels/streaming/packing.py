@@ -1,7 +1,7 @@
-"""Values, arrays and objects of this package as bytes: exact, checked when read, and none can run.
+"""Values, arrays and objects of this package as bytes: exact, checked when read, never run.
 
-Not pickle, which runs what its bytes say: of names only those of this package are looked up, and
-objects of its classes are made without a call.
+Unlike pickle, which runs what its bytes say: names are looked up in this package alone, and objects
+of its classes are made without a call.
 """
 
 from __future__ import annotations
@@ -36,13 +36,10 @@ _PACKAGE = "fewlabels"
 def pack(value: Any) -> bytes:
     """Bytes that `unpack` turns into the same value, bit by bit.
 
-    Parameters
-    ----------
-    value
-        Text, int, float, bool, None; numpy arrays, scalars and types; sparse rows; collections and
-        mappings of these; functions and classes of this package, and objects of its classes.
-        Arrays keep their type, their shape and the order of their memory; what is held twice, by
-        itself even, is one again.
+    Values are text, int, float, bool, None; numpy arrays, scalars and types; sparse rows;
+    collections and mappings of these; functions, classes and objects of classes of this package.
+    Arrays keep type, shape and memory order. An object that occurs twice, or within itself, is
+    restored as one.
     """
     packer = _Packer()
     head = {"whole": packer.reference(value), "parts": packer.parts}
@@ -72,7 +69,7 @@ def _digest(body: memoryview) -> bytes:
 
 
 class _Kind(NamedTuple):
-    """A type whose values are made of parts by a call that does nothing else."""
+    """A type whose values are made from parts by a call without side effects."""
 
     of: type
     parts: Callable[[Any], Iterable[Any]]

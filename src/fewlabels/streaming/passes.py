@@ -29,11 +29,11 @@ COUNT = "counting repeated rows"
 SECONDS_BETWEEN = 1.0
 """Seconds between checkpoints, at least."""
 SHARE = 20
-"""A checkpoint takes no more than one part in so many of the time."""
+"""A checkpoint takes at most one part in so many of the time."""
 
 
 class Progress(NamedTuple):
-    """How far a pass is; bytes are of the files, and rows those of the units that are done."""
+    """Progress of a pass; bytes are those of the files, rows those of the units done."""
 
     step: str
     done_bytes: int
@@ -48,7 +48,7 @@ class Progress(NamedTuple):
 
 
 class State(Protocol):
-    """What results of units are added to; `pack` packs it where there are checkpoints."""
+    """The sum of the results of units; `pack` packs it if there are checkpoints."""
 
     def take(self, result: Any) -> int:
         """Add the result of the next unit; how many rows it has."""
@@ -67,7 +67,7 @@ class Piece(NamedTuple):
 
 
 class BatchSource(Protocol):
-    """Whoever has the rows of a unit; it travels to where the work is done."""
+    """Provides the rows of a unit; it is sent to where the work is done."""
 
     def batches(self, unit: Unit) -> Iterator[Batch]:
         """The rows of a unit, so many at a time."""
@@ -76,7 +76,7 @@ class BatchSource(Protocol):
 
 @dataclass(eq=False)
 class Counts:
-    """How often some rows occur, (r,), among how many."""
+    """Counts (r,) of some rows among `n_rows`."""
 
     counts: Ints
     n_rows: int = 0
@@ -101,17 +101,11 @@ class RestartPasses(Exception):  # noqa: N818 - no error: a file counted in turn
 class Passes:
     """Runs passes over the units of a layout.
 
-    A pass may depend on what the ones before it found: its checkpoint is good for the very units
-    that those have seen, and a file that turns out bad in it is one that they counted in.
+    A pass may depend on the results of earlier ones. Its checkpoint is therefore valid only for the
+    same units as theirs, and a file that turns out bad in it has been counted by them.
 
-    Parameters
-    ----------
-    checkpoint
-        Makes the checkpoint of a pass by its name; None keeps none.
-    resume
-        Whether to go on from checkpoints.
-    skip
-        Whether files that cannot be read are left out; `bad` are those.
+    `checkpoint` makes the checkpoint of a pass by its name (None: no checkpoints); with `resume`
+    work goes on from them. With `skip`, files that cannot be read are left out and listed in `bad`.
     """
 
     executor: Executor
@@ -131,7 +125,7 @@ class Passes:
         return [unit for unit in self.units if unit.path not in self.bad]
 
     def facts(self, engine: str, skipped: Sequence[BadFile]) -> dict[str, Any]:
-        """Diagnostics of files: who did the work, of what, and without what."""
+        """Diagnostics of files: who did the work, on which files, and which were left out."""
         return {
             "engine": engine,
             "files": len({unit.path for unit in self.used}),
@@ -148,10 +142,10 @@ class Passes:
         n_rows: Sequence[int] | None = None,
         begin: Callable[[int], bool] | None = None,
     ) -> S:
-        """The sum of a function's results over all units, of so many rows each where that is known.
+        """The sum of a function's results over all units, of so many rows each if that is known.
 
-        `begin` is called, before any work, with the number of units that are done already, and says
-        whether what they left elsewhere is still there. If not, they are done again.
+        `begin` is called before any work, with the number of units already done, and says whether
+        the output that they left elsewhere still exists. If not, they are done again.
         """
         state, saved = empty(), self._saved(step)
         if saved is not None and type(saved.get("state")) is not type(state):
@@ -169,7 +163,7 @@ class Passes:
         return state
 
     def counts(self, rows: BatchSource, ranked: Callable[[Batch], UInts], ranks: UInts) -> Ints:
-        """How often rows of which there may be very many occur in all: it takes a pass of its own.
+        """Total counts of rows that may be very frequent, in a pass of its own.
 
         `ranks` (r,) ascend, `ranked` gives those of the rows that count.
         """
@@ -177,14 +171,14 @@ class Passes:
         return self.run(COUNT, function, empty).counts
 
     def fitted(self, step: str) -> Any:
-        """What was fitted to what the passes so far found; None if it has not been kept."""
+        """What was fitted after the passes so far; None if it has not been kept."""
         saved = self._saved(step)
         return None if saved is None or saved["done"] else saved.get("state")
 
     def keep_fitted(self, step: str, fitted: object, *, seldom: bool = False) -> None:
-        """Keep it: who is killed again and again must not begin with it each time.
+        """Keep a fit, so that a run that is killed repeatedly need not repeat it.
 
-        With `seldom`, of what grows, no more often than a pass is.
+        With `seldom`, for a value that grows, it is saved no more often than a pass is.
         """
         now = time.monotonic()
         if seldom and now - self._kept < SECONDS_BETWEEN:
@@ -227,7 +221,7 @@ class Passes:
         self._save(step, state, taken)
 
     def _leave_out(self, unit: Unit, answer: Failed, taken: Sequence[Unit]) -> None:
-        """Note that a file is bad, or raise why that does not do."""
+        """Note that a file is bad, or raise the reason if it may not be left out."""
         # What is no fault of the data (a disk that is full, say) is none of this file either.
         if not self.skip or not isinstance(answer.error, InputError):
             raise answer.error
@@ -250,7 +244,7 @@ class Passes:
         self.checkpoint(step).save(value)
 
     def _saved(self, step: str) -> Mapping[str, Any] | None:
-        """A checkpoint that a run over these units would have made, too."""
+        """The checkpoint, if a run over these units would have written it."""
         saved = None
         if self.resume and self.checkpoint is not None:
             saved = self.checkpoint(step).load()
@@ -281,10 +275,10 @@ class Passes:
         }
 
     def whole(self, once: Callable[[], W]) -> W:
-        """What `once` gives, begun again where that is the way out.
+        """The result of `once`, started again where that helps.
 
-        It is where a file turns out bad late, and where a checkpoint is whole and holds what no
-        run writes: once is enough of those, for then nothing is resumed.
+        It is started again if a file turns out bad late, or if a checkpoint is complete but holds
+        what no run writes; the latter once, as then nothing is resumed.
         """
         while True:
             try:
@@ -314,12 +308,12 @@ class Passes:
 
 
 def _print(unit: Unit) -> list[Any]:
-    """What tells a unit from another, or from what its file was before."""
+    """A fingerprint of a unit and the state of its file."""
     return [unit.path, unit.start, unit.stop, unit.skip, *unit.stamp]
 
 
 def _digest(units: Sequence[Unit]) -> str:
-    """What tells these units from others."""
+    """A digest of these units."""
     stamps = json.dumps([_print(unit) for unit in units])
     return hashlib.blake2b(stamps.encode(), digest_size=16).hexdigest()
 

@@ -25,10 +25,10 @@ Write = Callable[[str, int, Predictions, LabelPosterior], None]
 
 @dataclass(frozen=True)
 class PosteriorFolder:
-    """A folder that is there when all its files are; until then they are in a draft of it.
+    """A folder that exists once all its files do; until then they are in a draft.
 
-    The draft is beside it, for a rename must stay on one file system; inside it where it is there,
-    for it may be a disk of its own. Who goes on with a run finds it again.
+    The draft is beside it, for a rename must stay on one file system; or inside, if the folder
+    exists and so may be a disk of its own. A resumed run finds the draft again.
     """
 
     name: str
@@ -70,7 +70,7 @@ class PosteriorFolder:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """No other process writes to it meanwhile; the lock goes with the process."""
+        """Exclude other processes meanwhile; the lock ends with the process."""
         with ExitStack() as stack:
             try:
                 self.draft.mkdir(parents=True, exist_ok=True)
@@ -84,7 +84,7 @@ class PosteriorFolder:
                     self.draft.rmdir()
 
     def check(self, run: str | None) -> None:
-        """Refuse a folder with files, unless they are of the run that goes on."""
+        """Refuse a folder with files, unless they are those of the resumed run."""
         for path in self._there():
             if run is None or not _is_of(path, run):
                 raise UsageError(
@@ -103,7 +103,7 @@ class PosteriorFolder:
         return [path for path in found if not path.name.startswith(".")]
 
     def refused(self, error: OSError) -> UsageError:
-        """The line about what the system refuses."""
+        """The message about what the system refuses."""
         reason = getattr(error, "strerror", None) or str(error)
         return UsageError(
             f"cannot write to --posterior {self.name!r}: {one_line(reason)}; make room there, or "
@@ -133,7 +133,7 @@ def _locked(folder: Path, name: str) -> Iterator[None]:
 
 
 def _is_of(path: Path, run: str) -> bool:
-    """Whether a file is one that this run wrote."""
+    """Whether this run wrote the file."""
     try:
         known = pq.read_schema(path).metadata or {}
     except (OSError, pa.ArrowException):

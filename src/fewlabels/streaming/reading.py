@@ -66,7 +66,7 @@ class Reader:
             yield from self._batches(_tables(unit, self._roles))
 
     def of_arrow(self, parts: Iterable[pa.RecordBatch | pa.Table]) -> Iterator[Batch]:
-        """Rows that somebody else has read, `BATCH_ROWS` at a time."""
+        """Rows read by the caller, `BATCH_ROWS` at a time."""
         names = list(dict.fromkeys([*self._roles.numeric, *self._roles.text]))
 
         def chosen() -> Iterator[pa.RecordBatch]:
@@ -168,9 +168,9 @@ def example_of(roles: Roles, classes: Sequence[Any]) -> Predictions:
 def find_classes(
     layout: Layout, options: ColumnOptions, *, skip_bad_files: bool = False
 ) -> Classes:
-    """Decide on the classes; labels and votes are read where the columns do not name them.
+    """Decide on the classes; labels and votes are read if the columns do not name them.
 
-    With `skip_bad_files` units that cannot be read are passed over, as when they are read in full.
+    With `skip_bad_files` unreadable units are skipped, as in the full reading.
     """
     seen: dict[str, Counter[str]] = {}
     head: Table | None = None

@@ -1,4 +1,4 @@
-"""What label models are fitted to, and what noise and small differences are measured on."""
+"""Samples of the rows, for fitting label models and for measuring noise and small differences."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MIX_SALT = 0x5A3B1E
 
 @dataclass(frozen=True, eq=False)
 class HeavyRows:
-    """Rows that make up a large part of all, counted by themselves: ranks (h,), counts (h,)."""
+    """Rows that make up a large part of all, counted separately: ranks (h,), counts (h,)."""
 
     ranks: UInts
     counts: Ints
@@ -52,10 +52,10 @@ class HeavyRows:
 class Samples:
     """Some of the rows of a stream.
 
-    `fitted_to` holds the labeled rows and a sample of the others, each row with the number of
-    those that it stands for (`multiplicity`); `known` holds the same rows, each for itself.
-    `sample` is a sample of all rows, `of_groups` has one per group that has rows, and `of_models`
-    rows on which a classifier says something, where it does so on too few of the sample.
+    `fitted_to` holds the labeled rows and a sample of the others; each stands for `multiplicity`
+    rows. `known` holds the same rows, each for itself. `sample` is a sample of all rows,
+    `of_groups` has one per group that has rows. `of_models` are rows on which a classifier
+    predicts, if there are too few of them in `sample`.
     """
 
     fitted_to: Predictions
@@ -201,10 +201,10 @@ def sampled(kept: BottomSample, heavy: HeavyRows, most: int, total: int) -> RowA
 
 
 def mixed(rows: Predictions, most: int) -> Ints:
-    """Places of at most so many rows of a sample, without regard to what they say.
+    """Indices of at most so many rows of a sample, independent of their contents.
 
-    Not those of smallest key: rows are in a sample because their keys are small, and copies are
-    there whatever theirs.
+    Not those of smallest key: rows are in the sample because of small keys, copies whatever their
+    key.
     """
     again = mix(rows.keys ^ np.uint64(_MIX_SALT))
     return np.sort(np.argsort(again, kind="stable")[:most])

@@ -1,4 +1,4 @@
-"""The first pass: what must be known of all rows before a label model can be fitted to some."""
+"""The first pass: facts about all rows that are needed before a label model is fitted to some."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fewlabels.streaming.reading import Batch
 from fewlabels.streaming.sketch import BottomSample, RowArrays, VotePatterns
 
 SUPPORT_ROWS = 20_000
-"""Rows without a label that label models are fitted to, and rows that noise is measured on."""
+"""Unlabeled rows that label models are fitted to, and rows that noise is measured on."""
 
 LABELED_ROWS = 200_000
 """Rows with a label, or annotators' counts, that label models are fitted to at most."""
@@ -28,11 +28,11 @@ GROUP_ROWS = 2_000
 """Rows of every group that its noise is measured on."""
 
 MODEL_ROWS = 500
-"""Rows of every classifier: one that predicts on few may be missing from every other sample."""
+"""Rows of every classifier: one that predicts on few rows may be missing from the other samples."""
 
 HEAVY = 256
-"""A row that makes up one in so many of all is counted by itself: a sample of distinct rows would
-take or leave all of its copies."""
+"""A row that makes up one in so many of all is counted separately: a sample of distinct rows would
+contain all of its copies or none."""
 
 _MODEL_BYTES = 2**26
 
@@ -40,12 +40,12 @@ _BUCKETS = 4096
 
 
 class TooManyGroupsError(UsageError):
-    """A column of more groups than are told apart in parts of the rows."""
+    """A column has more groups than can be held apart in parts of the rows."""
 
 
 @dataclass(eq=False)
 class Size:
-    """Rows, labeled ones, those with annotators' counts but no label, and those of some weight."""
+    """Numbers of rows: all, labeled, annotated without a label, and of positive weight."""
 
     items: int = 0
     labeled: int = 0
@@ -73,7 +73,7 @@ class ScanPlan:
 
     @property
     def keeps_models(self) -> bool:
-        """Whether rows of every classifier are kept; of very many they would take too much."""
+        """Whether rows of every classifier are kept; with very many it would take too much."""
         return 8 * MODEL_ROWS * self.n_models**2 * self.n_classes <= _MODEL_BYTES
 
     def empty(self) -> Scan:
@@ -89,13 +89,13 @@ class ScanPlan:
 
 @dataclass(eq=False)
 class Scan:
-    """Counts of all rows, and some rows: the sum over any parts of the data.
+    """Counts of all rows, and some rows; scans of parts add up.
 
-    `informed` are rows with a label or annotators' counts, `others` the rest; `repeated` are rows
-    that occurred often somewhere; `groups` maps "column=value" to its size and some of its rows;
-    `models` are rows on which a classifier says something, of `model_rows` (M,). Rows of weight 0
-    are counted and not kept. `n_rows` is how many rows every part has that was taken in, `given`
-    on how many of them each classifier says something, (M,).
+    `informed` are rows with a label or annotators' counts, `others` the rest. `repeated` are rows
+    that were frequent in some batch. `groups` maps "column=value" to its size and some of its rows.
+    `models` are rows with predictions of each classifier, `model_rows` (M,) their numbers. Rows of
+    weight 0 are counted but not kept. `n_rows` are the rows of each part, `given` (M,) those of
+    them with a prediction of each classifier.
     """
 
     plan: ScanPlan
@@ -235,9 +235,10 @@ class _Kept:
 
 
 def ranks_of(batch: Batch, by: Sequence[str]) -> UInts:
-    """Rank of every row, (n,): a hash of its content, its last bits of weight, groups and clusters.
+    """Rank of every row, (n,): a hash of its content.
 
-    So rows that differ in these alone are different, and in the order of what the rest says.
+    The last bits are of weight, groups and clusters: rows that differ in these alone are distinct,
+    and next to each other.
     """
     given = batch.predictions
     aside: list[Array] = [] if batch.weight is None else [batch.weight]
@@ -250,9 +251,9 @@ def ranks_of(batch: Batch, by: Sequence[str]) -> UInts:
 
 
 def frequent(ranks: UInts, which: Bools) -> Bools:
-    """Which of some rows of a batch make up one in `HEAVY` of these, or more, (n,).
+    """Mask (n,) of rows that make up one in `HEAVY` of a batch, or more.
 
-    Whatever makes up one in so many of all rows does so in some batch.
+    A row that makes up one in so many of all rows does so in some batch.
     """
     least = max(2, -(-int(which.sum()) // HEAVY))
     bucket = (ranks[which] >> np.uint64(52)).astype(np.int64)

@@ -1,11 +1,11 @@
-"""Some of very many rows, chosen by what they say, and all distinct rows of votes.
+"""A sample of very many rows, chosen by their content, and all distinct rows of votes.
 
-`RowArrays` are the arrays of items that are kept, which add up and travel. A row's rank is a hash
+`RowArrays` are the arrays of the items kept, which add up and can be sent. A row's rank is a hash
 of its content (in memory, the key of a row without equals). The rows of smallest rank are a sample
-of the distinct rows, the same in any order and partition, and how often each occurs is counted
-exactly: a row among the smallest of all has been among the smallest of every part, from its first
-occurrence on (Cohen and Kaplan, 2007, bottom-k sketches). Models of votes learn from distinct rows
-alone: `VotePatterns`.
+of the distinct rows, the same in any order and partition. Their frequencies are counted exactly: a
+row among the smallest of all is among the smallest of every part from its first occurrence on
+(Cohen and Kaplan, 2007, bottom-k sketches). Models of votes learn from distinct rows alone:
+`VotePatterns`.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _WEIGHT = "weight"
 
 @dataclass(frozen=True, eq=False)
 class RowArrays:
-    """Arrays of n items by the name of the argument of `Predictions` that they are of.
+    """Arrays of n items by the name of the argument of `Predictions`.
 
-    Groups stand under "group:<name>", clusters under "cluster:<name>", raw sampling weights
-    under "weight".
+    Groups are under "group:<name>", clusters under "cluster:<name>", raw sampling weights under
+    "weight".
     """
 
     arrays: Mapping[str, Array]
@@ -89,9 +89,9 @@ class RowArrays:
 
 @dataclass(eq=False)
 class BottomSample:
-    """The `size` distinct rows of smallest rank, and how often each occurs.
+    """The `size` distinct rows of smallest rank, and their frequencies.
 
-    ranks (r,) ascend; counts (r,); `complete` says that no row has been dropped.
+    ranks (r,) ascend; counts (r,); `complete` says that no row was dropped.
     """
 
     size: int
@@ -145,7 +145,7 @@ class BottomSample:
 
     @property
     def n_rows(self) -> int:
-        """How many rows its distinct rows stand for."""
+        """Number of rows that its distinct rows stand for."""
         return int(self.counts.sum())
 
 
@@ -161,7 +161,7 @@ def spread_out(counts: Ints, total: int) -> Ints:
 
 
 def counts_of(found: UInts, ranks: UInts) -> Ints:
-    """How often each of some ranks, which ascend, is among those found."""
+    """Counts of some ranks, which ascend, among those found."""
     place = np.minimum(np.searchsorted(ranks, found), len(ranks) - 1)
     return np.bincount(place[ranks[place] == found], minlength=len(ranks))
 
@@ -170,7 +170,7 @@ MOST_PATTERNS = 2_000_000
 
 
 class TooManyPatternsError(InputError):
-    """More different rows of votes than a model of votes is fitted to in parts."""
+    """More distinct rows of votes than a model of votes can be fitted to in parts."""
 
 
 @dataclass(eq=False)

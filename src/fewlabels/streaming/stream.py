@@ -179,13 +179,13 @@ def estimate_files(
 def _without_use(
     written: PosteriorFolder, checkpoint: Checkpoint, kind: type[BaseException] | None, *_: object
 ) -> None:
-    """Leave no draft of a folder behind with which nobody can go on."""
+    """Delete the draft of a folder if no run can resume it."""
     if kind is not None and not checkpoint.path.exists():
         written.discard()
 
 
 def _gaps(units: Sequence[Unit], scan: Scan, models: Sequence[str]) -> tuple[str, ...]:
-    """What predictions are missing in some files alone; see `gaps_of_files`."""
+    """Warnings on predictions missing in some files alone; see `gaps_of_files`."""
     files = dict.fromkeys(unit.path for unit in units)
     place = dict(zip(files, range(len(files)), strict=True))
     at = [place[unit.path] for unit in units]
@@ -214,7 +214,7 @@ def _written(
 
 
 def _references(question: Question) -> list[str]:
-    """Digests of labeled items from elsewhere, which are not shown in what holds them."""
+    """Digests of reference data, which are not visible in the objects that hold them."""
     held = (question.reference, getattr(question.method, "reference", None))
     items = [r.identity.tobytes() + r.weight.tobytes() for r in held if r is not None]
     return [hashlib.blake2b(each, digest_size=12).hexdigest() for each in items]

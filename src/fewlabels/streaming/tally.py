@@ -34,7 +34,7 @@ from fewlabels.streaming.samples import Samples, mixed
 from fewlabels.streaming.scan import Scan, as_view
 
 CHOSEN_BY = 3_000
-"""Probabilities of a draw, one per row and class, by which draws are chosen."""
+"""Probabilities of a draw, one per row and class, used to choose draws."""
 
 EVERY = slice(None)
 _NEGLIGIBLE = 1e-7
@@ -52,11 +52,11 @@ class _Draws(NamedTuple):
 class Basis:
     """Which draws are computed for every row, and how the others combine them.
 
-    Columns are, in this order, the marginals (one, where values come from them) or the draws for
-    values, and the draws for intervals unless they are the same. `chosen` (R,) are the columns that
-    are computed; coefficients (R, columns) give each column as their combination, and sum to one,
-    so that probabilities still do. `error` is the standard deviation, over items, of what
-    combinations leave out of an item's probability (root mean square over draws).
+    Columns are, in this order, the marginals (one, if values come from them) or the draws for
+    values, and the draws for intervals unless they are the same. `chosen` (R,) are the computed
+    columns; coefficients (R, columns) give each column as their combination. They sum to one, so
+    probabilities still do. `error` is the standard deviation over items of the error of the
+    combination (root mean square over draws).
     """
 
     chosen: Ints
@@ -130,9 +130,9 @@ def _sizes(posterior: LabelPosterior) -> tuple[int, int, bool]:
 
 
 def _combinations(table: Floats, most: int) -> tuple[Ints, Floats]:
-    """Columns (R,) of a table (n, c), and weights (R, c) that sum to one, of all in terms of these.
+    """Columns (R,) of a table (n, c), and weights (R, c), summing to one, that combine them to all.
 
-    They are sought among the draws, not averages of them: only draws can be computed for a row.
+    Only draws are candidates, not averages of them: only draws can be computed for a row.
     """
     n_columns = table.shape[1]
     if n_columns <= 2:
@@ -154,14 +154,14 @@ def _combinations(table: Floats, most: int) -> tuple[Ints, Floats]:
 
 
 STATE_BYTES = 2**27
-"""What all states may take; rankings take fewer bins where 4096 would take more."""
+"""Limit of all states; rankings take fewer than 4096 bins to stay below."""
 
 _FEWEST_BINS, _FEWEST_DRAWS = 512, 8
 _PROBABILITIES = 2**20
 
 
 class Part(NamedTuple):
-    """Classifiers that are judged by one posterior, and its draws that are computed."""
+    """Classifiers judged by one posterior, and its computed draws."""
 
     columns: tuple[int, ...]
     basis: Basis
@@ -250,9 +250,9 @@ class Scorer:
 def _fixed(
     sample: Predictions, j: int, chosen: Chosen, bins: int, confidences: ScoreView | None
 ) -> dict[str, Metric]:
-    """The metrics that a classifier gives what they need, with bins that are fixed.
+    """Metrics whose needs a classifier meets, with fixed bins.
 
-    Where they lie between quantiles, these are those of `confidences`, which all rows have.
+    Bins between quantiles are those of `confidences`, which all rows have.
     """
     out = {}
     known: dict[Statistic, Statistic] = {}

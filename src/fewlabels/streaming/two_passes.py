@@ -1,9 +1,9 @@
-"""An estimate from parts: all rows are scanned, the label model is fitted to some, all are tallied.
+"""Estimates in parts: all rows are scanned, the label model is fitted to some, all are tallied.
 
-The scan holds counts and a sample of the rows. What is fitted to these gives P(label) of any row,
-under a few parameter draws that serve as a basis of all; the tally sums metric states of the basis
-over all rows, and measuring finishes it (`streaming/measure.py`). The rest of the way is that of
-items in memory (`pipeline.build_estimates`).
+The scan holds counts and a sample of the rows. The model fitted to these gives P(label) of any row
+under a few parameter draws, a basis of all draws. The tally sums metric states of the basis over
+all rows; `streaming/measure.py` finishes it. The rest is as for items in memory
+(`pipeline.build_estimates`).
 """
 
 from __future__ import annotations
@@ -65,10 +65,11 @@ def in_two_passes(
     workers: int | None = None,
     files: Callable[[str, tuple[Any, ...]], PosteriorFiles] | None = None,
 ) -> tuple[Fitted | SufficientSample, Estimates]:
-    """The label model as it was fitted, and the estimates; again if a file turns out bad late.
+    """The fitted label model and the estimates, made again if a file turns out bad late.
 
-    `example` are items that give all that the rows can give; `provenance` is called after the
-    passes, with the first; `files` says by method and classes where P(label) of every row goes.
+    `example` are items with everything that the rows can have; `provenance` is called after the
+    passes, with the first; `files` are, by method and classes, where P(label) of every row is
+    written.
     """
     once = partial(_in_two_passes, question, rows, example, passes, provenance, workers, files)
     with using_workers(workers):
@@ -156,10 +157,10 @@ def fit_to(
     example: Predictions,
     passes: Passes | None = None,
 ) -> Fitted | SufficientSample:
-    """Fit the label model; to so few rows that the answer needs no second pass, if it can be.
+    """Fit the label model, if possible to few enough rows that no second pass is needed.
 
     `counts` are as in `samples_of`; `example` has the same classifiers and classes; `passes` keep
-    the fit, or have it from a run that this one goes on with.
+    the fit, or have it from the resumed run.
     """
     if not scan.size.items:
         raise UsageError("there are no rows to estimate from")
@@ -210,7 +211,7 @@ def fit_to(
 
 @dataclass(frozen=True, eq=False)
 class SufficientSample:
-    """A label model fitted to rows from which all is answered: distinct votes, or a sample."""
+    """A label model fitted to rows that determine the result: distinct votes, or a sample."""
 
     question: Question
     setup: Setup
@@ -220,7 +221,7 @@ class SufficientSample:
     what: str
 
     def estimates(self, provenance: Provenance, workers: int | None) -> Estimates:
-        """Estimate from them, and say how many rows there are."""
+        """Estimates from these rows, with the total number of rows."""
         rows = self.rows.noting(provenance.notes, provenance.reading)
         with using_workers(workers):
             return self._of_all(
@@ -336,7 +337,7 @@ def _n_annotated(setup: Setup, scan: Scan) -> int:
 
 
 def _unequal(sample: Predictions) -> tuple[str, ...]:
-    """What to say where a sample may miss the rows that weigh most."""
+    """Warnings if a sample may miss the rows of largest weight."""
     if design_effect(sample.weight, sample.times) <= MOST_DESIGN_EFFECT:
         return ()
     return (
@@ -346,7 +347,7 @@ def _unequal(sample: Predictions) -> tuple[str, ...]:
 
 
 def _limits(scan: Scan) -> tuple[str, ...]:
-    """What to say where not all labels were used."""
+    """Warnings if not all labels were used."""
     n = scan.size.labeled + scan.size.annotated
     if n <= LABELED_ROWS:
         return ()

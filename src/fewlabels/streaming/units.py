@@ -41,10 +41,10 @@ TO_THE_END = 2**63 - 1
 """Where a unit of compressed CSV stops: its length is not known before it is read."""
 
 HEAD_ROWS = 100_000
-"""Rows by which the columns of a file are recognised, where nobody says what they are."""
+"""Rows by which the columns of a file are recognised, if the caller does not name them."""
 
 _MOST_HEADS = 50
-"""Files that are looked into for that."""
+"""Files whose first rows are read for that."""
 
 _CHUNK = 1 << 18
 
@@ -53,11 +53,11 @@ _SAMPLES, _SAMPLE_BYTES, _FOOTER_BYTES = 16, 1 << 12, 1 << 16
 
 
 class Stamp(NamedTuple):
-    """What tells a file from what it was: size, times in nanoseconds, and what it holds in part.
+    """Identifies the state of a file: size, times in nanoseconds, and part of the contents.
 
-    `changed` is when the system saw the file change last, which nobody can set back, and `digest`
-    is of its last bytes (the footer of Parquet) and of samples of the others: a file system of a
-    network may know neither times nor numbers of files.
+    `changed` is the system's time of the last change, which cannot be set back. `digest` is of the
+    last bytes (the footer of Parquet) and of samples of the others, as network file systems may
+    lack times and file numbers.
     """
 
     size: int
@@ -82,7 +82,7 @@ class Stamp(NamedTuple):
         return cls(size, written, changed, status.st_ino, digest.hexdigest())
 
     def matches(self, path: Path) -> bool:
-        """Whether a file that may be read elsewhere, under another number, is still this one."""
+        """Whether a file, possibly read elsewhere under another number, is unchanged."""
         now = Stamp.of(path)
         return (self.size, self.written, self.digest) == (now.size, now.written, now.digest)
 
@@ -95,12 +95,11 @@ UNCHANGING = Stamp(0, 0, 0, 0, "")
 class Unit:
     """One piece of work, in the order of the files.
 
-    `start` and `stop` are row groups of a Parquet file, or bytes of a CSV file (as it is without
-    compression): the rows that begin there, the header left out. `first_row` is the number of its
-    first row in the file, from 0; `n_rows` how many there are. Of CSV the first unit of a file
-    alone knows where it stands, and none how many rows it has. `n_bytes` is its share of the
-    file's size; `stamp` tells whether the file has changed. Of one row group it may be a part:
-    `skip` and `left` are the rows before and after it.
+    `start` and `stop` are row groups of a Parquet file, or bytes of the uncompressed CSV file: the
+    rows that begin there, without the header. `first_row` is the number of its first row in the
+    file, from 0, `n_rows` how many there are; of CSV, only a file's first unit knows the former,
+    and none the latter. `n_bytes` is its share of the file's size; `stamp` detects changes of the
+    file. A unit may be part of one row group: `skip` and `left` are the rows before and after it.
     """
 
     path: str
@@ -308,9 +307,9 @@ def _line_start(stream: BinaryIO, target: int, size: int) -> int:
 def _fit(
     roles: Roles, files: Iterable[ParquetFile | DelimitedFile]
 ) -> tuple[Roles, tuple[str, ...]]:
-    """The roles without the groups that cannot be any, and a note for each of them.
+    """The roles without columns that cannot be groups, and a note for each.
 
-    What a file holds in batches must have the same groups in each, so it is decided here.
+    It is decided here, as the batches of a file must all have the same groups.
     """
     unfit: dict[str, str] = {}
     kinds = dict.fromkeys(
@@ -331,7 +330,7 @@ def _fit(
 
 
 def skipped_words(skipped: Sequence[BadFile], without: str) -> list[str]:
-    """Which files were skipped, if any, and why, and what is without them ("the losses are")."""
+    """Which files were skipped, if any, why, and what leaves them out ("the losses are")."""
     if not skipped:
         return []
     named = listed([f"{bad.name} ({bad.reason})" for bad in skipped], 3)
@@ -342,7 +341,7 @@ def skipped_words(skipped: Sequence[BadFile], without: str) -> list[str]:
 
 _HEAD = 1 << 20
 _INFLATED_HEAD = 16 << 20
-"""More of what is compressed: little of it may be many rows."""
+"""The same of a compressed file, after decompression: few compressed bytes may be many rows."""
 
 
 def about_rows(path: str | Path) -> int:

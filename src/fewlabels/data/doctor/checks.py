@@ -1,10 +1,9 @@
-"""The checks: what is looked at, what makes it a finding, and the sentence.
+"""The checks: what each looks at, when it is a finding, and the sentence.
 
-A check takes the `Evidence` and yields findings; `CHECKS` are all of them in the order in which
-findings of equal severity are shown. They are the same for data in memory and in files of any size:
-counts are of all rows, and what compares items with each other looks at the rows that the evidence
-holds. Columns that are perhaps something else are looked at by themselves, as they may be all there
-is.
+A check takes the `Evidence` and yields findings; `CHECKS` lists them in the order in which findings
+of equal severity are shown. They are the same in memory and for files of any size: counts are of
+all rows, and items are compared with each other among the rows in the evidence. Columns that may
+hold something else are checked apart, as a file may have no others.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from fewlabels.errors import InputError, listed, quoted
 from fewlabels.kernels.arrays import Array, Floats, Ints
 
 _NEAR = 0.999
-"""Correlation of two classifiers' scores from which they are perhaps one."""
+"""Correlation of two classifiers' scores from which they may be the same."""
 
 _CHANCE = (0.45, 0.55)
 _INVERTED = 0.3
@@ -50,11 +49,11 @@ _MANY_DUPLICATES = 0.05
 _MANY_CLASSES = 50
 
 _FEW_TO_SAY_THE_SAME = 5
-"""With fewer votes it is no wonder that all of them are of one class."""
+"""With fewer votes, it is no surprise that all are of one class."""
 
 _COMPARED, _TOGETHER, _SAME, _FURTHER = 200, 50, 0.95, 0.1
-"""Most annotators that are compared, the busiest; votes on the same items that this takes; how
-often copies agree, and how much more often than with others."""
+"""Limits for annotators that copy: at most so many, the busiest, are compared; votes on the same
+items that this takes; how often copies agree, and how much more often than with others."""
 
 _IDENTIFIED = 3
 """From so many classifiers on, votes on the same items determine error rates."""
@@ -68,7 +67,7 @@ def findings(evidence: Evidence) -> Iterator[Finding]:
 
 
 def _named(what: str, names: Sequence[str], chosen: Array) -> str:
-    """Those that are chosen: the only one by its name, else how many and the first ones."""
+    """The chosen ones: the only one by its name, else their number and the first names."""
     some = [names[i] for i in np.flatnonzero(chosen).tolist()]
     if len(some) == 1:
         return f"{what} {some[0]}"
@@ -83,7 +82,7 @@ def _plural(what: str, names: Sequence[str], limit: int = 8) -> str:
 
 
 def votes(evidence: Evidence) -> Iterator[Finding]:
-    """How many votes there are, by whom."""
+    """How many votes there are, and by how many annotators."""
     if evidence.annotators is None:
         return
     voted = evidence.voted[:, evidence.annotators :]
@@ -108,7 +107,7 @@ def votes(evidence: Evidence) -> Iterator[Finding]:
 
 
 def annotators(evidence: Evidence) -> Iterator[Finding]:
-    """Annotators who share no item, and those who always say the same."""
+    """Annotators who share no item with others, and those who always give the same answer."""
     if evidence.annotators is None:
         return
     names = evidence.some.models[evidence.annotators :]
@@ -375,7 +374,7 @@ def saturated(evidence: Evidence) -> Iterator[Finding]:
 
 
 def missing(evidence: Evidence) -> Iterator[Finding]:
-    """Classifiers that leave items out."""
+    """Classifiers without a prediction on some items."""
     names, lacking = evidence.known.models, evidence.facts.lacking
     gaps = np.flatnonzero(lacking > 0).tolist()
     if gaps:
@@ -472,7 +471,7 @@ def ordered(evidence: Evidence) -> Iterator[Finding]:
 
 
 def classes(evidence: Evidence) -> Iterator[Finding]:
-    """Classes that are perhaps one, and so many that the cells are perhaps no classes."""
+    """Classes that may be the same, and too many classes to be real ones."""
     written: dict[str, list[str]] = {}
     for name in map(str, evidence.some.classes):
         written.setdefault(" ".join(name.casefold().split()), []).append(name)
@@ -504,7 +503,7 @@ def repeated(evidence: Evidence) -> Iterator[Finding]:
 
 
 def groups(evidence: Evidence) -> Iterator[Finding]:
-    """Groups that `--by` can do nothing with, from the number of their values."""
+    """Groups with too many or too few values for `--by`."""
     sizes = evidence.groups
     single = [name for name, (count, _) in sizes.items() if count == 1]
     many = [f"{name} ({words})" for name, (count, words) in sizes.items() if count > _MOST_GROUPS]
@@ -571,14 +570,9 @@ def note_findings(notes: Iterable[str], name: str) -> Iterator[Finding]:
 def column_findings(
     described: Mapping[str, str], table: Table | None, models: Sequence[str]
 ) -> Iterator[Finding]:
-    """Columns that are perhaps something else, by their names and, where there are rows, values.
+    """Columns that may be something else, by their names and, if there are rows, their values.
 
-    Parameters
-    ----------
-    described
-        Column -> its role in words.
-    models
-        Names of the classifiers there are.
+    `described` maps a column to its role in words; `models` are the classifiers.
     """
     free = [c for c, role in described.items() if role in ("group", "not recognised")]
     roles = set(described.values())

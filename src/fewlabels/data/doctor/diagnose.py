@@ -104,9 +104,9 @@ def diagnose(
 
 @dataclass
 class Case:
-    """What has been learnt so far, in memory or of files in parts; reading may stop at any step.
+    """What has been learned so far, in memory or of files in parts; reading may stop at any step.
 
-    `command` is the command line that reads the data so, None where there is none.
+    `command` is the command line that reads the data this way, or None.
     """
 
     name: str
@@ -126,7 +126,7 @@ class Case:
         self.findings.append(Finding("error", one_line(message), where or self.name, ""))
 
     def name_columns(self, names: Iterable[str]) -> None:
-        """Say of the columns what their names alone say."""
+        """Add what the names of the columns alone show."""
         single = ("label", "domain", "weight")
         self.described = {n: n if n in single else "not recognised" for n in names}
 
@@ -140,7 +140,7 @@ class Case:
         self.findings.extend(column_findings(self.described, table, models))
 
     def diagnosis(self) -> Diagnosis:
-        """Put it together, the worst first."""
+        """The diagnosis, with the worst findings first."""
         order = ("error", "warning", "info")
         ordered = sorted(self.findings, key=lambda finding: order.index(finding.severity))
         refused = bool(ordered) and ordered[0].severity == "error"

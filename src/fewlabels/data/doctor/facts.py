@@ -28,7 +28,7 @@ from fewlabels.report.shown import Result
 from fewlabels.report.words import style
 
 MOST_VALUES = 10_000
-"""Different values of a group that are counted; more are told as more than these."""
+"""Different values of a group that are counted; above it only "more than" is known."""
 
 _MOST_NUMBERS = 200_000
 """Rows times classes that comparisons look at; evenly spread over the file."""
@@ -42,19 +42,18 @@ _COUNTS = ("count", "total", "numbers", "ends", "rows", "scored", "hard")
 
 @dataclass(eq=False)
 class Facts:
-    """All that is counted of n rows, M classifiers and K classes.
+    """Counts over all n rows, of M classifiers and K classes.
 
-    Of labels: `count` (K,); `first` and `last` are rows from 0 with a label, -1 where there is
-    none, with the classes `at_ends`; `changes` counts labels that differ from the one before.
+    Labels: `count` (K,); `first` and `last`, row numbers from 0 (-1: no label), with the classes
+    `at_ends`; `changes`, how many labels differ from the previous one.
 
-    Of classifiers: `total` (M, K) are sums of probabilities; `numbers`, `ends` and `rows` (M,)
-    count them, those that are 0 or 1, and the rows that have any. `scored` (M,) counts scores,
-    `hard` (M, K) hard predictions. `identical` (M, M) says which pairs agree in all. `ranges` are
-    the smallest and the largest probability, score and vote of each classifier and class, NaN
-    where there is none.
+    Classifiers: `total` (M, K), sums of probabilities; `numbers`, `ends` and `rows` (M,), how many
+    there are, how many are 0 or 1, and rows with any; `scored` (M,) scores, `hard` (M, K) hard
+    predictions. `identical` (M, M) are pairs that always agree. `ranges` are the smallest and
+    largest probability, score and vote of each classifier and class, or NaN.
 
-    `groups` are the different values of each, at most `MOST_VALUES` and one more; `weights` the
-    smallest and the largest sampling weight.
+    `groups` are the different values of each, at most `MOST_VALUES` + 1; `weights` the smallest and
+    largest sampling weight.
     """
 
     n_items: int
@@ -153,7 +152,7 @@ class Facts:
 
     @property
     def lacking(self) -> Floats:
-        """Share of the items that each has nothing for: it ranks all of them by one thing, (M,)."""
+        """Share of the items, (M,), without a value of each classifier, which rank equal."""
         by_score = np.where(self.scored > 0, self.scored, self.hard.sum(axis=1))
         given = np.where(self.rows > 0, self.rows, by_score)
         return np.asarray(1 - given / max(self.n_items, 1))
@@ -196,13 +195,12 @@ class Facts:
 class Evidence:
     """What the checks look at.
 
-    `facts` are of all rows. `some` are rows to compare with each other, drawn without regard to
-    what they say, and `known` rows with a label or annotators' counts before others; in memory both
-    are all rows. `repeated` rows, of all, agree with an earlier one in every prediction and the
-    label, `about` so many where only some rows were compared; None where nobody counted. Many
-    `groups` may have been cut, as their sizes in words say. From classifier `annotators` on, those
-    of `some` vote on few items each, and are looked at together; `known` and `facts` leave them
-    out.
+    `facts` are of all rows. `some` are rows to compare, sampled whatever they hold; `known` are
+    rows too, those with a label or annotators' counts first. In memory both are all rows.
+    `repeated` rows agree with an earlier one in every prediction and the label (`about` so many, if
+    only some rows were compared; None: not counted). Long `groups` may be cut, as their sizes in
+    words say. Classifiers from number `annotators` on vote on few items each, and are checked
+    together; `known` and `facts` leave them out.
     """
 
     facts: Facts
@@ -255,14 +253,14 @@ class Evidence:
         return class_scores(self.spread(_MOST_NUMBERS))
 
     def spread(self, most_numbers: int) -> Predictions:
-        """Known rows, evenly spread over the file where rows times classes are more than this."""
+        """Known rows, evenly spread over the file if rows times classes exceed the limit."""
         n, k = self.known.n_items, self.known.n_classes
         most = max(most_numbers // (1 if k == 2 else k), 100)
         return self.known if n <= most else self.known.take(np.linspace(0, n - 1, most).astype(int))
 
 
 def _digest(values: Array) -> bytes:
-    """What is the same where all values are, whatever kinds of NaN and of zero they are."""
+    """A digest that is the same for equal values, whatever the kinds of NaN and zero."""
     plain = np.ascontiguousarray(values, dtype=np.float64) + 0.0
     plain[np.isnan(plain)] = np.nan
     return hashlib.blake2b(plain.tobytes(), digest_size=16).hexdigest().encode()
@@ -333,7 +331,7 @@ def order_auc(values: Floats, positive: Array, negative: Array) -> float:
 
 
 def row_hashes(predictions: Predictions) -> UInts | None:
-    """A hash of every prediction and the label of each row, (n,); None where rows repeat anyway."""
+    """A hash of every prediction and the label of each row, (n,); None if rows repeat by nature."""
     if predictions.probabilities is None and predictions.scores is None:
         return None  # Votes repeat by nature.
     columns = [predictions.labels]

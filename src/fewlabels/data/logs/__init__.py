@@ -216,13 +216,7 @@ ALIASES = {"langfuse": "scores", "phoenix": "scores"}
 
 
 def recognised(path: Path, kind: str) -> str | None:
-    """The format of a log, told by its content; None where it is none.
-
-    Parameters
-    ----------
-    kind
-        What kind of file it is, as `content.file_kind` tells.
-    """
+    """The format of a log by its content, given its `content.file_kind`; None if it is no log."""
     keys = _keys(path, kind)
     if kind == "CSV":
         column, rows = flat.columns_by_role(keys).get("kind"), _first_lines(path)

@@ -57,7 +57,7 @@ class _Asking(LabelModel):
 
 
 def _asked_in(keys: UInts, asked: UInts) -> tuple[Bools, Ints, list[int]]:
-    """Which items were asked for (n,), as which of these each was, and where these are, in turn."""
+    """Which items were asked for (n,), the rank of each among these, and their indices in order."""
     place = places_of(keys, asked)
     there = np.flatnonzero(place >= 0)
     return place >= 0, place[there], there[np.argsort(place[there], kind="stable")].tolist()
@@ -160,7 +160,7 @@ def pick(keys: UInts, loss: Floats, budget: int, salt: int) -> tuple[Ints, Float
 
 
 def answers(oracle: Oracle, picked: Ints, n_classes: int) -> Ints:
-    """What the oracle says of the picked items, (m,): a class index each."""
+    """The oracle's labels of the picked items, (m,): a class index each."""
     labels = np.asarray(oracle(picked))
     are_whole = labels.dtype.kind in "iub" or (
         labels.dtype.kind == "f"

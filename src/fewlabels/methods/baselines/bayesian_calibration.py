@@ -30,7 +30,7 @@ from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 
 FEW_EFFECTIVE = 100
-"""Effective sample size below which the draws are too few of a kind to stand for a posterior."""
+"""With a smaller effective sample size, the draws do not represent a posterior."""
 
 
 @dataclass(frozen=True)

@@ -304,10 +304,10 @@ class PseudoLabel(LabelModel):
 
 
 class _Training(NamedTuple):
-    """Rows to learn from: scores, class and weight of each, and the item that it is of.
+    """Rows to learn from: scores, class and weight of each, and its item.
 
-    An item whose label is known is one row. One of which annotators tell is a row per class, with
-    its probability for a weight.
+    An item with a known label is one row. One with annotators' counts is a row per class, weighted
+    by the class's probability.
     """
 
     scores: Floats

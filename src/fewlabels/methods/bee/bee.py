@@ -1,8 +1,7 @@
-"""BEE and what couples its rates: error rates and labels from votes alone, by Gibbs sampling.
+"""BEE and its coupled variants: error rates and labels from votes alone, by Gibbs sampling.
 
-Who may share rates: nobody (BEE), domains with each other (CBEE), classifiers within a domain
-(CBCC) or over all of them (HCBEE). What is shared: one error rate per classifier, or its confusion
-matrix.
+Rates are shared by none (BEE), by domains (CBEE), by classifiers within a domain (CBCC) or over all
+domains (HCBEE). They are one error rate per classifier, or its confusion matrix.
 """
 
 from __future__ import annotations
@@ -56,13 +55,13 @@ Inference = Literal["auto", "gibbs", "variational"]
 """Chains, or one deterministic fit."""
 
 MANY_VOTES = 100_000
-"""More distinct votes than these are for variational inference unless chains are asked for."""
+"""With more distinct votes, "auto" is variational inference."""
 
 MOST_VISITS = 1_000_000_000
-"""Votes times sweeps that take some minutes; of more, there are fewer sweeps."""
+"""Votes times sweeps that take some minutes; above it, fewer sweeps are made."""
 
 _FEWEST_SWEEPS, _RETAINED = 50, 2**25
-"""Sweeps of a chain there are at least, and numbers of all draws together."""
+"""Least sweeps of a chain, and largest size of all its draws together in numbers."""
 
 _CONCENTRATIONS = ("concentration", "top_concentration")
 
@@ -201,10 +200,10 @@ class VoteModel(LabelModel):
         ahead: int = 0,
         counted: Counted | None = None,
     ) -> list[FittedVoteModel]:
-        """Fit to every one of some samples, as `fit` does; together that is quicker.
+        """Fit to each of several samples, as `fit` does; together is faster.
 
-        `ahead` is how many sweeps of such chains follow, for who wants to know how long it takes;
-        `counted` says how much the votes of classifiers that share mistakes count.
+        `ahead` further sweeps of such chains will follow, for the estimate of the time; `counted`
+        says how much the votes of classifiers that share mistakes count.
         """
         # Compilers are slow to load: not before there is something to sample.
         from fewlabels.methods.bee.gibbs import Run, run_chains
@@ -262,7 +261,7 @@ class VoteModel(LabelModel):
         ]
 
     def schedule(self, votes: int, cells: int) -> tuple[Schedule, tuple[str, ...]]:
-        """Sweeps for so many distinct votes and rates, and what to say where they are fewer."""
+        """Sweeps for so many distinct votes and rates, and a note if they are fewer than asked."""
         burn_in, sweeps, thin = self.burn_in, self.sweeps, self.thin
         share = MOST_VISITS / max(votes * self.work, 1)
         notes: tuple[str, ...] = ()

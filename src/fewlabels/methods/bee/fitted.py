@@ -1,4 +1,4 @@
-"""What Gibbs sampling of votes leaves behind: draws, the labels of any items, diagnostics."""
+"""Results of Gibbs sampling of votes: draws, the labels of any items, diagnostics."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ from fewlabels.posterior import LabelPosterior, ParameterDraws
 from fewlabels.predictions import Predictions
 
 _LEAST = 100
-"""Effective draws per chain that a run needs, and half of those kept where these are fewer."""
+"""Effective draws per chain that a run needs; half of those kept if these are fewer."""
 
 _CHANCE = 0.01
-"""How often the largest R-hat of chains that agree may be over the limit."""
+"""Probability that the largest R-hat of chains that agree exceeds the limit."""
 
 _JUDGED = 200
 """Error rates, and class shares, whose chains are compared: those of the most votes."""
 
 _COUNTS = 0.1
-"""Weight in a mixture from which on a model's chains have to agree."""
+"""Weight in a mixture from which a model's chains must agree."""
 
 _FEWEST = 4
 """Draws of a chain whose halves can be compared."""
@@ -63,7 +63,7 @@ _WIDTH = 2**22
 class RateDraws:
     """P(label) of items in T draws: rates (T, units, Q, C) and state shares (T, G, S).
 
-    Draws go round the chains, so any number of the first ones mixes them (`ParameterDraws`).
+    Draws alternate between chains, so that any first ones mix them (`ParameterDraws`).
     """
 
     rates: Floats
@@ -124,7 +124,7 @@ class RateDraws:
 
 
 class Mixing(NamedTuple):
-    """Whether chains agree: largest R-hat and least effective draws, and what they have to be."""
+    """Whether chains agree: largest R-hat and least effective draws, each with its limit."""
 
     r_hat: float
     bulk: float
@@ -134,23 +134,23 @@ class Mixing(NamedTuple):
 
     @property
     def wants_more(self) -> bool:
-        """Whether more sweeps may help: not where draws are too few to tell."""
+        """Whether more sweeps may help: not if there are too few draws to tell."""
         return self.r_hat > self.most_r_hat or min(self.bulk, self.tail) < self.least
 
     @property
     def converged(self) -> bool:
-        """Whether the chains agree; half the effective draws that are asked for will do."""
+        """Whether the chains agree, with at least half the required effective draws."""
         return self.r_hat <= self.most_r_hat and min(self.bulk, self.tail) >= self.least / 2
 
     @staticmethod
     def of(draws: VoteDraws, states: States, votes: Floats) -> Mixing:
-        """Of error rates and class shares of draws; of those with most votes (units,) if many.
+        """Mixing of error rates and class shares; of many, those with the most votes (units,).
 
-        The limit of R-hat allows for their number P: R-hat^2 of chains in m parts that agree is
-        about 1 + chi^2(m - 1) / ((m - 1) e), e effective draws per part, at least 50 (Vehtari et
-        al. 2021). The largest of P is below the quantile 1 - .01 / (2 P) of that; 1.01 is within
-        reach of chance. A quarter of the draws will do where hard items have rates of their own:
-        what is allowed for there (`VoteSelection`) is more than what chains leave open.
+        The limit of R-hat depends on their number P. R-hat^2 of chains in m parts that agree is
+        about 1 + chi^2(m - 1) / ((m - 1) e), with e effective draws per part, at least 50 (Vehtari
+        et al. 2021); the limit is its quantile 1 - .01 / (2 P), since chance can exceed 1.01. A
+        quarter of the effective draws is enough if hard items have rates of their own: the
+        allowance there (`VoteSelection`) is larger than the error of the chains.
         """
         t, c = draws.rates.shape[:2]
         if draws.independent:
@@ -212,13 +212,13 @@ class FittedVoteModel(FittedLabelModel):
     notes: tuple[str, ...] = ()
 
     def after(self, seconds: float) -> FittedVoteModel:
-        """The same, with a note if these seconds were many for want of a compiler."""
+        """The same fit, with a note if these seconds were many because nothing was compiled."""
         from fewlabels.kernels.compiled import IS_COMPILED
 
         return self if IS_COMPILED else replace(self, notes=wait_notes(seconds))
 
     def pooled(self, predictions: Predictions) -> RateDraws:
-        """Draws of all chains, in turns, and what they say of these items."""
+        """Draws of all chains, alternating, with their posterior of these items."""
         d = self.draws
         size = d.rates.shape[0] * d.rates.shape[1]
         shares = self.states.of_draws(d.shares).reshape(size, *d.shares.shape[2:])
@@ -286,7 +286,7 @@ class FittedVoteModel(FittedLabelModel):
         }
 
     def _clusters(self, domains: Sequence[str | None], order: Ints) -> dict[str, Any]:
-        """Who shares rates with whom, where the model lets them."""
+        """Which domains and classifiers share rates, if the model allows it."""
         atom = self.draws.atom.reshape(-1, len(self.domains), len(self.models))[:, order]
         alpha, gamma = self.draws.concentration.mean(axis=(0, 1)).tolist()
         return {
@@ -387,7 +387,7 @@ def mean_rates(rates: VoteRates, shown: Bools) -> dict[str, Any]:
 
 
 _MOST_NAMES = 200
-"""Beyond so many names a matrix of their similarities helps nobody."""
+"""With more names, a matrix of their similarities is of no use."""
 
 
 def summary(

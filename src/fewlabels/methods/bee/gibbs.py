@@ -48,28 +48,26 @@ from fewlabels.methods.bee.table import (
 )
 
 _CERTAIN = 50.0
-"""Log-odds that a vote for a state starts with: as good as certain, unless votes tie."""
+"""Log-odds of a vote at the start: practically certain, unless votes tie."""
 
 _BATCH = 2**16
-"""Votes of chains that one thread samples where nothing is compiled: more threads for fewer votes
-would wait for each other."""
+"""Votes per thread if nothing is compiled: threads with fewer would wait for each other."""
 
 _LONGEST = 4
-"""Times the sweeps that were asked for, at most, where chains do not agree before."""
+"""Limit of the sweeps, in multiples of those asked for, if chains do not agree before."""
 
 _LEARNED_EVERY = 4
-"""Sweeps per draw of the prior of the rates, where it is learned: it moves slowly."""
+"""Sweeps per draw of the prior of the rates, if it is learned: it changes slowly."""
 
 _SLICE = 2**23
-"""Votes and rows that compiled sweeps go through before Python hears whether to go on: a part of
-a second."""
+"""Votes and rows per call of compiled sweeps, a part of a second: between calls Python can stop."""
 
 _EXTREME = 0.1
-"""What smaller rates count as where the prior decides which way round classes are."""
+"""Smaller rates (and larger than 1 minus it) are clipped when the prior orients classes."""
 
 _SETTLING = 5
-"""One sweep of this many of a burn-in goes before anybody shares rates, in chains that start with
-labels other than the majority's."""
+"""In chains that do not start from the majority's labels, one burn-in sweep in so many runs first,
+without shared rates."""
 
 _ENOUGH = 0.3
 """Seconds of sampling that show how long the rest will take."""
@@ -79,9 +77,9 @@ _ENOUGH = 0.3
 
 
 class _Progress:
-    """Counts sweeps of all chains, and reports them now and then.
+    """Counts sweeps of all chains, and reports them at every hundredth of the total.
 
-    And says once, soon after the start, how many seconds these and `ahead` more will take.
+    `expect` gets once, soon after the start, the seconds for these and `ahead` more sweeps.
     """
 
     def __init__(self, total: int, ahead: int, expect: Callable[[float], None] | None) -> None:
@@ -104,7 +102,7 @@ class _Progress:
 def new_state(
     table: VoteTable, prior: VotePrior, n_units: int, alpha: float, gamma: float
 ) -> VoteState:
-    """Arrays of one chain, everyone in a group of their own."""
+    """Arrays of one chain, with every unit, domain and table in a group of its own."""
     n_states, n_domains = table.row_of.shape
     n_models = n_units // n_domains
     n_rows, n_classes = prior.rates.shape
@@ -127,7 +125,7 @@ def new_state(
 
 
 class Run(NamedTuple):
-    """What a model is fitted on; concentration is alpha and gamma."""
+    """What a model is fitted to; `concentration` is (alpha, gamma)."""
 
     table: VoteTable
     prior: VotePrior
@@ -137,11 +135,11 @@ class Run(NamedTuple):
 
 
 class _Chain:
-    """A chain, and the last draws that it has retained: rates, shares, atoms, concentration.
+    """A chain, and the latest draws that it has kept: rates, shares, atoms, concentrations.
 
-    The first of several chains starts from the majority's labels, others from more and more random
-    ones, the last from their mirror image where the classes may trade names (`flips`): chains that
-    start apart and end together have found all there is.
+    The first of several chains starts from the majority's labels, others from a growing share of
+    random ones, the last from their mirror image if classes may trade names (`flips`). Agreement of
+    chains with such different starts shows that they have found all modes.
     """
 
     def __init__(
@@ -159,7 +157,7 @@ class _Chain:
         self.retained = [np.empty((size, *kind.shape), dtype=kind.dtype) for kind in kinds]
 
     def burn_in(self, rules: Rules, sweeps: int, add: Callable[[int], None]) -> None:
-        """Start, and forget where."""
+        """Set the start, and run the burn-in."""
         run = self.run
         start_state(run.table, run.prior, self.state, self.rng, self.random, mirrored=self.mirrored)
         if self.random or self.mirrored:
@@ -173,9 +171,9 @@ class _Chain:
             add(part.stop - part.start)
 
     def sample(self, rules: Rules, thin: int, add: Callable[[int], None]) -> None:
-        """Sample on until every `thin`-th sweep since the burn-in makes as many draws as fit.
+        """Continue until every `thin`-th sweep since the burn-in has filled the draws.
 
-        Where there are draws already they were one in `thin / 2` sweeps: half of them stay.
+        Earlier draws were one in `thin / 2` sweeps, so half of them are kept.
         """
         run, state, rng = self.run, self.state, self.rng
         held = self.size // 2 if self.done else 0
@@ -203,12 +201,12 @@ def run_chains(
     expect: Callable[[float], None] | None = None,
     accept: Callable[[int, VoteDraws], bool] | None = None,
 ) -> list[VoteDraws]:
-    """Draws of every run, each chain with a generator of its own.
+    """Draws of every run; each chain has a random generator of its own.
 
-    The answer depends neither on the threads nor on what else runs. A run whose draws `accept`
-    refuses (it gets the run's place) samples on, twice as long and again, with as many draws kept
-    of as many more sweeps. Where loops are not compiled `expect` is told how many seconds this will
-    take, with `ahead` more sweeps like these to come.
+    The result depends neither on the threads nor on other work. If `accept` (place of the run, its
+    draws) is false, the run is continued at twice the thinning, again and again, with equally many
+    draws kept. If loops are not compiled, `expect` gets the seconds that this and `ahead` further
+    sweeps will take.
     """
     size, chains = schedule.sweeps // schedule.thin, schedule.chains
     each = schedule.burn_in + size * schedule.thin
@@ -244,7 +242,7 @@ def run_chains(
 
 
 def _batches(chains: list[_Chain]) -> list[list[_Chain]]:
-    """Chains that one thread samples."""
+    """Chains in batches, each sampled by one thread."""
     out: list[list[_Chain]] = []
     votes = 0
     for chain in chains:
@@ -266,9 +264,10 @@ def start_state(
     *,
     mirrored: bool = False,
 ) -> None:
-    """Labels that most votes agree with, ties at random; everyone has the rates that follow.
+    """Set the labels most votes agree with (ties at random), and the rates that follow.
 
-    A share of the labels may be `random` instead, or the classes traded.
+    A share `random` of each label may be drawn at random instead, or, if `mirrored`, the classes
+    are swapped. No rates are shared.
     """
     arrays = table.arrays(len(state.atom), state.log_rates.shape[2], state.phi.shape[1])
     hits = np.zeros(state.cells.shape)  # which cells count votes for the label
@@ -295,17 +294,18 @@ def orient(
     atom: Ints,
     rng: np.random.Generator,
 ) -> None:
-    """Decide which way round two classes are, domain by domain, as if nobody shared rates.
+    """Orient two classes in each domain, by a prior in which no rates are shared.
 
-    Rates (T, units, Q, C), shares (T, G, 2) and atoms (T, units) of T draws change in place. The
-    prior p of shared rates counts an atom once, so three good classifiers that share one weigh no
-    more against one bad one than a single one. With T the mirror image of a domain, which is as
-    likely, and q the prior in which every unit that votes has a rate of its own, a draw stays with
-    probability h = q(theta) / (q(theta) + q(T theta)): exact draws under the prior
-    (p(theta) + p(T theta)) h(theta), as for any h(theta) = 1 - h(T theta). In q a rate beyond .1
-    or .9 counts as that: labels that are one classifier's votes make it perfect, which must not
-    outweigh all others. Domains that share rates with one whose labels are in part known are as
-    these say.
+    Rates (T, units, Q, C), shares (T, G, 2) and atoms (T, units) of T draws change in place. Under
+    the prior p a shared rate counts once, so three good classifiers that share one would weigh no
+    more against a bad one than a single good one. Under the prior q every unit that votes has a
+    rate of its own. With T theta the mirror image of a domain, which has the same likelihood, a
+    draw stays with probability h = q(theta) / (q(theta) + q(T theta)). This gives exact draws under
+    the prior (p(theta) + p(T theta)) h(theta), as does any h(theta) = 1 - h(T theta).
+
+    In q rates beyond .1 or .9 are clipped to these: labels equal to one classifier's votes make it
+    perfect, which must not outweigh all others. Domains that share rates with one whose labels are
+    partly known keep its orientation.
     """
     n_units, n_domains = atom.shape[1], len(table.free)
     voted = (np.bincount(table.unit, minlength=n_units) > 0).reshape(n_domains, -1)
@@ -370,7 +370,7 @@ def _sweep(
     sweeps: int,
     rng: np.random.Generator,
 ) -> None:
-    """Parameters and labels, given who shares rates, some times over."""
+    """Sweeps over parameters and labels, given which units share rates."""
     for _ in range(sweeps):
         _draw_parameters(table, prior, state, rules, rng)
         _draw_labels(table, state, rng)
@@ -380,7 +380,12 @@ def _sweep(
 def _draw_parameters(
     table: VoteTable, prior: VotePrior, state: VoteState, rules: Rules, rng: np.random.Generator
 ) -> None:
-    """Rates and class shares given the labels, with a flip in between."""
+    """Draw rates and class shares given the labels, with a flip of the classes in between.
+
+    phi_lj ~ Beta(a + M_lj, b + R_lj), with the errors M_lj and non-errors R_lj of all units that
+    share the rates; for a confusion matrix Dirichlet(prior + counts), row by row; class shares pi ~
+    Dirichlet(prior + labels per class). Platanios, Dubey, Mitchell (2016), equations 3 to 7.
+    """
     concentration = np.empty(state.phi.shape)
     concentration[:] = prior.rates
     if rules.coupling == ALONE:
@@ -405,7 +410,7 @@ def _add_labels_by_arrays(table: VoteTable, state: VoteState, shares: Floats) ->
 
 @compiled_or(_add_labels_by_arrays)
 def _add_labels(table: VoteTable, state: VoteState, shares: Floats) -> None:
-    """Add the labels of the rows that inform them to counts (G, S) of the state shares."""
+    """Add labels to counts (G, S) of the state shares, from rows with `informs` 1."""
     for r in range(len(table.items)):
         for s in range(shares.shape[1]):
             shares[table.group[r], s] += table.informs[r] * state.labels[r, s]
@@ -465,9 +470,11 @@ def _labels_by_arrays(table: VoteTable, state: VoteState, rng: np.random.Generat
 
 @compiled_or(_labels_by_arrays)
 def _draw_labels(table: VoteTable, state: VoteState, rng: np.random.Generator) -> None:
-    """Labels of every row, and the counts of votes that follow.
+    """Draw the labels of every row, and set the counts of votes that follow.
 
-    Rows of one item come first, which asks for random numbers in an order that arrays can keep.
+    log P(l_i = k) = log pi_k + sum_j log P(vote_ij | k), up to a constant, plus the evidence of the
+    row (Platanios, Dubey, Mitchell 2016, equations 3 to 7). Rows of one item come first, so that
+    the array version can use the random numbers in the same order.
     """
     _spread_rates(state)
     state.cells[:] = 0.0
@@ -488,7 +495,7 @@ def _draw_labels(table: VoteTable, state: VoteState, rng: np.random.Generator) -
 
 @compiled_part
 def _spread_rates(state: VoteState) -> None:
-    """Log P(vote | row) of every unit from the rates of its atom."""
+    """Set log P(vote | row) of every unit from the rates of its atom."""
     n_units, n_rows, n_classes = state.log_rates.shape
     for u in range(n_units):
         phi = state.phi[state.atom[u]]
@@ -504,7 +511,7 @@ def _spread_rates(state: VoteState) -> None:
 
 @compiled_part
 def _weigh(table: VoteTable, state: VoteState, r: int, weights: Floats) -> None:
-    """Log P(state, votes, evidence) of a row, into `weights` (S,)."""
+    """Write log P(state, votes, evidence) of row r into `weights` (S,)."""
     n_states, n_domains = table.row_of.shape
     n_models = state.cells.shape[0] // n_domains
     for s in range(n_states):
@@ -519,7 +526,7 @@ def _weigh(table: VoteTable, state: VoteState, r: int, weights: Floats) -> None:
 
 @compiled_part
 def _multinomial(weights: Floats, count: int, out: Ints, rng: np.random.Generator) -> None:
-    """Counts of `count` draws with probabilities proportional to exp(weights), into `out`."""
+    """Write counts of `count` draws, of probabilities proportional to exp(weights), into `out`."""
     top = weights.max()
     total = 0.0
     for s in range(len(weights)):
@@ -562,7 +569,7 @@ def _root(parent: Ints, d: int) -> int:
 
 @compiled_part
 def _roots(state: VoteState, coupling: int) -> Ints:
-    """First of the domains that share rates with each domain, (D,)."""
+    """The first domain of those that share rates with each domain, directly or not, (D,)."""
     n_domains, n_models = state.table.shape
     out = np.arange(n_domains)
     if coupling in (DOMAINS, FRANCHISE):
@@ -633,12 +640,12 @@ def _flip_by_arrays(
 def _flip(
     table: VoteTable, prior: VotePrior, state: VoteState, coupling: int, rng: np.random.Generator
 ) -> None:
-    """Let two classes trade names in domains that share rates, as often as is as likely.
+    """Swap two classes in domains that share rates, with Metropolis probability.
 
-    The likelihood does not change, so the prior decides. Half of the time nothing is proposed:
-    traded in every sweep, names would be seen on one side only by who keeps every second sweep.
-    Domains that share no rates trade names on their own. Nothing is traded where something is
-    known of the labels.
+    The likelihood stays the same, so the prior decides. A swap is proposed half of the time:
+    proposed in every sweep, it could alternate, and every second sweep would show one side only.
+    Domains that share no rates swap independently. Domains with anything known of a label never
+    swap.
     """
     n_domains, n_models = state.table.shape
     n_classes = state.log_rates.shape[1]
@@ -690,7 +697,7 @@ def _flip(
 
 @compiled_part
 def _trade(block: Floats, one: int, two: int) -> None:
-    """Swap what two classes are to a unit: rows of a matrix, or errors and hits."""
+    """Swap two classes in a unit's counts or rates: rows of a matrix, or errors and hits."""
     if block.shape[0] == 1:
         block[0, 0], block[0, 1] = block[0, 1], block[0, 0]
         return
@@ -702,7 +709,14 @@ def _trade(block: Floats, one: int, two: int) -> None:
 def _draw_labels_collapsed(
     table: VoteTable, prior: VotePrior, state: VoteState, rng: np.random.Generator
 ) -> None:
-    """Labels one item at a time with the rates integrated out, given who shares them."""
+    """Draw labels one item at a time with the rates integrated out, given which units share them.
+
+    log P(l_i = k | rest) = log pi_k + sum_j log [(prior + n_jc) / sum_c (prior + n_jc)], up to a
+    constant, plus the row's evidence: n_j are the counts of the atom of classifier j without item i
+    (and with its earlier votes), c the column that vote_ij falls into if the label is k, as an
+    error one of K - 1 classes. This is the expectation of P(vote_ij | k) under phi_lj ~ Beta(a +
+    M_lj, b + R_lj) (Platanios, Dubey, Mitchell 2016, section 4.2).
+    """
     n_states = table.row_of.shape[0]
     sums = np.zeros(state.phi.shape)
     for u in range(len(state.atom)):
@@ -738,7 +752,10 @@ def _draw_labels_collapsed(
 def _see(
     table: VoteTable, prior: VotePrior, state: VoteState, sums: Floats, r: int, s: int, sign: float
 ) -> float:
-    """Add (or take away) one item of row r in state s; log predictive probability of its votes."""
+    """Add one item of row r in state s (sign 1), or take it away (-1).
+
+    Returns the log predictive probability of its votes, 0 if it is taken away.
+    """
     n_models = len(state.atom) // table.row_of.shape[1]
     n_classes = state.log_rates.shape[1]
     out = 0.0

@@ -1,9 +1,9 @@
 """Chinese restaurants: which domains, or which classifiers in which domains, share their rates.
 
-Rates are integrated out: a customer with counts x joins a group with counts b with likelihood
-B(a + b + x) / B(a + b), B a product over rows of multivariate beta functions. With `collapsed`
-false the current rates phi of existing groups stand instead, and a new group draws its own at once
-(Neal 2000, algorithm 2).
+A customer (domain, or classifier in a domain) with counts x joins a group with counts b with
+likelihood B(a + b + x) / B(a + b), the group's rates integrated out; a is the prior and B a product
+of multivariate beta functions over rows. If `collapsed` is false, the likelihood is that of x under
+the group's current rates phi, and a new group draws its rates at once (Neal 2000, algorithm 2).
 
 Source: Platanios, Dubey, Mitchell (2016), sections 4.2 and 4.3; Teh et al. (2006).
 """
@@ -22,10 +22,10 @@ from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.kernels.compiled import compiled_or, compiled_part
 
 LEAST = 1e-12
-"""Rates and shares are clipped to it before logarithms."""
+"""Lower bound of rates and shares, so that logarithms are finite."""
 
 _FEW = 16.0
-"""Votes up to which a ratio of gamma functions is a product; that of so many cannot overflow."""
+"""Up to so many votes a ratio of gamma functions is a product, which cannot overflow."""
 
 
 def _rates_by_arrays(concentration: Floats, rng: np.random.Generator) -> Floats:
@@ -36,7 +36,11 @@ def _rates_by_arrays(concentration: Floats, rng: np.random.Generator) -> Floats:
 
 @compiled_or(_rates_by_arrays)
 def draw_rates(concentration: Floats, rng: np.random.Generator) -> Floats:
-    """Rates from Dirichlet(concentration) row by row, (n, C)."""
+    """Rates phi (n, C), row by row from Dirichlet(concentration), the prior plus counts.
+
+    phi_lj ~ Beta(a + M_lj, b + R_lj) of two columns, with the errors M_lj and non-errors R_lj of
+    classifier j in cluster l (Platanios et al. 2016, section 4.2).
+    """
     out: Floats = np.empty(concentration.shape)
     for q in range(len(out)):
         total = 0.0
@@ -58,7 +62,7 @@ def _pick_of_few(log_weights: Floats, rng: np.random.Generator) -> int:
 
 @compiled_or(_pick_of_few)
 def pick(log_weights: Floats, rng: np.random.Generator) -> int:
-    """One place, with probability proportional to exp(log_weights), which are overwritten."""
+    """Index drawn with probability proportional to exp(log_weights), which are overwritten."""
     top = log_weights.max()
     total = 0.0
     for k in range(len(log_weights)):
@@ -76,13 +80,13 @@ def pick(log_weights: Floats, rng: np.random.Generator) -> int:
 
 
 class Ledger(NamedTuple):
-    """Counts of customers and groups, in terms: every row of counts with its total behind it.
+    """Counts of customers and groups as W terms: each row of counts, followed by its total.
 
-    log B is then one sum over the W terms, sum of signs * log Gamma(terms).
+    log B is then one sum, of signs * log Gamma(terms).
 
-    x (N, W) of every customer and alone (N,), its log-likelihood in a new group; terms (A, W) of
-    every group, prior included, and held (A,), their log B; log_phi (A, W), 0 for totals; logs of
-    0, 1, 2...; prior (W,), signs (W,) and empty, log B of the prior alone.
+    Customers: counts x (N, W), and `alone` (N,), the log-likelihood in a new group. Groups: `terms`
+    (A, W) with the prior, `held` (A,), their log B, and `log_phi` (A, W), 0 for totals. `logs` are
+    the logarithms of 0, 1, 2...; prior (W,) and signs (W,); `empty` is log B of the prior.
     """
 
     x: Floats
@@ -123,7 +127,7 @@ def _likelihood_by_arrays(ledger: Ledger, x: Floats, size: int, collapsed: bool)
 
 @compiled_or(_likelihood_by_arrays)
 def likelihood(ledger: Ledger, x: Floats, size: int, collapsed: bool) -> Floats:
-    """Log-likelihood of terms x (W,) in each of the first groups, (size,)."""
+    """Log-likelihood of terms x (W,) in each of the first `size` groups, (size,)."""
     out = np.zeros(size)
     few = x.max() <= _FEW
     for a in range(size):
@@ -149,7 +153,7 @@ def likelihood(ledger: Ledger, x: Floats, size: int, collapsed: bool) -> Floats:
 
 @compiled_part
 def _with_totals(counts: Floats, size: int) -> Floats:
-    """Counts (n, Q, C) as terms of so many customers or groups, (size, W)."""
+    """Counts (n, Q, C) as terms of `size` customers or groups, (size, W)."""
     n, q, c = counts.shape
     out = np.zeros((n * q, c + 1))
     for r in range(n * q):
@@ -161,7 +165,7 @@ def _with_totals(counts: Floats, size: int) -> Floats:
 
 @compiled_part
 def _add(terms: Floats, row: int, x: Floats, sign: float) -> None:
-    """Add terms x (W,) to a row of others."""
+    """Add terms x (W,), times `sign`, to a row of `terms`."""
     for w in range(len(x)):
         terms[row, w] += sign * x[w]
 
@@ -170,9 +174,10 @@ def _add(terms: Floats, row: int, x: Floats, sign: float) -> None:
 def _ledger(
     cells: Floats, prior: Floats, phi: Floats, group: Ints, size: int, collapsed: bool
 ) -> Ledger:
-    """Counts `cells` of the units, several of which are a customer, in their groups (N,).
+    """The ledger of N customers in `size` groups, which `group` (N,) names.
 
-    prior (n, Q, C) is a customer's; there are `size` groups.
+    `cells` are the counts of the units, several of which make a customer; prior (n, Q, C) is that
+    of a customer of n units.
     """
     n, c = len(group), prior.shape[2]
     x, base = _with_totals(cells, n), _with_totals(prior, 1)[0]
@@ -207,7 +212,7 @@ def _ledger(
 
 @compiled_part
 def _move(ledger: Ledger, group: int, x: Floats, sign: float) -> None:
-    """Add terms x (W,) to those of a group, or take them away."""
+    """Add terms x (W,) to a group (sign 1), or take them away (-1)."""
     _add(ledger.terms, group, x, sign)
     ledger.held[group] = log_beta(ledger.terms[group : group + 1], ledger.signs)[0]
 
@@ -216,7 +221,7 @@ def _move(ledger: Ledger, group: int, x: Floats, sign: float) -> None:
 def _draw_anew(
     ledger: Ledger, group: int, x: Floats, phi: Floats, rng: np.random.Generator
 ) -> None:
-    """Rates of a new group with terms x (W,): its rows of phi (A, rows, C)."""
+    """Draw the rates of a new group with terms x (W,), its rows of phi (A, rows, C)."""
     _, n_rows, c = phi.shape
     concentration = np.empty((n_rows, c))
     for q in range(n_rows):
@@ -232,7 +237,7 @@ def _draw_anew(
 
 @compiled_part
 def count_distinct(places: Ints, size: int) -> int:
-    """How many different numbers below `size` there are among `places` (n,)."""
+    """Number of different values among `places` (n,), all below `size`."""
     seen = np.zeros(size, dtype=np.int64)
     for place in places:
         seen[place] = 1
@@ -250,9 +255,17 @@ def seat_domains(
     collapsed: bool,
     rng: np.random.Generator,
 ) -> None:
-    """One pass of Gibbs over the clusters (D,) of the domains, whose units have counts `cells`.
+    """One Gibbs pass over the clusters (D,) of the domains, whose units have counts `cells`.
 
-    A customer is a domain with the counts of all its classifiers.
+    With rates integrated out and up to a constant, for a cluster l of n_l others, and for a new
+    one:
+
+        log P(z_d = l | rest) = log n_l
+            + sum_j [log B(a + M_lj + m_dj, b + R_lj + r_dj) - log B(a + M_lj, b + R_lj)],
+        log P(z_d new | rest) = log alpha + sum_j [log B(a + m_dj, b + r_dj) - log B(a, b)].
+
+    Here m_dj, r_dj are errors and non-errors of classifier j in domain d, and M_lj, R_lj their sums
+    over cluster l without d. Source: Platanios, Dubey, Mitchell (2016), section 4.2.
     """
     n_domains = len(cluster)
     n_models = len(atom) // n_domains
@@ -286,11 +299,11 @@ def seat_domains(
 
 
 class _Seats(NamedTuple):
-    """Who sits where in a franchise, kept up to date while customers move.
+    """Tables and dishes of a franchise, kept up to date while customers move.
 
-    table (D, M) of a customer and dish (D, M) of a table, as in `VoteState`; customers (D, M) at
-    every table; serving (A,) tables per dish; ends (1 + D,): all dishes, and all tables of a
-    restaurant, have smaller numbers.
+    `table` (D, M) of each customer and `dish` (D, M) of each table are those of `VoteState`.
+    `customers` (D, M) counts those at each table, `serving` (A,) the tables of each dish. All
+    dishes have numbers below ends[0], all tables of restaurant d below ends[1 + d].
     """
 
     table: Ints
@@ -302,7 +315,7 @@ class _Seats(NamedTuple):
 
 @compiled_part
 def _number_anew(table: Ints, dish: Ints, phi: Floats) -> _Seats:
-    """Number tables and dishes without gaps, so that few are looked at."""
+    """Renumber tables and dishes without gaps, so that loops over them are short."""
     n_domains, n_models = table.shape
     customers = np.zeros((n_domains, n_models), dtype=np.int64)
     serving = np.zeros(len(phi), dtype=np.int64)
@@ -338,7 +351,7 @@ def _number_anew(table: Ints, dish: Ints, phi: Floats) -> _Seats:
 
 @compiled_part
 def _eat(atom: Ints, seats: _Seats, d: int) -> None:
-    """Whose rates the units of a restaurant have."""
+    """Set the atoms of restaurant d: each unit has the rates of its table's dish."""
     n_models = seats.table.shape[1]
     for j in range(n_models):
         atom[d * n_models + j] = seats.dish[d, seats.table[d, j]]
@@ -357,10 +370,13 @@ def seat_classifiers(
     collapsed: bool,
     rng: np.random.Generator,
 ) -> None:
-    """One pass of the Chinese restaurant franchise: tables (D, M) of the units, dishes of tables.
+    """One pass of the Chinese restaurant franchise over tables (D, M) of units and their dishes.
 
-    Every domain is a restaurant, its classifiers the customers. With `shared` false tables never
-    share a dish, which leaves a restaurant process per domain (cBCC).
+    Every domain is a restaurant with its classifiers as customers. A customer with counts x takes
+    table t with weight n_dt p(x | its dish), or a new one with weight alpha sum_k w_k p(x | k);
+    then each table of counts x gets dish k with weight w_k p(x | k). A dish has w_k = tables that
+    serve it, a new one gamma; in a new table's weight they are divided by their sum (section 4.3).
+    If `shared` is false, no tables share a dish: a restaurant process per domain (cBCC).
     """
     n_domains, n_models = table.shape
     seats = _number_anew(table, dish, phi)
@@ -392,7 +408,7 @@ def _seat(
     collapsed: bool,
     rng: np.random.Generator,
 ) -> None:
-    """Give customer j of restaurant d a table; a new one gets a dish."""
+    """Draw a table for customer j of restaurant d; a new table gets a dish."""
     u, old = d * seats.table.shape[1] + j, seats.table[d, j]
     x, customers, dish = ledger.x[u], seats.customers[d], seats.dish[d]
     customers[old] -= 1
@@ -429,9 +445,9 @@ def _seat(
 def _weigh_dishes(
     like: Floats, alone: float, seats: _Seats, ledger: Ledger, gamma: float, shared: bool
 ) -> Floats:
-    """Log-weights of the dishes that a new table may get, under which it has likelihood `like`.
+    """Log-weights (dishes + 1,) of the dishes for a table, the last one for a new dish.
 
-    The last one is a new dish.
+    `like` are its log-likelihoods under the present dishes, `alone` that under a new one.
     """
     out = np.full(len(like) + 1, -np.inf)
     if shared:
@@ -451,7 +467,7 @@ def _dish(
     collapsed: bool,
     rng: np.random.Generator,
 ) -> int:
-    """Draw a dish for a table with terms x (W,); a new one gets rates."""
+    """Draw a dish for a table with terms x (W,); a new dish gets rates."""
     out = pick(log_weights, rng)
     if out == len(log_weights) - 1:
         out = int(np.argmin(seats.serving))  # the first that nobody eats
@@ -473,7 +489,7 @@ def _serve(
     collapsed: bool,
     rng: np.random.Generator,
 ) -> None:
-    """Give table t of restaurant d, with all its customers, a dish."""
+    """Draw the dish of table t of restaurant d, with all its customers."""
     n_models = seats.table.shape[1]
     all_of_them = np.zeros((2, len(ledger.prior)))
     for j in range(n_models):
@@ -497,9 +513,10 @@ def _serve(
 def draw_concentration(
     current: float, sizes: Ints, n_tables: int, shape: float, rate: float, rng: np.random.Generator
 ) -> float:
-    """Concentration of restaurants of `sizes` customers with `n_tables` in all, prior Gamma.
+    """Draw the concentration, with prior Gamma(shape, rate), of restaurants.
 
-    Source: Escobar, West (1995); for several restaurants Teh et al. (2006), appendix A.
+    `sizes` are their numbers of customers, `n_tables` their tables in all. Source: Escobar, West
+    (1995); for several restaurants Teh et al. (2006), appendix A.
     """
     for n in sizes:
         if n == 0:

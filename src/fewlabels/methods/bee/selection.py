@@ -47,35 +47,37 @@ from fewlabels.predictions import Predictions
 
 _SOME_SALT, _WEIGH_SALT = 0x50E3, 0x3E16
 _MOST_VOTES = 200_000
-"""More votes than these do not change which model is best, only how long it takes to see."""
+"""With more votes the comparison would only take longer, not change the best model."""
 
 _FEW_VOTES = 20_000
-"""Beyond so many, models are compared by variational fits: the same answer, sooner."""
+"""With more votes, models are compared by variational fits, faster and with the same result."""
 
 _REWEIGHTED = 400
-"""Times that the items are weighed anew, to see which model could as well have been the best."""
+"""Random reweightings of the items, which show how often each model is the best."""
 
 _BLOCK = 2**14
-"""Items that are weighed anew at a time."""
+"""Items that are reweighted at a time."""
 
 _SWEEPS, _WORK, _DRAWN = (100, 1000), 5_000_000, 5
-"""Sweeps of a chain, at least and at most: as many as go through so many votes of two classes; to
-draw a rate takes as long as five of these."""
+"""Least and most sweeps of a chain, to go through so many votes of two classes; drawing a rate
+takes as long as five of these."""
 
 _MOST_RATES = 20_000
-"""Rates, and more than there are votes, beyond which a model is not tried: most are its prior's."""
+"""A model with more rates than this, and than votes, is not tried: most would be its prior's."""
 
 _LEAST_WEIGHT = 0.02
-"""Models that weigh less are left out."""
+"""Models of smaller weight are left out."""
 
 _ALLOWANCE, _OF_FEW, _DIFFICULT, _TOGETHER, _ALIKE = 0.15, 0.1, 0.2, 0.25, 0.4
-"""Standard deviation, in log-odds, by which no model of votes is right: always; of few classifiers,
-and of few items; if items differ in difficulty; if classifiers make the same mistakes as well. Of
-more than two classes, some look alike to everybody, which makes all worse than their votes say, and
-nobody better. By some 250 simulated sets of nine families (docs/votes.md names them), looked at
-several times; none of them is reported on. That few items need more was seen on a tenth of the
-brain data, that .05 always is too little on two worlds of `llm_judges`, and that classes look alike
-on three crowd sets of four classes, all of which are reported."""
+"""Standard deviation, in log-odds, of the error of every model of votes: always; with few
+classifiers, and with few items; if items differ in difficulty; if classifiers also share mistakes.
+With more than two classes some look alike to every classifier, which makes all worse than their
+votes say, and none better.
+
+Set on some 250 simulated sets of nine families (docs/votes.md names them), examined several times,
+none of which is reported. That few items need more was seen on a tenth of the brain data; that an
+unconditional .05 is too little, on two worlds of `llm_judges`; that classes look alike, on three
+crowd sets of four classes. All of these are reported."""
 
 _SHARED_BY_ALL = (
     "assumption: nothing says whether all classifiers make some mistakes alike, which no vote can "
@@ -88,8 +90,8 @@ _DIFFER_IN_DIFFICULTY = (
 )
 
 _FEW, _FEW_ITEMS, _GROUPED = 5, 200, 0.7
-"""So many classifiers, and items of a domain, can show that two err together; how likely it is
-that items differ in difficulty where several groups do."""
+"""So many classifiers, and items of a domain, can show that two err together; and the probability
+that items differ in difficulty if several groups do."""
 
 
 @dataclass(frozen=True)
@@ -159,10 +161,10 @@ class VoteSelection(LabelModel):
 
 
 def _models(predictions: Predictions, *, several: bool) -> list[VoteModel]:
-    """What votes may come from, plainest first.
+    """Candidate models, plainest first.
 
-    Hard items have rates of their own where votes are more than what has to be learned: K^M - 1
-    shares of joint votes for 2 K M (K - 1) rates and 2 K - 1 shares of states.
+    Hard items have rates of their own if there are more votes than parameters: K^M - 1 shares of
+    joint votes for 2 K M (K - 1) rates and 2 K - 1 shares of states.
     """
     # Half the sweeps of a model alone, as there are several, and fewer of many votes, in which the
     # chains soon agree; those that do not go on.
@@ -209,7 +211,7 @@ def _weights(scores: Floats, times: Floats, clusters: Sequence[UInts]) -> Floats
 
 
 def _names(candidates: Sequence[VoteModel]) -> tuple[str, ...]:
-    """What to call the candidates; those of one class are numbered."""
+    """Names of the candidates; those of one class are numbered."""
     names = [f"{m.name}, hard items" if m.levels > 1 else m.name for m in candidates]
     return tuple(
         f"{name} ({names[: i + 1].count(name)})" if names.count(name) > 1 else name
@@ -235,7 +237,7 @@ def _n_votes(predictions: Predictions) -> float:
 
 
 def _some(predictions: Predictions) -> Predictions:
-    """All items, or as many, chosen by identity, as have enough votes to compare models by."""
+    """All items, or as many, chosen by key, as have enough votes to compare models."""
     share = _MOST_VOTES / max(_n_votes(predictions), 1)
     if share >= 1:
         return predictions
@@ -291,7 +293,7 @@ class _FittedSelection(FittedLabelModel):
         )
 
     def _doubt(self, difficult: float) -> Allowance:
-        """By how much the mixture may be wrong, given how likely items differ in difficulty."""
+        """Allowance for the mixture's error, by the probability that items differ in difficulty."""
         groups = len(self.counted.groups)
         several = max(Counter(group.domain for group in self.counted.groups).values(), default=0)
         items = self.times.sum() / max(len(self.fits[0].domains), 1)
@@ -377,7 +379,7 @@ def held_out(predictions: Predictions, selection: Selection) -> list[Bools]:
 def in_parts(predictions: Predictions, selection: Selection) -> tuple[Predictions, list[Bools]]:
     """The items, and which are held out in each fit, (n,) each.
 
-    A row that stands for several items is there once for every part that some of them are in.
+    A row that stands for several items is repeated for every part that contains some of them.
     """
     if predictions.multiplicity is None:
         return predictions, held_out(predictions, selection)

@@ -27,21 +27,21 @@ from fewlabels.methods.votes.data import domain_codes
 from fewlabels.predictions import Predictions
 
 _DENSE = 2**14
-"""Entries of a table whose products are quicker without their zeros being left out."""
+"""Up to so many entries, products with the zeros of a table are faster than without."""
 
 HARD_SHARE = 0.5
-"""Prior count of a class at every further level of difficulty, beside 1 at the first."""
+"""Prior count of a class at each further level of difficulty; the first has 1."""
 
 ALONE, DOMAINS, FRANCHISE, TABLES = 0, 1, 2, 3
-"""Who may share rates: nobody; domains; units, over all domains; units within a domain."""
+"""Rates are shared by none; domains; units over all domains; units within a domain."""
 
 
 class Rules(NamedTuple):
     """How to sweep.
 
-    coupling is one of the four above; `collapsed` integrates rates out of the coupling step,
-    `collapsed_labels` out of the labels too; learned concentrations have a Gamma(1, 1) prior, and
-    a learned prior of the rates one of its own (`draw_rates_prior`).
+    `coupling` is one of the four above. `collapsed` integrates rates out of the coupling step,
+    `collapsed_labels` out of the labels too. Learned concentrations have a Gamma(1, 1) prior, a
+    learned prior of the rates has its own (`draw_rates_prior`).
     """
 
     coupling: int
@@ -69,11 +69,11 @@ class _Rows(NamedTuple):
 class VoteTable(_Rows):
     """Distinct rows of votes.
 
-    start (R + 1,) delimits the entries of each row; entry -> unit, vote and how many times; row ->
-    number of its items, group whose state shares it has, and log-likelihood evidence (R, S) of what
-    is known of its label. `informs` (R,) is 1 where the row counts for the state shares, else 0;
-    `free` (G,) says that nothing is known of any label in the group. row_of (S, D) is the row of a
-    unit's rates that its votes follow: the class, or the state where hard items have rates too.
+    start (R + 1,) delimits the entries of each row. An entry has unit, vote and how many times; a
+    row has its number of items, the group whose state shares it has, and the log-likelihood
+    `evidence` (R, S) of what is known of its label. `informs` (R,) is 1 if the row counts for the
+    state shares, else 0. `free` (G,): nothing is known of any label in the group. row_of (S, D) is
+    the row of a unit's rates for its votes: the class, or the state if hard items have rates too.
     """
 
     def arrays(self, n_units: int, n_classes: int, n_rows: int) -> VoteArrays:
@@ -173,12 +173,12 @@ class VotePrior(NamedTuple):
 
 
 class VoteState(NamedTuple):
-    """Everything that a chain remembers; arrays are changed in place.
+    """The state of a chain; arrays are changed in place.
 
-    labels (R, S) items of a row in each state; shares (G, S); cells (units, Q, C) counts of votes
-    under the labels; atom (units,): whose rates a unit has; phi (units, Q, C) rates by atom;
-    log_rates (units, rows, K) log P(vote | row); concentration (2,) alpha and gamma.
-    cluster (D,) of the domains; table (D, M) of a unit; dish (D, M) of a table, -1 = empty.
+    labels (R, S), items of a row in each state; shares (G, S); cells (units, Q, C), counts of votes
+    under the labels; phi (units, Q, C), rates by atom; atom (units,), the atom whose rates a unit
+    has; log_rates (units, rows, K), log P(vote | row); concentration (2,), alpha and gamma. cluster
+    (D,) of each domain; table (D, M) of each unit; dish (D, M) of each table, -1 = empty.
     """
 
     labels: Ints
@@ -231,7 +231,7 @@ EASY_COUNTS, HARD_COUNTS = (1.0, 10.0), (3.0, 4.0)
 """Counts (errors, hits) that the prior of items as they come is centred at; those of hard ones."""
 
 _MEANS = np.linspace(0.02, 0.6, 30)
-"""Mean errors; of single rates below one half, or right and wrong could trade places."""
+"""Mean errors; those of single rates are below one half, or errors and hits could be swapped."""
 
 _MOST_SINGLE = 0.45
 _STRENGTHS = np.geomspace(2.0, 60.0, 15)
@@ -262,7 +262,7 @@ def draw_rates_prior(prior: Floats, rates: Floats, rng: np.random.Generator) -> 
 
 
 def fit_rates_prior(prior: Floats, logs: Floats) -> None:
-    """The likeliest prior (Q, C), in place, by expected logs (A, Q, C) of the rates."""
+    """Maximum-likelihood prior (Q, C), in place, from expected logs (A, Q, C) of the rates."""
     _choose_prior(prior, logs, lambda log_p: int(np.argmax(log_p)))
 
 
@@ -342,7 +342,7 @@ class Constraints:
         return out
 
     def tied(self, domains: Sequence[str | None]) -> list[tuple[Ints, Bools, Floats]]:
-        """Domains (c,) that rules tie together, each other one by itself, with their joint states.
+        """Domains (c,) tied by rules, every other one alone, with their joint states.
 
         Labels (S, c) say where each state is positive; prior weights (S,) are all positive.
         """

@@ -2,13 +2,13 @@
 
 q(labels) q(shares) q(rates): the rows of every classifier's rates are Dirichlet, and so are the
 class shares. Updates are those of EM with digamma(count) - digamma(total) for a log probability,
-extrapolated as EM is; what they make larger is the evidence lower bound. Source: Kim and Ghahramani
-(2012); Bishop (2006), section 10.1.
+extrapolated as EM is; they increase the evidence lower bound. Source: Kim and Ghahramani (2012);
+Bishop (2006), section 10.1.
 
-The Dirichlet factors know the labels' expected counts as if these had been seen, so their spread is
-too small by what the labels leave open. A draw therefore goes on from labels drawn from q, by some
-Gibbs sweeps: with F the share of the information that the labels lack, none has the variance C of
-all labels known, s sweeps have C (1 + F + ... + F^s), of C / (1 - F).
+The Dirichlet factors take the labels' expected counts as observed, so their spread lacks the
+uncertainty of the labels. Each draw therefore starts from labels drawn from q and makes some Gibbs
+sweeps. With F the share of the information that the labels lack and C the variance with all labels
+known, s sweeps give C (1 + F + ... + F^s), of C / (1 - F).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SWEEPS = 2
 ITERATIONS, TOLERANCE = 500, 1e-5
 
 _TURNS = 6
-"""Fits at most, where the prior of the rates is learned in turns with them."""
+"""Most fits if the prior of the rates is learned in alternation with them."""
 
 _CELLS, _VISITS, _FEWEST, _MOST = 2**26, 1_000_000_000, 50, 200
 """Numbers, and votes, of all draws together, and how many draws there are at least and at most."""
@@ -49,7 +49,7 @@ class _Factors(NamedTuple):
 class VariationalFit(NamedTuple):
     """The fit: Dirichlet counts of shares (G, S) and rates (units, Q, C), q(state) of rows (R, S).
 
-    And what the last steps of EM came to.
+    And the result of the last EM steps.
     """
 
     shares: Floats
@@ -61,9 +61,9 @@ class VariationalFit(NamedTuple):
 def fit_variational(
     table: VoteTable, prior: VotePrior, n_units: int, *, learned: bool = False
 ) -> tuple[VariationalFit, VotePrior]:
-    """Fit the factors to the distinct rows of votes of classifiers that share no rates.
+    """Fit the factors to distinct rows of votes of classifiers that share no rates.
 
-    The prior of the rates is as given, or, `learned`, the likeliest: fitted in turns with them.
+    The prior of the rates is as given or, if `learned`, fitted in alternation with them.
     """
     prior = prior._replace(rates=prior.rates.copy())
     model = _Model(table, prior, n_units)
@@ -122,7 +122,7 @@ class _Model:
         )
 
     def feasible(self, factors: _Factors) -> _Factors:
-        """No factor knows less than its prior."""
+        """Raise every factor to its prior."""
         return _Factors(
             np.maximum(factors.shares, self.prior.share[..., None]),
             np.maximum(factors.cells, self.prior.rates[..., None]),
@@ -154,9 +154,9 @@ class _Model:
 
 
 def n_draws(n_cells: int, n_votes: int, n_kept: int = _MOST) -> int:
-    """How many draws there are: 200, and fewer of many rates, which are large, and of many votes.
+    """Number of draws: 200, but fewer with many rates (memory) or votes (time).
 
-    These take long. And no more than chains would have kept, but for 50.
+    No more than chains would have kept, but at least 50.
     """
     most = min(_CELLS // max(n_cells, 1), _VISITS // max(n_votes, 1), n_kept)
     return int(np.clip(most, _FEWEST, _MOST))

@@ -48,7 +48,7 @@ if TYPE_CHECKING:  # slow to load, and the monotone curves do without
     from fewlabels.methods.spe.spe import PairFit
 
 PRIOR_SHARE = 0.05
-"""Share of the draws that keep the prior's weights of the components, whatever the evidence."""
+"""Share of the draws with the components' prior weights, whatever the evidence."""
 
 _FEW_MOVES = 0.02
 _MOSTLY = 0.5
@@ -248,9 +248,9 @@ class _ClassCurves:
 
     @cached_property
     def shares(self) -> tuple[Floats, Floats]:
-        """Share of the class and of the rest among the items fitted to, per draw (D,).
+        """Shares of the class and of the rest among the fitted items, per draw (D,).
 
-        They stand in where an item has no score.
+        They replace P(class) of items without a score.
         """
         middles = (self.scale.ranks[1:] + self.scale.ranks[:-1]) / 2
         weight = np.diff(np.concatenate([[0.0], middles, [1.0]]))

@@ -26,7 +26,7 @@ _ZERO_LIMIT = 3.0
 _KNOTS = 4096
 _TAIL_KNOTS = 1024
 LABEL_BINS = 200
-"""Up to so many labels each one counts by itself; more are pooled with their neighbours."""
+"""Labels that count one by one; more are pooled with their neighbours."""
 
 
 class ScoreCoordinates(NamedTuple):
@@ -191,12 +191,10 @@ class PooledLabels(NamedTuple):
 def pool(
     places: ScoreCoordinates, evidence: Floats, power: Floats, bins: int = LABEL_BINS
 ) -> PooledLabels:
-    """Gather what is known of items at `places` from their evidence (n, 2), a log-likelihood.
+    """Pool the evidence (n, 2), log-likelihoods that count to a power (n,), at `places`.
 
-    It counts to a power (n,).
-
-    Known labels beyond `bins` are pooled with their neighbours in score at their mean place, so
-    the cost of a fit does not grow with their number.
+    If there are more than `bins` known labels, neighbours in score are pooled at their mean place,
+    so that the cost of a fit does not grow with their number.
     """
     hard: Bools = np.isneginf(evidence[:, 0]) | np.isneginf(evidence[:, 1])
     label = (evidence[hard, 1] > evidence[hard, 0]).astype(np.float64)
@@ -235,16 +233,16 @@ SHAPE = (
     "share on the smaller side of zero",
     "log spread",
 )
-"""What of the scores' distribution the prior looks at; see `shape_statistics`."""
+"""Statistics of the scores' distribution that the prior uses; see `shape_statistics`."""
 
 NEEDS_ZERO = frozenset({1, 2, 5, 6, 10})
-"""Which of `SHAPE` speak of the score's natural zero."""
+"""Those of `SHAPE` that depend on the score's natural zero."""
 
 
 def shape_statistics(margins: Floats, scale: ScoreScale) -> Floats:
-    """Numbers `SHAPE` of the distribution of margins (n,): how well apart two humps are, and where.
+    """The numbers `SHAPE` of margins (n,): how separate two modes are, and where they lie.
 
-    All but the last are the same for scores in another unit.
+    All but the last do not depend on the unit of the score.
     """
     x = np.sort(scale.places(margins).x)
     n, zero = len(x), float(scale.zero.x[0])
@@ -271,7 +269,7 @@ def shape_statistics(margins: Floats, scale: ScoreScale) -> Floats:
 
 
 def _between(x: Floats, above: Bools) -> float:
-    """Share of the variance that is between the two sides."""
+    """Share of the variance between the two sides."""
     variance = x.var()
     if above.all() or not above.any() or variance == 0:
         return 0.01
@@ -311,7 +309,8 @@ FREE_WEIGHT = 0.10
 """Prior weight of a natural zero that says nothing of where the step is."""
 
 PLAIN_WEIGHT = 0.5
-"""Weight of the plain kinds among those that believe in zero: other data are not everything."""
+"""Weight of the plain kinds among those that use the zero: the learning data may be unlike others.
+"""
 
 
 class Component(NamedTuple):
@@ -335,7 +334,7 @@ PLAIN = (0.40, 0.30, 0.30)
 """Shares of line, kink and lapse where nothing was learned."""
 
 DOUBTED = (0.30, 0.30, 0.40)
-"""The same beside learned kinds: most real classifiers have lapses, however few."""
+"""The same beside learned kinds: most real classifiers have lapses, if few."""
 
 
 def plain(weight: float, shares: tuple[float, float, float] = PLAIN) -> list[Component]:

@@ -1,14 +1,14 @@
-"""What the ensembles share: a mixture of beliefs about classifiers, weighed by labels.
+"""The model of the ensembles: a mixture of beliefs about classifiers, weighed by labels.
 
 A belief is a Gaussian prior of the coefficients of
 
-    P(y = k | s_i) = softmax_k(a_k + (b + c_k) f_ik + h g_ik + sum_j w_j d_ijk + sum_j v_j e_ijk)
+P(y = k | s_i) = softmax_k(a_k + (b + c_k) f_ik + h g_ik + sum_j w_j d_ijk + sum_j v_j e_ijk)
 
 with f an index: between the linear and the log pool of the classifiers (g is half their gap,
-kernels/simplex.py), one classifier alone, the pool without it, a latent class that no label
-taught, or what reference items taught. d_j is how classifier j deviates, and e_j its vote. Every
-belief is fitted to the labels by Newton's method; its posterior weight is its prior weight times
-its evidence (Laplace).
+kernels/simplex.py), one classifier alone, the pool without it, a latent class learned without
+labels, or a map learned from reference items. d_j is the deviation of classifier j, and e_j its
+vote. Every belief is fitted to the labels by Newton's method; its posterior weight is its prior
+weight times its evidence (Laplace).
 """
 
 from __future__ import annotations
@@ -35,31 +35,31 @@ from fewlabels.posterior import LabelPosterior, ParameterDraws
 from fewlabels.predictions import Predictions
 
 WEIGHED_ITEMS, WEIGHED_CELLS = 2_000, 2**19
-"""Beliefs are weighed by so many labels at most, and labels times classes; those that then count
-are fitted to all."""
+"""Limits of labels, and of labels times classes, by which beliefs are weighed; those of positive
+weight are then fitted to all."""
 
 MOST_LEADERS = 20
-"""Of more classifiers only those with most predictions lead by themselves."""
+"""With more classifiers, only those with most predictions have an index of their own."""
 
 MOST_EACH = 50
-"""Of more classifiers only those with most predictions have a coefficient of their own."""
+"""With more classifiers, only those with most predictions have a coefficient of their own."""
 
 MOST_OFFSETS = 300
-"""Of more classes none has coefficients of its own: they take the cube of the classes, and of so
-many each has too few labels to move them (docs/scaling.md)."""
+"""With more classes, none has coefficients of its own: their cost is the cube of the classes, and
+each has too few labels to estimate them (docs/scaling.md)."""
 
 POOL_ITEMS, POOL_CELLS = 20_000, 2**23
-"""Constants of pools, maps and latent classes are found on so many items, and probabilities."""
+"""Items, and probabilities, from which constants of pools, maps and latent classes are found."""
 
 CLASS_DRAWS, LEAST_DRAWS = 20_000, 20
-"""Parameter draws times classes: of more than a hundred classes there are fewer draws, as each
-costs its share, and the many classes of an item average what one draw leaves open."""
+"""Parameter draws times classes: with more than a hundred classes there are fewer draws, as each
+costs its share, and the many classes of an item average out the noise of a draw."""
 
 HELD_FEATURES = 2**25
-"""Features of items that are held; of more they are made for the items at hand."""
+"""Features that are kept in memory; more are computed block by block."""
 
 SKEWED_UP_TO, CANDIDATES = 500, 8
-"""With so many labels at most, draws are chosen among so many candidates for each."""
+"""With at most so many labels, each draw is chosen among so many candidates."""
 
 _NEVER_DRAWN = 1e-5
 
@@ -125,7 +125,7 @@ class _Member(NamedTuple):
 def _members(
     beliefs: Sequence[Belief], index: PooledIndex, coverage: Floats, n_classes: int
 ) -> list[_Member]:
-    """The members of the mixture; coverage (M,) says on how many items classifiers speak."""
+    """The members of the mixture; coverage (M,) counts each classifier's items with predictions."""
     order = np.argsort(-coverage, kind="stable")
     leaders = [index.models[j] for j in np.sort(order[:MOST_LEADERS])]
     each = [index.models[j] for j in np.sort(order[:MOST_EACH])]
@@ -231,9 +231,9 @@ class _Columns:
 class _Prior(NamedTuple):
     """A member's coefficients: of features by class (c,) and others (p,), (c K + p,) in all.
 
-    The constant, whose coefficients by class are the offsets, is one feature more. `columns` is
-    where coefficients stand, with their means and precisions, those by class first; `order` is
-    that of the member's terms, in which they are drawn.
+    The constant is a further feature, whose coefficients by class are the offsets. `columns` are
+    the positions of the coefficients, those by class first, with their means and precisions;
+    `order` is that of the member's terms, in which they are drawn.
     """
 
     by_class: Ints
@@ -419,10 +419,10 @@ _LEAST_SAID = 0.005
 
 
 def _worth(predictions: Predictions, rows: Ints) -> float:
-    """How many labels the rows with evidence are: rows that share an item's weight are one.
+    """Effective labels of the rows with evidence; rows that share an item's weight are one.
 
-    Those of which nothing is said are none; weighted up they count no more than once, and those of
-    a cluster as much as they tell.
+    Rows without evidence count 0, rows weighted up at most 1, and rows of a cluster by their
+    effective number.
     """
     weight, power = predictions.weight * _spoken_of(predictions), predictions.information[rows]
     others = np.delete(weight, rows)
@@ -432,7 +432,7 @@ def _worth(predictions: Predictions, rows: Ints) -> float:
 
 
 def _last_kept(make: PoolMaker) -> PoolMaker:
-    """The same, that does not make a pool anew of the logs that it was last asked for."""
+    """The same function, which keeps its last pool of logs."""
     last: list[tuple[Floats, Pool]] = []
 
     def pool(c: Floats) -> Pool:
@@ -593,7 +593,7 @@ class _Evidence:
 
 
 def _spoken_of(predictions: Predictions) -> Bools:
-    """Items of which some classifier says something, (n,)."""
+    """Mask (n,) of items with a prediction of any classifier."""
     speaks = predictions.has_hard | predictions.provides("ranking")
     return np.asarray(speaks.any(axis=1))
 
@@ -628,9 +628,9 @@ def each_belief(
 
 
 class _Design:
-    """Features of n items: a product with coefficients is all. Of two classes their difference.
+    """Features of n items, to be multiplied by coefficients. For two classes, their difference.
 
-    Where all of them are too many to be held, they are made of the items at hand.
+    If all of them are too many to be kept, they are computed for the items at hand.
     """
 
     def __init__(

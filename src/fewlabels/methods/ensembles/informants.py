@@ -1,8 +1,8 @@
-"""Informants: what every classifier says of an item's class, whatever it says it in.
+"""Informants: P(class) from each classifier's probabilities, scores or votes.
 
-A probability is taken as it is, a score by a rising map, a vote as P(class | vote). Maps and
-P(class | vote) come from latent classes that explain what all classifiers say, known labels kept;
-ensembles recalibrate all of it by the labels.
+A probability is taken as it is, a score through a rising map, a vote as P(class | vote). Maps and
+P(class | vote) come from latent classes that explain the predictions of all classifiers, with known
+labels fixed; ensembles recalibrate all of it by the labels.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ Kind = Literal["probability", "score", "vote"]
 PoolMaker = Callable[[Floats], Pool]
 
 _VOTER = 0.8
-"""How often a voter is right, before anything is known of it."""
+"""Probability that a voter is right, before any data."""
 
 _SHRINKAGE = 0.8
-"""Log P(class | vote) is taken by this share: the same votes told how often they are right."""
+"""Factor of log P(class | vote), as the same votes determined how often they are right."""
 
 _RIDGE = 1e-3
 
@@ -83,9 +83,9 @@ class Informants:
     def of(
         some: Predictions, *, every_kind: bool = True, pooled: PoolMaker = calibrated_pool
     ) -> Informants:
-        """Learn maps and latent classes from what is said of the items, and their labels.
+        """Learn maps and latent classes from the predictions and labels of items.
 
-        Without `every_kind` only probabilities are taken, as they are. `pooled` makes the pool.
+        Without `every_kind` only probabilities are used, as they are. `pooled` makes the pool.
         """
         k, m = some.n_classes, some.n_models
         nothing = np.zeros((m, 2))
@@ -137,9 +137,9 @@ class Informants:
         )
 
     def said(self, predictions: Predictions, wanted: Collection[str] = ("rank", "votes")) -> Inputs:
-        """What these classifiers say of any items, with what the indices `wanted` need of it.
+        """What these classifiers predict for any items, with what the indices `wanted` need of it.
 
-        Normal scores and ballots of others are empty: of many classes they cost most.
+        Normal scores and ballots not needed are empty: with many classes they cost most.
         """
         served = predictions.select_models(self.models)
         n, m, k = served.n_items, len(self.models), served.n_classes
@@ -192,10 +192,10 @@ def _ballots(predictions: Predictions, domains: tuple[str | None, ...]) -> Ballo
 
 
 def _floors(predictions: Predictions) -> Floats:
-    """What a probability of exactly 0 means, by classifier (M,): half the least one above it.
+    """What a probability of exactly 0 means, by classifier (M,): half the smallest positive one.
 
-    Of five neighbours none: .1 rather than never. Rounded to two digits: .005. The half is shared
-    by the K - 1 classes that can have it. 0 where nothing is exactly 0.
+    Examples: .1 for none of five neighbours, .005 for two digits. The half is shared by the K - 1
+    classes that can have it. The floor is 0 if no probability is exactly 0.
     """
     p = predictions.probabilities
     if p is None:
@@ -263,10 +263,10 @@ def _start(
     predictions: Predictions, kinds: tuple[Kind, ...], ranked: Ranked, floors: Floats,
     pooled: PoolMaker,
 ) -> Floats:  # fmt: skip
-    """P(class) of each item before any model, (n, K): the pool, as sharp as classifiers agree.
+    """Initial P(class) of each item, (n, K): the pool, sharpened to the agreement of classifiers.
 
-    A vote is taken to be right with probability .8; scores count only where there is nothing else,
-    with their normal score for log odds: they may as well fall with the class.
+    A vote is right with probability .8. Scores are used only if there is nothing else, their normal
+    scores as log odds, since they may also fall with the class.
     """
     scores_alone, k = set(kinds) == {"score"}, predictions.n_classes
     p = np.full((predictions.n_items, len(kinds), k), np.nan)
@@ -397,16 +397,16 @@ STEPS, VOTE_STEPS = 8, 30
 else the classifiers share (on made sets the index then ranks worse)."""
 
 FACTOR_SHARE = 0.5
-"""Share of the factor that is believed, for the same reason."""
+"""Share of the factor that is used, for the same reason."""
 
 SMOOTHING = 0.5
 """Pseudo-votes of each kind under each class."""
 
 MOST_CLASSES = 12
-"""Of more classes scores are not modelled, each against the rest: votes are."""
+"""With more classes, scores are not modelled (each class against the rest), only votes."""
 
 MOST_PAIRS = 500
-"""Up to so many classifiers the covariance of all pairs is held."""
+"""Up to so many classifiers, the covariance of all pairs is kept."""
 
 _LEAST_UNIQUE, _FACTOR_FROM, _MOST_LOG_ODDS = 0.1, 3, 12.0
 

@@ -1,8 +1,8 @@
-"""PooledIndex: what the ensembles make of what several classifiers say of an item.
+"""PooledIndex: the features that the ensembles make from the predictions of several classifiers.
 
-Every feature is a value per class. Pools and what deviates from them serve all ensembles; leaders
-(one classifier alone), the pool without one of them, the latent classes, and what reference items
-taught are further indices.
+Every feature is a value per class. Pools and deviations from them serve all ensembles. Further
+indices are one classifier alone, the pool without it, the latent classes, and what reference items
+taught.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _ROWS, _EVERY = 65_536, slice(None)
 
 
 class Feature(NamedTuple):
-    """What an index is made of: a kind, and the pool or the classifier that it is of.
+    """A feature: its kind, and its pool or classifier.
 
     Kinds: "pool" and "gap" of a pool (kernels/simplex.py); "deviation" and "vote" of a classifier;
-    "own", "tempered" and "rank", that classifier alone, at its word, tempered towards the others,
-    or by its normal scores; "without", the pool of all others; "latent" and "votes", the latent
-    classes; "reference"; and "constant", 1 for every class.
+    one classifier alone: "own" as it is, "tempered" towards the others, "rank" by its normal
+    scores; "without", the pool of all others; "latent" and "votes", the latent classes;
+    "reference"; and "constant", 1 for every class.
     """
 
     kind: str

@@ -22,7 +22,7 @@ from fewlabels.kernels.arrays import Floats
 # Logarithms of tail probabilities that stay finite where the probabilities underflow.
 
 _TINY = 1e-290
-"""Below it the library's probability loses digits, and a continued fraction takes over."""
+"""Below it the library's tail probability loses digits, and a continued fraction is used."""
 
 _STEPS = 300
 
@@ -316,7 +316,7 @@ _LARGEST_LOG = 700.0
 _FAR = 1e4
 _EULER = 0.5772156649015329
 _CAP = 300.0
-"""Exponents are capped here, so that a hopeless parameter gets a log density of -1e130, not NaN."""
+"""Limit of exponents, so that an impossible parameter has log density -1e130 instead of NaN."""
 
 
 class _Normal(ExponentialFamily):

@@ -1,9 +1,9 @@
-"""Draws from the posterior of one score mixture: modes, and a ladder of samplers.
+"""Draws from the posterior of one score mixture: modes, and a sequence of samplers.
 
-Importance sampling comes first because it is quick and says by itself whether it worked (effective
-sample size, Pareto k). A sampler that did not work hands over to the next: the paper's normal with
-independent coordinates; Student's t with the mode's full covariance; a mixture of such over the
-local modes, fitted to the sample so far; Hamiltonian Monte Carlo from there.
+Importance sampling comes first, as it is fast and its weights show whether it worked (effective
+sample size, Pareto k). If a sampler failed, the next one follows: the paper's normal with
+independent coordinates; Student's t with the mode's full covariance; a mixture of these over the
+local modes, fitted to the sample so far; Hamiltonian Monte Carlo started there.
 """
 
 from __future__ import annotations
@@ -23,18 +23,19 @@ from fewlabels.methods.spe.mixture import BOUND, ScoreData, ScoreMixture, starti
 Sampler = Literal["laplace", "diagonal", "full", "mixture", "hmc"]
 
 RELIABLE = (0.7, 0.05)
-"""What importance weights must come to: Pareto k at most .7, effective size 5% of the draws."""
+"""Requirements of importance weights: Pareto k at most .7, effective size 5% of the draws."""
 
 GOOD = (0.5, 0.2)
-"""From where on a sample is taken as it is. Of worse ones that can be relied on for a mean the
-ends are thin: 12 to 14% of true parameters lay in the outer 10% of their draws."""
+"""Requirements to take a sample as it is. Worse ones are reliable for a mean, but their tails are
+thin: 12 to 14% of true parameters were in the outer 10% of their draws."""
 
 _MOVES = 12
-"""Metropolis steps that draws of such a sample take, which leave a right sample as it is."""
+"""Metropolis steps of the draws of such a sample, which leave a correct one unchanged in
+distribution."""
 
 _FREEDOM = 5.0
 _DEPTH = 15.0
-"""Local modes that lie further below the highest, in log density, are of no account."""
+"""Local modes further below the highest, in log density, are ignored."""
 
 _PILOT = 4
 _ROUNDS, _PLACES = 4, 8
@@ -175,7 +176,7 @@ def unsampled(target: Target, modes: Modes) -> Sampled:
 def importance_ladder(
     target: Target, modes: Modes, size: int, first: Sampler, rng: np.random.Generator
 ) -> Sampled:
-    """Importance samples of growing care until the weights can be trusted, or the best of them."""
+    """Increasingly careful importance samples, until the weights are reliable; else the best."""
     k: dict[str, float] = {}
     mode = modes.points[0]
     if first == "diagonal":
@@ -209,7 +210,7 @@ def importance_ladder(
 
 
 def run_chains(estimate: Sampled, rng: np.random.Generator) -> Sampled:
-    """Hamiltonian Monte Carlo from the draws of an importance sample that cannot be trusted."""
+    """Hamiltonian Monte Carlo from the draws of an unreliable importance sample."""
     sample = estimate.sample
     if not np.isfinite(sample.log_weights).any():
         return estimate
@@ -223,7 +224,7 @@ def run_chains(estimate: Sampled, rng: np.random.Generator) -> Sampled:
 
 
 def is_even(sample: ImportanceSample, limits: tuple[float, float]) -> bool:
-    """Whether the weights come to what is asked, `RELIABLE` or `GOOD`."""
+    """Whether the weights meet the requirements, `RELIABLE` or `GOOD`."""
     most_k, least_share = limits
     enough = sample.effective_size >= least_share * len(sample.points)
     return bool(enough and sample.pareto_k <= most_k)

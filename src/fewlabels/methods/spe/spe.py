@@ -50,7 +50,7 @@ Selection = Literal["evidence", "likelihood", "average"]
 
 _FEWEST = 3
 _MOST_DOUBT = 0.1
-"""Pairs that no sampler could be relied on for may have this weight together."""
+"""Largest total weight of pairs without a reliable sample."""
 
 
 @dataclass(frozen=True)
@@ -279,7 +279,7 @@ class _FittedSPE(FittedLabelModel):
 
 _LEAST_WEIGHT = 0.01
 _WORTH_CHAINS = 0.05
-"""Pairs of less weight than this keep their importance sample, trusted or not."""
+"""Pairs of less weight keep their importance sample, reliable or not."""
 
 _OUT_OF_REACH = 12.0
 """Pairs whose evidence, by Laplace's approximation, is smaller by e^12 are not sampled."""
@@ -467,7 +467,7 @@ class _PrevalenceDraws(OddsDraws):
 # --- whether scores and labels look as the densities say ----------------------------------------
 
 LEVEL = 0.05
-"""Share of worlds that follow the model in which the check is to object all the same."""
+"""Share of data sets that follow the model in which the check objects nevertheless."""
 
 _ORDER = 6
 _SIMULATIONS = 4000

@@ -286,18 +286,18 @@ _SPARSE = 0.06
 """Share of kernels up to which a product with those alone is the quicker one."""
 
 _NOTHING = 1e-3
-"""Kernels below this share of a rounding error, in units of the largest, are nothing beside it."""
+"""Kernels below this share of a rounding error, in units of the largest, are negligible."""
 
 _FEW = 64
-"""Rows of a block where few are expected: those that single precision does not serve."""
+"""Rows of a block where few are expected: those that need more than single precision."""
 
 POINTS = 1000
 """Support points at a time: 256 x 1000 kernels fit the cache of a core. A power of two would not
 do: rows of one page's length fall on the same lines of the cache, which costs twice the time."""
 
 SINGLE_REACH = 1e4
-"""Largest |x|^2 / 2 of a query, from the centre, up to which single precision serves: exponents of
-kernels that count are then right to about 1e-3."""
+"""Largest |x|^2 / 2 of a query, from the centre, for single precision: exponents of kernels that
+matter then have errors of about 1e-3."""
 
 WEAK = 1e-25
 """Sums below this, in units of the largest weight, are computed anew, in units of the largest

@@ -524,10 +524,10 @@ def agreement(
 def closed_form(pairs: Agreement) -> ErrorRates:
     """Error rates from triples: u_i^2 = c_ij c_ik / c_jk, so e_i = (1 - sqrt(...)) / 2.
 
-    Several triples give one ratio of sums, in which a triple weighs the product of its three
-    overlaps: c_jk near 0 then does no harm. The sign of u_i says whether classifier i is more
-    often right than wrong; that most are is what tells a solution from its mirror image. Those
-    that are not are turned round first, or positive and negative c would cancel in the sums.
+    Several triples give one ratio of sums, in which a triple is weighted by the product of its
+    three overlaps, so that c_jk near 0 does no harm. The sign of u_i says whether classifier i is
+    more often right than wrong; assuming that most are selects the solution among its mirror
+    images. The others are flipped first, or positive and negative c would cancel in the sums.
     """
     w = pairs.overlap / max(pairs.overlap.max(initial=0.0), 1e-300)
     signs = _signs(pairs.c * w)
@@ -542,11 +542,11 @@ def closed_form(pairs: Agreement) -> ErrorRates:
 
 
 def _signs(a: Floats) -> Floats:
-    """Signs (M,) of the rank-one factor of a (M, M), near to all positive.
+    """Signs (M,) of the rank-one factor of a (M, M), nearly all positive.
 
-    Greedy ascent of s' a s from ones: the classifier that agrees least with the others is turned
-    round, until none disagrees. (The leading eigenvector settles in one corner of a sparse crowd,
-    and its signs elsewhere are noise.)
+    Greedy ascent of s' a s from ones: the classifier that agrees least with the others is flipped,
+    until none disagrees. (The leading eigenvector concentrates on a corner of sparse votes, and its
+    signs elsewhere are noise.)
     """
     signs = np.ones(len(a))
     total = a.sum(axis=1)
@@ -560,9 +560,9 @@ def _signs(a: Floats) -> Floats:
 
 
 def _from_pairs(a: Floats, w: Floats, u: Floats, identified: Bools) -> Floats:
-    """Fill in u (M,) of classifiers that no three overlap with, NaN where they meet nobody.
+    """Fill in u (M,) of classifiers without a triple; NaN without any overlap.
 
-    A pair with a classifier that is known gives u_i by least squares. Where nobody is, both of a
+    A pair with a known classifier gives u_i by least squares. Without one, both classifiers of a
     pair are taken to be equally good.
     """
     out = np.where(identified, u, np.nan)

@@ -32,7 +32,7 @@ from fewlabels.predictions import Predictions
 
 COSTS = tuple(2.0**power for power in range(-8, 1))
 MARGINS = (1.0, 3.0, 5.0)
-"""What c and l are chosen from."""
+"""Values from which c and l are chosen."""
 
 _CHOICE_VOTES, _CHOICE_DRAWS, _ROUNDS = 2**15, 20, 50
 _REFIT_SALT, _CHOICE_SALT = 0xC50D, 0xC50E
@@ -186,7 +186,7 @@ def _first(
 
 @dataclass(frozen=True, eq=False)
 class _FittedCrowd(FittedLabelModel):
-    """What both solvers hand on."""
+    """Common part of the results of both solvers."""
 
     model: CrowdSVM
     models: tuple[str, ...]
@@ -249,7 +249,7 @@ class _GibbsDraws:
 
 
 class _Descent:
-    """Labels and weights in turns, on rows of votes (U, M K) with evidence (U, K)."""
+    """Labels and weights in alternation, on rows of votes (U, M K) with evidence (U, K)."""
 
     def __init__(self, votes: scipy.sparse.csr_matrix, evidence: Floats, penalty: Penalty) -> None:
         self.penalty = penalty
@@ -264,9 +264,9 @@ class _Descent:
         return scores.argmax(axis=1), lead(scores).max(axis=1) > 1e-9
 
     def solve(self, weights: Floats, start: Floats) -> Floats:
-        """Weights (M,) of the classifiers where rows weigh (U,), until no label changes.
+        """Weights (M,) of the classifiers for row weights (U,), until no label changes.
 
-        Rows whose classes tie have no label yet, and no say.
+        Rows whose classes tie have no label yet, and are left out.
         """
         eta, (labels, is_labeled) = start, self.labels(start)
         for _ in range(_ROUNDS):

@@ -263,11 +263,11 @@ VARIATIONAL = (
 )
 
 LONG_WAIT = 10.0
-"""Seconds that are worth a word."""
+"""Seconds from which a wait is announced."""
 
 
 def announce_wait(seconds: float) -> None:
-    """Say before a long wait for want of a compiler how long it will be."""
+    """Announce how long a computation will take if it is long because nothing is compiled."""
     for note in wait_notes(seconds, "are sampled", "takes"):
         announce(note)
 
@@ -350,9 +350,9 @@ def _never_differ(predictions: Predictions) -> list[str]:
 
 
 def straddling(error_rates: Floats, voted: Bools, domains: Sequence[str | None]) -> list[str]:
-    """Say where draws (T, D, M) of most error rates lie on both sides of one half.
+    """Warn if the draws (T, D, M) of most error rates lie on both sides of one half.
 
-    Of the classifiers that vote there, (D, M): the others follow the prior.
+    Only classifiers that vote there, (D, M), count: the others follow the prior.
     """
     above = (error_rates > 0.5).mean(axis=0)
     doubtful = (above > 0.05) & (above < 0.95) & voted

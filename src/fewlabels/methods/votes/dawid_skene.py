@@ -33,8 +33,8 @@ from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 
 FLOOR = 1e-10
-"""Least count, in items, of a vote under a class, and least class share: what has not been seen is
-nearly impossible, as in maximum likelihood, but has a logarithm."""
+"""Least count, in items, of a vote under a class, and least class share: unseen votes are nearly
+impossible, as in maximum likelihood, but have a logarithm."""
 
 _REFIT_SALT, _MOST, _MANY = 0xDA51D, 2**20, 2**23
 
@@ -122,7 +122,7 @@ class _Rates(NamedTuple):
 class _Table:
     """Distinct rows of votes, evidence and domain, and the two steps of EM on them.
 
-    Every domain has columns of its own in `votes`, so that one product serves all of them.
+    Every domain has its own columns in `votes`, so that one product serves all of them.
     """
 
     votes: scipy.sparse.csr_matrix

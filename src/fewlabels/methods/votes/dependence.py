@@ -29,23 +29,23 @@ from fewlabels.methods.votes.data import domain_codes, domain_texts
 from fewlabels.predictions import Predictions
 
 _CHANCE = 0.001
-"""How often some group of independent classifiers may be found."""
+"""Probability of finding a group among independent classifiers."""
 
 _COMMON = 20
-"""Items that both vote on, at least, to compare two classifiers."""
+"""Least items on which both vote, to compare two classifiers."""
 
 _IDENTICAL = 50
-"""Items on which two classifiers never differ, and others do, from which on they are copies."""
+"""Items without a difference between two classifiers, but with others, that make them copies."""
 
 _LARGEST = 3
 """Members of a group, at most, and `_CELLS` cells of its joint votes; exact copies may be more."""
 
 _CELLS = 64
 _TRIPLES = 10
-"""Most classifiers among whom every three are tried together: copies hide behind each other."""
+"""Most classifiers among whom all triples are tried, as copies can hide each other."""
 
 _PAIRS = 45
-"""Most pairs that are tried; of more those that agree most beyond what independence says."""
+"""Most pairs that are tried; of more, those whose agreement most exceeds independence."""
 
 _CLASSIFIERS, _ITEMS, _ONE_HOT, _FEWEST = 60, 4000, 2**25, 500
 """Most classifiers of a domain that are compared, the busiest, and most items: of many classes
@@ -89,7 +89,7 @@ class Counted:
         return self.weights[np.ix_(rows, columns)].ravel()
 
     def warnings(self) -> tuple[str, ...]:
-        """Who makes the same mistakes, one sentence per group; of many groups the clearest."""
+        """One sentence per group of classifiers that share mistakes; of many the clearest."""
         groups = sorted(self.groups, key=lambda g: -g.z)
         shown = [_sentence(g, len(self.domains) > 1) for g in groups[:3]]
         if len(groups) > 3:
