@@ -32,12 +32,12 @@ FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 
 # Lines that a room may have, so that growth is seen; raised only by a change that says why.
 LINES = {
-    "annotations": 2_420, "calibration": 1_960, "checks": 1_430, "cli": 3_590,
-    "comparison": 780, "data": 12_310, "evaluation": 4_160, "kernels": 3_380, "labeling": 2_450,
-    "methods": 15_530, "metrics": 1_430, "questions": 4_270, "report": 5_390, "shifts": 1_700,
-    "streaming": 5_300,
+    "annotations": 2_410, "calibration": 1_940, "checks": 1_420, "cli": 3_540,
+    "comparison": 740, "data": 12_210, "evaluation": 4_070, "kernels": 3_350, "labeling": 2_320,
+    "methods": 15_510, "metrics": 1_410, "questions": 4_140, "report": 5_320, "shifts": 1_670,
+    "streaming": 5_270,
 }  # fmt: skip
-SURFACE = 2_680
+SURFACE = 2_650
 """Lines of all that stands beside the rooms: the data classes, errors, `estimate`, its pipeline."""
 
 # Rooms that may import less than that.

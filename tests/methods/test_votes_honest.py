@@ -157,7 +157,10 @@ class TestAllowance:
         predictions, _ = near_copies()
         posterior = fl.models.VoteSelection().infer(predictions, 0)
         assert posterior.allowance.better == posterior.allowance.worse >= 0.15
-        some, other = posterior.log_odds_errors(["a", "b"], 400), posterior.log_odds_errors(["b"], 400)
+        some, other = (
+            posterior.log_odds_errors(["a", "b"], 400),
+            posterior.log_odds_errors(["b"], 400),
+        )
         assert some[:, 1:] == pytest.approx(other)
         assert some.std(axis=0) == pytest.approx(posterior.allowance.worse, rel=0.15)
         assert np.corrcoef(some.T)[0, 1] == pytest.approx(0.5, abs=0.15)
