@@ -154,7 +154,7 @@ class Metric:
         It rests on the labels of every class, so a class without labels is a reason to doubt it.
     noise_floor
         For a metric that noise inflates (a sum of absolute gaps): `noise_floor(digest)` is its
-        value (D,) if the draws' mean were what the classifier says, that is, what noise alone shows.
+        value (D,) if the draws' mean were what the classifier says: what noise alone shows.
     in_memory
         A user's own function, called draw by draw on all items.
     """
