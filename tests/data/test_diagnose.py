@@ -293,3 +293,14 @@ def test_scores_of_very_many_classes_are_of_few_rows(tmp_path, monkeypatch):
     diagnose(path)
     assert sizes
     assert max(sizes) <= max(facts._MOST_NUMBERS, 100 * 1500)
+
+
+def test_scores_rise_with_the_positive_class_wherever_it_stands() -> None:
+    """The file shows the positive class first; AUC is of scores that are larger for it."""
+    truth = np.where(np.arange(N) % 3, "ok", "Spam")
+    score = (truth == "Spam") + np.random.default_rng(5).normal(size=N)
+    for label in (truth, np.where(np.arange(N) < 50, truth, "")):
+        found = diagnose(pd.DataFrame({"label": label, "s__m": 20 * score}))
+        assert not [f.what for f in found.findings if "wrong way" in f.what]
+    turned = diagnose(pd.DataFrame({"label": truth, "s__m": -20 * score}))
+    assert [f.what for f in turned.findings if "wrong way round" in f.what]
