@@ -307,8 +307,8 @@ def assign_roles(
     if not models and votes is None:
         long = {"item", "annotator", "label"} <= set(names)
         raise InputError(
-            f"no prediction columns; the columns are {listed(map(quoted, names))}: name them "
-            "p__<model>__<class>, y__<model> or s__<model>, or say which they are with "
+            f"no prediction columns; the columns are {listed(map(quoted, names)) or 'none'}: name "
+            "them p__<model>__<class>, y__<model> or s__<model>, or say which they are with "
             "--model NAME=COL,COL (probabilities), --hard NAME=COL or --score NAME=COL"
             + ("; if each row is one vote of an annotator, add --votes" if long else "")
         )
