@@ -67,3 +67,9 @@ def test_toml_that_cannot_be_read(tmp_path):
     for path in (tmp_path / "none.toml", tmp_path):
         with pytest.raises(fl.InputError, match="cannot be read"):
             read_column_file(path)
+
+
+@pytest.mark.parametrize("no_label", [9, [9], [["x"]], [None]])
+def test_words_for_no_label_are_texts(no_label):
+    with pytest.raises(fl.UsageError, match=r"^`no_label` must be texts; got "):
+        column_options(no_label=no_label)

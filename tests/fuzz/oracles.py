@@ -336,7 +336,7 @@ def _of_workbook(content: bytes) -> dict[str, list[Any]]:
             [None if c.data_type == "e" or c.value == "" else c.value for c in row]
             for row in sheet.iter_rows()
         ]
-        rows = [row for row in cells if any(value is not None for value in row)]
+        rows = [row for row in cells if any(_is_there(value) for value in row)]
         across = [k for k in range(sheet.max_column) if any(row[k] is not None for row in rows)]
         if len(rows) > 1 and len(across) > 1:
             tables.append([[row[k] for k in across] for row in rows])
@@ -346,6 +346,11 @@ def _of_workbook(content: bytes) -> dict[str, list[Any]]:
     if len(named) + names.count("") < len(names):
         raise ValueError("two columns of one name")
     return named
+
+
+def _is_there(value: Any) -> bool:
+    """Whether a cell holds anything: white space alone is nothing."""
+    return value is not None and (not isinstance(value, str) or bool(value.strip()))
 
 
 def _group(value: Any) -> str:

@@ -184,6 +184,9 @@ def column_options(**arguments: Unpack[ColumnArguments]) -> ColumnOptions:
         raise UsageError(f"`classes` must be a list of classes; got the text {quoted(classes)}")
     if isinstance(no_label, str):
         no_label = [no_label]
+    texts = no_label if isinstance(no_label, Iterable) else () if no_label is None else (no_label,)
+    if not all(isinstance(text, str) for text in texts):
+        raise UsageError(f"`no_label` must be texts; got {quoted(no_label)}")
     cluster = get("cluster") or ()
     cluster = (cluster,) if isinstance(cluster, str) else tuple(cluster)
     if not all(isinstance(name, str) and name for name in cluster):
