@@ -19,7 +19,7 @@ from fewlabels.report.annotations import (
     render_annotations,
     render_annotations_html,
 )
-from fewlabels.report.html import made_by
+from fewlabels.report.html import stated_origin
 
 Report = dict[str, Any]
 
@@ -70,7 +70,7 @@ def test_an_assessment_shows_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     found = fl.annotations.assess(made(n=30), confidence_level=None)
     assert str(found) == found.summary() == render_annotations(found.to_dict())
     found.save_html(tmp_path / "page.html")
-    with made_by():
+    with stated_origin():
         page = render_annotations_html(found.to_dict())
     assert (tmp_path / "page.html").read_text("utf-8") == page
     # The dictionary is JSON as it is, and the page needs nothing besides.

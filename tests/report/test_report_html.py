@@ -14,7 +14,7 @@ from report_samples import NASTY, SAMPLES, Report, demo, minimal, nasty_names, t
 from fewlabels.errors import InputError
 from fewlabels.report import render_html, save_page
 from fewlabels.report.blocks import blocks
-from fewlabels.report.html import made_by
+from fewlabels.report.html import stated_origin
 from fewlabels.report.words import escape_control
 
 
@@ -90,7 +90,7 @@ def test_save_html_writes_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     target = tmp_path / "report.html"
     target.write_text("old")
     save_page("estimates", two_classes(), str(target))
-    with made_by():
+    with stated_origin():
         assert target.read_bytes().decode("utf-8") == render_html(two_classes())
     assert os.listdir(tmp_path) == ["report.html"]
 

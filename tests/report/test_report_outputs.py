@@ -23,7 +23,7 @@ from fewlabels.report.annotations import render_annotations
 from fewlabels.report.calibration import render_calibration_html
 from fewlabels.report.comparison import labels_cell, settling_sentence, standing_sentence
 from fewlabels.report.diagnostics import partition
-from fewlabels.report.html import made_by
+from fewlabels.report.html import stated_origin
 from fewlabels.report.text import brief_estimates
 from outputs import check, together
 
@@ -55,7 +55,7 @@ def test_a_page(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_page_says_where_it_comes_from(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1767225600")
-    with made_by("fewlabels estimate data/a.csv --by 'x y'", ["data/a.csv"]):
+    with stated_origin("fewlabels estimate data/a.csv --by 'x y'", ["data/a.csv"]):
         lines = Page(render_html(minimal() | {"positive": "spam"})).lines.split("\n")
     start = len(lines) - lines[::-1].index("Where this comes from") - 1
     check("report/provenance", "\n".join([*lines[:2], *lines[start:]]))

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -132,6 +132,15 @@ class Recalibrated(Frozen):
         return out
 
 
+class LossRow(NamedTuple):
+    """A loss before and after a calibration; None where it is undefined."""
+
+    model: str
+    loss: str
+    before: float | None
+    after: float | None
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Recalibration(Frozen, Result):
     """Fitted calibrations of classifiers by name, their inputs, and their losses.
@@ -140,7 +149,8 @@ class Recalibration(Frozen, Result):
     calibration was not fitted to.
     """
 
-    _page, _text, _text_columns = "calibration", "render_calibration", ("model", "loss")
+    _page, _text, _row_fields = "calibration", "render_calibration", LossRow._fields
+    _text_columns = ("model", "loss")
 
     settings: Settings
     classes: tuple[Any, ...]
@@ -153,15 +163,14 @@ class Recalibration(Frozen, Result):
         out: dict[str, Any] = plain_values(self.facts)
         return out
 
-    def _columns(self) -> dict[str, Any]:
-        """A row for each loss of each classifier."""
-        rows = [
-            (entry["model"], loss, before, (entry["after"] or {}).get(loss))
+    @property
+    def rows(self) -> tuple[LossRow, ...]:
+        """Each loss of each classifier."""
+        return tuple(
+            LossRow(entry["model"], loss, before, (entry["after"] or {}).get(loss))
             for entry in self.facts["calibrations"]
             for loss, before in entry["before"].items()
-        ]
-        names = ("model", "loss", "before", "after")
-        return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+        )
 
     def apply(self, predictions: Predictions) -> Recalibrated:
         """Calibrate items of the same classifiers and classes, which need the same features."""

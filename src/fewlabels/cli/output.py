@@ -141,7 +141,7 @@ class Output(Record):
 def stated_command() -> AbstractContextManager[None]:
     """Pages that are written in this block say the command as it was typed, and its files."""
     from fewlabels.data.sources import path_of
-    from fewlabels.report.html import made_by
+    from fewlabels.report.html import stated_origin
 
     context = click.get_current_context()
     typed: Sequence[str] = context.meta.get(TYPED, ())
@@ -150,7 +150,7 @@ def stated_command() -> AbstractContextManager[None]:
         named = context.params.get(name)
         paths += [named] if isinstance(named, str) else named if isinstance(named, tuple) else []
     files = ["standard input" if path == "-" else path_of(path) for path in paths if path]
-    return made_by(one_line(shlex.join(["fewlabels", *typed])) if typed else None, files)
+    return stated_origin(one_line(shlex.join(["fewlabels", *typed])) if typed else None, files)
 
 
 # Conditions on the estimates, which decide the exit code.

@@ -172,24 +172,26 @@ def _name(name: str) -> str:
     return name
 
 
+def _texts(name: str, value: Any, what: str) -> tuple[str, ...]:
+    """One text or several as several; none of None."""
+    texts = (value,) if isinstance(value, str) or not isinstance(value, Iterable) else tuple(value)
+    if value is not None and not all(isinstance(text, str) for text in texts):
+        raise UsageError(f"`{name}` must be {what}; got {quoted(value)}")
+    return () if value is None else texts
+
+
 def column_options(**arguments: Unpack[ColumnArguments]) -> ColumnOptions:
     """Join the arguments and `columns` (a TOML file, a mapping, or options); arguments win."""
     for name in arguments:
         if name not in ColumnArguments.__annotations__:
             raise TypeError(f"column_options() got an unexpected keyword argument {name!r}")
     get = dict[str, Any](arguments).get
-    classes, no_label, keep, columns = get("classes"), get("no_label"), get("keep"), get("columns")
+    classes, keep, columns = get("classes"), get("keep"), get("columns")
     positive = get("positive")
     if isinstance(classes, str):
         raise UsageError(f"`classes` must be a list of classes; got the text {quoted(classes)}")
-    if isinstance(no_label, str):
-        no_label = [no_label]
-    texts = no_label if isinstance(no_label, Iterable) else () if no_label is None else (no_label,)
-    if not all(isinstance(text, str) for text in texts):
-        raise UsageError(f"`no_label` must be texts; got {quoted(no_label)}")
-    cluster = get("cluster") or ()
-    cluster = (cluster,) if isinstance(cluster, str) else tuple(cluster)
-    if not all(isinstance(name, str) and name for name in cluster):
+    cluster = _texts("cluster", get("cluster"), "names of columns")
+    if "" in cluster:
         raise UsageError(f"`cluster` must be names of columns; got {quoted(cluster)}")
     said_votes, what = get("vote_columns") or {}, f"{', '.join(VOTE_ROLES)} to columns of the votes"
     for role in said_votes if isinstance(said_votes, Mapping) else ():
@@ -215,7 +217,7 @@ def column_options(**arguments: Unpack[ColumnArguments]) -> ColumnOptions:
         _single_columns(get("scores") or {}, "scores"),
         _single_columns(get("confidence") or {}, "confidence"),
         None if positive is None else class_text(positive),
-        tuple(no_label or ()),
+        _texts("no_label", get("no_label"), "texts"),
         {str(text): class_text(meant) for text, meant in (get("same") or {}).items()},
         tuple(dict.fromkeys(cluster)),
     )

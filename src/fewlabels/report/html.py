@@ -222,7 +222,7 @@ def save_page(page: str, report: Report, path: str | os.PathLike[str], **more: A
 
     `page` is one of `render_fragment`, or "summary"; `more` are further arguments of its renderer.
     """
-    with made_by():
+    with stated_origin():
         content = render_page(page, report, **more).encode("utf-8")
     try:
         file = Path(path)
@@ -356,7 +356,7 @@ _ORIGIN: ContextVar[Origin] = ContextVar("origin", default=_UNKNOWN)
 
 
 @contextmanager
-def made_by(command: str | None = None, files: Sequence[str] = ()) -> Iterator[None]:
+def stated_origin(command: str | None = None, files: Sequence[str] = ()) -> Iterator[None]:
     """Pages made in this block state the command and the files.
 
     The time is now, or `SOURCE_DATE_EPOCH` for pages that must be the same each time. A block
