@@ -373,7 +373,8 @@ def _group(value: Any) -> str:
 def _as_table(columns: dict[str, list[Any]]) -> Table:
     group = [_group(v) for v in columns.pop("site")] if "site" in columns else None
     label = [_number(v, (0, 1)) for v in columns.pop("label")]
-    p = {c[3:-3]: [_number(v) for v in columns[c]] for c in columns if c.startswith("p__")}
+    native = [(c, match[1]) for c in columns if (match := re.fullmatch("p__(.+)__1", c, re.DOTALL))]
+    p = {model: [_number(v) for v in columns[c]] for c, model in native}
     if len(p) != len(columns) or not p:
         raise ValueError("other columns")
     for values in p.values():
