@@ -281,7 +281,8 @@ def large(rows: int) -> list[Line]:
             kind: elsewhere("speed", f"read_large({str(path)!r}, {kind!r})")
             for kind in ("file", "arrays", "frame")
         }
-        assert len({run["first"] for run in runs.values()}) == 1, "the same answer"
+        # Sums of blocks of other sizes differ in the last digit.
+        assert np.ptp([run["first"] for run in runs.values()]) < 1e-12, "the same answer"
     file = runs["file"]
     lines = []
     for kind, run in runs.items():
