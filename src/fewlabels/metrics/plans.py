@@ -8,10 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from fewlabels.kernels.arrays import Floats, Ints
-from fewlabels.kernels.blocks import map_blocks, spans
-from fewlabels.kernels.weighting import Drawn, Weighting
+from fewlabels.kernels.blocks import spans
+from fewlabels.kernels.weighting import Weighting
 from fewlabels.metrics.base import Metric, Needs, Plan, ScoreView
-from fewlabels.metrics.registry import resolve
 from fewlabels.posterior import VoteRates
 from fewlabels.predictions import Predictions
 
@@ -79,16 +78,6 @@ def prepare(
     return out
 
 
-def finish_labels(
-    plans: Sequence[Mapping[str, Plan]], chosen: Chosen, labels: Ints, n_classes: int
-) -> dict[str, Floats]:
-    """Metrics (D, M) of unweighted hard labels (n, D)."""
-    states = States(plans)
-    size = labels.shape[1]
-    states.add(Drawn(labels, np.ones((len(labels), 1)), n_classes, size))
-    return states.finish(chosen, size)
-
-
 def view_of(predictions: Predictions, rows: Ints, j: int) -> ScoreView:
     """What classifier j provides on all of the rows."""
     votes = predictions.hard_of(rows, j)
@@ -132,21 +121,3 @@ def metrics_of_rates(
                     values = out.setdefault(name, np.empty((rates.size, len(columns))))
                     values[draws, column] = metric.finish(state)
     return out
-
-
-def metrics_of_labels(
-    predictions: Predictions, labels: Ints, metrics: Sequence[str]
-) -> dict[str, Floats]:
-    """Metrics of every classifier for many hard labelings `labels` (n, D) of the same items.
-
-    By name an array (D, M); NaN where the metric is undefined.
-    """
-    chosen = resolve(metrics)
-    rows = np.arange(predictions.n_items)
-    views = [view_of(predictions, rows, j) for j in range(predictions.n_models)]
-    plans = list(map_blocks(lambda view: prepare(view, chosen, exact=True), views))
-    k, chunks = predictions.n_classes, spans(labels.shape[1], 64)
-    blocks = list(
-        map_blocks(lambda chunk: finish_labels(plans, chosen, labels[:, chunk], k), chunks)
-    )
-    return {name: np.concatenate([block[name] for block in blocks]) for name in chosen}
