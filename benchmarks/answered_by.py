@@ -1,6 +1,6 @@
 """Which belief answered, world by world: the picture of docs/default.md.
 
-    python benchmarks/answered_by.py [--runs 5] [--labels 100] [--out FILE]
+    python -m benchmarks answered_by [--runs 5] [--labels 100] [--out FILE]
 
 The worlds are those of `make stress`. Shares are means over the runs; classifiers alone, and all
 but one of them, are summed.

@@ -1,6 +1,6 @@
 """Coverage of intervals where rows belong together, with and without --cluster.
 
-    python benchmarks/cluster_coverage.py all | simulated | crossed | few | real
+    python -m benchmarks cluster_coverage all | simulated | crossed | few | real
         [--data DIR] [--work DIR] [--workers N] [--fresh] [--quick]
 
 Two classifiers, 90% intervals of accuracy, F1, AUC and of their differences, for the population

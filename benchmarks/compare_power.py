@@ -1,6 +1,6 @@
 """How often `compare` calls two classifiers different, and the table of docs/comparing.md.
 
-    python benchmarks/compare_power.py [--runs 200] [--workers 2] [--page-only]
+    python -m benchmarks compare_power [--runs 200] [--workers 2] [--page-only]
 
 Five classifiers; the first two differ by 0, 1, 3 or 5 points of accuracy. Each run draws 1,000
 unlabeled items and 50, 200 or 800 labeled ones. Of the first two, `compare` says "different" where

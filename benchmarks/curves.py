@@ -1,6 +1,6 @@
 """Curves and thresholds from few labels, measured against all labels.
 
-    python benchmarks/curves.py --data DIR [--only PART ...] [--workers N] [--resume] [--quick]
+    python -m benchmarks curves --data DIR [--only PART ...] [--workers N] [--resume] [--quick]
 
 Every part consists of cells (mostly a list and a trial), which are kept as lines of JSON in the
 folder --work; an interrupted part goes on with --resume, with unchanged code. The tables go between

@@ -1,6 +1,6 @@
 """How alike classifiers are, and which weak supervision takes to be dependent (SSME, D.3, D.5).
 
-    python benchmarks/dependencies.py [--data DIR]
+    python -m benchmarks dependencies [--data DIR]
 
 Writes benchmarks/results/dependencies.json: the pairs of CivilComments' seven classifiers in the
 sparse part of the inverse covariance of their votes (Varma et al. 2019), and the mean correlation

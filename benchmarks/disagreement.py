@@ -1,6 +1,6 @@
 """Label histograms: losses without bias, disagreement, and what calibration makes of them.
 
-    python benchmarks/disagreement.py all | debiasing | truth | protocol | oracle | temperature |
+    python -m benchmarks disagreement all | debiasing | truth | protocol | oracle | temperature |
         penalty | joined | maps | items | network ... [--data DIR] [--work DIR] [--workers N]
         [--fresh] [--quick]
 

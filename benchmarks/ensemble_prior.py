@@ -1,7 +1,7 @@
 """Learn the prior of `learned-ensemble` from very many sets of classifiers.
 
     pip install --group prior
-    python benchmarks/ensemble_prior.py [--seeds 14] [--tables 1] [--workers 2] [--parts DIR]
+    python -m benchmarks ensemble_prior [--seeds 14] [--tables 1] [--workers 2] [--parts DIR]
 
 1. Sets are made (`study.families`, seeds below 1,000) or of real tables
    (`prior_tables.py`). Every set shows 10, 20, 50 or 100 of its labels, at random, and 600 items

@@ -1,6 +1,6 @@
 """Speed and memory of estimates by two source trees, in turns; a section of docs/speed.md.
 
-    python benchmarks/evaluator_speed.py --before OLD/src --after src [WORK ...] [--repeats 3]
+    python -m benchmarks evaluator_speed --before OLD/src --after src [WORK ...] [--repeats 3]
         [--limit 300] [--without-numba] [--growth] [--json FILE] [--page]
 
 Every run is a process of its own, the trees in turns, and calls what a user calls, with no option;

@@ -1,6 +1,6 @@
 """How good is each judge, and what it judges, by few labels and all verdicts.
 
-    python benchmarks/judges.py all | accuracy | orders | score
+    python -m benchmarks judges all | accuracy | orders | score
         [--data DIR] [--work DIR] [--workers N] [--fresh] [--quick]
 
 Real verdicts with all labels known: LLM judges, and the ten busiest annotators of the crowd sets. A

@@ -1,6 +1,6 @@
 """Which items to label: errors, coverage and when to stop, by how the items are drawn.
 
-    python benchmarks/labeling.py all | questions | curves | stopping
+    python -m benchmarks labeling all | questions | curves | stopping
         [--data DIR] [--work DIR] [--workers N] [--fresh] [--quick]
 
 A run draws 1,500 items of a set whose labels are all known, and labels them ten at a time, from 50

@@ -1,6 +1,6 @@
 """Learn the prior of `monotone-curves` from the curves of classifiers on many data sets.
 
-    python benchmarks/monotone_prior.py [--seeds 10] [--lists 1600] [--workers 2] [--out FILE]
+    python -m benchmarks monotone_prior [--seeds 10] [--lists 1600] [--workers 2] [--out FILE]
         [--hold-out FAMILY,...|fold:I/N]
 
 1. Every score list (`score_lists.py`) has a curve P(y=1 | score): posterior mean and covariance of

@@ -1,6 +1,6 @@
 """The SSME paper's experiments on real data: runs the protocols, and keeps what they found.
 
-    python benchmarks/paper.py --data DIR [--work DIR] [--only NAME ...] [--resume]
+    python -m benchmarks paper --data DIR [--work DIR] [--only NAME ...] [--resume]
 
 Every study is one protocol of `python -m benchmarks`; the command is printed, and stands in the
 page. Pages and figures go to docs/benchmarks. An interrupted study goes on with --resume; do so

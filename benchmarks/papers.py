@@ -1,8 +1,8 @@
 """docs/papers.md: the four papers item by item, beside what is here.
 
-    python benchmarks/papers.py            writes the page
-    python benchmarks/papers.py --check    says whether it is as it would be written
-    python benchmarks/papers.py --run [--minutes 60] [--workers N]
+    python -m benchmarks papers            writes the page
+    python -m benchmarks papers --check    says whether it is as it would be written
+    python -m benchmarks papers --run [--minutes 60] [--workers N]
                                            runs what fits, says what it skipped, writes the page
 
 Items, places, commands and the papers' numbers are in `papers.toml`; ours are read from result
@@ -53,6 +53,11 @@ def page() -> str:
         parts += [f"## {paper['title']}", paper["about"], table(paper)]
     parts += ["## What is run", RUNS, *(f"- `{one['command']}`: {_minutes(one)}" for one in runs())]
     return "\n\n".join(parts[: -len(runs())]) + "\n\n" + "\n".join(parts[-len(runs()) :]) + "\n"
+
+
+def written() -> str:
+    """The page as it stands in docs, without the line of its fingerprint."""
+    return PAGE.read_text(encoding="utf-8").partition("\n<!-- made by: ")[0]
 
 
 HEAD = """# The four papers, item by item
@@ -133,7 +138,7 @@ def main() -> int:
     failed = run(given.minutes, given.workers) if given.run else 0
     text = page()
     if given.check:
-        return int(PAGE.read_text(encoding="utf-8") != text)
+        return int(written() != text)
     PAGE.write_text(text, encoding="utf-8")
     return int(failed > 0)
 

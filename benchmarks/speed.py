@@ -1,6 +1,6 @@
 """Speed and memory, as ratios within one run against what a user would run instead.
 
-    python benchmarks/speed.py [--out docs/speed.md] [--rows 1000000]
+    python -m benchmarks speed [--out docs/speed.md] [--rows 1000000]
 
 Each figure is the best of three runs of ours against the rival's, one after the other in the same
 process; the rival's slow loops are timed on a part and scaled, as said beside them. Data are made

@@ -1,6 +1,6 @@
 """Worlds that break estimators of classifiers' metrics, with the truth known, and their page.
 
-    python benchmarks/stress.py [--name after] [--worlds NAME ...] [--labels 20 100] [--runs 100]
+    python -m benchmarks stress [--name after] [--worlds NAME ...] [--labels 20 100] [--runs 100]
         [--workers 2] [--fresh] [--results FOLDER] [--page FILE]
 
 What was found stands in stress_NAME.jsonl beside this file, a line for every world and number of

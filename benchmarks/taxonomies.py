@@ -1,6 +1,6 @@
 """Logic between domains on simulated taxonomies: error rates and labels with and without it.
 
-    python benchmarks/taxonomies.py [--replicates 20]
+    python -m benchmarks taxonomies [--replicates 20]
 
 Writes benchmarks/results/taxonomies.json and docs/benchmarks/taxonomies.md. Platanios, Dubey,
 Mitchell (2016), section 6, name logic as future work; nothing of the paper is reproduced.

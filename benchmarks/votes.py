@@ -1,6 +1,6 @@
 """Error rates and labels from votes, measured against labels and known truth.
 
-    python benchmarks/votes.py all | nell | brain | settings | coverage | crowd | honest | speed ...
+    python -m benchmarks votes all | nell | brain | settings | coverage | crowd | honest | speed ...
         [--data DIR] [--work DIR] [--workers N] [--fresh] [--quick]
 
 Every part consists of cells (mostly a data set and a method, or a replicate), which are kept as

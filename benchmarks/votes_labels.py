@@ -1,6 +1,6 @@
 """How good `auto` is on votes with few labels, and the tables of docs/votes.md.
 
-    python benchmarks/votes_labels.py [--data DIR] [--runs 20] [--sets NAME,..] [--ways NAME,..]
+    python -m benchmarks votes_labels [--data DIR] [--runs 20] [--sets NAME,..] [--ways NAME,..]
         [--fresh] [--page-only]
 
 Real votes with all labels known: annotators, LLM judges, networks that name a class, heuristics. A

@@ -164,7 +164,7 @@ def _product(choices: dict[str, tuple[Any, ...]]) -> list[dict[str, Any]]:
 
 
 def test_skeleton_metric_is_that_of_scikit_learn(monkeypatch: pytest.MonkeyPatch) -> None:
-    from sklearn.metrics import cohen_kappa_score
+    from sklearn.metrics import jaccard_score
 
     from fewlabels.metrics import confusion
 
@@ -172,19 +172,21 @@ def test_skeleton_metric_is_that_of_scikit_learn(monkeypatch: pytest.MonkeyPatch
     names = dict(vars(confusion))
     exec(compile(function, "add-a-metric.md", "exec"), names)
     metric = eval(compile(line, "add-a-metric.md", "eval"), names)
+    assert metric.name not in metric_registry.METRICS, "the skeleton is of a new metric"
     grown = MappingProxyType({**metric_registry.METRICS, metric.name: metric})
     monkeypatch.setattr(metric_registry, "METRICS", grown)
 
     predictions = fl.read_predictions(ROOT / "examples" / "moderation.csv")
-    row = fl.estimate(predictions, metrics="cohen_kappa").get("large", "cohen_kappa")
-    assert -1 <= row.low < row.value < row.high <= 1
+    row = fl.estimate(predictions, metrics="jaccard").get("large", "jaccard")
+    assert 0 <= row.low < row.value < row.high <= 1
 
     rng = np.random.default_rng(0)
     truth = rng.integers(3, size=200)
     p = rng.dirichlet(np.ones(3), size=(200, 1)) + 0.5 * np.eye(3)[truth][:, None]
     known = fl.Predictions(p / p.sum(axis=2, keepdims=True), truth)
-    got = fl.estimate(known, "labeled", "cohen_kappa", estimand="sample").rows[0].value
-    assert got == pytest.approx(cohen_kappa_score(truth, p[:, 0].argmax(axis=1)), abs=1e-12)
+    got = fl.estimate(known, "labeled", "jaccard", estimand="sample").rows[0].value
+    wanted = jaccard_score(truth, p[:, 0].argmax(axis=1), average="macro")
+    assert got == pytest.approx(wanted, abs=1e-12)
 
 
 def test_tables_of_reference_data_are_those_of_the_results() -> None:

@@ -1,9 +1,12 @@
-"""Label histograms: losses against the label distribution, unbiased by few labels.
+"""Label histograms: losses against the distribution of annotators' labels.
 
-The room stands on `predictions`, `evaluation` and `checks`. Start with `losses.py`: `evaluate` for
-predicted probabilities, `evaluate_statistic` for statistics of labels (`statistics`). Their sums
-are in `label_histograms`; `assessment` makes them for all classifiers and groups, `diagrams` per
-bin; `agreement` is of annotators among themselves.
+They are corrected for the bias that few labels per item cause. Start with `losses.py`: `evaluate`
+for predicted probabilities, `evaluate_statistic` for statistics of labels (`statistics`).
+`label_histograms` computes the sums they need; `assessment` has the losses of all classifiers and
+groups, `diagrams` those per bin; `agreement` measures how far annotators agree with one another.
+
+The room imports `checks`, `data`, `errors`, `estimates`, `evaluation`, `kernels`, `methods`,
+`predictions` and `report`.
 """
 
 from fewlabels.annotations.agreement import Agreement, agreement

@@ -1,10 +1,12 @@
 """Calibration on labels or label histograms: scaling, alpha-calibration, ensembles, saved models.
 
-The room stands on `annotations`, `predictions` and `checks`. Start with `scaling.py`. `inputs`
-checks arguments and gives arrays; `scaling` and `alpha` are scikit-learn estimators around their
-likelihoods, and ensembles functions of an S x n x K array; `saved` writes fitted estimators as
-JSON. `recalibration` fits, checks and applies them to classifiers of a file. Modules are imported
-on first use, as scikit-learn is slow to load.
+Start with `scaling.py`. `inputs` checks arguments and gives arrays; `scaling` and `alpha` are
+scikit-learn estimators around their likelihoods; ensembles are plain functions of an array
+(S, n, K): S members, n items, K classes (in `alpha`); `saved` writes fitted estimators as JSON.
+`recalibration` fits, checks and applies them to classifiers of a file. Modules are imported on
+first use, as scikit-learn is slow to load.
+
+The room imports `annotations`, `checks`, `data`, `errors`, `kernels`, `predictions` and `report`.
 """
 
 from __future__ import annotations

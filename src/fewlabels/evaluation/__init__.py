@@ -1,10 +1,11 @@
 """From a label posterior to estimates: draws, metrics of them, intervals, and statuses.
 
-The room stands on `predictions`, `posterior`, `metrics`, `methods`, `comparison`, `estimates` and
-`shifts`. Start with the head of `draws`, which defines a draw; then:
+The room imports `checks`, `comparison`, `errors`, `estimates`, `kernels`, `methods`, `metrics`,
+`posterior`, `predictions`, `report` and `shifts`. Start with the head of `draws`, which defines a
+draw; then:
 
 1. `evaluator`: values and interval draws of metrics, for all items or by group (`groups`
-   finds the items of `--by`; of items in parts `streaming/tally` does).
+   finds the items of `--by`; for files read in parts `streaming/tally` does).
 2. `guard`: moves them towards the labels where these contradict the method.
 3. `status` and `input_facts`: how far to trust each estimate, and the warnings about the input.
 

@@ -30,6 +30,11 @@ W is never made (`kernels.weighting`): a drawn label is one number, not K zeros 
 made in chunks, and P(label) in blocks of rows, from randomness that belongs to the items, so that
 neither blocks nor workers show in the answer. Where no label is in doubt (`drawn_sums`), a draw is
 row weights.
+
+In the code, a `DrawKind` says what a draw is made of (the names at the right above). `LabelWeights`
+holds the items and makes draws in chunks (`_weightings`); a chunk is a `Drawn`, or a `Soft` for
+each block of rows, of `kernels/weighting.py`. The evaluator makes its `LabelWeights` in
+`_Task.__init__`.
 """
 
 from __future__ import annotations

@@ -3,6 +3,12 @@
 Columns of up to `MAX_GROUPS` values give groups that are measured one by one, and compared; those
 of up to `MOST_GROUPS` give groups that are all measured in one pass
 (`evaluator.measure_many_groups`).
+
+The way of `--by`, whose flag is made from the field `by` of `cli/input.Settings`: `Settings.groups`
+-> `cli/estimate.estimate` -> `estimating.estimate` (`many_and_few`) ->
+`pipeline.estimate_in_memory` (`groups_by_column`) -> `pipeline.build_estimates`, which for each
+group calls `Evaluator.measure`, then `guard.guarded_rows`. Columns of many groups go to
+`pipeline.with_many_groups`; in streams `streaming/tally._groups` finds the groups.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ _LEVEL = 0.95
 """The spread of the estimates from labels is that of draws for this level."""
 
 CONTRADICTED = 0.5
-"""Above this weight of the labels an estimate is contradicted."""
+"""Above this weight of the labels (|z| > 2.83) an estimate is contradicted."""
 
 _WRONG, _ALLOWED, _GROUP_ALLOWED = 0.1, 0.2, 0.4
 _MOST_SQUARED = 1_000.0

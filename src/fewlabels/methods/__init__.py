@@ -1,7 +1,7 @@
 """Label models: predictions and a few labels in, a posterior over the missing labels out.
 
-The room stands on `predictions`, `posterior`, `checks` and `kernels`; it knows no metric, no file
-and no page.
+The room imports `checks`, `errors`, `kernels`, `posterior` and `predictions`; it knows no metric,
+no file and no page.
 
 Start with `base` (what a label model and a fitted one are), then `registry` (methods by name, which
 `methods.toml` describes, and what "auto" is), then one paper, say `ssme.kde`. A folder is a paper
@@ -16,9 +16,10 @@ or a family, and says in its head where to begin:
 
 What several of them stand on: `per_model` (one classifier at a time), `replicates` (parameter draws
 by refits, or of several models), `em`, `label_distribution` (labels that differ between annotators,
-for any label model), `settings` (methods as text). Of the folders `curves` stands on `spe`, `bee`
-and `ensembles` on `votes`, and `baselines` on `ensembles` and `votes`: never the other way.
+for any label model), `settings` (methods as text). Folders import one another only so: curves ->
+spe; bee -> votes; ensembles -> votes; baselines -> ensembles, votes.
 
-Traps: results hang on the items' keys, never on their order; what a fitted model computes once it
-computes before there are threads (`LabelPosterior.prepare`); it may be pickled.
+Traps: results depend on the items' keys, never on the order of the rows. What a fitted model
+computes once, it computes in `LabelPosterior.prepare`, before threads start. It must survive
+pickling.
 """

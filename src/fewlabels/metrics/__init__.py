@@ -1,8 +1,8 @@
 """Metrics: functions of scores and label weights.
 
-The room stands on `predictions`, `posterior` and `kernels`. Start with `base.py` (what a metric and
-its statistic are), then `confusion.py` as an example; `registry` lists all metrics, and `plans`
-computes them for several classifiers at once.
+The room imports `errors`, `kernels`, `posterior` and `predictions`. Start with `base.py` (what a
+metric and its statistic are), then `confusion.py` as an example; `registry` lists all metrics, and
+`plans` computes them for several classifiers at once.
 """
 
 from fewlabels.metrics.base import Metric, custom

@@ -1,4 +1,7 @@
-"""The one list of metrics: a new one is a function in a family's file and a line there."""
+"""The one list of metrics.
+
+A new one is a function in its family's file and a line in that file's tuple.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,8 @@ _FAMILIES = (CONFUSION_METRICS, RANKING_METRICS, CALIBRATION_METRICS, PROPER_MET
 
 METRICS: Mapping[str, Metric] = MappingProxyType({m.name: m for f in _FAMILIES for m in f})
 """Every metric by its name."""
+
+assert len(METRICS) == sum(map(len, _FAMILIES)), "two metrics have one name"
 
 ALIASES: Mapping[str, str] = MappingProxyType(
     {

@@ -1,6 +1,8 @@
 """Questions beyond single estimates: curves, thresholds, comparisons, scores, what to label next.
 
-The room stands on `estimating` and what is below it. Start with `question.py`.
+The room imports `annotations`, `checks`, `comparison`, `data`, `errors`, `estimates`, `estimating`,
+`evaluation`, `kernels`, `methods`, `metrics`, `pipeline`, `posterior`, `predictions` and `report`.
+Start with `question.py`.
 
 ```
 question.py   the arguments all share -> Question (which classifier and class, the posterior,
@@ -8,7 +10,8 @@ question.py   the arguments all share -> Question (which classifier and class, t
 counts.py     Question -> draws of the weighted confusion counts at every cut, in chunks -> rates,
               and curves on a grid of 100 places
 curve.py      fl.curve, fl.curves    threshold.py  fl.threshold
-label_next.py fl.label_next, which of next_items.py scores
+label_next.py fl.label_next: the questions; next_items.py: what a label says about them, and how
+              items are drawn
 compare.py    fl.compare             score.py      fl.score        backtest.py    fl.backtest
 anytime.py    an interval that holds at every look                 demo.py        fewlabels demo
 ```

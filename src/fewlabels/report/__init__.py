@@ -1,7 +1,7 @@
 """Reports: a dictionary of plain values becomes a table of text, a page of HTML or a figure.
 
-The room imports only `errors`, and computes no statistic: `README.md` beside this file has the data
-flow. Start with `blocks.py` and `text.py`. Renderers are loaded on first use.
+The room imports `errors` alone, and computes no statistic. `README.md` beside this file has the
+data flow. Start with `blocks.py` and `text.py`. Renderers are loaded on first use.
 
 What all `render_*` share:
 

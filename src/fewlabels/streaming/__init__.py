@@ -10,8 +10,10 @@ What happens, in order:
    `measure` finishes the tally. `stream` has the units of files, `in_memory` slices of arrays; in
    `external` the caller has the rows.
 
-Start with `two_passes`. The room stands on data, methods, evaluation and `pipeline`.
+Start with `two_passes`. The room imports `annotations`, `checks`, `data`, `errors`, `estimates`,
+`evaluation`, `kernels`, `methods`, `metrics`, `pipeline`, `posterior` and `predictions`.
 
-Traps: row numbers count from the start of the file, not of the batch or unit, and a byte range of
-CSV does not know them; files of a folder may hold one column in several types.
+Traps: row numbers count from the start of the file, not of the batch or unit, and a byte range of a
+CSV file does not know at which row it starts; files of a folder may hold one column in several
+types.
 """

@@ -10,8 +10,16 @@ what it leaves out. Nothing of the tools is imported. What happens, in order:
 4. `columns.columns_of` makes the columns of one criterion: people are labels, judges classifiers.
 5. The result is a `Source` like a CSV file's, with the native names `label`, `y__<judge>`, ...
 
-To add a tool: a reader here, its `Format` in `FORMATS` (which are tried in that order), its name in
-`_Log` of `cli/input.py`, cases in `tests/data/logs/tools.py`, and a line in `docs/llm-judges.md`.
+To add a tool, copy `lm_eval.py`:
+
+1. a reader here;
+2. its `Format` in `FORMATS`, which are tried in that order, with a function like `_lm_eval`;
+3. its name in `_Log` of `cli/input.py`;
+4. layouts typed by hand in `tests/data/logs/test_logs.py`, which `make test` runs;
+5. if it can be installed: a writer in `tests/data/logs/tools.py`, a test of what that writes in
+   `tests/data/logs/test_written_by_tools.py` (`make test-logs`), the package in the group `logs` of
+   `pyproject.toml`;
+6. lines in `docs/llm-judges.md`, `docs/formats.md` and `CHANGELOG.md`.
 
 Traps, each with a test: a person's correction overwrites the judge's verdict in the place where it
 stood; NaN is unscored; epochs are no items; cancelled annotations and drafts are no labels; one

@@ -5,9 +5,10 @@ flip of the classes, where it is as likely -> class shares -> labels. Order matt
 two: rates must be drawn right after they were integrated out.
 
 Items with the same votes are one row with a count, which is exact: given the parameters they are
-exchangeable. Missing votes are skipped, which integrates them out.
+exchangeable. Missing votes are skipped, which integrates them out (equation 7).
 
-Source: Platanios, Dubey, Mitchell (2016), equations 3 to 7 and sections 4.2, 4.3.
+Source: Platanios, Dubey, Mitchell (2016), equations 3 to 7 and sections 4.2, 4.3; which function
+has which equation is in `docs/papers.md`.
 """
 
 from __future__ import annotations
@@ -384,7 +385,9 @@ def _draw_parameters(
 
     phi_lj ~ Beta(a + M_lj, b + R_lj), with the errors M_lj and non-errors R_lj of all units that
     share the rates; for a confusion matrix Dirichlet(prior + counts), row by row; class shares pi ~
-    Dirichlet(prior + labels per class). Platanios, Dubey, Mitchell (2016), equations 3 to 7.
+    Dirichlet(prior + labels per class) (Platanios, Dubey, Mitchell, 2016: rates of one domain are
+    equation 4, with a classifier's votes in place of all items, and shared rates in section 4.2;
+    shares are another of equations 3 to 7).
     """
     concentration = np.empty(state.phi.shape)
     concentration[:] = prior.rates
@@ -473,8 +476,8 @@ def _draw_labels(table: VoteTable, state: VoteState, rng: np.random.Generator) -
     """Draw the labels of every row, and set the counts of votes that follow.
 
     log P(l_i = k) = log pi_k + sum_j log P(vote_ij | k), up to a constant, plus the evidence of the
-    row (Platanios, Dubey, Mitchell 2016, equations 3 to 7). Rows of one item come first, so that
-    the array version can use the random numbers in the same order.
+    row (Platanios, Dubey, Mitchell 2016, one of equations 3 to 7). Rows of one item come first, so
+    that the array version can use the random numbers in the same order.
     """
     _spread_rates(state)
     state.cells[:] = 0.0
@@ -511,7 +514,11 @@ def _spread_rates(state: VoteState) -> None:
 
 @compiled_part
 def _weigh(table: VoteTable, state: VoteState, r: int, weights: Floats) -> None:
-    """Write log P(state, votes, evidence) of row r into `weights` (S,)."""
+    """Write log P(state, votes, evidence) of row r into `weights` (S,).
+
+    Only votes that are there count, as a missing one has probabilities that sum to 1 (Platanios,
+    Dubey, Mitchell, 2016, equation 7).
+    """
     n_states, n_domains = table.row_of.shape
     n_models = state.cells.shape[0] // n_domains
     for s in range(n_states):
@@ -715,7 +722,7 @@ def _draw_labels_collapsed(
     constant, plus the row's evidence: n_j are the counts of the atom of classifier j without item i
     (and with its earlier votes), c the column that vote_ij falls into if the label is k, as an
     error one of K - 1 classes. This is the expectation of P(vote_ij | k) under phi_lj ~ Beta(a +
-    M_lj, b + R_lj) (Platanios, Dubey, Mitchell 2016, section 4.2).
+    M_lj, b + R_lj) (Platanios, Dubey, Mitchell, 2016, section 4.2).
     """
     n_states = table.row_of.shape[0]
     sums = np.zeros(state.phi.shape)

@@ -39,7 +39,7 @@ def draw_rates(concentration: Floats, rng: np.random.Generator) -> Floats:
     """Rates phi (n, C), row by row from Dirichlet(concentration), the prior plus counts.
 
     phi_lj ~ Beta(a + M_lj, b + R_lj) of two columns, with the errors M_lj and non-errors R_lj of
-    classifier j in cluster l (Platanios et al. 2016, section 4.2).
+    classifier j in cluster l (Platanios, Dubey, Mitchell, 2016, section 4.2).
     """
     out: Floats = np.empty(concentration.shape)
     for q in range(len(out)):
@@ -265,7 +265,8 @@ def seat_domains(
         log P(z_d new | rest) = log alpha + sum_j [log B(a + m_dj, b + r_dj) - log B(a, b)].
 
     Here m_dj, r_dj are errors and non-errors of classifier j in domain d, and M_lj, R_lj their sums
-    over cluster l without d. Source: Platanios, Dubey, Mitchell (2016), section 4.2.
+    over cluster l without d (Platanios, Dubey, Mitchell, 2016, section 4.2). If `collapsed` is
+    false, the likelihood of a cluster is phi_lj^m_dj (1 - phi_lj)^r_dj, that of a new one as above.
     """
     n_domains = len(cluster)
     n_models = len(atom) // n_domains
