@@ -1,4 +1,4 @@
-"""Figure 1, labels of one class only, and labels that were chosen."""
+"""Figure 1, and labels of one class only."""
 
 from __future__ import annotations
 
@@ -7,13 +7,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-import fewlabels as fl
 from curves_bands import BANDS, METHODS, measure
-from curves_data import SPE_LISTS, Scores, draw, stream
+from curves_data import SPE_LISTS, draw
 from curves_figures import save_svg
-from fewlabels.kernels.arrays import Ints
 from parts import SEED, Part, Plan, Record, Some, crossed
-from runs import averaged, averages, grouped, where
+from runs import averaged, grouped
 
 # --- figure 1 ------------------------------------------------------------------------------------
 
@@ -118,90 +116,4 @@ ONE_CLASS = Part(
     one_class_run,
     one_class_blocks,
     f"24 lists x 5 trials, seed {SEED}; ± is the standard error over the 12 tasks",
-)
-
-# --- labels that were chosen ---------------------------------------------------------------------
-
-_CHOICE_LISTS = (
-    "optdigits_3 logreg",
-    "optdigits_8 logreg",
-    "optdigits_9 linsvm",
-    "magic_g_1 logreg",
-    "spambase_1 linsvm",
-)
-_MORE = 20
-_BATCH = 5
-_TOP = 0.2
-
-
-def _at_random(scores: Scores, known: Ints, rng: np.random.Generator) -> Ints:
-    rest = np.setdiff1d(np.arange(len(scores.labels)), known)
-    return rng.choice(rest, _MORE, replace=False)
-
-
-def _half_from_the_top(scores: Scores, known: Ints, rng: np.random.Generator) -> Ints:
-    rest = np.setdiff1d(np.arange(len(scores.labels)), known)
-    top = rest[scores.values[rest] >= np.quantile(scores.values, 1 - _TOP)]
-    first = rng.choice(top, _MORE // 2, replace=False)
-    return np.append(first, rng.choice(np.setdiff1d(rest, first), _MORE // 2, replace=False))
-
-
-def _at_once(scores: Scores, known: Ints, rng: np.random.Generator) -> Ints:
-    return _asked(scores, known, _MORE)
-
-
-def _in_batches(scores: Scores, known: Ints, rng: np.random.Generator) -> Ints:
-    chosen = known
-    for _ in range(_MORE // _BATCH):
-        chosen = np.append(chosen, _asked(scores, chosen, _BATCH))
-    return chosen[len(known) :]
-
-
-def _asked(scores: Scores, known: Ints, size: int) -> Ints:
-    return fl.label_next(scores.show(known), size=size, workers=1).items
-
-
-CHOICES = {
-    "at random": _at_random,
-    "half at random, half from the top fifth": _half_from_the_top,
-    "label_next, 20 at once": _at_once,
-    "label_next, 4 batches of 5": _in_batches,
-}
-
-
-def choice_run(data: Path, name: str, trial: int) -> list[Record]:
-    """Ten labels at random, then twenty more by each choice."""
-    scores = draw(data, name, trial)
-    truth, known = scores.truth(), np.arange(_FIRST)
-    after = {"10 labels alone": known}
-    for choice, choose in CHOICES.items():
-        rng = stream("label-next", name, trial, choice)
-        after[choice] = np.append(known, choose(scores, known, rng))
-    records = []
-    for choice, rows in after.items():
-        found, _ = measure(scores.show(rows), METHODS["monotone-curves"], truth, trial)
-        positives = int(scores.labels[rows].sum())
-        records.append({"list": name, "choice": choice, "positives": positives, **found})
-    return records
-
-
-def choice_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
-    """Width, coverage and area after each choice, in all, and width by list."""
-    heads = {"width": "width", "covered": "coverage", "area": "area",
-             "positives": "positives among them"}  # fmt: skip
-    columns = {head: averaged(name, spread="sem", by="list") for name, head in heads.items()}
-    figures = averages({"width": 2, "covered": 2})
-    each = {name: where("list", name, figures) for name in records["list"].unique()}
-    tables = (
-        grouped(records, ["choice"], columns, ["labels"]),
-        grouped(records, ["choice"], each, ["width / coverage"]),
-    )
-    return {"label-next": "\n\n".join(tables)}
-
-
-LABEL_NEXT = Part(
-    crossed(name=Some(_CHOICE_LISTS, -1), trial=Some(range(10))),
-    choice_run,
-    choice_blocks,
-    f"5 lists x 10 trials, `monotone-curves`, seed {SEED}; ± is the standard error over lists",
 )
