@@ -17,9 +17,8 @@ import pandas as pd
 
 import fewlabels
 from fewlabels.kernels.blocks import using_workers
-from measure import HEAD, Line
 from paper import fill
-from runs import of_cells, run_missing, table
+from runs import of_cells, run_missing
 from runs import parser as command_line
 
 Record = dict[str, Any]
@@ -86,38 +85,12 @@ class Part:
         What all records say, as Markdown: name of a mark on the page -> text.
     design
         Runs, seed, and what a "±" is.
-    alone
-        Whether cells must run one after another, since they measure time.
     """
 
     cells: Callable[[Plan], list[Arguments]]
     run: Callable[..., list[Record]]
     blocks: Callable[[pd.DataFrame, Plan], Mapping[str, str]]
     design: str
-    alone: bool = False
-
-
-Lines = Mapping[str, tuple[Callable[..., Sequence[Line]], Arguments, Arguments]]
-"""Rows by topic: what makes them, and its options in full and in a quick run."""
-
-
-def speed_part(lines: Lines, design: str) -> Part:
-    """A part of a page whose cells are topics of a table of speed."""
-
-    def cells(plan: Plan) -> list[Arguments]:
-        return [
-            {"lines": name} | (quick if plan.quick else full)
-            for name, (_, full, quick) in lines.items()
-        ]
-
-    def run(data: Path, **cell: Any) -> list[Record]:
-        make = lines[cell.pop("lines")][0]
-        return [line._asdict() for line in make(**cell)]
-
-    def blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
-        return {"speed": table(HEAD, records.fillna("").values.tolist())}
-
-    return Part(cells, run, blocks, design, alone=True)
 
 
 def run_cell(run: Callable[..., list[Record]], data: Path, cell: Arguments) -> Record:
@@ -140,7 +113,6 @@ def run_part(
         raise SystemExit(f"error: {folder} has cells of other settings; run with --fresh")
     settings.write_text(json.dumps(same))
     cells, run = part.cells(plan), partial(run_cell, part.run, plan.data)
-    workers = 1 if part.alone else workers
     kept = run_missing(folder / "cells.jsonl", run, cells, workers, f"cells of {name}")
     found = of_cells(kept, cells)
     records = [record for one in found for record in one["records"]]

@@ -20,11 +20,9 @@ MARKS = (
     "figure4b",
     "honest",
     "settings",
-    "coverage",
     "crowd",
     "crowd-rates",
     "crowd-rates-by-labels",
-    "speed",
 )
 
 
