@@ -6,12 +6,14 @@ import argparse
 import contextlib
 import json
 import os
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from functools import partial
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -197,12 +199,20 @@ def spread(
         each = map(work, jobs)
         if workers > 1:
             # Threads that were started before a fork may be missed after it: they start afresh.
-            pool = stack.enter_context(ProcessPoolExecutor(workers, get_context("spawn")))
-            each = pool.map(work, jobs)
+            pool = ProcessPoolExecutor(workers, get_context("spawn"), initializer=_begin)
+            each = stack.enter_context(pool).map(work, jobs)
         for done, result in enumerate(each, 1):
             end = "\n" if done == len(jobs) else ""
             print(f"\r{done}/{len(jobs)} {what}", end=end, file=sys.stderr, flush=True)
             yield result
+
+
+def _begin() -> None:
+    """Make a process of the pool ready; it ends when its parent does, however that ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = parent_process()
+    assert parent is not None
+    threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
 
 
 def _on_one_thread(function: Callable[[_Job], _Result], job: _Job) -> _Result:
@@ -218,19 +228,30 @@ def run_missing(
 
     A line has the names and values of its cell, and what `run` found.
     """
-    there, cells = read_lines(file), list(cells)
+    return run_jobs(file, run, [[cell] for cell in cells], workers, what)
+
+
+def run_jobs(
+    file: Path, run: Callable[[Row], Row], jobs: Sequence[Sequence[Row]], workers: int, what: str
+) -> list[Row]:
+    """As `run_missing`; the cells of a job are run one after another by one process."""
+    there, cells = read_lines(file), [cell for job in jobs for cell in job]
     found = _by_cell(there, cells)
-    missing = [cell for cell in cells if _key(cell) not in found]
+    missing = [left for job in jobs if (left := [c for c in job if _key(c) not in found])]
     file.parent.mkdir(parents=True, exist_ok=True)
     if file.exists() and missing and not file.read_bytes().endswith(b"\n"):
         file.write_text("".join(json.dumps(line) + "\n" for line in there), encoding="utf-8")
-    results = spread(run, missing, workers, what) if missing else ()
-    for cell, result in zip(missing, results, strict=True):
-        line = json.dumps(plain(cell | result))
-        there.append(json.loads(line))
-        with file.open("a", encoding="utf-8") as lines:
-            lines.write(line + "\n")
+    results = spread(partial(_run_each, run), missing, workers, what) if missing else ()
+    for job, done in zip(missing, results, strict=True):
+        lines = [json.dumps(plain(c | result)) for c, result in zip(job, done, strict=True)]
+        there += map(json.loads, lines)
+        with file.open("a", encoding="utf-8") as kept:
+            kept.writelines(line + "\n" for line in lines)
     return there
+
+
+def _run_each(run: Callable[[Row], Row], job: Sequence[Row]) -> list[Row]:
+    return [run(cell) for cell in job]
 
 
 def of_cells(lines: Sequence[Row], cells: Sequence[Row]) -> list[Row]:
