@@ -309,7 +309,7 @@ def runs(given: Any) -> Iterator[tuple[str | None, Record]]:
 
 def main() -> None:
     """Run, print the tables, and write them where that is asked for."""
-    from paper import fill
+    from runs import fill
     from runs import parser as command_line
 
     parser = command_line(__doc__)

@@ -17,8 +17,7 @@ import pandas as pd
 
 import fewlabels
 from fewlabels.kernels.blocks import using_workers
-from paper import fill
-from runs import of_cells, run_missing
+from runs import fill, of_cells, run_missing
 from runs import parser as command_line
 
 Record = dict[str, Any]

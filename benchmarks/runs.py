@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import json
 import os
+import re
 import signal
 import sys
 import threading
@@ -20,8 +21,6 @@ from typing import Any, TypeVar
 import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
-
-import fewlabels
 
 ROOT = Path(__file__).resolve().parents[1]
 Row = dict[str, Any]
@@ -42,30 +41,6 @@ def parser(description: str | None, *, data: bool = False) -> argparse.ArgumentP
 def split(text: str) -> list[str]:
     """What commas separate."""
     return [part.strip() for part in text.split(",") if part.strip()]
-
-
-def kept_rows(file: Path) -> list[Row]:
-    """The rows that a file keeps; none where there is no file."""
-    return json.loads(file.read_text(encoding="utf-8"))["rows"] if file.exists() else []
-
-
-def keep_rows(file: Path, rows: Sequence[Row], **facts: Any) -> None:
-    """Write rows with the version and further facts, a line for each row; all or nothing."""
-    head = json.dumps({"version": fewlabels.__version__, **facts})[:-1]
-    lines = ",\n  ".join(json.dumps(row, separators=(",", ":")) for row in rows)
-    unfinished = file.with_suffix(f".{os.getpid()}")
-    unfinished.write_text(f'{head}, "rows": [\n  {lines}\n]}}\n', encoding="utf-8")
-    unfinished.replace(file)
-
-
-def joined(rows: Sequence[Row], order: Mapping[str, Sequence[Any] | None]) -> list[Row]:
-    """The last row of every place, sorted by its columns: as listed, or (None) as they come."""
-    frame = pd.DataFrame({name: [row[name] for row in rows] for name in order})
-    for name, listed in order.items():
-        ranks = frame[name].drop_duplicates() if listed is None else listed
-        frame[name] = frame[name].map({value: k for k, value in enumerate(ranks)})
-    places = frame.drop_duplicates(keep="last").sort_values(list(order))
-    return [rows[k] for k in places.index]
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
@@ -159,10 +134,15 @@ def markdown(wide: pd.DataFrame, head: Sequence[str]) -> str:
     )
 
 
-def between(page: str, marks: tuple[str, str], text: str) -> str:
-    """The page with a text between two marks."""
-    before, _, rest = page.partition(marks[0])
-    return f"{before}{marks[0]}\n\n{text}\n\n{marks[1]}{rest.partition(marks[1])[2]}"
+def fill(page: Path, parts: dict[str, str]) -> None:
+    """Put tables between the page's marks `<!-- name -->` and `<!-- end name -->`."""
+    text = page.read_text(encoding="utf-8")
+    for name, block in parts.items():
+        mark = re.compile(f"(<!-- {name} -->\n).*?(<!-- end {name} -->)", re.DOTALL)
+        text, count = mark.subn(lambda m, block=block: f"{m[1]}{block}\n\n{m[2]}", text)
+        if count != 1:
+            raise SystemExit(f"{page.name} has no place for {name!r}")
+    page.write_text(text, encoding="utf-8")
 
 
 def read_lines(file: Path) -> list[Row]:
@@ -252,6 +232,31 @@ def run_jobs(
 
 def _run_each(run: Callable[[Row], Row], job: Sequence[Row]) -> list[Row]:
     return [run(cell) for cell in job]
+
+
+def run_kept(
+    parser: argparse.ArgumentParser,
+    results: Path,
+    run: Callable[[Row], Row],
+    cells: Callable[[argparse.Namespace], Iterable[Row]],
+    blocks: Callable[[list[Row]], Mapping[str, str]],
+    page: Path,
+    what: str = "cells",
+) -> None:
+    """Run the cells that a file of the repository lacks, and fill the page from their lines.
+
+    `cells` and the parser's options say which; with `--page-only` the page has all that is kept.
+    """
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--page-only", action="store_true", help="from what the file keeps")
+    given = parser.parse_args()
+    if given.page_only:
+        lines = read_lines(results)
+    else:
+        asked = list(cells(given))
+        lines = of_cells(run_missing(results, run, asked, given.workers, what), asked)
+    fill(page, blocks(lines))
+    print(f"wrote {page}")
 
 
 def of_cells(lines: Sequence[Row], cells: Sequence[Row]) -> list[Row]:

@@ -322,9 +322,8 @@ def start_up() -> list[Line]:
 def main() -> None:
     """Run everything and print, or write, a Markdown page."""
     # What is measured in a process of its own does not load these.
-    from paper import fill
+    from runs import fill, table
     from runs import parser as command_line
-    from runs import table
 
     parser = command_line(__doc__)
     parser.add_argument("--out", type=Path)

@@ -26,8 +26,7 @@ import pandas as pd
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 import fewlabels as fl
-from paper import fill
-from runs import ROOT, number, plain, read_lines, run_missing, table
+from runs import ROOT, fill, number, plain, read_lines, run_missing, table
 from runs import parser as command_line
 from stress_worlds import WORLDS, Sample
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import evaluator_speed as recipe
-from paper import fill
+from runs import fill
 from sizes import Case
 
 SRC = Path(__file__).resolve().parents[2] / "src"

@@ -17,7 +17,6 @@ import numpy as np
 import pytest
 
 import fewlabels as fl
-import reference as reference_recipe
 from fewlabels.methods import registry as method_registry
 from fewlabels.metrics import registry as metric_registry
 
@@ -185,11 +184,3 @@ def test_skeleton_metric_is_that_of_scikit_learn(monkeypatch: pytest.MonkeyPatch
     known = fl.Predictions(p / p.sum(axis=2, keepdims=True), truth)
     got = fl.estimate(known, "labeled", "cohen_kappa", estimand="sample").rows[0].value
     assert got == pytest.approx(cohen_kappa_score(truth, p[:, 0].argmax(axis=1)), abs=1e-12)
-
-
-def test_tables_of_reference_data_are_those_of_the_results() -> None:
-    page = (ROOT / "docs/reference-data.md").read_text(encoding="utf-8")
-    assert (
-        reference_recipe.with_table(page, reference_recipe.kept_rows(reference_recipe.RESULTS))
-        == page
-    )
