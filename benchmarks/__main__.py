@@ -43,9 +43,7 @@ STUDIES = {
     "answered_by": Study(),
     "cluster_coverage": Study(("benchmarks/clusters",), ("llm_judges", "nell")),
     "compare_power": Study(("comparing",)),
-    "curves": Study(
-        ("benchmarks/curves",), ("adult", "cifar10", "spe_scores", "ssme_civilcomments")
-    ),
+    "curves": Study(("benchmarks/curves",), ("spe_scores",)),
     "dependencies": Study((), ("ssme_civilcomments",)),
     "disagreement": Study(("benchmarks/disagreement",), ("cifar10", "mixed_lh")),
     "ensemble_prior": Study(),

@@ -1,8 +1,7 @@
 """Curves and thresholds from few labels, measured against all labels.
 
-    python benchmarks/curves.py all | figure1 | figure2 | figure2-digits | figure2-other |
-        figure3g | one-class | synthetic ... [--data DIR] [--work DIR] [--workers N] [--fresh]
-        [--quick]
+    python benchmarks/curves.py all | figure1 | figure2 | figure3g | one-class | synthetic ...
+        [--data DIR] [--work DIR] [--workers N] [--fresh] [--quick]
 
 Every part consists of cells (mostly a list and a trial), which are kept as lines of JSON in the
 folder --work, outside the repository; another run goes on where one stopped, and with --fresh
@@ -13,7 +12,7 @@ in the folder. Figure 4 is made from the fits of figure 2.
 
 from __future__ import annotations
 
-from curves_bands import DIGITS, FIGURE2, OTHER
+from curves_bands import FIGURE2
 from curves_labels import FIGURE1, ONE_CLASS
 from curves_spe import FIGURE3G, SYNTHETIC
 from parts import run_page
@@ -22,8 +21,6 @@ from runs import ROOT
 PARTS = {
     "figure1": FIGURE1,
     "figure2": FIGURE2,
-    "figure2-digits": DIGITS,
-    "figure2-other": OTHER,
     "figure3g": FIGURE3G,
     "one-class": ONE_CLASS,
     "synthetic": SYNTHETIC,
@@ -32,5 +29,5 @@ PARTS = {
 
 if __name__ == "__main__":
     page = ROOT / "docs" / "benchmarks" / "curves.md"
-    need_data = set(PARTS) - {"synthetic", "figure2-digits"}
+    need_data = set(PARTS) - {"synthetic"}
     run_page(__doc__ or "", "curves", PARTS, page, need_data)

@@ -11,17 +11,7 @@ import numpy as np
 import pandas as pd
 
 import fewlabels as fl
-from curves_data import (
-    DIGIT_LISTS,
-    OF_THESE,
-    OTHER_ITEMS,
-    OTHER_LISTS,
-    SPE_LISTS,
-    Scores,
-    draw,
-    sample_curve,
-    task_of,
-)
+from curves_data import OF_THESE, SPE_LISTS, Scores, draw, sample_curve, task_of
 from curves_figures import draw_calibration
 from fewlabels.kernels.arrays import Floats
 from fewlabels.methods.base import FittedLabelModel, LabelModel
@@ -41,7 +31,6 @@ _HARD = 0.03
 """A list is hard where labels alone, 20 of them, miss the curve by more."""
 
 _NEAR = 0.01
-_OTHER_TRIALS = 2
 _ROUNDING = 1e-9
 
 
@@ -98,7 +87,7 @@ def measure(
     return {**found, "status": curve.status.value}, curve
 
 
-def run_list(data: Path, name: str, trial: int, *, thresholds: bool) -> list[Record]:
+def run_list(data: Path, name: str, trial: int) -> list[Record]:
     """One trial of a list: every number of labels and every method."""
     scores = draw(data, name, trial)
     truth = scores.truth()
@@ -106,7 +95,7 @@ def run_list(data: Path, name: str, trial: int, *, thresholds: bool) -> list[Rec
     for size in SIZES:
         predictions = scores.show(size)
         for method, way in METHODS.items():
-            asked = thresholds and method in THRESHOLD_METHODS and size in THRESHOLD_SIZES
+            asked = method in THRESHOLD_METHODS and size in THRESHOLD_SIZES
             used = way._replace(model=Fitted(way, predictions, trial)) if asked else way
             found, _ = measure(predictions, used, truth, trial)
             if asked:
@@ -236,32 +225,6 @@ def _coverage(name: str, means: pd.DataFrame) -> str:
     )
 
 
-def against_the_better(records: pd.DataFrame) -> str:
-    """On how many lists densities are nearer, and how far two methods are from the better one.
-
-    Coverage is its mean over lists, and the least of one.
-    """
-    means = records.groupby(["n", "list", "method"])["area"].mean().unstack("method")
-    shown = ("averaged-curves", "monotone-curves")
-    header = ["n_l", "densities nearer than monotone curves"]
-    header += [f"{method}: within 10% of the nearer, or .005" for method in shown]
-    header += [f"{method}: coverage (least)" for method in ("spe", *shown)]
-    held = records.groupby(["n", "method", "list"])["covered"].mean().groupby(["n", "method"])
-    mean, least = held.mean(), held.min()
-    rows = []
-    for n, own in means.groupby(level="n"):
-        better = own[["spe", "monotone-curves"]].min(axis=1)
-        row = [n, f"{(own['spe'] < own['monotone-curves']).sum()} of {len(own)}"]
-        for method in shown:
-            within = own[method] <= 1.1 * better
-            row.append(f"{within.sum()}, {(within | (own[method] <= better + 0.005)).sum()}")
-        for method in ("spe", *shown):
-            covered = [number(some[n, method], 2) for some in (mean, least)]
-            row.append(f"{covered[0]} ({covered[1]})")
-        rows.append(row)
-    return table(header, rows)
-
-
 def calibration(records: pd.DataFrame) -> str:
     """Claimed against realised probability of the condition, and what the best threshold is worth.
 
@@ -313,51 +276,17 @@ _SCORES = {
 
 def figure2_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
     """Figures 2 and 4."""
-    parts = [verdicts(records), against_the_better(records), errors(records), wins(records)]
-    parts.append(by_list(records))
+    parts = [verdicts(records), errors(records), wins(records), by_list(records)]
     path = plan.figures / "curves" / "figure4.svg"
     draw_calibration(threshold_bins(records), path)
     image = f"![Claimed and realised probability of thresholds](figures/curves/{path.name})"
     return {"figure2": "\n\n".join(parts), "figure4": f"{image}\n\n{calibration(records)}"}
 
 
-def digits_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
-    """Raw and scaled features apart, and the default against the nearer of both."""
-    kinds = records["list"].str.split("_").str[1] + " features"
-    parts = [against_the_better(records), *_errors_by(records, kinds), by_list(records)]
-    return {"figure2-digits": "\n\n".join(parts)}
-
-
-def other_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
-    """Errors by set, and by list."""
-    sets = records["list"].str.split().str[0]
-    return {"figure2-other": "\n\n".join([*_errors_by(records, sets), by_list(records)])}
-
-
-def _errors_by(records: pd.DataFrame, kinds: pd.Series) -> list[str]:
-    return [
-        f"**{name}**, {own['list'].nunique()} lists\n\n{errors(own)}"
-        for name, own in records.groupby(kinds, sort=False)
-    ]
-
-
 FIGURE2 = Part(
     crossed(name=Some(SPE_LISTS, -2), trial=Some(range(5))),
-    partial(run_list, thresholds=True),
+    run_list,
     figure2_blocks,
     f"24 lists x 5 trials, all items of a list, seed {SEED}; ± is the standard error over the 12 "
     "tasks, of which the two classifiers are nearly one",
-)
-DIGITS = Part(
-    crossed(name=Some(DIGIT_LISTS, -2), trial=Some(range(5))),
-    partial(run_list, thresholds=False),
-    digits_blocks,
-    f"40 lists x 5 trials, 1,597 items, seed {SEED}; ± is the standard error over the 20 tasks",
-)
-OTHER = Part(
-    crossed(name=Some(OTHER_LISTS, -1), trial=Some(range(_OTHER_TRIALS))),
-    partial(run_list, thresholds=False),
-    other_blocks,
-    f"24 lists x {_OTHER_TRIALS} trials of {OTHER_ITEMS:,} items, seed {SEED}; ± is the standard "
-    "error over lists",
 )
