@@ -1,6 +1,6 @@
 """Error rates and labels from votes, measured against labels and known truth.
 
-    python benchmarks/votes.py all | nell | brain | honest | settings | crowd ...
+    python benchmarks/votes.py all | nell | brain | honest | settings ...
         [--data DIR] [--work DIR] [--workers N] [--fresh] [--quick]
 
 Every part consists of cells (mostly a data set and a method, or a replicate), which are kept as
@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from parts import run_page
 from runs import ROOT
-from votes_crowd import CROWD
 from votes_honest import HONEST
 from votes_nell import BRAIN, NELL
 from votes_settings import SETTINGS_PART
@@ -24,10 +23,9 @@ PARTS = {
     "brain": BRAIN,
     "honest": HONEST,
     "settings": SETTINGS_PART,
-    "crowd": CROWD,
 }
 
 
 if __name__ == "__main__":
     page = ROOT / "docs" / "benchmarks" / "votes.md"
-    run_page(__doc__ or "", "votes", PARTS, page, {"nell", "brain", "crowd", "honest"})
+    run_page(__doc__ or "", "votes", PARTS, page, {"nell", "brain", "honest"})

@@ -141,8 +141,8 @@ def nell_run(
     own = (read_brain if brain else read_nell)(data)
     own = own.sample(percent, stream("votes", "nell", repeat))
     found = methods[method](own.predictions(), repeat)
-    return [{"method": method, "percent": percent, "repeat": repeat, "chosen": found.chosen,
-             **errors(own, found)}]  # fmt: skip
+    place = {"method": method, "percent": percent, "repeat": repeat}
+    return [place | errors(own, found)]
 
 
 def errors(nell: Nell, found: Answer) -> dict[str, float]:
