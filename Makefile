@@ -76,7 +76,7 @@ papers: $(VENV)/.dev  ## docs/papers.md: what fits into an hour of the four pape
 	$(BLAS) $(BIN)/python -m benchmarks papers --run --minutes 60
 	$(BIN)/python -m benchmarks quoted --write
 
-curves: $(VENV)/.dev  ## curves, bands and thresholds from few labels (FEWLABELS_DATA; about an hour; goes on where it stopped)
+curves: $(VENV)/.dev  ## curves, bands and thresholds from few labels (FEWLABELS_DATA; half an hour; goes on where it stopped)
 	$(BIN)/python -m benchmarks curves all
 
 votes: $(VENV)/.dev  ## error rates and labels from votes (FEWLABELS_DATA; half an hour; goes on where it stopped)

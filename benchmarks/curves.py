@@ -1,6 +1,6 @@
 """Curves and thresholds from few labels, measured against all labels.
 
-    python benchmarks/curves.py all | figure1 | figure2 | figure3g | one-class | synthetic ...
+    python benchmarks/curves.py all | figure1 | figure2 | figure3g | synthetic ...
         [--data DIR] [--work DIR] [--workers N] [--fresh] [--quick]
 
 Every part consists of cells (mostly a list and a trial), which are kept as lines of JSON in the
@@ -12,22 +12,17 @@ in the folder. Figure 4 is made from the fits of figure 2.
 
 from __future__ import annotations
 
-from curves_bands import FIGURE2
-from curves_labels import FIGURE1, ONE_CLASS
+from curves_bands import FIGURE1, FIGURE2
 from curves_spe import FIGURE3G, SYNTHETIC
 from parts import run_page
-from runs import ROOT
 
 PARTS = {
     "figure1": FIGURE1,
     "figure2": FIGURE2,
     "figure3g": FIGURE3G,
-    "one-class": ONE_CLASS,
     "synthetic": SYNTHETIC,
 }
 
 
 if __name__ == "__main__":
-    page = ROOT / "docs" / "benchmarks" / "curves.md"
-    need_data = set(PARTS) - {"synthetic"}
-    run_page(__doc__ or "", "curves", PARTS, page, need_data)
+    run_page(__doc__, "curves", PARTS, set(PARTS) - {"synthetic"})

@@ -25,7 +25,7 @@ import fewlabels as fl
 from bench.splits import seed_of
 from judges_sets import LEVEL, N_LABELED, SETS, WAYS, asked, beside, drawn, sizes_of
 from parts import SEED, Arguments, Part, Plan, Record, run_page
-from runs import ROOT, across, number, table
+from runs import across, number, table
 
 RUNS, FEWER, OF_CELL = 50, 20, 10
 MOST = 10
@@ -237,5 +237,4 @@ PARTS = {
 
 
 if __name__ == "__main__":
-    page = ROOT / "docs" / "benchmarks" / "judges.md"
-    run_page(__doc__ or "", "judges", PARTS, page, PARTS)
+    run_page(__doc__, "judges", PARTS, PARTS)

@@ -17,7 +17,7 @@ import pandas as pd
 
 import fewlabels
 from fewlabels.kernels.blocks import using_workers
-from runs import fill, of_cells, run_missing
+from runs import ROOT, fill, of_cells, run_missing
 from runs import parser as command_line
 
 Record = dict[str, Any]
@@ -119,16 +119,18 @@ def run_part(
 
 
 def run_page(
-    description: str,
+    description: str | None,
     name: str,
     parts: Mapping[str, Part],
-    page: Path,
     need_data: Collection[str],
+    page_name: str = "",
 ) -> None:
-    """Run the parts that the command line asks for, and fill the page between their marks.
+    """Run the parts that the command line asks for, and fill a page of docs/benchmarks with them.
 
-    Cells are kept; another run goes on where one stopped. A quick run fills a copy of the page.
+    The page has a study's own name unless told otherwise. Cells are kept; another run goes on where
+    one stopped. A quick run fills a copy of the page.
     """
+    page = ROOT / "docs" / "benchmarks" / f"{page_name or name}.md"
     parser = command_line(description, data=True)
     work = CACHE / "fewlabels" / "benchmarks" / name
     parser.add_argument("parts", nargs="+", choices=[*parts, "all"], metavar="PART")

@@ -16,11 +16,14 @@ from contextlib import ExitStack
 from functools import partial
 from multiprocessing import get_context, parent_process
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 ROOT = Path(__file__).resolve().parents[1]
 Row = dict[str, Any]
@@ -67,19 +70,13 @@ def grouped(
 
 
 def averaged(
-    name: str, write: int | Callable[[float], str] = 3, spread: str = "", by: str = ""
+    name: str, write: int | Callable[[float], str] = 3, spread: str = ""
 ) -> Callable[[pd.DataFrame], str]:
-    """A column of `grouped`: the mean of a column of the records, or of its means `by` another.
+    """A column of `grouped`: the mean of a column of the records.
 
     `spread` puts the standard error ("sem") or deviation ("std") behind it.
     """
-
-    def say(own: pd.DataFrame) -> str:
-        values = own[name].astype(float)
-        values = values.groupby(own[by]).mean() if by else values
-        return plus_minus(values, write, spread)
-
-    return say
+    return lambda own: plus_minus(own[name], write, spread)
 
 
 def averages(digits: Mapping[str, int]) -> Callable[[pd.DataFrame], str]:
@@ -103,11 +100,6 @@ def plus_minus(
     if len(known) < 2 or not spread:
         return write(known.mean())
     return f"{write(known.mean())} ± {write(getattr(known, spread)())}"
-
-
-def mean_error(values: pd.Series, clusters: pd.Series) -> str:
-    """Mean over clusters ± its standard error; what is missing is left out."""
-    return plus_minus(values.astype(float).groupby(clusters).mean())
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -143,6 +135,27 @@ def fill(page: Path, parts: dict[str, str]) -> None:
         if count != 1:
             raise SystemExit(f"{page.name} has no place for {name!r}")
     page.write_text(text, encoding="utf-8")
+
+
+def panels(
+    size: tuple[float, float], rows: int = 1, columns: int = 1, **shared: Any
+) -> tuple[Figure, Any]:
+    """A figure and its axes; `shared` is for `Figure.subplots`."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=size, layout="constrained")
+    return figure, figure.subplots(rows, columns, **shared)
+
+
+def save_svg(figure: Figure, path: Path) -> None:
+    """Write a figure with text as text, and no more digits than can be seen."""
+    from matplotlib import rc_context
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": path.stem}):
+        figure.savefig(path, format="svg", metadata={"Date": None})
+    # A hundredth of a point cannot be seen; the other digits are half of the file.
+    path.write_text(re.sub(r"(\.\d\d)\d+", r"\1", path.read_text(encoding="utf-8")))
 
 
 def read_lines(file: Path) -> list[Row]:

@@ -293,20 +293,20 @@ def large(rows: int) -> list[Line]:
             for kind in ("file", "arrays", "frame")
         }
         assert len({run["first"] for run in runs.values()}) == 1, "the same answer"
-    file = runs["file"]
     lines = []
     for kind, run in runs.items():
-        what = "fl.estimate_files" if kind == "file" else f"fl.estimate of {kind} in memory,"
-        rival = f"{read:.2f} s (reading the file alone)" if kind == "file" else "the file"
-        ratio = "" if kind == "file" else f"{run['cpu'] / file['cpu']:.2f} of its processor time"
+        ratio = f"{run['cpu'] / runs['file']['cpu']:.2f} of its processor time"
+        what, *beside_it = (
+            ("fl.estimate_files", f"{read:.2f} s (reading the file alone)", "", "bounded memory")
+            if kind == "file"
+            else (f"fl.estimate of {kind} in memory,", "the file", ratio, "1.3, 600 MB")
+        )
         lines.append(
             Line(
                 f"{what} {run['n']:,} rows x {MODELS} models, 4 metrics with intervals; "
                 f"{run['above']:.0f} MB above what was there",
                 f"{run['seconds']:.1f} s ({run['cpu']:.1f} s of processor time)",
-                rival,
-                ratio,
-                "bounded memory" if kind == "file" else "1.3, 600 MB",
+                *beside_it,
             )
         )
     return lines

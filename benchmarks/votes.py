@@ -13,7 +13,6 @@ a copy in the folder.
 from __future__ import annotations
 
 from parts import run_page
-from runs import ROOT
 from votes_honest import HONEST
 from votes_nell import BRAIN, NELL
 from votes_settings import SETTINGS_PART
@@ -27,5 +26,4 @@ PARTS = {
 
 
 if __name__ == "__main__":
-    page = ROOT / "docs" / "benchmarks" / "votes.md"
-    run_page(__doc__ or "", "votes", PARTS, page, {"nell", "brain", "honest"})
+    run_page(__doc__, "votes", PARTS, {"nell", "brain", "honest"})

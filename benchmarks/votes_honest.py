@@ -90,16 +90,12 @@ def _intervals(predictions: fl.Predictions, method: str) -> tuple[Floats, Floats
         found = fl.estimate(
             predictions, method, "error_rate", by=by, confidence_level=_LEVEL, estimand="sample"
         )
-    rows = [e for e in found.to_dict()["estimates"] if bool(by) == (e["group"] is not None)]
-    domains = list(dict.fromkeys(e["group"] for e in rows))
-    place = {name: j for j, name in enumerate(predictions.models)}
-    out = np.full((3, len(domains), len(place)), np.nan)
-    for e in rows:
-        values = (e["low"], e["value"], e["high"])
-        out[:, domains.index(e["group"]), place[e["model"]]] = [
-            np.nan if v is None else v for v in values
-        ]
-    return out[0], out[1], out[2], rows[0]["status"]
+    rows = [r for r in found.rows if bool(by) == (r.group is not None)]
+    domains = list(dict.fromkeys(r.group or "" for r in rows))
+    ends = pd.DataFrame({(r.group or "", r.model): (r.low, r.value, r.high) for r in rows})
+    places = pd.MultiIndex.from_product([domains, predictions.models])
+    low, value, high = ends.reindex(columns=places).to_numpy().reshape(3, len(domains), -1)
+    return low, value, high, str(rows[0].status)
 
 
 def honest_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
