@@ -13,7 +13,7 @@ TEST := $(BLAS) $(BIN)/python -m pytest -n auto --dist worksteal --durations=20
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint style types quick docs test-slow test-recipes test-logs test-install labeling-page screenshots bench reproduce paper papers curves votes votes-labels disagreement stress labeling clusters judges compare-power study study-reduced reference peers clean
+.PHONY: help demo test lint style types quick docs test-slow test-recipes test-logs test-install labeling-page screenshots bench reproduce paper papers curves votes disagreement stress labeling clusters judges compare-power study study-reduced reference peers clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "make %-13s %s\n", $$1, $$2 }'
@@ -76,14 +76,11 @@ papers: $(VENV)/.dev  ## docs/papers.md: what fits into an hour of the four pape
 	$(BLAS) $(BIN)/python -m benchmarks papers --run --minutes 60
 	$(BIN)/python -m benchmarks quoted --write
 
-curves: $(VENV)/.dev  ## curves, bands and thresholds from few labels (FEWLABELS_DATA; about an hour)
-	$(BIN)/python -m benchmarks curves
+curves: $(VENV)/.dev  ## curves, bands and thresholds from few labels (FEWLABELS_DATA; half an hour; goes on where it stopped)
+	$(BIN)/python -m benchmarks curves all
 
 votes: $(VENV)/.dev  ## error rates and labels from votes (FEWLABELS_DATA; half an hour; goes on where it stopped)
 	$(BIN)/python -m benchmarks votes all
-
-votes-labels: $(VENV)/.dev  ## votes with few labels: errors and coverage (FEWLABELS_DATA; half an hour; goes on where it stopped)
-	$(BLAS) $(BIN)/python -m benchmarks votes_labels
 
 disagreement: $(VENV)/.dev  ## label histograms, disagreement and calibration (FEWLABELS_DATA; half an hour)
 	$(BIN)/python -m benchmarks disagreement all

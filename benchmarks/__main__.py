@@ -33,7 +33,6 @@ class Study(NamedTuple):
 
 
 _ALL_SETS = ("adult", "cifar10", "mixed_lh", "nell", "ssme_civilcomments")
-_JUDGED = ("llm_judges", "cifar10", "nell")
 _SSME = (
     "adult", "cifar10", "civilcomments", "classifiers", "correlation", "drawn-vs-expected",
     "effective-sizes", "ensembling", "ensembling-trained", "flow-adult", "flow-cifar10",
@@ -44,14 +43,12 @@ STUDIES = {
     "answered_by": Study(),
     "cluster_coverage": Study(("benchmarks/clusters",), ("llm_judges", "nell")),
     "compare_power": Study(("comparing",)),
-    "curves": Study(
-        ("benchmarks/curves",), ("adult", "cifar10", "spe_scores", "ssme_civilcomments")
-    ),
+    "curves": Study(("benchmarks/curves",), ("spe_scores",)),
     "dependencies": Study((), ("ssme_civilcomments",)),
     "disagreement": Study(("benchmarks/disagreement",), ("cifar10", "mixed_lh")),
     "ensemble_prior": Study(),
     "evaluator_speed": Study(("speed",)),
-    "judges": Study(("benchmarks/judges",), _JUDGED),
+    "judges": Study(("benchmarks/judges",), ("crowd", "llm_judges")),
     "labeling": Study(("benchmarks/labeling",), _ALL_SETS),
     "monotone_prior": Study(),
     "paper": Study(
@@ -71,7 +68,6 @@ STUDIES = {
     ),
     "taxonomies": Study(("benchmarks/taxonomies",)),
     "votes": Study(("benchmarks/votes",), ("brain_fmri", "crowd", "nell")),
-    "votes_labels": Study(("votes",), _JUDGED),
     "votes_paper": Study(("benchmarks/votes-paper",), ("brain_fmri", "nell")),
 }
 """Modules of this folder that are commands."""

@@ -10,18 +10,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import matplotlib as mpl
 import numpy as np
 import pandas as pd
+from matplotlib.ticker import PercentFormatter
 
 import fewlabels as fl
-from curves_figures import save_svg
-from runs import ROOT
+from runs import ROOT, panels, save_svg
 from runs import parser as command_line
 from stress_worlds import WORLDS
-
-mpl.use("svg")
-from matplotlib import pyplot as plt
 
 FIGURE = ROOT / "docs" / "benchmarks" / "figures" / "answered-by.svg"
 SHOWN = (
@@ -60,11 +56,11 @@ def main() -> None:
     given = parser.parse_args()
     found = {world: shares(world, given.labels, given.runs) for world in SHOWN}
     frame = pd.DataFrame.from_dict(found, orient="index", columns=list(KINDS))
-    figure, axes = plt.subplots(figsize=(8, 4.2), layout="constrained")
+    figure, axes = panels((8, 4.2))
     frame.plot.barh(ax=axes, stacked=True, color=list(KINDS.values()), width=0.7, legend=False)
     axes.invert_yaxis()
     axes.set_xlim(0, 1)
-    axes.xaxis.set_major_formatter(mpl.ticker.PercentFormatter(1))
+    axes.xaxis.set_major_formatter(PercentFormatter(1))
     axes.set_xlabel(f"share of the answer, {given.labels} labels, mean of {given.runs} runs")
     axes.spines[["top", "right"]].set_visible(False)
     figure.legend(loc="outside upper center", ncols=3, frameon=False)

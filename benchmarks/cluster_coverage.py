@@ -25,7 +25,7 @@ from scipy.special import expit, ndtr
 import fewlabels as fl
 from curves_data import stream
 from parts import SEED, Arguments, Part, Plan, Record, run_page
-from runs import ROOT, grouped, where
+from runs import grouped, where
 
 Floats, Ints = np.ndarray, np.ndarray
 LEVEL, METRICS = 0.9, ("accuracy", "f1", "roc_auc")
@@ -244,5 +244,4 @@ PARTS = {
 
 
 if __name__ == "__main__":
-    page = ROOT / "docs" / "benchmarks" / "clusters.md"
-    run_page(__doc__ or "", "cluster_coverage", PARTS, page, {"real"})
+    run_page(__doc__, "cluster_coverage", PARTS, {"real"}, "clusters")

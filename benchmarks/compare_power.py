@@ -22,8 +22,7 @@ from scipy.special import expit, logit
 from scipy.stats import binomtest, norm
 
 import fewlabels as fl
-from paper import fill
-from runs import ROOT, across, markdown, number, read_lines, run_missing
+from runs import ROOT, across, markdown, number, run_kept
 from runs import parser as command_line
 from stress_worlds import Sample
 
@@ -111,17 +110,14 @@ def main() -> None:
     """Run all cells and write the table."""
     parser = command_line(__doc__)
     parser.add_argument("--runs", type=int, default=200)
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--page-only", action="store_true")
-    given = parser.parse_args()
-    cells = (
-        {"kind": kind, "points": points, "n_labeled": n, "runs": given.runs}
-        for kind, points, n in product(KINDS, POINTS, LABELS)
-    )
-    if given.page_only:
-        fill(PAGE, blocks(read_lines(RESULTS)))
-    else:
-        fill(PAGE, blocks(run_missing(RESULTS, run_cell, cells, given.workers)))
+    run_kept(
+        parser, RESULTS, run_cell,
+        lambda given: (
+            {"kind": kind, "points": points, "n_labeled": n, "runs": given.runs}
+            for kind, points, n in product(KINDS, POINTS, LABELS)
+        ),
+        blocks, PAGE,
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

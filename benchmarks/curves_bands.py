@@ -1,8 +1,8 @@
-"""Figures 2 and 4: curves, bands and thresholds from few labels, against all labels."""
+"""Figures 1, 2 and 4: curves, bands and thresholds from few labels, against all labels."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,23 +11,12 @@ import numpy as np
 import pandas as pd
 
 import fewlabels as fl
-from curves_data import (
-    DIGIT_LISTS,
-    OF_THESE,
-    OTHER_ITEMS,
-    OTHER_LISTS,
-    SPE_LISTS,
-    Scores,
-    draw,
-    sample_curve,
-    task_of,
-)
-from curves_figures import draw_calibration
+from curves_data import OF_THESE, SPE_LISTS, Scores, draw, sample_curve, task_of
 from fewlabels.kernels.arrays import Floats
 from fewlabels.methods.base import FittedLabelModel, LabelModel
 from fewlabels.methods.registry import resolve
 from parts import SEED, Part, Plan, Record, Some, crossed
-from runs import averaged, averages, grouped, mean_error, number, table, where
+from runs import averaged, averages, grouped, number, panels, plus_minus, save_svg, table, where
 
 sample_threshold = partial(fl.threshold, **OF_THESE)
 
@@ -41,7 +30,6 @@ _HARD = 0.03
 """A list is hard where labels alone, 20 of them, miss the curve by more."""
 
 _NEAR = 0.01
-_OTHER_TRIALS = 2
 _ROUNDING = 1e-9
 
 
@@ -98,7 +86,7 @@ def measure(
     return {**found, "status": curve.status.value}, curve
 
 
-def run_list(data: Path, name: str, trial: int, *, thresholds: bool) -> list[Record]:
+def run_list(data: Path, name: str, trial: int) -> list[Record]:
     """One trial of a list: every number of labels and every method."""
     scores = draw(data, name, trial)
     truth = scores.truth()
@@ -106,7 +94,7 @@ def run_list(data: Path, name: str, trial: int, *, thresholds: bool) -> list[Rec
     for size in SIZES:
         predictions = scores.show(size)
         for method, way in METHODS.items():
-            asked = thresholds and method in THRESHOLD_METHODS and size in THRESHOLD_SIZES
+            asked = method in THRESHOLD_METHODS and size in THRESHOLD_SIZES
             used = way._replace(model=Fitted(way, predictions, trial)) if asked else way
             found, _ = measure(predictions, used, truth, trial)
             if asked:
@@ -153,7 +141,11 @@ def _holds(scores: Scores, thresholds: Floats) -> Floats:
 
 def by_task(name: str) -> Callable[[pd.DataFrame], str]:
     """A column of tables: the mean of a figure, and its standard error over tasks."""
-    return lambda own: mean_error(own[name], own["list"].map(task_of))
+
+    def say(own: pd.DataFrame) -> str:
+        return plus_minus(own[name].astype(float).groupby(own["list"].map(task_of)).mean())
+
+    return say
 
 
 def least_of_a_list(own: pd.DataFrame) -> str:
@@ -206,62 +198,6 @@ def by_list(records: pd.DataFrame, n: int = 20) -> str:
     return grouped(records[records["n"] == n], ["list"], columns, [f"list, n_l = {n}"])
 
 
-def verdicts(records: pd.DataFrame) -> str:
-    """The targets of the reference beside what was found."""
-    means = records.groupby(["method", "list", "n"])[["area", "covered", "width"]].mean()
-    curves, plain = means.loc["monotone-curves"], means.loc["monotone-curves (plain)"]
-    ratio = (curves["width"].groupby("n").mean() / plain["width"].groupby("n").mean()).map(number)
-    at_20 = means["area"].xs(20, level="n")
-    alone, spe = at_20.loc["labeled"], at_20.loc["spe"]
-    hard = alone > _HARD
-    return "\n".join(
-        [
-            f"- `spe` below the labels alone in {(spe < alone)[hard].sum()} of {hard.sum()} hard "
-            f"lists at 20 labels (target: 90% of them), and within {_NEAR} of them in "
-            f"{(spe < alone + _NEAR)[~hard].sum()} of {(~hard).sum()} others (target: all).",
-            *(_coverage(name, means.loc[name]) for name in ("averaged-curves", "monotone-curves")),
-            f"- Bands of `monotone-curves` are {', '.join(ratio)} times as wide as those of §5b at "
-            f"{', '.join(str(n) for n in ratio.index)} labels (target: below 1).",
-        ]
-    )
-
-
-def _coverage(name: str, means: pd.DataFrame) -> str:
-    overall = means["covered"].groupby("n").mean()
-    least = means["covered"].idxmin()
-    return (
-        f"- `{name}` covers {number(overall.min(), 2)} to {number(overall.max(), 2)} on average "
-        f"over lists (target: .87 to .97); least in a list {number(means['covered'].min(), 2)}: "
-        f"{least[0]}, {least[1]} labels (target: .70)."
-    )
-
-
-def against_the_better(records: pd.DataFrame) -> str:
-    """On how many lists densities are nearer, and how far two methods are from the better one.
-
-    Coverage is its mean over lists, and the least of one.
-    """
-    means = records.groupby(["n", "list", "method"])["area"].mean().unstack("method")
-    shown = ("averaged-curves", "monotone-curves")
-    header = ["n_l", "densities nearer than monotone curves"]
-    header += [f"{method}: within 10% of the nearer, or .005" for method in shown]
-    header += [f"{method}: coverage (least)" for method in ("spe", *shown)]
-    held = records.groupby(["n", "method", "list"])["covered"].mean().groupby(["n", "method"])
-    mean, least = held.mean(), held.min()
-    rows = []
-    for n, own in means.groupby(level="n"):
-        better = own[["spe", "monotone-curves"]].min(axis=1)
-        row = [n, f"{(own['spe'] < own['monotone-curves']).sum()} of {len(own)}"]
-        for method in shown:
-            within = own[method] <= 1.1 * better
-            row.append(f"{within.sum()}, {(within | (own[method] <= better + 0.005)).sum()}")
-        for method in ("spe", *shown):
-            covered = [number(some[n, method], 2) for some in (mean, least)]
-            row.append(f"{covered[0]} ({covered[1]})")
-        rows.append(row)
-    return table(header, rows)
-
-
 def calibration(records: pd.DataFrame) -> str:
     """Claimed against realised probability of the condition, and what the best threshold is worth.
 
@@ -308,56 +244,102 @@ _SCORES = {
 }
 
 
+def draw_calibration(bins: Mapping[tuple[str, int], np.ndarray], path: Path) -> None:
+    """Realised against claimed probability, a panel for each method and a line for each n_l.
+
+    `bins` are, by method and n_l, rows of counts, summed claims and realisations, (3, bins).
+    """
+    methods = list(dict.fromkeys(method for method, _ in bins))
+    figure, axes = panels((3.8 * len(methods), 3.8), 1, len(methods), sharey=True, squeeze=False)
+    for axis, method in zip(axes[0], methods, strict=True):
+        axis.plot([0, 1], [0, 1], color="0.6", lw=1, ls="--")
+        for (own, n), (count, claimed, real) in bins.items():
+            if own == method:
+                some = count > 0
+                axis.plot(claimed[some] / count[some], real[some] / count[some], "o-", ms=4,
+                          label=f"{n} labels")  # fmt: skip
+        axis.set(title=method, xlim=(0, 1), ylim=(0, 1.02), xlabel="claimed probability")
+    axes[0, 0].set_ylabel("share of thresholds that meet it")
+    axes[0, -1].legend(frameon=False)
+    save_svg(figure, path)
+
+
 # --- parts ---------------------------------------------------------------------------------------
 
 
 def figure2_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
     """Figures 2 and 4."""
-    parts = [verdicts(records), against_the_better(records), errors(records), wins(records)]
-    parts.append(by_list(records))
+    parts = [errors(records), wins(records), by_list(records)]
     path = plan.figures / "curves" / "figure4.svg"
     draw_calibration(threshold_bins(records), path)
     image = f"![Claimed and realised probability of thresholds](figures/curves/{path.name})"
     return {"figure2": "\n\n".join(parts), "figure4": f"{image}\n\n{calibration(records)}"}
 
 
-def digits_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
-    """Raw and scaled features apart, and the default against the nearer of both."""
-    kinds = records["list"].str.split("_").str[1] + " features"
-    parts = [against_the_better(records), *_errors_by(records, kinds), by_list(records)]
-    return {"figure2-digits": "\n\n".join(parts)}
-
-
-def other_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
-    """Errors by set, and by list."""
-    sets = records["list"].str.split().str[0]
-    return {"figure2-other": "\n\n".join([*_errors_by(records, sets), by_list(records)])}
-
-
-def _errors_by(records: pd.DataFrame, kinds: pd.Series) -> list[str]:
-    return [
-        f"**{name}**, {own['list'].nunique()} lists\n\n{errors(own)}"
-        for name, own in records.groupby(kinds, sort=False)
-    ]
-
-
 FIGURE2 = Part(
     crossed(name=Some(SPE_LISTS, -2), trial=Some(range(5))),
-    partial(run_list, thresholds=True),
+    run_list,
     figure2_blocks,
     f"24 lists x 5 trials, all items of a list, seed {SEED}; ± is the standard error over the 12 "
     "tasks, of which the two classifiers are nearly one",
 )
-DIGITS = Part(
-    crossed(name=Some(DIGIT_LISTS, -2), trial=Some(range(5))),
-    partial(run_list, thresholds=False),
-    digits_blocks,
-    f"40 lists x 5 trials, 1,597 items, seed {SEED}; ± is the standard error over the 20 tasks",
-)
-OTHER = Part(
-    crossed(name=Some(OTHER_LISTS, -1), trial=Some(range(_OTHER_TRIALS))),
-    partial(run_list, thresholds=False),
-    other_blocks,
-    f"24 lists x {_OTHER_TRIALS} trials of {OTHER_ITEMS:,} items, seed {SEED}; ± is the standard "
-    "error over lists",
+
+# --- figure 1 ------------------------------------------------------------------------------------
+
+_SHOWN = ("spe", "averaged-curves")
+_FIGURE_LISTS = ("optdigits_8 logreg", "spambase_1 logreg")
+_FIRST = 10
+_BLUE, _BLACK = "#0072B2", "#222222"
+
+
+def figure1_run(data: Path, name: str, trial: int) -> list[Record]:
+    """Curves of both methods from ten labels, and the true one."""
+    scores = draw(data, name, trial)
+    truth, predictions = scores.truth(), scores.show(_FIRST)
+    positives = int(scores.labels[:_FIRST].sum())
+    records = []
+    for method in _SHOWN:
+        found, curve = measure(predictions, METHODS[method], truth, trial)
+        lines = {"x": curve.x, "y": curve.y, "low": curve.low, "high": curve.high}
+        record = {"list": name, "method": method, "positives": positives, **found, **lines}
+        records.append(record | {"truth": truth.y})
+    return records
+
+
+def figure1_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
+    """The figure, and what it shows in numbers."""
+    path = plan.figures / "curves" / "figure1.svg"
+    draw_figure(records, path)
+    columns = {
+        "area": averaged("area"),
+        "coverage": averaged("covered", 2),
+        "width": averaged("width", 2),
+        "status": lambda own: own["status"].iloc[0],
+    }
+    keys, head = ["list", "positives", "method"], ["list", "positive labels", "method"]
+    text = f"Precision-recall curves from {_FIRST} labels, with bands, beside the truth"
+    shown = grouped(records, keys, columns, head)
+    return {"figure1": f"![{text}](figures/curves/{path.name})\n\n{shown}"}
+
+
+def draw_figure(records: pd.DataFrame, path: Path) -> None:
+    """A panel for each list and method: band, curve, and the truth."""
+    figure, axes = panels((7.6, 6.4), 2, len(records) // 2, sharex=True, sharey=True)
+    for axis, record in zip(axes.flat, records.to_dict("records"), strict=True):
+        x, low, high = record["x"], record["low"], record["high"]
+        axis.fill_between(x, low, high, color=_BLUE, alpha=0.2, lw=0, label="90% band")
+        axis.plot(x, record["y"], color=_BLUE, label="estimate")
+        axis.plot(x, record["truth"], color=_BLACK, ls="--", label="truth")
+        axis.set(title=f"{record['list']}: {record['method']}", xlim=(0, 1), ylim=(0, 1.02))
+    figure.supxlabel("recall")
+    figure.supylabel("precision")
+    axes.flat[1].legend(loc="lower left", frameon=False)
+    save_svg(figure, path)
+
+
+FIGURE1 = Part(
+    crossed(name=_FIGURE_LISTS, trial=[0]),
+    figure1_run,
+    figure1_blocks,
+    f"the first trial of two lists, {_FIRST} labels, seed {SEED}",
 )

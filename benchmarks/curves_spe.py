@@ -63,7 +63,7 @@ def draw_world(world: World, rng: np.random.Generator) -> Scores:
             scores[mine] = rng.gamma((mean / sd) ** 2, sd**2 / mean, len(mine))
         else:
             scores[mine] = rng.normal(mean, sd, len(mine))
-    return Scores(20 * scores - 7, labels, False)
+    return Scores(20 * scores - 7, labels)
 
 
 def target_of(scores: Scores, labeled: int, pair: tuple[str, str]) -> Target:

@@ -52,7 +52,7 @@ def main() -> None:
     pairs = sorted(dependencies(votes))
     scores = [pair["score_correlation"] for pair in likeness(predictions).values()]
     kept = {
-        "command": "python benchmarks/dependencies.py",
+        "command": "python -m benchmarks dependencies",
         "items": len(votes),
         "pairs": len(MODELS) * (len(MODELS) - 1) // 2,
         "dependent": len(pairs),

@@ -18,7 +18,6 @@ from disagreement_network import NETWORK
 from disagreement_protocol import PENALTY, PROTOCOL, TEMPERATURE
 from disagreement_truth import DEBIASING, ORACLE, TRUTH
 from parts import run_page
-from runs import ROOT
 
 PARTS = {
     "debiasing": DEBIASING,
@@ -35,5 +34,4 @@ PARTS = {
 
 
 if __name__ == "__main__":
-    page = ROOT / "docs" / "benchmarks" / "disagreement.md"
-    run_page(__doc__ or "", "disagreement", PARTS, page, PARTS)
+    run_page(__doc__, "disagreement", PARTS, PARTS)

@@ -8,11 +8,10 @@ import numpy as np
 import pandas as pd
 
 from bench.disagreement import SCALINGS, Trial, forecasts, method_of
-from curves_figures import save_svg
 from disagreement_data import CIFAR, MNIST, RUNS, SEED, SIZES, Floats, truth, world
 from fewlabels.annotations import evaluate
 from parts import Part, Plan, Record, Some, crossed
-from runs import averaged, averages, grouped, where
+from runs import averaged, averages, grouped, panels, save_svg, where
 
 # --- the calibration-dispersion map of F.3 ------------------------------------------------------
 
@@ -33,12 +32,10 @@ def _maps(data: Path, dataset: str, run: int) -> list[Record]:
 
 
 def _maps_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
-    from matplotlib.figure import Figure
-
     means = records.groupby(["dataset", "model", "scaling"], sort=False)[["CL", "DL"]].mean()
     means["CL"] = means["CL"].clip(lower=0.0)
-    figure = Figure(figsize=(9.2, 4.4), layout="constrained")
-    for axis, dataset in zip(figure.subplots(1, 2), (MNIST, CIFAR), strict=True):
+    figure, axes = panels((9.2, 4.4), 1, 2)
+    for axis, dataset in zip(axes, (MNIST, CIFAR), strict=True):
         for k, model in enumerate(dict.fromkeys(records[records.dataset == dataset].model)):
             cl, dl = means.loc[dataset, model].reindex(SCALINGS).to_numpy().T
             axis.plot(dl, cl, "-", color=f"C{k % 10}", lw=0.7, alpha=0.6)
@@ -107,10 +104,7 @@ def _items_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
 
 
 def _draw_items(points: dict[str, Floats], plan: Plan) -> None:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(5.2, 4.6), layout="constrained")
-    axis = figure.subplots()
+    figure, axis = panels((5.2, 4.6))
     axis.plot([0, 1], [0, 1], ":", color="0.5", lw=1)
     for kind, own in (("one digit", points["mixed"] == 0), ("two digits", points["mixed"] == 1)):
         axis.plot(points["raw"][own], points["alpha"][own], ".", ms=3, alpha=0.5, label=kind)

@@ -11,12 +11,11 @@ import pandas as pd
 
 from bench import run
 from bench.disagreement import ENSEMBLE, MEAN, METHODS, ONE_NUMBER, SCALINGS, Trial
-from curves_figures import save_svg
 from disagreement_data import ALPHA, CIFAR, MNIST, RUNS, SEED, SIZES, joined, world
 from fewlabels.annotations import evaluate
 from fewlabels.calibration import AlphaCalibration, TemperatureScaling
 from parts import Part, Plan, Record, crossed
-from runs import averaged, grouped, number, plus_minus, table, where
+from runs import averaged, grouped, number, panels, plus_minus, save_svg, table, where
 
 # --- the protocol: Tables 1, 2, 4 and 5 ---------------------------------------------------------
 
@@ -142,13 +141,11 @@ def _directions(own: pd.DataFrame) -> str:
 
 def _draw_reliability(records: pd.DataFrame, plan: Plan) -> None:
     """Figure 4, first half: Mix-MNIST at five labels."""
-    from matplotlib.figure import Figure
-
     own = records[(records["dataset"] == MNIST) & (records["n_labeled"] == SIZES[-1])]
     own = own[(own["group"] != "") & ~own["model"].isin([MEAN, ENSEMBLE])]
     models = list(dict.fromkeys(own["model"]))
-    figure = Figure(figsize=(9.6, 6.4), layout="constrained")
-    axes = figure.subplots(2, -(-len(models) // 2), sharey=True, squeeze=False).ravel()
+    figure, axes = panels((9.6, 6.4), 2, -(-len(models) // 2), sharey=True, squeeze=False)
+    axes = axes.ravel()
     shown = {"raw": "o-", "temperature": "s-", "raw+alpha-constant": "^--",
              "temperature+alpha-features": "D--"}  # fmt: skip
     for axis, model in zip(axes, models, strict=False):
@@ -193,10 +190,7 @@ def _temperature(data: Path, dataset: str) -> list[Record]:
 
 
 def _temperature_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9.2, 6.6), layout="constrained")
-    axes = figure.subplots(2, 2, sharex=True)
+    figure, axes = panels((9.2, 6.6), 2, 2, sharex=True)
     rows = []
     for row, dataset in zip(axes, (MNIST, CIFAR), strict=True):
         own = records[records["dataset"] == dataset]

@@ -11,7 +11,6 @@ import pandas as pd
 
 from bench.disagreement import ONE_NUMBER, Trial, forecasts, method_of
 from bench.splits import generator
-from curves_figures import save_svg
 from disagreement_data import (
     ALPHA,
     MNIST,
@@ -25,7 +24,7 @@ from disagreement_data import (
 )
 from fewlabels.annotations import evaluate
 from parts import Part, Plan, Record, Some, crossed
-from runs import averaged, grouped, number, table, where
+from runs import averaged, grouped, number, panels, save_svg, table, where
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,8 +47,6 @@ def _debiasing(data: Path, n: int, items: int) -> list[Record]:
 
 
 def _debiasing_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
-    from matplotlib.figure import Figure
-
     def said(name: str) -> Callable[[pd.DataFrame], str]:
         return lambda own: f"{_signed(own[name].mean())} ({_signed(own[name].std())})"
 
@@ -67,8 +64,7 @@ def _debiasing_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
     }
     texts = records.assign(size=records["items"].map("{:,}".format))
     shown = grouped(texts, ["n", "size"], columns, ["labels", "items"])
-    figure = Figure(figsize=(9.2, 3.8), layout="constrained")
-    axes = figure.subplots(1, 2)
+    figure, axes = panels((9.2, 3.8), 1, 2)
     for axis, loss in zip(axes, ("EL", "CL"), strict=True):
         for colour, (n, part) in zip(("C0", "C1"), records.groupby("n"), strict=False):
             _draw_losses(axis, part, loss, n, colour)

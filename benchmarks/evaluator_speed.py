@@ -24,10 +24,10 @@ from types import SimpleNamespace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
-import sizes
 from measure import ONE_THREAD, elsewhere, memory, timed
-from sizes import Case
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "speed.md"
@@ -36,7 +36,19 @@ FOUR = ("accuracy", "ece", "roc_auc", "average_precision")
 WARM_CELLS = 300_000
 """Rows x classifiers x classes up to which a work is small, and timed in a second call."""
 
+PART_ROWS, SEED = 250_000, 22
+
 Record = dict[str, Any]
+
+
+class Case(NamedTuple):
+    """Items by their sizes; those of a file are made once, from a seed."""
+
+    models: int
+    rows: int
+    classes: int = 2
+    groups: int = 0
+    labels: int = 100
 
 
 class Work(NamedTuple):
@@ -74,8 +86,8 @@ WORKS = {
     "in-memory": Work(Case(7, 260_000)),
     "file": Work(Case(7, 1_000_000), source="file"),
     "votes": Work(Case(2, 20_000, classes=5_000, labels=500), None, source="votes"),
-    "thousand-classes": Work(sizes.CASES["classes"], source="file"),
-    "many-groups": Work(sizes.CASES["groups"], source="file"),
+    "thousand-classes": Work(Case(3, 50_000, classes=1_000, labels=500), source="file"),
+    "many-groups": Work(Case(3, 1_000_000, groups=10_000, labels=1_000), source="file"),
     "kde": Work(Case(7, 1_020, labels=20), method="ssme-kde"),
     "kde-10000": Work(Case(7, 10_000, labels=20), method="ssme-kde"),
 }
@@ -96,6 +108,47 @@ GROWTH = {
 # --- within a process -----------------------------------------------------------------------------
 
 
+def part(case: Case, start: int, rows: int) -> pa.Table:
+    """Some rows: classifiers share an error, and differ in skill; the first rows are labeled."""
+    rng = np.random.default_rng([SEED, start, case.classes])
+    truth = rng.integers(case.classes, size=rows)
+    if case.classes == 2:
+        truth = (rng.random(rows) < 0.3).astype(np.int64)
+    shown = np.arange(start, start + rows) < case.labels
+    columns: dict[str, Any] = {"label": pa.array(truth, mask=~shown)}
+    if case.groups:
+        columns["site"] = rng.integers(case.groups, size=rows).astype(np.int32)
+    skill = np.linspace(1.5, 3.0, case.models)
+    if case.classes == 2:
+        shared = 0.7 * rng.normal(size=rows)
+        for j in range(case.models):
+            z = skill[j] * (truth - 0.5) + shared + rng.normal(size=rows)
+            columns[f"p__m{j}__1"] = (1 / (1 + np.exp(-z))).astype(np.float32)
+        return pa.table(columns)
+    for j in range(case.models):
+        z = rng.normal(size=(rows, case.classes)).astype(np.float32)
+        z[np.arange(rows), truth] += 2 * skill[j]
+        p = np.exp(z)
+        p /= p.sum(axis=1, keepdims=True)
+        columns |= {f"p__m{j}__{k}": p[:, k] for k in range(case.classes)}
+    return pa.table(columns)
+
+
+def make(case: Case, path: Path) -> None:
+    """Write the file of a case, a part at a time; one that is there already stays."""
+    if path.exists():
+        return
+    draft, writer = path.with_suffix(".draft"), None
+    size = min(PART_ROWS, max(20_000_000 // (case.models * case.classes), 1))
+    for start in range(0, case.rows, size):
+        block = part(case, start, min(size, case.rows - start))
+        writer = writer or pq.ParquetWriter(draft, block.schema)
+        writer.write_table(block)
+    assert writer is not None
+    writer.close()
+    os.replace(draft, path)
+
+
 def items_of(work: Work, folder: Path) -> Any:
     """What `fewlabels.estimate` is given: a path, or predictions in memory."""
     import fewlabels as fl
@@ -104,13 +157,13 @@ def items_of(work: Work, folder: Path) -> Any:
     if work.source == "file":
         return str(_file(case, folder))
     if work.source == "votes":
-        rng = np.random.default_rng(sizes.SEED)
+        rng = np.random.default_rng(SEED)
         truth = rng.zipf(1.3, n) % case.classes
         right = rng.random((n, case.models)) < np.linspace(0.8, 0.7, case.models)
         votes = np.where(right, truth[:, None], rng.integers(case.classes, size=(n, case.models)))
         labels = np.where(rng.permutation(n) < case.labels, truth, -1)
         return fl.Predictions(votes=votes, labels=labels, classes=range(case.classes))
-    table = sizes.part(case, 0, n)
+    table = part(case, 0, n)
     labels = np.where(np.arange(n) < case.labels, table["label"].fill_null(0).to_numpy(), -1)
     p = np.stack([table[c].to_numpy() for c in table.column_names if c.startswith("p__")], axis=1)
     if case.classes > 2:
@@ -190,7 +243,7 @@ class Runner(NamedTuple):
         """Medians by tree, of runs in turns; a tree that fails is not run again."""
         if work.source == "file":
             self.folder.mkdir(parents=True, exist_ok=True)
-            sizes.make(work.case, _file(work.case, self.folder))
+            make(work.case, _file(work.case, self.folder))
         found: dict[str, list[Record]] = {side: [] for side in trees}
         measure = self.run("yardstick()", next(iter(trees.values())))
         for _ in range(repeats if work.is_small else 1):
@@ -227,7 +280,7 @@ def _cells(side: Record) -> list[str]:
     return [f"{side['cpu']:.2f} s", f"{side['seconds']:.2f} s", f"{side['mb']:,.0f} MB"]
 
 
-def table(records: list[Record]) -> list[str]:
+def table(records: list[Record]) -> str:
     """A row per work: processor time, wall time and memory of both trees, and ratios."""
     from runs import table as markdown
 
@@ -246,7 +299,7 @@ def table(records: list[Record]) -> list[str]:
         ]
         for record in records
     ]  # fmt: skip
-    return markdown(head, rows).splitlines()
+    return markdown(head, rows)
 
 
 def slope(sizes_: list[int], seconds: list[float]) -> float:
@@ -278,19 +331,16 @@ def page(records: list[Record], axes: Mapping[str, list[Record]], repeats: int) 
         for name in ("numpy", "scikit-learn")
         if (each := [one[name] for one in sticks])
     )
-    lines = [
+    text = (
         f"Made by `benchmarks/evaluator_speed.py` on {os.cpu_count()} processors, Python "
         f"{platform.python_version()}, numpy {np.__version__}: two versions in turns, each called "
         f"without options; small works in a second call, medians of {repeats}, others once. "
-        "The yardstick of this run, in processor time: "
-        f"{stick}.",
-        "",
-        *table(records),
-    ]
-    if axes:
-        lines += ["", "How processor time grows with each size, the others held:", ""]
-        lines.append(growth_table(axes))
-    return "\n".join(lines)
+        f"The yardstick of this run, in processor time: {stick}.\n\n{table(records)}"
+    )
+    if not axes:
+        return text
+    about = "How processor time grows with each size, the others held:"
+    return f"{text}\n\n{about}\n\n{growth_table(axes)}"
 
 
 def runs(given: Any) -> Iterator[tuple[str | None, Record]]:
@@ -309,7 +359,7 @@ def runs(given: Any) -> Iterator[tuple[str | None, Record]]:
 
 def main() -> None:
     """Run, print the tables, and write them where that is asked for."""
-    from paper import fill
+    from runs import fill
     from runs import parser as command_line
 
     parser = command_line(__doc__)

@@ -5,7 +5,7 @@
 
 Real verdicts with all labels known: LLM judges, and the ten busiest annotators of the crowd sets. A
 run draws 20, 50 or 100 labels (at most half of a set) and asks every way for the accuracy of every
-judge, as `votes_labels.py` does. Cells are kept in the folder --work; another run goes on where one
+judge (`judges_sets.py`). Cells are kept in the folder --work; another run goes on where one
 stopped. The tables go between the marks of docs/benchmarks/judges.md.
 """
 
@@ -23,9 +23,9 @@ import pandas as pd
 
 import fewlabels as fl
 from bench.splits import seed_of
+from judges_sets import LEVEL, N_LABELED, SETS, WAYS, asked, beside, drawn, sizes_of
 from parts import SEED, Arguments, Part, Plan, Record, run_page
-from runs import ROOT, across, number, table
-from votes_labels import LEVEL, N_LABELED, SETS, asked, beside, drawn, sizes_of
+from runs import across, number, table
 
 RUNS, FEWER, OF_CELL = 50, 20, 10
 MOST = 10
@@ -35,7 +35,7 @@ CROWDS = tuple(name for name in SETS if name.startswith("crowd") and "s5_adult" 
 """The gold of s5_adult is of a small and perhaps biased part of its items."""
 ALONE = "labels only"
 _DIGITS = {"truth": 4, "error": 5, "width": 5}
-ASKED = ("auto", ALONE, "ppi by shares of votes", "ppi by Dawid-Skene", "dawid-skene")
+ASKED = tuple(WAYS)
 
 
 @lru_cache(maxsize=2)
@@ -69,7 +69,7 @@ def _asked(
 ) -> Iterator[Record]:
     """What each way says of the judges that count and have labels, in few digits."""
     place = {"name": name, "labels": n_labeled}
-    for one in asked(votes, name, n_labeled, runs, ways, "judges"):
+    for one in asked(votes, name, n_labeled, runs, ways):
         yield place | one | {key: round(one[key], d) for key, d in _DIGITS.items()}
 
 
@@ -237,5 +237,4 @@ PARTS = {
 
 
 if __name__ == "__main__":
-    page = ROOT / "docs" / "benchmarks" / "judges.md"
-    run_page(__doc__ or "", "judges", PARTS, page, PARTS)
+    run_page(__doc__, "judges", PARTS, PARTS)

@@ -26,7 +26,7 @@ from fewlabels.evaluation.anytime import DrawnValues, anytime, confidence_sequen
 from fewlabels.kernels.importance import lure_weights
 from fewlabels.questions.next_items import STRATIFIED, next_items
 from parts import SEED, Arguments, Part, Plan, Record, Some, crossed, run_page
-from runs import ROOT, averaged, grouped, number, table, where
+from runs import averaged, grouped, number, table, where
 from study.families import make_set
 from study.sets import MADE, load, truth_of
 
@@ -408,5 +408,4 @@ PARTS = {
 
 
 if __name__ == "__main__":
-    page = ROOT / "docs" / "benchmarks" / "labeling.md"
-    run_page(__doc__ or "", "labeling", PARTS, page, {"questions", "curves"})
+    run_page(__doc__, "labeling", PARTS, {"questions", "curves"})

@@ -11,22 +11,11 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-HEAD = ("what", "fewlabels", "instead", "ratio", "target")
-
-
-class Line(NamedTuple):
-    """A row of a table of speed."""
-
-    what: str
-    ours: str
-    instead: str = ""
-    ratio: str = ""
-    target: str = ""
 
 
 def best(function: Callable[[], Any], repeats: int = 3) -> tuple[float, Any]:

@@ -1,7 +1,6 @@
 """Learn the prior of `monotone-curves` from the curves of classifiers on many data sets.
 
     python -m benchmarks monotone_prior [--seeds 10] [--lists 1600] [--workers 2] [--out FILE]
-        [--hold-out FAMILY,...|fold:I/N]
 
 1. Every score list (`score_lists.py`) has a curve P(y=1 | score): posterior mean and covariance of
    its parameters given up to 600 labels, under a wide normal prior, by sequential Monte Carlo.
@@ -51,8 +50,6 @@ from score_lists import (
     ScoreList,
     collect,
     data_sets,
-    family_of,
-    hold_out,
 )
 
 Bools, Floats = np.ndarray, np.ndarray
@@ -312,18 +309,14 @@ def main() -> None:
     parser = command_line(__doc__)
     parser.add_argument("--seeds", type=int, default=10, help="draws of every data set")
     parser.add_argument("--lists", type=int, default=1600, help="lists to learn from, at most")
-    parser.add_argument("--hold-out", default="", help="families not to learn from, or fold:I/N")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--out", type=Path, default=PRIOR)
     options = parser.parse_args()
 
-    every = list(data_sets())
-    held = hold_out([family_of(name) for name in every], options.hold_out)
-    names = [name for name in every if family_of(name) not in held]
     seeds = range(1, options.seeds + 1)
     lists = [
         found
-        for found in collect(names, seeds, options.workers)
+        for found in collect(list(data_sets()), seeds, options.workers)
         if len(found.labels) >= FEWEST_ITEMS and found.rarer >= FEWEST_OF_A_CLASS
     ]
     order = np.random.default_rng(0).permutation(len(lists))[: options.lists]
@@ -337,16 +330,13 @@ def main() -> None:
         for unit in ("probability", "score")
     }
     asked = ["--seeds", str(options.seeds), "--lists", str(options.lists)]
-    if options.hold_out:
-        asked += ["--hold-out", options.hold_out]
     recipe = {
-        "command": " ".join(["python benchmarks/monotone_prior.py", *asked]),
+        "command": " ".join(["python -m benchmarks monotone_prior", *asked]),
         "lists": len(lists),
         "data_sets": len({found.data_set for found in lists}),
         "families": len({found.family for found in lists}),
         "seeds": list(seeds),
         "left_out": sorted(REPORTED_ON),
-        "held_out": sorted(held),
         "versions": {name: metadata.version(name) for name in (PACKAGE, "scikit-learn")},
     }
     options.out.write_text(as_text({"recipe": recipe, "tables": tables}), encoding="utf-8")

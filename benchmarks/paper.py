@@ -10,7 +10,6 @@ only with unchanged code, as finished cells are kept.
 from __future__ import annotations
 
 import json
-import re
 import shlex
 import shutil
 import subprocess
@@ -20,7 +19,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from runs import ROOT, table
+from runs import ROOT, fill, table
 from runs import parser as command_line
 
 PAGES = ROOT / "docs" / "benchmarks"
@@ -240,17 +239,6 @@ def worth_of_two(folder: Path) -> dict[str, float]:
     noise = float((three - three.mean() - slope * x).std(ddof=2) / (x**2).sum() ** 0.5)
     saved = float((three - five).mean())
     return {"slope": slope, "slope_se": noise, "saved": saved, "worth": saved / -slope}
-
-
-def fill(page: Path, parts: dict[str, str]) -> None:
-    """Put tables between the page's marks `<!-- name -->` and `<!-- end name -->`."""
-    text = page.read_text(encoding="utf-8")
-    for name, block in parts.items():
-        mark = re.compile(f"(<!-- {name} -->\n).*?(<!-- end {name} -->)", re.DOTALL)
-        text, count = mark.subn(lambda m, block=block: f"{m[1]}{block}\n\n{m[2]}", text)
-        if count != 1:
-            raise SystemExit(f"{page.name} has no place for {name!r}")
-    page.write_text(text, encoding="utf-8")
 
 
 def main() -> None:

@@ -17,9 +17,7 @@ import pandas as pd
 
 import fewlabels
 from fewlabels.kernels.blocks import using_workers
-from measure import HEAD, Line
-from paper import fill
-from runs import ROOT, of_cells, run_missing, table
+from runs import ROOT, fill, of_cells, run_missing
 from runs import parser as command_line
 
 Record = dict[str, Any]
@@ -86,38 +84,12 @@ class Part:
         What all records say, as Markdown: name of a mark on the page -> text.
     design
         Runs, seed, and what a "±" is.
-    alone
-        Whether cells must run one after another, since they measure time.
     """
 
     cells: Callable[[Plan], list[Arguments]]
     run: Callable[..., list[Record]]
     blocks: Callable[[pd.DataFrame, Plan], Mapping[str, str]]
     design: str
-    alone: bool = False
-
-
-Lines = Mapping[str, tuple[Callable[..., Sequence[Line]], Arguments, Arguments]]
-"""Rows by topic: what makes them, and its options in full and in a quick run."""
-
-
-def speed_part(lines: Lines, design: str) -> Part:
-    """A part of a page whose cells are topics of a table of speed."""
-
-    def cells(plan: Plan) -> list[Arguments]:
-        return [
-            {"lines": name} | (quick if plan.quick else full)
-            for name, (_, full, quick) in lines.items()
-        ]
-
-    def run(data: Path, **cell: Any) -> list[Record]:
-        make = lines[cell.pop("lines")][0]
-        return [line._asdict() for line in make(**cell)]
-
-    def blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
-        return {"speed": table(HEAD, records.fillna("").values.tolist())}
-
-    return Part(cells, run, blocks, design, alone=True)
 
 
 def run_cell(run: Callable[..., list[Record]], data: Path, cell: Arguments) -> Record:
@@ -129,21 +101,17 @@ def run_cell(run: Callable[..., list[Record]], data: Path, cell: Arguments) -> R
 
 
 def run_part(
-    name: str, part: Part, plan: Plan, folder: Path, workers: int, again: str
+    name: str, part: Part, plan: Plan, folder: Path, workers: int
 ) -> tuple[Mapping[str, str], float]:
-    """Run a part's cells that are missing: its blocks of the page, and processor time in seconds.
-
-    `again` is the option that starts a folder of other settings over.
-    """
+    """Run the cells of a part that are missing: its blocks of the page, and processor seconds."""
     folder.mkdir(parents=True, exist_ok=True)
     # Cells that are kept must agree in these.
     same = {"quick": plan.quick, "fewlabels": fewlabels.__version__}
     settings = folder / "settings.json"
     if settings.exists() and json.loads(settings.read_text()) != same:
-        raise SystemExit(f"error: {folder} has cells of other settings; run {again}")
+        raise SystemExit(f"error: {folder} has cells of other settings; run with --fresh")
     settings.write_text(json.dumps(same))
     cells, run = part.cells(plan), partial(run_cell, part.run, plan.data)
-    workers = 1 if part.alone else workers
     kept = run_missing(folder / "cells.jsonl", run, cells, workers, f"cells of {name}")
     found = of_cells(kept, cells)
     records = [record for one in found for record in one["records"]]
@@ -151,31 +119,24 @@ def run_part(
 
 
 def run_page(
-    description: str,
+    description: str | None,
     name: str,
     parts: Mapping[str, Part],
-    page: Path,
     need_data: Collection[str],
-    *,
-    anew: bool = False,
+    page_name: str = "",
 ) -> None:
-    """Run the parts that the command line asks for, and fill the page between their marks.
+    """Run the parts that the command line asks for, and fill a page of docs/benchmarks with them.
 
-    Cells are kept; another run goes on where one stopped (`anew`: with --resume alone). A quick run
-    fills a copy of the page.
+    The page has a study's own name unless told otherwise. Cells are kept; another run goes on where
+    one stopped. A quick run fills a copy of the page.
     """
+    page = ROOT / "docs" / "benchmarks" / f"{page_name or name}.md"
     parser = command_line(description, data=True)
-    work = ROOT / "build" / name if anew else CACHE / "fewlabels" / "benchmarks" / name
-    if anew:
-        parser.add_argument(
-            "--only", dest="parts", nargs="+", choices=parts, default=["all"], metavar="PART"
-        )
-        parser.add_argument("--resume", dest="fresh", action="store_false", help="go on")
-    else:
-        parser.add_argument("parts", nargs="+", choices=[*parts, "all"], metavar="PART")
-        parser.add_argument("--fresh", action="store_true", help="start over")
+    work = CACHE / "fewlabels" / "benchmarks" / name
+    parser.add_argument("parts", nargs="+", choices=[*parts, "all"], metavar="PART")
+    parser.add_argument("--fresh", action="store_true", help="start over")
     parser.add_argument("--work", type=Path, default=work)
-    parser.add_argument("--workers", type=int, default=1 if anew else 2)
+    parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--quick", action="store_true", help="a few cells of each part")
     given = parser.parse_args()
     asked = list(parts) if "all" in given.parts else list(dict.fromkeys(given.parts))
@@ -186,18 +147,16 @@ def run_page(
     if given.quick:
         page = Path(shutil.copyfile(page, work / page.name))
     plan = Plan(given.data.resolve(), page.parent / "figures", given.quick)
-    again = "without --resume" if anew else "with --fresh"
     for one in asked:
         if given.fresh:
             # Cells of an earlier state of the code must not mix with those of this one.
             shutil.rmtree(work / one, ignore_errors=True)
         part = parts[one]
-        found, seconds = run_part(one, part, plan, work / one, given.workers, again)
+        found, seconds = run_part(one, part, plan, work / one, given.workers)
         short = f"a few cells; in full {part.design}" if given.quick else part.design
         caption = (
-            f"`python benchmarks/{name}.py {'--only ' * anew}{one}{' --quick' * given.quick}`: "
-            f"{short}. fewlabels {fewlabels.__version__}, {seconds / 60:.1f} minutes of one "
-            "processor."
+            f"`python -m benchmarks {name} {one}{' --quick' * given.quick}`: {short}. "
+            f"fewlabels {fewlabels.__version__}, {seconds / 60:.1f} minutes of one processor."
         )
         fill(page, {mark: f"{caption}\n\n{text}" for mark, text in found.items()})
     print(f"wrote {page}")

@@ -11,6 +11,7 @@ tables are those of docs/default.md.
 
 from __future__ import annotations
 
+from argparse import Namespace
 from itertools import product
 from typing import Any
 
@@ -21,8 +22,7 @@ import fewlabels as fl
 import prior_tables
 from fewlabels.methods.ensembles import ensembles
 from fewlabels.models import LearnedEnsemble
-from paper import fill
-from runs import ROOT, number, run_missing, table
+from runs import ROOT, number, run_kept, table
 from runs import parser as command_line
 
 RESULTS, PAGE = ROOT / "benchmarks" / "prior_judged.jsonl", ROOT / "docs" / "default.md"
@@ -66,7 +66,7 @@ def run_cell(cell: dict[str, Any]) -> dict[str, Any]:
     return {"rows": rows}
 
 
-def blocks(lines: list[dict[str, Any]], seed: int) -> dict[str, str]:
+def blocks(lines: list[dict[str, Any]]) -> dict[str, str]:
     """The page's tables, by sets: coverage, and errors over those of labels only.
 
     And over those of the plain average, for siblings.
@@ -84,7 +84,7 @@ def blocks(lines: list[dict[str, Any]], seed: int) -> dict[str, str]:
         "errors": (means.error / means.labeled).map(lambda x: number(x, 2)),
         "siblings": (plain.error / plain.average).map(lambda x: number(x, 2)),
     }  # fmt: skip
-    said = f"sets, seed {seed}, one run each"
+    said = f"sets, seed {lines[0]['seed']}, one run each"
     notes = {
         "coverage": f"{len(lines)} {said}; ± is a standard error over sets.",
         "errors": f"{len(lines)} {said}.",
@@ -98,20 +98,19 @@ def blocks(lines: list[dict[str, Any]], seed: int) -> dict[str, str]:
     return {name: f"{text}\n\n{notes[name]}" for name, text in tables.items()}
 
 
+def cells(given: Namespace) -> list[dict[str, Any]]:
+    """Some targets of a seed, drawn at random."""
+    names = sorted(prior_tables.targets())
+    some = np.sort(np.random.default_rng(given.seed).permutation(len(names))[: given.sets])
+    return [{"target": names[i], "seed": given.seed} for i in some]
+
+
 def main() -> None:
     """Judge the sets and write the tables."""
     parser = command_line(__doc__)
     parser.add_argument("--sets", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1, help="sets of seed 0 taught the weights")
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--page-only", action="store_true")
-    given = parser.parse_args()
-    names = sorted(prior_tables.targets())
-    some = np.sort(np.random.default_rng(given.seed).permutation(len(names))[: given.sets])
-    cells = [{"target": names[i], "seed": given.seed} for i in some]
-    lines = run_missing(RESULTS, run_cell, () if given.page_only else cells, given.workers, "sets")
-    lines = [line for line in lines if any(cell.items() <= line.items() for cell in cells)]
-    fill(PAGE, blocks(lines, given.seed))
+    run_kept(parser, RESULTS, run_cell, cells, blocks, PAGE, "sets")
 
 
 if __name__ == "__main__":

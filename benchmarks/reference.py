@@ -1,20 +1,19 @@
 """What labeled items from elsewhere are worth, and the table of docs/reference-data.md.
 
-    python -m benchmarks reference [--data DIR] [--runs 20] [--pairs NAME,..] [--ways NAME,..]
-        [--page-only]
+    python -m benchmarks reference [--data DIR] [--runs 20] [--workers 2] [--page-only]
 
 A pair is a target and a reference: the same classifiers on other people, another category, a tilted
 sample, other classes. A run draws 800 unlabeled items of the target, 0, 20 or 50 labeled ones, and
 1,000 labeled items of the reference. Four ways are judged by the target's true metrics: `auto` with
 and without the reference, the reference alone, and the labels alone. Results are kept in
-benchmarks/reference.json, a pair at a time: other pairs and ways keep theirs. Pairs whose data are
-not there are skipped.
+benchmarks/reference.jsonl, a line for the pairs of a file of the data: another run goes on where
+one stopped. Files that are not there are skipped.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,15 +28,14 @@ import fewlabels as fl
 from bench.splits import generator, seed_of
 from fewlabels import Predictions, read_predictions
 from fewlabels.kernels.multinomial import fit_map  # Newton's method alone diverges here
-from runs import ROOT, across, between, joined, keep_rows, kept_rows, markdown, split
+from runs import ROOT, across, markdown, run_kept
 from runs import parser as command_line
 from study.sets import REAL, truth_of
 
 Bools, Floats, Ints = np.ndarray, np.ndarray, np.ndarray
 
-RESULTS = ROOT / "benchmarks" / "reference.json"
+RESULTS = ROOT / "benchmarks" / "reference.jsonl"
 PAGE = ROOT / "docs" / "reference-data.md"
-MARKS = "<!-- results: benchmarks/reference.py -->", "<!-- end of results -->"
 
 METRICS = ("accuracy", "roc_auc")
 N_LABELED, N_UNLABELED, N_REFERENCE = (0, 20, 50), 800, 1_000
@@ -309,34 +307,32 @@ def _cell(row: Mapping[str, Any]) -> str:
     return f"{100 * row['error']:.1f}, {row['coverage']:.0%}, {100 * row['width']:.0f}"
 
 
-def with_table(page: str, rows: Sequence[Mapping[str, Any]]) -> str:
-    """The page with its tables made anew."""
-    return between(page, MARKS, table(rows))
+def run_cell(cell: dict[str, Any], data: Path) -> dict[str, Any]:
+    """What is found on the pairs of a file."""
+    pairs = SOURCES[cell["source"]](data)
+    return {"rows": [row for pair in pairs for row in judged(pair, cell["runs"])]}
 
 
-ORDER = {"pair": None, "n_labeled": N_LABELED, "metric": METRICS, "way": tuple(WAYS)}
+def blocks(lines: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """The page's tables."""
+    last = {line["source"]: line["rows"] for line in lines}
+    return {"results": table([row for rows in last.values() for row in rows])}
 
 
 def main() -> None:
     """Run, and write the page's tables."""
     parser = command_line(__doc__, data=True)
     parser.add_argument("--runs", type=int, default=RUNS)
-    parser.add_argument("--pairs", type=split, default=[], help="parts of names, by commas")
-    parser.add_argument("--ways", type=split, default=list(WAYS), help="by commas; default: all")
-    parser.add_argument("--page-only", action="store_true")
-    options = parser.parse_args()
-    rows = kept_rows(RESULTS)
-    there = [make for file, make in SOURCES.items() if (options.data / file).is_file()]
-    for pair in (pair for make in there for pair in make(options.data)):
-        if not options.page_only and (
-            not options.pairs or any(part in pair.name for part in options.pairs)
-        ):
-            print(pair.name, file=sys.stderr)
-            rows = joined([*rows, *judged(pair, options.runs, options.ways)], ORDER)
-            keep_rows(RESULTS, rows, seed=SEED)
-    page = with_table(PAGE.read_text(encoding="utf-8"), rows)
-    PAGE.write_text(page, encoding="utf-8")
-    print(f"wrote {PAGE}")
+    data = parser.parse_known_args()[0].data
+    run_kept(
+        parser, RESULTS, partial(run_cell, data=data),
+        lambda given: (
+            {"source": source, "runs": given.runs}
+            for source in SOURCES
+            if given.page_only or (given.data / source).is_file()
+        ),
+        blocks, PAGE,
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -6,20 +6,24 @@ import argparse
 import contextlib
 import json
 import os
+import re
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from functools import partial
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
-import fewlabels
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 ROOT = Path(__file__).resolve().parents[1]
 Row = dict[str, Any]
@@ -40,30 +44,6 @@ def parser(description: str | None, *, data: bool = False) -> argparse.ArgumentP
 def split(text: str) -> list[str]:
     """What commas separate."""
     return [part.strip() for part in text.split(",") if part.strip()]
-
-
-def kept_rows(file: Path) -> list[Row]:
-    """The rows that a file keeps; none where there is no file."""
-    return json.loads(file.read_text(encoding="utf-8"))["rows"] if file.exists() else []
-
-
-def keep_rows(file: Path, rows: Sequence[Row], **facts: Any) -> None:
-    """Write rows with the version and further facts, a line for each row; all or nothing."""
-    head = json.dumps({"version": fewlabels.__version__, **facts})[:-1]
-    lines = ",\n  ".join(json.dumps(row, separators=(",", ":")) for row in rows)
-    unfinished = file.with_suffix(f".{os.getpid()}")
-    unfinished.write_text(f'{head}, "rows": [\n  {lines}\n]}}\n', encoding="utf-8")
-    unfinished.replace(file)
-
-
-def joined(rows: Sequence[Row], order: Mapping[str, Sequence[Any] | None]) -> list[Row]:
-    """The last row of every place, sorted by its columns: as listed, or (None) as they come."""
-    frame = pd.DataFrame({name: [row[name] for row in rows] for name in order})
-    for name, listed in order.items():
-        ranks = frame[name].drop_duplicates() if listed is None else listed
-        frame[name] = frame[name].map({value: k for k, value in enumerate(ranks)})
-    places = frame.drop_duplicates(keep="last").sort_values(list(order))
-    return [rows[k] for k in places.index]
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
@@ -90,19 +70,13 @@ def grouped(
 
 
 def averaged(
-    name: str, write: int | Callable[[float], str] = 3, spread: str = "", by: str = ""
+    name: str, write: int | Callable[[float], str] = 3, spread: str = ""
 ) -> Callable[[pd.DataFrame], str]:
-    """A column of `grouped`: the mean of a column of the records, or of its means `by` another.
+    """A column of `grouped`: the mean of a column of the records.
 
     `spread` puts the standard error ("sem") or deviation ("std") behind it.
     """
-
-    def say(own: pd.DataFrame) -> str:
-        values = own[name].astype(float)
-        values = values.groupby(own[by]).mean() if by else values
-        return plus_minus(values, write, spread)
-
-    return say
+    return lambda own: plus_minus(own[name], write, spread)
 
 
 def averages(digits: Mapping[str, int]) -> Callable[[pd.DataFrame], str]:
@@ -126,11 +100,6 @@ def plus_minus(
     if len(known) < 2 or not spread:
         return write(known.mean())
     return f"{write(known.mean())} ± {write(getattr(known, spread)())}"
-
-
-def mean_error(values: pd.Series, clusters: pd.Series) -> str:
-    """Mean over clusters ± its standard error; what is missing is left out."""
-    return plus_minus(values.astype(float).groupby(clusters).mean())
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -157,10 +126,36 @@ def markdown(wide: pd.DataFrame, head: Sequence[str]) -> str:
     )
 
 
-def between(page: str, marks: tuple[str, str], text: str) -> str:
-    """The page with a text between two marks."""
-    before, _, rest = page.partition(marks[0])
-    return f"{before}{marks[0]}\n\n{text}\n\n{marks[1]}{rest.partition(marks[1])[2]}"
+def fill(page: Path, parts: dict[str, str]) -> None:
+    """Put tables between the page's marks `<!-- name -->` and `<!-- end name -->`."""
+    text = page.read_text(encoding="utf-8")
+    for name, block in parts.items():
+        mark = re.compile(f"(<!-- {name} -->\n).*?(<!-- end {name} -->)", re.DOTALL)
+        text, count = mark.subn(lambda m, block=block: f"{m[1]}{block}\n\n{m[2]}", text)
+        if count != 1:
+            raise SystemExit(f"{page.name} has no place for {name!r}")
+    page.write_text(text, encoding="utf-8")
+
+
+def panels(
+    size: tuple[float, float], rows: int = 1, columns: int = 1, **shared: Any
+) -> tuple[Figure, Any]:
+    """A figure and its axes; `shared` is for `Figure.subplots`."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=size, layout="constrained")
+    return figure, figure.subplots(rows, columns, **shared)
+
+
+def save_svg(figure: Figure, path: Path) -> None:
+    """Write a figure with text as text, and no more digits than can be seen."""
+    from matplotlib import rc_context
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": path.stem}):
+        figure.savefig(path, format="svg", metadata={"Date": None})
+    # A hundredth of a point cannot be seen; the other digits are half of the file.
+    path.write_text(re.sub(r"(\.\d\d)\d+", r"\1", path.read_text(encoding="utf-8")))
 
 
 def read_lines(file: Path) -> list[Row]:
@@ -197,12 +192,20 @@ def spread(
         each = map(work, jobs)
         if workers > 1:
             # Threads that were started before a fork may be missed after it: they start afresh.
-            pool = stack.enter_context(ProcessPoolExecutor(workers, get_context("spawn")))
-            each = pool.map(work, jobs)
+            pool = ProcessPoolExecutor(workers, get_context("spawn"), initializer=_begin)
+            each = stack.enter_context(pool).map(work, jobs)
         for done, result in enumerate(each, 1):
             end = "\n" if done == len(jobs) else ""
             print(f"\r{done}/{len(jobs)} {what}", end=end, file=sys.stderr, flush=True)
             yield result
+
+
+def _begin() -> None:
+    """Make a process of the pool ready; it ends when its parent does, however that ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = parent_process()
+    assert parent is not None
+    threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
 
 
 def _on_one_thread(function: Callable[[_Job], _Result], job: _Job) -> _Result:
@@ -218,19 +221,55 @@ def run_missing(
 
     A line has the names and values of its cell, and what `run` found.
     """
-    there, cells = read_lines(file), list(cells)
+    return run_jobs(file, run, [[cell] for cell in cells], workers, what)
+
+
+def run_jobs(
+    file: Path, run: Callable[[Row], Row], jobs: Sequence[Sequence[Row]], workers: int, what: str
+) -> list[Row]:
+    """As `run_missing`; the cells of a job are run one after another by one process."""
+    there, cells = read_lines(file), [cell for job in jobs for cell in job]
     found = _by_cell(there, cells)
-    missing = [cell for cell in cells if _key(cell) not in found]
+    missing = [left for job in jobs if (left := [c for c in job if _key(c) not in found])]
     file.parent.mkdir(parents=True, exist_ok=True)
     if file.exists() and missing and not file.read_bytes().endswith(b"\n"):
         file.write_text("".join(json.dumps(line) + "\n" for line in there), encoding="utf-8")
-    results = spread(run, missing, workers, what) if missing else ()
-    for cell, result in zip(missing, results, strict=True):
-        line = json.dumps(plain(cell | result))
-        there.append(json.loads(line))
-        with file.open("a", encoding="utf-8") as lines:
-            lines.write(line + "\n")
+    results = spread(partial(_run_each, run), missing, workers, what) if missing else ()
+    for job, done in zip(missing, results, strict=True):
+        lines = [json.dumps(plain(c | result)) for c, result in zip(job, done, strict=True)]
+        there += map(json.loads, lines)
+        with file.open("a", encoding="utf-8") as kept:
+            kept.writelines(line + "\n" for line in lines)
     return there
+
+
+def _run_each(run: Callable[[Row], Row], job: Sequence[Row]) -> list[Row]:
+    return [run(cell) for cell in job]
+
+
+def run_kept(
+    parser: argparse.ArgumentParser,
+    results: Path,
+    run: Callable[[Row], Row],
+    cells: Callable[[argparse.Namespace], Iterable[Row]],
+    blocks: Callable[[list[Row]], Mapping[str, str]],
+    page: Path,
+    what: str = "cells",
+) -> None:
+    """Run the cells that a file of the repository lacks, and fill the page from their lines.
+
+    `cells` and the parser's options say which; with `--page-only` the page has all that is kept.
+    """
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--page-only", action="store_true", help="from what the file keeps")
+    given = parser.parse_args()
+    if given.page_only:
+        lines = read_lines(results)
+    else:
+        asked = list(cells(given))
+        lines = of_cells(run_missing(results, run, asked, given.workers, what), asked)
+    fill(page, blocks(lines))
+    print(f"wrote {page}")
 
 
 def of_cells(lines: Sequence[Row], cells: Sequence[Row]) -> list[Row]:

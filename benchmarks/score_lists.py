@@ -156,24 +156,6 @@ def family_of(data_set: str) -> str:
     return data_set.split("-")[0].rstrip("0123456789")
 
 
-def hold_out(families: Sequence[str], choice: str) -> frozenset[str]:
-    """The families that "NAME,NAME..." or "fold:I/N" holds out; folds are dealt by alphabet.
-
-    Exits with one line if `choice` is neither.
-    """
-    known = sorted(set(families))
-    if choice.startswith("fold:"):
-        number, _, folds = choice.removeprefix("fold:").partition("/")
-        if not (number.isdecimal() and folds.isdecimal() and int(number) < int(folds)):
-            raise SystemExit(f"error: a fold is fold:I/N with 0 <= I < N; got {choice!r}")
-        return frozenset(known[int(number) :: int(folds)])
-    names = frozenset(name for name in choice.split(",") if name)
-    unknown = sorted(names - set(known))
-    if unknown:
-        raise SystemExit(f"error: no family {', '.join(unknown)}; there are {', '.join(known)}")
-    return names
-
-
 def collect(names: Sequence[str], seeds: Sequence[int], workers: int) -> list[ScoreList]:
     """Lists of every data set in `names` and seed; how many workers does not matter."""
     paths = data_sets()

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow
@@ -22,9 +23,29 @@ import pyarrow.parquet
 
 import fewlabels as fl
 from fewlabels.kernels.blocks import using_workers
-from measure import HEAD, Line, best, elsewhere, memory, timed
+from measure import best, elsewhere, memory, timed
 
+HEAD = ("what", "fewlabels", "instead", "ratio", "target")
 MODELS = 7
+
+
+class Line(NamedTuple):
+    """A row of a table of speed."""
+
+    what: str
+    ours: str
+    instead: str = ""
+    ratio: str = ""
+    target: str = ""
+
+
+def beside(
+    what: str, ours: float, rival: float, instead: str, target: str, digits: int = 0
+) -> Line:
+    """A row of seconds, and how many times as long what is run instead takes."""
+    return Line(
+        what, f"{ours:.2f} s", f"{rival:.{digits}f} s ({instead})", f"{rival / ours:.0f}x", target
+    )
 
 
 def make_scores(n: int, seed: int, models: int = MODELS) -> tuple[np.ndarray, np.ndarray]:
@@ -85,14 +106,11 @@ def kde(bandwidth: str, n: int = 10_000, epochs: int = 20) -> Line:
     error = float(np.abs(expected - fitted.result.responsibilities[:, :, 0]).max())
     epoch, _ = best(lambda: sklearn_epoch(mixture.points, start), 1)
     peak = elsewhere("speed", f"kde_memory({bandwidth!r}, {n}, {epochs})")
-    return Line(
+    return beside(
         f"ssme-kde fit, n={n}, d=7, K=2, {epochs} epochs, bandwidth {bandwidth}; posteriors within "
         f"{error:.0e} of double precision; peak {peak:.0f} MB",
-        f"{ours:.2f} s",
-        f"{epochs * epoch:.0f} s (scikit-learn KernelDensity; one epoch timed)",
-        f"{epochs * epoch / ours:.0f}x",
-        "200x, 1e-6, 1500 MB",
-    )
+        ours, epochs * epoch, "scikit-learn KernelDensity; one epoch timed", "200x, 1e-6, 1500 MB",
+    )  # fmt: skip
 
 
 def kde_memory(bandwidth: str, n: int, epochs: int) -> float:
@@ -144,15 +162,12 @@ def draws(n: int = 10_000, size: int = 400) -> Line:
         lambda: [[sklearn_metrics(truth[rows], scores[rows, j]) for j in range(MODELS)]
                  for rows in chosen], 1
     )  # fmt: skip
-    rival = loop * size / few
-    return Line(
+    return beside(
         f"labels alone with intervals of {size} draws x {MODELS} models x 5 metrics, n={n}, with "
         f"ties; values equal within {error:.0e}",
-        f"{ours:.2f} s",
-        f"{rival:.0f} s (bootstrap through scikit-learn; {few} draws timed)",
-        f"{rival / ours:.0f}x",
+        ours, loop * size / few, f"bootstrap through scikit-learn; {few} draws timed",
         "100x, 1e-12",
-    )
+    )  # fmt: skip
 
 
 # --- the default, and a large file -------------------------------------------------------------
@@ -163,13 +178,10 @@ def default_method() -> Line:
     predictions = few_labels(1020, 4)
     ours, _ = best(lambda: fl.estimate(predictions), 5)
     rival, _ = best(lambda: sklearn_bootstrap(predictions), 1)
-    return Line(
+    return beside(
         "auto (learned-ensemble), 4 metrics with intervals, 1,020 items x 7 models",
-        f"{ours:.2f} s",
-        f"{rival:.1f} s (400 bootstrap resamples of the 20 labels through scikit-learn)",
-        f"{rival / ours:.0f}x",
-        "1 s",
-    )
+        ours, rival, "400 bootstrap resamples of the 20 labels through scikit-learn", "1 s", 1,
+    )  # fmt: skip
 
 
 # --- the flow, and a whole protocol --------------------------------------------------------------
@@ -282,20 +294,20 @@ def large(rows: int) -> list[Line]:
         }
         # Sums of blocks of other sizes differ in the last digit.
         assert np.ptp([run["first"] for run in runs.values()]) < 1e-12, "the same answer"
-    file = runs["file"]
     lines = []
     for kind, run in runs.items():
-        what = "fl.estimate_files" if kind == "file" else f"fl.estimate of {kind} in memory,"
-        rival = f"{read:.2f} s (reading the file alone)" if kind == "file" else "the file"
-        ratio = "" if kind == "file" else f"{run['cpu'] / file['cpu']:.2f} of its processor time"
+        ratio = f"{run['cpu'] / runs['file']['cpu']:.2f} of its processor time"
+        what, *beside_it = (
+            ("fl.estimate_files", f"{read:.2f} s (reading the file alone)", "", "bounded memory")
+            if kind == "file"
+            else (f"fl.estimate of {kind} in memory,", "the file", ratio, "1.3, 600 MB")
+        )
         lines.append(
             Line(
                 f"{what} {run['n']:,} rows x {MODELS} models, 4 metrics with intervals; "
                 f"{run['above']:.0f} MB above what was there",
                 f"{run['seconds']:.1f} s ({run['cpu']:.1f} s of processor time)",
-                rival,
-                ratio,
-                "bounded memory" if kind == "file" else "1.3, 600 MB",
+                *beside_it,
             )
         )
     return lines
@@ -322,9 +334,8 @@ def start_up() -> list[Line]:
 def main() -> None:
     """Run everything and print, or write, a Markdown page."""
     # What is measured in a process of its own does not load these.
-    from paper import fill
+    from runs import fill, table
     from runs import parser as command_line
-    from runs import table
 
     parser = command_line(__doc__)
     parser.add_argument("--out", type=Path)

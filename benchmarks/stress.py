@@ -26,8 +26,7 @@ import pandas as pd
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 import fewlabels as fl
-from paper import fill
-from runs import ROOT, number, plain, read_lines, run_missing, table
+from runs import ROOT, fill, number, plain, read_lines, run_missing, table
 from runs import parser as command_line
 from stress_worlds import WORLDS, Sample
 
@@ -194,7 +193,7 @@ def blocks(columns: Mapping[str, Mapping[Key, Record]]) -> dict[str, str]:
         )  # fmt: skip
     head = [f"{what}: {name}" for what in ("error", "holds", "wrong and ok") for name in columns]
     head = ["world", "labels", *head, *(f"labels only: {w}" for w in ("points", "holds"))]
-    said = (f"- **{name}**: {world.__doc__} `python benchmarks/stress.py --fresh --worlds {name}`"
+    said = (f"- **{name}**: {world.__doc__} `python -m benchmarks stress --fresh --worlds {name}`"
             for name, world in WORLDS.items())  # fmt: skip
     return {
         "goals": ". ".join(runs).capitalize() + ".\n\n"

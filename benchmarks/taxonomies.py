@@ -111,7 +111,7 @@ draws the labels of an item together, from the joint labels that break no rule
 classifiers that err in {", ".join(f"{e:.0%}" for e in KNOWN_ERRORS)} of them (in another order in
 each domain), with and without the rules; then the same where a tenth of the items keeps to none.
 
-`python benchmarks/taxonomies.py`: {size} replicates, seed {SEED}; ± is the standard error of the
+`python -m benchmarks taxonomies`: {size} replicates, seed {SEED}; ± is the standard error of the
 mean of paired differences.
 
 {table(header, rows)}
@@ -128,7 +128,7 @@ def main() -> None:
             title = f"{name}; 10% of the items break the rules" if wrong else name
             runs = [replicate(taxonomy, seed, wrong=wrong) for seed in range(size)]
             results[title] = {key: [run[key] for run in runs] for key in runs[0]}
-    kept = {"command": "python benchmarks/taxonomies.py", "replicates": size, "results": results}
+    kept = {"command": "python -m benchmarks taxonomies", "replicates": size, "results": results}
     RESULTS.write_text(json.dumps(kept) + "\n", encoding="utf-8")
     PAGE.write_text(page(results, size), encoding="utf-8")
 

@@ -1,6 +1,6 @@
 """Error rates and labels from votes, measured against labels and known truth.
 
-    python -m benchmarks votes all | nell | brain | settings | coverage | crowd | honest | speed ...
+    python -m benchmarks votes all | nell | brain | honest | settings ...
         [--data DIR] [--work DIR] [--workers N] [--fresh] [--quick]
 
 Every part consists of cells (mostly a data set and a method, or a replicate), which are kept as
@@ -13,25 +13,17 @@ a copy in the folder.
 from __future__ import annotations
 
 from parts import run_page
-from runs import ROOT
-from votes_coverage import COVERAGE
-from votes_crowd import CROWD
 from votes_honest import HONEST
 from votes_nell import BRAIN, NELL
 from votes_settings import SETTINGS_PART
-from votes_speed import SPEED
 
 PARTS = {
     "nell": NELL,
     "brain": BRAIN,
     "honest": HONEST,
     "settings": SETTINGS_PART,
-    "coverage": COVERAGE,
-    "crowd": CROWD,
-    "speed": SPEED,
 }
 
 
 if __name__ == "__main__":
-    page = ROOT / "docs" / "benchmarks" / "votes.md"
-    run_page(__doc__ or "", "votes", PARTS, page, {"nell", "brain", "crowd", "honest"})
+    run_page(__doc__, "votes", PARTS, {"nell", "brain", "honest"})

@@ -1,7 +1,7 @@
 """How often intervals from votes hold the truth where no model's own prior made the votes.
 
-Twelve simulated families, NELL, the brain data and nine crowd sets. Error rates of the items at
-hand (`estimand="sample"`), 90% intervals, `auto` beside `bee`.
+NELL, the brain data and nine crowd sets. Error rates of the items at hand (`estimand="sample"`),
+90% intervals, `auto` beside `bee`.
 """
 
 from __future__ import annotations
@@ -19,10 +19,8 @@ from parts import SEED, Arguments, Part, Plan, Record
 from runs import averaged, grouped, where
 from votes_crowd import SETS as CROWD_SETS
 from votes_crowd import read_crowd
-from votes_families import FAMILIES
 from votes_nell import read_brain, read_nell
 
-_WORLDS, _BATCH = 100, 10
 _TENTHS = 3
 _LEVEL = 0.9
 _LEAST = 20
@@ -32,52 +30,43 @@ METHODS = ("auto", "bee")
 
 
 def honest_cells(plan: Plan) -> list[Arguments]:
-    """Batches of worlds of every family; real sets, and random tenths of those with domains."""
+    """Real sets, and random tenths of those with domains."""
     cells: list[Arguments] = []
     for name in plan.some(["nell", "brain"], 1):
         if not plan.quick:
-            cells.append({"what": name, "first": 0, "size": 1})
-        cells += [{"what": f"{name}, a tenth", "first": r, "size": 1} for r in plan.trials(_TENTHS)]
+            cells.append({"what": name, "tenth": None})
+        cells += [{"what": name, "tenth": r} for r in plan.trials(_TENTHS)]
     crowds = ["bluebird"] if plan.quick else list(CROWD_SETS)
-    cells += [{"what": f"crowd: {c}", "first": 0, "size": 1} for c in crowds]
-    names, size = plan.some(list(FAMILIES), 1), 2 if plan.quick else _BATCH
-    firsts = range(0, _BATCH if plan.quick else _WORLDS, _BATCH)
-    return cells + [{"what": n, "first": f, "size": size} for f in firsts for n in names]
+    return cells + [{"what": f"crowd: {c}", "tenth": None} for c in crowds]
 
 
-def honest_run(data: Path, what: str, first: int, size: int) -> list[Record]:
-    """Whether the intervals hold the truth, set by set."""
+def honest_run(data: Path, what: str, tenth: int | None) -> list[Record]:
+    """Whether the intervals hold the truth."""
+    name = what if tenth is None else f"{what}, a tenth"
+    predictions, truth, rows = _set(data, name, tenth)
     records = []
-    for number_ in range(first, first + size):
-        predictions, truth, rows = _set(data, what, number_)
-        for method in METHODS:
-            low, value, high, status = _intervals(predictions, method)
-            some = ~np.isnan(truth) & (rows >= _LEAST) & ~np.isnan(low)
-            held = (low <= truth + 1e-12) & (truth <= high + 1e-12)
-            records.append({
-                "what": what, "set": number_, "method": method, "status": status,
-                "held": float(held[some].mean()), "rates": int(some.sum()),
-                "width": float((high - low)[some].mean()),
-                "off": float(np.abs(value - truth)[some].mean()),
-            })  # fmt: skip
+    for method in METHODS:
+        low, value, high, status = _intervals(predictions, method)
+        some = ~np.isnan(truth) & (rows >= _LEAST) & ~np.isnan(low)
+        held = (low <= truth + 1e-12) & (truth <= high + 1e-12)
+        records.append({
+            "what": name, "set": tenth or 0, "method": method, "status": status,
+            "held": float(held[some].mean()), "rates": int(some.sum()),
+            "width": float((high - low)[some].mean()),
+            "off": float(np.abs(value - truth)[some].mean()),
+        })  # fmt: skip
     return records
 
 
-def _set(data: Path, what: str, number_: int) -> tuple[fl.Predictions, Floats, Floats]:
+def _set(data: Path, name: str, tenth: int | None) -> tuple[fl.Predictions, Floats, Floats]:
     """The votes, the true error rates (D, M), and how many votes each is of."""
-    if what in FAMILIES:
-        world = FAMILIES[what](stream("votes", "honest", what, number_))
-        classes = tuple(range(world.n_classes))
-        predictions = fl.Predictions(votes=world.votes, classes=classes)
-        return predictions, *_truth(world.votes, world.labels)
-    if what.startswith("crowd: "):
-        crowd = read_crowd(data, what.removeprefix("crowd: "))
+    if name.startswith("crowd: "):
+        crowd = read_crowd(data, name.removeprefix("crowd: "))
         votes = crowd.predictions.hard[crowd.items]
         return crowd.predictions, *_truth(votes, crowd.gold)
-    read = read_nell if what.startswith("nell") else read_brain
-    found = read(data)
-    if what.endswith("a tenth"):
-        found = found.sample(10, stream("votes", "honest", what, number_))
+    found = (read_nell if name.startswith("nell") else read_brain)(data)
+    if tenth is not None:
+        found = found.sample(10, stream("votes", "honest", name, tenth))
     parts = [
         _truth(found.votes[found.domain == d], found.labels[found.domain == d])
         for d in dict.fromkeys(found.domain.tolist())
@@ -101,20 +90,16 @@ def _intervals(predictions: fl.Predictions, method: str) -> tuple[Floats, Floats
         found = fl.estimate(
             predictions, method, "error_rate", by=by, confidence_level=_LEVEL, estimand="sample"
         )
-    rows = [e for e in found.to_dict()["estimates"] if bool(by) == (e["group"] is not None)]
-    domains = list(dict.fromkeys(e["group"] for e in rows))
-    place = {name: j for j, name in enumerate(predictions.models)}
-    out = np.full((3, len(domains), len(place)), np.nan)
-    for e in rows:
-        values = (e["low"], e["value"], e["high"])
-        out[:, domains.index(e["group"]), place[e["model"]]] = [
-            np.nan if v is None else v for v in values
-        ]
-    return out[0], out[1], out[2], rows[0]["status"]
+    rows = [r for r in found.rows if bool(by) == (r.group is not None)]
+    domains = list(dict.fromkeys(r.group or "" for r in rows))
+    ends = pd.DataFrame({(r.group or "", r.model): (r.low, r.value, r.high) for r in rows})
+    places = pd.MultiIndex.from_product([domains, predictions.models])
+    low, value, high = ends.reindex(columns=places).to_numpy().reshape(3, len(domains), -1)
+    return low, value, high, str(rows[0].status)
 
 
 def honest_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
-    """Coverage, width and error of every family and set."""
+    """Coverage, width and error of every set."""
 
     def coverage(own: pd.DataFrame) -> str:
         mean, spread = np.average(own["held"], weights=own["rates"]), own["held"].sem()
@@ -140,8 +125,8 @@ HONEST = Part(
     honest_cells,
     honest_run,
     honest_blocks,
-    f"{_WORLDS} worlds of each of twelve families (`votes_families.py`), NELL and the brain data, "
-    f"all rows and {_TENTHS} random tenths, domain by domain, and nine crowd sets with gold; "
-    f"classifiers with {_LEAST} votes on items whose truth is known; 90% intervals of error rates "
-    f"of the items at hand, no labels; seed {SEED}; ± is the standard error over sets, in points",
+    f"NELL and the brain data, all rows and {_TENTHS} random tenths, domain by domain, and nine "
+    f"crowd sets with gold; classifiers with {_LEAST} votes on items whose truth is known; 90% "
+    f"intervals of error rates of the items at hand, no labels; seed {SEED}; ± is the standard "
+    "error over sets, in points",
 )

@@ -12,11 +12,10 @@ from fewlabels.kernels.arrays import Array, Floats
 
 
 class Answer(NamedTuple):
-    """Error rates (D, M), domains by first appearance; P(label) (n, K); which model was chosen."""
+    """Error rates (D, M), domains by first appearance; P(label) (n, K)."""
 
     error: Floats
     labels: Floats
-    chosen: str = ""
 
 
 Method = Callable[[fl.Predictions, int], Answer]
@@ -34,7 +33,7 @@ def together(model: fl.models.LabelModel) -> Method:
         names = domains_of(predictions)
         rows = [told] if len(names) == 1 else [told[name] for name in names]
         error = np.array([[row[m] for m in predictions.models] for row in rows])
-        return Answer(error, labels, posterior.diagnostics.get("chosen", ""))
+        return Answer(error, labels)
 
     return ask
 

@@ -12,10 +12,9 @@ import pandas as pd
 
 import fewlabels as fl
 from curves_data import stream
-from curves_figures import save_svg
 from fewlabels.kernels.arrays import Array, Floats, Ints
 from parts import SEED, Arguments, Part, Plan, Record
-from runs import averaged, grouped, where
+from runs import averaged, grouped, panels, save_svg, where
 from votes_methods import BASELINES, SAMPLED, Answer, Method, implied, sampled, small, together
 
 # The authors' unit test has these thresholds; the paper gives none.
@@ -141,8 +140,8 @@ def nell_run(
     own = (read_brain if brain else read_nell)(data)
     own = own.sample(percent, stream("votes", "nell", repeat))
     found = methods[method](own.predictions(), repeat)
-    return [{"method": method, "percent": percent, "repeat": repeat, "chosen": found.chosen,
-             **errors(own, found)}]  # fmt: skip
+    place = {"method": method, "percent": percent, "repeat": repeat}
+    return [place | errors(own, found)]
 
 
 def errors(nell: Nell, found: Answer) -> dict[str, float]:
@@ -195,13 +194,10 @@ def nell_blocks(records: pd.DataFrame, plan: Plan, *, brain: bool = False) -> di
 
 def draw_figure(records: pd.DataFrame, path: Path) -> None:
     """Absolute errors of rates and labels, on all rows and on a tenth, a line for each method."""
-    from matplotlib.figure import Figure
-
     methods = list(dict.fromkeys(records["method"]))[::-1]
-    figure = Figure(figsize=(8.6, 1.6 + 0.26 * len(methods)), layout="constrained")
-    axes = figure.subplots(1, 2, sharey=True)
-    panels = (("mad", "mean absolute error of the error rates"), ("hard", "error of the labels"))
-    for axis, (column, title) in zip(axes, panels, strict=True):
+    figure, axes = panels((8.6, 1.6 + 0.26 * len(methods)), 1, 2, sharey=True)
+    shown = (("mad", "mean absolute error of the error rates"), ("hard", "error of the labels"))
+    for axis, (column, title) in zip(axes, shown, strict=True):
         for percent, color, shift in ((ALL, "#0072B2", 0.13), (10, "#D55E00", -0.13)):
             own = records[records["percent"] == percent].groupby("method")[column]
             mean, spread = own.mean().reindex(methods), own.std(ddof=1).reindex(methods)

@@ -18,7 +18,6 @@ import pandas as pd
 
 import fewlabels as fl
 from parts import SEED, Arguments, Part, Plan, run_page
-from runs import ROOT
 from votes_methods import Method, apart, together
 from votes_nell import ALL, nell_run, table_by_method
 
@@ -72,5 +71,4 @@ PARTS = {
 
 
 if __name__ == "__main__":
-    page = ROOT / "docs" / "benchmarks" / "votes-paper.md"
-    run_page(__doc__ or "", "votes_paper", PARTS, page, set(PARTS))
+    run_page(__doc__, "votes_paper", PARTS, set(PARTS), "votes-paper")

@@ -131,7 +131,7 @@ def _run(given: argparse.Namespace, command: str) -> int:
     results = run(
         given.name, given.data, folder, resume=given.resume, workers=given.workers,
         models=given.models, exclude_models=given.exclude_models, where=dict(given.where),
-        columns=columns, progress=_progress, **fields,
+        columns=columns, **fields,
     )  # fmt: skip
     with writing(folder):
         print(write_page(results, folder, command))
@@ -140,11 +140,6 @@ def _run(given: argparse.Namespace, command: str) -> int:
             print(f"{dataset.name}: {note}")
     print(f"\nPage:  {folder}/report.md\nTable: {folder}/results.parquet")
     return 0
-
-
-def _progress(done: int, total: int) -> None:
-    if sys.stderr.isatty():
-        print(f"\r{done:,}/{total:,} cells", end="", flush=True, file=sys.stderr)
 
 
 def listed() -> str:

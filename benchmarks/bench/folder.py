@@ -1,17 +1,14 @@
-"""The folder of a benchmark: finished cells, a line each, and the manifest of what ran."""
+"""The folder of a benchmark: what may be written into it, and the manifest of what ran."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.cells import Body, Cell
 from fewlabels import InputError, UsageError
 
 MANIFEST, CELLS = "manifest.json", "cells.jsonl"
@@ -73,43 +70,3 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise InputError(f"{folder / MANIFEST} is no manifest of a benchmark")
     return found
-
-
-@dataclass(frozen=True)
-class KeptCells:
-    """The finished cells of a benchmark, a line each in one file that only grows.
-
-    `settings` maps a data set to the fingerprint of all that its cells depend on besides their
-    own keys: a line of another fingerprint is foreign, and its cell is computed again.
-    """
-
-    folder: Path
-    settings: Mapping[str, str]
-
-    def add(self, cell: Cell, body: Body) -> None:
-        """Keep what a cell found, from any process: a line that a kill cut short spoils itself."""
-        kept = {"cell": cell, "settings": self.settings[cell.dataset], "body": body}
-        content = json.dumps(kept, separators=(",", ":")).encode()
-        with writing(self.folder), (self.folder / CELLS).open("ab", buffering=0) as file:
-            line = b"\n%s %s\n" % (_digest(content), content)
-            while line:
-                line = line[file.write(line) :]
-
-    def read(self) -> dict[Cell, Body]:
-        """What the cells found, without damaged and foreign lines; the last of a cell counts."""
-        found: dict[Cell, Body] = {}
-        path = self.folder / CELLS
-        with writing(self.folder):
-            lines = path.read_bytes().split(b"\n") if path.exists() else []
-        for line in lines:
-            digest, _, content = line.partition(b" ")
-            if digest and digest == _digest(content):
-                kept = json.loads(content)
-                cell = Cell(*kept["cell"])
-                if kept["settings"] == self.settings.get(cell.dataset):
-                    found[cell] = kept["body"]
-        return found
-
-
-def _digest(content: bytes) -> bytes:
-    return hashlib.blake2b(content, digest_size=10).hexdigest().encode()

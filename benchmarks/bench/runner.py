@@ -8,36 +8,25 @@ from __future__ import annotations
 
 import hashlib
 import json
-import multiprocessing
-import os
-import signal
-import threading
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+import pickle
+from collections.abc import Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import closing
 from dataclasses import asdict, replace
-from functools import partial
+from functools import lru_cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from threadpoolctl import threadpool_limits
-
 import fewlabels as fl
-from bench.cells import Body, Cell, DatasetFacts, Job
+from bench.cells import Body, Cell, DatasetFacts
 from bench.datasets import Reading
-from bench.folder import KeptCells, check_free, read_manifest, write_manifest, writing
+from bench.folder import CELLS, check_free, read_manifest, write_manifest, writing
 from bench.page import check_shown
 from bench.protocol import FLOOR, HISTOGRAMS, REFERENCE, Protocol, load
 from bench.results import Results, long_table, traits_table
 from fewlabels import InputError, UsageError
 from fewlabels.kernels.blocks import available_workers
-
-Progress = Callable[[int, int], None]
-
-_TRIES = 3
-"""How often workers may be killed before a run gives up."""
+from runs import Row, of_cells, run_jobs
 
 
 def run(
@@ -51,7 +40,6 @@ def run(
     exclude_models: Sequence[str] = (),
     where: Mapping[str, str] | None = None,
     columns: Mapping[str, Any] | None = None,
-    progress: Progress | None = None,
     **options: Any,
 ) -> Results:
     """Run a benchmark on files of predictions, and write what it finds.
@@ -74,8 +62,6 @@ def run(
         Keep the rows whose columns have these values (as text).
     columns
         Further arguments of `fewlabels.read_predictions`, if columns have other names.
-    progress
-        Called with (cells done, cells in all).
     **options
         Fields of `Protocol` to set otherwise.
 
@@ -85,9 +71,8 @@ def run(
     """
     wanted = protocol if isinstance(protocol, Protocol) else load(protocol)
     wanted = wanted.with_options(**options)
-    histograms = wanted.design == HISTOGRAMS
-    design: Any = import_module(f"bench.{'disagreement' if histograms else 'experiment'}")
-    if not histograms:
+    design = _design(wanted)
+    if wanted.design != HISTOGRAMS:
         methods = dict.fromkeys([REFERENCE, *wanted.methods])
         first = methods if REFERENCE not in wanted.methods else wanted.methods
         wanted = replace(wanted, methods=tuple(m for m in first if m != FLOOR))
@@ -114,14 +99,23 @@ def run(
         "datasets": [asdict(dataset) for dataset in facts], "skipped": [*skipped, *too_large],
     }  # fmt: skip
     write_manifest(folder, found)
-    cells = KeptCells(folder, {d.name: fingerprint(wanted, d) for d in facts})
-    make = partial(design.Bench, {w.facts.name: w for w in worlds}, wanted)
-    there = cells.read() if resume else {}
-    done = kept_or_computed(cells, there, make, jobs, workers, progress)
-    results = Results(
-        wanted, facts, long_table(done, wanted), traits_table(done), tuple(found["skipped"]), folder
-    )
+    settings = {dataset.name: fingerprint(wanted, dataset) for dataset in facts}
+    rows = [[cell._asdict() | {"settings": settings[cell.dataset]} for cell in job] for job in jobs]
+    cells, asked = [cell for job in jobs for cell in job], [row for job in rows for row in job]
+    compute = partial(_compute, pickle.dumps((sources, reading, wanted, facts)))
     with writing(folder):
+        try:
+            kept = run_jobs(folder / CELLS, compute, rows, workers or available_workers(), "splits")
+        except BrokenProcessPool:
+            raise InputError(
+                "a worker process ended too early: with too little memory go on with `resume` and "
+                "fewer `workers`; a script that runs a benchmark with several workers must do so "
+                "under `if __name__ == '__main__':`"
+            ) from None
+        done = dict(zip(cells, of_cells(kept, asked), strict=True))
+        skipped = tuple(found["skipped"])
+        table, traits = long_table(done, wanted), traits_table(done)
+        results = Results(wanted, facts, table, traits, skipped, folder)
         results.save(folder)
     return results
 
@@ -144,102 +138,21 @@ def fingerprint(protocol: Protocol, dataset: DatasetFacts) -> str:
 # --- computing -----------------------------------------------------------------------------------
 
 
-class Worker:
-    """Computes jobs with a computer that it makes where it works, and keeps cells as they finish.
-
-    `make` gives an object whose method `run` computes a cell; it may keep what cells share.
-    """
-
-    def __init__(self, make: Callable[[], Any], cells: KeptCells | None) -> None:
-        self.make, self.cells, self.computer = make, cells, None
-
-    def __call__(self, job: Job) -> Iterator[tuple[Cell, Body]]:
-        """Every cell of a job with what it found."""
-        self.computer = self.computer or self.make()
-        with threadpool_limits(limits=1):
-            for cell in job:
-                body = self.computer.run(cell)
-                if self.cells is not None:
-                    self.cells.add(cell, body)
-                yield cell, body
+def _compute(made_of: bytes, cell: Row) -> Body:
+    """What a cell finds, by a computer that each process makes once."""
+    return _computer(made_of).run(Cell(**{k: v for k, v in cell.items() if k != "settings"}))
 
 
-_worker: Worker | None = None
-"""Of a process of the pool."""
+@lru_cache(maxsize=1)
+def _computer(made_of: bytes) -> Any:
+    sources, reading, protocol, _ = pickle.loads(made_of)  # the facts, as data may change
+    design = _design(protocol)
+    worlds, _ = design.read_worlds(sources, reading, protocol)
+    return design.Bench({world.facts.name: world for world in worlds}, protocol)
 
 
-def _begin(make: Callable[[], Any], cells: KeptCells | None) -> None:
-    """Make a process of the pool ready; it ends when its parent does, however that ends."""
-    global _worker
-    _worker = Worker(make, cells)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
-
-
-def _work(job: Job) -> list[tuple[Cell, Body]]:
-    assert _worker is not None
-    return list(_worker(job))
-
-
-def run_jobs(
-    jobs: Sequence[Job],
-    make: Callable[[], Any],
-    workers: int | None = None,
-    cells: KeptCells | None = None,
-) -> Generator[tuple[Cell, Body], None, None]:
-    """Every cell with what it found; whoever computes one keeps it at once.
-
-    No answer depends on `workers`; one of them computes in this process. Workers that are killed
-    are replaced, a few times.
-    """
-    count = min(available_workers() if workers is None else workers, len(jobs))
-    if count <= 1:
-        worker = Worker(make, cells)
-        for job in jobs:
-            yield from worker(job)
-        return
-    left = dict.fromkeys(jobs)
-    for _ in range(_TRIES):
-        before = {*multiprocessing.active_children()}
-        pool = ProcessPoolExecutor(
-            count, multiprocessing.get_context("spawn"), initializer=_begin, initargs=(make, cells)
-        )
-        try:
-            futures = {pool.submit(_work, job): job for job in left}
-            for future in as_completed(futures):
-                yield from future.result()
-                del left[futures[future]]
-            return
-        except BrokenProcessPool:
-            continue
-        finally:
-            pool.shutdown(wait=not left, cancel_futures=True)
-            for child in {*multiprocessing.active_children()} - before if left else ():
-                child.terminate()
-    raise InputError(
-        "worker processes ended too early, again and again: with too little memory go on with "
-        "`resume` and fewer `workers`; a script that runs a benchmark with several workers must "
-        "do so under `if __name__ == '__main__':`"
+def _design(protocol: Protocol) -> Any:
+    """The module that reads the data of a protocol, plans its cells and computes one."""
+    return import_module(
+        f"bench.{'disagreement' if protocol.design == HISTOGRAMS else 'experiment'}"
     )
-
-
-def kept_or_computed(
-    cells: KeptCells,
-    there: Mapping[Cell, Body],
-    make: Callable[[], Any],
-    jobs: Sequence[Job],
-    workers: int | None = None,
-    progress: Progress | None = None,
-) -> dict[Cell, Body]:
-    """Every cell of the jobs: what is there of it already, or else computed and kept."""
-    found = {c: there[c] for job in jobs for c in job if c in there}
-    missing = [left for job in jobs if (left := tuple(c for c in job if c not in found))]
-    total = sum(map(len, jobs))
-    with closing(run_jobs(missing, make, workers, cells)) as running:
-        for cell, body in running:
-            found[cell] = body
-            if progress is not None:
-                progress(len(found), total)
-    return found

@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import binom
 
 import compare_power as recipe
+from runs import read_lines
 
 
 @pytest.mark.parametrize("kind", recipe.KINDS)
@@ -29,7 +30,7 @@ def test_mcnemar_is_the_sign_test_of_items_on_which_one_is_right():
 def test_a_cell_and_the_page():
     cell = recipe.run_cell({"kind": "votes", "points": 5, "n_labeled": 50, "runs": 2})
     assert 0 <= cell["compare_wrong"] <= cell["compare"] <= 1
-    stored = recipe.read_lines(recipe.RESULTS)
+    stored = read_lines(recipe.RESULTS)
     assert recipe.blocks(stored)["power"] in recipe.PAGE.read_text()
     equal = [c["compare"] for c in stored if not c["points"]]
     assert np.mean(equal) <= 0.12

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -56,23 +57,21 @@ def test_rows_of_a_pair() -> None:
         assert 0 <= row["coverage"] <= 1
         assert row["width"] > 0
         assert row["runs"] == 2
-    # The same items and seed again: what is made anew takes its place, and nothing else moves.
+    # The same items and seed again.
     again = recipe.judged(pair, 2, ["reference only"], sizes=(0, 20))
-    assert recipe.joined([*rows, *again], recipe.ORDER) == recipe.joined(rows, recipe.ORDER)
-    other = recipe.joined([*({**r, "pair": "first"} for r in rows), *rows], recipe.ORDER)
-    assert [r["pair"] for r in other] == ["first"] * len(rows) + ["made"] * len(rows)
+    assert again == [row for row in rows if row["way"] == "reference only"]
 
 
-def test_the_table_has_a_line_per_pair_and_size_and_the_page_keeps_the_rest() -> None:
+def test_the_table_has_a_line_per_pair_and_size() -> None:
     row = {"pair": "A by B", "way": "without", "metric": "accuracy", "n_labeled": 20}
     row |= {"error": 0.0123, "error_se": 0.001, "coverage": 0.95, "width": 0.2, "runs": 20}
     rows = [row, {**row, "way": "labels only", "error": None, "coverage": None, "width": None}]
-    page = recipe.with_table(f"before\n{recipe.MARKS[0]}\nstale\n{recipe.MARKS[1]}\nafter\n", rows)
-    assert "| A by B | 20 | - | 1.2, 95%, 20 | - | - |" in page.splitlines()
-    assert page.startswith("before\n")
-    assert page.endswith("\nafter\n")
-    assert "stale" not in page
-    assert recipe.with_table(page, rows) == page
+    assert "| A by B | 20 | - | 1.2, 95%, 20 | - | - |" in recipe.table(rows).splitlines()
+
+
+def test_the_tables_of_the_page_are_those_of_the_results() -> None:
+    stored = [json.loads(line) for line in recipe.RESULTS.read_text().splitlines()]
+    assert recipe.blocks(stored)["results"] in recipe.PAGE.read_text(encoding="utf-8")
 
 
 def test_pairs_of_the_real_data_share_classes_and_classifiers(data_folder: Path) -> None:

@@ -17,7 +17,6 @@ import numpy as np
 import pytest
 
 import fewlabels as fl
-import reference as reference_recipe
 from fewlabels.methods import registry as method_registry
 from fewlabels.metrics import registry as metric_registry
 
@@ -187,11 +186,3 @@ def test_skeleton_metric_is_that_of_scikit_learn(monkeypatch: pytest.MonkeyPatch
     got = fl.estimate(known, "labeled", "jaccard", estimand="sample").rows[0].value
     wanted = jaccard_score(truth, p[:, 0].argmax(axis=1), average="macro")
     assert got == pytest.approx(wanted, abs=1e-12)
-
-
-def test_tables_of_reference_data_are_those_of_the_results() -> None:
-    page = (ROOT / "docs/reference-data.md").read_text(encoding="utf-8")
-    assert (
-        reference_recipe.with_table(page, reference_recipe.kept_rows(reference_recipe.RESULTS))
-        == page
-    )
