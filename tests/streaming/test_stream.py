@@ -37,7 +37,7 @@ def apart(a: fl.Estimates, b: fl.Estimates) -> float:
 
 @pytest.mark.parametrize("method", ["auto", "labeled"])
 def test_partitions_do_not_show(method: str, tmp_path: Path) -> None:
-    table = items_table()
+    table = items_table(600)
     one = fl.estimate_files(write(table, tmp_path / "a", 1), method, METRICS, by="place")
     five = fl.estimate_files(write(table, tmp_path / "b", 5, 3), method, METRICS, by="place")
     assert apart(one, five) < 1e-9
@@ -49,8 +49,9 @@ def test_clusters_of_files(tmp_path: Path) -> None:
     table = items_table(600).append_column("case", pa.array(np.arange(600) % 60))
     files = write(table, tmp_path / "a", 3)
     told = "the first 600 rows are 60 items (column 'case')"
-    assert any(told in warning for warning in fl.estimate_files(files).warnings)
-    assert not any(told in said for said in fl.estimate_files(files, cluster="case").warnings)
+    assert any(told in said for said in fl.estimate_files(files, "ensemble").warnings)
+    clustered = fl.estimate_files(files, "ensemble", cluster="case")
+    assert not any(told in said for said in clustered.warnings)
     one = table.set_column(table.num_columns - 1, "case", pa.array([1] * 600))
     with pytest.raises(fl.InputError, match="'case', by which all 600 rows are one cluster"):
         fl.estimate_files(write(one, tmp_path / "b", 2), cluster="case")
@@ -63,7 +64,7 @@ def test_clusters_of_files(tmp_path: Path) -> None:
 
 def test_few_draws_do_not_show_either(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(draws, "ALL_DRAWS_ITEMS", 0)
-    table = items_table()
+    table = items_table(600)
     one = fl.estimate_files(write(table, tmp_path / "a", 1), metrics=METRICS, by="place")
     assert one.diagnostics["stream"]["draws_per_row"] == draws.BASIS_DRAWS
     four = fl.estimate_files(write(table, tmp_path / "b", 4, 9), metrics=METRICS, by="place")
@@ -108,7 +109,7 @@ def within(metric: str, group: str | None, estimand: str) -> float:
 def test_a_control_variate_leaves_little_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = write(items_table(4_000), tmp_path / "a", 2)
+    folder = write(items_table(2_000), tmp_path / "a", 2)
     metrics = [*METRICS, "brier"]
     every = fl.estimate_files(folder, metrics=metrics)
     assert every.diagnostics["stream"]["basis_error"] == 0
