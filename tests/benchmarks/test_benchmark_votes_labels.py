@@ -124,6 +124,7 @@ def test_the_tables_of_the_page_are_those_of_the_results() -> None:
     assert recipe.with_table(page, recipe.kept_rows(recipe.RESULTS)) == page
 
 
+@pytest.mark.slow
 def test_real_sets_have_all_labels_and_room_for_some(data_folder: Path) -> None:
     read = 0
     for name, source in recipe.SETS.items():
