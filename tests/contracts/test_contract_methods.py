@@ -22,8 +22,8 @@ NAMES = list(METHODS)
 # Models of votes differ in how they are fitted; what is made of their draws is one and the same.
 AS_BEE = {"confusion-bee", "confusion-cbee", "cbee", "hcbee", "cbcc", "vote-selection"}
 JUDGED = [name for name in NAMES if name not in AS_BEE]
-# Seconds for items that are not those of `world`: both kinds of curves are there by themselves.
-SLOW_TO_FIT = pytest.mark.slow_with("averaged-curves", "crowd-svm")
+# Seconds for items that are not those of `world`.
+SLOW_TO_FIT = pytest.mark.slow_with("averaged-curves", "crowd-svm", "spe")
 # They differ from those that are quick in which rates are shared.
 SLOW_CHAINS = pytest.mark.slow_with("cbee", "confusion-cbee", "confusion-bee", "hcbee", "cbcc")
 N, KNOWN = 180, 40
@@ -222,7 +222,6 @@ class TestEstimates:
         ).marginals()
         np.testing.assert_allclose(found.sum(axis=1), 1)
 
-    @pytest.mark.slow_with("spe")
     @SLOW_TO_FIT
     def test_annotators_histograms(self, method):
         n, p = 30, world().probabilities[:30, 1:, 1]

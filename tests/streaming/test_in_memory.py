@@ -91,10 +91,13 @@ def test_as_a_file(table: pa.Table, method: str, metrics: Any, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("n", "k", "few"), [(999, 2, False), (1000, 2, True), (1200, 40, False), (1250, 40, True)]
+    ("n", "k", "few"), [(299, 2, False), (300, 2, True), (360, 40, False), (375, 40, True)]
 )
-def test_one_rule_for_memory_and_files(n: int, k: int, few: bool, tmp_path: Path) -> None:
+def test_one_rule_for_memory_and_files(
+    n: int, k: int, few: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of a bound on, a basis of draws; of more than 32 classes the bound is higher."""
+    monkeypatch.setattr(draws, "ALL_DRAWS_ITEMS", 300)
     table, method = items_table(n, k=k, models=1), "auto" if k == 2 else "tempered-ensemble"
     here = fl.estimate(fl.read_predictions(table), method, "accuracy")
     there = fl.estimate_files(write(table, tmp_path / "a", 2), method, "accuracy")
