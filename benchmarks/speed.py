@@ -151,11 +151,9 @@ def draws(n: int = 10_000, size: int = 400) -> Line:
     scores = scores.round(3)  # ties
     predictions = fl.Predictions(scores, truth)
     names = ["accuracy", "roc_auc", "average_precision", "ece", "ece_quantile"]
-    ours, found = best(lambda: fl.estimate(predictions, "labeled", names, estimand="sample"))
-    ours, _ = best(lambda: fl.estimate(predictions, "labeled", names))
+    ours, found = best(lambda: fl.estimate(predictions, "labeled", names))
     values = np.array([[found.get(m, name).value for name in names] for m in predictions.models])
-    expected = np.array([sklearn_metrics(truth, scores[:, j]) for j in range(MODELS)])
-    error = float(np.abs(values - expected).max())
+    error = np.abs(values - [sklearn_metrics(truth, scores[:, j]) for j in range(MODELS)]).max()
     few, rng = 5, np.random.default_rng(3)
     chosen = [rng.integers(n, size=n) for _ in range(few)]
     loop, _ = best(

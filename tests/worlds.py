@@ -16,7 +16,6 @@ from scipy.special import expit, softmax
 
 import fewlabels as fl
 
-# --------------------------------------------------------------------------------------------
 # probabilities and scores
 
 
@@ -137,7 +136,6 @@ def bananas(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     return expit(np.stack([2 * up + across, 2 * up - across], axis=1)), truth
 
 
-# --------------------------------------------------------------------------------------------
 # votes
 
 
@@ -228,7 +226,6 @@ def compressed(predictions: fl.Predictions) -> fl.Predictions:
     return predictions.take(first[order]).with_multiplicity(times[order].astype(float))
 
 
-# --------------------------------------------------------------------------------------------
 # rows of a file
 
 

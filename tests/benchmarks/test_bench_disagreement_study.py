@@ -80,6 +80,7 @@ def test_the_truth_is_what_ever_more_labels_give() -> None:
     assert true["CL, items"] == pytest.approx(found["CL_plugin"], abs=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not DATA.is_dir(), reason=f"no data at {DATA}; FEWLABELS_DATA names them")
 def test_votes_of_mix_mnist_come_from_its_truth() -> None:
     from disagreement_data import MNIST, truth, world

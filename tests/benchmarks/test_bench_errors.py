@@ -201,14 +201,13 @@ def test_settings_and_methods_stand_in_their_order() -> None:
     assert list(dict.fromkeys(found.cells["group"])) == groups
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_the_order_of_the_rows_does_not_matter(seed: int) -> None:
+def test_the_order_of_the_rows_does_not_matter() -> None:
     rng = np.random.default_rng(5)
     rows = on_the_curve()
     for method in METHODS[:2]:
         rows += [row(method, r, rng.normal() / 20, model=m, group=g, low=0.4, high=0.6)
                  for r in range(3) for m in "ab" for g in ("", "sex=F")]  # fmt: skip
     rows.append(failed("ssme-kde", 1, "it diverged"))
-    shuffled = [rows[k] for k in np.random.default_rng(seed).permutation(len(rows))]
+    shuffled = [rows[k] for k in np.random.default_rng(0).permutation(len(rows))]
     one, two = (Errors(results(r)).cells for r in (rows, shuffled))
     pd.testing.assert_frame_equal(one, two, check_exact=True)

@@ -32,7 +32,7 @@ def test_halves_are_those_of_pandas() -> None:
 @pytest.mark.parametrize("sampler", ["released", "uniform"])
 @pytest.mark.parametrize("seed", [0, 5])
 def test_what_every_sampler_holds(sampler: str, seed: int) -> None:
-    for run in range(20):
+    for run in range(8):
         half, rest = halve(len(LABELS), run, seed)
         split = _draw(sampler, run, seed=seed)
         assert len(set(split.rows)) == len(split.rows) == 320
@@ -95,13 +95,12 @@ def test_the_very_splits_of_the_released_code(
     table = pq.read_table(data_folder / "ssme_civilcomments" / "data.parquet", columns=["label"])
     labels = table["label"].to_numpy().astype(int)
     stored = np.load(golden_folder / f"ssme_civilcomments_splits_nl{n_labeled}.npz")
-    prevalence = []
-    for k, run in enumerate(stored["runs"].tolist()):
+    # Each run parts half a million rows: of the quick size every fifth.
+    for k, run in list(enumerate(stored["runs"].tolist()))[:: 5 if n_labeled == 20 else 1]:
         split = _draw(
             "released", run, labels=labels, n_labeled=n_labeled, n_unlabeled=1000, n_classes=2
         )
         assert split.rows[split.labeled].tolist() == stored["labeled_idx"][k].tolist()
         assert split.rows[~split.labeled].tolist() == stored["unlabeled_idx"][k].tolist()
-        prevalence.append(labels[split.rows[split.labeled]].mean())
     if n_labeled == 20:
-        assert np.mean(prevalence) == pytest.approx(0.15, abs=0.02)
+        assert labels[stored["labeled_idx"]].mean() == pytest.approx(0.15, abs=0.02)

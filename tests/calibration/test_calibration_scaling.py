@@ -110,6 +110,7 @@ def test_probabilities_are_their_logarithms(world, labels, scaling):
     np.testing.assert_array_equal(a.predict(world["f"]), p.argmax(axis=1))
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("scaling", [VectorScaling, MatrixScaling])
 @pytest.mark.parametrize("validation", ["split", 3])
 def test_the_penalty_of_the_least_held_out_loss(world, labels, scaling, validation):

@@ -44,6 +44,7 @@ COMMANDS = {
 }
 
 
+@pytest.mark.slow_with("backtest")
 @pytest.mark.parametrize("command", COMMANDS)
 def test_files_are_written_whole(
     command: str, cli: Run, tmp_path: Path, predictions_file: Path

@@ -218,7 +218,8 @@ def test_concentrations_may_be_words(cli: Run, tmp_path: Path):
     rows = [f"{i},{name},{int(i % 3 == k % 2)}" for i in range(24) for k, name in enumerate("abcd")]
     file.write_text("item,annotator,label\n" + "\n".join(rows) + "\n")
     options = "--votes --method hcbee --option concentration=held-out --option burn_in=5"
-    options += " --option top_concentration=learned --option sweeps=10 --option chains=2"
+    options += " --option selection=split --option top_concentration=learned"
+    options += " --option sweeps=10 --option chains=2"
     code, out, _ = cli("estimate", file, *options.split(), "--json", "-")
     assert code == 0
     assert '"concentration":' in out

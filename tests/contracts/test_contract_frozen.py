@@ -17,6 +17,7 @@ import pytest
 import scipy.sparse
 
 import fewlabels as fl
+from contract_methods import fresh
 from fewlabels.calibration.recalibration import Settings, fit
 
 N = 60
@@ -48,7 +49,7 @@ def sparse() -> fl.Predictions:
 
 def judged(method: str) -> Callable[[], Any]:
     by_votes = method in ("dawid-skene", "bee", "majority-vote", "agreement-rates")
-    return lambda: fl.estimate(votes() if by_votes else predictions(), method=method)
+    return lambda: fl.estimate(votes() if by_votes else predictions(), method=fresh(method))
 
 
 RESULTS: dict[str, Callable[[], Any]] = {
@@ -160,6 +161,7 @@ def said(result: Any) -> str:
     return "\n".join(texts)
 
 
+@pytest.mark.slow_with("spe", "monotone-curves", "ssme-kde", "agreement-rates", "majority-vote")
 @pytest.mark.parametrize("name", RESULTS)
 def test_nothing_in_a_result_can_be_written_and_trying_changes_nothing(name):
     result = RESULTS[name]()

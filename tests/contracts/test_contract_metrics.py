@@ -59,7 +59,7 @@ def cases(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
     return p, labels
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(case=cases())
 def test_drawn_labels_are_their_weights_in_bounds_or_undefined(case):
     p, labels = case
@@ -73,7 +73,7 @@ def test_drawn_labels_are_their_weights_in_bounds_or_undefined(case):
         assert ((defined >= low - 1e-12) & (defined <= high + 1e-12)).all(), name
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(case=cases(), seed=st.integers(0, 9))
 def test_states_of_parts_add_up(case, seed):
     """One plan over all items: zero weight outside a part gives the part's state."""
@@ -93,7 +93,7 @@ def test_states_of_parts_add_up(case, seed):
         np.testing.assert_allclose(sum(each), plan.state(drawn), atol=1e-12, err_msg=name)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(case=cases(), seed=st.integers(0, 9))
 def test_order_of_items_is_irrelevant_and_an_item_twice_is_one_of_weight_two(case, seed):
     p, labels = case

@@ -25,6 +25,7 @@ def test_the_fixture(tmp_path: Path) -> None:
     assert "1 passed" in done.stdout
 
 
+@pytest.mark.slow_with("low:large:accuracy>=0.7")
 @pytest.mark.parametrize(("need", "code"), [("low:large:accuracy>=0.7", 0), ("accuracy>=0.99", 1)])
 def test_the_action(tmp_path: Path, need: str, code: int) -> None:
     (command,) = re.findall(r"- run: (fewlabels .*)", (FOLDER / "action.yml").read_text())

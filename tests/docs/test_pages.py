@@ -75,22 +75,20 @@ def test_make_targets_that_pages_name_exist() -> None:
 
 
 # Recipes need large packages: tests/streaming/test_recipes.py runs them where these are.
-EXAMPLES = [p for p in sorted((ROOT / "examples").glob("*.py")) if not p.stem.endswith("_recipe")]
+EXAMPLES = sorted(p.stem for p in (ROOT / "examples").glob("*.py") if "_recipe" not in p.stem)
 
 
-# Nearly all methods on real data take long.
-LONG = {"compare_methods": pytest.mark.slow}
-
-
-@pytest.mark.parametrize(
-    "example", [pytest.param(p, marks=LONG.get(p.stem, ()), id=p.stem) for p in EXAMPLES]
-)
-def test_examples_run(example: Path, as_a_reader: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    runpy.run_path(str(as_a_reader / "examples" / example.name), run_name="__main__")
+@pytest.mark.slow_with(
+    "compare_methods", "votes_without_labels", "experts_disagree", "shifted_labels",
+    "how_many_labels",
+)  # fmt: skip
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_examples_run(example: str, as_a_reader: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(as_a_reader / "examples" / f"{example}.py"), run_name="__main__")
     assert capsys.readouterr().out
     if "matplotlib.pyplot" in sys.modules:
         sys.modules["matplotlib.pyplot"].close("all")
-    assert f"`{example.name}`" in (ROOT / "examples" / "README.md").read_text(encoding="utf-8")
+    assert f"`{example}.py`" in (ROOT / "examples" / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture
@@ -126,7 +124,6 @@ def test_skeleton_method_estimates(skeleton_method: method_registry.Method) -> N
 def test_skeleton_method_keeps_the_contract(
     skeleton_method: method_registry.Method, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.syspath_prepend(ROOT / "tests" / "contracts")
     contract = _load(ROOT / "tests" / "contracts" / "test_contract_methods.py")
     monkeypatch.setattr(contract, "METHODS", method_registry.METHODS)
     choices: dict[str, tuple[Any, ...]] = {

@@ -108,7 +108,7 @@ def world(rng: np.random.Generator, truth: np.ndarray, size: int = 300) -> tuple
 
 @pytest.mark.parametrize("truth", [[0.8] * 4, [0.8, 0.79, 0.78, 0.6], [0.8, 0.5, 0.5, 0.5]])
 def test_the_set_of_the_best_holds_the_best(truth: list[float]) -> None:
-    rng, runs = np.random.default_rng(3), 400
+    rng, runs = np.random.default_rng(3), 150
     held, sizes = 0, 0
     for _ in range(runs):
         found = compared(*world(rng, np.array(truth)), level=0.9)
@@ -121,7 +121,7 @@ def test_the_set_of_the_best_holds_the_best(truth: list[float]) -> None:
 
 def test_equals_are_rarely_told_apart() -> None:
     """The family-wise error rate of the separated pairs is 1 - level."""
-    rng, runs, wrong = np.random.default_rng(4), 400, 0
+    rng, runs, wrong = np.random.default_rng(4), 150, 0
     for _ in range(runs):
         found = compared(*world(rng, np.full(4, 0.7)), level=0.9)
         wrong += any(pair.separated for pair in found.pairs)

@@ -176,7 +176,7 @@ def test_intervals_of_labels_alone_hold_the_truth() -> None:
     votes, truth = votes_of(20_000, 3, 2, seed=4)
     wrong = votes != truth[:, None]
     both = (wrong[:, 0] & wrong[:, 1]).mean()
-    rng, runs, hits = np.random.default_rng(5), 80, 0
+    rng, runs, hits = np.random.default_rng(5), 40, 0
     for _ in range(runs):
         rows = rng.choice(20_000, 50, replace=False)
         found = errors_together(fl.estimate(

@@ -33,7 +33,7 @@ def rows(predictions: fl.Predictions) -> list[tuple[object, ...]]:
     return [tuple(row) for row in fl.estimate(predictions, metrics=metrics).rows]
 
 
-@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("classes", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_draws_in_smaller_chunks_say_the_same(
     monkeypatch: pytest.MonkeyPatch, classes: int
 ) -> None:

@@ -46,11 +46,11 @@ def items() -> fl.Predictions:
 @pytest.mark.parametrize(
     "asked",
     [
-        {"by": "half"},
+        pytest.param({"by": "half"}, marks=pytest.mark.slow),
         {"estimand": "sample"},
-        {"method": "labeled"},
+        {"method": "labeled", "by": "half"},
         {"method": "labeled", "estimand": "sample"},
-        {"method": "pseudo-label"},
+        pytest.param({"method": "pseudo-label"}, marks=pytest.mark.slow),
         {"method": "tempered-ensemble", "confidence_level": None},
     ],
     ids=str,
@@ -74,7 +74,10 @@ def test_labels_counted_by_cell_say_what_sums_by_class_say(
         np.testing.assert_allclose(others, ends, rtol=0, atol=1e-9, err_msg=str(row[:3]))
 
 
-@pytest.mark.parametrize(("k", "error"), [(5, 2e-5), (60, 2e-5), (400, 1e-4)])
+@pytest.mark.parametrize(
+    ("k", "error"),
+    [(5, 2e-5), (60, 2e-5), pytest.param(400, 1e-4, marks=pytest.mark.slow)],
+)
 def test_bins_are_near_exact_rankings(k: int, error: float) -> None:
     """Of 5,000 items, of any number of classes, and where many probabilities are equal.
 

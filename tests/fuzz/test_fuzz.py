@@ -17,8 +17,8 @@ def test_what_did_not_hold_once(path: Path) -> None:
 
 @pytest.mark.parametrize("area", [area for area in AREAS if area != "processes"])
 def test_some_attempts(area: str) -> None:
-    made, broken = tried(area, 5)
-    assert made >= 5
+    made, broken = tried(area, 2)
+    assert made >= 2
     assert broken == []
 
 

@@ -51,6 +51,7 @@ def far(comparisons: int) -> float:
     return float(stats.t(RUNS - 1).isf(0.5e-4 / comparisons))
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("dimension", [1, 2, 5])
 @pytest.mark.parametrize(("size", "noise"), [(4, 1.5), (40, 0.3)], ids=["weak", "strong"])
 def test_linear_regression(dimension, size, noise):

@@ -10,7 +10,7 @@ from fewlabels.kernels import compiled
 from fewlabels.methods.bee.gibbs import Run, run_chains
 from fewlabels.methods.bee.table import Rules, Schedule, VotePrior, VoteTable
 
-DOMAINS, MODELS, SWEEPS = 3, 3, 15
+DOMAINS, MODELS, SWEEPS = 3, 3, 6
 TIED = np.array([[0, 0, 0], [1, 0, 1], [1, 1, 1], [0, 1, 0]])
 """States of rows whose three domains are one item."""
 

@@ -345,10 +345,14 @@ class TestWhichWayRound:
             assert abs((found[:, 0] > 0.5).mean() - 0.5) < 0.1, thin
             np.testing.assert_allclose(found.mean(axis=0), 0.5, atol=0.05)
 
-    @pytest.mark.parametrize("make", [BEE, ConfusionBEE, CBCC, HCBEE, ConfusionHCBEE, CBEE])
+    @pytest.mark.parametrize(
+        "make",
+        [BEE, ConfusionBEE, HCBEE, CBEE]
+        + [pytest.param(make, marks=pytest.mark.slow) for make in (CBCC, ConfusionHCBEE)],
+    )
     def test_one_bad_voice_does_not_turn_the_answer(self, make):
         """Three good classifiers may share one rate, and still outweigh a bad one."""
-        for seed in range(4):
+        for seed in range(2):
             predictions, truth = world((0.1, 0.15, 0.2, 0.9), n=60, missing=0.0, seed=seed)
             posterior = make(**FEW).infer(predictions, seed)
             assert (posterior.marginals().argmax(axis=1) == truth).mean() > 0.8, seed
@@ -505,14 +509,14 @@ class TestHyperparameters:
     def test_samplers_agree(self):
         base, _ = world((0.1, 0.2, 0.3), n=90)
         predictions = fl.Predictions(votes=base.votes, domain=["a", "b", "c"] * 30)
-        many = {"burn_in": 300, "sweeps": 3000, "thin": 3, "chains": 2}
+        many = {"burn_in": 300, "sweeps": 1500, "thin": 3, "chains": 2}
         kinds = ["partially collapsed", "uncollapsed", "collapsed then uncollapsed"]
         rates = [
             CBEE(sampler=kind, **many).infer(predictions, 0).vote_rates.error_rates.mean(axis=0)
             for kind in kinds
         ]
-        np.testing.assert_allclose(rates[1], rates[0], atol=0.015)
-        np.testing.assert_allclose(rates[2], rates[0], atol=0.015)
+        np.testing.assert_allclose(rates[1], rates[0], atol=0.02)
+        np.testing.assert_allclose(rates[2], rates[0], atol=0.02)
 
     @pytest.mark.parametrize("make", [HCBEE, CBCC])
     def test_a_burn_in_with_the_rates_integrated_out_changes_no_answer(self, make):

@@ -88,7 +88,7 @@ def test_the_sampler_draws_labels_as_often_as_enumeration_says(votes, penalty, p
     exact = enumerate_labels(votes, 2, penalty, prior)
     ballots, rng = ballots_of(votes, 2), np.random.default_rng(0)
     state = State(np.zeros(3, dtype=np.int64), np.ones(2), np.zeros((2, 2, 2)), np.zeros(2))
-    size, seen = 2500, dict.fromkeys(exact, 0)
+    size, seen = 1000, dict.fromkeys(exact, 0)
     for _ in range(size):
         state = sweep(ballots, state, penalty, prior, rng)
         seen[tuple(state.labels.tolist())] += 1
@@ -235,22 +235,6 @@ def test_too_few_classifiers_are_said():
     votes, _ = crowd(skill=(0.9, 0.8))
     said = CrowdSVM(cost=0.1, margin=1.0).infer(fl.Predictions(votes=votes), 0).warnings
     assert any("fewer than 3 classifiers vote on the same items" in w for w in said)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"solver": "em"}, "`solver` must be one of gibbs, gradient-descent; got 'em'"),
-        ({"cost": 0.0}, "`cost` must be a number above 0; got 0.0"),
-        ({"margin": -1}, "`margin` must be a number above 0; got -1"),
-        ({"weight_variance": 0}, "`weight_variance` must be a number above 0; got 0"),
-        ({"confusion_prior": "x"}, "`confusion_prior` must be a number above 0; got 'x'"),
-        ({"draws": 0}, "`draws` must be a whole number, at least 1; got 0"),
-    ],
-)
-def test_options_are_checked(options, message):
-    with pytest.raises(fl.UsageError, match=message):
-        CrowdSVM(**options)
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

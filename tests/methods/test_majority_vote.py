@@ -16,27 +16,12 @@ def votes_with_labels() -> fl.Predictions:
     return fl.Predictions(votes=votes, labels=labels, models=["a", "b", "c"])
 
 
-def test_votes_weigh_their_accuracy():
-    posterior = MajorityVote(hard=False).infer(votes_with_labels(), 0)
-    assert posterior.diagnostics["weights"] == {"a": 1.0, "b": 0.75, "c": 0.25}
-    expected = [1 / 2, 0.25 / 2, 1 / 1.25]
-    np.testing.assert_allclose(posterior.marginals()[4:, 1], expected)
-
-
 def test_equal_weights_without_labels():
     predictions = votes_with_labels().with_labels(None)
     posterior = MajorityVote(hard=False).infer(predictions, 0)
     np.testing.assert_allclose(posterior.marginals()[4:, 1], [1 / 3, 1 / 3, 1 / 2])
     unweighted = MajorityVote(weighted=False, hard=False).infer(votes_with_labels(), 0)
     np.testing.assert_allclose(unweighted.marginals()[4:], posterior.marginals()[4:])
-
-
-def test_voters_who_were_never_right_count_equally():
-    votes = [[1, 1], [1, 1], [0, 1], [1, 1]]
-    posterior = MajorityVote(hard=False).infer(
-        fl.Predictions(votes=votes, labels=[0, 0, -1, -1]), 0
-    )
-    np.testing.assert_allclose(posterior.marginals()[2:, 1], [0.5, 1.0])
 
 
 def test_a_classifier_without_labeled_votes_weighs_the_mean_of_the_others():
@@ -50,11 +35,6 @@ def test_items_without_votes_get_the_mean_share():
     votes = [[1, 0], [0, 0], [-1, -1]]
     posterior = MajorityVote(hard=False).infer(fl.Predictions(votes=votes), 0)
     np.testing.assert_allclose(posterior.marginals()[2], [0.75, 0.25])
-
-
-def test_hard_votes_share_ties():
-    posterior = MajorityVote().infer(votes_with_labels(), 0)
-    np.testing.assert_array_equal(posterior.marginals()[4:, 1], [0.5, 0.0, 1.0])
 
 
 def test_draws_spread_around_the_weights():
@@ -91,11 +71,6 @@ def test_a_classifier_of_scores_is_left_out():
         votes=[[1, -1], [0, -1]], scores=[[np.nan, 2.0], [np.nan, 1.0]], models=["a", "b"]
     )
     assert list(MajorityVote(hard=False).infer(predictions, 0).diagnostics["weights"]) == ["a"]
-
-
-def test_n_draws_is_checked():
-    with pytest.raises(fl.UsageError, match="`n_draws` must be a whole number, at least 1; got 0"):
-        MajorityVote(n_draws=0)
 
 
 def test_repeated_votes_count():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -101,3 +102,73 @@ def test_results_say_what_was_changed() -> None:
     plain = fl.estimate(predictions, "bayesian-calibration", "accuracy")
     assert "settings" not in plain.diagnostics
     assert changed_settings("bee", replace(BEE(), chains=1)) == {"chains": 1}
+
+
+WHOLE = "a whole number, at least 1"
+ABOVE = "a number above 0"
+# Model -> what is asked of a setting, and values that are not so.
+MUST_BE: dict[str, list[tuple[str, dict[str, object]]]] = {
+    "ActiveSurrogate": [(WHOLE, {"rounds": 0, "budget": 0}), ("", {"oracle": 3})],
+    "ActiveTesting": [(WHOLE, {"budget": 0}), ("", {"oracle": 3, "uniform_share": 0})],
+    "AgreementRates": [
+        ("one of optimisation, closed-form", {"solver": "newton"}),
+        (WHOLE, {"order": 0, "replicates": 0}),
+    ],
+    "AutoEval": [("", {"proxy": "mine"})],
+    "BayesianCalibration": [
+        ("a positive number", {"slope_sd": 0, "offset_sd": float("inf")}), (WHOLE, {"n_draws": 0}),
+    ],
+    "CrowdSVM": [
+        ("one of gibbs, gradient-descent", {"solver": "em"}), (WHOLE, {"draws": 0}),
+        (ABOVE, {"cost": 0.0, "margin": -1, "weight_variance": 0, "confusion_prior": "x"}),
+    ],
+    "DawidSkene": [
+        (WHOLE, {"iterations": 0, "replicates": 0}), ("one of confusion, one", {"rates": "two"}),
+        ("a finite number of at least 0", {"tolerance": -1.0, "smoothing": -1.0}),
+        ("one of shares, majority", {"start": "votes"}),
+    ],
+    "MajorityVote": [(WHOLE, {"n_draws": 0})],
+    "PseudoLabel": [
+        (WHOLE, {"replicates": 0}), ("'log-ratios' or 'probabilities'", {"features": "votes"}),
+    ],
+    "SPE": [
+        ("one of evidence, likelihood, average", {"selection": "aic"}),
+        ("one of logit, probability", {"scale": "log"}), ("one of left, unit", {"truncation": "x"}),
+        ("one of diagonal, full", {"sampler": "nuts"}), (WHOLE, {"components": 0, "n_draws": 1.5}),
+    ],
+    "SSMEFlow": [
+        (WHOLE, {"n_couplings": 0, "hidden": 0}), (ABOVE, {"learning_rate": 0.0}),
+        ("a number, 0 or larger", {"noise": np.nan, "unlabeled_weight": -1.0}),
+        ("at least 0 and below 1", {"validation_share": 1.0}),
+        ("'float32' or 'float64'", {"dtype": "half"}),
+    ],
+    "SSMEKDE": [
+        ("'draw' or 'soft'", {"init": "random"}), ("None or 'official'", {"compat": "paper"}),
+        (WHOLE, {"epochs": 0}),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MUST_BE)
+def test_settings_say_what_they_must_be(name: str) -> None:
+    for said, wrong in MUST_BE[name]:
+        for setting, value in wrong.items():
+            wanted = f"`{setting}` must be {said}" + (f"; got {value!r}" if said else "")
+            with pytest.raises(UsageError, match=re.escape(wanted)):
+                getattr(fl.models, name)(**{setting: value})
+
+
+@pytest.mark.parametrize(
+    ("model", "settings", "message"),
+    [
+        ("LearnedEnsemble", {"left_out": "penguins"}, "family"),
+        ("SPE", {"families": ()}, "`families` is empty; name at least one"),
+        ("SPE", {"families": ("norml",)}, "unknown family 'norml'; did you mean 'normal'"),
+        ("SSMEKDE", {"bandwidth": "silverman"}, "`bandwidth` must be 'isj'"),
+        ("CBEE", {"inference": "variational"}, "share no rates"),
+        ("BEE", {"inference": "fast"}, "inference"),
+    ],
+)
+def test_settings_that_are_refused(model: str, settings: dict[str, object], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        getattr(fl.models, model)(**settings)

@@ -92,12 +92,3 @@ def test_learns_what_labels_teach():
             errors.append(np.abs([r.value for r in rows] - right).mean())
     few, many = np.reshape(errors, (6, 2)).T
     assert many.mean() < 0.75 * few.mean()
-
-
-def test_bad_settings():
-    with pytest.raises(fl.UsageError, match="`rounds` must be"):
-        ActiveSurrogate(rounds=0)
-    with pytest.raises(fl.UsageError, match="`budget` must be"):
-        ActiveSurrogate(budget=0)
-    with pytest.raises(fl.UsageError, match="`oracle` must be"):
-        ActiveSurrogate(oracle=3)  # type: ignore[arg-type]

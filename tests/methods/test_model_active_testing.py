@@ -30,6 +30,7 @@ def test_asking_for_everything_leaves_nothing_open():
 
 
 def test_suggested_items_are_the_doubtful_ones():
+    assert ActiveTesting().surrogate == Ensemble()
     predictions, _ = world(2000)
     assert predictions.probabilities is not None
     found = fl.estimate(predictions, ActiveTesting(budget=50), "accuracy")
@@ -55,13 +56,3 @@ def test_bad_oracles(answer, said):
     predictions, _ = world(50)
     with pytest.raises(fl.InputError, match=said):
         fl.estimate(predictions, ActiveTesting(oracle=answer))
-
-
-def test_bad_settings():
-    with pytest.raises(fl.UsageError, match="`budget` must be"):
-        ActiveTesting(budget=0)
-    with pytest.raises(fl.UsageError, match="`uniform_share` must be"):
-        ActiveTesting(uniform_share=0)
-    with pytest.raises(fl.UsageError, match="`oracle` must be"):
-        ActiveTesting(oracle=3)  # type: ignore[arg-type]
-    assert ActiveTesting().surrogate == Ensemble()

@@ -89,11 +89,6 @@ def test_sums_of_many_items_are_those_of_drawn_weights():
     assert np.corrcoef(gaussian.total, gaussian.mean[0])[0, 1] == pytest.approx(again, abs=0.2)
 
 
-def test_bad_settings():
-    with pytest.raises(fl.UsageError, match="`proxy` must be"):
-        AutoEval(proxy="mine")  # type: ignore[arg-type]
-
-
 def test_it_says_that_annotators_do_not_count():
     predictions, _ = world(200, 50)
     assert predictions.probabilities is not None

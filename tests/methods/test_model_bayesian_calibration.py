@@ -91,16 +91,3 @@ def test_few_effective_draws_are_a_status():
     posterior = BayesianCalibration(proposals=50).infer(predictions, 0)
     assert posterior.status == "not-converged"
     assert posterior.warnings[0].startswith("not-converged: fewer than 100 effective draws")
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"slope_sd": 0}, "`slope_sd` must be a positive number; got 0"),
-        ({"offset_sd": float("inf")}, "`offset_sd` must be a positive number; got inf"),
-        ({"n_draws": 0}, "`n_draws` must be a whole number, at least 1; got 0"),
-    ],
-)
-def test_options_are_checked(options, message):
-    with pytest.raises(fl.UsageError, match=message):
-        BayesianCalibration(**options)

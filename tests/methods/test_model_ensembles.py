@@ -7,7 +7,6 @@ import pytest
 from scipy.stats import chisquare
 
 import fewlabels as fl
-from fewlabels.errors import UsageError
 from fewlabels.kernels.simplex import softmax
 from fewlabels.methods.ensembles.belief_mixture import Belief, each_belief
 from fewlabels.methods.ensembles.ensembles import (
@@ -110,11 +109,6 @@ def test_every_family_has_weights_of_its_own():
     """A family that is left out teaches nothing: the weights without it are others."""
     tables = {beliefs_of(f) for f in (None, *FAMILIES)}
     assert len(tables) == 1 + len(FAMILIES)
-
-
-def test_unknown_family():
-    with pytest.raises(UsageError, match="family"):
-        LearnedEnsemble(left_out="penguins")
 
 
 @pytest.mark.parametrize("labeled", [0, 20])

@@ -260,6 +260,7 @@ class TestEstimate:
             assert x.value == pytest.approx(y.value, abs=0.01)
         assert (a.n_labeled, a.n_annotated) == (40, 100)
 
+    @pytest.mark.slow_with("ssme-kde-marginal")
     @pytest.mark.parametrize(
         ("method", "estimand"),
         [("auto", "population"), ("labeled", "sample"), ("ensemble", "sample"),

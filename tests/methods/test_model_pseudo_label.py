@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from sklearn.linear_model import LogisticRegression
 
 import fewlabels as fl
@@ -65,15 +64,3 @@ def test_missing_predictions_are_the_mean_of_the_others():
         for q in (p, filled)
     ]
     np.testing.assert_allclose(*found, atol=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"replicates": 0}, "`replicates` must be a whole number, at least 1; got 0"),
-        ({"features": "votes"}, "`features` must be 'log-ratios' or 'probabilities'; got 'votes'"),
-    ],
-)
-def test_options_are_checked(options, message):
-    with pytest.raises(fl.UsageError, match=message):
-        PseudoLabel(**options)

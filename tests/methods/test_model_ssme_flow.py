@@ -236,22 +236,6 @@ def test_support_stands_for_the_whole():
     assert (part.marginals()[rows, truth[rows]] == 1).all()
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"n_couplings": 0}, "`n_couplings` must be a whole number, at least 1; got 0"),
-        ({"learning_rate": 0.0}, "`learning_rate` must be a number above 0; got 0.0"),
-        ({"noise": -1}, "`noise` must be a number, 0 or larger; got -1"),
-        ({"noise": np.nan}, "`noise` must be a number, 0 or larger; got nan"),
-        ({"validation_share": 1.0}, "`validation_share` must be at least 0 and below 1; got 1.0"),
-        ({"dtype": "half"}, "`dtype` must be 'float32' or 'float64'; got 'half'"),
-    ],
-)
-def test_options_are_checked(options, message):
-    with pytest.raises(fl.UsageError, match=message):
-        SSMEFlow(**options)
-
-
 def test_refits_with_equal_weights_stay_at_the_fit(monkeypatch):
     """EM without the noise of training would narrow every Gaussian, and sharpen every posterior."""
     predictions, _ = clusters(600)

@@ -131,20 +131,6 @@ def test_official_differs_by_its_own_rules():
     assert h[0] == h[1]
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"bandwidth": "silverman"}, "`bandwidth` must be 'isj'"),
-        ({"init": "random"}, "`init` must be 'draw' or 'soft'; got 'random'"),
-        ({"compat": "paper"}, "`compat` must be None or 'official'; got 'paper'"),
-        ({"epochs": 0}, "`epochs` must be a whole number, at least 1; got 0"),
-    ],
-)
-def test_options_are_checked(options, message):
-    with pytest.raises(fl.UsageError, match=message):
-        SSMEKDE(**options)
-
-
 @pytest.mark.parametrize("bandwidth", [(0.1, 0.2, 0.3), -1.0])
 def test_bandwidth_numbers_are_checked(bandwidth):
     with pytest.raises(fl.UsageError, match="`bandwidth` must be one positive number or 2 of them"):

@@ -60,7 +60,6 @@ def statistics(separation):
     return out
 
 
-# --------------------------------------------------------------------------------------------
 # the file
 
 
@@ -112,7 +111,6 @@ def test_the_recipe_names_what_was_learned_from():
     assert sum(counts) == recipe["lists"]
 
 
-# --------------------------------------------------------------------------------------------
 # conditioning
 
 

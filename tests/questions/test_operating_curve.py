@@ -351,11 +351,10 @@ def test_equal_error_rate_by_hand():
     assert counts.equal_error_rate(drawn).tolist() == [0.0]
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_equal_error_rate_is_where_the_roc_meets_the_falling_diagonal(seed):
+def test_equal_error_rate_is_where_the_roc_meets_the_falling_diagonal():
     from sklearn.metrics import roc_curve
 
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     truth = rng.random(300) < 0.3
     scores = rng.normal(1.5 * truth, 1.0).round(1)
     predictions = fl.Predictions(scores=scores[:, None], labels=truth.astype(int), models=["a"])
@@ -374,7 +373,7 @@ def test_equal_error_rate_is_where_the_roc_meets_the_falling_diagonal(seed):
 
 def test_bands_by_threshold_hold_the_rates():
     held = []
-    for seed in range(8):
+    for seed in range(4):
         rng = np.random.default_rng(seed)
         truth = (rng.random(600) < 0.35).astype(int)
         scores = rng.normal(2.0 * truth, 1.0)
@@ -422,9 +421,9 @@ TURNED = {
 
 @pytest.mark.parametrize("world", TURNED)
 def test_labels_that_do_not_rise_with_the_score_contradict_the_method(world):
-    found = [fl.curve(_scored(TURNED[world], seed, 200)) for seed in range(4)]
-    assert sum(one.status == "contradicted" for one in found) >= 3
-    said = next(one.warnings[0] for one in found if one.status == "contradicted")
+    found = fl.curve(_scored(TURNED[world], 0, 200))
+    assert found.status == "contradicted"
+    said = found.warnings[0]
     assert said.startswith("contradicted: of the ")
     assert " positive, and the method expects " in said
     alone = fl.curve(_scored(TURNED[world], 0, 200), method="labeled")
@@ -442,8 +441,7 @@ RISING = {
 @pytest.mark.parametrize("world", RISING)
 @pytest.mark.parametrize("n_labeled", [20, 200])
 def test_labels_that_rise_with_the_score_contradict_nothing(world, n_labeled):
-    for seed in range(3):
-        assert fl.curve(_scored(RISING[world], seed, n_labeled)).status == "ok"
+    assert fl.curve(_scored(RISING[world], 0, n_labeled)).status == "ok"
 
 
 def test_the_level_of_the_test_of_tails():

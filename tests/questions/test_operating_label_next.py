@@ -107,6 +107,7 @@ def narrowed(seeds: int, size: int) -> np.ndarray:
     return np.array(widths)
 
 
+@pytest.mark.slow
 def test_chosen_labels_narrow_the_band_faster():
     random, chosen = narrowed(6, 20).mean(axis=0)
     assert chosen < 0.92 * random

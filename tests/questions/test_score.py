@@ -54,6 +54,7 @@ def test_uncorrected_and_labels_only_are_plain_means():
     assert found.get("labels only").value == pytest.approx(known.mean())
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("positive", [None, "correct", "incorrect"])
 @pytest.mark.parametrize("classes", [("correct", "incorrect"), ("incorrect", "correct")])
 def test_the_class_that_passes_wherever_it_stands(classes, positive):
@@ -158,9 +159,9 @@ def test_every_criterion_of_a_log(tmp_path):
 
 def test_a_judge_that_is_silent_on_what_fails():
     """The score is that of all items, not of those that the judge has scored."""
-    truth, two = world(n=3_000, labeled=300, seed=1)
+    truth, two = world(n=1_000, labeled=200, seed=1)
     rng = np.random.default_rng(5)
-    silent = rng.random(3_000) < np.where(truth, 0.2, 0.8)
+    silent = rng.random(1_000) < np.where(truth, 0.2, 0.8)
     votes = np.where(silent[:, None], -1, two.votes)
     items = fl.Predictions(votes=votes, labels=two.labels, models=two.models)
     row = fl.score(items).get("prediction-powered", "good")

@@ -12,7 +12,6 @@ import numpy as np
 from reference_naive import log_ratios
 from scipy.special import expit, logsumexp, softmax
 
-# --------------------------------------------------------------------------------------------
 # Dawid and Skene (1979): equations 2.3 (confusion), 2.4 (shares), 2.5 (labels)
 
 
@@ -92,7 +91,6 @@ def dawid_skene_log_likelihood(T: np.ndarray, votes: np.ndarray, labels: np.ndar
     return total
 
 
-# --------------------------------------------------------------------------------------------
 # beta calibration: logit P(y = 1 | s) = a log s - b log(1 - s) + c
 
 
@@ -139,7 +137,6 @@ class CalibrationGrid:
             yield self.a[g], self.b[g], self.c[g]
 
 
-# --------------------------------------------------------------------------------------------
 # PPI++ (Angelopoulos, Duchi, Zrnic 2023): the mean
 
 
@@ -165,7 +162,6 @@ def ppi_lambdas(y: np.ndarray, f: np.ndarray, f_unlabeled: np.ndarray) -> dict[s
     return out
 
 
-# --------------------------------------------------------------------------------------------
 # active testing (Kossen et al. 2021): the levelled unbiased risk estimator
 
 
@@ -189,7 +185,6 @@ def pick_probabilities(asked: Sequence[int], score: np.ndarray) -> list[float]:
     return q
 
 
-# --------------------------------------------------------------------------------------------
 # pseudo-label: scikit-learn's logistic regression from scores to labels
 
 
@@ -211,7 +206,6 @@ def naive_pseudo_label(P: np.ndarray, labels: np.ndarray, features: str) -> np.n
     return clamp(out, labels)
 
 
-# --------------------------------------------------------------------------------------------
 # worlds
 
 

@@ -19,7 +19,6 @@ METRICS = (
 )  # fmt: skip
 ALIASES = {"auc": "roc_auc", "auprc": "average_precision"}
 
-# --------------------------------------------------------------------------------------------
 # metrics of one classifier: P (n, K), hard predictions (n,), labels (n,), weights (n,)
 
 
@@ -132,7 +131,6 @@ def soft_metric(name: str, P: np.ndarray, Q: np.ndarray) -> float:
     return metric(name, np.repeat(P, K, axis=0), y, Q.ravel())
 
 
-# --------------------------------------------------------------------------------------------
 # the tempered ensemble, reference/ssme.md section 5
 
 COMPONENTS = (  # weight, sa, mb, sb, sw
@@ -245,7 +243,6 @@ class NaiveTempered:
             yield Q
 
 
-# --------------------------------------------------------------------------------------------
 # the KDE mixture, reference/ssme.md section 1
 
 

@@ -28,7 +28,6 @@ def value(predictions: fl.Predictions, method, name: str = "accuracy", j: int = 
     return estimates.get(predictions.models[j], name).value
 
 
-# --------------------------------------------------------------------------------------------
 # metrics that are means over items
 
 MEANS = ("accuracy", "error_rate", "brier", "log_loss")
@@ -92,7 +91,6 @@ class Oracle:
         return self.truth[rows]
 
 
-# --------------------------------------------------------------------------------------------
 # the golden splits
 
 

@@ -18,7 +18,6 @@ from scipy.special import expit, logit, logsumexp, ndtr, ndtri
 
 import fewlabels as fl
 
-# --------------------------------------------------------------------------------------------
 # the families: (distribution, mass below zero is cut off), from unconstrained parameters u
 
 
@@ -103,7 +102,6 @@ def draw_prior(family: str, size: int, rng: np.random.Generator) -> np.ndarray:
     return np.stack(columns, axis=-1)
 
 
-# --------------------------------------------------------------------------------------------
 # the mixture of two classes
 
 
@@ -210,7 +208,6 @@ def adaptive_importance(
     return points, weights, 1 / np.square(weights).sum(), float(logsumexp(lw) - math.log(size))
 
 
-# --------------------------------------------------------------------------------------------
 # section 5b: four monotone curves and the prior of each
 
 
@@ -338,7 +335,6 @@ def answer_or_one_line(call: Callable[[], Any]) -> Any:
     return None
 
 
-# --------------------------------------------------------------------------------------------
 # curves and thresholds of drawn labels
 
 

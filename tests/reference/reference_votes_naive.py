@@ -100,7 +100,6 @@ def dirichlet(a: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return np.exp(log_g - np.logaddexp.reduce(log_g, axis=-1, keepdims=True))
 
 
-# --------------------------------------------------------------------------------------------
 # groupings of the cells: the prior, drawn and enumerated
 
 
@@ -172,7 +171,6 @@ def groupings(prior: Prior, D: int, N: int) -> dict[tuple[int, ...], float]:
     return {key: float(np.logaddexp.reduce(log_p)) for key, log_p in out.items()}
 
 
-# --------------------------------------------------------------------------------------------
 # the exact posterior of a tiny world
 
 
@@ -260,7 +258,6 @@ def _group_sums(counts: np.ndarray, key: tuple[int, ...]) -> np.ndarray:
     return np.einsum("gc,lcrs->lgrs", member, counts)
 
 
-# --------------------------------------------------------------------------------------------
 # per-item Gibbs samplers
 
 
@@ -447,7 +444,6 @@ def _choose(log_p: list[float], rng: np.random.Generator) -> int:
     return int(rng.choice(len(p), p=p / p.sum()))
 
 
-# --------------------------------------------------------------------------------------------
 # the start: majority vote
 
 

@@ -153,7 +153,6 @@ class Nell:
         return float(((error - self.target) ** 2).mean()), float(np.mean(by_domain))
 
 
-# --------------------------------------------------------------------------------------------
 # asking the library, and comparing within Monte Carlo error
 
 NAMES = {
@@ -169,7 +168,7 @@ NAMES = {
 
 def model(prior: Prior, **options) -> fl.models.LabelModel:
     """The library's model of these hyperparameters."""
-    options = {"burn_in": 200, "sweeps": 1000, "thin": 1, "chains": 4} | options
+    options = {"burn_in": 200, "sweeps": 500, "thin": 1, "chains": 4} | options
     if prior.kind != "bee":
         options = {"concentration": prior.alpha} | options
     if prior.kind == "hcbee":
@@ -212,7 +211,6 @@ def together(rates) -> np.ndarray:
     return (flat[:, :, None] == flat[:, None]).all(axis=-1).astype(float)
 
 
-# --------------------------------------------------------------------------------------------
 # majority vote, Dawid-Skene with one or two rates, agreement rates
 
 

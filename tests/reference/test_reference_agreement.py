@@ -59,6 +59,7 @@ def test_animals_of_nell(nell):
     assert gap.mean() == pytest.approx(0.02392, abs=2e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "rates", "labels"),
     [

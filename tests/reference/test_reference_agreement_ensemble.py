@@ -138,9 +138,8 @@ def posteriors(name: str) -> list[LabelPosterior]:
 
 
 FEW = {
-    "two-classes", "three-classes", "one-classifier", "no-labels", "one-class-labeled",
-    "missing-predictions-three-classes", "items-and-classifiers-without-predictions", "copies",
-    "zeros-and-ones", "opposed",
+    "two-classes", "three-classes", "no-labels", "one-class-labeled",
+    "missing-predictions-three-classes", "items-and-classifiers-without-predictions",
 }  # fmt: skip
 drawn = pytest.mark.parametrize(
     "name", [pytest.param(n, marks=[] if n in FEW else pytest.mark.slow) for n in CASES]
@@ -199,7 +198,6 @@ def test_parameter_draws_have_the_spread_of_the_mixture(name):
     assert smallest > 1e-4 / len(items), smallest
 
 
-# --------------------------------------------------------------------------------------------
 # values and intervals
 
 
@@ -273,7 +271,6 @@ def test_intervals_of_accuracy_are_quantiles_stretched_about_the_point(name):
     assert np.abs(z).max() < 4.5, (got, np.mean(ends, axis=0), z)
 
 
-# --------------------------------------------------------------------------------------------
 # the prior, and invariances
 
 

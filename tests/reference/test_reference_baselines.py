@@ -19,7 +19,6 @@ from reference_questions import infer, marginals, value
 import fewlabels as fl
 from worlds import PI_2, PI_3, World, as_probabilities, crowd, world
 
-# --------------------------------------------------------------------------------------------
 # SSME-KDE-M
 
 
@@ -74,7 +73,6 @@ def test_kde_m_defaults_are_the_papers():
     assert fl.models.SSMEKDEMarginal().mixture == fl.models.SSMEKDE()
 
 
-# --------------------------------------------------------------------------------------------
 # Dawid-Skene
 
 
@@ -179,7 +177,6 @@ def test_dawid_skene_turns_round_a_classifier_that_errs_more_than_a_guess():
     assert (Q.argmax(axis=1) == truth).mean() > (votes[:, 0] == truth).mean()
 
 
-# --------------------------------------------------------------------------------------------
 # majority vote
 
 
@@ -260,7 +257,6 @@ def test_majority_vote_is_the_loop_over_items(missing, hard):
     np.testing.assert_allclose(got, clamp(shares, shown), rtol=0, atol=1e-12)
 
 
-# --------------------------------------------------------------------------------------------
 # pseudo-label
 
 

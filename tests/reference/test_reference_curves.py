@@ -50,7 +50,6 @@ def check(curve: fl.Curve, kind: str) -> None:
         assert (np.diff(value) >= 0).all()
 
 
-# --------------------------------------------------------------------------------------------
 # the dictionary
 
 
@@ -91,7 +90,6 @@ def test_recalibrated_scores_are_the_posterior_means():
     assert difference.max() < 0.05  # two seeds of the same sampler at worst
 
 
-# --------------------------------------------------------------------------------------------
 # every label known: counting by hand
 
 
@@ -163,7 +161,6 @@ def test_all_labels_known_leaves_the_population_uncertain(method, kind):
     assert area["high"] - area["low"] > 0.03
 
 
-# --------------------------------------------------------------------------------------------
 # some labels known: the quantiles over drawn labels
 
 
@@ -210,7 +207,7 @@ def test_levels_are_nested(method):
 def test_shortest_intervals_are_no_longer_than_those_of_quantiles(kind):
     w = score_world(n=150, labeled=20, seed=11)
     a, b = (
-        lists(curve_of(w.predictions(), kind=kind, interval=interval))
+        lists(curve_of(w.predictions(), kind=kind, method="spe", interval=interval))
         for interval in ("shortest", "equal-tailed")
     )
     assert np.array_equal(a[1], b[1])
@@ -245,10 +242,9 @@ def test_labels_of_one_class_make_wide_bands(method, only):
     assert (high - low).mean() > (0.5, 0.05)[only]
 
 
-@pytest.mark.slow_with("none")
+@pytest.mark.slow_with("auto")
 @pytest.mark.parametrize(
-    ("method", "labels"),
-    [("auto", "none"), ("auto", "missing"), pytest.param("spe", "none", marks=pytest.mark.slow)],
+    ("method", "labels"), [("auto", "none"), ("auto", "missing"), ("spe", "missing")]
 )
 def test_no_labels_at_all_is_said_so(method, labels):
     w = score_world(n=200, labeled=0, seed=15)
@@ -264,7 +260,6 @@ def test_no_labels_at_all_is_said_so(method, labels):
         assert (high - low).mean() > 0.3
 
 
-# --------------------------------------------------------------------------------------------
 # what must not matter
 
 
@@ -290,10 +285,10 @@ def test_auto_sees_no_other_classifier():
     assert a == curve_of(w.predictions().select_models(["a"]), "a").to_dict()
 
 
-# --------------------------------------------------------------------------------------------
 # more than two classes
 
 
+@pytest.mark.slow_with("auto")
 @pytest.mark.parametrize("method", PROBABILITIES)
 def test_one_class_against_the_rest(method):
     w = world(n=90, models=2, classes=3, labeled=90, seed=20)
@@ -316,7 +311,6 @@ def test_one_class_against_the_rest_with_few_labels(method, kind):
     assert curve.report()["n_labeled_positive"] == int((w.shown == 1).sum())
 
 
-# --------------------------------------------------------------------------------------------
 # bad input: one line, or a wide answer
 
 
@@ -329,6 +323,7 @@ def one_line_or_wide(predictions: fl.Predictions, method: str, least: float) -> 
     assert (high - low).mean() > least
 
 
+@pytest.mark.slow_with("auto")
 @pytest.mark.product
 @pytest.mark.parametrize("probability", [False, True], ids=["score", "probability"])
 @pytest.mark.parametrize("method", ANY_SCORE)
@@ -341,6 +336,7 @@ def test_one_or_two_distinct_scores(values, method, probability):
     one_line_or_wide(w.predictions(), method, 0.05)
 
 
+@pytest.mark.slow_with("auto")
 @pytest.mark.product
 @pytest.mark.parametrize("method", ANY_SCORE)
 @pytest.mark.parametrize("n", [1, 2, 4])
@@ -367,6 +363,7 @@ def test_infinite_scores_have_one_line(bad, method):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.slow_with("auto")
 @pytest.mark.parametrize("method", ANY_SCORE)
 def test_huge_and_tiny_scores(method):
     w = score_world(n=80, labeled=15, seed=27)
@@ -375,6 +372,7 @@ def test_huge_and_tiny_scores(method):
         check(curve_of(scaled.predictions(), method=method), "precision-recall")
 
 
+@pytest.mark.slow_with("auto")
 @pytest.mark.parametrize("method", ANY_SCORE)
 def test_one_score_far_from_the_others(method):
     w = score_world(n=80, labeled=15, seed=28)
@@ -384,6 +382,7 @@ def test_one_score_far_from_the_others(method):
     check(curve, "precision-recall")
 
 
+@pytest.mark.slow_with("auto")
 @pytest.mark.parametrize("method", ANY_SCORE)
 def test_items_that_the_classifier_did_not_score(method):
     """Left out of its curve: as if they were not in the file."""

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 import pytest
-from reference_baselines_cases import CASES, hold_to_the_contract, three_items, votes_only
+from reference_baselines_cases import CASES, hold_to_the_contract, votes_only
 from reference_baselines_naive import gaussian_posterior, soft_accuracy
 from reference_naive import metric
 from scipy.special import expit
@@ -56,7 +56,6 @@ def test_values_are_those_of_the_marginals():
         assert estimates.get(name, "accuracy").value == pytest.approx(wanted, abs=1e-9)
 
 
-# --------------------------------------------------------------------------------------------
 # worlds
 
 
@@ -145,7 +144,6 @@ def test_labels_pull_the_posterior():
     assert (Q.argmax(axis=1) == truth)[hidden].mean() > 0.95
 
 
-# --------------------------------------------------------------------------------------------
 # awkward data
 
 
@@ -168,15 +166,3 @@ def test_saturated_scores_that_agree_are_believed():
     p = np.repeat(truth[:, None].astype(float), 3, axis=1)
     Q = marginals(flow(), fl.Predictions(p, shown))
     np.testing.assert_allclose(Q[:, 1], truth, rtol=0, atol=0.02)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [{"n_couplings": 0}, {"hidden": 0}, {"learning_rate": 0.0}, {"learning_rate": math.nan},
-     {"noise": -1.0}, {"unlabeled_weight": -1.0}, {"dtype": "float16"}, {"joint_epochs": -1}],
-    ids=str,
-)  # fmt: skip
-def test_unusable_settings_are_refused_in_one_line(wrong):
-    with pytest.raises(fl.UsageError, match=next(iter(wrong))) as error:
-        marginals(fl.models.SSMEFlow(**wrong), three_items(np.random.default_rng(0)))
-    assert "\n" not in str(error.value)

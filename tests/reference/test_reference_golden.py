@@ -58,6 +58,7 @@ def _official(golden, run: int, seed: int) -> np.ndarray:
     return values(estimates, golden.models, tuple(golden.metric_names))
 
 
+@pytest.mark.slow
 def test_official_ssme_is_centred_on_the_released_one(golden):
     """Paired differences over five runs: within 4 standard errors per metric, no cell beyond."""
     runs = 5

@@ -275,7 +275,7 @@ def test_cl_is_unbiased_where_predictions_are_constant_in_a_bin(annotations, wei
     shift = np.array([[0.1, 0, -0.1], [0, 0.1, -0.1], [-0.1, 0, 0.1], [0.03, -0.05, 0.02]])
     cl, plugin, N = ((shift**2).sum(axis=1)).mean(), [], 80
     draws, dis = [], []
-    for _ in range(400):
+    for _ in range(200):
         level = rng.integers(4, size=N)
         q = np.array([rng.dirichlet(4 * p) for p in (levels + shift)[level]])
         y = np.array([rng.multinomial(n, p) for n, p in zip(rng.integers(1, 5, N), q, strict=True)])
@@ -286,7 +286,7 @@ def test_cl_is_unbiased_where_predictions_are_constant_in_a_bin(annotations, wei
         plugin.append(found["CL_plugin"])
         dis.append(found["CL_disagreement"])
     assert abs(z_score(draws, cl)) < 4
-    assert z_score(plugin, cl) > 10
+    assert z_score(plugin, cl) > 7
     # E disagreement of Q ~ Dir(4 p) is 4/5 (1 - sum p^2).
     gap = 0.8 * (1 - ((levels + shift) ** 2).sum(axis=1)) - [0.1, 0.3, 0.5, 0.7]
     assert abs(z_score(dis, (gap**2).mean())) < 4
@@ -400,10 +400,11 @@ def test_mixed_mnist_cl_against_the_true_distributions(annotations, mnist, n):
         assert z_score([f["CL_plugin"] for f in found], true) > 10, name
 
 
-def test_mixed_mnist_intervals_hold_the_losses_of_the_true_distributions(annotations, mnist):
+@pytest.mark.slow_with("rf50", "knn15_pca60")
+@pytest.mark.parametrize("name", ["cnn_e8", "rf50", "knn15_pca60"])
+def test_mixed_mnist_intervals_hold_the_losses_of_the_true_distributions(annotations, mnist, name):
     y, q, models = mnist
-    for name in ("cnn_e8", "rf50", "knn15_pca60"):
-        truth = annotations.evaluate(np.round(1e7 * q), models[name])
-        found = annotations.evaluate(y, models[name], confidence_level=0.99)["intervals"]
-        for key in ("EL", "CL", "DL", "CL_disagreement"):
-            assert found[key][0] <= truth[key] <= found[key][1], (name, key)
+    truth = annotations.evaluate(np.round(1e7 * q), models[name])
+    found = annotations.evaluate(y, models[name], confidence_level=0.99)["intervals"]
+    for key in ("EL", "CL", "DL", "CL_disagreement"):
+        assert found[key][0] <= truth[key] <= found[key][1], key

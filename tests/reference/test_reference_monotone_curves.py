@@ -58,7 +58,8 @@ WORLDS = {
 @pytest.fixture(
     scope="module",
     params=[
-        pytest.param(k, marks=[pytest.mark.slow] if k in ("rare", "weak") else []) for k in WORLDS
+        pytest.param(k, marks=[pytest.mark.slow] if k in ("rare", "weak", "score") else [])
+        for k in WORLDS
     ],
 )
 def fitted(request):
@@ -134,7 +135,6 @@ def test_draws_spread_as_the_weighed_prior_does(fitted):
         assert (up_to > tail - 0.06).all()
 
 
-# --------------------------------------------------------------------------------------------
 # what the method must not depend on
 
 
@@ -212,7 +212,6 @@ def test_labels_of_one_class_are_the_weighed_prior_too(only):
     assert np.abs(got - exact.marginals).mean() < 0.02
 
 
-# --------------------------------------------------------------------------------------------
 # through fl.estimate
 
 
@@ -261,7 +260,6 @@ def test_metrics_of_estimate_are_those_of_the_curve():
         assert first < row.value < third, row
 
 
-# --------------------------------------------------------------------------------------------
 # how often the bands hold
 
 

@@ -25,7 +25,6 @@ def bounds(estimates: fl.Estimates) -> np.ndarray:
     return np.array([row[3:6] for row in estimates.rows])
 
 
-# --------------------------------------------------------------------------------------------
 # coherence
 
 
@@ -109,7 +108,6 @@ def test_one_core_or_two_the_same_bits():
     assert outputs[0] == outputs[1]
 
 
-# --------------------------------------------------------------------------------------------
 # coverage
 
 
@@ -242,7 +240,6 @@ def test_the_ece_interval_of_a_calibrated_classifier_reaches_down():
     assert np.median(lows) < 0.05, lows
 
 
-# --------------------------------------------------------------------------------------------
 # odd data: never a crash, a Python warning (they are errors here) or a number out of bounds
 
 

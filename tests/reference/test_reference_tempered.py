@@ -14,6 +14,11 @@ import fewlabels as fl
 from fewlabels.posterior import LabelPosterior
 from worlds import World, world
 
+# A thousand draws of the reference take long: of cases that are alike one is quick.
+pytestmark = pytest.mark.slow_with(
+    "many-labels", "underconfident", "one-classifier", "one-class-labeled", "five-classes",
+    "missing-predictions",
+)  # fmt: skip
 SEEDS = 10
 DRAWS = 200
 

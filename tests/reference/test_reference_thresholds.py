@@ -56,7 +56,6 @@ def check(result: fl.Thresholds) -> None:
     assert result.met == (result.best_probability > 0)
 
 
-# --------------------------------------------------------------------------------------------
 # every label known
 
 
@@ -77,7 +76,7 @@ def test_all_labels_known_is_yes_or_no(method, condition, ties):
 @pytest.mark.parametrize("probability", [False, True], ids=["score", "probability"])
 def test_every_cut_is_tried_and_in_the_units_of_the_file(probability):
     w = score_world(n=60, labeled=20, seed=42, probability=probability)
-    result = threshold_of(w.predictions(), min_recall=0.5)
+    result = threshold_of(w.predictions(), method=PLAIN, min_recall=0.5)
     assert result.report()["unit"] == ("probability" if probability else "score")
     said = {tuple(w.scores >= t) for t in result.thresholds}
     assert {tuple(w.scores >= t) for t in cuts(w.scores)} <= said
@@ -85,7 +84,7 @@ def test_every_cut_is_tried_and_in_the_units_of_the_file(probability):
 
 def test_all_labels_known_rates_at_the_best_threshold():
     w = score_world(n=60, labeled=60, seed=43)
-    result = threshold_of(w.predictions(), min_precision=0.7, min_recall=0.6)
+    result = threshold_of(w.predictions(), method=PLAIN, min_precision=0.7, min_recall=0.6)
     rates = result.report()["rates"]
     assert set(rates) - {"confidence_level", "cost"} == set(RATES)
     for name, rate in RATES.items():
@@ -105,14 +104,13 @@ def test_cost_is_that_of_false_alarms_and_misses(cost):
 
     every = [per_item(t) for t in cuts(w.scores)]
     level = float(np.quantile(every, 0.3)) + 1e-6
-    result = threshold_of(w.predictions(), max_cost=level, cost=cost)
+    result = threshold_of(w.predictions(), method=PLAIN, max_cost=level, cost=cost)
     check(result)
     wanted = [per_item(t) <= level for t in result.thresholds]
     assert np.array_equal(result.probability, np.array(wanted, dtype=float))
     assert result.report()["rates"]["cost"]["value"] == pytest.approx(per_item(result.best))
 
 
-# --------------------------------------------------------------------------------------------
 # some labels known
 
 
@@ -167,15 +165,13 @@ def test_more_is_asked_less_is_likely(method):
     assert (both.probability >= each[1] + recall - 1 - 1e-12).all()
 
 
-@pytest.mark.usefixtures("curves_fitted_once")
 def test_recall_is_kept_by_a_lower_threshold():
     w = score_world(n=100, labeled=20, seed=49)
-    result = threshold_of(w.predictions(), min_recall=0.8)
+    result = threshold_of(w.predictions(), method=PLAIN, min_recall=0.8)
     order = np.argsort(result.thresholds)[::-1]
     assert (np.diff(np.asarray(result.probability)[order]) >= 0).all()
 
 
-# --------------------------------------------------------------------------------------------
 # what cannot be met, and what cannot be asked
 
 
@@ -227,7 +223,6 @@ def test_all_labels_known_leaves_the_population_uncertain(method):
     assert ((probability > 0.02) & (probability < 0.98)).any()
 
 
-# --------------------------------------------------------------------------------------------
 # a probability that is one
 
 

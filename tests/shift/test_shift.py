@@ -22,10 +22,10 @@ def p_values(worlds: Any) -> np.ndarray:
 
 @pytest.mark.parametrize("n_labeled", [5, 20])
 def test_the_level_is_kept(n_labeled: int) -> None:
-    worlds = (label_shifted(s, n_labeled, [0.8, 0.2], [0.8, 0.2], 200) for s in range(300))
+    worlds = (label_shifted(s, n_labeled, [0.8, 0.2], [0.8, 0.2], 200) for s in range(120))
     found = p_values(worlds)
     for level in (0.05, 0.2, 0.5):
-        error = np.sqrt(level * (1 - level) / 300)
+        error = np.sqrt(level * (1 - level) / 120)
         assert abs((found <= level).mean() - level) < 3.5 * error
 
 

@@ -28,7 +28,6 @@ import fewlabels as fl
 
 pytestmark = pytest.mark.slow
 
-# --------------------------------------------------------------------------------------------
 # simulation-based calibration (Talts et al. 2018): 99 draws, so ranks are uniform on 0..99
 
 DRAWS, BINS = 99, 20
@@ -148,7 +147,6 @@ def test_hcbee_is_calibrated(confusion, worlds):
     calibrated(ranks_of(Prior("hcbee", confusion), (4, 3, 25), worlds, 40))
 
 
-# --------------------------------------------------------------------------------------------
 # NELL: MSE of the error rates and error of the hard labels, as measured for the reference
 
 TABLE = {
@@ -221,7 +219,6 @@ def test_confusion_matrices_are_ten_times_as_good_on_nell(nell):
         assert labels < 0.009, name
 
 
-# --------------------------------------------------------------------------------------------
 # the acceptance settings of section 4, same worlds for every method
 
 REPLICATES = 14

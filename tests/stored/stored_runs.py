@@ -28,7 +28,6 @@ from fewlabels.evaluation.differences import comparison, errors_together
 from fewlabels.models import METHODS
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
-sys.path.append(str(Path(__file__).resolve().parents[1] / "contracts"))
 
 from contract_methods import n_classes_of, quick, served
 
@@ -96,7 +95,8 @@ def _of_method(name: str, estimand: str) -> dict[str, Any]:
     by_votes = METHODS[name].learns_from == "hard predictions"
     given = items(k=k, kind="votes" if by_votes else "probabilities")
     metrics = served(name, ["accuracy", "f1"] if by_votes else MIXED[:5])
-    return _estimate(items=given, method=quick(name), metrics=metrics, by="site", estimand=estimand)
+    method = name if name in ("monotone-curves", "spe") else quick(name)
+    return _estimate(items=given, method=method, metrics=metrics, by="site", estimand=estimand)
 
 
 def _streamed(method: str, kind: str) -> dict[str, Any]:

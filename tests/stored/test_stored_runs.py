@@ -20,6 +20,13 @@ def test_every_run_is_kept():
     assert list(KEPT) == list(RUNS)
 
 
+@pytest.mark.slow_with(
+    "streamed auto", "curve of scores", "auto, distribution", "monotone-curves, population",
+    "averaged-curves, population", "vote-selection, population", "crowd-svm, population",
+    "hcbee, population", "cbcc, population", "confusion-hcbee, population",
+    "confusion-cbee, population", "ssme-kde-marginal, population", "confusion-bee, population",
+    "cbee, population", "spe, population", "ssme-flow, population",
+)  # fmt: skip
 @pytest.mark.parametrize("name", RUNS)
 def test_numbers_are_as_they_were(name):
     within = 0.2 if any(chain in name for chain in CHAINS) else 1e-4

@@ -133,7 +133,7 @@ def test_a_sample_of_a_stream_raises_no_false_alarm(
     monkeypatch.setattr(annotations_files, "SUPPORT_ROWS", 2500)
     for module in (samples, scan):
         monkeypatch.setattr(module, "SUPPORT_ROWS", 2500)
-    for seed in range(4):
+    for seed in range(2):
         table = chosen_table(seed, chosen=False, frequent=frequent)
         folder = spread(table, tmp_path / f"rows{seed}", 2)
         found = assess_files(folder, confidence_level=None, checkpoints=tmp_path)

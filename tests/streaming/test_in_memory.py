@@ -66,10 +66,10 @@ def annotated() -> pa.Table:
 @pytest.mark.parametrize(
     ("table", "method", "metrics"),
     [
-        (items_table(1200, k=3), "auto", METRICS),
+        pytest.param(items_table(1200, k=3), "auto", METRICS, marks=pytest.mark.slow),
         (items_table(1200), "bayesian-calibration", ["accuracy", "auc"]),
         (weighted(), "auto", ["accuracy", "auc"]),
-        (annotated(), "auto", ["accuracy", "brier"]),
+        (annotated(), "tempered-ensemble", ["accuracy", "brier"]),
         (votes(), "dawid-skene", ["error_rate", "cohen_kappa"]),
         (votes(), "auto", None),
     ],
@@ -91,13 +91,16 @@ def test_as_a_file(table: pa.Table, method: str, metrics: Any, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("n", "k", "few"), [(999, 2, False), (1000, 2, True), (1200, 40, False), (1250, 40, True)]
+    ("n", "k", "few"), [(299, 2, False), (300, 2, True), (360, 40, False), (375, 40, True)]
 )
-def test_one_rule_for_memory_and_files(n: int, k: int, few: bool, tmp_path: Path) -> None:
+def test_one_rule_for_memory_and_files(
+    n: int, k: int, few: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of a bound on, a basis of draws; of more than 32 classes the bound is higher."""
-    table = items_table(n, k=k, models=1)
-    here = fl.estimate(fl.read_predictions(table), metrics="accuracy")
-    there = fl.estimate_files(write(table, tmp_path / "a", 2), metrics="accuracy")
+    monkeypatch.setattr(draws, "ALL_DRAWS_ITEMS", 300)
+    table, method = items_table(n, k=k, models=1), "auto" if k == 2 else "tempered-ensemble"
+    here = fl.estimate(fl.read_predictions(table), method, "accuracy")
+    there = fl.estimate_files(write(table, tmp_path / "a", 2), method, "accuracy")
     assert ("stream" in here.diagnostics) == few
     assert (there.diagnostics["stream"]["draws_per_row"] == draws.BASIS_DRAWS) == few
 
@@ -173,9 +176,8 @@ def test_intervals_are_those_of_all_draws(monkeypatch: pytest.MonkeyPatch) -> No
 
     A mean is off by sd / sqrt(draws) and a standard deviation by sd / sqrt(2 draws), in both.
     """
-    monkeypatch.undo()
-    table = items_table(22_000, models=2, known=300)
-    weight = np.random.default_rng(5).integers(1, 4, 22_000).astype(float)
+    table = items_table(2_500, models=2, known=300)
+    weight = np.random.default_rng(5).integers(1, 4, 2_500).astype(float)
     given = fl.read_predictions(table, keep=["place"]).with_weight(weight)
     metrics = ["accuracy", "f1", "ece", "auc", "auprc", "brier"]
     basis = fl.estimate(given, metrics=metrics, by="place")

@@ -126,8 +126,10 @@ class TestPredictions:
 
 
 class TestSameAsItemByItem:
-    @pytest.mark.parametrize("model", EXACT.values(), ids=EXACT)
-    def test_values(self, model):
+    @pytest.mark.slow_with("dawid-skene by domain", "dawid-skene majority", "cbee")
+    @pytest.mark.parametrize("name", EXACT)
+    def test_values(self, name):
+        model = EXACT[name]
         whole, rows = pair()
         one, other = (
             fl.estimate(p, model, HARD, by=["g", "domain"], confidence_level=None)
@@ -149,7 +151,7 @@ class TestSameAsItemByItem:
         )
         assert np.allclose(values(one), values(other), atol=1e-9, rtol=0, equal_nan=True)
 
-    @pytest.mark.parametrize("n", [600, 25_000])
+    @pytest.mark.parametrize("n", [600, pytest.param(25_000, marks=pytest.mark.slow)])
     def test_metrics_of_scores(self, n):
         metrics = ["accuracy", "ece", "ece_quantile", "roc_auc", "average_precision", "brier"]
         for whole in (scored(n), fl.Predictions(scores=scored(n).probabilities[:, :, 1] * 9,
@@ -207,6 +209,7 @@ class TestSameAsItemByItem:
 class TestInDistribution:
     """Interval draws: 1,000 of each have means and spreads that agree within their errors."""
 
+    @pytest.mark.product
     @pytest.mark.parametrize("estimand", ["population", "sample"])
     @pytest.mark.parametrize(
         "model",

@@ -20,9 +20,10 @@ from hypothesis.extra import numpy as npst
 from scipy import sparse
 
 import fewlabels as fl
+from contract_methods import fresh
 from fewlabels.errors import InputError, Status
 from fewlabels.kernels.simplex import softmax
-from fewlabels.methods.registry import METHODS, resolve
+from fewlabels.methods.registry import METHODS
 from fewlabels.streaming.packing import pack, unpack
 
 _PLAIN = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
@@ -204,8 +205,7 @@ def _refused(body: bytes) -> None:
         unpack(b"fewpack3" + digest + body)
 
 
-@pytest.mark.slow_with("ssme-flow")
-@pytest.mark.slow_with("averaged-curves")
+@pytest.mark.slow_with("averaged-curves", "confusion-cbee", "confusion-hcbee", "cbee")
 @pytest.mark.parametrize("name", [name for name, known in METHODS.items() if known.streams])
 def test_every_method_that_reads_in_parts(name: str) -> None:
     """A new one too: its fit can be kept, and gives the same posterior."""
@@ -213,8 +213,7 @@ def test_every_method_that_reads_in_parts(name: str) -> None:
     truth = rng.integers(2, size=120)
     p = 1 / (1 + np.exp(-(rng.normal(size=(120, 3)) + (2 * truth - 1)[:, None])))
     rows = fl.Predictions(p, np.where(np.arange(120) < 40, truth, -1))
-    _, model = resolve(name, rows, None)
-    fitted = model.fit(rows, np.random.default_rng(0))
+    fitted = fresh(name).fit(rows, np.random.default_rng(0))
     fitted.posterior(rows).prepare()
     one, other = fitted.posterior(rows), _back(fitted).posterior(rows)
     for j in range(3):

@@ -155,12 +155,9 @@ class TestResumed:
         assert len(list(source.iterdir())) == 5
 
 
+@pytest.mark.slow_with("bee", "spe", "ssme-flow")
 @pytest.mark.usefixtures("quick")
-@pytest.mark.parametrize(
-    "method",
-    ["auto", "dawid-skene", "bee", "ssme-kde"]
-    + [pytest.param(name, marks=pytest.mark.slow) for name in ("spe", "ssme-flow")],
-)
+@pytest.mark.parametrize("method", ["auto", "dawid-skene", "bee", "ssme-kde", "spe", "ssme-flow"])
 def test_the_fit_is_kept(method: str, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that is killed again and again must not begin with it each time."""
     by_method = {"metrics": "roc_auc", "checkpoints": source.parent / "saved", "workers": 1}

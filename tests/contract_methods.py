@@ -8,13 +8,24 @@ from dataclasses import replace
 from fewlabels.methods import registry
 from fewlabels.methods.bee.bee import VoteModel
 from fewlabels.metrics import resolve
-from fewlabels.models import BEE, ConfusionBEE, CrowdSVM, LabelModel, SSMEFlow, VoteSelection
+from fewlabels.models import (
+    BEE,
+    SPE,
+    ConfusionBEE,
+    CrowdSVM,
+    LabelModel,
+    MonotoneCurves,
+    SSMEFlow,
+    VoteSelection,
+)
 from fits import remembered
 
 # Contracts hold after any number of epochs; the paper's thousand would take hours here.
 # Choosing c and l of crowd-svm takes 27 chains.
 _QUICK = {
     "crowd-svm": CrowdSVM(cost=0.125, margin=1.0),
+    "monotone-curves": MonotoneCurves(particles=200),
+    "spe": SPE(families="normal", proposals=1000),
     "ssme-flow": SSMEFlow(hidden=16, flow_epochs=10, joint_epochs=20),
 }
 
