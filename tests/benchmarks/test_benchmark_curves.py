@@ -40,7 +40,7 @@ def test_the_page_has_a_place_for_every_part():
 def test_a_part_without_data(tmp_path):
     first = run(tmp_path, "synthetic", "--data", str(tmp_path / "none"))
     text = block(first, "synthetic")
-    assert "curves.py synthetic --quick`" in text
+    assert "curves synthetic --quick`" in text
     assert text.count("| spe |") == 2
 
 

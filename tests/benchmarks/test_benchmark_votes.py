@@ -42,7 +42,7 @@ def test_the_page_has_a_place_for_every_part():
 def test_a_part_without_data(tmp_path):
     first = run(tmp_path, "settings", "--data", str(tmp_path / "none"))
     text = block(first, "settings")
-    assert "votes.py settings --quick`" in text
+    assert "votes settings --quick`" in text
     assert "| S1: bee - cbee |" in text
     assert len((tmp_path / "quick" / "settings" / "cells.jsonl").read_text().splitlines()) == 2
 
