@@ -20,6 +20,7 @@ from fewlabels.errors import Status
 from fewlabels.kernels.arrays import Bools, Floats, Frozen, Ints, UInts
 from fewlabels.kernels.blocks import computed_once, map_blocks, spans
 from fewlabels.kernels.counter_based import uniforms
+from fewlabels.kernels.importance import kept_places
 
 _LABELS_SALT, _DOUBTS_SALT = 0x1ABE1, 0xD0B7
 _CELLS = 2**21
@@ -183,9 +184,11 @@ class LabelPosterior(Frozen):
     in log-odds, the model may be wrong about any bounded metric: see `log_odds_errors`.
 
     A method that fits one classifier at a time gives `per_model`, the posterior by which each one
-    is judged (None: by the posterior of all); see `fit_each`. `score_rates`, where given, are the
-    rates of the population that follow from the parameters alone; `vote_rates`, those of hard
-    predictions.
+    is judged (None: by the posterior of all); see `fit_each`. Where the draws are those of a
+    mixture, and classifiers are judged by parts of it, `shares` say how much each parameter draw
+    counts for a classifier, of values and of intervals: see `drawn_for`. `score_rates`, where
+    given, are the rates of the population that follow from the parameters alone; `vote_rates`,
+    those of hard predictions.
 
     Where a label is a distribution over classes (what annotators say of the item), `label_spread`
     says how far that distribution is from P(label), its mean. None: a label is one class.
@@ -201,6 +204,7 @@ class LabelPosterior(Frozen):
     allowance: Allowance = _NO_DOUBT
     label_spread: LabelSpread | None = None
     per_model: tuple[LabelPosterior | None, ...] = ()
+    shares: Mapping[str, tuple[Floats, Floats]] = field(default_factory=dict)
     score_rates: ScoreRates | None = None
     vote_rates: VoteRates | None = None
     status: Status = Status.OK
@@ -254,6 +258,25 @@ class LabelPosterior(Frozen):
     def of(self, j: int) -> LabelPosterior:
         """The posterior by which classifier j is judged."""
         return (self.per_model[j] if self.per_model else None) or self
+
+    def drawn_for(
+        self, who: Sequence[str], drawn: Floats, kind: Literal["values", "intervals"]
+    ) -> Floats:
+        """Draws (D, M) of metrics of some classifiers, each by the `shares` of its own.
+
+        Draw d is of parameter draw d, modulo their number. Most keep their places, in which what is
+        drawn beside the parameters is the same for all classifiers.
+        """
+        if not self.shares or len(drawn) < 2:
+            return drawn
+        out, columns_of = drawn.copy(), np.array(who)
+        for name in dict.fromkeys(who):
+            if name in self.shares:
+                weights = self.shares[name][kind == "intervals"]
+                places = kept_places(weights[np.arange(len(drawn)) % len(weights)])
+                columns = np.flatnonzero(columns_of == name)
+                out[:, columns] = drawn[np.ix_(places, columns)]
+        return out
 
     def log_odds_errors(self, who: Sequence[str], size: int) -> Floats | None:
         """What the `allowance` adds to log-odds of metrics of some classifiers, (size, M).

@@ -9,12 +9,12 @@ from scipy.stats import hypergeom, mannwhitneyu
 
 import fewlabels as fl
 from fewlabels.evaluation.input_facts import (
-    _exposed_to_labels,
     below_chance,
     below_chance_by_agreement,
     below_chance_by_rank,
     labels_look_misaligned,
 )
+from fewlabels.methods.voices import exposed
 
 WORDS = "are the scores reversed, or the classes in another order?"
 
@@ -152,7 +152,7 @@ def test_a_judge_that_has_been_given_the_labels_is_said():
     lines = [fl.estimate(one, metrics="accuracy").warnings for one in worlds]
     assert sum(any(w.startswith("seen: model0 is right") for w in said) for said in lines) >= 3
     honest = [_with_a_judge_of_known_labels(seed, 0.99, leak=False) for seed in range(20)]
-    assert sum(bool(_exposed_to_labels(one)) for one in honest) <= 2
+    assert sum(bool(exposed(one)) for one in honest) <= 2
 
 
 @pytest.mark.parametrize("positive", [0.02, 0.3, 0.97])

@@ -12,6 +12,7 @@ from fewlabels.methods.ensembles.belief_mixture import Belief, each_belief
 from fewlabels.methods.ensembles.ensembles import (
     EVEN,
     INFLATION_SHARE,
+    OPEN_WEIGHT,
     REFERENCE,
     WIDE_WEIGHT,
     _table,
@@ -101,8 +102,10 @@ def test_weights_of_the_beliefs(left_out):
         kind = "pool" if belief.pool in ("raw", "calibrated") else belief.pool
         by_kind[kind] = by_kind.get(kind, 0.0) + belief.weight
     assert by_kind.pop("reference") == pytest.approx(REFERENCE, abs=1e-3)
-    assert len(by_kind) == 8
-    assert min(by_kind.values()) >= (1 - REFERENCE) * (1 - WIDE_WEIGHT) * EVEN / len(by_kind) - 1e-9
+    assert len(by_kind) == 10
+    assert by_kind.pop("beside") > 2 * by_kind.pop("ranks") > 0
+    usual = (1 - REFERENCE) * (1 - WIDE_WEIGHT) * (1 - OPEN_WEIGHT)
+    assert min(by_kind.values()) >= usual * EVEN / len(by_kind) - 1e-9
 
 
 def test_every_family_has_weights_of_its_own():

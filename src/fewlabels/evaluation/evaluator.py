@@ -331,7 +331,7 @@ def measure_many_groups(
     def run(block: slice) -> list[dict[str, Measured]]:
         rows = order[ends[block.start] - sizes[block.start] : ends[block.stop - 1]]
         # Only all items together can tell equal ones apart.
-        some = items.take(rows).keeping(()).as_part(keys=items.keys[rows])
+        some = items.take(rows).keeping(items.groups).as_part(keys=items.keys[rows])
         evaluator = Evaluator(some, infer(some), metrics, "population", confidence_level)
         with using_workers(1):
             if len(rows) > height:
@@ -455,6 +455,7 @@ class _Task:
         self.prepared: list[dict[object, Plan]] = [{} for _ in views]
         self.n_columns = len(views) * self.entries.n_groups
         names = [predictions.models[int(j)] for j in columns]
+        self.who = np.repeat(names, self.entries.n_groups).tolist()
         errors = posterior.log_odds_errors(names, self.n_draws)
         if errors is not None and errors.shape[1] < self.n_columns:
             errors = np.repeat(errors, self.entries.n_groups, axis=1)
@@ -484,12 +485,16 @@ class _Task:
         # One draw costs little: its rankings are exact, however many the items.
         for name, drawn in self._over(size, soft, kind, exact=size == 1 or None).items():
             only_mean = not self.population and soft[name].linear
+            drawn = self.posterior.drawn_for(self.who, drawn, "values")
             out[name] = point_value(drawn, only_mean=only_mean)
         custom = {n: m for n, m in hard.items() if m.in_memory and not self.weights.unweighted}
         hard = {n: m for n, m in hard.items() if n not in custom}
         values = self._resampled(LABEL_DRAWS, custom, point=True)
         values |= self._over_labels(1 if certain else LABEL_DRAWS, hard, POINT)
-        return out | {name: over_draws(np.nanmean, drawn) for name, drawn in values.items()}
+        for name, drawn in values.items():
+            drawn = self.posterior.drawn_for(self.who, drawn, "values")
+            out[name] = over_draws(np.nanmean, drawn)
+        return out
 
     # --- interval draws -------------------------------------------------------------------
 
@@ -514,6 +519,9 @@ class _Task:
                 out |= self._over_labels(size, custom, kind)
             else:
                 out |= self._resampled(size, custom)
+        out = {
+            n: self.posterior.drawn_for(self.who, drawn, "intervals") for n, drawn in out.items()
+        }
         out = {
             n: draws_around(
                 values[n], out[n], m.bounds, m.best, self.posterior.inflation, gaps.get(n),

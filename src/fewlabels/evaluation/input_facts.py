@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -17,6 +16,7 @@ from fewlabels.kernels.arrays import Array, Floats, Ints
 from fewlabels.kernels.votes import agreement as vote_agreement
 from fewlabels.methods.per_model import score_of
 from fewlabels.methods.registry import CHOOSING, METHODS
+from fewlabels.methods.voices import copies, exposed
 from fewlabels.metrics.base import Needs
 from fewlabels.predictions import Predictions
 from fewlabels.shifts.sampling_test import FEWEST_LABELS, GLANCE, QUICK, SamplingTest, Split
@@ -27,9 +27,6 @@ _LEARNED_FROM: dict[str, Needs] = {
     "probabilities": "probabilities",
     "scores": "ranking",
 }
-
-_FEWEST_TO_COPY = 20
-"""On fewer items two annotators may agree everywhere by chance."""
 
 
 def facts(
@@ -59,8 +56,7 @@ def facts(
             "classifiers agree with one another; are the labels in the order of the items, and "
             "from the right column? If so, all classifiers err alike"
         )
-    sentences += _exposed_to_labels(predictions)
-    sentences += _copies(predictions)
+    sentences += _voices(predictions)
     if distribution:
         sentences.append(_distribution(predictions))
     elif predictions.histogram is not None and not predictions.n_annotated:
@@ -162,78 +158,21 @@ def _distribution(predictions: Predictions) -> str:
     )
 
 
-def _copies(predictions: Predictions) -> list[str]:
-    """Classifiers that predict the same on every item, and on too many for chance."""
-    first: dict[bytes, str] = {}
-    sentences = []
-    blocks: list[Array | None] = []
-    if not predictions.is_sparse:
-        blocks = [predictions.probabilities, predictions.votes, predictions.scores]
-        provided = predictions.has_hard | predictions.provides("ranking")
-    for j, model in enumerate(predictions.models):
-        print_ = hashlib.blake2b(digest_size=16)
-        if predictions.is_sparse:
-            subset = predictions.given_by("hard", j)
-            print_.update(subset.tobytes() + predictions.hard_of(subset, j).tobytes())
-        else:
-            subset = np.flatnonzero(provided[:, j])
-        if predictions.size_of(subset) < _FEWEST_TO_COPY:
-            continue
-        for block in blocks:
-            print_.update(b"" if block is None else np.ascontiguousarray(block[:, j]).tobytes())
-        twin = first.setdefault(print_.digest(), model)
-        if twin != model:
-            sentences.append(
-                f"{model} predicts the same as {twin} on every item; leave one of them out"
-            )
-    return sentences
-
-
-_NEARLY_ALL = 0.97
-_FEWEST_SEEN = 20
-_MORE_OFTEN = 0.02
-"""Level at which agreement is called more frequent on the labeled items than on the others."""
-
-
-def _exposed_to_labels(predictions: Predictions) -> list[str]:
-    """Classifiers that seem to have been given the labels, as examples or for training.
-
-    They are right on nearly all labeled items, and agree with the others more often there than on
-    the unlabeled ones.
-    """
-    sentences: list[str] = []
-    n_models, labeled = len(predictions.models), predictions.labeled
-    if predictions.is_sparse or labeled.sum() < _FEWEST_SEEN or labeled.all() or n_models < 2:
-        return sentences
-    hard, labels = predictions.hard, predictions.labels
-    right = [(hard[:, j] == labels)[labeled & (hard[:, j] >= 0)] for j in range(n_models)]
-    suspects = [
-        j
-        for j, correct in enumerate(right)
-        if len(correct) >= _FEWEST_SEEN and correct.mean() >= _NEARLY_ALL
+def _voices(predictions: Predictions) -> list[str]:
+    """Classifiers that nothing is learned from: given the labels, or copies of another."""
+    return [
+        *(
+            f"seen: {one.model} is right on {one.right:.0%} of {one.n_labels:,} labeled items, and "
+            f"agrees with {one.other} {'more' if one.there > one.elsewhere else 'less'} often "
+            f"there ({one.there:.0%}) than elsewhere ({one.elsewhere:.0%}); if it was given these "
+            "labels, in training or as examples, it looks better than it is"
+            for one in exposed(predictions)
+        ),
+        *(
+            f"{model} predicts the same as {twin} on every item; leave one of them out"
+            for model, twin in copies(predictions).items()
+        ),
     ]
-    if 2 * len(suspects) > n_models:
-        return sentences  # the items are easy
-    for j in suspects:
-        same, size = np.zeros((2, predictions.n_items))
-        for other in range(n_models):
-            both = (hard[:, j] >= 0) & (hard[:, other] >= 0) & (other != j)
-            same += both & (hard[:, j] == hard[:, other])
-            size += both
-        there, elsewhere = ((same[mask & (size > 0)] / size[mask & (size > 0)]) for mask in
-                            (labeled, ~labeled))  # fmt: skip
-        if min(len(there), len(elsewhere)) < _FEWEST_SEEN:
-            continue
-        gap = there.mean() - elsewhere.mean()
-        error = np.sqrt(elsewhere.var() * (1 / len(there) + 1 / len(elsewhere)))
-        if gap > 0 and ndtr(-gap / max(error, 1e-12)) < _MORE_OFTEN:
-            sentences.append(
-                f"seen: {predictions.models[j]} is right on {right[j].mean():.0%} of "
-                f"{len(right[j]):,} labeled items, and agrees with the others more often there "
-                f"({there.mean():.0%}) than elsewhere ({elsewhere.mean():.0%}); if it was given "
-                "these labels, in training or as examples, it looks better than it is"
-            )
-    return sentences
 
 
 _SHIFT_LEVEL = 0.01
@@ -283,7 +222,7 @@ def selection_facts(
     registered = None if distribution else METHODS.get(method)
     consequence = "estimates may be off by more than their intervals say"
     if registered is not None and registered.chosen_by_score.startswith("yes"):
-        consequence = f"{method} allows for items chosen by their scores, not for any other choice"
+        consequence = f"{method} assumes that they were chosen by their scores, and nothing else"
     remedy = "shift='auto' (--shift auto) corrects by weights"
     if distribution:
         remedy = "draw the items to label at random, or give sampling weights (--weight COL)"

@@ -205,6 +205,22 @@ def systematic(weights: Floats, size: int, rng: np.random.Generator) -> Ints:
     return np.minimum(np.searchsorted(edges, places), len(edges) - 1)
 
 
+def kept_places(weights: Floats) -> Ints:
+    """Places (D,) of draws in proportion to weights (D,), as many as can where they are.
+
+    Of weights with mean 1 a draw keeps its place with probability min(1, weight), evenly spread
+    over the draws. The other places go to draws of a weight above 1, by what is above.
+    """
+    weights = weights * (len(weights) / weights.sum())
+    kept = np.floor(np.cumsum(np.minimum(weights, 1)) + 0.5)
+    out = np.arange(len(weights))
+    free = np.flatnonzero(np.diff(kept, prepend=0.0) == 0)
+    edges = np.cumsum(np.maximum(weights - 1, 0))
+    if len(free) and edges[-1] > 0:
+        out[free] = np.searchsorted(edges, (np.arange(len(free)) + 0.5) / len(free) * edges[-1])
+    return out
+
+
 # Sequential Monte Carlo: draws from a posterior, and its evidence.
 
 _JITTER = 1e-9

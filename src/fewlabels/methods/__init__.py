@@ -16,7 +16,8 @@ or a family, and says in its head where to begin:
 
 What several of them stand on: `per_model` (one classifier at a time), `replicates` (parameter draws
 by refits, or of several models), `em`, `label_distribution` (labels that differ between annotators,
-for any label model), `settings` (methods as text). Folders import one another only so: curves ->
+for any label model), `voices` (copies, and classifiers that were given the labels), `settings`
+(methods as text). Folders import one another only so: curves ->
 spe; bee -> votes; ensembles -> votes; baselines -> ensembles, votes.
 
 Traps: results depend on the items' keys, never on the order of the rows. What a fitted model

@@ -163,7 +163,9 @@ class Measurer:
                 digest = digests.get(Key(group, j, self.scorer.number(metric)))
                 if digest is None:
                     continue
+                who = [self.samples.sample.models[j]]
                 found = metric.finish(digest[..., basis.of_values])[:, None]
+                found = posterior.drawn_for(who, found, "values")
                 value = point_value(found, only_mean=self.estimand == "sample" and metric.linear)
                 out[name].value[j] = value[0]
                 if not len(out[name].draws):
@@ -171,10 +173,10 @@ class Measurer:
                 of_intervals = digest[..., basis.of_intervals]
                 index = np.arange(len(out[name].draws)) % of_intervals.shape[-1]
                 drawn = metric.finish(of_intervals)[index, None] + sample.noise[name][:, [j]]
-                gap = None
+                drawn, gap = posterior.drawn_for(who, drawn, "intervals"), None
                 if self.estimand == "population":
                     gap = noise_alone(metric, of_intervals[..., None, :])
-                doubts = posterior.log_odds_errors([self.samples.sample.models[j]], len(drawn))
+                doubts = posterior.log_odds_errors(who, len(drawn))
                 drawn = draws_around(
                     value, drawn, metric.bounds, metric.best, posterior.inflation, gap, doubts
                 )

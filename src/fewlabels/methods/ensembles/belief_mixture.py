@@ -14,7 +14,7 @@ weight times its evidence (Laplace).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
@@ -31,6 +31,7 @@ from fewlabels.kernels.votes import has_evidence
 from fewlabels.methods.base import FittedLabelModel, status_of, with_probabilities
 from fewlabels.methods.ensembles.informants import Informants, PoolMaker
 from fewlabels.methods.ensembles.pooled_index import Feature, PooledIndex, PoolName, ReferenceMap
+from fewlabels.methods.voices import copies, voices
 from fewlabels.posterior import LabelPosterior, ParameterDraws
 from fewlabels.predictions import Predictions
 
@@ -55,6 +56,18 @@ CLASS_DRAWS, LEAST_DRAWS = 20_000, 20
 """Parameter draws times classes: with more than a hundred classes there are fewer draws, as each
 costs its share, and the many classes of an item average out the noise of a draw."""
 
+MOST_GROUPS = 40
+"""A column with more groups has no curves of its own for them."""
+
+GROUP_SDS = ((0.0, 0.4), (0.3, 0.2), (0.7, 0.2), (1.5, 0.2))
+"""Sds tau of what groups have of their own, in log odds, and the prior weight of each."""
+
+_WORTH_GROUPS = 0.005
+"""Groups have curves of their own in beliefs of at least this weight without them."""
+
+OF_JUDGED = 2 / 3
+"""Share of a belief about one classifier, whichever it is, that is about the one that is judged."""
+
 HELD_FEATURES = 2**25
 """Features that are kept in memory; more are computed block by block."""
 
@@ -73,10 +86,12 @@ IndexName = Literal[
     "tempered",
     "rank",
     "without",
+    "beside",
+    "ranks",
     "reference",
     "ordinal",
 ]
-_LEADERS = ("own", "tempered", "rank", "without")
+_LEADERS = ("own", "tempered", "rank", "without", "beside")
 
 
 class Belief(NamedTuple):
@@ -84,8 +99,10 @@ class Belief(NamedTuple):
 
     Slope and its sd are multiples of the agreement slope where `anchored`. The sds of offsets
     are those of a difference between two classes; those of deviations and votes, of their sum
-    over the classifiers. An index of one classifier stands for as many beliefs as there are
-    classifiers, which share the weight.
+    over the classifiers. A belief about one classifier ("own", "tempered", "rank", "without",
+    "beside") stands for as many as there are classifiers; each has most of the weight where that
+    classifier is judged, and a share of the rest where others are. "beside" is the calibrated pool,
+    with a deviation and a vote of that classifier alone.
     """
 
     weight: float
@@ -113,13 +130,14 @@ class _Term(NamedTuple):
 
 
 class _Member(NamedTuple):
-    """A belief about one index: which belief it is, its share of that, and its coefficients."""
+    """A belief about one index: its coefficients, which classifier it is about, and its share."""
 
     belief: int
-    share: float
     basis: Feature
     offset_sd: float
     terms: tuple[_Term, ...]
+    about: str = ""
+    share: float = 1.0
 
 
 def _members(
@@ -144,12 +162,17 @@ def _members(
             there = {
                 "latent": k.latent is not None,
                 "votes": k.voted is not None,
+                "ranks": any(kind != "vote" for kind in k.kinds) and len(k.models) > 1,
                 "reference": index.reference is not None,
                 "ordinal": k.ordered,
             }
             indices = [Feature(kind)] if there[kind] else []
         for feature in indices:
-            pool: PoolName = "calibrated" if kind in ("calibrated", "without") else "raw"
+            about = feature.of if kind in _LEADERS else ""
+            beside = kind == "beside"
+            if beside:
+                feature = Feature("pool", "calibrated")
+            pool: PoolName = "calibrated" if kind in ("calibrated", "without", "beside") else "raw"
             anchor = index.anchors[pool] if belief.anchored else 1.0
             ratio = index.ratios[kind] if kind in ("raw", "calibrated") else 1.0
             terms = [_Term(feature, belief.slope * anchor, belief.slope_sd * anchor)]
@@ -159,13 +182,35 @@ def _members(
                 terms.append(_Term(feature, 0.0, belief.class_slope_sd, by_class=True))
             sizes = {"deviation": belief.deviation_sd * ratio, "vote": belief.vote_sd}
             terms += [
-                _Term(Feature(name, model), 0.0, sd * share)
+                _Term(Feature(name, model), 0.0, sd * (1.0 if beside else share))
                 for name, sd in sizes.items()
                 if sd > 0
-                for model in each
+                for model in ([about] if beside else each)
             ]
-            out.append(_Member(number, 1 / len(indices), feature, belief.offset_sd, tuple(terms)))
+            out.append(_Member(number, feature, belief.offset_sd, tuple(terms), about))
     return out
+
+
+def _groups(predictions: Predictions) -> list[tuple[str, str]]:
+    """The groups of the items, of every column that has not too many."""
+    out = []
+    for column, values in predictions.groups.items():
+        if column != predictions.item:
+            some = [(column, value) for value in sorted({*values.tolist()}, key=str)]
+            out += some if 1 < len(some) <= MOST_GROUPS else []
+    return out
+
+
+def _grouped(member: _Member, groups: Sequence[tuple[str, str]]) -> Iterator[_Member]:
+    """The member, and with curves of their own for groups: offsets of sd tau, slopes of tau / 2."""
+    slope = member.terms[0]
+    for tau, share in GROUP_SDS:
+        terms = list(member.terms)
+        for group in groups if tau else ():
+            offset = Feature("constant").within(group)
+            terms.append(_Term(offset, 0.0, tau / np.sqrt(2), by_class=True))
+            terms.append(_Term(slope.feature.within(group), 0.0, tau / 2 * slope.mean))
+        yield member._replace(share=share, terms=tuple(terms))
 
 
 class _Columns:
@@ -269,6 +314,7 @@ class FittedBeliefs(FittedLabelModel):
     n_labels: float
     inflation: float
     assumption: str
+    shares: Mapping[str, tuple[Floats, Floats]]
 
     def posterior(self, predictions: Predictions) -> LabelPosterior:
         """Posterior of the labels of any items of the same classifiers."""
@@ -293,6 +339,7 @@ class FittedBeliefs(FittedLabelModel):
             status=status_of(self._warnings()),
             warnings=self._warnings(),
             diagnostics=self.diagnostics,
+            shares=self.shares,
         )
 
     def _warnings(self) -> tuple[str, ...]:
@@ -332,15 +379,15 @@ def fit_beliefs(
         few = np.sort(np.argsort(ground.keys, kind="stable")[:most])
     fits = ground.fit(ground.members, few)
     log_evidence = np.array([fit.mode.log_evidence for fit in fits])
+    priors = np.array([[b.weight for b in beliefs], interval_weights])
+    groups = _groups(ground.items) if every_kind else []
+    if groups:
+        weights, _ = ground.weights(priors, log_evidence)
+        ground = ground.by_group(groups, np.flatnonzero(weights[0] > _WORTH_GROUPS))
+        fits = ground.fit(ground.members, few)
+        log_evidence = np.array([fit.mode.log_evidence for fit in fits])
     salt = int(rng.integers(2**63))
-    # Posterior weights of the members: prior weight times evidence.
-    with np.errstate(divide="ignore"):
-        weights, of_intervals = (
-            softmax(
-                np.log([prior[m.belief] * m.share for m in ground.members]) + log_evidence, axis=0
-            )
-            for prior in ([b.weight for b in beliefs], interval_weights)
-        )
+    (weights, of_intervals), each = ground.weights(priors, log_evidence)
     fewer = min(n_draws, max(CLASS_DRAWS // predictions.n_classes, LEAST_DRAWS))
     never, n_draws = _NEVER_DRAWN if fewer == n_draws else 0.05 / fewer, fewer
     drawn = np.flatnonzero(np.maximum(weights, of_intervals) > never)
@@ -348,18 +395,30 @@ def fit_beliefs(
         for place, fit in zip(drawn, ground.fit([ground.members[d] for d in drawn]), strict=True):
             fits[place] = fit
     draws, whose = ground.draw(fits, weights, n_draws, rng)
+    interval_draws, whose_interval = ground.draw(fits, of_intervals, 2 * n_draws, rng)
+    twins = copies(predictions)
+    shares = {
+        model: (
+            own[0][whose] / weights[whose],
+            own[1][whose_interval] / of_intervals[whose_interval],
+        )
+        for model in predictions.models
+        for own in [each.get(twins.get(model, model))]
+        if own is not None
+    }
     return FittedBeliefs(
         method=method,
         index=ground.index,
         columns=ground.columns,
         draws=draws,
-        interval_draws=ground.draw(fits, of_intervals, 2 * n_draws, rng)[0],
+        interval_draws=interval_draws,
         salt=salt,
         diagnostics=_diagnostics(ground, beliefs, weights, draws, whose),
         converged=all(fit.mode.converged for fit in fits),
         n_labels=ground.n_labels,
         inflation=inflation(ground.n_labels),
         assumption=assumption,
+        shares=shares,
     )
 
 
@@ -387,7 +446,7 @@ def _diagnostics(
         out |= {"agreement": ground.index.agreement, "anchor": ground.index.anchors["raw"]}
     shares: dict[str, float] = {}
     for member, weight in zip(ground.members, weights, strict=True):
-        kind, model = member.basis
+        kind, model = member.basis[:2]
         name = _ANSWERS.get(kind) or (f"all but {model}" if kind == "without" else f"{model} alone")
         shares[name] = shares.get(name, 0.0) + float(weight)
     if ground.index.informants.every_kind:
@@ -408,6 +467,7 @@ _ANSWERS = {
     "pool": "all classifiers pooled",
     "latent": "what the classifiers' scores share",
     "votes": "what the classifiers' votes agree on",
+    "ranks": "all classifiers' ranks pooled",
     "reference": "the reference",
     "ordinal": "how near the grades are",
 }
@@ -466,6 +526,9 @@ class _Evidence:
         every_kind: bool, reference: Predictions | None = None,
     ) -> _Evidence:  # fmt: skip
         served = predictions if every_kind else with_probabilities(predictions, method)[0]
+        if every_kind:
+            served = served.select_models(voices(served))
+            reference = None if reference is None else reference.select_models(served.models)
         some = served
         most = max(POOL_CELLS // (served.n_models * served.n_classes), 1)
         if served.n_items > min(POOL_ITEMS, most):
@@ -511,6 +574,33 @@ class _Evidence:
             served.keys[rows],
             _worth(served, rows),
         )
+
+    def by_group(self, groups: Sequence[tuple[str, str]], kept: Ints) -> _Evidence:
+        """Some of the members, each also with curves of their own for the groups."""
+        members = [one for place in kept for one in _grouped(self.members[place], groups)]
+        columns = _Columns(self.columns.n_classes, members)
+        return replace(self, members=members, columns=columns)
+
+    def weights(self, priors: Floats, log_evidence: Floats) -> tuple[Floats, Mapping[str, Floats]]:
+        """Posterior weights of the members (P, m) under priors (P, B) of the beliefs, and by model.
+
+        A question about one classifier has weights of its own: a belief about one classifier has
+        `OF_JUDGED` of its weight for this one there, and the others share the rest. Where there
+        are such beliefs, the weights of all are the mean.
+        """
+        belief = np.array([member.belief for member in self.members])
+        about = np.array([member.about for member in self.members])
+        share = np.array([member.share for member in self.members])
+        models = [model for model in dict.fromkeys(about) if model]
+
+        def posterior(model: str) -> Floats:
+            of_one = np.where(about == model, OF_JUDGED, (1 - OF_JUDGED) / max(len(models) - 1, 1))
+            some = share * np.where((about == "") | (len(models) < 2), 1.0, of_one)
+            with np.errstate(divide="ignore"):
+                return softmax(np.log(priors[:, belief] * some) + log_evidence)
+
+        each = {model: posterior(model) for model in models}
+        return np.mean([*each.values()], axis=0) if each else posterior(""), each
 
     def _features(self, priors: Sequence[_Prior], rows: Ints | slice) -> tuple[Floats, Ints]:
         """Features of the labels that some members need, (n, K, f), and which is where, (F,)."""

@@ -163,6 +163,23 @@ WIDE = tuple(
     )
 )
 
+OPEN_WEIGHT = 0.3
+"""Prior weight, of what is not wide, of the beliefs below, which no sets of classifiers taught."""
+
+OPEN = (
+    # The classifier that is judged differs from the pool of all: what the labels say of the items
+    # on which it disagrees moves it alone, and by no less where the others are many.
+    *(
+        Belief(0.7 / 4, "beside", True, 1.0, slope_sd, 0.4, deviation_sd=deviation, vote_sd=1.5)
+        for slope_sd, deviation in product((0.2, 0.5), (0.7, 0.0))
+    ),
+    # Ranks are pooled, for probabilities that are calibrated wildly.
+    *(
+        Belief(0.3 / 3, "ranks", False, slope, slope_sd, offset_sd)
+        for slope, slope_sd, offset_sd in ((1.2, 0.4, 2.0), (2.5, 0.8, 3.0), (5.0, 2.0, 3.0))
+    ),
+)
+
 REFERENCE = 0.5
 """Prior weight of beliefs that rest on a reference, where there is one."""
 
@@ -241,12 +258,15 @@ def beliefs_of(left_out: str | None = None) -> tuple[Belief, ...]:
         belief._replace(
             weight=REFERENCE * belief.weight
             if kind == "reference"
-            else usual * ((1 - EVEN) * belief.weight + EVEN * even / kinds.count(kind))
+            else usual
+            * (1 - OPEN_WEIGHT)
+            * ((1 - EVEN) * belief.weight + EVEN * even / kinds.count(kind))
         )
         for belief, kind in zip(shapes, kinds, strict=True)
     )
+    opened = (b._replace(weight=usual * OPEN_WEIGHT * b.weight) for b in OPEN)
     wide = (b._replace(weight=(1 - REFERENCE) * WIDE_WEIGHT * b.weight) for b in WIDE)
-    return (*learned_beliefs, *wide)
+    return (*learned_beliefs, *opened, *wide)
 
 
 @cache

@@ -152,7 +152,7 @@ class Informants:
             nobody = Ranked(np.empty((n, m, 0)), np.empty((n, 0), dtype=np.int64))
             return Inputs(out, votes, nobody, _ballots(served, self.domains))
         ranked = Ranked(np.empty((n, m, 0)), hard)
-        if "score" in self.kinds or not {"rank", "latent", "reference"}.isdisjoint(wanted):
+        if "score" in self.kinds or not {"rank", "ranks", "latent", "reference"}.isdisjoint(wanted):
             ranked = _ranked(served, self.kinds, self.normal, _values(served, self.kinds))
         out = _floored(out, self.floors)
         for j, kind in enumerate(self.kinds):

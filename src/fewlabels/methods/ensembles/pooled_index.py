@@ -40,12 +40,18 @@ class Feature(NamedTuple):
 
     Kinds: "pool" and "gap" of a pool (kernels/simplex.py); "deviation" and "vote" of a classifier;
     one classifier alone: "own" as it is, "tempered" towards the others, "rank" by its normal
-    scores; "without", the pool of all others; "latent" and "votes", the latent classes;
-    "reference"; and "constant", 1 for every class.
+    scores; "ranks", the mean of all normal scores; "without", the pool of all others; "latent" and
+    "votes", the latent classes; "reference"; and "constant", 1 for every class. Outside of its
+    `group`, the name of a column and a value in it, where it has one, it is 0.
     """
 
     kind: str
     of: str = ""
+    group: tuple[str, str] | None = None
+
+    def within(self, group: tuple[str, str]) -> Feature:
+        """The feature in a group."""
+        return self._replace(group=group)
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +126,7 @@ class PooledIndex:
             predictions = predictions.with_evidence(None, np.ones(predictions.n_items)).take(rows)
         inputs = self.informants.said(predictions, {feature.kind for feature in features})
         of_items = {}
-        for feature in features:
+        for feature in {f.kind: f for f in features}.values():
             if feature.kind == "reference":
                 assert self.reference is not None
                 of_items[feature.kind] = self.reference.index(predictions)
@@ -130,11 +136,22 @@ class PooledIndex:
             logs = centred_logs(inputs.probabilities[part])
             # Index and gap of a pool, both (n, K), when somebody asks for them.
             pool = cache(lambda name, logs=logs: self.pools[name].features(logs))
+            places = dict[Feature, int]()
             for place, feature in enumerate(features):
-                if feature.kind in of_items:
+                whole = feature._replace(group=None)
+                if feature.group is not None and whole in places:
+                    out[part, :, place] = out[part, :, places[whole]]
+                elif feature.kind in of_items:
                     out[part, :, place] = of_items[feature.kind][part]
                 else:
                     out[part, :, place] = self._feature(logs, pool, inputs, part, feature)
+                if feature.group is None:
+                    places[feature] = place
+                    continue
+                column, value = feature.group
+                there = predictions.groups.get(column)  # items without the column are in no group
+                inside = there[part] == value if there is not None else np.zeros(1, dtype=bool)
+                out[part, :, place] *= inside[:, None]
         return out
 
     def _feature(
@@ -157,6 +174,9 @@ class PooledIndex:
             near = -((classes - middle[:, None]) ** 2) / 2
             near[~graded.any(axis=1)] = 0.0
             return near - near.mean(axis=1, keepdims=True)
+        if kind == "ranks":
+            z = inputs.ranked.scores[rows]  # (n, M, C)
+            return _by_class(np.nansum(z, axis=1) / np.maximum((~np.isnan(z)).sum(axis=1), 1))
         if kind == "constant":
             return np.ones((len(logs), len(classes)))
         j = self.models.index(feature.of)
@@ -168,10 +188,7 @@ class PooledIndex:
         if kind == "rank" and self.informants.kinds[j] == "vote":
             return np.nan_to_num(c) * self.scales[j]  # no rank: its log odds, of sd 1 or so
         if kind == "rank":
-            z = np.nan_to_num(inputs.ranked.scores[rows, j])
-            if z.shape[1] == 1:
-                return np.hstack([-z / 2, z / 2])
-            return np.asarray(z - z.mean(axis=1, keepdims=True))
+            return _by_class(np.nan_to_num(inputs.ranked.scores[rows, j]))
         if kind == "without":
             others = logs.copy()
             others[:, j] = np.nan
@@ -179,6 +196,13 @@ class PooledIndex:
         temperature = 1.0 if kind == "own" else self.pools["calibrated"].temperatures[j]
         other = pool("raw" if kind == "own" else "calibrated")[0]
         return np.where(np.isnan(c), other, c * temperature)
+
+
+def _by_class(z: Floats) -> Floats:
+    """Scores (n, C), of two classes those of the second, as an index of every class (n, K)."""
+    if z.shape[1] == 1:
+        return np.hstack([-z / 2, z / 2])
+    return np.asarray(z - z.mean(axis=1, keepdims=True))
 
 
 def _rms(values: Floats) -> float:
