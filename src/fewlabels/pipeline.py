@@ -7,16 +7,17 @@ sums to `build_estimates`, the one place where estimates are made.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
 from fewlabels.checks.arguments import level_of, seed_of, workers_of
+from fewlabels.checks.conditions import NOT_RANDOM
 from fewlabels.comparison import Residuals
 from fewlabels.data.inputs import reference_of
-from fewlabels.errors import UsageError, gravest_first, listed
+from fewlabels.errors import Status, UsageError, gravest_first, listed
 from fewlabels.estimates import Estimate, Estimates, GroupSize, Reference
 from fewlabels.evaluation.details import Details
 from fewlabels.evaluation.differences import allowing_for_discrepancy
@@ -45,6 +46,7 @@ from fewlabels.methods.label_distribution import LabelDistribution
 from fewlabels.methods.registry import METHODS, check_reference
 from fewlabels.methods.registry import resolve as resolve_method
 from fewlabels.methods.settings import changed_settings
+from fewlabels.methods.voices import exposed
 from fewlabels.metrics.base import Metric
 from fewlabels.metrics.registry import asked_of, check_asked
 from fewlabels.metrics.registry import resolve as resolve_metrics
@@ -152,8 +154,9 @@ class Setup(NamedTuple):
         return self.against == "distribution"
 
     def fit(self, question: Question, items: Predictions) -> FittedLabelModel:
-        """The label model, fitted to these items."""
-        return self.model.fit(items, np.random.default_rng(question.seed))
+        """The label model, fitted to these items; it knows of no groups that nobody asks for."""
+        by = [question.by] if isinstance(question.by, str) else question.by or ()
+        return self.model.fit(items.keeping(by), np.random.default_rng(question.seed))
 
 
 def estimate_in_memory(
@@ -235,7 +238,8 @@ def with_many_groups(
     held = np.unique(np.concatenate([np.flatnonzero(items.labeled), *firsts]))
     labeled, level = items.take(held), question.confidence_level
     evaluator = Evaluator(labeled, fitted.posterior(labeled), setup.metrics, "population", level)
-    guard, rows = Guard.from_evaluator(evaluator, setup.name), list(estimates.rows)
+    random, rows = NOT_RANDOM not in estimates.diagnostics, list(estimates.rows)
+    guard = Guard.from_evaluator(evaluator, setup.name, random=random)
     sizes, sentences = estimates.groups, list(estimates.warnings)
     for column in many:
         n_groups = len(column.names)
@@ -297,10 +301,8 @@ def build_estimates(
         *warnings,
     ):  # fmt: skip
         reasons.add(sentence)
-    guard, n_items = (
-        Guard.from_evaluator(evaluator, name),
-        {size.group: size.n_items for size in sizes},
-    )
+    guard = Guard.from_evaluator(evaluator, name, random=NOT_RANDOM not in shown)
+    n_items = {size.group: size.n_items for size in sizes}
     rows: list[Estimate] = []
     draws: dict[tuple[str, str | None], Floats] = {}
     residuals: dict[tuple[str, str | None], Residuals] = {}
@@ -313,8 +315,9 @@ def build_estimates(
         draws |= {(metric, group.name): m.draws for metric, m in guarded.measured.items()}
         residuals |= {(metric, group.name): r for metric, r in guarded.residuals.items()}
     predictions = evaluator.predictions
+    doubted = {one.model for one in exposed(items)} if NOT_RANDOM not in shown else {*items.models}
     estimates = Estimates(
-        rows=tuple(rows),
+        rows=tuple(_doubting(rows, doubted)),
         method=name,
         estimand=question.estimand,
         seed=question.seed,
@@ -339,6 +342,13 @@ def build_estimates(
     if guards_differences(name, predictions):
         estimates = replace(estimates, paired=allowing_for_discrepancy(estimates, residuals))
     return estimates
+
+
+def _doubting(rows: Iterable[Estimate], doubted: Container[str]) -> Iterator[Estimate]:
+    """Estimates whose labels are not those of a random sample, or known to the classifier."""
+    for row in rows:
+        doubt = row.status is Status.OK and row.model in doubted
+        yield row._replace(status=Status.ASSUMPTION) if doubt else row
 
 
 _OF_GRADES = ("mean_absolute_error", "weighted_kappa", "within_one")

@@ -185,7 +185,7 @@ class TestWarning:
         assert said not in corrected.warnings
         assert NOT_RANDOM not in corrected.diagnostics
         allowing = fl.estimate(predictions, "tempered-ensemble", "accuracy").warnings
-        assert "allows for items chosen by their scores" in " ".join(allowing)
+        assert "assumes that they were chosen by their scores" in " ".join(allowing)
 
     @pytest.mark.parametrize("annotated", [False, True])
     def test_false_alarms_are_rare(self, annotated: bool) -> None:

@@ -44,6 +44,7 @@ from fewlabels.methods.base import LabelModel
 from fewlabels.methods.baselines.plain import Labeled
 from fewlabels.methods.label_distribution import LabelDistribution
 from fewlabels.methods.registry import METHODS
+from fewlabels.methods.voices import exposed
 from fewlabels.predictions import Predictions
 
 LEAST, MOST = 10, 20_000
@@ -86,6 +87,7 @@ class Guarded(NamedTuple):
 class Guard:
     """Compares a method's estimates with those of method `labeled` on the same items, `alone`.
 
+    Labels that a classifier was given do not speak of it: only of those that are `judged` (M,).
     Unless `moves`, contradicted estimates stay where they are and only get that status. Unless
     `differences`, as with very many classifiers, differences are not guarded.
     """
@@ -94,17 +96,22 @@ class Guard:
     alone: Evaluator
     moves: bool
     differences: bool
+    judged: Bools
 
     @staticmethod
-    def from_evaluator(evaluator: Evaluator, method: str) -> Guard | None:
-        """The guard; None where the method does not infer labels, or they are too few or many."""
+    def from_evaluator(evaluator: Evaluator, method: str, *, random: bool = True) -> Guard | None:
+        """The guard; None where the method does not infer labels, or they are too few or many.
+
+        None as well where labels are not of a `random` sample: alone they say nothing of the rest,
+        while what they say of classes given the scores stays true if scores decided who has one.
+        """
         moves = method in METHODS and METHODS[method].guarded
         predictions, posterior = evaluator.predictions, evaluator.posterior
         informed = predictions.n_labeled
         labels: LabelModel = Labeled()
         if posterior.label_spread is not None:
             informed, labels = predictions.n_annotated, LabelDistribution(labels)
-        if not posterior.infers or not LEAST <= informed <= MOST:
+        if not (random and posterior.infers and LEAST <= informed <= MOST):
             return None
         alone = replace(
             evaluator,
@@ -114,7 +121,8 @@ class Guard:
             confidence_level=_LEVEL,
             progress=silent,
         )
-        return Guard(evaluator, alone, moves, guards_differences(method, predictions))
+        known = np.isin(predictions.models, [one.model for one in exposed(predictions)])
+        return Guard(evaluator, alone, moves, guards_differences(method, predictions), ~known)
 
     def adjust(
         self, group: Group, measured: dict[str, Measured], n_items: float | None = None
@@ -184,7 +192,8 @@ class Guard:
         inside = np.zeros(predictions.n_items, dtype=bool)
         inside[rows] = True
         rows_by_model = (predictions.given_by(needs, j) for j in range(predictions.n_models))
-        return np.array([predictions.effective_size(some[inside[some]]) for some in rows_by_model])
+        sizes = [predictions.effective_size(some[inside[some]]) for some in rows_by_model]
+        return np.where(self.judged, sizes, 0.0)
 
     def _uniform(self, size: int) -> Floats:
         """A uniform per draw, the same for all classifiers, metrics and groups."""
