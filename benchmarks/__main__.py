@@ -44,6 +44,10 @@ STUDIES = {
     "cluster_coverage": Study(("benchmarks/clusters",), ("llm_judges", "nell")),
     "compare_power": Study(("comparing",)),
     "curves": Study(("benchmarks/curves",), ("spe_scores",)),
+    "decisions": Study(
+        ("benchmarks/decisions",),
+        (*_ALL_SETS, "chexpert", "llm_judges", "llm_rubric", "semeval_tweets", "sports_538"),
+    ),
     "dependencies": Study((), ("ssme_civilcomments",)),
     "disagreement": Study(("benchmarks/disagreement",), ("cifar10", "mixed_lh")),
     "ensemble_prior": Study(),

@@ -1,0 +1,360 @@
+"""Whom somebody would deploy by an estimate: the best and worst classifier, the leader, the group.
+
+    python -m benchmarks decisions [--data DIR] [--out FILE] [--before FILE] [--sets NAME;..]
+        [--runs 10] [--n-labeled 20,50,100] [--seed 0] [--workers 2]
+
+Of every run the file keeps, by classifier (or group) and metric, the value and its 90% interval, of
+`auto` and of the labels alone, beside the truth on all items, a cell a line; another call goes on.
+With a file that an earlier version wrote, `--before`, the page has both. Items are drawn at random,
+1,000 unlabeled, or half of a set.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import fewlabels as fl
+from bench.splits import generator, seed_of
+from runs import ROOT, Row, fill, number, read_lines, run_missing, split
+from runs import parser as command_line
+from runs import table as markdown_table
+from study.statistics import interval_score
+
+OUT, PAGE = ROOT / "build" / "decisions.jsonl", ROOT / "docs" / "benchmarks" / "decisions.md"
+LABELS, UNLABELED, LEVEL, BLOCK = (20, 50, 100), 1000, 0.9, 2
+BINARY = ("accuracy", "ece", "roc_auc", "average_precision")
+MANY, VOTES, RANKING = ("accuracy", "ece"), ("accuracy",), ("roc_auc", "average_precision")
+
+
+@dataclass(frozen=True)
+class Table:
+    """Where a real set is below the data: its file, columns, rows (column and value), groups."""
+
+    file: str
+    kinds: str = "p"
+    metrics: tuple[str, ...] = BINARY
+    rows: tuple[str, Any] | None = None
+    only: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    by: str = ""
+    label: str = "label"
+
+
+_SIBLINGS = ("tfidf_lr_full", "tfidf_svm_full", "tfidf_xgb_full", "feat_rf_full", "stack_lr")
+_TWEETS = partial(Table, "semeval_tweets/data.parquet", rows=("split", "target_2017"))
+_XRAY = partial(Table, "chexpert/data.parquet")
+_RUBRIC = partial(Table, "llm_rubric/data.parquet")
+
+TABLES: Mapping[str, Table] = {
+    "tweets, votes": _TWEETS("y", VOTES),
+    **{f"bertweet and {k}": _TWEETS("y", VOTES, only=("bertweet", *_SIBLINGS[:k]))
+       for k in (1, 2, 4)},
+    "tweets, probabilities": _TWEETS("p", MANY),
+    "tweets, both": _TWEETS("py", VOTES),
+    **{f"chexpert {task}": _XRAY("p", rows=("task", task))
+       for task in ("consolidation", "edema", "cardiomegaly", "atelectasis")},
+    "chexpert, tuned votes": _XRAY("y", VOTES, rows=("task", "pleural_effusion")),
+    "chexpert, all kinds": _XRAY("psy", VOTES, rows=("task", "edema")),
+    "chexpert by finding": _XRAY("p", VOTES, only=("hieupham",), by="task"),
+    "rubric by criterion": _RUBRIC("p", MANY, by="criterion"),
+    "rubric, votes by criterion": _RUBRIC("y", VOTES, by="criterion"),
+    "538": Table("sports_538/data.parquet", metrics=BINARY),
+    "MultiNLI": Table("ssme_multinli/data.parquet", metrics=MANY),
+    "CivilComments": Table("ssme_civilcomments/data.parquet",
+                           left_out=("CORAL_seed1", "CORAL_seed2")),
+    "Adult": Table("adult/predictions_test.parquet"),
+    "CIFAR-10": Table("cifar10/data.parquet", metrics=MANY),
+    "judges": Table("llm_judges/judgebench.parquet", "y", VOTES),
+    "judges, scores": Table("llm_judges/judgebench.parquet", "s", RANKING),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Set:
+    """Predictions with all labels; the metrics asked; the grouping column, "" where none."""
+
+    predictions: fl.Predictions
+    metrics: tuple[str, ...]
+    by: str = ""
+
+
+def read(table: Table, data: Path) -> Set:
+    """A set from its file: classes by their order, a vote of none of them as missing."""
+    frame = pd.read_parquet(data / table.file)
+    if table.rows is not None:
+        frame = frame[frame[table.rows[0]] == table.rows[1]]
+    classes = sorted(frame[table.label].dropna().unique())
+    frame = frame[frame[table.label].notna()].reset_index(drop=True)
+
+    def codes(column: pd.Series) -> np.ndarray:
+        return column.map({c: k for k, c in enumerate(classes)}).fillna(-1).to_numpy(np.int64)
+
+    parts: dict[str, dict[str, Any]] = {"p": {}, "y": {}, "s": {}}
+    for column in frame.columns:
+        kind, _, name = column.partition("__")
+        if kind not in table.kinds or not name or kind not in parts:
+            continue
+        values = frame[column]
+        if kind == "p":
+            parts["p"].setdefault(name.rpartition("__")[0], []).append(values.to_numpy(float))
+        elif kind == "y" and not name.endswith("order2"):
+            parts["y"][name] = codes(values)
+        elif kind == "s":
+            parts["s"][name] = values.to_numpy(float)
+    chosen = {
+        kind: {
+            name if len(table.kinds) == 1 else f"{name} ({kind})": values
+            for name, values in named.items()
+            if (not table.only or name in table.only) and name not in table.left_out
+        }
+        for kind, named in parts.items()
+    }
+    p = [np.stack([1 - v[0], v[0]] if len(v) == 1 else v, axis=1) for v in chosen["p"].values()]
+    return Set(
+        combine(chosen["p"], p, chosen["y"], chosen["s"], codes(frame[table.label]), len(classes),
+                {} if not table.by else {table.by: frame[table.by].to_numpy()}),
+        table.metrics, table.by,
+    )  # fmt: skip
+
+
+def combine(
+    names: Any, p: list[np.ndarray], votes: Mapping[str, np.ndarray],
+    scores: Mapping[str, np.ndarray], labels: np.ndarray, k: int, groups: Any = None,
+) -> fl.Predictions:  # fmt: skip
+    """Predictions of classifiers by their kinds."""
+    models = [*names, *votes, *scores]
+    n, m = len(labels), len(models)
+    probabilities = np.full((n, m, k), np.nan)
+    hard, ranks = np.full((n, m), -1), np.full((n, m), np.nan)
+    for j, one in enumerate(p):
+        probabilities[:, j] = one / one.sum(axis=1, keepdims=True)
+    for j, one in enumerate(votes.values()):
+        hard[:, len(p) + j] = one
+    for j, one in enumerate(scores.values()):
+        ranks[:, len(p) + len(votes) + j] = one
+    return fl.Predictions(
+        probabilities if p else None, labels, votes=hard if votes else None,
+        scores=ranks if scores else None, models=models, classes=list(range(k)),
+        groups=groups or None,
+    )  # fmt: skip
+
+
+# --- worlds with a classifier unlike the rest ---------------------------------------------------
+
+
+def outsider(
+    alike: int, gap: float, k: int = 2, kind: str = "y", seed: int = 0, n: int = 20_000
+) -> Set:
+    """Voters that mostly err together, and one unlike them, better by `gap` points of accuracy.
+
+    Every class has a normal score by voter: signal of the truth, and noise that the alike share.
+    """
+    rng = np.random.default_rng([seed, alike, int(100 * gap) + 5000, k])
+    labels = rng.choice(k, n, p=np.arange(k, 0, -1) / np.arange(k, 0, -1).sum())
+    truth = np.eye(k)[labels]
+    shared = rng.normal(size=(n, 1, k))
+    skills = np.r_[1.6 + gap / 12, 1.6 + rng.uniform(-0.15, 0.15, alike)]
+    noise = rng.normal(size=(n, alike + 1, k))
+    common = np.r_[0.0, np.full(alike, 0.8)]
+    mixed = np.sqrt(common)[:, None] * shared + np.sqrt(1 - common)[:, None] * noise
+    score = skills[:, None] * truth[:, None] + mixed
+    names = ["outsider", *(f"alike{j}" for j in range(alike))]
+    if kind == "y":
+        votes = dict(zip(names, score.argmax(axis=2).T, strict=True))
+        return Set(combine([], [], votes, {}, labels, k), VOTES)
+    p = np.exp(score * skills[:, None])
+    p /= p.sum(axis=2, keepdims=True)
+    metrics = BINARY if k == 2 else MANY
+    return Set(combine(names, list(p.swapaxes(0, 1)), {}, {}, labels, k), metrics)
+
+
+MADE: Mapping[str, Callable[[], Set]] = {
+    f"outsider {gap:+d}, {alike} alike, {k} classes, {kind}": partial(
+        outsider, alike, gap / 1.0, k, kind
+    )
+    for kind in "yp"
+    for k in (2, 3)
+    for alike in (3, 9)
+    for gap in (-6, 0, 6)
+}
+
+
+@lru_cache(maxsize=64)
+def load(name: str, data: Path) -> Set:
+    """A set by its name."""
+    return MADE[name]() if name in MADE else read(TABLES[name], data)
+
+
+# --- a run --------------------------------------------------------------------------------------
+
+
+def truth_of(chosen: Set) -> dict[tuple[str, str, str], float]:
+    """The metric of all items, by metric, classifier and group."""
+    found = fl.estimate(
+        chosen.predictions, "labeled", list(chosen.metrics), confidence_level=None,
+        estimand="sample", workers=1, **_by(chosen),
+    )  # fmt: skip
+    return {_place(row): row.value for row in found.rows}
+
+
+def _by(chosen: Set) -> dict[str, Any]:
+    return {"by": chosen.by} if chosen.by else {}
+
+
+def _place(row: Any) -> tuple[str, str, str]:
+    return row.metric, row.model, "" if row.group is None else str(row.group)
+
+
+def run_cell(cell: Row, data: Path) -> Row:
+    """Of some runs the values and intervals of `auto` and of the labels, by place."""
+    chosen = load(cell["set"], data)
+    truth = truth_of(chosen)
+    rows = []
+    for run in range(cell["start"], cell["stop"]):
+        rng = generator("decisions", cell["seed"], cell["set"], cell["n_labeled"], run)
+        q = chosen.predictions
+        n = cell["n_labeled"] + min(UNLABELED, q.n_items // 2)
+        some = q.take(rng.choice(q.n_items, n, replace=False))
+        some = some.with_labels(np.where(np.arange(n) < cell["n_labeled"], some.labels, -1))
+        seed = seed_of("fit", cell["seed"], cell["set"], cell["n_labeled"], run)
+        found = {
+            name: {
+                _place(row): (row.value, row.low, row.high, row.status)
+                for row in fl.estimate(
+                    some, name, list(chosen.metrics), confidence_level=LEVEL, random_state=seed,
+                    workers=1, **_by(chosen),
+                ).rows
+            }
+            for name in ("auto", "labeled")
+        }  # fmt: skip
+        for place, true in truth.items():
+            if place in found["auto"]:
+                of_labels = found["labeled"].get(place, (np.nan, np.nan, np.nan, ""))
+                rows.append([run, *place, true, *found["auto"][place], *of_labels[:3]])
+    return {"rows": rows}
+
+
+def frame_of(lines: list[Row]) -> pd.DataFrame:
+    """A row per set, labels, run, metric, classifier and group."""
+    names = ["run", "metric", "model", "group", "truth", "value", "low", "high", "status",
+             "value0", "low0", "high0"]  # fmt: skip
+    rows = pd.concat(
+        [pd.DataFrame(line["rows"], columns=names).assign(set=line["set"], n=line["n_labeled"])
+         for line in lines]
+    )  # fmt: skip
+    numbers = ["truth", "value", "low", "high", "value0", "low0", "high0"]
+    rows[numbers] = rows[numbers].astype(float)
+    for end in ("", "0"):
+        value, low, high = rows["value" + end], rows["low" + end], rows["high" + end]
+        rows["error" + end] = 100 * (value - rows["truth"])
+        rows["held" + end] = ((low <= rows["truth"]) & (rows["truth"] <= high)).where(low.notna())
+        rows["score" + end] = 100 * interval_score(low, high, rows["truth"], LEVEL)
+    half = np.where(rows["truth"] > rows["value"], rows["high"] - rows["value"],
+                    rows["value"] - rows["low"])  # fmt: skip
+    rows["c"] = (rows["truth"] - rows["value"]).abs() / np.maximum(half, 1e-9)
+    return rows.reset_index(drop=True)
+
+
+def _of(rows: pd.DataFrame, which: str) -> pd.DataFrame:
+    """The rows of the truly best or worst classifier of each set."""
+    truth = rows[["model", "truth"]].drop_duplicates().set_index("model")["truth"]
+    return rows[rows["model"] == (truth.idxmax() if which == "best" else truth.idxmin())]
+
+
+def summary(rows: pd.DataFrame) -> dict[str, float]:
+    """What the table says of the rows of one set, number of labels and metric."""
+    known = rows.dropna(subset=["value", "value0"])
+    out = {
+        "error": known["error"].abs().mean(),
+        "ratio": known["error"].abs().mean() / known["error0"].abs().mean(),
+        "holds": rows["held"].mean(), "holds0": rows["held0"].mean(),
+        "c": rows["c"].quantile(LEVEL), "score": known["score"].mean() / known["score0"].mean(),
+        "width": 100 * (rows["high"] - rows["low"]).mean(),
+        "ok": (rows["status"] == "ok").mean(),
+    }  # fmt: skip
+    if rows["model"].nunique() > 1:
+        for which in ("best", "worst"):
+            own = _of(known, which)
+            out |= {
+                f"bias {which}": own["error"].mean(), f"holds {which}": own["held"].mean(),
+                f"ratio {which}": own["error"].abs().mean() / own["error0"].abs().mean(),
+            }  # fmt: skip
+        for end in ("", "0"):
+            first = known.loc[known.groupby("run")["value" + end].idxmax(), "truth"]
+            out["regret" + end] = 100 * (known["truth"].max() - first.mean())
+    return out
+
+
+def averages(rows: pd.DataFrame) -> pd.DataFrame:
+    """Means over sets and metrics of what `summary` says, by number of labels."""
+    cells = {key: summary(own) for key, own in rows.groupby(["set", "n", "metric"], sort=False)}
+    wide = pd.DataFrame(cells).T.rename_axis(["set", "n", "metric"])
+    wide["within 86 to 96%"] = wide["holds"].between(0.86, 0.96).astype(float)
+    wide["below 80%"] = (wide["holds"] < 0.8).astype(float)
+    wide["c"] = wide["c"].clip(upper=3)
+    kind = np.where(wide.index.get_level_values("set").isin(list(MADE)), "simulated", "real")
+    return wide.assign(kind=kind).groupby(["kind", "n"]).mean()
+
+
+def text(now: pd.DataFrame, before: pd.DataFrame | None) -> str:
+    """The tables of the page: what is averaged, `before` and now, then set by set."""
+    tables = {"now": now} if before is None else {"before": before, "now": now}
+    means = pd.concat({name: averages(rows) for name, rows in tables.items()})
+    means = means.swaplevel(0, 1).swaplevel(1, 2).sort_index(sort_remaining=False)
+    lines = [[*key, *(number(row[name], 2) for name in COLUMNS)] for key, row in means.iterrows()]
+    cells = []
+    for key, own in now.groupby(["set", "n", "metric"], sort=False):
+        one = summary(own)
+        cells.append([*key, *(number(one.get(name, np.nan), 2) for name in COLUMNS[:12])])
+    runs = now["run"].nunique()
+    return f"""{runs} runs a cell. Means over sets and metrics:
+
+{markdown_table(["sets", "labels", "version", *COLUMNS], lines)}
+
+Set by set, now:
+
+{markdown_table(["set", "labels", "metric", *COLUMNS[:12]], cells)}"""
+
+
+COLUMNS = (
+    "ratio", "holds", "c", "score", "width", "ok", "bias best", "ratio best", "holds best",
+    "bias worst", "regret", "regret0", "within 86 to 96%", "below 80%",
+)  # fmt: skip
+
+
+def main() -> None:
+    """Run what is missing, and write the page."""
+    parser = command_line(__doc__, data=True)
+    parser.add_argument("--out", type=Path, default=OUT)
+    parser.add_argument("--before", type=Path)
+    parser.add_argument("--sets", type=lambda t: [p.strip() for p in t.split(";")], default=[])
+    parser.add_argument("--runs", type=int, default=10)
+    parser.add_argument("--n-labeled", type=lambda t: [int(n) for n in split(t)], default=LABELS)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--workers", type=int, default=os.cpu_count())
+    parser.add_argument("--page", type=Path, default=PAGE)
+    given = parser.parse_args()
+    there = [name for name, source in TABLES.items() if (given.data / source.file).is_file()]
+    cells = [
+        {"set": name, "n_labeled": n, "start": start, "stop": min(start + BLOCK, given.runs),
+         "seed": given.seed}
+        for start in range(0, given.runs, BLOCK)
+        for name, n in product(given.sets or [*there, *MADE], given.n_labeled)
+    ]  # fmt: skip
+    run = partial(run_cell, data=given.data.resolve())
+    lines = run_missing(given.out, run, cells, given.workers)
+    before = None if given.before is None else frame_of(read_lines(given.before))
+    fill(given.page, {"decisions": text(frame_of(lines), before)})
+
+
+if __name__ == "__main__":
+    main()
