@@ -219,7 +219,7 @@ def test_at_random_moments(engine: str, number: int, start: Start, tmp_path: Pat
     import pyarrow.parquet as pq
 
     rng = np.random.default_rng(3)
-    p = rng.random((100_000, 6))
+    p = rng.random((300_000, 6))
     label = pa.array((p[:, 0] > rng.random(len(p))).astype(int), mask=np.arange(len(p)) >= 100)
     (tmp_path / "in").mkdir()
     table = pa.table({"label": label} | {f"p__m{k}__1": column for k, column in enumerate(p.T)})
