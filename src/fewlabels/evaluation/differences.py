@@ -13,6 +13,7 @@ from zlib import crc32
 
 import numpy as np
 
+from fewlabels.checks.conditions import NOT_RANDOM
 from fewlabels.comparison import (
     Comparison,
     GroupGap,
@@ -155,6 +156,7 @@ def errors_together(
         estimates.judged_by,
         rows,
         accuracy=accuracy,
+        random=NOT_RANDOM not in estimates.diagnostics,
         population=estimates.estimand == "population",
         level=estimates.confidence_level,
         n_draws=max((len(d) for d in estimates.draws.values()), default=0),

@@ -68,6 +68,7 @@ def joint_errors(
     group: str | None = None,
     models: Collection[str] | None = None,
     accuracy: Accuracies | None = None,
+    random: bool = True,
 ) -> Together:
     """Rates of joint errors of a set of classifiers, from a label posterior.
 
@@ -75,7 +76,8 @@ def joint_errors(
     probabilities, at least two. The rates are those of the population, or of the items `rows`
     (indices into `predictions`) alone. There are `n_draws` interval draws, 0 for no intervals.
     `accuracy` is that of every classifier on these items, guarded by the labels (None: it is
-    measured), and `method` is what messages call the label model.
+    measured, and guarded if the labels are of a `random` sample), and `method` is what messages
+    call the label model.
 
     Where classifiers have posteriors of their own (`LabelPosterior.per_model`), the accuracy of
     each is judged by its own, and what several do together by the average of them.
@@ -113,7 +115,7 @@ def joint_errors(
             predictions, posterior, resolve("accuracy"), "population" if population else "sample",
             level if n_draws else None,
         )  # fmt: skip
-        accuracy = _accuracies(evaluator, Group(group, complete), method)
+        accuracy = _accuracies(evaluator, Group(group, complete), method, random=random)
     # The best of the classifiers that the labels do not contradict.
     value, draws, contradicted = accuracy
     able = np.isfinite(value) & np.isin(np.arange(len(value)), columns) & ~contradicted
@@ -146,10 +148,10 @@ def joint_errors(
     )
 
 
-def _accuracies(evaluator: Evaluator, group: Group, method: str) -> Accuracies:
+def _accuracies(evaluator: Evaluator, group: Group, method: str, *, random: bool) -> Accuracies:
     guarded, guard = (
         Guarded(evaluator.measure(group.rows), {}, {}),
-        Guard.from_evaluator(evaluator, method),
+        Guard.from_evaluator(evaluator, method, random=random),
     )
     contradicted = np.zeros(evaluator.predictions.n_models, dtype=np.bool_)
     if guard is not None:
