@@ -740,6 +740,8 @@ class Predictions(Frozen, HasSummary):
     def keeping(self, groups: Iterable[str]) -> Predictions:
         """The same items with no other groups than some of these, and no names of their own."""
         retained = {name: self.groups[name] for name in groups if name in self.groups}
+        if self.item is None and len(retained) == len(self.groups):
+            return self
         return self._with(groups=retained, item=None)
 
     def with_clusters(self, clusters: str | Sequence[str] | Mapping[str, Any]) -> Predictions:

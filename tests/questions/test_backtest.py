@@ -99,9 +99,10 @@ def test_the_seed_decides_and_the_order_of_the_rows_does_not() -> None:
     )
     assert first.rows == again.rows != other.rows
     assert {row.group for row in first.rows} == {None, "g=0", "g=1"}
-    turned = fl.backtest(items.take(np.arange(120)[::-1]), 20, 2, metrics="accuracy")
+    reverse = items.take(np.arange(120)[::-1])
+    turned = fl.backtest(reverse, 20, 2, metrics="accuracy", by="g")
     for row in turned.rows:
-        same = first.get(20, row.method, "accuracy", row.model)
+        same = first.get(20, row.method, "accuracy", row.model, row.group)
         assert same[5:] == pytest.approx(row[5:], abs=1e-9)
 
 

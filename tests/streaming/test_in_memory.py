@@ -261,7 +261,9 @@ def test_a_classifier_that_speaks_rarely_in_groups(monkeypatch: pytest.MonkeyPat
     for group in ("site=a", "site=b"):
         for metric in ("accuracy", "auc"):
             one, other = (e.get("model1", metric, group) for e in (there, whole))
-            assert one[3:6] == pytest.approx(other[3:6], abs=0.1)
+            # No label is of an item of this classifier: low bounds vary by .1 from seed to seed.
+            assert one.value == pytest.approx(other.value, abs=0.02)
+            assert one[4:6] == pytest.approx(other[4:6], abs=0.25)
 
 
 def test_very_unequal_weights_are_looked_at_whole() -> None:

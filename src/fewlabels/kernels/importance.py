@@ -205,6 +205,10 @@ def systematic(weights: Floats, size: int, rng: np.random.Generator) -> Ints:
     return np.minimum(np.searchsorted(edges, places), len(edges) - 1)
 
 
+_OFFSET = (np.sqrt(5) - 1) / 2
+"""Where counting begins: sums of simple fractions never meet it, so rounding decides nothing."""
+
+
 def kept_places(weights: Floats) -> Ints:
     """Places (D,) of draws in proportion to weights (D,), as many as can where they are.
 
@@ -212,12 +216,14 @@ def kept_places(weights: Floats) -> Ints:
     over the draws. The other places go to draws of a weight above 1, by what is above.
     """
     weights = weights * (len(weights) / weights.sum())
-    kept = np.floor(np.cumsum(np.minimum(weights, 1)) + 0.5)
+    kept = np.floor(np.cumsum(np.minimum(weights, 1)) + _OFFSET)
     out = np.arange(len(weights))
     free = np.flatnonzero(np.diff(kept, prepend=0.0) == 0)
     edges = np.cumsum(np.maximum(weights - 1, 0))
     if len(free) and edges[-1] > 0:
-        out[free] = np.searchsorted(edges, (np.arange(len(free)) + 0.5) / len(free) * edges[-1])
+        out[free] = np.searchsorted(
+            edges, (np.arange(len(free)) + _OFFSET) / len(free) * edges[-1]
+        )
     return out
 
 
