@@ -221,9 +221,7 @@ def kept_places(weights: Floats) -> Ints:
     free = np.flatnonzero(np.diff(kept, prepend=0.0) == 0)
     edges = np.cumsum(np.maximum(weights - 1, 0))
     if len(free) and edges[-1] > 0:
-        out[free] = np.searchsorted(
-            edges, (np.arange(len(free)) + _OFFSET) / len(free) * edges[-1]
-        )
+        out[free] = np.searchsorted(edges, (np.arange(len(free)) + _OFFSET) / len(free) * edges[-1])
     return out
 
 
