@@ -7,6 +7,7 @@ import pytest
 
 import fewlabels as fl
 from fewlabels.checks.conditions import parse_requirement
+from fewlabels.evaluation.differences import errors_together
 from fewlabels.kernels.importance import kept_places
 from fewlabels.methods.voices import copies, exposed, voices
 from fewlabels.models import LearnedEnsemble
@@ -131,3 +132,24 @@ def test_labels_chosen_by_the_scores_are_not_taken_for_the_rest():
         assert abs(row.value - true) < 0.05
         assert row.status is fl.Status.ASSUMPTION
         assert parse_requirement(f"{row.model}:accuracy>=0.5").failures(found)
+
+
+def test_the_best_of_several_is_not_moved_to_labels_of_the_surest_either():
+    """Where a classifier says nothing of some items, accuracies are measured on the others."""
+    rng = np.random.default_rng(12)
+    n = 1_000
+    logit = rng.normal(0, 1.5, size=n)
+    truth = rng.random(n) < 1 / (1 + np.exp(-logit))
+    p = 1 / (1 + np.exp(-(logit[:, None] + 0.4 * rng.normal(size=(n, 3)))))
+    surest = np.argsort(-np.abs(p.mean(axis=1) - 0.5))[: n // 5]
+    chosen = rng.choice(surest, 50, replace=False)
+    silent = np.setdiff1d(rng.choice(n, 300, replace=False), chosen)
+    right = (p > 0.5) == truth[:, None]
+    p[silent, 2] = np.nan
+    labels = np.full(n, -1)
+    labels[chosen] = truth[chosen]
+    found = fl.estimate(fl.Predictions(p, labels), metrics="accuracy", workers=1)
+    best = errors_together(found).best_single.value
+    there = ~np.isin(np.arange(n), silent)
+    assert right[chosen].mean() > right.mean() + 0.1
+    assert abs(best - right[there].mean(axis=0).max()) < 0.05
