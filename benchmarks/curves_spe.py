@@ -12,7 +12,7 @@ from curves_bands import METHODS, measure
 from curves_data import SPE_LISTS, Scores, draw, stream
 from fewlabels.kernels.arrays import Floats
 from fewlabels.kernels.importance import ImportanceSample, Proposal
-from fewlabels.methods.spe.families import FAMILIES, Family, Points
+from fewlabels.methods.spe.families import FAMILIES, Points
 from fewlabels.methods.spe.mixture import BOUND, ClassDensity, ScoreMixture, ScoreScale, score_data
 from fewlabels.methods.spe.sampling import (
     Modes,
@@ -178,14 +178,11 @@ def maximise(density: ClassDensity, x: Floats) -> Floats:
 
     rng = np.random.default_rng(SEED)
     start = density.from_moments(float(x.mean()), float(x.std()))
-    around = start + 0.5 * rng.standard_normal((_STARTS, len(start))) * _spread(density.family)
+    # Degrees of freedom may be anything.
+    apart = 0.5 * np.array([1.0, 1.0, 3.0])[: density.family.size]
+    around = start + rng.standard_normal((_STARTS, len(start))) * apart
     found, values = climb(target, np.vstack([start, around]), bound=BOUND, iterations=60)
     return summit(target, found[int(np.argmax(values))], bound=BOUND).point
-
-
-def _spread(family: Family) -> Floats:
-    """How far starts lie apart in each coordinate: degrees of freedom may be anything."""
-    return np.array([1.0, 1.0, 3.0])[: family.size]
 
 
 def figure3g_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:

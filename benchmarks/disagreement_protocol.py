@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -95,24 +96,16 @@ def _table(own: pd.DataFrame, metric: str, methods: Sequence[str]) -> str:
     return table(["classifier", *texts], texts.itertuples())
 
 
+_ALPHAS = ("alpha-constant", "alpha-logits", "alpha-features")
 _PAIRS = (
-    ("one-number", "raw"),
-    ("one-number", "temperature"),
-    ("one-number", "raw+alpha-constant"),
-    ("one-number", "temperature+alpha-constant"),
-    ("one-number", "temperature+alpha-logits"),
-    ("one-number", "temperature+alpha-features"),
+    *(("one-number", better) for better in ("raw", "temperature", "raw+alpha-constant")),
+    *(("one-number", f"temperature+{alpha}") for alpha in _ALPHAS),
     ("raw", "temperature"),
-    ("raw", "raw+alpha-constant"),
-    ("raw", "raw+alpha-logits"),
-    ("raw", "raw+alpha-features"),
-    ("temperature", "temperature+alpha-constant"),
-    ("temperature", "temperature+alpha-logits"),
-    ("temperature", "temperature+alpha-features"),
-    ("temperature+alpha-constant", "temperature+alpha-logits"),
-    ("temperature+alpha-logits", "temperature+alpha-features"),
+    *((scaling, f"{scaling}+{alpha}") for scaling in ("raw", "temperature") for alpha in _ALPHAS),
+    *((f"temperature+{a}", f"temperature+{b}") for a, b in pairwise(_ALPHAS)),
     ("raw+alpha-features", "temperature+alpha-features"),
 )
+"""The worse and the better one, as is thought."""
 
 
 def _directions(own: pd.DataFrame) -> str:

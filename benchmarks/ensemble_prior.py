@@ -41,10 +41,12 @@ from fewlabels.kernels.weighting import Soft
 from fewlabels.methods.ensembles.belief_mixture import Belief, IndexName, each_belief
 from fewlabels.metrics import resolve
 from fewlabels.metrics.plans import States, prepare, view_of
-from runs import parser as command_line
+from runs import ROOT, WORKERS, command_line
 from study.families import FAMILIES, make_set
 
 Bools, Floats, Ints = np.ndarray, np.ndarray, np.ndarray
+PARTS = ROOT / "build" / "ensemble_prior"
+PRIOR = ROOT / "src" / "fewlabels" / "methods" / "ensembles" / "learned_prior.json"
 LABELED = (10, 20, 50, 100)
 UNLABELED, POPULATION, DRAWS = 600, 5_000, 12
 METRICS = ("accuracy", "brier", "ece", "roc_auc", "average_precision")
@@ -172,8 +174,7 @@ def _look(job: Job) -> Seen:
         elsewhere, rows = rows[: len(rows) // 3], rows[len(rows) // 3 :]
         reference = everything.take(_tilted(everything, elsewhere, rng))
     rows = rows[: job.n_labeled + UNLABELED]
-    some = everything.take(rows)
-    some = some.with_labels(np.where(np.arange(len(rows)) < job.n_labeled, some.labels, -1))
+    some = everything.take(rows).revealing(np.arange(job.n_labeled))
     metrics = _Metrics(some)
     evidence, means, sds = [], [], []
     for log_evidence, posterior in each_belief(LIBRARY, DRAWS, some, rng, reference):
@@ -328,15 +329,9 @@ def _learned(table: Table, chosen: Bools) -> Floats:
 
 def main() -> None:
     """Learn the weights and write the table."""
-    parser = command_line(__doc__)
-    parser.add_argument("--seeds", type=int, default=14, help="made sets of each family")
-    parser.add_argument("--tables", type=int, default=1, help="sets of each target of a table")
-    parser.add_argument("--workers", type=int, default=os.cpu_count())
-    parser.add_argument("--parts", type=Path, default=Path("build/ensemble_prior"))
-    parser.add_argument(
-        "--out", type=Path, default=Path("src/fewlabels/methods/ensembles/learned_prior.json")
-    )
-    said = parser.parse_args()
+    # Made sets of each family, and sets of each target of a table.
+    options = {"seeds": 14, "tables": 1, "workers": WORKERS, "parts": PARTS, "out": PRIOR}
+    said = command_line(__doc__, **options).parse_args()
     said.parts.mkdir(parents=True, exist_ok=True)
     jobs = [Job(family, seed) for seed in range(said.seeds) for family in sorted(FAMILIES)]
     jobs += [

@@ -47,7 +47,7 @@ def _set(data: Path, name: str) -> fl.Predictions:
     return few.take(np.flatnonzero(few.has_hard.any(axis=1)))
 
 
-def _cells(plan: Plan, names: tuple[str, ...], runs: int = FEWER) -> list[Arguments]:
+def _cells(plan: Plan, names: Sequence[str], runs: int = FEWER) -> list[Arguments]:
     """Every set, number of labels, and some runs at a time."""
     return [
         {"name": name, "n_labeled": n, "start": start, "runs": 2 if plan.quick else OF_CELL}
@@ -56,12 +56,6 @@ def _cells(plan: Plan, names: tuple[str, ...], runs: int = FEWER) -> list[Argume
         for n in (N_LABELED[:1] if plan.quick else sizes_of(_set(plan.data, name)))
         for start in range(0, 1 if plan.quick else runs, OF_CELL)
     ]
-
-
-def accuracy_cells(plan: Plan) -> list[Arguments]:
-    """All sets."""
-    crowds = CROWDS[:1] if plan.quick else CROWDS
-    return _cells(plan, LLM, RUNS) + _cells(plan, crowds)
 
 
 def _asked(
@@ -139,6 +133,7 @@ def _summary(records: pd.DataFrame) -> str:
 
 _ORDERED = LLM[0]
 _BOTH, _ONE = "both orders, as twice as many judges", "one order"
+_OF_ORDERS = ("auto", "dawid-skene")
 
 
 def _orders(data: Path) -> Mapping[str, fl.Predictions]:
@@ -152,37 +147,21 @@ def _orders(data: Path) -> Mapping[str, fl.Predictions]:
     return {_ONE: one, _BOTH: both}
 
 
-def order_cells(plan: Plan) -> list[Arguments]:
-    """JudgeBench alone."""
-    return _cells(plan, (_ORDERED,))
-
-
 def order_run(data: Path, name: str, n_labeled: int, start: int, runs: int) -> list[Record]:
     """What is said of the same judges in the first order, by both sets of columns."""
     each, own = _orders(data), range(start, start + runs)
     return [
         record | {"what": what}
         for what, votes in each.items()
-        for record in _asked(votes, name, n_labeled, own, ("auto", "dawid-skene"))
+        for record in _asked(votes, name, n_labeled, own, _OF_ORDERS)
         if record["judge"] in each[_ONE].models
     ]
-
-
-def order_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
-    """Errors and coverage with one order and with both."""
-    ways = ("auto", "dawid-skene")
-    return {"orders": _by(records, ["labels", "what"], ["labels", "columns"], ways)}
 
 
 # --- what is judged -------------------------------------------------------------------------------
 
 _PASSES = 1
 """The class that passes: the first answer is the better one."""
-
-
-def score_cells(plan: Plan) -> list[Arguments]:
-    """The LLM judges."""
-    return _cells(plan, LLM[:1] if plan.quick else LLM, RUNS)
 
 
 def score_run(data: Path, name: str, n_labeled: int, start: int, runs: int) -> list[Record]:
@@ -202,16 +181,9 @@ def score_run(data: Path, name: str, n_labeled: int, start: int, runs: int) -> l
         for row in found.rows:
             place = {"name": name, "labels": n_labeled, "run": run, "way": row.way}
             place |= {"judge": row.judge or "", "truth": truth}
-            found_ = beside(truth, row.value, row.low, row.high, row.status == "ok")
-            records.append(place | found_)
+            ok = row.status == "ok"
+            records.append(place | beside(truth, row.value, row.low, row.high, ok))
     return records
-
-
-def score_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
-    """Errors and coverage by set and way; of judges the mean."""
-    ways = list(dict.fromkeys(records["way"]))
-    keys, head = ["name", "truth", "labels"], ["set", "pass rate", "labels"]
-    return {"score": _by(records, keys, head, ways)}
 
 
 _DESIGN = (
@@ -221,16 +193,24 @@ _DESIGN = (
 
 PARTS = {
     "accuracy": Part(
-        accuracy_cells, accuracy_run, accuracy_blocks,
+        lambda plan: _cells(plan, LLM, RUNS) + _cells(plan, plan.first(CROWDS)),
+        accuracy_run, accuracy_blocks,
         f"{len(LLM) + len(CROWDS)} sets, {RUNS} random draws of the labels ({FEWER} of crowd "
         f"sets), {_DESIGN}; ± is the standard error over sets",
     ),
     "orders": Part(
-        order_cells, order_run, order_blocks,
+        lambda plan: _cells(plan, (_ORDERED,)), order_run,
+        lambda records, plan: {
+            "orders": _by(records, ["labels", "what"], ["labels", "columns"], _OF_ORDERS)
+        },
         f"JudgeBench, {FEWER} random draws of the labels, {_DESIGN}",
     ),
     "score": Part(
-        score_cells, score_run, score_blocks,
+        lambda plan: _cells(plan, plan.first(LLM), RUNS), score_run,
+        lambda records, plan: {
+            "score": _by(records, ["name", "truth", "labels"], ["set", "pass rate", "labels"],
+                         list(dict.fromkeys(records["way"])))
+        },
         f"{RUNS} random draws of the labels, {_DESIGN}",
     ),
 }  # fmt: skip

@@ -101,7 +101,7 @@ def drawn(votes: Predictions, name: str, n_labeled: int, run: int) -> Prediction
     n = min(n_labeled + N_UNLABELED, votes.n_items)
     rng = generator("votes with labels", 1, name, n_labeled, run)
     items = votes.take(rng.choice(votes.n_items, n, replace=False))
-    given = items.with_labels(np.where(np.arange(n) < n_labeled, items.labels, -1))
+    given = items.revealing(np.arange(n_labeled))
     there = given.has_hard.any(axis=0)
     return given.select_models([given.models[j] for j in np.flatnonzero(there)])
 

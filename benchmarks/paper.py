@@ -19,8 +19,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from runs import ROOT, fill, table
-from runs import parser as command_line
+from runs import DATA, ROOT, command_line, fill, table
 
 PAGES = ROOT / "docs" / "benchmarks"
 RESULTS = ROOT / "benchmarks" / "results"
@@ -243,12 +242,9 @@ def worth_of_two(folder: Path) -> dict[str, float]:
 
 def main() -> None:
     """Run the studies that are asked for, or all."""
-    parser = command_line(__doc__, data=True)
-    parser.add_argument("--work", type=Path, default=ROOT / "build" / "paper")
+    work = ROOT / "build" / "paper"
+    parser = command_line(__doc__, data=DATA, work=work, runs=int, workers=int, resume=False)
     parser.add_argument("--only", nargs="+", choices=STUDIES, default=list(STUDIES))
-    parser.add_argument("--runs", type=int)
-    parser.add_argument("--workers", type=int)
-    parser.add_argument("--resume", action="store_true", help="go on with what is in --work")
     given = parser.parse_args()
     if not given.data.is_dir():
         parser.error(f"no data at {given.data}; name the folder with --data or FEWLABELS_DATA")

@@ -17,8 +17,7 @@ import pandas as pd
 
 import fewlabels
 from fewlabels.kernels.blocks import using_workers
-from runs import ROOT, fill, of_cells, run_missing
-from runs import parser as command_line
+from runs import DATA, ROOT, command_line, fill, of_cells, run_missing
 
 Record = dict[str, Any]
 Arguments = dict[str, Any]
@@ -42,6 +41,10 @@ class Plan:
     def trials(self, full: int) -> range:
         """Numbers of the trials."""
         return range(1 if self.quick else full)
+
+    def first(self, everything: Sequence[_T]) -> list[_T]:
+        """All of them, or the first."""
+        return list(everything[:1] if self.quick else everything)
 
     def some(self, everything: Sequence[_T], quick: int) -> list[_T]:
         """All of them, or the last few."""
@@ -131,13 +134,9 @@ def run_page(
     one stopped. A quick run fills a copy of the page.
     """
     page = ROOT / "docs" / "benchmarks" / f"{page_name or name}.md"
-    parser = command_line(description, data=True)
     work = CACHE / "fewlabels" / "benchmarks" / name
+    parser = command_line(description, data=DATA, work=work, workers=2, fresh=False, quick=False)
     parser.add_argument("parts", nargs="+", choices=[*parts, "all"], metavar="PART")
-    parser.add_argument("--fresh", action="store_true", help="start over")
-    parser.add_argument("--work", type=Path, default=work)
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--quick", action="store_true", help="a few cells of each part")
     given = parser.parse_args()
     asked = list(parts) if "all" in given.parts else list(dict.fromkeys(given.parts))
     if not given.data.is_dir() and set(need_data) & set(asked):

@@ -11,7 +11,6 @@ study's page ends. The packages are in the dependency group `crosscheck`.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -28,8 +27,7 @@ from scipy.special import expit, logit
 from scipy.stats import norm
 from sklearn.isotonic import isotonic_regression
 
-from runs import ROOT, of_cells, read_lines, run_missing, table
-from runs import parser as command_line
+from runs import DATA, ROOT, WORKERS, command_line, of_cells, read_lines, run_missing, table
 from study.page import either
 from study.sets import chosen as chosen_sets
 from study.sets import load
@@ -322,9 +320,7 @@ def _row(own: pd.DataFrame, peer: str, size: int) -> list[Any]:
 
 def main() -> None:
     """Ask every peer on every set, on all processors."""
-    parser = command_line(__doc__, data=True)
-    parser.add_argument("--out", type=Path, default=ROOT / "build" / "study.jsonl")
-    parser.add_argument("--runs", type=int, default=200)
+    parser = command_line(__doc__, data=DATA, out=ROOT / "build" / "study.jsonl", runs=200)
     parser.add_argument("--sets", nargs="*", help="names; default: real ones and eight made ones")
     given = parser.parse_args()
     ours = read_lines(given.out)
@@ -339,7 +335,7 @@ def main() -> None:
         for name in names for n in sizes
     ]  # fmt: skip
     run = partial(run_cell, data=given.data.resolve())
-    kept = run_missing(given.out.with_name("peers.jsonl"), run, cells, os.cpu_count() or 1)
+    kept = run_missing(given.out.with_name("peers.jsonl"), run, cells, WORKERS)
     lines = of_cells(kept, cells)
     rows = table_of(lines)
     if ours:

@@ -23,7 +23,6 @@ import prior_tables
 from fewlabels.methods.ensembles import ensembles
 from fewlabels.models import LearnedEnsemble
 from runs import ROOT, number, run_kept, table
-from runs import parser as command_line
 
 RESULTS, PAGE = ROOT / "benchmarks" / "prior_judged.jsonl", ROOT / "docs" / "default.md"
 LABELED, UNLABELED, LEVEL = (20, 50, 100), 500, 0.9
@@ -44,8 +43,7 @@ def run_cell(cell: dict[str, Any]) -> dict[str, Any]:
     ensembles.INFLATION_SHARE = 0.0
     rows = []
     for n in LABELED:
-        some = items.take(order[: n + UNLABELED])
-        some = some.with_labels(np.where(np.arange(some.n_items) < n, some.labels, -1))
+        some = items.take(order[: n + UNLABELED]).revealing(np.arange(n))
         ours, labeled, average = (
             fl.estimate(some, method, list(METRICS), confidence_level=LEVEL, workers=1)
             for method in (
@@ -107,10 +105,8 @@ def cells(given: Namespace) -> list[dict[str, Any]]:
 
 def main() -> None:
     """Judge the sets and write the tables."""
-    parser = command_line(__doc__)
-    parser.add_argument("--sets", type=int, default=100)
-    parser.add_argument("--seed", type=int, default=1, help="sets of seed 0 taught the weights")
-    run_kept(parser, RESULTS, run_cell, cells, blocks, PAGE, "sets")
+    # Sets of seed 0 taught the weights.
+    run_kept(__doc__, RESULTS, run_cell, cells, blocks, PAGE, "sets", sets=100, seed=1)
 
 
 if __name__ == "__main__":

@@ -31,13 +31,13 @@ METHODS = ("auto", "bee")
 
 def honest_cells(plan: Plan) -> list[Arguments]:
     """Real sets, and random tenths of those with domains."""
-    cells: list[Arguments] = []
-    for name in plan.some(["nell", "brain"], 1):
-        if not plan.quick:
-            cells.append({"what": name, "tenth": None})
-        cells += [{"what": name, "tenth": r} for r in plan.trials(_TENTHS)]
-    crowds = ["bluebird"] if plan.quick else list(CROWD_SETS)
-    return cells + [{"what": f"crowd: {c}", "tenth": None} for c in crowds]
+    whole: list[int | None] = [] if plan.quick else [None]
+    cells = [
+        {"what": name, "tenth": r}
+        for name in plan.some(["nell", "brain"], 1)
+        for r in [*whole, *plan.trials(_TENTHS)]
+    ]
+    return cells + [{"what": f"crowd: {c}", "tenth": None} for c in plan.first(CROWD_SETS)]
 
 
 def honest_run(data: Path, what: str, tenth: int | None) -> list[Record]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -112,19 +112,21 @@ def _all_rows(found: pd.DataFrame, votes: Array, models: tuple[str, ...]) -> Nel
     return Nell(votes, domain, labels, implied(known, np.eye(2)[labels]), models)
 
 
-def _methods(brain: bool) -> Mapping[str, Method]:
-    """Agreement rates of subsets of eleven classifiers are too many."""
-    return {n: m for n, m in METHODS.items() if not (brain and n == "agreement-rates")}
-
-
-def nell_cells(plan: Plan, *, brain: bool = False) -> list[Arguments]:
-    """Every method on all rows, and on random tenths of them."""
-    cells: list[Arguments] = []
-    for name in ["majority-vote", "bee"] if plan.quick else _methods(brain):
-        cells.append({"method": name, "percent": ALL, "repeat": 0})
-        repeats = _FEW.get(name, _REPEATS)
-        cells += [{"method": name, "percent": 10, "repeat": r} for r in plan.trials(repeats)]
-    return cells
+def nell_cells(
+    plan: Plan,
+    names: Sequence[str],
+    quick: Sequence[str] = ("majority-vote", "bee"),
+    few: Mapping[str, int] = _FEW,
+    held: Sequence[str] = (),
+) -> list[Arguments]:
+    """Every method on all rows, but for those that are held back, and on random tenths of them."""
+    return [
+        {"method": name, "percent": percent, "repeat": r}
+        for name in (quick if plan.quick else names)
+        for percent, repeats in ((ALL, range(0 if name in held else 1)),
+                                 (10, plan.trials(few.get(name, _REPEATS))))
+        for r in repeats
+    ]  # fmt: skip
 
 
 def nell_run(
@@ -212,7 +214,7 @@ def draw_figure(records: pd.DataFrame, path: Path) -> None:
 
 
 NELL = Part(
-    nell_cells,
+    partial(nell_cells, names=list(METHODS)),
     nell_run,
     nell_blocks,
     "all 308,130 rows once, and random tenths of every category's; models by Gibbs sampling with "
@@ -221,7 +223,8 @@ NELL = Part(
 )
 
 BRAIN = Part(
-    partial(nell_cells, brain=True),
+    # Agreement rates of subsets of eleven classifiers are too many.
+    partial(nell_cells, names=[name for name in METHODS if name != "agreement-rates"]),
     partial(nell_run, brain=True),
     partial(nell_blocks, brain=True),
     "all 10,164 rows (eleven regions, eleven classifiers; undecided is no vote) once, and random "

@@ -19,9 +19,8 @@ import pandas as pd
 import fewlabels as fl
 from parts import SEED, Arguments, Part, Plan, run_page
 from votes_methods import Method, apart, together
-from votes_nell import ALL, nell_run, table_by_method
+from votes_nell import nell_cells, nell_run, table_by_method
 
-_REPEATS = 10
 _LENGTH = {"burn_in": 4_000, "sweeps": 2_000, "thin": 10, "chains": 1}
 _STAGED = {**_LENGTH, "sampler": "collapsed then uncollapsed"}
 _HELD_OUT = {**_STAGED, "concentration": "held-out"}
@@ -44,13 +43,8 @@ _FEW = {"hcbee": 5} | dict.fromkeys(("crowd-svm", "crowd-svm, learned class shar
 
 
 def _cells(plan: Plan) -> list[Arguments]:
-    names = ["bee", "crowd-svm, learned class shares"] if plan.quick else list(METHODS)
-    cells: list[Arguments] = []
-    for name in names:
-        repeats = plan.trials(_FEW.get(name, _REPEATS))
-        cells += [{"method": name, "percent": 10, "repeat": r} for r in repeats]
-    whole = [] if plan.quick else [name for name in names if name not in _HELD]
-    return cells + [{"method": name, "percent": ALL, "repeat": 0} for name in whole]
+    quick = ("bee", "crowd-svm, learned class shares")
+    return nell_cells(plan, list(METHODS), quick, _FEW, quick if plan.quick else _HELD)
 
 
 def _blocks(records: pd.DataFrame, plan: Plan, *, mark: str) -> dict[str, str]:

@@ -265,13 +265,8 @@ class Trial:
                 "vector": partial(VectorScaling, random_state=drawn),
                 "matrix": partial(MatrixScaling, random_state=drawn),
             }
-            fitted = (
-                []
-                if scaling == "raw"
-                else [
-                    make[scaling]().fit(raw[0][:, j], self.counts) for j in range(len(self.models))
-                ]
-            )
+            places = range(len(self.models)) if scaling != "raw" else ()
+            fitted = [make[scaling]().fit(raw[0][:, j], self.counts) for j in places]
             self._scaled[scaling] = tuple(
                 np.stack([one.predict_proba(p[:, j]) for j, one in enumerate(fitted)], axis=1)
                 if fitted else p for p in raw
