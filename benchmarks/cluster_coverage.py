@@ -1,14 +1,12 @@
 """Coverage of intervals where rows belong together, with and without --cluster.
 
     python -m benchmarks cluster_coverage all | simulated | crossed | few | real
-        [--data DIR] [--work DIR] [--workers N] [--fresh] [--quick]
 
 Two classifiers, 90% intervals of accuracy, F1, AUC and of their differences, for the population
 that the clusters come from. Simulated clusters are new in every run, real ones are drawn with
 replacement from all there are, so the truth is the value in the superpopulation: that of 400,000
-independent rows, whose distribution is that of a row of any cluster, or of all real rows. Cells are
-kept in the folder --work; another run goes on where one stopped. The tables go between the marks of
-docs/benchmarks/clusters.md.
+independent rows, whose distribution is that of a row of any cluster, or of all real rows. The page
+is docs/benchmarks/clusters.md.
 """
 
 from __future__ import annotations
@@ -135,7 +133,7 @@ def cells(name: str, plan: Plan) -> list[Arguments]:
     ]
     return [
         {**cell, "method": method, "runs": 2 if plan.quick else runs, "both": apart}
-        for cell, (method, (runs, apart)) in product(plan.some(some, 2), RUNS.items())
+        for cell, (method, (runs, apart)) in product(plan.some(some, -2), RUNS.items())
     ]
 
 

@@ -105,8 +105,7 @@ def blocks(cells: list[dict[str, Any]]) -> dict[str, str]:
     return {"power": f"{power}\n\n{said}"}
 
 
-def main() -> None:
-    """Run all cells and write the table."""
+if __name__ == "__main__":
     run_kept(
         __doc__, RESULTS, run_cell,
         lambda given: (
@@ -115,7 +114,3 @@ def main() -> None:
         ),
         blocks, PAGE, runs=200,
     )  # fmt: skip
-
-
-if __name__ == "__main__":
-    main()

@@ -15,7 +15,6 @@ from fewlabels.kernels.importance import ImportanceSample, Proposal
 from fewlabels.methods.spe.families import FAMILIES, Points
 from fewlabels.methods.spe.mixture import BOUND, ClassDensity, ScoreMixture, ScoreScale, score_data
 from fewlabels.methods.spe.sampling import (
-    Modes,
     Target,
     climb,
     find_modes,
@@ -77,15 +76,6 @@ def target_of(scores: Scores, labeled: int, pair: tuple[str, str]) -> Target:
     return Target(ScoreMixture(one, zero), data, ordered=False)
 
 
-def proposals_of(target: Target, modes: Modes) -> dict[str, Proposal]:
-    """The paper's proposal, and Student's t with the full covariance."""
-    mode = modes.points[0]
-    return {
-        "diagonal": Proposal.of(mode, np.diag(slice_scales(target.log_density, mode))),
-        "full": Proposal.of(mode, laplace_root(target.smooth, mode), FREEDOM),
-    }
-
-
 def synthetic_run(data: Path, name: str, trial: int) -> list[Record]:
     """Errors of SPE and of the labels alone, and the weights of both proposals."""
     world = WORLDS[name]
@@ -97,7 +87,12 @@ def synthetic_run(data: Path, name: str, trial: int) -> list[Record]:
         found, _ = measure(predictions, METHODS[method], truth, trial)
         records.append({"world": name, "method": method, **found})
     target = target_of(scores, world.labeled, (world.positive[0], world.negative[0]))
-    for kind, proposal in proposals_of(target, find_modes(target)).items():
+    mode = find_modes(target).points[0]
+    proposals = {  # the paper's, and Student's t with the full covariance
+        "diagonal": Proposal.of(mode, np.diag(slice_scales(target.log_density, mode))),
+        "full": Proposal.of(mode, laplace_root(target.smooth, mode), FREEDOM),
+    }
+    for kind, proposal in proposals.items():
         sample = ImportanceSample.draw(target.log_density, proposal, PROPOSALS, rng)
         quality = {"k": sample.pareto_k, "size": sample.effective_size}
         records.append({"world": name, "proposal": kind, **quality})

@@ -168,14 +168,10 @@ def load(name: str, data: Path) -> Set:
 def truth_of(chosen: Set) -> dict[tuple[str, str, str], float]:
     """The metric of all items, by metric, classifier and group."""
     found = fl.estimate(
-        chosen.predictions, "labeled", list(chosen.metrics), confidence_level=None,
-        estimand="sample", workers=1, **_by(chosen),
+        chosen.predictions, "labeled", list(chosen.metrics), chosen.by or None,
+        confidence_level=None, estimand="sample", workers=1,
     )  # fmt: skip
     return {_place(row): row.value for row in found.rows}
-
-
-def _by(chosen: Set) -> dict[str, Any]:
-    return {"by": chosen.by} if chosen.by else {}
 
 
 def _place(row: Any) -> tuple[str, str, str]:
@@ -198,8 +194,8 @@ def run_cell(cell: Row, data: Path) -> Row:
             name: {
                 _place(row): (row.value, row.low, row.high, row.status)
                 for row in fl.estimate(
-                    some, name, list(chosen.metrics), confidence_level=LEVEL, random_state=seed,
-                    workers=1, **_by(chosen),
+                    some, name, list(chosen.metrics), chosen.by or None,
+                    confidence_level=LEVEL, random_state=seed, workers=1,
                 ).rows
             }
             for name in ("auto", "labeled")

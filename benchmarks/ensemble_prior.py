@@ -23,7 +23,6 @@ import json
 import os
 import zlib
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -31,7 +30,6 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
-from threadpoolctl import threadpool_limits
 
 import prior_tables
 from fewlabels import Predictions
@@ -41,7 +39,7 @@ from fewlabels.kernels.weighting import Soft
 from fewlabels.methods.ensembles.belief_mixture import Belief, IndexName, each_belief
 from fewlabels.metrics import resolve
 from fewlabels.metrics.plans import States, prepare, view_of
-from runs import ROOT, WORKERS, command_line
+from runs import ROOT, WORKERS, command_line, spread
 from study.families import FAMILIES, make_set
 
 Bools, Floats, Ints = np.ndarray, np.ndarray, np.ndarray
@@ -156,7 +154,7 @@ def look(job: Job, parts: Path) -> Seen | None:
         kept = np.load(path)
         found = (kept[name] for name in Seen._fields[:4])
         return Seen(*found, job.n_labeled, job.family)
-    with threadpool_limits(1), using_workers(1):
+    with using_workers(1):
         seen = _look(job)
     partial_path = path.with_suffix(f".{os.getpid()}")
     with partial_path.open("wb") as file:
@@ -339,12 +337,11 @@ def main() -> None:
         for seed in range(said.tables)
         for name, target in prior_tables.targets().items()
     ]
-    with ProcessPoolExecutor(said.workers) as pool:
-        sets = list(pool.map(partial(look, parts=said.parts), jobs, chunksize=4))
-        table = tabulate(sets)
-        families = ["", *sorted(set(table.family))]
-        tables = (table.of(table.family != name) for name in families)
-        weights = dict(zip(families, pool.map(learn, tables), strict=True))
+    sets = list(spread(partial(look, parts=said.parts), jobs, said.workers, "sets"))
+    table = tabulate(sets)
+    families = ["", *sorted(set(table.family))]
+    tables = [table.of(table.family != name) for name in families]
+    weights = dict(zip(families, spread(learn, tables, said.workers, "families"), strict=True))
     used = np.flatnonzero(np.any([w > 0 for w in weights.values()], axis=0))
     content = {
         "sets": len(sets),

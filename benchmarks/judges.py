@@ -1,12 +1,10 @@
 """How good is each judge, and what it judges, by few labels and all verdicts.
 
     python -m benchmarks judges all | accuracy | orders | score
-        [--data DIR] [--work DIR] [--workers N] [--fresh] [--quick]
 
 Real verdicts with all labels known: LLM judges, and the ten busiest annotators of the crowd sets. A
 run draws 20, 50 or 100 labels (at most half of a set) and asks every way for the accuracy of every
-judge (`judges_sets.py`). Cells are kept in the folder --work; another run goes on where one
-stopped. The tables go between the marks of docs/benchmarks/judges.md.
+judge (`judges_sets.py`). The page is docs/benchmarks/judges.md.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ import pandas as pd
 
 import fewlabels as fl
 from bench.splits import seed_of
-from judges_sets import LEVEL, N_LABELED, SETS, WAYS, asked, beside, drawn, sizes_of
+from judges_sets import LEVEL, N_LABELED, SETS, WAYS, asked, beside, drawn, sizes_of, verdicts
 from parts import SEED, Arguments, Part, Plan, Record, run_page
 from runs import across, number, table
 
@@ -138,13 +136,7 @@ _OF_ORDERS = ("auto", "dawid-skene")
 
 def _orders(data: Path) -> Mapping[str, fl.Predictions]:
     """JudgeBench with the verdicts of one order, and of both as if these were more judges."""
-    frame = pd.read_parquet(data / SETS[_ORDERED].file)
-    one = _set(data, _ORDERED)
-    columns = [c for c in frame if c.startswith("y__")]
-    names = [c.removeprefix("y__").removesuffix("__order1") for c in columns]
-    labels = frame["label"].to_numpy().astype(int)
-    both = fl.Predictions(votes=frame[columns].to_numpy(), labels=labels, models=names)
-    return {_ONE: one, _BOTH: both}
+    return {_ONE: _set(data, _ORDERED), _BOTH: verdicts(data, ("order1", "order2"))}
 
 
 def order_run(data: Path, name: str, n_labeled: int, start: int, runs: int) -> list[Record]:
@@ -193,7 +185,7 @@ _DESIGN = (
 
 PARTS = {
     "accuracy": Part(
-        lambda plan: _cells(plan, LLM, RUNS) + _cells(plan, plan.first(CROWDS)),
+        lambda plan: _cells(plan, LLM, RUNS) + _cells(plan, plan.some(CROWDS)),
         accuracy_run, accuracy_blocks,
         f"{len(LLM) + len(CROWDS)} sets, {RUNS} random draws of the labels ({FEWER} of crowd "
         f"sets), {_DESIGN}; ± is the standard error over sets",
@@ -206,7 +198,7 @@ PARTS = {
         f"JudgeBench, {FEWER} random draws of the labels, {_DESIGN}",
     ),
     "score": Part(
-        lambda plan: _cells(plan, plan.first(LLM), RUNS), score_run,
+        lambda plan: _cells(plan, plan.some(LLM), RUNS), score_run,
         lambda records, plan: {
             "score": _by(records, ["name", "truth", "labels"], ["set", "pass rate", "labels"],
                          list(dict.fromkeys(records["way"])))

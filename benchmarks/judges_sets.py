@@ -45,14 +45,13 @@ def _crowd(name: str) -> Callable[[Path], Predictions]:
     return read
 
 
-def _judges(data: Path) -> Predictions:
-    """Verdicts in the first order of the two answers; the second is no independent judge."""
+def verdicts(data: Path, orders: tuple[str, ...] = ("order1",)) -> Predictions:
+    """Verdicts in some orders of the two answers; the second is no independent judge."""
     frame = pd.read_parquet(data / "llm_judges" / "judgebench.parquet")
-    columns = [c for c in frame if c.startswith("y__") and c.endswith("__order1")]
+    columns = [c for c in frame if c.startswith("y__") and c.endswith(orders)]
     names = [c.removeprefix("y__").removesuffix("__order1") for c in columns]
-    return Predictions(
-        votes=frame[columns].to_numpy(), labels=frame["label"].to_numpy(), models=names
-    )
+    labels = frame["label"].to_numpy().astype(int)
+    return Predictions(votes=frame[columns].to_numpy(), labels=labels, models=names)
 
 
 def _panda(data: Path) -> Predictions:
@@ -73,7 +72,7 @@ class Source(NamedTuple):
 
 SETS: Mapping[str, Source] = {
     **{f"crowd: {name}": Source(f"crowd/{name}.gold.parquet", _crowd(name)) for name in CROWDS},
-    "LLM judges: JudgeBench": Source("llm_judges/judgebench.parquet", _judges),
+    "LLM judges: JudgeBench": Source("llm_judges/judgebench.parquet", verdicts),
     "LLM judges: PandaLM": Source("llm_judges/pandalm.parquet", _panda),
 }
 """Of the crowd sets adultcontent2 has the votes of s5_adult, and adultcontent3 no gold labels."""

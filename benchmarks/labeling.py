@@ -1,11 +1,9 @@
 """Which items to label: errors, coverage and when to stop, by how the items are drawn.
 
     python -m benchmarks labeling all | questions | curves | stopping
-        [--data DIR] [--work DIR] [--workers N] [--fresh] [--quick]
 
 A run draws 1,500 items of a set whose labels are all known, and labels them ten at a time, from 50
-on 25 at a time. Cells are kept in the folder --work; another run goes on where one stopped. The
-tables go between the marks of docs/benchmarks/labeling.md.
+on 25 at a time. The page is docs/benchmarks/labeling.md.
 """
 
 from __future__ import annotations
@@ -380,7 +378,7 @@ PARTS = {
     "questions": Part(
         lambda plan: [
             {"name": name, "run": run, "way": way, "question": question}
-            for run in plan.trials(RUNS) for name in plan.some(SETS, 1)
+            for run in plan.some(range(RUNS)) for name in plan.some(SETS, -1)
             for way, question in _ASKED
         ],
         question_run, question_blocks,

@@ -51,28 +51,17 @@ FEW = "labeled,ensemble,ssme-kde,tempered-ensemble"
 
 # Spelled as the seeds of the stored results have them: settings by name, of their types.
 # What a sentence in docs/choosing-a-method.md says of settings other than the defaults.
-VARIANTS = ",".join(
-    (
-        "labeled",
-        "majority-vote[hard=false]",
-        "pseudo-label[features=log-ratios]",
-        "autoeval[proxy=ensemble]",
-        "active-testing[weighted=false]",
-        "active-surrogate",
-        "active-surrogate[rounds=1]",
-        "bayesian-calibration[offset_sd=1.0,slope_sd=0.3]",
-        "bayesian-calibration[offset_sd=1.0,slope_sd=0.4]",
-        "bayesian-calibration[offset_sd=1.0,slope_sd=1.0]",
-        "ssme-kde-marginal[compat=official]",
-        "ssme-kde[bandwidth=scott]",
-        "ssme-kde[leave_one_out=true]",
-    )
+VARIANTS = (
+    "labeled,majority-vote[hard=false],pseudo-label[features=log-ratios],autoeval[proxy=ensemble],"
+    "active-testing[weighted=false],active-surrogate,active-surrogate[rounds=1],"
+    "bayesian-calibration[offset_sd=1.0,slope_sd=0.3],"
+    "bayesian-calibration[offset_sd=1.0,slope_sd=0.4],"
+    "bayesian-calibration[offset_sd=1.0,slope_sd=1.0],"
+    "ssme-kde-marginal[compat=official],ssme-kde[bandwidth=scott],ssme-kde[leave_one_out=true]"
 )
 
 # The paper's EM of the flow: the flow is fixed in the second stage, covariances have no prior.
-PAPER_FLOW = (
-    "--methods", "labeled,ensemble,ssme-flow[covariance_prior=0.0,joint=false]",
-)  # fmt: skip
+PAPER_FLOW = ("--methods", "labeled,ensemble,ssme-flow[covariance_prior=0.0,joint=false]")
 
 # A flow takes a hundred times as long to fit as anything else: studies with it come last, apart
 # from the others, and have fewer runs.

@@ -103,11 +103,6 @@ def cells(given: Namespace) -> list[dict[str, Any]]:
     return [{"target": names[i], "seed": given.seed} for i in some]
 
 
-def main() -> None:
-    """Judge the sets and write the tables."""
+if __name__ == "__main__":
     # Sets of seed 0 taught the weights.
     run_kept(__doc__, RESULTS, run_cell, cells, blocks, PAGE, "sets", sets=100, seed=1)
-
-
-if __name__ == "__main__":
-    main()

@@ -309,8 +309,7 @@ def blocks(lines: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     return {"results": table([row for rows in last.values() for row in rows])}
 
 
-def main() -> None:
-    """Run, and write the page's tables."""
+if __name__ == "__main__":
     run_kept(
         __doc__, RESULTS, run_cell,
         lambda given: (
@@ -320,7 +319,3 @@ def main() -> None:
         ),
         blocks, PAGE, data=DATA, runs=RUNS,
     )  # fmt: skip
-
-
-if __name__ == "__main__":
-    main()

@@ -207,7 +207,7 @@ def _draw(job: tuple[str, Path, int]) -> list[ScoreList]:
                 family_of(name), name, positive, classifier, CLASSIFIERS[classifier].probability,
                 shift, (*key, len(out)), scores, labels,
             )  # fmt: skip
-            if _usable(found):
+            if len(labels) >= 200 and found.rarer >= 8 and len(np.unique(scores)) >= 5:
                 out.append(found)
     return out
 
@@ -242,8 +242,3 @@ def _classify(
     else:
         scores = estimator.decision_function(features[test])
     return np.asarray(scores, dtype=np.float64), positive[test].astype(np.int64)
-
-
-def _usable(found: ScoreList) -> bool:
-    enough = len(found.labels) >= 200 and found.rarer >= 8
-    return enough and len(np.unique(found.scores)) >= 5

@@ -34,10 +34,10 @@ def honest_cells(plan: Plan) -> list[Arguments]:
     whole: list[int | None] = [] if plan.quick else [None]
     cells = [
         {"what": name, "tenth": r}
-        for name in plan.some(["nell", "brain"], 1)
-        for r in [*whole, *plan.trials(_TENTHS)]
+        for name in plan.some(["nell", "brain"], -1)
+        for r in [*whole, *plan.some(range(_TENTHS))]
     ]
-    return cells + [{"what": f"crowd: {c}", "tenth": None} for c in plan.first(CROWD_SETS)]
+    return cells + [{"what": f"crowd: {c}", "tenth": None} for c in plan.some(CROWD_SETS)]
 
 
 def honest_run(data: Path, what: str, tenth: int | None) -> list[Record]:

@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 
 import fewlabels as fl
 from curves_data import stream
 from fewlabels.kernels.arrays import Array, Floats, Ints
 from parts import SEED, Arguments, Part, Plan, Record
-from runs import averaged, grouped, panels, save_svg, where
+from runs import averaged, grouped, panels, where
 from votes_methods import BASELINES, SAMPLED, Answer, Method, implied, sampled, small, together
 
 # The authors' unit test has these thresholds; the paper gives none.
@@ -124,7 +125,7 @@ def nell_cells(
         {"method": name, "percent": percent, "repeat": r}
         for name in (quick if plan.quick else names)
         for percent, repeats in ((ALL, range(0 if name in held else 1)),
-                                 (10, plan.trials(few.get(name, _REPEATS))))
+                                 (10, plan.some(range(few.get(name, _REPEATS)))))
         for r in repeats
     ]  # fmt: skip
 
@@ -187,14 +188,12 @@ def nell_blocks(records: pd.DataFrame, plan: Plan, *, brain: bool = False) -> di
     figures = {"mse": "MSE", "mad": "MAD", "soft": "labels, soft", "hard": "labels, hard"}
     shown = table_by_method(records, figures, _BRAIN_MEASURED if brain else _MEASURED)
     name = "figure4b" if brain else "figure4"
-    path = plan.figures / "votes" / f"{name}.svg"
-    draw_figure(records, path)
     text = "Error of the rates and of the labels by method, on all rows and on 10% of them"
-    figure = f"![{text}](figures/votes/{path.name})"
+    figure = plan.picture(draw_figure(records), f"votes/{name}", text)
     return {"brain" if brain else "nell": shown, name: figure}
 
 
-def draw_figure(records: pd.DataFrame, path: Path) -> None:
+def draw_figure(records: pd.DataFrame) -> Figure:
     """Absolute errors of rates and labels, on all rows and on a tenth, a line for each method."""
     methods = list(dict.fromkeys(records["method"]))[::-1]
     figure, axes = panels((8.6, 1.6 + 0.26 * len(methods)), 1, 2, sharey=True)
@@ -210,7 +209,7 @@ def draw_figure(records: pd.DataFrame, path: Path) -> None:
         axis.set_axisbelow(True)
     axes[0].set_yticks(np.arange(len(methods)), methods)
     axes[1].legend(frameon=False)
-    save_svg(figure, path)
+    return figure
 
 
 NELL = Part(

@@ -1,7 +1,6 @@
 """Figure 4 of the BEE paper with the paper's own settings: NELL and the brain data.
 
     python -m benchmarks votes_paper all | nell | brain
-        [--data DIR] [--work DIR] [--workers N] [--fresh] [--quick]
 
 4,000 sweeps of burn-in and 2,000 of which every tenth is kept, one chain, 10 repeats at 10% of the
 rows; coupled models with the staged sampler (collapsed burn-in, then uncollapsed), concentrations

@@ -209,7 +209,7 @@ def _pair(
 SETTINGS_PART = Part(
     lambda plan: [  # S4 last, as it is long
         {"setting": name, "replicate": r}
-        for name in plan.first(list(SETTINGS))
+        for name in plan.some(list(SETTINGS))
         for r in range(2 if plan.quick else _REPLICATES[name])
     ],
     settings_run,
