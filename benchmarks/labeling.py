@@ -146,23 +146,19 @@ def _answers(
         metrics.append("accuracy")
     found = fl.estimate(shown, method, metrics, confidence_level=LEVEL,
                         estimand="sample")  # fmt: skip
-    out, names = [], found.models
+    out = []
     for question in questions:
-        if question in METRICS:
-            rows = [r for r in found.rows if r.metric == question]
-            value, low, high = np.array([[r.value, r.low, r.high] for r in rows]).T
-            aim = truth[:, METRICS.index(question)]
-        elif question == "difference":
-            value, low, high = (
-                np.array([v]) for v in found.difference(names[0], names[1], "accuracy")
-            )
-            aim = np.array([truth[0, 0] - truth[1, 0]])
-        else:
-            rows = [r for r in found.rows if r.metric == "accuracy"]
-            best = int(np.nanargmax([r.value for r in rows]))
-            regret = float(truth[:, 0].max() - truth[best, 0])
+        metric = question if question in METRICS else "accuracy"
+        rows = [r for r in found.rows if r.metric == metric]
+        value, low, high = np.array([[r.value, r.low, r.high] for r in rows]).T
+        aim = truth[:, METRICS.index(metric)]
+        if question == "best":
+            regret = float(aim.max() - aim[np.nanargmax(value)])
             out.append({"question": question, "error": regret, "width": np.nan, "held": np.nan})
             continue
+        if question == "difference":
+            gap = found.difference(*found.models[:2], "accuracy")
+            (value, low, high), aim = np.array(gap)[:, None], aim[:1] - aim[1:2]
         held = (low <= aim + 1e-12) & (aim <= high + 1e-12)
         out.append({
             "question": question, "error": float(np.nanmean(np.abs(value - aim))),

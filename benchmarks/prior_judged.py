@@ -12,6 +12,7 @@ tables are those of docs/default.md.
 from __future__ import annotations
 
 from argparse import Namespace
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -22,7 +23,7 @@ import fewlabels as fl
 import prior_tables
 from fewlabels.methods.ensembles import ensembles
 from fewlabels.models import LearnedEnsemble
-from runs import ROOT, number, run_kept, table
+from runs import ROOT, markdown, number, run_kept
 
 RESULTS, PAGE = ROOT / "benchmarks" / "prior_judged.jsonl", ROOT / "docs" / "default.md"
 LABELED, UNLABELED, LEVEL = (20, 50, 100), 500, 0.9
@@ -73,27 +74,26 @@ def blocks(lines: list[dict[str, Any]]) -> dict[str, str]:
     place = ["n", "metric"]
     sets = rows.groupby([*place, "set"], sort=False)[["error", "labeled", "holds"]].mean()
     means, held = sets.groupby(place).mean(), sets.groupby(place).holds
+    ses = held.std(ddof=0) / np.sqrt(held.size())
     alike = rows[rows.average.notna()]
     plain = alike.groupby(place)[["error", "average"]].mean()
-    ses = held.std(ddof=0) / np.sqrt(held.size())
-    cells = {
-        "coverage": pd.Series({k: f"{100 * means.holds[k]:.1f}% ± {100 * ses[k]:.1f}"
-                               for k in means.index}),
-        "errors": (means.error / means.labeled).map(lambda x: number(x, 2)),
-        "siblings": (plain.error / plain.average).map(lambda x: number(x, 2)),
-    }  # fmt: skip
+    two = partial(number, digits=2)
+    shown = {
+        "coverage": means.holds.map("{:.1%} ± ".format) + (100 * ses).map("{:.1f}".format),
+        "errors": (means.error / means.labeled).map(two),
+        "siblings": (plain.error / plain.average).map(two),
+    }
     said = f"sets, seed {lines[0]['seed']}, one run each"
     notes = {
         "coverage": f"{len(lines)} {said}; ± is a standard error over sets.",
         "errors": f"{len(lines)} {said}.",
         "siblings": f"{alike.set.nunique()} {said}.",
     }
-    head = ["labels", *METRICS.values()]
-    tables = {
-        name: table(head, [[n, *(own[n, m] for m in METRICS)] for n in LABELED])
-        for name, own in cells.items()
+    wide = {name: own.unstack().reindex(LABELED)[[*METRICS]] for name, own in shown.items()}
+    return {
+        name: f"{markdown(own.rename(columns=METRICS), ['labels'])}\n\n{notes[name]}"
+        for name, own in wide.items()
     }
-    return {name: f"{text}\n\n{notes[name]}" for name, text in tables.items()}
 
 
 def cells(given: Namespace) -> list[dict[str, Any]]:
