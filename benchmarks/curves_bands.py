@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,8 +17,6 @@ from fewlabels.methods.base import FittedLabelModel, LabelModel
 from fewlabels.methods.registry import resolve
 from parts import SEED, Part, Plan, Record, Some, crossed
 from runs import averaged, averages, grouped, number, panels, plus_minus, table, where
-
-sample_threshold = partial(fl.threshold, **OF_THESE)
 
 SIZES = (5, 10, 20, 50, 100)
 THRESHOLD_SIZES = (10, 20, 100)
@@ -108,8 +105,8 @@ def _measure_threshold(
     predictions: fl.Predictions, model: Any, scores: Scores, seed: int
 ) -> Record:
     """Claimed probabilities of the condition, in bins, against whether it holds by all labels."""
-    answer = sample_threshold(
-        predictions, None, BOUND, BOUND, method=model, random_state=seed, workers=1
+    answer = fl.threshold(
+        predictions, None, BOUND, BOUND, method=model, random_state=seed, workers=1, **OF_THESE
     )
     last = len(answer.thresholds) - 1
     cuts = np.unique(np.linspace(0, last, _CUTS).round().astype(int))

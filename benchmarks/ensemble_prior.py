@@ -245,10 +245,6 @@ class Table(NamedTuple):
     n_labeled: Ints
     family: np.ndarray
 
-    def of(self, rows: np.ndarray) -> Table:
-        """Some of the sets."""
-        return Table(*(values[rows] for values in self))
-
 
 def tabulate(sets: Sequence[Seen]) -> Table:
     """Sets side by side."""
@@ -340,7 +336,7 @@ def main() -> None:
     sets = list(spread(partial(look, parts=said.parts), jobs, said.workers, "sets"))
     table = tabulate(sets)
     families = ["", *sorted(set(table.family))]
-    tables = [table.of(table.family != name) for name in families]
+    tables = [Table(*(values[table.family != name] for values in table)) for name in families]
     weights = dict(zip(families, spread(learn, tables, said.workers, "families"), strict=True))
     used = np.flatnonzero(np.any([w > 0 for w in weights.values()], axis=0))
     content = {

@@ -25,8 +25,7 @@ from fewlabels.kernels.votes import vote_shares
 from fewlabels.predictions import Predictions
 from parts import SEED
 from study.sets import truth_of as truths
-from votes_crowd import SETS as CROWDS
-from votes_crowd import read_crowd
+from votes_crowd import CROWDS, read_crowd
 
 N_LABELED, N_UNLABELED, LEVEL = (20, 50, 100), 1_000, 0.9
 LEAST_VOTES, BUSIEST, LEAST_LABELS = 50, 10, 2

@@ -19,7 +19,8 @@ import pandas as pd
 from scipy.special import ndtri
 
 import fewlabels as fl
-from curves_data import SPE_LISTS, draw, sample_curve, stream
+from curves_bands import Way, measure
+from curves_data import SPE_LISTS, draw, stream
 from fewlabels.evaluation.anytime import DrawnValues, anytime, confidence_sequence, pooled
 from fewlabels.kernels.importance import lure_weights
 from fewlabels.questions.next_items import STRATIFIED, next_items
@@ -286,15 +287,11 @@ def _curve_items(shown: fl.Predictions, order: str, size: int, seed: int, before
     return found.items.tolist()
 
 
-def _curve_found(shown: fl.Predictions, truth: fl.Curve) -> dict[str, float]:
-    curve = sample_curve(shown, workers=1)
-    gap = np.abs(curve.y - truth.y)
+def _curve_found(shown: fl.Predictions, truth: fl.Curve) -> Record:
+    found, curve = measure(shown, Way("auto"), truth, 0)
     near = np.abs(truth.y - 0.8) < 0.1
-    return {
-        "area": float(gap.mean()), "width": float((curve.high - curve.low).mean()),
-        "held": float(((curve.low <= truth.y + 1e-9) & (truth.y <= curve.high + 1e-9)).mean()),
-        "near": float(gap[near].mean()) if near.any() else np.nan,
-    }  # fmt: skip
+    gap = np.abs(curve.y - truth.y)[near].mean() if near.any() else np.nan
+    return found | {"near": float(gap)}
 
 
 def curve_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
@@ -307,7 +304,7 @@ def curve_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
         rows.append([
             labels, order, number(own["area"].mean(), 4), f"{np.exp(logs.mean()):.2f}",
             number(own["near"].mean(), 4), number(own["width"].mean(), 3),
-            f"{own['held'].mean():.0%}",
+            f"{own['covered'].mean():.0%}",
         ])  # fmt: skip
     header = ["labels", "order", "area", "beside random", "near precision .8", "width", "coverage"]
     return {"curves": table(header, rows)}

@@ -290,12 +290,6 @@ def _six_digits(value: Any) -> Any:
     return float(f"{value:.6g}")
 
 
-def as_text(document: dict[str, Any]) -> str:
-    """JSON with one line for each row of numbers or names."""
-    text = json.dumps(document, indent=1)
-    return re.sub(r"\[[^][{}]*\]", lambda row: re.sub(r"\s+", " ", row[0]), text) + "\n"
-
-
 def main() -> None:
     """Draw the lists, learn the four tables, and write them with their recipe."""
     # Draws of every data set, and lists to learn from, at most.
@@ -326,7 +320,10 @@ def main() -> None:
         "left_out": sorted(REPORTED_ON),
         "versions": {name: metadata.version(name) for name in (PACKAGE, "scikit-learn")},
     }
-    options.out.write_text(as_text({"recipe": recipe, "tables": tables}), encoding="utf-8")
+    text = json.dumps({"recipe": recipe, "tables": tables}, indent=1)
+    # One line for each row of numbers or names.
+    text = re.sub(r"\[[^][{}]*\]", lambda row: re.sub(r"\s+", " ", row[0]), text) + "\n"
+    options.out.write_text(text, encoding="utf-8")
     print(f"wrote {options.out}")
 
 

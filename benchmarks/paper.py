@@ -92,19 +92,12 @@ STUDIES = {
 }
 
 
-def command(name: str, runs: int | None) -> list[str]:
-    """What stands behind `python -m benchmarks`, with paths relative to the data folder."""
-    study = STUDIES[name]
-    fewer = ["--runs", str(runs)] if runs else []
-    return [study.protocol, *study.options, *fewer]
-
-
 def run(
     name: str, data: Path, work: Path, *, runs: int | None, workers: int | None, resume: bool
 ) -> None:
     """Run one study in the data folder, and copy its page and figures to docs."""
-    out = work / name
-    asked = command(name, runs)
+    out, study = work / name, STUDIES[name]
+    asked = [study.protocol, *study.options, *(["--runs", str(runs)] if runs else [])]
     print(f"\n{name}: python -m benchmarks {shlex.join(asked)}", flush=True)
     call = [sys.executable, str(ROOT / "benchmarks"), *asked, "--out", str(out)]
     if resume and (out / "manifest.json").exists():

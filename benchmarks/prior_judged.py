@@ -5,8 +5,7 @@
 
 Every set shows 20, 50 and 100 of its labels and 500 items without. Intervals are at 90%, without
 the allowance that the method adds (`ensembles.INFLATION_SHARE`). Kept in prior_judged.jsonl, a set
-a line; the
-tables are those of docs/default.md.
+a line; the tables are those of docs/default.md.
 """
 
 from __future__ import annotations

@@ -249,19 +249,17 @@ def judged(
             if n_labeled or way != "labels only":
                 value, low, high = WAYS[way](given, pair.reference.take(chosen), seed)
                 known = np.isfinite([value, low, high, truth]).all(axis=0)
-                each = np.abs(value - truth), (low <= truth) & (truth <= high), high - low
+                each = {"error": np.abs(value - truth), "width": high - low,
+                        "coverage": (low <= truth) & (truth <= high)}  # fmt: skip
                 means = pd.DataFrame(
                     {name: pd.DataFrame(np.where(known, a, np.nan)).mean()
-                     for name, a in zip(("error", "coverage", "width"), each, strict=True)}
+                     for name, a in each.items()}
                 )  # fmt: skip
                 place = {"pair": pair.name, "n_labeled": n_labeled, "way": way}
                 found.append(means.assign(**place, metric=METRICS))
     rows = pd.concat(found).groupby(["pair", "n_labeled", "way", "metric"], sort=False)
-    means = (
-        rows[["error", "coverage", "width"]]
-        .mean()
-        .assign(error_se=rows["error"].sem(), runs=rows["error"].count())
-    )
+    means = rows[["error", "coverage", "width"]].mean()
+    means = means.assign(error_se=rows["error"].sem(), runs=rows["error"].count())
     columns = ["error", "error_se", "coverage", "width", "runs"]
     out = means[columns].round(5).reset_index().to_dict("records")
     return [{k: None if v != v else v for k, v in row.items()} for row in out]

@@ -40,7 +40,6 @@ class Source:
     majority: bool = False
 
 
-_NELL = "nell/data.parquet"
 REAL = {
     "CivilComments": Source("ssme_civilcomments/data.parquet", ("CORAL_seed1", "CORAL_seed2")),
     "Adult": Source("adult/predictions_test.parquet"),
@@ -48,11 +47,9 @@ REAL = {
     "Mix-MNIST": Source(
         "mixed_lh/mixed_mnist_predictions.parquet", group=("partition", "test"), majority=True
     ),
-    "NELL animal": Source(_NELL, domain="animal"),
-    "NELL city": Source(_NELL, domain="city"),
-    "NELL drug": Source(_NELL, domain="drug"),
-    "NELL river": Source(_NELL, domain="river"),
-}
+    **{f"NELL {kind}": Source("nell/data.parquet", domain=kind)
+       for kind in ("animal", "city", "drug", "river")},
+}  # fmt: skip
 """Real sets; of NELL's 15 categories four, 9.4% to .5% positive."""
 
 
