@@ -140,7 +140,8 @@ def outsider(
         votes = dict(zip(names, score.argmax(axis=2).T, strict=True))
         return Set(Sample(labels, votes=votes, n_classes=k).predictions(n), VOTES)
     p = np.exp(score * skills[:, None])
-    p /= p.sum(axis=2, keepdims=True)
+    for _ in range(2):  # what is drawn depends on the last bits
+        p /= p.sum(axis=2, keepdims=True)
     sample = Sample(labels, dict(zip(names, p.swapaxes(0, 1), strict=True)), n_classes=k)
     return Set(sample.predictions(n), BINARY if k == 2 else MANY)
 
