@@ -8,15 +8,12 @@ but one of them, are summed.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 from matplotlib.ticker import PercentFormatter
 
 import fewlabels as fl
-from runs import ROOT, panels, save_svg
-from runs import parser as command_line
+from runs import ROOT, command_line, panels, save_svg
 from stress_worlds import WORLDS
 
 FIGURE = ROOT / "docs" / "benchmarks" / "figures" / "answered-by.svg"
@@ -49,11 +46,7 @@ def shares(world: str, n_labeled: int, runs: int) -> list[float]:
 
 def main() -> None:
     """Estimate, and draw."""
-    parser = command_line(__doc__)
-    parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--labels", type=int, default=100)
-    parser.add_argument("--out", type=Path, default=FIGURE)
-    given = parser.parse_args()
+    given = command_line(__doc__, runs=5, labels=100, out=FIGURE).parse_args()
     found = {world: shares(world, given.labels, given.runs) for world in SHOWN}
     frame = pd.DataFrame.from_dict(found, orient="index", columns=list(KINDS))
     figure, axes = panels((8, 4.2))

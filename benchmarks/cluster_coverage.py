@@ -1,14 +1,12 @@
 """Coverage of intervals where rows belong together, with and without --cluster.
 
     python -m benchmarks cluster_coverage all | simulated | crossed | few | real
-        [--data DIR] [--work DIR] [--workers N] [--fresh] [--quick]
 
 Two classifiers, 90% intervals of accuracy, F1, AUC and of their differences, for the population
 that the clusters come from. Simulated clusters are new in every run, real ones are drawn with
 replacement from all there are, so the truth is the value in the superpopulation: that of 400,000
-independent rows, whose distribution is that of a row of any cluster, or of all real rows. Cells are
-kept in the folder --work; another run goes on where one stopped. The tables go between the marks of
-docs/benchmarks/clusters.md.
+independent rows, whose distribution is that of a row of any cluster, or of all real rows. The page
+is docs/benchmarks/clusters.md.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from __future__ import annotations
 from functools import cache, partial
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -39,34 +37,18 @@ STRENGTHS, PREVALENCE, WHOLE = (1.3, 1.0), 0.4, 400_000
 NAMES = ("a", "b")
 
 
-class Rows(NamedTuple):
-    """Labels (n,), probabilities (n, 2), votes (n, 2) if any, and clusters (n,) by name."""
-
-    labels: Ints
-    probabilities: Floats
-    votes: Ints | None
-    clusters: dict[str, Ints]
-
-    def take(self, rows: Ints) -> Rows:
-        """Some of the rows."""
-        votes = None if self.votes is None else self.votes[rows]
-        clusters = {name: own[rows] for name, own in self.clusters.items()}
-        return Rows(self.labels[rows], self.probabilities[rows], votes, clusters)
-
-    def predictions(self, labeled: Ints | slice) -> fl.Predictions:
-        """The rows, of which some have a label."""
-        known = np.full(len(self.labels), -1)
-        known[labeled] = self.labels[labeled]
-        groups = {name: own.astype(str) for name, own in self.clusters.items()}
-        return fl.Predictions(
-            self.probabilities, known, votes=self.votes, models=NAMES, groups=groups
-        )
-
-
 # --- worlds ---------------------------------------------------------------------------------
 
 
-def simulated(rng: np.random.Generator, clusters: dict[str, Ints], rho: float) -> Rows:
+def in_clusters(
+    labels: Ints, p: Floats, votes: Ints | None, clusters: dict[str, Ints]
+) -> fl.Predictions:
+    """Rows with all labels, in clusters (n,) by name, which are numbered from 0."""
+    groups = {name: own.astype(str) for name, own in clusters.items()}
+    return fl.Predictions(p, labels, votes=votes, models=NAMES, groups=groups)
+
+
+def simulated(rng: np.random.Generator, clusters: dict[str, Ints], rho: float) -> fl.Predictions:
     """Normal effects of clusters with a share rho of the variance of labels and of scores.
 
     Of several clusterings each has its share of rho. Two classifiers have half of their noise in
@@ -84,7 +66,7 @@ def simulated(rng: np.random.Generator, clusters: dict[str, Ints], rho: float) -
     common, apart = noise(), [noise() for _ in NAMES]
     signs = (2 * labels - 1)[:, None] * np.array(STRENGTHS)
     z = signs + np.sqrt(0.5) * (common[:, None] + np.stack(apart, axis=1))
-    return Rows(labels, expit(2 * z), None, clusters)
+    return in_clusters(labels, expit(2 * z), None, clusters)
 
 
 def of_sizes(rng: np.random.Generator) -> dict[str, Ints]:
@@ -100,7 +82,7 @@ def crossed() -> dict[str, Ints]:
 
 
 @cache
-def real(data: Path, name: str) -> Rows:
+def real(data: Path, name: str) -> fl.Predictions:
     """All rows: findings of studies by two networks, or answers about conversations by a judge."""
     frame = pd.read_parquet(data / name / "data.parquet")
     if name == "chexpert":
@@ -113,16 +95,17 @@ def real(data: Path, name: str) -> Rows:
         votes = (p > 0.5).astype(np.int64)
         labels, cluster = (frame["label"].to_numpy() >= 3).astype(np.int64), frame["text_id"]
     codes = np.unique(cluster.astype(str), return_inverse=True)[1]
-    return Rows(labels, p, votes, {"case": codes})
+    return in_clusters(labels, p, votes, {"case": codes})
 
 
-def drawn_clusters(rows: Rows, number: int, rng: np.random.Generator) -> Rows:
+def drawn_clusters(rows: fl.Predictions, number: int, rng: np.random.Generator) -> fl.Predictions:
     """Clusters drawn with replacement, each a new one every time that it is drawn."""
-    own = rows.clusters["case"]
+    own = rows.groups["case"].astype(int)
     chosen = rng.integers(own.max() + 1, size=number)
     parts = [np.flatnonzero(own == c) for c in chosen]
     again = np.repeat(np.arange(number), [len(part) for part in parts])
-    return rows.take(np.concatenate(parts))._replace(clusters={"case": again})
+    some = rows.take(np.concatenate(parts))
+    return in_clusters(some.labels, some.probabilities, some.votes, {"case": again})
 
 
 # --- what is asked --------------------------------------------------------------------------
@@ -135,7 +118,7 @@ def truth(data: Path, name: str) -> dict[str, float]:
         rows = simulated(np.random.default_rng(SEED), {"case": np.arange(WHOLE)}, 0.0)
     else:
         rows = real(data, name)
-    found = fl.estimate(rows.predictions(slice(None)), "labeled", METRICS, confidence_level=None)
+    found = fl.estimate(rows, "labeled", METRICS, confidence_level=None)
     value = {(row.model, row.metric): row.value for row in found.rows}
     return {f"{metric}{' difference' * apart}": value["a", metric] - apart * value["b", metric]
             for metric in METRICS for apart in (0, 1)}  # fmt: skip
@@ -150,7 +133,7 @@ def cells(name: str, plan: Plan) -> list[Arguments]:
     ]
     return [
         {**cell, "method": method, "runs": 2 if plan.quick else runs, "both": apart}
-        for cell, (method, (runs, apart)) in product(plan.some(some, 2), RUNS.items())
+        for cell, (method, (runs, apart)) in product(plan.some(some, -2), RUNS.items())
     ]
 
 
@@ -168,13 +151,13 @@ def run(
             rows = simulated(rng, crossed(), rho)
         else:
             rows = drawn_clusters(real(data, world), DRAWN, rng)
-        own, n = rows.clusters["case"], len(rows.labels)
+        own, n = rows.groups["case"].astype(int), rows.n_items
         if drawn == "cluster":
             chosen = np.flatnonzero(np.isin(own, rng.permutation(own.max() + 1)[:labeled]))
         else:
             chosen = rng.permutation(n)[:labeled]
-        given = rows.predictions(chosen)
-        for cluster in (list(rows.clusters), None)[: 1 + (number < both)]:
+        given = rows.revealing(chosen)
+        for cluster in (list(rows.groups), None)[: 1 + (number < both)]:
             found = fl.estimate(
                 given, method, METRICS, confidence_level=LEVEL, random_state=number, cluster=cluster
             )

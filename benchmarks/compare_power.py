@@ -23,7 +23,6 @@ from scipy.stats import binomtest, norm
 
 import fewlabels as fl
 from runs import ROOT, across, markdown, number, run_kept
-from runs import parser as command_line
 from stress_worlds import Sample
 
 RESULTS, PAGE = ROOT / "benchmarks" / "compare_power.jsonl", ROOT / "docs" / "comparing.md"
@@ -106,19 +105,12 @@ def blocks(cells: list[dict[str, Any]]) -> dict[str, str]:
     return {"power": f"{power}\n\n{said}"}
 
 
-def main() -> None:
-    """Run all cells and write the table."""
-    parser = command_line(__doc__)
-    parser.add_argument("--runs", type=int, default=200)
+if __name__ == "__main__":
     run_kept(
-        parser, RESULTS, run_cell,
+        __doc__, RESULTS, run_cell,
         lambda given: (
             {"kind": kind, "points": points, "n_labeled": n, "runs": given.runs}
             for kind, points, n in product(KINDS, POINTS, LABELS)
         ),
-        blocks, PAGE,
+        blocks, PAGE, runs=200,
     )  # fmt: skip
-
-
-if __name__ == "__main__":
-    main()

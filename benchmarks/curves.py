@@ -1,13 +1,8 @@
 """Curves and thresholds from few labels, measured against all labels.
 
     python -m benchmarks curves all | figure1 | figure2 | figure3g | synthetic ...
-        [--data DIR] [--work DIR] [--workers N] [--fresh] [--quick]
 
-Every part consists of cells (mostly a list and a trial), which are kept as lines of JSON in the
-folder --work, outside the repository; another run goes on where one stopped, and with --fresh
-starts anew, as it should after a change of the code. The tables go between the marks of
-docs/benchmarks/curves.md. With --quick there are a few cells of each part, and the page is a copy
-in the folder. Figure 4 is made from the fits of figure 2.
+The page is docs/benchmarks/curves.md. Figure 4 is made from the fits of figure 2.
 """
 
 from __future__ import annotations
@@ -16,12 +11,7 @@ from curves_bands import FIGURE1, FIGURE2
 from curves_spe import FIGURE3G, SYNTHETIC
 from parts import run_page
 
-PARTS = {
-    "figure1": FIGURE1,
-    "figure2": FIGURE2,
-    "figure3g": FIGURE3G,
-    "synthetic": SYNTHETIC,
-}
+PARTS = {"figure1": FIGURE1, "figure2": FIGURE2, "figure3g": FIGURE3G, "synthetic": SYNTHETIC}
 
 
 if __name__ == "__main__":

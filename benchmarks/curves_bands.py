@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 
 import fewlabels as fl
 from curves_data import OF_THESE, SPE_LISTS, Scores, draw, sample_curve, task_of
@@ -16,9 +16,7 @@ from fewlabels.kernels.arrays import Floats
 from fewlabels.methods.base import FittedLabelModel, LabelModel
 from fewlabels.methods.registry import resolve
 from parts import SEED, Part, Plan, Record, Some, crossed
-from runs import averaged, averages, grouped, number, panels, plus_minus, save_svg, table, where
-
-sample_threshold = partial(fl.threshold, **OF_THESE)
+from runs import averaged, averages, grouped, number, panels, plus_minus, table, where
 
 SIZES = (5, 10, 20, 50, 100)
 THRESHOLD_SIZES = (10, 20, 100)
@@ -107,8 +105,8 @@ def _measure_threshold(
     predictions: fl.Predictions, model: Any, scores: Scores, seed: int
 ) -> Record:
     """Claimed probabilities of the condition, in bins, against whether it holds by all labels."""
-    answer = sample_threshold(
-        predictions, None, BOUND, BOUND, method=model, random_state=seed, workers=1
+    answer = fl.threshold(
+        predictions, None, BOUND, BOUND, method=model, random_state=seed, workers=1, **OF_THESE
     )
     last = len(answer.thresholds) - 1
     cuts = np.unique(np.linspace(0, last, _CUTS).round().astype(int))
@@ -141,32 +139,20 @@ def _holds(scores: Scores, thresholds: Floats) -> Floats:
 
 def by_task(name: str) -> Callable[[pd.DataFrame], str]:
     """A column of tables: the mean of a figure, and its standard error over tasks."""
-
-    def say(own: pd.DataFrame) -> str:
-        return plus_minus(own[name].astype(float).groupby(own["list"].map(task_of)).mean())
-
-    return say
-
-
-def least_of_a_list(own: pd.DataFrame) -> str:
-    """Coverage of the list that is covered least."""
-    return number(own.groupby("list")["covered"].mean().min(), 2)
+    return lambda own: plus_minus(own[name].astype(float).groupby(own["list"].map(task_of)).mean())
 
 
 BANDS = {
     "area": by_task("area"),
     "coverage": by_task("covered"),
-    "least of a list": least_of_a_list,
+    "least of a list": lambda own: number(own.groupby("list")["covered"].mean().min(), 2),
     "width": by_task("width"),
 }
 
 
 def errors(records: pd.DataFrame) -> str:
     """Area, coverage and width by number of labels and method."""
-    more = {
-        "AP held": by_task("held"),
-        "no curve": lambda own: f"{own['area'].isna().mean():.0%}",
-    }
+    more = {"AP held": by_task("held"), "no curve": lambda own: f"{own['area'].isna().mean():.0%}"}
     return grouped(records, ["n", "method"], BANDS | more, ["n_l", "method"])
 
 
@@ -244,7 +230,7 @@ _SCORES = {
 }
 
 
-def draw_calibration(bins: Mapping[tuple[str, int], np.ndarray], path: Path) -> None:
+def draw_calibration(bins: Mapping[tuple[str, int], np.ndarray]) -> Figure:
     """Realised against claimed probability, a panel for each method and a line for each n_l.
 
     `bins` are, by method and n_l, rows of counts, summed claims and realisations, (3, bins).
@@ -261,7 +247,7 @@ def draw_calibration(bins: Mapping[tuple[str, int], np.ndarray], path: Path) -> 
         axis.set(title=method, xlim=(0, 1), ylim=(0, 1.02), xlabel="claimed probability")
     axes[0, 0].set_ylabel("share of thresholds that meet it")
     axes[0, -1].legend(frameon=False)
-    save_svg(figure, path)
+    return figure
 
 
 # --- parts ---------------------------------------------------------------------------------------
@@ -270,9 +256,8 @@ def draw_calibration(bins: Mapping[tuple[str, int], np.ndarray], path: Path) -> 
 def figure2_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
     """Figures 2 and 4."""
     parts = [errors(records), wins(records), by_list(records)]
-    path = plan.figures / "curves" / "figure4.svg"
-    draw_calibration(threshold_bins(records), path)
-    image = f"![Claimed and realised probability of thresholds](figures/curves/{path.name})"
+    figure, text = draw_calibration(threshold_bins(records)), "Claimed and realised probability"
+    image = plan.picture(figure, "curves/figure4", f"{text} of thresholds")
     return {"figure2": "\n\n".join(parts), "figure4": f"{image}\n\n{calibration(records)}"}
 
 
@@ -308,8 +293,6 @@ def figure1_run(data: Path, name: str, trial: int) -> list[Record]:
 
 def figure1_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
     """The figure, and what it shows in numbers."""
-    path = plan.figures / "curves" / "figure1.svg"
-    draw_figure(records, path)
     columns = {
         "area": averaged("area"),
         "coverage": averaged("covered", 2),
@@ -318,11 +301,11 @@ def figure1_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
     }
     keys, head = ["list", "positives", "method"], ["list", "positive labels", "method"]
     text = f"Precision-recall curves from {_FIRST} labels, with bands, beside the truth"
-    shown = grouped(records, keys, columns, head)
-    return {"figure1": f"![{text}](figures/curves/{path.name})\n\n{shown}"}
+    image = plan.picture(draw_figure(records), "curves/figure1", text)
+    return {"figure1": f"{image}\n\n{grouped(records, keys, columns, head)}"}
 
 
-def draw_figure(records: pd.DataFrame, path: Path) -> None:
+def draw_figure(records: pd.DataFrame) -> Figure:
     """A panel for each list and method: band, curve, and the truth."""
     figure, axes = panels((7.6, 6.4), 2, len(records) // 2, sharex=True, sharey=True)
     for axis, record in zip(axes.flat, records.to_dict("records"), strict=True):
@@ -334,7 +317,7 @@ def draw_figure(records: pd.DataFrame, path: Path) -> None:
     figure.supxlabel("recall")
     figure.supylabel("precision")
     axes.flat[1].legend(loc="lower left", frameon=False)
-    save_svg(figure, path)
+    return figure
 
 
 FIGURE1 = Part(

@@ -12,10 +12,9 @@ from curves_bands import METHODS, measure
 from curves_data import SPE_LISTS, Scores, draw, stream
 from fewlabels.kernels.arrays import Floats
 from fewlabels.kernels.importance import ImportanceSample, Proposal
-from fewlabels.methods.spe.families import FAMILIES, Family, Points
+from fewlabels.methods.spe.families import FAMILIES, Points
 from fewlabels.methods.spe.mixture import BOUND, ClassDensity, ScoreMixture, ScoreScale, score_data
 from fewlabels.methods.spe.sampling import (
-    Modes,
     Target,
     climb,
     find_modes,
@@ -77,15 +76,6 @@ def target_of(scores: Scores, labeled: int, pair: tuple[str, str]) -> Target:
     return Target(ScoreMixture(one, zero), data, ordered=False)
 
 
-def proposals_of(target: Target, modes: Modes) -> dict[str, Proposal]:
-    """The paper's proposal, and Student's t with the full covariance."""
-    mode = modes.points[0]
-    return {
-        "diagonal": Proposal.of(mode, np.diag(slice_scales(target.log_density, mode))),
-        "full": Proposal.of(mode, laplace_root(target.smooth, mode), FREEDOM),
-    }
-
-
 def synthetic_run(data: Path, name: str, trial: int) -> list[Record]:
     """Errors of SPE and of the labels alone, and the weights of both proposals."""
     world = WORLDS[name]
@@ -97,7 +87,12 @@ def synthetic_run(data: Path, name: str, trial: int) -> list[Record]:
         found, _ = measure(predictions, METHODS[method], truth, trial)
         records.append({"world": name, "method": method, **found})
     target = target_of(scores, world.labeled, (world.positive[0], world.negative[0]))
-    for kind, proposal in proposals_of(target, find_modes(target)).items():
+    mode = find_modes(target).points[0]
+    proposals = {  # the paper's, and Student's t with the full covariance
+        "diagonal": Proposal.of(mode, np.diag(slice_scales(target.log_density, mode))),
+        "full": Proposal.of(mode, laplace_root(target.smooth, mode), FREEDOM),
+    }
+    for kind, proposal in proposals.items():
         sample = ImportanceSample.draw(target.log_density, proposal, PROPOSALS, rng)
         quality = {"k": sample.pareto_k, "size": sample.effective_size}
         records.append({"world": name, "proposal": kind, **quality})
@@ -178,14 +173,11 @@ def maximise(density: ClassDensity, x: Floats) -> Floats:
 
     rng = np.random.default_rng(SEED)
     start = density.from_moments(float(x.mean()), float(x.std()))
-    around = start + 0.5 * rng.standard_normal((_STARTS, len(start))) * _spread(density.family)
+    # Degrees of freedom may be anything.
+    apart = 0.5 * np.array([1.0, 1.0, 3.0])[: density.family.size]
+    around = start + rng.standard_normal((_STARTS, len(start))) * apart
     found, values = climb(target, np.vstack([start, around]), bound=BOUND, iterations=60)
     return summit(target, found[int(np.argmax(values))], bound=BOUND).point
-
-
-def _spread(family: Family) -> Floats:
-    """How far starts lie apart in each coordinate: degrees of freedom may be anything."""
-    return np.array([1.0, 1.0, 3.0])[: family.size]
 
 
 def figure3g_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:

@@ -11,7 +11,6 @@ With a file that an earlier version wrote, `--before`, the page has both. Items 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -23,13 +22,14 @@ import numpy as np
 import pandas as pd
 
 import fewlabels as fl
+import runs
 from bench.splits import generator, seed_of
-from runs import ROOT, Row, fill, number, read_lines, run_missing, split
-from runs import parser as command_line
-from runs import table as markdown_table
+from runs import Row, fill, number, read_lines, run_missing, table
+from stress_worlds import Sample
 from study.statistics import interval_score
 
-OUT, PAGE = ROOT / "build" / "decisions.jsonl", ROOT / "docs" / "benchmarks" / "decisions.md"
+OUT = runs.ROOT / "build" / "decisions.jsonl"
+PAGE = runs.ROOT / "docs" / "benchmarks" / "decisions.md"
 LABELS, UNLABELED, LEVEL, BLOCK = (20, 50, 100), 1000, 0.9, 2
 BINARY = ("accuracy", "ece", "roc_auc", "average_precision")
 MANY, VOTES, RANKING = ("accuracy", "ece"), ("accuracy",), ("roc_auc", "average_precision")
@@ -87,65 +87,33 @@ class Set:
     by: str = ""
 
 
-def read(table: Table, data: Path) -> Set:
+def read(source: Table, data: Path) -> Set:
     """A set from its file: classes by their order, a vote of none of them as missing."""
-    frame = pd.read_parquet(data / table.file)
-    if table.rows is not None:
-        frame = frame[frame[table.rows[0]] == table.rows[1]]
-    classes = sorted(frame[table.label].dropna().unique())
-    frame = frame[frame[table.label].notna()].reset_index(drop=True)
+    frame = pd.read_parquet(data / source.file).dropna(subset=source.label)
+    if source.rows is not None:
+        frame = frame[frame[source.rows[0]] == source.rows[1]]
+    places = {c: k for k, c in enumerate(sorted(frame[source.label].unique()))}
 
     def codes(column: pd.Series) -> np.ndarray:
-        return column.map({c: k for k, c in enumerate(classes)}).fillna(-1).to_numpy(np.int64)
+        return column.map(places).fillna(-1).to_numpy(np.int64)
 
-    parts: dict[str, dict[str, Any]] = {"p": {}, "y": {}, "s": {}}
+    parts: dict[str, dict[str, list[np.ndarray]]] = {"p": {}, "y": {}, "s": {}}
     for column in frame.columns:
         kind, _, name = column.partition("__")
-        if kind not in table.kinds or not name or kind not in parts:
-            continue
-        values = frame[column]
-        if kind == "p":
-            parts["p"].setdefault(name.rpartition("__")[0], []).append(values.to_numpy(float))
-        elif kind == "y" and not name.endswith("order2"):
-            parts["y"][name] = codes(values)
-        elif kind == "s":
-            parts["s"][name] = values.to_numpy(float)
-    chosen = {
-        kind: {
-            name if len(table.kinds) == 1 else f"{name} ({kind})": values
-            for name, values in named.items()
-            if (not table.only or name in table.only) and name not in table.left_out
-        }
-        for kind, named in parts.items()
-    }
-    p = [np.stack([1 - v[0], v[0]] if len(v) == 1 else v, axis=1) for v in chosen["p"].values()]
-    return Set(
-        combine(chosen["p"], p, chosen["y"], chosen["s"], codes(frame[table.label]), len(classes),
-                {} if not table.by else {table.by: frame[table.by].to_numpy()}),
-        table.metrics, table.by,
+        model = name.rpartition("__")[0] if kind == "p" else name
+        asked = kind in source.kinds and (not source.only or model in source.only)
+        if asked and model and model not in source.left_out and not model.endswith("order2"):
+            named = model if len(source.kinds) == 1 else f"{model} ({kind})"
+            values = codes(frame[column]) if kind == "y" else frame[column].to_numpy(float)
+            parts[kind].setdefault(named, []).append(values)
+    p = {m: np.stack([1 - v[0], *v] if len(v) == 1 else v, axis=1) for m, v in parts["p"].items()}
+    votes, scores = ({m: values for m, (values,) in parts[kind].items()} for kind in "ys")
+    groups = {source.by: frame[source.by].to_numpy()} if source.by else {}
+    sample = Sample(
+        codes(frame[source.label]), {m: v / v.sum(axis=1, keepdims=True) for m, v in p.items()},
+        votes, scores, groups, len(places),
     )  # fmt: skip
-
-
-def combine(
-    names: Any, p: list[np.ndarray], votes: Mapping[str, np.ndarray],
-    scores: Mapping[str, np.ndarray], labels: np.ndarray, k: int, groups: Any = None,
-) -> fl.Predictions:  # fmt: skip
-    """Predictions of classifiers by their kinds."""
-    models = [*names, *votes, *scores]
-    n, m = len(labels), len(models)
-    probabilities = np.full((n, m, k), np.nan)
-    hard, ranks = np.full((n, m), -1), np.full((n, m), np.nan)
-    for j, one in enumerate(p):
-        probabilities[:, j] = one / one.sum(axis=1, keepdims=True)
-    for j, one in enumerate(votes.values()):
-        hard[:, len(p) + j] = one
-    for j, one in enumerate(scores.values()):
-        ranks[:, len(p) + len(votes) + j] = one
-    return fl.Predictions(
-        probabilities if p else None, labels, votes=hard if votes else None,
-        scores=ranks if scores else None, models=models, classes=list(range(k)),
-        groups=groups or None,
-    )  # fmt: skip
+    return Set(sample.predictions(len(frame)), source.metrics, source.by)
 
 
 # --- worlds with a classifier unlike the rest ---------------------------------------------------
@@ -170,11 +138,12 @@ def outsider(
     names = ["outsider", *(f"alike{j}" for j in range(alike))]
     if kind == "y":
         votes = dict(zip(names, score.argmax(axis=2).T, strict=True))
-        return Set(combine([], [], votes, {}, labels, k), VOTES)
+        return Set(Sample(labels, votes=votes, n_classes=k).predictions(n), VOTES)
     p = np.exp(score * skills[:, None])
-    p /= p.sum(axis=2, keepdims=True)
-    metrics = BINARY if k == 2 else MANY
-    return Set(combine(names, list(p.swapaxes(0, 1)), {}, {}, labels, k), metrics)
+    for _ in range(2):  # what is drawn depends on the last bits
+        p /= p.sum(axis=2, keepdims=True)
+    sample = Sample(labels, dict(zip(names, p.swapaxes(0, 1), strict=True)), n_classes=k)
+    return Set(sample.predictions(n), BINARY if k == 2 else MANY)
 
 
 MADE: Mapping[str, Callable[[], Set]] = {
@@ -200,14 +169,10 @@ def load(name: str, data: Path) -> Set:
 def truth_of(chosen: Set) -> dict[tuple[str, str, str], float]:
     """The metric of all items, by metric, classifier and group."""
     found = fl.estimate(
-        chosen.predictions, "labeled", list(chosen.metrics), confidence_level=None,
-        estimand="sample", workers=1, **_by(chosen),
+        chosen.predictions, "labeled", list(chosen.metrics), chosen.by or None,
+        confidence_level=None, estimand="sample", workers=1,
     )  # fmt: skip
     return {_place(row): row.value for row in found.rows}
-
-
-def _by(chosen: Set) -> dict[str, Any]:
-    return {"by": chosen.by} if chosen.by else {}
 
 
 def _place(row: Any) -> tuple[str, str, str]:
@@ -224,14 +189,14 @@ def run_cell(cell: Row, data: Path) -> Row:
         q = chosen.predictions
         n = cell["n_labeled"] + min(UNLABELED, q.n_items // 2)
         some = q.take(rng.choice(q.n_items, n, replace=False))
-        some = some.with_labels(np.where(np.arange(n) < cell["n_labeled"], some.labels, -1))
+        some = some.revealing(np.arange(cell["n_labeled"]))
         seed = seed_of("fit", cell["seed"], cell["set"], cell["n_labeled"], run)
         found = {
             name: {
                 _place(row): (row.value, row.low, row.high, row.status)
                 for row in fl.estimate(
-                    some, name, list(chosen.metrics), confidence_level=LEVEL, random_state=seed,
-                    workers=1, **_by(chosen),
+                    some, name, list(chosen.metrics), chosen.by or None,
+                    confidence_level=LEVEL, random_state=seed, workers=1,
                 ).rows
             }
             for name in ("auto", "labeled")
@@ -311,18 +276,17 @@ def text(now: pd.DataFrame, before: pd.DataFrame | None) -> str:
     means = pd.concat({name: averages(rows) for name, rows in tables.items()})
     means = means.swaplevel(0, 1).swaplevel(1, 2).sort_index(sort_remaining=False)
     lines = [[*key, *(number(row[name], 2) for name in COLUMNS)] for key, row in means.iterrows()]
-    cells = []
-    for key, own in now.groupby(["set", "n", "metric"], sort=False):
-        one = summary(own)
-        cells.append([*key, *(number(one.get(name, np.nan), 2) for name in COLUMNS[:12])])
-    runs = now["run"].nunique()
-    return f"""{runs} runs a cell. Means over sets and metrics:
+    cells = [
+        [*key, *(number(summary(own).get(name, np.nan), 2) for name in COLUMNS[:12])]
+        for key, own in now.groupby(["set", "n", "metric"], sort=False)
+    ]
+    return f"""{now["run"].nunique()} runs a cell. Means over sets and metrics:
 
-{markdown_table(["sets", "labels", "version", *COLUMNS], lines)}
+{table(["sets", "labels", "version", *COLUMNS], lines)}
 
 Set by set, now:
 
-{markdown_table(["set", "labels", "metric", *COLUMNS[:12]], cells)}"""
+{table(["set", "labels", "metric", *COLUMNS[:12]], cells)}"""
 
 
 COLUMNS = (
@@ -333,22 +297,16 @@ COLUMNS = (
 
 def main() -> None:
     """Run what is missing, and write the page."""
-    parser = command_line(__doc__, data=True)
-    parser.add_argument("--out", type=Path, default=OUT)
-    parser.add_argument("--before", type=Path)
-    parser.add_argument("--sets", type=lambda t: [p.strip() for p in t.split(";")], default=[])
-    parser.add_argument("--runs", type=int, default=10)
-    parser.add_argument("--n-labeled", type=lambda t: [int(n) for n in split(t)], default=LABELS)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--workers", type=int, default=os.cpu_count())
-    parser.add_argument("--page", type=Path, default=PAGE)
-    given = parser.parse_args()
+    given = runs.command_line(
+        __doc__, data=runs.DATA, out=OUT, before=Path, sets=partial(runs.split, by=";"), runs=10,
+        n_labeled=runs.numbers, seed=0, workers=runs.WORKERS, page=PAGE,
+    ).parse_args()  # fmt: skip
     there = [name for name, source in TABLES.items() if (given.data / source.file).is_file()]
     cells = [
         {"set": name, "n_labeled": n, "start": start, "stop": min(start + BLOCK, given.runs),
          "seed": given.seed}
         for start in range(0, given.runs, BLOCK)
-        for name, n in product(given.sets or [*there, *MADE], given.n_labeled)
+        for name, n in product(given.sets or [*there, *MADE], given.n_labeled or LABELS)
     ]  # fmt: skip
     run = partial(run_cell, data=given.data.resolve())
     lines = run_missing(given.out, run, cells, given.workers)

@@ -16,8 +16,7 @@ import numpy as np
 
 import fewlabels as fl
 from bench.world import likeness
-from runs import ROOT
-from runs import parser as command_line
+from runs import DATA, ROOT, command_line
 
 RESULTS = ROOT / "benchmarks" / "results" / "dependencies.json"
 MODELS = ("CORAL", "ERM", "ERM_seed1", "ERM_seed2", "IRM", "IRM_seed1", "IRM_seed2")
@@ -45,9 +44,9 @@ def dependencies(votes: np.ndarray, threshold: float = 1.0) -> set[tuple[int, in
 
 def main() -> None:
     """Infer the dependencies and keep them."""
-    parser = command_line(__doc__, data=True)
-    data = parser.parse_args().data / "ssme_civilcomments" / "data.parquet"
-    predictions = fl.read_predictions(data).select_models(MODELS)
+    data = command_line(__doc__, data=DATA).parse_args().data
+    predictions = fl.read_predictions(data / "ssme_civilcomments" / "data.parquet")
+    predictions = predictions.select_models(MODELS)
     votes = predictions.hard
     pairs = sorted(dependencies(votes))
     scores = [pair["score_correlation"] for pair in likeness(predictions).values()]

@@ -1,13 +1,9 @@
 """Label histograms: losses without bias, disagreement, and what calibration makes of them.
 
     python -m benchmarks disagreement all | debiasing | truth | protocol | oracle | temperature |
-        penalty | joined | maps | items | network ... [--data DIR] [--work DIR] [--workers N]
-        [--fresh] [--quick]
+        penalty | joined | maps | items | network ...
 
-Every part consists of cells, which are kept as lines of JSON in the folder --work, outside the
-repository; another run goes on where one stopped, and with --fresh starts anew. The tables go
-between the marks of docs/benchmarks/disagreement.md, the figures beside it. With --quick there are
-a few cells of each part, and the page is a copy in the folder.
+The page is docs/benchmarks/disagreement.md, and figures are beside it.
 """
 
 from __future__ import annotations

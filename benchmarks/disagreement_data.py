@@ -24,20 +24,20 @@ Floats = np.ndarray
 
 @cache
 def world(data: Path, dataset: str) -> HistogramWorld:
-    """A data set; Mix-MNIST: the classifiers with the histograms of five raters, joined by id."""
-    if dataset == CIFAR:
-        return read_worlds([data / "cifar10" / "data.parquet"], Reading())[0][0]
+    """A data set."""
     with tempfile.TemporaryDirectory() as folder:
-        return read_worlds([joined(data, Path(folder))], Reading())[0][0]
+        return read_worlds([file_of(data, dataset, Path(folder))], Reading())[0][0]
 
 
-def joined(data: Path, folder: Path) -> Path:
-    """The predictions' file with the histograms of five raters in place of one."""
+def file_of(data: Path, dataset: str, folder: Path) -> Path:
+    """The file of a data set; Mix-MNIST: classifiers with the histograms of five raters, by id."""
+    if dataset == CIFAR:
+        return data / "cifar10" / "data.parquet"
     said = pd.read_parquet(data / "mixed_lh" / "mixed_mnist_predictions.parquet")
     labels = pd.read_parquet(data / "mixed_lh" / "mixed_mnist.parquet").set_index("id")
     labels = labels.loc[said["id"]]
-    assert (labels["partition"].to_numpy() == said["partition"].to_numpy()).all()
-    assert (labels["y1"].to_numpy() == said["y1"].to_numpy()).all()
+    for column in ("partition", "y1"):
+        assert (labels[column].to_numpy() == said[column].to_numpy()).all()
     # Without `partition`: every run halves the 15,000 items anew, and its spread holds items too.
     kept = said[[c for c in said if c.startswith("p__")]].copy()
     for name in (c for c in labels if c.startswith("h__")):

@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 
 from bench.disagreement import SCALINGS, Trial, forecasts, method_of
-from disagreement_data import CIFAR, MNIST, RUNS, SEED, SIZES, Floats, truth, world
+from disagreement_data import CIFAR, MNIST, RUNS, SEED, SIZES, truth, world
 from fewlabels.annotations import evaluate
 from parts import Part, Plan, Record, Some, crossed
-from runs import averaged, averages, grouped, panels, save_svg, where
+from runs import averaged, averages, grouped, panels, where
 
 # --- the calibration-dispersion map of F.3 ------------------------------------------------------
 
@@ -43,12 +43,12 @@ def _maps_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
             axis.plot(dl[1:], cl[1:], ".", color=f"C{k % 10}", ms=4)
         axis.set(title=dataset, xlabel="DL: what no recalibration removes", ylabel="CL")
         axis.legend(frameon=False, fontsize=7)
-    save_svg(figure, plan.figures / "disagreement-maps.svg")
     pair = averages({"CL": 4, "DL": 4})
     columns = {f"{scaling}: CL / DL": where("scaling", scaling, pair) for scaling in SCALINGS}
     head = ["data", "classifier"]
     shown = grouped(means.reset_index(), ["dataset", "model"], columns, head)
-    picture = "![Calibration loss against dispersion loss](figures/disagreement-maps.svg)"
+    text = "Calibration loss against dispersion loss"
+    picture = plan.picture(figure, "disagreement-maps", text)
     return {"maps": f"{picture}\n\n{shown}"}
 
 
@@ -98,20 +98,16 @@ def _items_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
     }  # fmt: skip
     shown = grouped(records, ["model", "kind"], columns, ["classifier", "items of"])
     (points,) = records["points"].dropna()
-    _draw_items({k: np.array(v) for k, v in points.items()}, plan)
-    picture = "![Disagreement of items, before and after](figures/disagreement-items.svg)"
-    return {"items": f"{picture}\n\n{shown}"}
-
-
-def _draw_items(points: dict[str, Floats], plan: Plan) -> None:
+    raw, alpha, mixed = (np.array(points[name]) for name in ("raw", "alpha", "mixed"))
     figure, axis = panels((5.2, 4.6))
     axis.plot([0, 1], [0, 1], ":", color="0.5", lw=1)
-    for kind, own in (("one digit", points["mixed"] == 0), ("two digits", points["mixed"] == 1)):
-        axis.plot(points["raw"][own], points["alpha"][own], ".", ms=3, alpha=0.5, label=kind)
+    for kind, own in (("one digit", mixed == 0), ("two digits", mixed == 1)):
+        axis.plot(raw[own], alpha[own], ".", ms=3, alpha=0.5, label=kind)
     axis.set(xlabel="1 - sum f² as the classifier says", ylabel="with alpha0 of the item",
              xlim=(0, 1), ylim=(0, 1), title=f"{_SHOWN}, items of Mix-MNIST")  # fmt: skip
     axis.legend(frameon=False)
-    save_svg(figure, plan.figures / "disagreement-items.svg")
+    text = "Disagreement of items, before and after"
+    return {"items": f"{plan.picture(figure, 'disagreement-items', text)}\n\n{shown}"}
 
 
 MAPS = Part(

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.special import softmax
 
 from bench.splits import generator
 from disagreement_data import RUNS, SEED, Floats, draw_labels
@@ -72,9 +73,7 @@ class Network:
 
     def probabilities(self, x: Floats, rng: np.random.Generator | None = None) -> Floats:
         """P(class), (n, 10)."""
-        logits = self.hidden(x, rng) @ self.w[2] + self.w[3]
-        p = np.exp(logits - logits.max(axis=1, keepdims=True))
-        return p / p.sum(axis=1, keepdims=True)
+        return softmax(self.hidden(x, rng) @ self.w[2] + self.w[3], axis=1)
 
     def train(self, x: Floats, y: Floats, rng: np.random.Generator) -> None:
         """Cross-entropy of labels y (n,)."""
@@ -84,9 +83,8 @@ class Network:
             for rows in np.array_split(rng.permutation(len(x)), len(x) // BATCH):
                 own = shifted(x[rows], rng)
                 h = self.hidden(own, rng)
-                logits = h @ self.w[2] + self.w[3]
-                p = np.exp(logits - logits.max(axis=1, keepdims=True))
-                gap = (p / p.sum(axis=1, keepdims=True) - np.eye(10)[y[rows]]) / len(rows)
+                p = softmax(h @ self.w[2] + self.w[3], axis=1)
+                gap = (p - np.eye(10)[y[rows]]) / len(rows)
                 back = (gap @ self.w[2].T) * (h > 0) / (1 - DROPPED)
                 slopes = [own.T @ back, back.sum(axis=0), h.T @ gap, gap.sum(axis=0)]
                 step += 1

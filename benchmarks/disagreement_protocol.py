@@ -4,33 +4,31 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 
 from bench import run
 from bench.disagreement import ENSEMBLE, MEAN, METHODS, ONE_NUMBER, SCALINGS, Trial
-from disagreement_data import ALPHA, CIFAR, MNIST, RUNS, SEED, SIZES, joined, world
+from disagreement_data import ALPHA, CIFAR, MNIST, RUNS, SEED, SIZES, file_of, world
 from fewlabels.annotations import evaluate
 from fewlabels.calibration import AlphaCalibration, TemperatureScaling
 from parts import Part, Plan, Record, crossed
-from runs import averaged, grouped, number, panels, plus_minus, save_svg, table, where
+from runs import averaged, grouped, number, panels, plus_minus, table, where
 
 # --- the protocol: Tables 1, 2, 4 and 5 ---------------------------------------------------------
 
 
 def _protocol(data: Path, dataset: str, runs: int) -> list[Record]:
     """`python -m benchmarks histograms` on a data set, without its empty bins."""
+    apart = [] if dataset == MNIST else ["vector+alpha-constant", "matrix+alpha-constant"]
     with tempfile.TemporaryDirectory() as folder:
-        source = data / "cifar10" / "data.parquet"
-        if dataset == MNIST:
-            source = joined(data, Path(folder))
-        methods = [*METHODS, *([] if dataset == MNIST else ["vector+alpha-constant",
-                                                          "matrix+alpha-constant"])]  # fmt: skip
-        out = Path(folder) / "out"
         found = run(
-            "histograms", source, out, runs=runs, workers=1, methods=methods, seed=SEED
+            "histograms", file_of(data, dataset, Path(folder)), Path(folder) / "out", runs=runs,
+            workers=1, methods=[*METHODS, *apart], seed=SEED,
         )  # fmt: skip
     names = ["method", "n_labeled", "run", "model", "metric", "group", "estimate"]
     return [{"dataset": dataset} | row for row in found.rows[names].to_dict("records")]
@@ -50,9 +48,8 @@ def _protocol_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
         )
         found[f"{mark}-updates"] = _tables(own, ("posterior_EL",), ("prior", "raw", *ALPHA))
         found[f"{mark}-directions"] = _directions(own)
-    _draw_reliability(records, plan)
-    picture = "![Observed against predicted disagreement](figures/disagreement-reliability.svg)"
-    return found | {"reliability": picture}
+    figure, text = _draw_reliability(records), "Observed against predicted disagreement"
+    return found | {"reliability": plan.picture(figure, "disagreement-reliability", text)}
 
 
 def _tables(own: pd.DataFrame, metrics: Sequence[str], methods: Sequence[str]) -> str:
@@ -95,24 +92,16 @@ def _table(own: pd.DataFrame, metric: str, methods: Sequence[str]) -> str:
     return table(["classifier", *texts], texts.itertuples())
 
 
+_ALPHAS = ("alpha-constant", "alpha-logits", "alpha-features")
 _PAIRS = (
-    ("one-number", "raw"),
-    ("one-number", "temperature"),
-    ("one-number", "raw+alpha-constant"),
-    ("one-number", "temperature+alpha-constant"),
-    ("one-number", "temperature+alpha-logits"),
-    ("one-number", "temperature+alpha-features"),
+    *(("one-number", better) for better in ("raw", "temperature", "raw+alpha-constant")),
+    *(("one-number", f"temperature+{alpha}") for alpha in _ALPHAS),
     ("raw", "temperature"),
-    ("raw", "raw+alpha-constant"),
-    ("raw", "raw+alpha-logits"),
-    ("raw", "raw+alpha-features"),
-    ("temperature", "temperature+alpha-constant"),
-    ("temperature", "temperature+alpha-logits"),
-    ("temperature", "temperature+alpha-features"),
-    ("temperature+alpha-constant", "temperature+alpha-logits"),
-    ("temperature+alpha-logits", "temperature+alpha-features"),
+    *((scaling, f"{scaling}+{alpha}") for scaling in ("raw", "temperature") for alpha in _ALPHAS),
+    *((f"temperature+{a}", f"temperature+{b}") for a, b in pairwise(_ALPHAS)),
     ("raw+alpha-features", "temperature+alpha-features"),
 )
+"""The worse and the better one, as is thought."""
 
 
 def _directions(own: pd.DataFrame) -> str:
@@ -139,7 +128,7 @@ def _directions(own: pd.DataFrame) -> str:
     return table(["better", *(f"{n} labels: {w}" for n in SIZES for w in losses.values())], rows)
 
 
-def _draw_reliability(records: pd.DataFrame, plan: Plan) -> None:
+def _draw_reliability(records: pd.DataFrame) -> Figure:
     """Figure 4, first half: Mix-MNIST at five labels."""
     own = records[(records["dataset"] == MNIST) & (records["n_labeled"] == SIZES[-1])]
     own = own[(own["group"] != "") & ~own["model"].isin([MEAN, ENSEMBLE])]
@@ -162,7 +151,7 @@ def _draw_reliability(records: pd.DataFrame, plan: Plan) -> None:
     for axis in axes[:: max(1, len(axes) // 2)]:
         axis.set_ylabel("observed disagreement")
     axes[0].legend(frameon=False, fontsize=7.5)
-    save_svg(figure, plan.figures / "disagreement-reliability.svg")
+    return figure
 
 
 # --- Figure 4: disagreement over the temperature ------------------------------------------------
@@ -215,11 +204,11 @@ def _temperature_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
         axis.minorticks_off()
         axis.set(xlabel="temperature", xticks=[2.0**k for k in range(-3, 5)],
                  xticklabels=["1/8", "1/4", "1/2", "1", "2", "4", "8", "16"])  # fmt: skip
-    save_svg(figure, plan.figures / "disagreement-temperature.svg")
     header = ["data", "classifier", "fitted temperature", "least L of disagreement at"]
     header += [f"{m}, {at}" for m in ("L of disagreement", "CE of disagreement", "CE")
                for at in ("t = 1", "fitted")]  # fmt: skip
-    picture = "![Losses of disagreement over the temperature](figures/disagreement-temperature.svg)"
+    text = "Losses of disagreement over the temperature"
+    picture = plan.picture(figure, "disagreement-temperature", text)
     return {"temperature": f"{table(header, rows)}\n\n{picture}"}
 
 

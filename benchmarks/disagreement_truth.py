@@ -4,30 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 
 from bench.disagreement import ONE_NUMBER, Trial, forecasts, method_of
 from bench.splits import generator
-from disagreement_data import (
-    ALPHA,
-    MNIST,
-    RUNS,
-    SEED,
-    SIZES,
-    Floats,
-    draw_labels,
-    truth,
-    world,
-)
+from disagreement_data import ALPHA, MNIST, RUNS, SEED, SIZES, Floats, draw_labels, truth, world
 from fewlabels.annotations import evaluate
 from parts import Part, Plan, Record, Some, crossed
-from runs import averaged, grouped, number, panels, save_svg, table, where
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from runs import averaged, grouped, number, panels, table, where
 
 # --- Figure 2: debiasing on data that are calibrated --------------------------------------------
 
@@ -72,8 +59,8 @@ def _debiasing_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
         axis.set(xscale="log", xlabel="items", title="EL" if loss == "EL" else "CL x items")
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
-    save_svg(figure, plan.figures / "disagreement-debiasing.svg")
-    picture = "![Plugin and debiased losses by number of items](figures/disagreement-debiasing.svg)"
+    text = "Plugin and debiased losses by number of items"
+    picture = plan.picture(figure, "disagreement-debiasing", text)
     return {"debiasing": f"{shown}\n\n{picture}"}
 
 

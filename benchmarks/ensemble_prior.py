@@ -23,7 +23,6 @@ import json
 import os
 import zlib
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -31,7 +30,6 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
-from threadpoolctl import threadpool_limits
 
 import prior_tables
 from fewlabels import Predictions
@@ -41,10 +39,12 @@ from fewlabels.kernels.weighting import Soft
 from fewlabels.methods.ensembles.belief_mixture import Belief, IndexName, each_belief
 from fewlabels.metrics import resolve
 from fewlabels.metrics.plans import States, prepare, view_of
-from runs import parser as command_line
+from runs import ROOT, WORKERS, command_line, spread
 from study.families import FAMILIES, make_set
 
 Bools, Floats, Ints = np.ndarray, np.ndarray, np.ndarray
+PARTS = ROOT / "build" / "ensemble_prior"
+PRIOR = ROOT / "src" / "fewlabels" / "methods" / "ensembles" / "learned_prior.json"
 LABELED = (10, 20, 50, 100)
 UNLABELED, POPULATION, DRAWS = 600, 5_000, 12
 METRICS = ("accuracy", "brier", "ece", "roc_auc", "average_precision")
@@ -154,7 +154,7 @@ def look(job: Job, parts: Path) -> Seen | None:
         kept = np.load(path)
         found = (kept[name] for name in Seen._fields[:4])
         return Seen(*found, job.n_labeled, job.family)
-    with threadpool_limits(1), using_workers(1):
+    with using_workers(1):
         seen = _look(job)
     partial_path = path.with_suffix(f".{os.getpid()}")
     with partial_path.open("wb") as file:
@@ -172,8 +172,7 @@ def _look(job: Job) -> Seen:
         elsewhere, rows = rows[: len(rows) // 3], rows[len(rows) // 3 :]
         reference = everything.take(_tilted(everything, elsewhere, rng))
     rows = rows[: job.n_labeled + UNLABELED]
-    some = everything.take(rows)
-    some = some.with_labels(np.where(np.arange(len(rows)) < job.n_labeled, some.labels, -1))
+    some = everything.take(rows).revealing(np.arange(job.n_labeled))
     metrics = _Metrics(some)
     evidence, means, sds = [], [], []
     for log_evidence, posterior in each_belief(LIBRARY, DRAWS, some, rng, reference):
@@ -245,10 +244,6 @@ class Table(NamedTuple):
     truth: Floats  # (S, Q, M)
     n_labeled: Ints
     family: np.ndarray
-
-    def of(self, rows: np.ndarray) -> Table:
-        """Some of the sets."""
-        return Table(*(values[rows] for values in self))
 
 
 def tabulate(sets: Sequence[Seen]) -> Table:
@@ -328,15 +323,9 @@ def _learned(table: Table, chosen: Bools) -> Floats:
 
 def main() -> None:
     """Learn the weights and write the table."""
-    parser = command_line(__doc__)
-    parser.add_argument("--seeds", type=int, default=14, help="made sets of each family")
-    parser.add_argument("--tables", type=int, default=1, help="sets of each target of a table")
-    parser.add_argument("--workers", type=int, default=os.cpu_count())
-    parser.add_argument("--parts", type=Path, default=Path("build/ensemble_prior"))
-    parser.add_argument(
-        "--out", type=Path, default=Path("src/fewlabels/methods/ensembles/learned_prior.json")
-    )
-    said = parser.parse_args()
+    # Made sets of each family, and sets of each target of a table.
+    options = {"seeds": 14, "tables": 1, "workers": WORKERS, "parts": PARTS, "out": PRIOR}
+    said = command_line(__doc__, **options).parse_args()
     said.parts.mkdir(parents=True, exist_ok=True)
     jobs = [Job(family, seed) for seed in range(said.seeds) for family in sorted(FAMILIES)]
     jobs += [
@@ -344,12 +333,11 @@ def main() -> None:
         for seed in range(said.tables)
         for name, target in prior_tables.targets().items()
     ]
-    with ProcessPoolExecutor(said.workers) as pool:
-        sets = list(pool.map(partial(look, parts=said.parts), jobs, chunksize=4))
-        table = tabulate(sets)
-        families = ["", *sorted(set(table.family))]
-        tables = (table.of(table.family != name) for name in families)
-        weights = dict(zip(families, pool.map(learn, tables), strict=True))
+    sets = list(spread(partial(look, parts=said.parts), jobs, said.workers, "sets"))
+    table = tabulate(sets)
+    families = ["", *sorted(set(table.family))]
+    tables = [Table(*(values[table.family != name] for values in table)) for name in families]
+    weights = dict(zip(families, spread(learn, tables, said.workers, "families"), strict=True))
     used = np.flatnonzero(np.any([w > 0 for w in weights.values()], axis=0))
     content = {
         "sets": len(sets),

@@ -359,19 +359,14 @@ def runs(given: Any) -> Iterator[tuple[str | None, Record]]:
 
 def main() -> None:
     """Run, print the tables, and write them where that is asked for."""
-    from runs import fill
-    from runs import parser as command_line
+    from runs import command_line, fill
 
-    parser = command_line(__doc__)
+    parser = command_line(
+        __doc__, before=Path, after=ROOT / "src", repeats=3, limit=300.0, without_numba=False,
+        work=ROOT / "build" / "evaluator_speed", json=Path,
+    )  # fmt: skip
     parser.add_argument("works", nargs="*", help=f"of {', '.join(WORKS)}; all unless given")
-    parser.add_argument("--before", type=Path, help="a folder that holds the package fewlabels")
-    parser.add_argument("--after", type=Path, default=ROOT / "src")
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--limit", type=float, default=300, help="seconds of a run")
-    parser.add_argument("--without-numba", action="store_true", help="and all works without numba")
     parser.add_argument("--growth", nargs="*", help=f"of {', '.join(GROWTH)}; all unless named")
-    parser.add_argument("--work", type=Path, default=ROOT / "build" / "evaluator_speed")
-    parser.add_argument("--json", type=Path)
     parser.add_argument("--page", type=Path, nargs="?", const=PAGE, help="default: docs/speed.md")
     given = parser.parse_args()
     if given.before is None:

@@ -1,12 +1,10 @@
 """How good is each judge, and what it judges, by few labels and all verdicts.
 
     python -m benchmarks judges all | accuracy | orders | score
-        [--data DIR] [--work DIR] [--workers N] [--fresh] [--quick]
 
 Real verdicts with all labels known: LLM judges, and the ten busiest annotators of the crowd sets. A
 run draws 20, 50 or 100 labels (at most half of a set) and asks every way for the accuracy of every
-judge (`judges_sets.py`). Cells are kept in the folder --work; another run goes on where one
-stopped. The tables go between the marks of docs/benchmarks/judges.md.
+judge (`judges_sets.py`). The page is docs/benchmarks/judges.md.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ import pandas as pd
 
 import fewlabels as fl
 from bench.splits import seed_of
-from judges_sets import LEVEL, N_LABELED, SETS, WAYS, asked, beside, drawn, sizes_of
+from judges_sets import LEVEL, N_LABELED, SETS, WAYS, asked, beside, drawn, sizes_of, verdicts
 from parts import SEED, Arguments, Part, Plan, Record, run_page
 from runs import across, number, table
 
@@ -47,7 +45,7 @@ def _set(data: Path, name: str) -> fl.Predictions:
     return few.take(np.flatnonzero(few.has_hard.any(axis=1)))
 
 
-def _cells(plan: Plan, names: tuple[str, ...], runs: int = FEWER) -> list[Arguments]:
+def _cells(plan: Plan, names: Sequence[str], runs: int = FEWER) -> list[Arguments]:
     """Every set, number of labels, and some runs at a time."""
     return [
         {"name": name, "n_labeled": n, "start": start, "runs": 2 if plan.quick else OF_CELL}
@@ -56,12 +54,6 @@ def _cells(plan: Plan, names: tuple[str, ...], runs: int = FEWER) -> list[Argume
         for n in (N_LABELED[:1] if plan.quick else sizes_of(_set(plan.data, name)))
         for start in range(0, 1 if plan.quick else runs, OF_CELL)
     ]
-
-
-def accuracy_cells(plan: Plan) -> list[Arguments]:
-    """All sets."""
-    crowds = CROWDS[:1] if plan.quick else CROWDS
-    return _cells(plan, LLM, RUNS) + _cells(plan, crowds)
 
 
 def _asked(
@@ -139,22 +131,12 @@ def _summary(records: pd.DataFrame) -> str:
 
 _ORDERED = LLM[0]
 _BOTH, _ONE = "both orders, as twice as many judges", "one order"
+_OF_ORDERS = ("auto", "dawid-skene")
 
 
 def _orders(data: Path) -> Mapping[str, fl.Predictions]:
     """JudgeBench with the verdicts of one order, and of both as if these were more judges."""
-    frame = pd.read_parquet(data / SETS[_ORDERED].file)
-    one = _set(data, _ORDERED)
-    columns = [c for c in frame if c.startswith("y__")]
-    names = [c.removeprefix("y__").removesuffix("__order1") for c in columns]
-    labels = frame["label"].to_numpy().astype(int)
-    both = fl.Predictions(votes=frame[columns].to_numpy(), labels=labels, models=names)
-    return {_ONE: one, _BOTH: both}
-
-
-def order_cells(plan: Plan) -> list[Arguments]:
-    """JudgeBench alone."""
-    return _cells(plan, (_ORDERED,))
+    return {_ONE: _set(data, _ORDERED), _BOTH: verdicts(data, ("order1", "order2"))}
 
 
 def order_run(data: Path, name: str, n_labeled: int, start: int, runs: int) -> list[Record]:
@@ -163,26 +145,15 @@ def order_run(data: Path, name: str, n_labeled: int, start: int, runs: int) -> l
     return [
         record | {"what": what}
         for what, votes in each.items()
-        for record in _asked(votes, name, n_labeled, own, ("auto", "dawid-skene"))
+        for record in _asked(votes, name, n_labeled, own, _OF_ORDERS)
         if record["judge"] in each[_ONE].models
     ]
-
-
-def order_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
-    """Errors and coverage with one order and with both."""
-    ways = ("auto", "dawid-skene")
-    return {"orders": _by(records, ["labels", "what"], ["labels", "columns"], ways)}
 
 
 # --- what is judged -------------------------------------------------------------------------------
 
 _PASSES = 1
 """The class that passes: the first answer is the better one."""
-
-
-def score_cells(plan: Plan) -> list[Arguments]:
-    """The LLM judges."""
-    return _cells(plan, LLM[:1] if plan.quick else LLM, RUNS)
 
 
 def score_run(data: Path, name: str, n_labeled: int, start: int, runs: int) -> list[Record]:
@@ -202,16 +173,9 @@ def score_run(data: Path, name: str, n_labeled: int, start: int, runs: int) -> l
         for row in found.rows:
             place = {"name": name, "labels": n_labeled, "run": run, "way": row.way}
             place |= {"judge": row.judge or "", "truth": truth}
-            found_ = beside(truth, row.value, row.low, row.high, row.status == "ok")
-            records.append(place | found_)
+            ok = row.status == "ok"
+            records.append(place | beside(truth, row.value, row.low, row.high, ok))
     return records
-
-
-def score_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
-    """Errors and coverage by set and way; of judges the mean."""
-    ways = list(dict.fromkeys(records["way"]))
-    keys, head = ["name", "truth", "labels"], ["set", "pass rate", "labels"]
-    return {"score": _by(records, keys, head, ways)}
 
 
 _DESIGN = (
@@ -221,16 +185,24 @@ _DESIGN = (
 
 PARTS = {
     "accuracy": Part(
-        accuracy_cells, accuracy_run, accuracy_blocks,
+        lambda plan: _cells(plan, LLM, RUNS) + _cells(plan, plan.some(CROWDS)),
+        accuracy_run, accuracy_blocks,
         f"{len(LLM) + len(CROWDS)} sets, {RUNS} random draws of the labels ({FEWER} of crowd "
         f"sets), {_DESIGN}; ± is the standard error over sets",
     ),
     "orders": Part(
-        order_cells, order_run, order_blocks,
+        lambda plan: _cells(plan, (_ORDERED,)), order_run,
+        lambda records, plan: {
+            "orders": _by(records, ["labels", "what"], ["labels", "columns"], _OF_ORDERS)
+        },
         f"JudgeBench, {FEWER} random draws of the labels, {_DESIGN}",
     ),
     "score": Part(
-        score_cells, score_run, score_blocks,
+        lambda plan: _cells(plan, plan.some(LLM), RUNS), score_run,
+        lambda records, plan: {
+            "score": _by(records, ["name", "truth", "labels"], ["set", "pass rate", "labels"],
+                         list(dict.fromkeys(records["way"])))
+        },
         f"{RUNS} random draws of the labels, {_DESIGN}",
     ),
 }  # fmt: skip

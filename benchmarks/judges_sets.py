@@ -25,8 +25,7 @@ from fewlabels.kernels.votes import vote_shares
 from fewlabels.predictions import Predictions
 from parts import SEED
 from study.sets import truth_of as truths
-from votes_crowd import SETS as CROWDS
-from votes_crowd import read_crowd
+from votes_crowd import CROWDS, read_crowd
 
 N_LABELED, N_UNLABELED, LEVEL = (20, 50, 100), 1_000, 0.9
 LEAST_VOTES, BUSIEST, LEAST_LABELS = 50, 10, 2
@@ -45,14 +44,13 @@ def _crowd(name: str) -> Callable[[Path], Predictions]:
     return read
 
 
-def _judges(data: Path) -> Predictions:
-    """Verdicts in the first order of the two answers; the second is no independent judge."""
+def verdicts(data: Path, orders: tuple[str, ...] = ("order1",)) -> Predictions:
+    """Verdicts in some orders of the two answers; the second is no independent judge."""
     frame = pd.read_parquet(data / "llm_judges" / "judgebench.parquet")
-    columns = [c for c in frame if c.startswith("y__") and c.endswith("__order1")]
+    columns = [c for c in frame if c.startswith("y__") and c.endswith(orders)]
     names = [c.removeprefix("y__").removesuffix("__order1") for c in columns]
-    return Predictions(
-        votes=frame[columns].to_numpy(), labels=frame["label"].to_numpy(), models=names
-    )
+    labels = frame["label"].to_numpy().astype(int)
+    return Predictions(votes=frame[columns].to_numpy(), labels=labels, models=names)
 
 
 def _panda(data: Path) -> Predictions:
@@ -73,7 +71,7 @@ class Source(NamedTuple):
 
 SETS: Mapping[str, Source] = {
     **{f"crowd: {name}": Source(f"crowd/{name}.gold.parquet", _crowd(name)) for name in CROWDS},
-    "LLM judges: JudgeBench": Source("llm_judges/judgebench.parquet", _judges),
+    "LLM judges: JudgeBench": Source("llm_judges/judgebench.parquet", verdicts),
     "LLM judges: PandaLM": Source("llm_judges/pandalm.parquet", _panda),
 }
 """Of the crowd sets adultcontent2 has the votes of s5_adult, and adultcontent3 no gold labels."""
@@ -101,7 +99,7 @@ def drawn(votes: Predictions, name: str, n_labeled: int, run: int) -> Prediction
     n = min(n_labeled + N_UNLABELED, votes.n_items)
     rng = generator("votes with labels", 1, name, n_labeled, run)
     items = votes.take(rng.choice(votes.n_items, n, replace=False))
-    given = items.with_labels(np.where(np.arange(n) < n_labeled, items.labels, -1))
+    given = items.revealing(np.arange(n_labeled))
     there = given.has_hard.any(axis=0)
     return given.select_models([given.models[j] for j in np.flatnonzero(there)])
 

@@ -1,11 +1,9 @@
 """Which items to label: errors, coverage and when to stop, by how the items are drawn.
 
     python -m benchmarks labeling all | questions | curves | stopping
-        [--data DIR] [--work DIR] [--workers N] [--fresh] [--quick]
 
 A run draws 1,500 items of a set whose labels are all known, and labels them ten at a time, from 50
-on 25 at a time. Cells are kept in the folder --work; another run goes on where one stopped. The
-tables go between the marks of docs/benchmarks/labeling.md.
+on 25 at a time. The page is docs/benchmarks/labeling.md.
 """
 
 from __future__ import annotations
@@ -21,11 +19,12 @@ import pandas as pd
 from scipy.special import ndtri
 
 import fewlabels as fl
-from curves_data import SPE_LISTS, draw, sample_curve, stream
+from curves_bands import Way, measure
+from curves_data import SPE_LISTS, draw, stream
 from fewlabels.evaluation.anytime import DrawnValues, anytime, confidence_sequence, pooled
 from fewlabels.kernels.importance import lure_weights
 from fewlabels.questions.next_items import STRATIFIED, next_items
-from parts import SEED, Arguments, Part, Plan, Record, Some, crossed, run_page
+from parts import SEED, Part, Plan, Record, Some, crossed, run_page
 from runs import averaged, grouped, number, table, where
 from study.families import make_set
 from study.sets import MADE, load, truth_of
@@ -47,6 +46,8 @@ QUESTIONS: Mapping[str, Mapping[str, Any]] = {
     "best": {"metric": "accuracy", "against": "best"},
 }
 """What is asked, and what the informative order is told of it."""
+_ASKED = [(way, "") for way in (*EVEN, *OTHERS)] + [("informative", q) for q in QUESTIONS]
+"""The informative order is taken once for each question."""
 
 
 class Labeled(NamedTuple):
@@ -62,11 +63,14 @@ class Labeled(NamedTuple):
         self.probability.extend(probability)
         self.left.extend(left)
 
-    def weights(self, n: int) -> Floats:
-        """LURE weights (n,) of the labels; 1 of other items."""
-        out = np.ones(n)
-        out[self.rows] = lure_weights(np.array(self.probability), np.array(self.left))
-        return out
+    def shown(self, items: fl.Predictions, weighted: bool) -> fl.Predictions:
+        """The items with these labels, which may have their LURE weights."""
+        known = items.revealing(np.array(self.rows, dtype=np.int64))
+        if not (weighted and self.rows):
+            return known
+        weights = np.ones(items.n_items)
+        weights[self.rows] = lure_weights(np.array(self.probability), np.array(self.left))
+        return known.with_label_weight(weights)
 
 
 def _items(data: Path, name: str, run: int) -> fl.Predictions:
@@ -110,17 +114,6 @@ def _least(shown: fl.Predictions, margin: Floats, size: int) -> list[int]:
     return np.argsort(np.where(shown.labeled, np.inf, margin), kind="stable")[:size].tolist()
 
 
-def question_cells(plan: Plan) -> list[Arguments]:
-    """Every set, run and way; the informative order once for each question."""
-    cells: list[Arguments] = []
-    for run in plan.trials(RUNS):
-        for name in plan.some(SETS, 1):
-            ways = [(way, "") for way in (*EVEN, *OTHERS)]
-            ways += [("informative", question) for question in QUESTIONS]
-            cells += [{"name": name, "run": run, "way": w, "question": q} for w, q in ways]
-    return cells
-
-
 def question_run(data: Path, name: str, run: int, way: str, question: str) -> list[Record]:
     """Errors, widths and coverage at each look, by `auto` and by the labels alone."""
     items = _items(data, name, run)
@@ -128,25 +121,19 @@ def question_run(data: Path, name: str, run: int, way: str, question: str) -> li
     asked = dict(QUESTIONS.get(question, {}))
     if question == "difference":
         asked |= {"model": items.models[0], "against": items.models[1]}
-    labels, records = np.full(items.n_items, -1), []
+    records, weighted = [], way != "uncertainty"
     seed = int(stream("labeling", name, run, "seed").integers(2**31))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for size in BATCHES:
-            shown = items.with_labels(labels)
-            if way != "uncertainty" and done.rows:
-                shown = shown.with_label_weight(done.weights(items.n_items))
-            _further(shown, way, size, seed, done, asked)
-            labels[done.rows] = items.labels[done.rows]
+            _further(done.shown(items, weighted), way, size, seed, done, asked)
             if len(done.rows) in LOOKS:
-                shown = items.with_labels(labels)
-                if way != "uncertainty":
-                    shown = shown.with_label_weight(done.weights(items.n_items))
+                shown = done.shown(items, weighted)
                 for method in ("auto", "labeled"):
                     found = _answers(shown, method, truth, [question] if question else QUESTIONS)
                     base = {"name": name, "run": run, "way": way, "method": method}
                     records += [base | {"labels": len(done.rows)} | one for one in found]
-        if way != "uncertainty" and question in ("", "accuracy"):
+        if weighted and question in ("", "accuracy"):
             records.append(_guard(items, done, way, name, run))
     return records
 
@@ -160,23 +147,19 @@ def _answers(
         metrics.append("accuracy")
     found = fl.estimate(shown, method, metrics, confidence_level=LEVEL,
                         estimand="sample")  # fmt: skip
-    out, names = [], found.models
+    out = []
     for question in questions:
-        if question in METRICS:
-            rows = [r for r in found.rows if r.metric == question]
-            value, low, high = np.array([[r.value, r.low, r.high] for r in rows]).T
-            aim = truth[:, METRICS.index(question)]
-        elif question == "difference":
-            value, low, high = (
-                np.array([v]) for v in found.difference(names[0], names[1], "accuracy")
-            )
-            aim = np.array([truth[0, 0] - truth[1, 0]])
-        else:
-            rows = [r for r in found.rows if r.metric == "accuracy"]
-            best = int(np.nanargmax([r.value for r in rows]))
-            regret = float(truth[:, 0].max() - truth[best, 0])
+        metric = question if question in METRICS else "accuracy"
+        rows = [r for r in found.rows if r.metric == metric]
+        value, low, high = np.array([[r.value, r.low, r.high] for r in rows]).T
+        aim = truth[:, METRICS.index(metric)]
+        if question == "best":
+            regret = float(aim.max() - aim[np.nanargmax(value)])
             out.append({"question": question, "error": regret, "width": np.nan, "held": np.nan})
             continue
+        if question == "difference":
+            gap = found.difference(*found.models[:2], "accuracy")
+            (value, low, high), aim = np.array(gap)[:, None], aim[:1] - aim[1:2]
         held = (low <= aim + 1e-12) & (aim <= high + 1e-12)
         out.append({
             "question": question, "error": float(np.nanmean(np.abs(value - aim))),
@@ -187,8 +170,7 @@ def _answers(
 
 def _guard(items: fl.Predictions, done: Labeled, way: str, name: str, run: int) -> Record:
     """Whether the interval that may be looked at misses at any look, and its width at the end."""
-    shown = items.with_labels(np.where(np.isin(np.arange(items.n_items), done.rows),
-                                       items.labels, -1))  # fmt: skip
+    shown = done.shown(items, weighted=False)
     (accuracy,) = fl.metrics.resolve(["accuracy"]).values()
     least = {"informative": STRATIFIED, "active testing": 0.05}.get(way, 1.0)
     ends = anytime(shown, accuracy, np.array(done.rows), np.array(done.probability),
@@ -305,15 +287,11 @@ def _curve_items(shown: fl.Predictions, order: str, size: int, seed: int, before
     return found.items.tolist()
 
 
-def _curve_found(shown: fl.Predictions, truth: fl.Curve) -> dict[str, float]:
-    curve = sample_curve(shown, workers=1)
-    gap = np.abs(curve.y - truth.y)
+def _curve_found(shown: fl.Predictions, truth: fl.Curve) -> Record:
+    found, curve = measure(shown, Way("auto"), truth, 0)
     near = np.abs(truth.y - 0.8) < 0.1
-    return {
-        "area": float(gap.mean()), "width": float((curve.high - curve.low).mean()),
-        "held": float(((curve.low <= truth.y + 1e-9) & (truth.y <= curve.high + 1e-9)).mean()),
-        "near": float(gap[near].mean()) if near.any() else np.nan,
-    }  # fmt: skip
+    gap = np.abs(curve.y - truth.y)[near].mean() if near.any() else np.nan
+    return found | {"near": float(gap)}
 
 
 def curve_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
@@ -326,7 +304,7 @@ def curve_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
         rows.append([
             labels, order, number(own["area"].mean(), 4), f"{np.exp(logs.mean()):.2f}",
             number(own["near"].mean(), 4), number(own["width"].mean(), 3),
-            f"{own['held'].mean():.0%}",
+            f"{own['covered'].mean():.0%}",
         ])  # fmt: skip
     header = ["labels", "order", "area", "beside random", "near precision .8", "width", "coverage"]
     return {"curves": table(header, rows)}
@@ -391,7 +369,12 @@ def stopping_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
 
 PARTS = {
     "questions": Part(
-        question_cells, question_run, question_blocks,
+        lambda plan: [
+            {"name": name, "run": run, "way": way, "question": question}
+            for run in plan.some(range(RUNS)) for name in plan.some(SETS, -1)
+            for way, question in _ASKED
+        ],
+        question_run, question_blocks,
         f"{len(SETS)} sets x {RUNS} runs of {ITEMS:,} items, {LEVEL:.0%} intervals of these items, "
         f"seed {SEED}; ratios are geometric means over sets of error / random's, ± over sets",
     ),

@@ -21,7 +21,6 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from importlib import metadata
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,15 +41,8 @@ from fewlabels.methods.curves.ordered_rates import (
     shape_statistics,
 )
 from fewlabels.methods.per_model import margin
-from runs import ROOT, spread
-from runs import parser as command_line
-from score_lists import (
-    PACKAGE,
-    REPORTED_ON,
-    ScoreList,
-    collect,
-    data_sets,
-)
+from runs import ROOT, command_line, spread
+from score_lists import PACKAGE, REPORTED_ON, ScoreList, collect, data_sets
 
 Bools, Floats = np.ndarray, np.ndarray
 PRIOR = ROOT / "src" / "fewlabels" / "methods" / "curves" / "monotone_prior.json"
@@ -298,21 +290,10 @@ def _six_digits(value: Any) -> Any:
     return float(f"{value:.6g}")
 
 
-def as_text(document: dict[str, Any]) -> str:
-    """JSON with one line for each row of numbers or names."""
-    text = json.dumps(document, indent=1)
-    return re.sub(r"\[[^][{}]*\]", lambda row: re.sub(r"\s+", " ", row[0]), text) + "\n"
-
-
 def main() -> None:
     """Draw the lists, learn the four tables, and write them with their recipe."""
-    parser = command_line(__doc__)
-    parser.add_argument("--seeds", type=int, default=10, help="draws of every data set")
-    parser.add_argument("--lists", type=int, default=1600, help="lists to learn from, at most")
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--out", type=Path, default=PRIOR)
-    options = parser.parse_args()
-
+    # Draws of every data set, and lists to learn from, at most.
+    options = command_line(__doc__, seeds=10, lists=1600, workers=2, out=PRIOR).parse_args()
     seeds = range(1, options.seeds + 1)
     lists = [
         found
@@ -339,7 +320,10 @@ def main() -> None:
         "left_out": sorted(REPORTED_ON),
         "versions": {name: metadata.version(name) for name in (PACKAGE, "scikit-learn")},
     }
-    options.out.write_text(as_text({"recipe": recipe, "tables": tables}), encoding="utf-8")
+    text = json.dumps({"recipe": recipe, "tables": tables}, indent=1)
+    # One line for each row of numbers or names.
+    text = re.sub(r"\[[^][{}]*\]", lambda row: re.sub(r"\s+", " ", row[0]), text) + "\n"
+    options.out.write_text(text, encoding="utf-8")
     print(f"wrote {options.out}")
 
 

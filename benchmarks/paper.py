@@ -19,8 +19,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from runs import ROOT, fill, table
-from runs import parser as command_line
+from runs import DATA, ROOT, command_line, fill, table
 
 PAGES = ROOT / "docs" / "benchmarks"
 RESULTS = ROOT / "benchmarks" / "results"
@@ -52,28 +51,17 @@ FEW = "labeled,ensemble,ssme-kde,tempered-ensemble"
 
 # Spelled as the seeds of the stored results have them: settings by name, of their types.
 # What a sentence in docs/choosing-a-method.md says of settings other than the defaults.
-VARIANTS = ",".join(
-    (
-        "labeled",
-        "majority-vote[hard=false]",
-        "pseudo-label[features=log-ratios]",
-        "autoeval[proxy=ensemble]",
-        "active-testing[weighted=false]",
-        "active-surrogate",
-        "active-surrogate[rounds=1]",
-        "bayesian-calibration[offset_sd=1.0,slope_sd=0.3]",
-        "bayesian-calibration[offset_sd=1.0,slope_sd=0.4]",
-        "bayesian-calibration[offset_sd=1.0,slope_sd=1.0]",
-        "ssme-kde-marginal[compat=official]",
-        "ssme-kde[bandwidth=scott]",
-        "ssme-kde[leave_one_out=true]",
-    )
+VARIANTS = (
+    "labeled,majority-vote[hard=false],pseudo-label[features=log-ratios],autoeval[proxy=ensemble],"
+    "active-testing[weighted=false],active-surrogate,active-surrogate[rounds=1],"
+    "bayesian-calibration[offset_sd=1.0,slope_sd=0.3],"
+    "bayesian-calibration[offset_sd=1.0,slope_sd=0.4],"
+    "bayesian-calibration[offset_sd=1.0,slope_sd=1.0],"
+    "ssme-kde-marginal[compat=official],ssme-kde[bandwidth=scott],ssme-kde[leave_one_out=true]"
 )
 
 # The paper's EM of the flow: the flow is fixed in the second stage, covariances have no prior.
-PAPER_FLOW = (
-    "--methods", "labeled,ensemble,ssme-flow[covariance_prior=0.0,joint=false]",
-)  # fmt: skip
+PAPER_FLOW = ("--methods", "labeled,ensemble,ssme-flow[covariance_prior=0.0,joint=false]")
 
 # A flow takes a hundred times as long to fit as anything else: studies with it come last, apart
 # from the others, and have fewer runs.
@@ -104,19 +92,12 @@ STUDIES = {
 }
 
 
-def command(name: str, runs: int | None) -> list[str]:
-    """What stands behind `python -m benchmarks`, with paths relative to the data folder."""
-    study = STUDIES[name]
-    fewer = ["--runs", str(runs)] if runs else []
-    return [study.protocol, *study.options, *fewer]
-
-
 def run(
     name: str, data: Path, work: Path, *, runs: int | None, workers: int | None, resume: bool
 ) -> None:
     """Run one study in the data folder, and copy its page and figures to docs."""
-    out = work / name
-    asked = command(name, runs)
+    out, study = work / name, STUDIES[name]
+    asked = [study.protocol, *study.options, *(["--runs", str(runs)] if runs else [])]
     print(f"\n{name}: python -m benchmarks {shlex.join(asked)}", flush=True)
     call = [sys.executable, str(ROOT / "benchmarks"), *asked, "--out", str(out)]
     if resume and (out / "manifest.json").exists():
@@ -243,12 +224,9 @@ def worth_of_two(folder: Path) -> dict[str, float]:
 
 def main() -> None:
     """Run the studies that are asked for, or all."""
-    parser = command_line(__doc__, data=True)
-    parser.add_argument("--work", type=Path, default=ROOT / "build" / "paper")
+    work = ROOT / "build" / "paper"
+    parser = command_line(__doc__, data=DATA, work=work, runs=int, workers=int, resume=False)
     parser.add_argument("--only", nargs="+", choices=STUDIES, default=list(STUDIES))
-    parser.add_argument("--runs", type=int)
-    parser.add_argument("--workers", type=int)
-    parser.add_argument("--resume", action="store_true", help="go on with what is in --work")
     given = parser.parse_args()
     if not given.data.is_dir():
         parser.error(f"no data at {given.data}; name the folder with --data or FEWLABELS_DATA")

@@ -11,7 +11,6 @@ files (`quoted.find`), methods from the registry.
 
 from __future__ import annotations
 
-import os
 import shlex
 import subprocess
 import sys
@@ -22,8 +21,7 @@ from typing import Any
 
 from fewlabels.methods.registry import METHODS
 from quoted import find
-from runs import ROOT
-from runs import parser as command_line
+from runs import ROOT, WORKERS, command_line
 from runs import table as markdown
 
 ITEMS = ROOT / "benchmarks" / "papers.toml"
@@ -34,25 +32,18 @@ _FIELDS = {"item", "what", "where", "command", "paper", "here"}
 Paper = Mapping[str, Any]
 
 
-def papers() -> Mapping[str, Paper]:
-    """What papers.toml says, by the short names of the papers."""
-    said = tomllib.loads(ITEMS.read_text(encoding="utf-8"))
-    return {name: part for name, part in said.items() if name != "run"}
-
-
-def runs() -> list[Mapping[str, Any]]:
-    """Commands that make the numbers, the most telling first, with their minutes."""
-    found: list[Mapping[str, Any]] = tomllib.loads(ITEMS.read_text(encoding="utf-8"))["run"]
-    return found
+SAID = tomllib.loads(ITEMS.read_text(encoding="utf-8"))
+RUNS: list[Mapping[str, Any]] = SAID.pop("run")
+"""Commands that make the numbers, the most telling first, with their minutes."""
 
 
 def page() -> str:
     """The whole page."""
     parts = [HEAD]
-    for paper in papers().values():
+    for paper in SAID.values():
         parts += [f"## {paper['title']}", paper["about"], table(paper)]
-    parts += ["## What is run", RUNS, *(f"- `{one['command']}`: {_minutes(one)}" for one in runs())]
-    return "\n\n".join(parts[: -len(runs())]) + "\n\n" + "\n".join(parts[-len(runs()) :]) + "\n"
+    commands = (f"- `{one['command']}`: {_minutes(one)}" for one in RUNS)
+    return "\n\n".join([*parts, "## What is run", FIRST, "\n".join(commands)]) + "\n"
 
 
 def written() -> str:
@@ -70,7 +61,7 @@ that the command writes (`benchmarks/papers.py`, and a test that the page is wha
 the folder of the data (`FEWLABELS_DATA`). Data that are private or not at hand are MIMIC, OGB, AG
 News and ImageNetBG (SSME); CPD, INRIA and the images of MDS (SPE)."""
 
-RUNS = """`make papers` runs these from the top, as many as fit into an hour, and says what it
+FIRST = """`make papers` runs these from the top, as many as fit into an hour, and says what it
 skipped. Minutes are of two idle processors."""
 
 
@@ -111,7 +102,7 @@ def _minutes(one: Mapping[str, Any]) -> str:
 def run(minutes: float, workers: int | None) -> int:
     """Run what fits, from the top; how many commands failed."""
     left, failed, skipped = minutes, 0, []
-    for one in runs():
+    for one in RUNS:
         if one["minutes"] > left:
             skipped.append(f"skipped ({_minutes(one)}): {one['command']}")
             continue
@@ -129,12 +120,8 @@ def run(minutes: float, workers: int | None) -> int:
 
 def main() -> int:
     """Write the page, check it, or run first."""
-    parser = command_line(__doc__)
-    parser.add_argument("--run", action="store_true", help="run what fits into --minutes first")
-    parser.add_argument("--minutes", type=float, default=60.0)
-    parser.add_argument("--workers", type=int, default=os.cpu_count())
-    parser.add_argument("--check", action="store_true", help="write nothing; 1 if it differs")
-    given = parser.parse_args()
+    options = {"run": False, "minutes": 60.0, "workers": WORKERS, "check": False}
+    given = command_line(__doc__, **options).parse_args()
     failed = run(given.minutes, given.workers) if given.run else 0
     text = page()
     if given.check:

@@ -1,4 +1,10 @@
-"""What pages of several parts share: the parts, their cells, and the page between its marks."""
+"""What pages of several parts share: the parts, their cells, and the page between its marks.
+
+Every study of parts has the options [--data DIR] [--work DIR] [--workers N] [--fresh] [--quick].
+Its cells are kept as lines of JSON in the folder --work, outside the repository; another run goes
+on where one stopped, and with --fresh starts anew, as it should after a change of the code. With
+--quick there are a few cells of each part, and the page is a copy in the folder.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +17,16 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import pandas as pd
 
 import fewlabels
 from fewlabels.kernels.blocks import using_workers
-from runs import ROOT, fill, of_cells, run_missing
-from runs import parser as command_line
+from runs import DATA, ROOT, command_line, fill, of_cells, run_missing, save_svg
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Record = dict[str, Any]
 Arguments = dict[str, Any]
@@ -39,17 +47,19 @@ class Plan:
     figures: Path
     quick: bool
 
-    def trials(self, full: int) -> range:
-        """Numbers of the trials."""
-        return range(1 if self.quick else full)
+    def some(self, everything: Sequence[_T], quick: int = 1) -> Sequence[_T]:
+        """All of them; of a quick run the first so many, or the last if below 0."""
+        first = everything[:quick] if quick > 0 else everything[quick:]
+        return first if self.quick else everything
 
-    def some(self, everything: Sequence[_T], quick: int) -> list[_T]:
-        """All of them, or the last few."""
-        return list(everything[-quick:] if self.quick else everything)
+    def picture(self, figure: Figure, name: str, text: str) -> str:
+        """Keep a figure below those of the pages, and show it on one."""
+        save_svg(figure, self.figures / f"{name}.svg")
+        return f"![{text}](figures/{name}.svg)"
 
 
 class Some(NamedTuple):
-    """Values of an axis; a quick run has the first so many of them, or the last if below 0."""
+    """Values of an axis, and how many of them a quick run has (`Plan.some`)."""
 
     values: Sequence[Any]
     quick: int = 1
@@ -57,16 +67,11 @@ class Some(NamedTuple):
 
 def crossed(**axes: Some | Sequence[Any]) -> Callable[[Plan], list[Arguments]]:
     """Cells of all combinations of the axes' values, of which those of the last change fastest."""
-
-    def chosen(axis: Some | Sequence[Any], plan: Plan) -> Sequence[Any]:
-        if not isinstance(axis, Some):
-            return axis
-        first = axis.values[: axis.quick] if axis.quick > 0 else axis.values[axis.quick :]
-        return first if plan.quick else axis.values
-
     return lambda plan: [
         dict(zip(axes, values, strict=True))
-        for values in product(*(chosen(axis, plan) for axis in axes.values()))
+        for values in product(
+            *(plan.some(*axis) if isinstance(axis, Some) else axis for axis in axes.values())
+        )
     ]
 
 
@@ -127,17 +132,13 @@ def run_page(
 ) -> None:
     """Run the parts that the command line asks for, and fill a page of docs/benchmarks with them.
 
-    The page has a study's own name unless told otherwise. Cells are kept; another run goes on where
-    one stopped. A quick run fills a copy of the page.
+    The page has a study's own name unless told otherwise.
     """
     page = ROOT / "docs" / "benchmarks" / f"{page_name or name}.md"
-    parser = command_line(description, data=True)
     work = CACHE / "fewlabels" / "benchmarks" / name
+    options = {"data": DATA, "work": work, "workers": 2, "fresh": False, "quick": False}
+    parser = command_line(f"{description}\n{(__doc__ or '').partition('.')[2]}", **options)
     parser.add_argument("parts", nargs="+", choices=[*parts, "all"], metavar="PART")
-    parser.add_argument("--fresh", action="store_true", help="start over")
-    parser.add_argument("--work", type=Path, default=work)
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--quick", action="store_true", help="a few cells of each part")
     given = parser.parse_args()
     asked = list(parts) if "all" in given.parts else list(dict.fromkeys(given.parts))
     if not given.data.is_dir() and set(need_data) & set(asked):

@@ -11,7 +11,6 @@ study's page ends. The packages are in the dependency group `crosscheck`.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -28,8 +27,7 @@ from scipy.special import expit, logit
 from scipy.stats import norm
 from sklearn.isotonic import isotonic_regression
 
-from runs import ROOT, of_cells, read_lines, run_missing, table
-from runs import parser as command_line
+from runs import DATA, ROOT, WORKERS, command_line, of_cells, read_lines, run_missing, table
 from study.page import either
 from study.sets import chosen as chosen_sets
 from study.sets import load
@@ -70,17 +68,8 @@ Answer = tuple[float, float, float]
 Peer = Callable[[Judged, np.random.Generator], Answer]
 
 
-def ppi_own(j: Judged, rng: np.random.Generator) -> Answer:
-    """PPI++ with the classifier's own confidence."""
-    return _ppi(j.correct, j.own, j.own_other)
-
-
-def ppi_all(j: Judged, rng: np.random.Generator) -> Answer:
-    """PPI++ with what the mean of all classifiers thinks of its choice."""
-    return _ppi(j.correct, j.all, j.all_other)
-
-
 def _ppi(y: Floats, f: Floats, other: Floats) -> Answer:
+    """PPI++ with probabilities of being right on the labeled and on the other items."""
     low, high = ppi_py.ppi_mean_ci(y, f, other, alpha=ALPHA)
     value = ppi_py.ppi_mean_pointestimate(y, f, other)
     return float(np.squeeze(value)), float(np.squeeze(low)), float(np.squeeze(high))
@@ -187,8 +176,8 @@ PEERS: dict[str, Peer] = {
     "Wilson, labels alone": wilson,
     "scikit-learn bootstrap, labels alone": bootstrap,
     "scorio, labels alone": scorio_bayes,
-    "ppi-python, own confidence": ppi_own,
-    "ppi-python, mean of all": ppi_all,
+    "ppi-python, own confidence": lambda j, rng: _ppi(j.correct, j.own, j.own_other),
+    "ppi-python, mean of all": lambda j, rng: _ppi(j.correct, j.all, j.all_other),
     "truescore PPI++, mean of all": truescore_ppi,
     "truescore Rogan-Gladen, mean of all": truescore_rogan,
     "CBPE's idea, Platt": cbpe_platt,
@@ -274,9 +263,8 @@ def from_study(rows: pd.DataFrame, sets: Sequence[str], runs: int) -> pd.DataFra
 def page(rows: pd.DataFrame, runs: int, seconds: float) -> str:
     """A section of the study's page."""
     packages = (f"{name} {version(name)}" for name in _PACKAGES)
-    lines = [
+    parts = [
         "## Peers",
-        "",
         f"Accuracy and its 90% interval, {runs} runs ({-(-runs // _ISOTONIC_EVERY)} of isotonic "
         f"CBPE), on the items of the study; {', '.join(packages)}. `auto` and "
         "`labeled` have the runs that the study has so far, which may be fewer, and differ among "
@@ -284,13 +272,11 @@ def page(rows: pd.DataFrame, runs: int, seconds: float) -> str:
         "within sets. Error, width and interval score are in percentage points, the rest in "
         "percent of the answers: failed (an exception or no number), empty (an interval of width "
         "0), outside (it reaches below 0 or above 1).",
-        "",
         "PPI++ is given the classifier's own confidence, or what the mean of all classifiers "
         "thinks of its choice. CBPE's idea is NannyML's: calibrate confidence on the labels, and "
         "take its mean over all items; the interval is a bootstrap of the labels. NannyML 0.13.1 "
         "itself installs on Python 3.11, but is not asked: it works on chunks of a stream after a "
         "labeled reference period, and its bands are of the sampling of a chunk.",
-        "",
     ]
     head = ["method", "n_l", "runs", "error", "coverage", "least", *_FIGURES[2:]]
     made = rows["set"].isin(MADE)
@@ -302,8 +288,8 @@ def page(rows: pd.DataFrame, runs: int, seconds: float) -> str:
         ]  # fmt: skip
         if body:
             names = ", ".join(dict.fromkeys(own["set"]))
-            lines += [f"**{title}**: {names}.", "", table(head, body), ""]
-    return "\n".join([*lines, f"Computed in {seconds:.0f} processor seconds.", ""])
+            parts += [f"**{title}**: {names}.", table(head, body)]
+    return "\n\n".join([*parts, f"Computed in {seconds:.0f} processor seconds.\n"])
 
 
 def _row(own: pd.DataFrame, peer: str, size: int) -> list[Any]:
@@ -322,9 +308,7 @@ def _row(own: pd.DataFrame, peer: str, size: int) -> list[Any]:
 
 def main() -> None:
     """Ask every peer on every set, on all processors."""
-    parser = command_line(__doc__, data=True)
-    parser.add_argument("--out", type=Path, default=ROOT / "build" / "study.jsonl")
-    parser.add_argument("--runs", type=int, default=200)
+    parser = command_line(__doc__, data=DATA, out=ROOT / "build" / "study.jsonl", runs=200)
     parser.add_argument("--sets", nargs="*", help="names; default: real ones and eight made ones")
     given = parser.parse_args()
     ours = read_lines(given.out)
@@ -339,7 +323,7 @@ def main() -> None:
         for name in names for n in sizes
     ]  # fmt: skip
     run = partial(run_cell, data=given.data.resolve())
-    kept = run_missing(given.out.with_name("peers.jsonl"), run, cells, os.cpu_count() or 1)
+    kept = run_missing(given.out.with_name("peers.jsonl"), run, cells, WORKERS)
     lines = of_cells(kept, cells)
     rows = table_of(lines)
     if ours:

@@ -5,13 +5,13 @@
 
 Every set shows 20, 50 and 100 of its labels and 500 items without. Intervals are at 90%, without
 the allowance that the method adds (`ensembles.INFLATION_SHARE`). Kept in prior_judged.jsonl, a set
-a line; the
-tables are those of docs/default.md.
+a line; the tables are those of docs/default.md.
 """
 
 from __future__ import annotations
 
 from argparse import Namespace
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -22,8 +22,7 @@ import fewlabels as fl
 import prior_tables
 from fewlabels.methods.ensembles import ensembles
 from fewlabels.models import LearnedEnsemble
-from runs import ROOT, number, run_kept, table
-from runs import parser as command_line
+from runs import ROOT, markdown, number, run_kept
 
 RESULTS, PAGE = ROOT / "benchmarks" / "prior_judged.jsonl", ROOT / "docs" / "default.md"
 LABELED, UNLABELED, LEVEL = (20, 50, 100), 500, 0.9
@@ -44,8 +43,7 @@ def run_cell(cell: dict[str, Any]) -> dict[str, Any]:
     ensembles.INFLATION_SHARE = 0.0
     rows = []
     for n in LABELED:
-        some = items.take(order[: n + UNLABELED])
-        some = some.with_labels(np.where(np.arange(some.n_items) < n, some.labels, -1))
+        some = items.take(order[: n + UNLABELED]).revealing(np.arange(n))
         ours, labeled, average = (
             fl.estimate(some, method, list(METRICS), confidence_level=LEVEL, workers=1)
             for method in (
@@ -75,27 +73,26 @@ def blocks(lines: list[dict[str, Any]]) -> dict[str, str]:
     place = ["n", "metric"]
     sets = rows.groupby([*place, "set"], sort=False)[["error", "labeled", "holds"]].mean()
     means, held = sets.groupby(place).mean(), sets.groupby(place).holds
+    ses = held.std(ddof=0) / np.sqrt(held.size())
     alike = rows[rows.average.notna()]
     plain = alike.groupby(place)[["error", "average"]].mean()
-    ses = held.std(ddof=0) / np.sqrt(held.size())
-    cells = {
-        "coverage": pd.Series({k: f"{100 * means.holds[k]:.1f}% ± {100 * ses[k]:.1f}"
-                               for k in means.index}),
-        "errors": (means.error / means.labeled).map(lambda x: number(x, 2)),
-        "siblings": (plain.error / plain.average).map(lambda x: number(x, 2)),
-    }  # fmt: skip
+    two = partial(number, digits=2)
+    shown = {
+        "coverage": means.holds.map("{:.1%} ± ".format) + (100 * ses).map("{:.1f}".format),
+        "errors": (means.error / means.labeled).map(two),
+        "siblings": (plain.error / plain.average).map(two),
+    }
     said = f"sets, seed {lines[0]['seed']}, one run each"
     notes = {
         "coverage": f"{len(lines)} {said}; ± is a standard error over sets.",
         "errors": f"{len(lines)} {said}.",
         "siblings": f"{alike.set.nunique()} {said}.",
     }
-    head = ["labels", *METRICS.values()]
-    tables = {
-        name: table(head, [[n, *(own[n, m] for m in METRICS)] for n in LABELED])
-        for name, own in cells.items()
+    wide = {name: own.unstack().reindex(LABELED)[[*METRICS]] for name, own in shown.items()}
+    return {
+        name: f"{markdown(own.rename(columns=METRICS), ['labels'])}\n\n{notes[name]}"
+        for name, own in wide.items()
     }
-    return {name: f"{text}\n\n{notes[name]}" for name, text in tables.items()}
 
 
 def cells(given: Namespace) -> list[dict[str, Any]]:
@@ -105,13 +102,6 @@ def cells(given: Namespace) -> list[dict[str, Any]]:
     return [{"target": names[i], "seed": given.seed} for i in some]
 
 
-def main() -> None:
-    """Judge the sets and write the tables."""
-    parser = command_line(__doc__)
-    parser.add_argument("--sets", type=int, default=100)
-    parser.add_argument("--seed", type=int, default=1, help="sets of seed 0 taught the weights")
-    run_kept(parser, RESULTS, run_cell, cells, blocks, PAGE, "sets")
-
-
 if __name__ == "__main__":
-    main()
+    # Sets of seed 0 taught the weights.
+    run_kept(__doc__, RESULTS, run_cell, cells, blocks, PAGE, "sets", sets=100, seed=1)

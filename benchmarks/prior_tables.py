@@ -320,7 +320,9 @@ def _train(
     same_rows = rng.random() < 0.5 and len(set(trainees)) == 1
     even = own
     if k == 2 and y[own].mean() < 0.3 and rng.random() < 0.3 and y[own].sum() >= FEWEST_EVEN:
-        even = _even(rng, y, own)
+        # As many of either class, as many train with where positives are rare.
+        positive, negative = own[y[own] == 1], own[y[own] == 0]
+        even = np.r_[positive, rng.choice(negative, len(positive), replace=False)]
     rows = own
     for j, one in enumerate(trainees):
         pool = region_of(rng, x, own, direction) if one.part == "regions" else even
@@ -345,12 +347,6 @@ def _train(
     if not np.isfinite(out).all():
         raise FloatingPointError("a classifier's probabilities are not numbers")
     return out
-
-
-def _even(rng: np.random.Generator, y: Ints, own: Ints) -> Ints:
-    """Rows of which half are positive, as many train with where positives are rare."""
-    positive, negative = own[y[own] == 1], own[y[own] == 0]
-    return np.concatenate([positive, rng.choice(negative, len(positive), replace=False)])
 
 
 def _calibrated(probabilities: Floats, y: Ints, n_held: int) -> Floats:

@@ -17,8 +17,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
-from runs import ROOT
-from runs import parser as command_line
+from runs import ROOT, command_line
 
 SENTENCES = ROOT / "benchmarks" / "quoted.toml"
 _MARK = re.compile(r"<!-- (?!end )([\w -]+?)(?::.*)? -->")
@@ -194,9 +193,7 @@ def differences(sentence: Sentence, text: str) -> tuple[str, list[str]]:
 
 def main() -> int:
     """Check all sentences, or write them."""
-    parser = command_line(__doc__)
-    parser.add_argument("--write", action="store_true", help="put the numbers into the pages")
-    given = parser.parse_args()
+    given = command_line(__doc__, write=False).parse_args()
     said = []
     for sentence in sentences():
         page = ROOT / sentence.page

@@ -13,7 +13,6 @@ one stopped. Files that are not there are skipped.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,11 +25,10 @@ from sklearn.metrics import roc_auc_score
 
 import fewlabels as fl
 from bench.splits import generator, seed_of
-from fewlabels import Predictions, read_predictions
+from fewlabels import Predictions
 from fewlabels.kernels.multinomial import fit_map  # Newton's method alone diverges here
-from runs import ROOT, across, markdown, run_kept
-from runs import parser as command_line
-from study.sets import REAL, truth_of
+from runs import DATA, ROOT, across, markdown, run_kept
+from study.sets import REAL, truth_of, whole
 
 Bools, Floats, Ints = np.ndarray, np.ndarray, np.ndarray
 
@@ -58,14 +56,6 @@ class Pair(NamedTuple):
     reference: Predictions
 
 
-def _whole(file: Path, keep: str | None = None, left_out: Sequence[str] = ()) -> Predictions:
-    """The classifiers that give probabilities of every item."""
-    found = read_predictions(file, keep=() if keep is None else (keep,))
-    gives = found.has_probabilities.all(axis=0)
-    kept = [found.models[j] for j in np.flatnonzero(gives) if found.models[j] not in left_out]
-    return found.select_models(kept)
-
-
 def _by_group(name: str, data: Predictions, target: Bools) -> Pair:
     return Pair(name, data.take(target), data.take(~target))
 
@@ -76,7 +66,7 @@ def adult(data: Path) -> Iterator[Pair]:
         ("sex", "Female", "women", "men"),
         ("race", "White", "white people", "others"),
     ):
-        read = _whole(data / REAL["Adult"].file, column)
+        read = whole(data / REAL["Adult"].file, column)
         chosen = np.array([str(v) == value for v in read.groups[column]])
         yield _by_group(f"Adult: {of} by {others}", read, chosen)
         yield _by_group(f"Adult: {others} by {of}", read, ~chosen)
@@ -84,7 +74,7 @@ def adult(data: Path) -> Iterator[Pair]:
 
 def nell(data: Path) -> Iterator[Pair]:
     """A category by another, near or far."""
-    read = _whole(data / REAL["NELL animal"].file)
+    read = whole(data / REAL["NELL animal"].file)
     assert read.domain is not None
     domain = read.domain.astype(str)
     for target, reference in (
@@ -100,7 +90,7 @@ def nell(data: Path) -> Iterator[Pair]:
 def civil_comments(data: Path) -> Iterator[Pair]:
     """Comments by a half of which most that are surely fine are missing."""
     source = REAL["CivilComments"]
-    read = _whole(data / source.file, left_out=source.left_out)
+    read = whole(data / source.file, left_out=source.left_out)
     assert read.probabilities is not None
     rng = generator("reference", "civil comments")
     half = rng.random(read.n_items) < 0.5
@@ -117,7 +107,7 @@ _ANIMALS = (2, 3, 4, 5, 6, 7)
 
 def cifar(data: Path) -> Iterator[Pair]:
     """Pairs of classes by other pairs, as two classes each."""
-    read = _whole(data / REAL["CIFAR-10"].file)
+    read = whole(data / REAL["CIFAR-10"].file)
     assert read.probabilities is not None
     p, labels = read.probabilities, read.labels
     animal = p[:, :, list(_ANIMALS)].sum(axis=2)
@@ -251,7 +241,7 @@ def judged(
         rng = generator("reference", SEED, pair.name, n_labeled, run)
         n = min(n_labeled + N_UNLABELED, pair.target.n_items)
         items = pair.target.take(rng.choice(pair.target.n_items, n, replace=False))
-        given = items.with_labels(np.where(np.arange(n) < n_labeled, items.labels, -1))
+        given = items.revealing(np.arange(n_labeled))
         size = min(N_REFERENCE, pair.reference.n_items)
         chosen = rng.choice(pair.reference.n_items, size, replace=False)
         seed = seed_of("reference", SEED, pair.name, n_labeled, run)
@@ -259,19 +249,17 @@ def judged(
             if n_labeled or way != "labels only":
                 value, low, high = WAYS[way](given, pair.reference.take(chosen), seed)
                 known = np.isfinite([value, low, high, truth]).all(axis=0)
-                each = np.abs(value - truth), (low <= truth) & (truth <= high), high - low
+                each = {"error": np.abs(value - truth), "width": high - low,
+                        "coverage": (low <= truth) & (truth <= high)}  # fmt: skip
                 means = pd.DataFrame(
                     {name: pd.DataFrame(np.where(known, a, np.nan)).mean()
-                     for name, a in zip(("error", "coverage", "width"), each, strict=True)}
+                     for name, a in each.items()}
                 )  # fmt: skip
                 place = {"pair": pair.name, "n_labeled": n_labeled, "way": way}
                 found.append(means.assign(**place, metric=METRICS))
     rows = pd.concat(found).groupby(["pair", "n_labeled", "way", "metric"], sort=False)
-    means = (
-        rows[["error", "coverage", "width"]]
-        .mean()
-        .assign(error_se=rows["error"].sem(), runs=rows["error"].count())
-    )
+    means = rows[["error", "coverage", "width"]].mean()
+    means = means.assign(error_se=rows["error"].sem(), runs=rows["error"].count())
     columns = ["error", "error_se", "coverage", "width", "runs"]
     out = means[columns].round(5).reset_index().to_dict("records")
     return [{k: None if v != v else v for k, v in row.items()} for row in out]
@@ -319,21 +307,13 @@ def blocks(lines: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     return {"results": table([row for rows in last.values() for row in rows])}
 
 
-def main() -> None:
-    """Run, and write the page's tables."""
-    parser = command_line(__doc__, data=True)
-    parser.add_argument("--runs", type=int, default=RUNS)
-    data = parser.parse_known_args()[0].data
+if __name__ == "__main__":
     run_kept(
-        parser, RESULTS, partial(run_cell, data=data),
+        __doc__, RESULTS, run_cell,
         lambda given: (
             {"source": source, "runs": given.runs}
             for source in SOURCES
             if given.page_only or (given.data / source).is_file()
         ),
-        blocks, PAGE,
+        blocks, PAGE, data=DATA, runs=RUNS,
     )  # fmt: skip
-
-
-if __name__ == "__main__":
-    main()

@@ -26,24 +26,37 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ROOT = Path(__file__).resolve().parents[1]
+DATA = Path(os.environ.get("FEWLABELS_DATA", ROOT.parent / "shared" / "data"))
+WORKERS = os.cpu_count() or 1
 Row = dict[str, Any]
 _Job, _Result = TypeVar("_Job"), TypeVar("_Result")
 
 
-def parser(description: str | None, *, data: bool = False) -> argparse.ArgumentParser:
-    """A command line that is described by the head of its script; `data` adds the folder."""
+def command_line(description: str | None, **options: Any) -> argparse.ArgumentParser:
+    """A command line that is described by the head of its script, and its options' defaults.
+
+    An option has the type of its default; False is a flag, and what reads a text is for an option
+    that has none.
+    """
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    if data:
-        default = os.environ.get("FEWLABELS_DATA", ROOT.parent / "shared" / "data")
-        parser.add_argument("--data", type=Path, default=Path(default))
+    for name, default in options.items():
+        kind: dict[str, Any] = {"type": type(default), "default": default}
+        if default is False or callable(default):
+            kind = {"type": default} if default else {"action": "store_true"}
+        parser.add_argument(f"--{name.replace('_', '-')}", **kind)
     return parser
 
 
-def split(text: str) -> list[str]:
+def split(text: str, by: str = ",") -> list[str]:
     """What commas separate."""
-    return [part.strip() for part in text.split(",") if part.strip()]
+    return [part.strip() for part in text.split(by) if part.strip()]
+
+
+def numbers(text: str) -> list[int]:
+    """Whole numbers that commas separate."""
+    return [int(part) for part in split(text)]
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
@@ -248,24 +261,20 @@ def _run_each(run: Callable[[Row], Row], job: Sequence[Row]) -> list[Row]:
 
 
 def run_kept(
-    parser: argparse.ArgumentParser,
-    results: Path,
-    run: Callable[[Row], Row],
+    description: str | None, results: Path, run: Callable[..., Row],
     cells: Callable[[argparse.Namespace], Iterable[Row]],
-    blocks: Callable[[list[Row]], Mapping[str, str]],
-    page: Path,
-    what: str = "cells",
-) -> None:
+    blocks: Callable[[list[Row]], Mapping[str, str]], page: Path, what: str = "cells",
+    **options: Any,
+) -> None:  # fmt: skip
     """Run the cells that a file of the repository lacks, and fill the page from their lines.
 
-    `cells` and the parser's options say which; with `--page-only` the page has all that is kept.
+    `cells` and the command's options say which; with `--page-only` the page has all that is kept.
     """
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--page-only", action="store_true", help="from what the file keeps")
-    given = parser.parse_args()
+    given = command_line(description, **options, workers=2, page_only=False).parse_args()
     if given.page_only:
         lines = read_lines(results)
     else:
+        run = partial(run, data=given.data) if "data" in given else run
         asked = list(cells(given))
         lines = of_cells(run_missing(results, run, asked, given.workers, what), asked)
     fill(page, blocks(lines))

@@ -151,11 +151,6 @@ def data_sets() -> dict[str, Path]:
     return found
 
 
-def family_of(data_set: str) -> str:
-    """Where a data set is from: versions of one share the first word of the name."""
-    return data_set.split("-")[0].rstrip("0123456789")
-
-
 def collect(names: Sequence[str], seeds: Sequence[int], workers: int) -> list[ScoreList]:
     """Lists of every data set in `names` and seed; how many workers does not matter."""
     paths = data_sets()
@@ -203,11 +198,13 @@ def _draw(job: tuple[str, Path, int]) -> list[ScoreList]:
                 continue
             change = SHIFTS[shift]
             scores, labels = change(*made, rng) if change else made
+            # Versions of a data set share the first word of the name.
+            family = name.split("-")[0].rstrip("0123456789")
             found = ScoreList(
-                family_of(name), name, positive, classifier, CLASSIFIERS[classifier].probability,
+                family, name, positive, classifier, CLASSIFIERS[classifier].probability,
                 shift, (*key, len(out)), scores, labels,
             )  # fmt: skip
-            if _usable(found):
+            if len(labels) >= 200 and found.rarer >= 8 and len(np.unique(scores)) >= 5:
                 out.append(found)
     return out
 
@@ -242,8 +239,3 @@ def _classify(
     else:
         scores = estimator.decision_function(features[test])
     return np.asarray(scores, dtype=np.float64), positive[test].astype(np.int64)
-
-
-def _usable(found: ScoreList) -> bool:
-    enough = len(found.labels) >= 200 and found.rarer >= 8
-    return enough and len(np.unique(found.scores)) >= 5

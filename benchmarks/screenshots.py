@@ -24,8 +24,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from runs import ROOT
-from runs import parser as command_line
+from runs import ROOT, command_line
 
 sys.path[:0] = [str(ROOT / "tests" / "browser"), str(ROOT / "examples")]
 

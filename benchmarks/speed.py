@@ -332,13 +332,9 @@ def start_up() -> list[Line]:
 def main() -> None:
     """Run everything and print, or write, a Markdown page."""
     # What is measured in a process of its own does not load these.
-    from runs import fill, table
-    from runs import parser as command_line
+    from runs import command_line, fill, table
 
-    parser = command_line(__doc__)
-    parser.add_argument("--out", type=Path)
-    parser.add_argument("--rows", type=int, default=1_000_000)
-    options = parser.parse_args()
+    options = command_line(__doc__, out=Path, rows=1_000_000).parse_args()
     lines = [
         kde("isj"),
         kde("scott"),

@@ -26,8 +26,7 @@ import pandas as pd
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 import fewlabels as fl
-from runs import ROOT, fill, number, plain, read_lines, run_missing, table
-from runs import parser as command_line
+from runs import ROOT, command_line, fill, number, plain, read_lines, run_missing, table
 from stress_worlds import WORLDS, Sample
 
 PAGE = ROOT / "docs" / "when-it-fails.md"
@@ -205,15 +204,12 @@ def blocks(columns: Mapping[str, Mapping[Key, Record]]) -> dict[str, str]:
 
 def main() -> None:
     """Run what is missing, and write the page."""
-    parser = command_line(__doc__)
-    parser.add_argument("--name", default="after", help="of the code: before, after, or any word")
+    parser = command_line(
+        __doc__, name="after", runs=100, workers=2, fresh=False, results=ROOT / "benchmarks",
+        page=PAGE,
+    )  # fmt: skip
     parser.add_argument("--worlds", nargs="+", choices=WORLDS, default=list(WORLDS), metavar="NAME")
     parser.add_argument("--labels", nargs="+", type=int, default=list(LABELS))
-    parser.add_argument("--runs", type=int, default=100)
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--fresh", action="store_true", help="run the chosen worlds again")
-    parser.add_argument("--results", type=Path, default=Path(__file__).resolve().parent)
-    parser.add_argument("--page", type=Path, default=PAGE)
     given = parser.parse_args()
     file = given.results / f"stress_{given.name}.jsonl"
     cells = [

@@ -12,43 +12,27 @@ what is finished. The page ends with the table of peers, where `peers` has writt
 
 from __future__ import annotations
 
-import os
 from functools import partial
-from pathlib import Path
 
-from runs import ROOT, read_lines, run_missing, split
-from runs import parser as command_line
+from runs import DATA, ROOT, WORKERS, command_line, numbers, read_lines, run_missing, split
 from study import sets, trial
 from study.page import render, render_text
 
 OUT, PAGE = ROOT / "build" / "study.jsonl", ROOT / "docs" / "benchmarks" / "coverage-study.md"
 
 
-def numbers(text: str) -> list[int]:
-    """Whole numbers that commas separate."""
-    return [int(part) for part in split(text)]
-
-
 def main() -> None:
     """Run, or go on with, the study, and write its page."""
-    parser = command_line(__doc__, data=True)
-    parser.add_argument("--out", type=Path, default=OUT)
-    parser.add_argument("--page", type=Path, default=PAGE)
-    parser.add_argument("--runs", type=int, default=trial.RUNS)
-    parser.add_argument("--sets", type=split, default=[])
-    parser.add_argument("--methods", type=split, default=trial.METHODS)
-    parser.add_argument("--n-labeled", type=numbers, default=trial.N_LABELED)
-    parser.add_argument("--n-unlabeled", type=int, default=trial.UNLABELED)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--workers", type=int, default=os.cpu_count())
-    parser.add_argument("--page-only", action="store_true")
-    given = parser.parse_args()
+    given = command_line(
+        __doc__, data=DATA, out=OUT, page=PAGE, runs=trial.RUNS, sets=split, methods=split,
+        n_labeled=numbers, n_unlabeled=trial.UNLABELED, seed=0, workers=WORKERS, page_only=False,
+    ).parse_args()  # fmt: skip
     if given.page_only:
         lines = read_lines(given.out)
     else:
         cells = trial.cells(
-            sets.chosen(given.sets, given.data), given.methods, given.n_labeled,
-            given.n_unlabeled, given.runs, given.seed,
+            sets.chosen(given.sets or [], given.data), given.methods or trial.METHODS,
+            given.n_labeled or trial.N_LABELED, given.n_unlabeled, given.runs, given.seed,
         )  # fmt: skip
         run = partial(trial.run_cell, data=given.data.resolve())
         lines = run_missing(given.out, run, cells, given.workers)

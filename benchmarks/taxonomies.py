@@ -17,8 +17,7 @@ import pandas as pd
 
 import fewlabels as fl
 from fewlabels.kernels.blocks import using_workers
-from runs import ROOT, number, table
-from runs import parser as command_line
+from runs import ROOT, command_line, number, table
 
 RESULTS = ROOT / "benchmarks" / "results" / "taxonomies.json"
 PAGE = ROOT / "docs" / "benchmarks" / "taxonomies.md"
@@ -120,9 +119,7 @@ mean of paired differences.
 
 def main() -> None:
     """Run all replicates and write the page."""
-    parser = command_line(__doc__)
-    parser.add_argument("--replicates", type=int, default=20)
-    size, results = parser.parse_args().replicates, {}
+    size, results = command_line(__doc__, replicates=20).parse_args().replicates, {}
     with using_workers(1):
         for (name, taxonomy), wrong in product(TAXONOMIES.items(), (0.0, 0.1)):
             title = f"{name}; 10% of the items break the rules" if wrong else name

@@ -11,7 +11,7 @@ import pandas as pd
 import fewlabels as fl
 from fewlabels.kernels.arrays import Ints
 
-SETS = (
+CROWDS = (
     "bluebird", "dog", "face", "rte", "weather_cf", "weather_cf_amt", "sentiment_sp",
     "sentiment_sp_amt", "s5_adult",
 )  # fmt: skip

@@ -17,8 +17,7 @@ from curves_data import stream
 from fewlabels.kernels.arrays import Floats
 from parts import SEED, Arguments, Part, Plan, Record
 from runs import averaged, grouped, where
-from votes_crowd import SETS as CROWD_SETS
-from votes_crowd import read_crowd
+from votes_crowd import CROWDS, read_crowd
 from votes_nell import read_brain, read_nell
 
 _TENTHS = 3
@@ -31,13 +30,13 @@ METHODS = ("auto", "bee")
 
 def honest_cells(plan: Plan) -> list[Arguments]:
     """Real sets, and random tenths of those with domains."""
-    cells: list[Arguments] = []
-    for name in plan.some(["nell", "brain"], 1):
-        if not plan.quick:
-            cells.append({"what": name, "tenth": None})
-        cells += [{"what": name, "tenth": r} for r in plan.trials(_TENTHS)]
-    crowds = ["bluebird"] if plan.quick else list(CROWD_SETS)
-    return cells + [{"what": f"crowd: {c}", "tenth": None} for c in crowds]
+    whole: list[int | None] = [] if plan.quick else [None]
+    cells = [
+        {"what": name, "tenth": r}
+        for name in plan.some(["nell", "brain"], -1)
+        for r in [*whole, *plan.some(range(_TENTHS))]
+    ]
+    return cells + [{"what": f"crowd: {c}", "tenth": None} for c in plan.some(CROWDS)]
 
 
 def honest_run(data: Path, what: str, tenth: int | None) -> list[Record]:

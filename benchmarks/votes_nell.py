@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 
 import fewlabels as fl
 from curves_data import stream
 from fewlabels.kernels.arrays import Array, Floats, Ints
 from parts import SEED, Arguments, Part, Plan, Record
-from runs import averaged, grouped, panels, save_svg, where
+from runs import averaged, grouped, panels, where
 from votes_methods import BASELINES, SAMPLED, Answer, Method, implied, sampled, small, together
 
 # The authors' unit test has these thresholds; the paper gives none.
@@ -112,19 +113,21 @@ def _all_rows(found: pd.DataFrame, votes: Array, models: tuple[str, ...]) -> Nel
     return Nell(votes, domain, labels, implied(known, np.eye(2)[labels]), models)
 
 
-def _methods(brain: bool) -> Mapping[str, Method]:
-    """Agreement rates of subsets of eleven classifiers are too many."""
-    return {n: m for n, m in METHODS.items() if not (brain and n == "agreement-rates")}
-
-
-def nell_cells(plan: Plan, *, brain: bool = False) -> list[Arguments]:
-    """Every method on all rows, and on random tenths of them."""
-    cells: list[Arguments] = []
-    for name in ["majority-vote", "bee"] if plan.quick else _methods(brain):
-        cells.append({"method": name, "percent": ALL, "repeat": 0})
-        repeats = _FEW.get(name, _REPEATS)
-        cells += [{"method": name, "percent": 10, "repeat": r} for r in plan.trials(repeats)]
-    return cells
+def nell_cells(
+    plan: Plan,
+    names: Sequence[str],
+    quick: Sequence[str] = ("majority-vote", "bee"),
+    few: Mapping[str, int] = _FEW,
+    held: Sequence[str] = (),
+) -> list[Arguments]:
+    """Every method on all rows, but for those that are held back, and on random tenths of them."""
+    return [
+        {"method": name, "percent": percent, "repeat": r}
+        for name in (quick if plan.quick else names)
+        for percent, repeats in ((ALL, range(0 if name in held else 1)),
+                                 (10, plan.some(range(few.get(name, _REPEATS)))))
+        for r in repeats
+    ]  # fmt: skip
 
 
 def nell_run(
@@ -185,14 +188,12 @@ def nell_blocks(records: pd.DataFrame, plan: Plan, *, brain: bool = False) -> di
     figures = {"mse": "MSE", "mad": "MAD", "soft": "labels, soft", "hard": "labels, hard"}
     shown = table_by_method(records, figures, _BRAIN_MEASURED if brain else _MEASURED)
     name = "figure4b" if brain else "figure4"
-    path = plan.figures / "votes" / f"{name}.svg"
-    draw_figure(records, path)
     text = "Error of the rates and of the labels by method, on all rows and on 10% of them"
-    figure = f"![{text}](figures/votes/{path.name})"
+    figure = plan.picture(draw_figure(records), f"votes/{name}", text)
     return {"brain" if brain else "nell": shown, name: figure}
 
 
-def draw_figure(records: pd.DataFrame, path: Path) -> None:
+def draw_figure(records: pd.DataFrame) -> Figure:
     """Absolute errors of rates and labels, on all rows and on a tenth, a line for each method."""
     methods = list(dict.fromkeys(records["method"]))[::-1]
     figure, axes = panels((8.6, 1.6 + 0.26 * len(methods)), 1, 2, sharey=True)
@@ -208,11 +209,11 @@ def draw_figure(records: pd.DataFrame, path: Path) -> None:
         axis.set_axisbelow(True)
     axes[0].set_yticks(np.arange(len(methods)), methods)
     axes[1].legend(frameon=False)
-    save_svg(figure, path)
+    return figure
 
 
 NELL = Part(
-    nell_cells,
+    partial(nell_cells, names=list(METHODS)),
     nell_run,
     nell_blocks,
     "all 308,130 rows once, and random tenths of every category's; models by Gibbs sampling with "
@@ -221,7 +222,8 @@ NELL = Part(
 )
 
 BRAIN = Part(
-    partial(nell_cells, brain=True),
+    # Agreement rates of subsets of eleven classifiers are too many.
+    partial(nell_cells, names=[name for name in METHODS if name != "agreement-rates"]),
     partial(nell_run, brain=True),
     partial(nell_blocks, brain=True),
     "all 10,164 rows (eleven regions, eleven classifiers; undecided is no vote) once, and random "

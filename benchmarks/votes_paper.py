@@ -1,7 +1,6 @@
 """Figure 4 of the BEE paper with the paper's own settings: NELL and the brain data.
 
     python -m benchmarks votes_paper all | nell | brain
-        [--data DIR] [--work DIR] [--workers N] [--fresh] [--quick]
 
 4,000 sweeps of burn-in and 2,000 of which every tenth is kept, one chain, 10 repeats at 10% of the
 rows; coupled models with the staged sampler (collapsed burn-in, then uncollapsed), concentrations
@@ -19,9 +18,8 @@ import pandas as pd
 import fewlabels as fl
 from parts import SEED, Arguments, Part, Plan, run_page
 from votes_methods import Method, apart, together
-from votes_nell import ALL, nell_run, table_by_method
+from votes_nell import nell_cells, nell_run, table_by_method
 
-_REPEATS = 10
 _LENGTH = {"burn_in": 4_000, "sweeps": 2_000, "thin": 10, "chains": 1}
 _STAGED = {**_LENGTH, "sampler": "collapsed then uncollapsed"}
 _HELD_OUT = {**_STAGED, "concentration": "held-out"}
@@ -44,13 +42,8 @@ _FEW = {"hcbee": 5} | dict.fromkeys(("crowd-svm", "crowd-svm, learned class shar
 
 
 def _cells(plan: Plan) -> list[Arguments]:
-    names = ["bee", "crowd-svm, learned class shares"] if plan.quick else list(METHODS)
-    cells: list[Arguments] = []
-    for name in names:
-        repeats = plan.trials(_FEW.get(name, _REPEATS))
-        cells += [{"method": name, "percent": 10, "repeat": r} for r in repeats]
-    whole = [] if plan.quick else [name for name in names if name not in _HELD]
-    return cells + [{"method": name, "percent": ALL, "repeat": 0} for name in whole]
+    quick = ("bee", "crowd-svm, learned class shares")
+    return nell_cells(plan, list(METHODS), quick, _FEW, quick if plan.quick else _HELD)
 
 
 def _blocks(records: pd.DataFrame, plan: Plan, *, mark: str) -> dict[str, str]:

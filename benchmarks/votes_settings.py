@@ -12,7 +12,7 @@ import pandas as pd
 import fewlabels as fl
 from curves_data import stream
 from fewlabels.kernels.arrays import Array, Floats, Ints
-from parts import SEED, Arguments, Part, Plan, Record
+from parts import SEED, Part, Plan, Record
 from runs import number, plus_minus, table
 from votes_methods import BASELINES, Method, sampled, small, together
 
@@ -61,15 +61,10 @@ def _by_domain(size: Size, rng: np.random.Generator) -> Ints:
     return cluster[:, None] * size.models + np.arange(size.models)
 
 
-def _tables(size: Size, rng: np.random.Generator) -> Ints:
-    """Tables of every domain by itself, numbered through."""
-    seated = np.stack([_restaurant(size.models, 1.0, rng) for _ in range(size.domains)])
-    before = np.cumsum([0, *(row.max() + 1 for row in seated[:-1])])
-    return seated + before[:, None]
-
-
 def _franchise(size: Size, rng: np.random.Generator) -> Ints:
-    tables = _tables(size, rng)
+    """Tables of every domain by itself, numbered through, which share dishes."""
+    seated = np.stack([_restaurant(size.models, 1.0, rng) for _ in range(size.domains)])
+    tables = seated + np.cumsum([0, *(row.max() + 1 for row in seated[:-1])])[:, None]
     return _restaurant(int(tables.max()) + 1, 1.0, rng)[tables]
 
 
@@ -163,16 +158,6 @@ def methods_of(setting: str) -> dict[str, Method]:
     return found
 
 
-def settings_cells(plan: Plan) -> list[Arguments]:
-    """Every replicate; S4 last, as it is long."""
-    names = ["S1"] if plan.quick else list(SETTINGS)
-    return [
-        {"setting": name, "replicate": r}
-        for name in names
-        for r in (range(2) if plan.quick else range(_REPLICATES[name]))
-    ]
-
-
 def settings_run(data: Path, setting: str, replicate: int) -> list[Record]:
     """Squared error of every method on one world, the mean over domains and classifiers."""
     world = SETTINGS[setting](stream("votes", setting, replicate))
@@ -222,7 +207,11 @@ def _pair(
 
 
 SETTINGS_PART = Part(
-    settings_cells,
+    lambda plan: [  # S4 last, as it is long
+        {"setting": name, "replicate": r}
+        for name in plan.some(list(SETTINGS))
+        for r in range(2 if plan.quick else _REPLICATES[name])
+    ],
     settings_run,
     settings_blocks,
     "20 replicates (S4: 4), 500 + 1,500 sweeps of one chain, alpha = gamma = 1, "

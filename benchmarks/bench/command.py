@@ -16,12 +16,9 @@ from bench.protocol import load, names
 from bench.runner import run
 from fewlabels import FewlabelsError
 from fewlabels.methods.settings import split_methods
+from runs import numbers
 
 BAD_INPUT, STOPPED = 2, 130
-
-
-def _numbers(text: str) -> list[int]:
-    return [int(part) for part in split_methods(text)]
 
 
 def _pair(text: str) -> tuple[str, str]:
@@ -45,8 +42,8 @@ _FIELDS: Mapping[str, tuple[Callable[[str], Any], str]] = {
     "runs": (int, "how often items and labels are drawn"),
     "methods": (split_methods, "methods, with settings in brackets"),
     "metrics": (split_methods, "metrics"),
-    "n-labeled": (_numbers, "labels, each number with each of --n-unlabeled"),
-    "n-unlabeled": (_numbers, "items without a label"),
+    "n-labeled": (numbers, "labels, each number with each of --n-unlabeled"),
+    "n-unlabeled": (numbers, "items without a label"),
     "sampler": (str, "released (that of the SSME code) or uniform"),
     "seed": (int, "0 gives the splits of the SSME code"),
     "estimand": (str, "sample or population"),

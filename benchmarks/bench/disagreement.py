@@ -18,7 +18,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -192,18 +191,6 @@ LEFT_TO_JUDGE = 2
 """Labels that an item must keep to judge a posterior: an unbiased loss needs two."""
 
 
-class Fitted(NamedTuple):
-    """Alpha-calibrations, one per classifier, with what they get to see.
-
-    `valid` and `test` are the probabilities (n, M, K) that they are of; `features` those of the
-    test items, None where the concentration does not depend on any.
-    """
-
-    models: list[Any]
-    test: Array
-    features: Array | None
-
-
 class Trial:
     """What the methods of a run and a number of labels share, fitted once.
 
@@ -265,13 +252,8 @@ class Trial:
                 "vector": partial(VectorScaling, random_state=drawn),
                 "matrix": partial(MatrixScaling, random_state=drawn),
             }
-            fitted = (
-                []
-                if scaling == "raw"
-                else [
-                    make[scaling]().fit(raw[0][:, j], self.counts) for j in range(len(self.models))
-                ]
-            )
+            places = range(len(self.models)) if scaling != "raw" else ()
+            fitted = [make[scaling]().fit(raw[0][:, j], self.counts) for j in places]
             self._scaled[scaling] = tuple(
                 np.stack([one.predict_proba(p[:, j]) for j, one in enumerate(fitted)], axis=1)
                 if fitted else p for p in raw
@@ -288,15 +270,17 @@ class Trial:
         )
         return valid, test
 
-    def alpha(self, scaling: str, kind: str) -> Fitted:
-        """Alpha-calibration of every classifier, and of their mean."""
-        valid, test = self.with_mean(scaling)
+    def alpha(self, scaling: str, kind: str) -> tuple[list[AlphaCalibration], Array | None]:
+        """Alpha-calibration of every classifier, and of their mean, with features of test items.
+
+        These are None where the concentration does not depend on any.
+        """
+        valid, _ = self.with_mean(scaling)
         seen, later = self.features if kind == "features" else (None, None)
-        fitted = [
+        return [
             AlphaCalibration(concentration=kind).fit(valid[:, j], self.counts, features=seen)
             for j in range(valid.shape[1])
-        ]
-        return Fitted(fitted, test, later)
+        ], later
 
 
 def first_labels(histogram: Array, size: int, rng: np.random.Generator) -> Array:
@@ -378,35 +362,33 @@ def forecasts(trial: Trial, method: Method) -> Iterator[Forecast]:
         for j, name in enumerate([*names, *([ENSEMBLE] if several else [])]):
             yield Forecast(name, test[:, min(j, test.shape[1] - 1)], share, None)
         return
-    fitted = trial.alpha(method.scaling, method.concentration) if method.concentration else None
+    alpha, features = None, None
+    if method.concentration:
+        alpha, features = trial.alpha(method.scaling, method.concentration)
+    again = trial.again
     for j, name in enumerate(names):
         p = test[:, j]
-        if fitted is None:
+        if alpha is None:
             yield Forecast(name, p, np.clip(1.0 - (p**2).sum(axis=1), 0.0, 1.0), None)
             continue
-        model, p, again = fitted.models[j], fitted.test[:, j], trial.again
-        later = None if fitted.features is None else fitted.features[again]
-        after = model.posterior(p[again], trial.expert, features=later)
-        yield Forecast(name, p, model.predict_disagreement(p, features=fitted.features), after)
+        later = None if features is None else features[again]
+        after = alpha[j].posterior(p[again], trial.expert, features=later)
+        yield Forecast(name, p, alpha[j].predict_disagreement(p, features=features), after)
     if several:
-        yield _ensemble(trial, test[:, : len(trial.models)], fitted)
-
-
-def _ensemble(trial: Trial, test: Array, fitted: Fitted | None) -> Forecast:
-    samples = np.ascontiguousarray(test.swapaxes(0, 1))
-    alpha = None
-    if fitted is not None:
-        own = range(len(samples))
-        alpha = np.stack(
-            [fitted.models[j].concentration(samples[j], features=fitted.features) for j in own]
+        samples = np.ascontiguousarray(test[:, : len(trial.models)].swapaxes(0, 1))
+        of_items = alpha and np.stack(
+            [
+                one.concentration(p, features=features)
+                for one, p in zip(alpha, samples, strict=False)
+            ]
         )
-    some = None if alpha is None else alpha[:, trial.again]
-    return Forecast(
-        ENSEMBLE,
-        ensemble_mean(samples),
-        ensemble_disagreement(samples, concentration=alpha),
-        ensemble_posterior(samples[:, trial.again], trial.expert, concentration=some),
-    )
+        some = None if of_items is None else of_items[:, again]
+        yield Forecast(
+            ENSEMBLE,
+            ensemble_mean(samples),
+            ensemble_disagreement(samples, concentration=of_items),
+            ensemble_posterior(samples[:, again], trial.expert, concentration=some),
+        )
 
 
 def _measured(forecast: Forecast, trial: Trial, method: Method) -> Iterator[tuple[str, str, float]]:

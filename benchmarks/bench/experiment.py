@@ -39,7 +39,7 @@ def shown(model: Any, items: Predictions, labeled: Array) -> tuple[Predictions, 
     The labels of some, `labeled` (n,); a model that chooses itself gets an oracle and as many.
     """
     if not {"oracle", "budget"} <= {f.name for f in fields(model)}:
-        return items.with_labels(np.where(labeled, items.labels, -1)), model
+        return items.revealing(labeled), model
     asking = replace(model, oracle=lambda rows: items.labels[rows], budget=int(labeled.sum()))
     return items.with_labels(np.full(items.n_items, -1)), asking
 

@@ -100,18 +100,20 @@ def _means(cells: pd.DataFrame, x: pd.Series) -> dict[str, pd.DataFrame]:
     return {str(m): own[["x", "mean", "se"]] for m, own in known.groupby("method", sort=False)}
 
 
+def _over(part: pd.DataFrame, name: str, x: pd.Series, ticks: Sequence[str] = ()) -> list[Panel]:
+    """Error against `x`; one panel per metric."""
+    return [
+        Panel(metric, name, metric, _means(own, x.loc[own.index]), ticks)
+        for metric, own in part.groupby("metric", sort=False)
+    ]
+
+
 def _by_labels(errors: Errors) -> Iterator[tuple[str, list[Panel]]]:
-    """Error against the number of labels; one panel per metric."""
+    """Error against the number of labels."""
     cells = errors.cells[errors.cells["group"] == ""]
     for place, part in together(cells, "dataset", "factor", "level", "n_unlabeled"):
         if part["n_labeled"].nunique() > 1:
-            yield (
-                place_name(place),
-                [
-                    Panel(metric, "labels", metric, _means(own, own["n_labeled"]))
-                    for metric, own in part.groupby("metric", sort=False)
-                ],
-            )
+            yield place_name(place), _over(part, "labels", part["n_labeled"])
 
 
 def _by_level(errors: Errors) -> Iterator[tuple[str, list[Panel]]]:
@@ -120,12 +122,8 @@ def _by_level(errors: Errors) -> Iterator[tuple[str, list[Panel]]]:
     for place, part in together(cells, "dataset", "factor", "n_unlabeled", "n_labeled"):
         factor, levels = place["factor"], sorted(part["level"].unique(), key=natural)
         if len(levels) > 1:
-            names = [level_name(factor, level) for level in levels]
-            yield place_name(place), [
-                Panel(metric, factor_name(factor), metric,
-                      _means(own, own["level"].map(levels.index)), names)
-                for metric, own in part.groupby("metric", sort=False)
-            ]  # fmt: skip
+            names, x = [level_name(factor, v) for v in levels], part["level"].map(levels.index)
+            yield place_name(place), _over(part, factor_name(factor), x, names)
 
 
 def _labeled_curve(errors: Errors) -> Iterator[tuple[str, list[Panel]]]:

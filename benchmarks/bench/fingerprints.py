@@ -98,13 +98,11 @@ def _code(path: Path) -> bytes:
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list):
-            node.body = [n for n in body if not _is_text(n)]  # type: ignore[attr-defined]
+            node.body = [  # type: ignore[attr-defined]
+                n for n in body
+                if not (isinstance(n, ast.Expr) and isinstance(getattr(n.value, "value", 0), str))
+            ]  # fmt: skip
     return ast.dump(tree).encode()
-
-
-def _is_text(node: ast.AST) -> bool:
-    is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-    return is_text and isinstance(node.value.value, str)
 
 
 def _imported(module: str) -> set[Path]:

@@ -92,11 +92,7 @@ def truth_level(factor: str, level: str) -> str:
 def varied(predictions: Predictions, factor: str, level: str) -> Predictions:
     """The predictions of a level."""
     if factor == "sharpness" and level and float(level) != 1:
-        return Predictions(
-            sharpen(predictions.probabilities, float(level)), predictions.labels,
-            groups=predictions.groups, models=predictions.models, classes=predictions.classes,
-            positive=predictions.positive,
-        )  # fmt: skip
+        return predictions.with_probabilities(sharpen(predictions.probabilities, float(level)))
     if factor == "subset" and level:
         return predictions.select_models(level.split(JOIN))
     return predictions

@@ -16,17 +16,9 @@ import pandas as pd
 
 from fewlabels import __version__
 from runs import across, table
+from study.sets import METRICS
 from study.statistics import Figure, coverage, mean, number, over_clusters, ratio
-from study.trial import (
-    DEFAULT,
-    FIGURES,
-    LEVELS,
-    METRICS,
-    PLACE,
-    PUBLISHED,
-    REFERENCE,
-    UNLABELED,
-)
+from study.trial import DEFAULT, FIGURES, LEVELS, PLACE, PUBLISHED, REFERENCE, UNLABELED
 
 NEAR_LOWEST, NOT_WORSE = 1.05, 1.10
 """Most that the error may be of the lowest one, and of labeled-only's."""
@@ -60,16 +52,16 @@ def render(rows: pd.DataFrame, facts: Mapping[str, Any], seed: int, more: Sequen
     """The page from `trial.table` and the facts of each set; `more` are sections behind it."""
     cells, found = cells_of(rows), judged(rows)
     real = [name for name in dict.fromkeys(rows["set"]) if not facts[name]["family"]]
-    lines = [*_heading(rows, facts, seed), *_promises(rows, found), *_broken(rows, found)]
+    parts = [*_heading(rows, facts, seed), *_promises(rows, found), *_broken(rows, found)]
     for name in real:
-        lines += _real(cells, name, facts[name])
-    lines += [*_made(rows, facts), *_levels(cells), *_failures(rows), *more]
-    return "\n".join(lines).rstrip() + "\n"
+        parts += _real(cells, name, facts[name])
+    parts += [*_made(rows, facts), *_levels(cells), *_failures(rows), *more]
+    return "\n\n".join(parts).rstrip() + "\n"
 
 
 def render_text(rows: pd.DataFrame) -> str:
     """The promises alone, for a terminal."""
-    return "\n".join(_promises(rows, judged(rows))[2:]).rstrip()
+    return "\n\n".join(_promises(rows, judged(rows))[1:])
 
 
 # --- cells and promises ---------------------------------------------------------------------------
@@ -193,16 +185,16 @@ def _promises(rows: pd.DataFrame, found: pd.DataFrame) -> list[str]:
         middle = over_clusters(own.value, own["set"], np.median)
         name = f"median width at most {NARROW} of labeled-only's"
         lines.append((name, part, middle.n, number(middle, 1, 2), "", ""))
-    out = ["## Promises", "", table(head, lines)]
+    out = ["## Promises", table(head, lines)]
     if against := published(rows):
         said = [
             (cell.n_labeled, cell.metric, f"{most:.2f}", number(_figure(cell), 1, 3),
              _verdict(cell, most))
             for cell, most in against
         ]  # fmt: skip
-        out += ["", f"On {PUBLISHED_SET} against {PUBLISHED}, as the ratio of errors:", "",
+        out += [f"On {PUBLISHED_SET} against {PUBLISHED}, as the ratio of errors:",
                 table(["labels", "metric", "at most", "ratio", "kept"], said)]  # fmt: skip
-    return [*out, ""]
+    return out
 
 
 def _figure(cell: Any) -> Figure:
@@ -226,21 +218,21 @@ def _cell(cell: Any) -> str:
 
 
 def _broken(rows: pd.DataFrame, found: pd.DataFrame) -> list[str]:
-    lines = ["## Where promises break, beyond two standard errors", ""]
+    out = ["## Where promises break, beyond two standard errors"]
     for promise, title in BREAKS.items():
         broken = found[(found.promise == promise) & found.sure]
         broken = broken.sort_values("excess", ascending=False, kind="stable")
         # The commonest first, those alike as they come.
-        counts = (
-            broken.groupby("metric", sort=False).size().sort_values(ascending=False, kind="stable")
-        )
+        counts = broken.groupby("metric", sort=False).size()
+        counts = counts.sort_values(ascending=False, kind="stable")
         by_metric = ", ".join(f"{metric} {n}" for metric, n in counts.items())
-        lines += [f"**{title}**: {len(broken)} cells{f' ({by_metric})' * bool(by_metric)}.", ""]
-        for _, cell in broken.head(_MOST_NAMED).iterrows():
-            why = f": {_why_wider(rows, cell)}" if promise == "width" else ""
-            lines.append(f"- {_cell(cell)}{why}")
-        lines += [""] * bool(len(broken))
-    return lines
+        out.append(f"**{title}**: {len(broken)} cells{f' ({by_metric})' * bool(by_metric)}.")
+        named = [
+            f"- {_cell(cell)}" + (f": {_why_wider(rows, cell)}" if promise == "width" else "")
+            for _, cell in broken.head(_MOST_NAMED).iterrows()
+        ]
+        out += ["\n".join(named)] * bool(named)
+    return out
 
 
 def _why_wider(rows: pd.DataFrame, cell: pd.Series) -> str:
@@ -265,13 +257,10 @@ def _real(cells: pd.DataFrame, name: str, facts: Mapping[str, Any]) -> list[str]
     low, high = facts["accuracy"]
     return [
         f"## {name}",
-        "",
         f"{facts['n_items']:,} items, {facts['n_models']} classifiers of accuracy {low:.3f} to "
         f"{high:.3f}, {facts['n_classes']} classes{share}. Each cell: error, coverage of 90% "
         "intervals in percent, width; each ± its standard error.",
-        "",
         table(["metric", "n_l", *wide.columns], ((*key, *row) for key, *row in wide.itertuples())),
-        "",
     ]
 
 
@@ -314,15 +303,11 @@ def _made(rows: pd.DataFrame, facts: Mapping[str, Any]) -> list[str]:
     ]  # fmt: skip
     return [
         "## Made sets",
-        "",
         f"By family, and over all labels from 5 on, at {_unlabeled(rows)}: geometric mean of "
         f"the errors of `{DEFAULT}` over those of each other method; coverage of its 90% intervals "
         "in percent; median width over labeled-only's. ± is over sets.",
-        "",
         table(["family", "metric", *head], lines),
-        "",
         table(["made set", "items", "classes", "classifiers", "positive", "accuracy"], described),
-        "",
     ]
 
 
@@ -340,13 +325,10 @@ def _levels(cells: pd.DataFrame) -> list[str]:
             )))  # fmt: skip
     return [
         "## Levels",
-        "",
         f"Mean over all cells with {_unlabeled(cells)}: coverage in percent of intervals of four "
         "levels, and interval score of 90% ones (Gneiting & Raftery 2007) in percentage points. ± "
         "is over sets.",
-        "",
         table(["sets", "method", *(f"{level:.0%}" for level in LEVELS), "score"], lines),
-        "",
     ]
 
 
@@ -357,7 +339,7 @@ def _failures(rows: pd.DataFrame) -> list[str]:
         return []
     counts = failed.groupby(["method", "message"], sort=False).size()
     lines = [(method, n, why.replace("|", " ")) for (method, why), n in counts.items()]
-    return ["## Without an answer", "", table(["method", "settings", "why"], lines), ""]
+    return ["## Without an answer", table(["method", "settings", "why"], lines)]
 
 
 # --- what was run ---------------------------------------------------------------------------------
@@ -384,13 +366,11 @@ def _heading(rows: pd.DataFrame, facts: Mapping[str, Any], seed: int) -> list[st
     hours = rows[rows.metric == METRICS[0]].seconds.sum() / 3600
     return [
         "# Coverage and error study",
-        "",
         f"Made by `python -m benchmarks study` with fewlabels {__version__}, seed {seed}: "
         f"{len(facts) - made} real and {made} made sets of classifiers, "
         f"{', '.join(map(str, labels))} labels beside {_unlabeled(rows)}, {len(counts):,} cells "
         f"with {len(METRICS)} metrics each, {hours:.1f} processor hours of estimating. Runs per "
         f"cell: {runs}.",
-        "",
         "A run draws items from the set at random, labels some of them at random (no class is "
         "forced to have a label), and every method sees the same. The truth is the metric on the "
         "whole set. Numbers are means over the classifiers of a run, then over runs; the "
@@ -398,16 +378,13 @@ def _heading(rows: pd.DataFrame, facts: Mapping[str, Any], seed: int) -> list[st
         "add two runs that hold and two that do not, so that agreement of all is not certainty. "
         "Those of a share of cells, or of a median over cells, are over sets (cluster bootstrap). "
         "Errors and widths are in percentage points.",
-        "",
         f"On made sets `{DEFAULT}` has the prior that was learned without the set's family; seeds "
         "of the sets are not among those of the prior. Items are drawn without replacement, so "
         "intervals for the population are wider than they need be where the items are a large part "
         "of the set.",
-        "",
         "The estimand is the metric on the population that the items come from, of each classifier "
         "as it is. What is assumed, and holds here by design: labeled items are a random sample "
         "of the items, these of the population, and labels are right. Not tested here: labels that "
         "were chosen otherwise, shift, labels that annotators disagree on, votes without "
         "probabilities, and single classifiers.",
-        "",
     ]

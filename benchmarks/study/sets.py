@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 import fewlabels as fl
+from bench.world import measured
 from study.families import FAMILIES, make_set
 
 METRICS = (
@@ -39,7 +40,6 @@ class Source:
     majority: bool = False
 
 
-_NELL = "nell/data.parquet"
 REAL = {
     "CivilComments": Source("ssme_civilcomments/data.parquet", ("CORAL_seed1", "CORAL_seed2")),
     "Adult": Source("adult/predictions_test.parquet"),
@@ -47,11 +47,9 @@ REAL = {
     "Mix-MNIST": Source(
         "mixed_lh/mixed_mnist_predictions.parquet", group=("partition", "test"), majority=True
     ),
-    "NELL animal": Source(_NELL, domain="animal"),
-    "NELL city": Source(_NELL, domain="city"),
-    "NELL drug": Source(_NELL, domain="drug"),
-    "NELL river": Source(_NELL, domain="river"),
-}
+    **{f"NELL {kind}": Source("nell/data.parquet", domain=kind)
+       for kind in ("animal", "city", "drug", "river")},
+}  # fmt: skip
 """Real sets; of NELL's 15 categories four, 9.4% to .5% positive."""
 
 
@@ -97,21 +95,24 @@ def load(name: str, data: Path) -> StudySet:
 
 def truth_of(predictions: fl.Predictions, metrics: Sequence[str]) -> np.ndarray:
     """Metrics (M, metrics) by all labels."""
-    found = fl.estimate(
-        predictions, "labeled", list(metrics), confidence_level=None, estimand="sample", workers=1
-    )
-    return np.array([r.value for r in found.rows]).reshape(predictions.n_models, len(metrics))
+    return measured(predictions, metrics)[1][0]
+
+
+def whole(file: Path, keep: str | None = None, left_out: Sequence[str] = ()) -> fl.Predictions:
+    """The classifiers of a file that give probabilities of every item, but for some."""
+    read = fl.read_predictions(file, keep=() if keep is None else (keep,))
+    gives = zip(read.models, read.has_probabilities.all(axis=0), strict=True)
+    return read.select_models([name for name, all_ in gives if all_ and name not in left_out])
 
 
 def _real(data: Path, source: Source) -> fl.Predictions:
-    keep = () if source.group is None else (source.group[0],)
-    read = fl.read_predictions(data / source.file, keep=keep)
-    if source.group is not None:
-        read = read.take(np.flatnonzero(read.groups[source.group[0]] == source.group[1]))
+    column, value = source.group or (None, None)
+    read = whole(data / source.file, column, source.left_out)
+    if column is not None:
+        read = read.take(np.flatnonzero(read.groups[column] == value))
     if source.domain:
         read = read.take(np.flatnonzero(read.domain == source.domain))
     labels = read.histogram.argmax(axis=1) if source.majority else read.labels
-    gives = read.has_probabilities.all(axis=0)
-    names = [m for m, g in zip(read.models, gives, strict=True) if g and m not in source.left_out]
-    some = read.select_models(names)
-    return fl.Predictions(some.probabilities, labels, models=names, classes=list(some.classes))
+    return fl.Predictions(
+        read.probabilities, labels, models=read.models, classes=list(read.classes)
+    )

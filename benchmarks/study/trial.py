@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 import fewlabels as fl
+from bench.experiment import shown
 from bench.splits import generator, seed_of
 from study.sets import MADE, METRICS, REAL, StudySet, load
 from study.statistics import interval_score
@@ -89,13 +90,10 @@ def _one(chosen: StudySet, cell: Cell, run: int) -> dict[str, Any]:
     started, message = time.perf_counter(), ""
     try:
         model = method_for(cell["method"], chosen.family, items)
-        shown = items.with_labels(np.where(labeled, items.labels, -1))
-        if hasattr(model, "oracle"):  # it chooses the items to label
-            shown = items.with_labels(np.full(items.n_items, -1))
-            model = replace(model, oracle=lambda rows: items.labels[rows], budget=labeled.sum())
         found = fl.estimate(
-            shown, model, list(METRICS), confidence_level=max(LEVELS), random_state=seed, workers=1
-        )
+            *shown(model, items, labeled), list(METRICS), confidence_level=max(LEVELS),
+            random_state=seed, workers=1,
+        )  # fmt: skip
         values = figures(found, chosen.truth)
     except MemoryError:
         raise

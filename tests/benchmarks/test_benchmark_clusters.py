@@ -21,9 +21,7 @@ import cluster_coverage as bench  # noqa: E402
 def test_rows_of_clusters_are_distributed_as_independent_ones(rho: float) -> None:
     case = np.repeat(np.arange(3_000), 10)
     rows = bench.simulated(np.random.default_rng(1), {"case": case}, rho)
-    found = bench.fl.estimate(
-        rows.predictions(slice(None)), "labeled", "accuracy", confidence_level=None
-    )
+    found = bench.fl.estimate(rows, "labeled", "accuracy", confidence_level=None)
     known = bench.truth(Path(), "simulated")["accuracy"]
     assert found.get("a", "accuracy").value == pytest.approx(known, abs=0.02)
     wrong = (rows.probabilities[:, 0] > 0.5) != rows.labels
@@ -38,11 +36,11 @@ def test_the_page_has_a_place_for_every_table() -> None:
 
 
 def test_clusters_drawn_again_are_new_ones() -> None:
-    rows = bench.Rows(
-        np.arange(6) % 2, np.full((6, 2), 0.5), None, {"case": np.array([0, 0, 1, 1, 1, 2])}
+    rows = bench.in_clusters(
+        np.arange(6) % 2, np.full((6, 2), 0.6), None, {"case": np.array([0, 0, 1, 1, 1, 2])}
     )
     drawn = bench.drawn_clusters(rows, 50, np.random.default_rng(0))
-    sizes = np.bincount(drawn.clusters["case"])
+    sizes = np.bincount(drawn.groups["case"].astype(int))
     assert len(sizes) == 50
     assert set(sizes.tolist()) == {1, 2, 3}
 

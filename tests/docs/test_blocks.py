@@ -116,7 +116,7 @@ def test_no_phrase_that_only_this_project_used(page: str) -> None:
     if page == "docs/readability.md":
         return  # it lists what was rewritten
     text = (ROOT / page).read_text(encoding="utf-8")
-    assert readability.private_phrases(text) == [], "say it as benchmarks/readability.toml does"
+    assert readability.private_phrases(text) == [], "say it as tests/readability.toml does"
 
 
 def test_the_readme_is_short_and_names_the_two_commands() -> None:

@@ -14,7 +14,7 @@ from fewlabels.methods.settings import settings_of
 
 ROOT = Path(__file__).resolve().parents[2]
 
-ROWS = [(name, row) for name, paper in papers.papers().items() for row in paper["row"]]
+ROWS = [(name, row) for name, paper in papers.SAID.items() for row in paper["row"]]
 
 
 def is_study(command: str) -> bool:
@@ -29,7 +29,7 @@ def test_the_page_of_the_papers_is_what_its_script_writes() -> None:
 
 
 def test_every_method_of_a_paper_stands_in_a_table() -> None:
-    shown = {name for paper in papers.papers().values() for name in paper["methods"]}
+    shown = {name for paper in papers.SAID.values() for name in paper["methods"]}
     own = {"learned-ensemble", "tempered-ensemble", "agreement-ensemble"}
     own |= {"averaged-curves", "monotone-curves"}  # of this project
     assert shown | own == set(METHODS)
@@ -82,7 +82,7 @@ def test_formats() -> None:
 
 
 def test_every_run_is_a_study_and_says_what_it_takes() -> None:
-    for one in papers.runs():
+    for one in papers.RUNS:
         assert is_study(one["command"]), one["command"]
         assert one["minutes"] > 0
 
@@ -90,4 +90,4 @@ def test_every_run_is_a_study_and_says_what_it_takes() -> None:
 def test_runs_that_do_not_fit_are_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert papers.run(0.0, None) == 0
     said = capsys.readouterr().out
-    assert said.count("skipped (") == len(papers.runs())
+    assert said.count("skipped (") == len(papers.RUNS)

@@ -124,7 +124,7 @@ def test_the_page_says_what_was_run_and_what_breaks(by_hand: pd.DataFrame) -> No
     assert "1.20 ± 0.00 to labeled (wine-9000, accuracy, n_l 20): " in text
     assert "nan" not in text
     assert "Without an answer" not in text
-    assert text.endswith("## Peers\nnone\n")
+    assert text.endswith("## Peers\n\nnone\n")
     assert "90% intervals hold 87% to 94%" in page.render_text(by_hand)
 
 
