@@ -34,7 +34,7 @@ from fewlabels.evaluation.guard import Guard, guarded_rows, guards_differences
 from fewlabels.evaluation.input_facts import facts, selection_facts
 from fewlabels.evaluation.item_variance import design_effect
 from fewlabels.evaluation.status import Reasons, reasons_of_many_groups
-from fewlabels.evaluation.suspect_labels import SUSPECT_LABELS, suspect_labels
+from fewlabels.evaluation.suspect_labels import suspect_labels
 from fewlabels.kernels.arrays import Floats
 from fewlabels.kernels.blocks import silent, step
 from fewlabels.methods.base import (
@@ -296,9 +296,9 @@ def build_estimates(
     if not setup.distribution:
         suspects = suspect_labels(items, unheard.others(items.models))
     if suspects is not None:
-        told = suspects.told(items)
-        shown |= {SUSPECT_LABELS: told.records}
-        reasons.add(told.sentence)
+        records, sentence = suspects.facts(items)
+        shown |= records
+        reasons.add(sentence)
     if setup.settings:
         shown["settings"] = setup.settings
     for sentence in (

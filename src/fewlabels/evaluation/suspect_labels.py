@@ -32,18 +32,16 @@ _PRIOR = np.array([1.0, 1.0, 1.0, 1.0, 0.8, 0.6, 0.4, 0.2])
 _SLOPE, _SLOPE_SD, _OFFSET_SD, _LEAST = 2.0, 1.5, 0.5, 1e-3
 """On 14 real sets the slope was .3 to 5; probabilities count as no less than the last."""
 
-_SUSPECT, _FEWEST_SUSPECT, _CONCENTRATED = 0.35, 3, 0.6
-"""A label is suspect above the first probability; labels are said to be if these are so many, and
-more than this share of the expected wrong labels is among a tenth of all: else nothing tells wrong
-labels from hard items."""
+_SUSPECT, _FEWEST_SUSPECT, _CONCENTRATED, _NEARLY_SURE, _LISTED = 0.35, 3, 0.6, 0.7, 0.2
+"""Nothing is said unless so many labels are wrong with more than the first probability, and a tenth
+of all, or those above the fourth number, have the third as their share of the sum of probabilities:
+else wrong labels look like hard items. Then labels above the last probability are listed."""
 
 _SIGNIFICANT = 2.71
 """Gain in log-evidence that chance reaches once in a hundred times: half the 98% point of chi2(1),
 as no share is below 0."""
 
 SHOWN = 5
-SUSPECT_LABELS = "suspect_labels"
-"""The diagnostic that has them all."""
 
 
 class Suspects(NamedTuple):
@@ -58,15 +56,17 @@ class Suspects(NamedTuple):
     n_labels: int
     significant: bool
 
-    def told(self, predictions: Predictions) -> Told:
-        """What is told of them; rows that are some of a stream have no number in its files."""
-        numbered = predictions.part_keys is None
+    def facts(self, predictions: Predictions) -> tuple[dict[str, Any], str]:
+        """The diagnostic, which has all of them, and the warning, which has the first.
+
+        Rows count from 0; those that are some of a stream have no number in its files.
+        """
         names = [*predictions.item_names.values()]
         classes = [plain_name(c) for c in predictions.classes]
         columns = (self.rows.tolist(), self.predicted.tolist(), self.probability.tolist())
         records = [
             {
-                "row": row if numbered else None,
+                "row": row if predictions.part_keys is None else None,
                 "item": names[0][row] if names else None,
                 "label": classes[predictions.labels[row]],
                 "predicted": classes[k],
@@ -77,25 +77,12 @@ class Suspects(NamedTuple):
         shown = "; ".join(map(_in_words, records[:SHOWN]))
         if len(records) > SHOWN:
             shown += f"; and {len(records) - SHOWN:,} more"
-        consequence = "if labels are wrong, the estimates are off"
-        if self.significant:
-            consequence = (
-                "they are more than chance explains (p < .01), so estimates rest on all labels "
-                "being right"
-            )
-        sentence = (
-            f"suspect: {len(records):,} of {self.n_labels:,} labels are contradicted by what is "
-            f"sure of the classifiers; check them: {shown}; if they are right, all classifiers "
-            f"err there; {consequence}"
+        significant = "; they are more than chance explains (p < .01)" if self.significant else ""
+        return {"suspect_labels": records}, (
+            f"suspect: check {len(records):,} of the {self.n_labels:,} labels, which sure "
+            f"classifiers contradict: {shown}; either these labels are wrong, and the estimates "
+            f"with them, or all classifiers err there{significant}"
         )
-        return Told(records, sentence)
-
-
-class Told(NamedTuple):
-    """What is told of suspect labels: rows (from 0), items, labels and so on, and a warning."""
-
-    records: list[dict[str, Any]]
-    sentence: str
 
 
 def _in_words(record: dict[str, Any]) -> str:
@@ -124,10 +111,10 @@ def suspect_labels(predictions: Predictions, voices: tuple[str, ...]) -> Suspect
     wrong, gain, other = _wrong(logits, labels, predictions.information[rows])
     order = np.argsort(-wrong, kind="stable")
     ranked = wrong[order]
-    tenth = float(ranked[: max(len(rows) // 10, SHOWN)].sum())
-    if ranked[_FEWEST_SUSPECT - 1] < _SUSPECT or tenth < _CONCENTRATED * ranked.sum():
+    head = ranked[: max(len(rows) // 10, SHOWN, int((ranked > _NEARLY_SURE).sum()))]
+    if ranked[_FEWEST_SUSPECT - 1] < _SUSPECT or head.sum() < _CONCENTRATED * ranked.sum():
         return None
-    order = order[: np.searchsorted(-ranked, -_SUSPECT, side="right")]
+    order = order[ranked > _LISTED]
     return Suspects(rows[order], other[order], wrong[order], len(rows), gain > _SIGNIFICANT)
 
 
@@ -171,9 +158,7 @@ def _pooled(predictions: Predictions, rows: Ints, voices: tuple[str, ...]) -> Fl
     voting = np.ones(said.n_models, dtype=bool)
     if not said.is_sparse:
         scored = said.has_probabilities.any(axis=0)
-        ranked = np.zeros_like(scored)
-        if said.scores is not None:
-            ranked = ~scored & ~np.isnan(said.scores).all(axis=0)
+        ranked = said.gives("ranking") & ~scored
         voting = ~(scored | ranked)
         for j in np.flatnonzero(scored):
             given = said.has_probabilities[:, j]
