@@ -72,6 +72,15 @@ def test_of_weak_classifiers_nothing_is_said(wrong):
         assert sum(s is not None for s in spoken) <= 1
 
 
+def test_votes_of_two_lenient_judges_contradict_no_label():
+    """They call nearly everything right; where both do they are as sure as ever."""
+    rng = np.random.default_rng(4)
+    truth = (rng.random(N) < 0.7).astype(int)
+    lenient = np.where(rng.random((N, 2)) < 0.4, 1, truth[:, None])
+    labels = np.where(np.arange(N) < 60, truth, -1)
+    assert found({"votes": lenient, "labels": labels}) is None
+
+
 def test_few_labels_and_rows_that_stand_for_several_items():
     assert found(world(0, wrong=4, labeled=19)[0]) is None
     arguments, _ = world(0)

@@ -37,6 +37,10 @@ _SUSPECT, _FEWEST_SUSPECT, _CONCENTRATED, _NEARLY_SURE, _LISTED = 0.35, 3, 0.6, 
 of all, or those above the fourth number, have the third as their share of the sum of probabilities:
 else wrong labels look like hard items. Then labels above the last probability are listed."""
 
+_LEVELS = 5
+"""Of fewer levels of sureness, such as those of the votes of two judges, the highest is no surer
+than it happens to be: lenient judges would make all failures suspect."""
+
 _SIGNIFICANT = 2.71
 """Gain in log-evidence that chance reaches once in a hundred times: half the 98% point of chi2(1),
 as no share is below 0."""
@@ -104,10 +108,10 @@ def suspect_labels(predictions: Predictions, voices: tuple[str, ...]) -> Suspect
     rows = rows[np.argsort(predictions.keys[rows], kind="stable")]  # whatever their order
     labels, k = predictions.labels[rows], predictions.n_classes
     logits = _pooled(predictions, rows, voices)
-    spread = float(np.sqrt((logits**2).sum() / (len(rows) * (k - 1))))
-    if not spread:
+    logits /= float(np.sqrt((logits**2).sum() / (len(rows) * (k - 1)))) or 1.0
+    ranks = np.partition(logits, k - 2, axis=1)
+    if len(np.unique(np.round(ranks[:, -1] - ranks[:, -2], 6))) < _LEVELS:
         return None
-    logits /= spread
     wrong, gain, other = _wrong(logits, labels, predictions.information[rows])
     order = np.argsort(-wrong, kind="stable")
     ranked = wrong[order]
