@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import fewlabels as fl
@@ -148,3 +149,20 @@ def test_copies_and_sparse_votes():
     assert sparse.is_sparse
     again = suspect_labels(sparse, voices(predictions))
     np.testing.assert_allclose(again.probability, once.probability)
+
+
+def test_a_stream_counts_them_without_rows(tmp_path):
+    """Places among the rows that it holds are not those in its files."""
+    arguments, _ = world(1)
+    columns = {f"p__m{j}__c1": arguments["probabilities"][:, j, 1] for j in range(4)}
+    labels = [f"c{c}" if c >= 0 else None for c in arguments["labels"]]
+    table = pd.DataFrame({"label": labels} | columns)
+    table[::2].to_csv(tmp_path / "a.csv", index=False)
+    table[1::2].to_csv(tmp_path / "b.csv", index=False)
+    estimates = fl.estimate_files(tmp_path, metrics="accuracy", confidence_level=None)
+    records = estimates.diagnostics["suspect_labels"]
+    assert {(record["row"], record["item"]) for record in records} == {(None, None)}
+    (warning,) = [w for w in estimates.warnings if w.startswith("suspect: ")]
+    assert f"check {len(records)} of the 80 labels" in warning
+    assert "--engine memory" in warning
+    assert " has " not in warning

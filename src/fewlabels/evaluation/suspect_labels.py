@@ -79,7 +79,9 @@ class Suspects(NamedTuple):
             for row, k, p in zip(*columns, strict=True)
         ]
         shown = "; ".join(map(_in_words, records[:SHOWN]))
-        if len(records) > SHOWN:
+        if records[0]["row"] is None and not names:
+            shown = "read the files whole (--engine memory) to see which"
+        elif len(records) > SHOWN:
             shown += f"; and {len(records) - SHOWN:,} more"
         significant = "; they are more than chance explains (p < .01)" if self.significant else ""
         return {"suspect_labels": records}, (
@@ -90,7 +92,7 @@ class Suspects(NamedTuple):
 
 
 def _in_words(record: dict[str, Any]) -> str:
-    where = "an item" if record["row"] is None else f"item {record['row']} (from 0)"
+    where = f"item {record['row']} (from 0)"
     if record["item"] is not None:
         where = f"item {quoted(str(record['item']))}"
     label, predicted = (one_line(str(record[name]), 40) for name in ("label", "predicted"))
