@@ -70,7 +70,7 @@ def test_of_weak_classifiers_nothing_is_said(wrong):
         spoken = [
             found(world(s, kind, wrong=wrong, skill=0.7, n_models=n_models)[0]) for s in range(10)
         ]
-        assert sum(s is not None for s in spoken) <= 1
+        assert sum(s is not None for s in spoken) <= 2
 
 
 def test_votes_of_two_lenient_judges_contradict_no_label():

@@ -32,10 +32,11 @@ _PRIOR = np.array([1.0, 1.0, 1.0, 1.0, 0.8, 0.6, 0.4, 0.2])
 _SLOPE, _SLOPE_SD, _OFFSET_SD, _LEAST = 2.0, 1.5, 0.5, 1e-3
 """On 14 real sets the slope was .3 to 5; probabilities count as no less than the last."""
 
-_SUSPECT, _FEWEST_SUSPECT, _CONCENTRATED, _NEARLY_SURE, _LISTED = 0.35, 3, 0.6, 0.7, 0.2
-"""Nothing is said unless so many labels are wrong with more than the first probability, and a tenth
-of all, or those above the fourth number, have the third as their share of the sum of probabilities:
-else wrong labels look like hard items. Then labels above the last probability are listed."""
+_SUSPECT, _FEWEST_SUSPECT, _OF_TENTH, _OF_SUSPECT, _LISTED = 0.35, 3, 0.6, 0.75, 0.2
+"""Nothing is said unless so many labels are wrong with more than the first probability, and of the
+sum of all probabilities a tenth of the labels has the third number as its share, or those above the
+first have the fourth: else wrong labels look like hard items. Then labels above the last
+probability are listed."""
 
 _LEVELS = 5
 """Of fewer levels of sureness, such as those of the votes of two judges, the highest is no surer
@@ -117,8 +118,9 @@ def suspect_labels(predictions: Predictions, voices: tuple[str, ...]) -> Suspect
     wrong, gain, other = _wrong(logits, labels, predictions.information[rows])
     order = np.argsort(-wrong, kind="stable")
     ranked = wrong[order]
-    head = ranked[: max(len(rows) // 10, SHOWN, int((ranked > _NEARLY_SURE).sum()))]
-    if ranked[_FEWEST_SUSPECT - 1] < _SUSPECT or head.sum() < _CONCENTRATED * ranked.sum():
+    tenth, suspect = ranked[: max(len(rows) // 10, SHOWN)].sum(), ranked[ranked > _SUSPECT].sum()
+    stand_out = max(tenth / _OF_TENTH, suspect / _OF_SUSPECT) >= ranked.sum()
+    if ranked[_FEWEST_SUSPECT - 1] < _SUSPECT or not stand_out:
         return None
     order = order[ranked > _LISTED]
     return Suspects(rows[order], other[order], wrong[order], len(rows), gain > _SIGNIFICANT)
