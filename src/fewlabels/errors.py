@@ -66,11 +66,12 @@ _MESSAGES = {
 }
 
 _DECIDE = (
-    "contradicted", "reversed", "unrelated", "seen", "not-converged", "shift", "few-labels",
-    "assumption",
+    "contradicted", "reversed", "unrelated", "seen", "suspect", "not-converged", "shift",
+    "few-labels", "assumption",
 )  # fmt: skip
-"""How warnings begin that decide how far to trust an answer, the gravest first; "shift": the
-labeled items are no random sample. Other warnings are good to know, but decide nothing."""
+"""How warnings begin that decide how far to trust an answer, the gravest first; "suspect": some
+labels look wrong; "shift": the labeled items are no random sample. Other warnings are good to
+know, but decide nothing."""
 
 
 def gravest_first(warnings: Iterable[str]) -> list[str]:

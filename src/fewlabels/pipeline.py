@@ -34,6 +34,7 @@ from fewlabels.evaluation.guard import Guard, guarded_rows, guards_differences
 from fewlabels.evaluation.input_facts import facts, selection_facts
 from fewlabels.evaluation.item_variance import design_effect
 from fewlabels.evaluation.status import Reasons, reasons_of_many_groups
+from fewlabels.evaluation.suspect_labels import suspect_labels
 from fewlabels.kernels.arrays import Floats
 from fewlabels.kernels.blocks import silent, step
 from fewlabels.methods.base import (
@@ -46,7 +47,7 @@ from fewlabels.methods.label_distribution import LabelDistribution
 from fewlabels.methods.registry import METHODS, check_reference
 from fewlabels.methods.registry import resolve as resolve_method
 from fewlabels.methods.settings import changed_settings
-from fewlabels.methods.voices import exposed
+from fewlabels.methods.voices import Unheard
 from fewlabels.metrics.base import Metric
 from fewlabels.metrics.registry import asked_of, check_asked
 from fewlabels.metrics.registry import resolve as resolve_metrics
@@ -288,20 +289,30 @@ def build_estimates(
     """
     reasons, level, name = Reasons(), question.confidence_level, setup.name
     elsewhere, shown, shifted = question.reference, dict(diagnostics), list[str]()
+    unheard, suspects = Unheard.from_predictions(items), None
     if question.shift is None:
         chosen_notes, shifted = selection_facts(items, name, distribution=setup.distribution)
         shown |= chosen_notes
+    if not setup.distribution:
+        suspects = suspect_labels(items, unheard.others(items.models))
+    if suspects is not None:
+        records, sentence = suspects.facts(items)
+        shown |= records
+        reasons.add(sentence)
     if setup.settings:
         shown["settings"] = setup.settings
     for sentence in (
-        *facts(items, name, level, distribution=setup.distribution),
+        *facts(items, name, level, unheard, distribution=setup.distribution),
         *shifted,
         *(f"reference: {note}" for note in (elsewhere.notes if elsewhere else ())),
         *_order_of_grades(evaluator),
         *warnings,
     ):  # fmt: skip
         reasons.add(sentence)
-    guard = Guard.from_evaluator(evaluator, name, random=NOT_RANDOM not in shown)
+    random, given_labels = NOT_RANDOM not in shown, unheard.given_labels
+    guard = Guard.from_evaluator(
+        evaluator, name, random=random, given_labels=() if setup.distribution else given_labels
+    )
     n_items = {size.group: size.n_items for size in sizes}
     rows: list[Estimate] = []
     draws: dict[tuple[str, str | None], Floats] = {}
@@ -315,9 +326,9 @@ def build_estimates(
         draws |= {(metric, group.name): m.draws for metric, m in guarded.measured.items()}
         residuals |= {(metric, group.name): r for metric, r in guarded.residuals.items()}
     predictions = evaluator.predictions
-    doubted = {one.model for one in exposed(items)} if NOT_RANDOM not in shown else {*items.models}
+    doubts_all = not random or (suspects is not None and suspects.significant)
     estimates = Estimates(
-        rows=tuple(_doubting(rows, doubted)),
+        rows=tuple(_doubting(rows, items.models if doubts_all else given_labels)),
         method=name,
         estimand=question.estimand,
         seed=question.seed,
@@ -345,7 +356,7 @@ def build_estimates(
 
 
 def _doubting(rows: Iterable[Estimate], doubted: Container[str]) -> Iterator[Estimate]:
-    """Estimates whose labels are not those of a random sample, or known to the classifier."""
+    """Estimates whose labels are no random sample, known to the classifier, or wrong."""
     for row in rows:
         doubt = row.status is Status.OK and row.model in doubted
         yield row._replace(status=Status.ASSUMPTION) if doubt else row

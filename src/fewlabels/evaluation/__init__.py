@@ -7,7 +7,8 @@ draw; then:
 1. `evaluator`: values and interval draws of metrics, for all items or by group (`groups`
    finds the items of `--by`; for files read in parts `streaming/tally` does).
 2. `guard`: moves them towards the labels where these contradict the method.
-3. `status` and `input_facts`: how far to trust each estimate, and the warnings about the input.
+3. `status`, `input_facts` and `suspect_labels`: how far to trust each estimate, and the warnings
+   about the input.
 
 `joint_errors`, `differences`, `item_variance` and `anytime` are further statistics of the same
 draws; `details` collects what a report shows beside the estimates.

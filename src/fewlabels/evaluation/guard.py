@@ -23,7 +23,7 @@ twenty labels do not show, and it was contradicted where it was right.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -99,11 +99,18 @@ class Guard:
     judged: Bools
 
     @staticmethod
-    def from_evaluator(evaluator: Evaluator, method: str, *, random: bool = True) -> Guard | None:
+    def from_evaluator(
+        evaluator: Evaluator,
+        method: str,
+        *,
+        random: bool = True,
+        given_labels: Iterable[str] | None = None,
+    ) -> Guard | None:
         """The guard; None where the method does not infer labels, or they are too few or many.
 
         None as well where labels are not of a `random` sample: alone they say nothing of the rest,
         while what they say of classes given the scores stays true if scores decided who has one.
+        `given_labels` are the classifiers that were given the labels; None: they are looked for.
         """
         moves = method in METHODS and METHODS[method].guarded
         predictions, posterior = evaluator.predictions, evaluator.posterior
@@ -121,7 +128,9 @@ class Guard:
             confidence_level=_LEVEL,
             progress=silent,
         )
-        known = np.isin(predictions.models, [one.model for one in exposed(predictions)])
+        if given_labels is None:
+            given_labels = (one.model for one in exposed(predictions))
+        known = np.isin(predictions.models, list(given_labels))
         return Guard(evaluator, alone, moves, guards_differences(method, predictions), ~known)
 
     def adjust(

@@ -16,7 +16,7 @@ from fewlabels.kernels.arrays import Array, Floats, Ints
 from fewlabels.kernels.votes import agreement as vote_agreement
 from fewlabels.methods.per_model import score_of
 from fewlabels.methods.registry import CHOOSING, METHODS
-from fewlabels.methods.voices import copies, exposed
+from fewlabels.methods.voices import Unheard
 from fewlabels.metrics.base import Needs
 from fewlabels.predictions import Predictions
 from fewlabels.shifts.sampling_test import FEWEST_LABELS, GLANCE, QUICK, SamplingTest, Split
@@ -33,13 +33,14 @@ def facts(
     predictions: Predictions,
     method: str,
     level: float | None,
+    unheard: Unheard,
     *,
     distribution: bool,
 ) -> list[str]:
     """Sentences about the user's input, and about what is not used of it.
 
-    `level` is None without intervals; with `distribution`, classifiers are judged against the
-    distribution of annotators' labels.
+    `level` is None without intervals; nothing is learned from `unheard` classifiers; with
+    `distribution`, classifiers are judged against the distribution of annotators' labels.
     """
     sentences = list(predictions.notes)
     _, labels = (predictions.as_histograms() if distribution else predictions).named
@@ -56,7 +57,7 @@ def facts(
             "classifiers agree with one another; are the labels in the order of the items, and "
             "from the right column? If so, all classifiers err alike"
         )
-    sentences += _voices(predictions)
+    sentences += _voices(unheard)
     if distribution:
         sentences.append(_distribution(predictions))
     elif predictions.histogram is not None and not predictions.n_annotated:
@@ -158,7 +159,7 @@ def _distribution(predictions: Predictions) -> str:
     )
 
 
-def _voices(predictions: Predictions) -> list[str]:
+def _voices(unheard: Unheard) -> list[str]:
     """Classifiers that nothing is learned from: given the labels, or copies of another."""
     return [
         *(
@@ -166,11 +167,11 @@ def _voices(predictions: Predictions) -> list[str]:
             f"agrees with {one.other} {'more' if one.there > one.elsewhere else 'less'} often "
             f"there ({one.there:.0%}) than elsewhere ({one.elsewhere:.0%}); if it was given these "
             "labels, in training or as examples, it looks better than it is"
-            for one in exposed(predictions)
+            for one in unheard.exposed
         ),
         *(
             f"{model} predicts the same as {twin} on every item; leave one of them out"
-            for model, twin in copies(predictions).items()
+            for model, twin in unheard.copies.items()
         ),
     ]
 

@@ -6,6 +6,7 @@ What is learned from several classifiers is learned from the voices; all classif
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -38,10 +39,30 @@ class Exposed(NamedTuple):
     elsewhere: float
 
 
+class Unheard(NamedTuple):
+    """The classifiers without a voice: `copies`, by whose, and those that were given the labels."""
+
+    copies: dict[str, str]
+    exposed: list[Exposed]
+
+    @staticmethod
+    def from_predictions(predictions: Predictions) -> Unheard:
+        """Those of these predictions."""
+        return Unheard(copies(predictions), exposed(predictions))
+
+    @property
+    def given_labels(self) -> set[str]:
+        """Names of those that seem to have been given the labels."""
+        return {one.model for one in self.exposed}
+
+    def others(self, models: Iterable[str]) -> tuple[str, ...]:
+        """The voices among classifiers."""
+        return tuple(m for m in models if m not in self.copies and m not in self.given_labels)
+
+
 def voices(predictions: Predictions) -> tuple[str, ...]:
     """The classifiers without copies and without those that seem to have been given the labels."""
-    others = {*copies(predictions), *(one.model for one in exposed(predictions))}
-    return tuple(model for model in predictions.models if model not in others)
+    return Unheard.from_predictions(predictions).others(predictions.models)
 
 
 def copies(predictions: Predictions) -> dict[str, str]:

@@ -311,7 +311,9 @@ ADVICE = {
 }
 """What to do about each kind of warning; other kinds say it themselves."""
 
-_KINDS = {status.value for status in Status} | {"reversed", "unrelated", "seen", "shift"}
+_KINDS = {status.value for status in Status} | {
+    "reversed", "unrelated", "seen", "suspect", "shift",
+}  # fmt: skip
 
 
 class Notes(NamedTuple):

@@ -223,6 +223,7 @@ class SufficientSample:
     def estimates(self, provenance: Provenance, workers: int | None) -> Estimates:
         """Estimates from these rows, with the total number of rows."""
         rows = self.rows.noting(provenance.notes, provenance.reading)
+        rows = rows.as_part(rows.annotator_accuracy, rows.keys)
         with using_workers(workers):
             return self._of_all(
                 estimate_in_memory(self.question, self.setup, rows, self.fitted),
@@ -297,7 +298,9 @@ class Fitted:
                 evaluator,
                 [held.get(size.group, Group(size.group, nobody)) for size in sizes],
                 measure,
-                samples.known.noting(provenance.notes),
+                samples.known.noting(provenance.notes).as_part(
+                    samples.accuracy, samples.known.keys
+                ),
                 (*posterior.warnings, *provenance.warnings, *limits, *_unequal(samples.sample)),
                 sizes=sizes,
                 n_annotated=_n_annotated(self.setup, self.scan),
