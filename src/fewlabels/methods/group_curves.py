@@ -120,7 +120,9 @@ def _kinds(
     if ordered and g > 2:
         # A walk whose mean variance about its mean is 1, and steps up or down at one place.
         shapes.append(("a walk", walk / np.sqrt(spread.sum() / g), 1.0))
-        shapes += [(f"a step at {names[j + 1]}", 2 * walk[:, [j]], 1 / (g - 1)) for j in range(g - 1)]
+        shapes += [
+            (f"a step at {names[j + 1]}", 2 * walk[:, [j]], 1 / (g - 1)) for j in range(g - 1)
+        ]
     shapes = [shape for shape in shapes if shape[1].shape[1] * n_classes <= MOST_EFFECTS]
     total = sum(weight for _, _, weight in shapes) * len(SDS) / (1 - ALIKE)
     for name, shape, weight in shapes:
@@ -157,7 +159,7 @@ def _fit(
     seed = int(rng.integers(2**63))
     code = np.array([place.get(str(name), -1) for name in _names(predictions.groups[column][rows])])
     evidence, power = predictions.evidence[rows], predictions.information[rows]
-    labels = np.bincount(code + 1, power, minlength=len(names) + 1)[1:]
+    labels: Floats = np.bincount(code + 1, power, minlength=len(names) + 1)[1:].astype(float)
     if not labels.any():
         return fitted
     kinds = list(_kinds(names, labels, predictions.n_classes, ordered=ordered))
