@@ -139,7 +139,7 @@ class _Fit(NamedTuple):
 
 
 class _Effects(NamedTuple):
-    """Draws: of which draw of the model (D,), c (K, D), a (G + 1, K, D), b (G + 1, D).
+    """Draws: of which draw of the model (D,), c (K, D), a (K, G + 1, D), b (G + 1, D).
 
     The last group is that of items without one, and has no effects.
     """
@@ -180,9 +180,9 @@ def _fit(
 class _Labels:
     """Labeled items under the fitted model's draws, and what groups change of their likelihood.
 
-    `centre` (K, D) and `away` (n, K, D) are c and f - c, `evidence` (n, K) is of the labels, each
-    to a power (n,); `inside` (G, n) says which items a group has, `contrasts` (K, K - 1) are an
-    orthonormal basis of the offsets.
+    `centre` (K, D) and `away` (K, n, D) are c and f - c, `evidence` (K, n, 1) is of the labels,
+    each to a power (n, 1); `inside` (G, n) says which items a group has, `contrasts` (K, K - 1) are
+    an orthonormal basis of the offsets.
     """
 
     centre: Floats
@@ -206,9 +206,9 @@ class _Labels:
         contrasts = (helmert / np.sqrt((helmert**2).sum(axis=1, keepdims=True))).T
         return _Labels(
             centre,
-            _centred(p[some]) - centre,
-            evidence[some][:, :, None],
-            power[some][:, None, None],
+            np.ascontiguousarray(_centred(p[some]).swapaxes(0, 1)) - centre[:, None],
+            evidence[some].T[:, :, None],
+            power[some][:, None],
             code[some],
             (code[some] == np.arange(n_groups)[:, None]).astype(np.float64),
             contrasts,
@@ -219,24 +219,24 @@ class _Labels:
         return tau * np.r_[np.full(self.contrasts.shape[1], np.sqrt(0.5)), 0.5]
 
     def of_groups(self, kind: _Kind, z: Floats) -> tuple[Floats, Floats]:
-        """Offsets (G, K, D) and slopes (G, D) of effects z (D, r K)."""
+        """Offsets (K, G, D) and slopes (G, D) of effects z (D, r K)."""
         k, r = len(self.contrasts), kind.shape.shape[1]
         every = np.einsum("gr,drp->gpd", kind.shape, z.reshape(-1, r, k))
         every *= self._scale(kind.tau)[:, None]
-        return np.einsum("kp,gpd->gkd", self.contrasts, every[:, :-1]), every[:, -1]
+        return np.einsum("kp,gpd->kgd", self.contrasts, every[:, :-1]), every[:, -1]
 
     def logits(self, kind: _Kind, z: Floats, which: Ints) -> Floats:
-        """Logits (n, K, D) of some draws of the model with effects z (D, r K)."""
+        """Logits (K, n, D) of some draws of the model with effects z (D, r K)."""
         offsets, slopes = self.of_groups(kind, z)
-        out = self.away[:, :, which] * (1 + slopes[self.code][:, None])
-        out += offsets[self.code]
-        out += self.centre[:, which]
+        out = self.away[:, :, which] * (1 + slopes[self.code])
+        out += offsets[:, self.code]
+        out += self.centre[:, None, which]
         return out
 
     def log_likelihood(self, logits: Floats) -> Floats:
         """Log-likelihood of all labels, (D,)."""
-        both = logsumexp(logits + self.evidence) - logsumexp(logits)
-        out: Floats = (self.power[:, 0] * both).sum(axis=0)
+        both = logsumexp(logits + self.evidence, axis=0) - logsumexp(logits, axis=0)
+        out: Floats = (self.power * both).sum(axis=0)
         return out
 
     def laplace(self, kind: _Kind, which: Ints, start: Floats | float = 0.0) -> _Fit:
@@ -244,22 +244,22 @@ class _Labels:
         k, shape, away = len(self.contrasts), kind.shape, self.away[:, :, which]
         g, r = shape.shape
         basis = np.empty((*away.shape[:2], k, len(which)))
-        basis[:, :, :-1] = self.contrasts[:, :, None]
+        basis[:, :, :-1] = self.contrasts[:, None, :, None]
         basis[:, :, -1] = away
         basis *= self._scale(kind.tau)[:, None]
         pairs = (shape[:, :, None] * shape[:, None, :]).reshape(g, r * r)
         z = np.zeros((len(which), r * k)) + start
         for _ in range(_STEPS):
             logits = self.logits(kind, z, which)
-            p = softmax(logits)
-            rest = self.power * (softmax(logits + self.evidence) - p)
-            gradient = np.einsum("nkd,nkpd->npd", rest, basis).reshape(len(rest), -1)
+            p = softmax(logits, axis=0)
+            rest = self.power * (softmax(logits + self.evidence, axis=0) - p)
+            gradient = np.einsum("knd,knpd->npd", rest, basis).reshape(len(self.code), -1)
             gradient = np.einsum("gr,gpd->drp", shape, self._by_group(gradient, (k, -1)))
             weighted = (self.power * p)[:, :, None] * basis
-            mean = np.einsum("nkd,nkpd->npd", p, basis)
-            spread = np.einsum("nkpd,nkqd->npqd", weighted, basis)
-            spread -= self.power[..., None] * mean[:, :, None] * mean[:, None]
-            spread = self._by_group(spread.reshape(len(rest), -1), (k * k * len(which),))
+            mean = np.einsum("knd,knpd->npd", p, basis)
+            spread = np.einsum("knpd,knqd->npqd", weighted, basis)
+            spread -= self.power[:, :, None, None] * mean[:, :, None] * mean[:, None]
+            spread = self._by_group(spread.reshape(len(self.code), -1), (k * k * len(which),))
             hessian = (pairs.T @ spread).reshape(r, r, k, k, -1).transpose(4, 0, 2, 1, 3)
             hessian = hessian.reshape(len(which), r * k, r * k) + np.eye(r * k)
             step = np.linalg.solve(hessian, (gradient.reshape(z.shape) - z)[:, :, None])[:, :, 0]
@@ -279,7 +279,7 @@ class _Labels:
     ) -> tuple[_Effects, dict[str, float]]:
         """Draws of the model with effects of the groups, and the weight of every kind."""
         k, size, g = *self.centre.shape, len(self.inside)
-        pooled = self.log_likelihood(self.centre + self.away)
+        pooled = self.log_likelihood(self.centre[:, None] + self.away)
         # Of 50 draws: which kinds the labels favour at all.
         few = np.unique(np.linspace(0, size - 1, min(_SCREENED, size)).astype(np.int64))
         tried = [self.laplace(kind, few) for kind in kinds]
@@ -298,7 +298,7 @@ class _Labels:
             said[name] += float(share)
         at = (rng.permutation(size) + rng.random(size)) / size
         chosen = (at >= np.cumsum((shares / shares.sum(axis=0))[:-1, places], axis=0)).sum(axis=0)
-        offsets, slopes = np.zeros((g + 1, k, size)), np.zeros((g + 1, size))
+        offsets, slopes = np.zeros((k, g + 1, size)), np.zeros((g + 1, size))
         correction = np.ones(size)
         for number, (kind, fit) in enumerate(zip(kinds, fits, strict=True), 1):
             slots = np.flatnonzero(chosen == number)
@@ -306,7 +306,7 @@ class _Labels:
                 of = places[slots]
                 at_slots = _Fit(*(values[of] for values in fit))
                 z, correction[slots] = self._drawn(kind, of, at_slots, rng)
-                offsets[:-1, :, slots], slopes[:-1, slots] = self.of_groups(kind, z)
+                offsets[:, :-1, slots], slopes[:-1, slots] = self.of_groups(kind, z)
         last = kept_places(np.minimum(correction, np.sqrt(size)))
         places = places[last]
         centre = self.centre[:, places]
@@ -412,7 +412,7 @@ class _GroupDraws:
         centre = effects.centre[:, index]
         logits -= centre
         logits *= 1 + effects.slopes[:, index][code][:, None]
-        logits += effects.offsets[:, :, index][code]
+        logits += effects.offsets[:, :, index][:, code].swapaxes(0, 1)
         logits += centre
         logits += evidence[:, :, None]
         return softmax(logits, out=logits)
