@@ -39,14 +39,15 @@ MOST_GROUPS = 40
 ALIKE, SDS = 0.4, (0.3, 0.7, 1.5)
 """Prior weight of groups that are alike, and else the sds tau, in log odds, of equal weights."""
 
-MOST_EFFECTS = 120
-"""Kinds of effects with more coefficients than this (many groups of many classes) are left out."""
+MOST_CLASSES, MOST_OFFSETS = 12, 120
+"""With more classes, or groups times classes, groups have slopes of their own and no offsets."""
 
 _SCREENED, _WORTH = 50, 0.005
 """Kinds are tried on so many draws first, and left out if their weight there is below this."""
 
-_CELLS = 2**22
-"""Labels times classes times draws: of more labels, those of the smallest keys tell of groups."""
+_CELLS = 2**23
+"""Labels times draws, classes and effects of a group: of more labels those of the smallest keys
+tell of groups."""
 
 _CANDIDATES, _STEPS, _LONGEST, _CLOSE = 8, 20, 2.0, 1e-2
 _TINY = float(np.finfo(float).tiny)
@@ -106,9 +107,7 @@ class _Kind(NamedTuple):
     weight: float
 
 
-def _kinds(
-    names: Sequence[str], labels: Floats, n_classes: int, *, ordered: bool
-) -> Iterator[_Kind]:
+def _kinds(names: Sequence[str], labels: Floats, *, ordered: bool) -> Iterator[_Kind]:
     """What groups may have of their own, less its mean over the labels of the groups, (G,).
 
     What they have in common the fitted model has learned.
@@ -123,7 +122,6 @@ def _kinds(
         shapes += [
             (f"a step at {names[j + 1]}", 2 * walk[:, [j]], 1 / (g - 1)) for j in range(g - 1)
         ]
-    shapes = [shape for shape in shapes if shape[1].shape[1] * n_classes <= MOST_EFFECTS]
     total = sum(weight for _, _, weight in shapes) * len(SDS) / (1 - ALIKE)
     for name, shape, weight in shapes:
         apart = shape - labels @ shape / labels.sum()
@@ -162,7 +160,7 @@ def _fit(
     labels: Floats = np.bincount(code + 1, power, minlength=len(names) + 1)[1:].astype(float)
     if not labels.any():
         return fitted
-    kinds = list(_kinds(names, labels, predictions.n_classes, ordered=ordered))
+    kinds = list(_kinds(names, labels, ordered=ordered))
     blank = predictions.with_evidence(None, np.ones(predictions.n_items))
     base = fitted.posterior(blank.take(rows))
 
@@ -182,7 +180,8 @@ class _Labels:
 
     `centre` (K, D) and `away` (K, n, D) are c and f - c, `evidence` (K, n, 1) is of the labels,
     each to a power (n, 1); `inside` (G, n) says which items a group has, `contrasts` (K, K - 1) are
-    an orthonormal basis of the offsets.
+    an orthonormal basis of the offsets, (K, 0) where there are none. A group has e effects, those
+    and its slope.
     """
 
     centre: Floats
@@ -198,12 +197,14 @@ class _Labels:
         draws: ParameterDraws, evidence: Floats, power: Floats, code: Ints, n_groups: int
     ) -> _Labels:
         k = evidence.shape[1]
-        p = draws.block(np.arange(draws.size), slice(None))
+        contrasts = np.zeros((k, 0))
+        if k <= MOST_CLASSES and k * n_groups <= MOST_OFFSETS:
+            helmert = np.tril(np.ones((k, k - 1))) - np.diag(np.arange(k, 0.0, -1))[:, :-1]
+            contrasts = helmert / np.sqrt((helmert**2).sum(axis=0))
+        most = max(_CELLS // (k * (contrasts.shape[1] + 1) * draws.size), 1)
+        p = draws.block(np.arange(draws.size), slice(0, most))
         centre = _centred(p.mean(axis=0, keepdims=True))[0]
-        some = np.flatnonzero(code >= 0)[: max(_CELLS // (k * draws.size), 1)]
-        helmert = np.tril(np.ones((k, k - 1)), -1).T
-        helmert[np.arange(k - 1), np.arange(k - 1)] = -np.arange(k - 1, 0, -1)
-        contrasts = (helmert / np.sqrt((helmert**2).sum(axis=1, keepdims=True))).T
+        some = np.flatnonzero(code[:most] >= 0)
         return _Labels(
             centre,
             np.ascontiguousarray(_centred(p[some]).swapaxes(0, 1)) - centre[:, None],
@@ -215,18 +216,18 @@ class _Labels:
         )
 
     def _scale(self, tau: float) -> Floats:
-        """Sds of a group's effects, (K - 1 offsets, slope)."""
+        """Sds of a group's effects, offsets and slope."""
         return tau * np.r_[np.full(self.contrasts.shape[1], np.sqrt(0.5)), 0.5]
 
     def of_groups(self, kind: _Kind, z: Floats) -> tuple[Floats, Floats]:
-        """Offsets (K, G, D) and slopes (G, D) of effects z (D, r K)."""
-        k, r = len(self.contrasts), kind.shape.shape[1]
-        every = np.einsum("gr,drp->gpd", kind.shape, z.reshape(-1, r, k))
+        """Offsets (K, G, D) and slopes (G, D) of effects z (D, r e)."""
+        r = kind.shape.shape[1]
+        every = np.einsum("gr,dre->ged", kind.shape, z.reshape(len(z), r, -1))
         every *= self._scale(kind.tau)[:, None]
-        return np.einsum("kp,gpd->kgd", self.contrasts, every[:, :-1]), every[:, -1]
+        return np.einsum("ke,ged->kgd", self.contrasts, every[:, :-1]), every[:, -1]
 
     def logits(self, kind: _Kind, z: Floats, which: Ints) -> Floats:
-        """Logits (K, n, D) of some draws of the model with effects z (D, r K)."""
+        """Logits (K, n, D) of some draws of the model with effects z (D, r e)."""
         offsets, slopes = self.of_groups(kind, z)
         out = self.away[:, :, which] * (1 + slopes[self.code])
         out += offsets[:, self.code]
@@ -241,27 +242,26 @@ class _Labels:
 
     def laplace(self, kind: _Kind, which: Ints, start: Floats | float = 0.0) -> _Fit:
         """The modes of the effects for some draws of the model, by Newton's method from `start`."""
-        k, shape, away = len(self.contrasts), kind.shape, self.away[:, :, which]
-        g, r = shape.shape
-        basis = np.empty((*away.shape[:2], k, len(which)))
+        shape, away, n = kind.shape, self.away[:, :, which], len(self.code)
+        r, e, size = shape.shape[1], self.contrasts.shape[1] + 1, len(which)
+        basis = np.empty((*away.shape[:2], e, size))
         basis[:, :, :-1] = self.contrasts[:, None, :, None]
         basis[:, :, -1] = away
         basis *= self._scale(kind.tau)[:, None]
-        pairs = (shape[:, :, None] * shape[:, None, :]).reshape(g, r * r)
-        z = np.zeros((len(which), r * k)) + start
+        pairs = (shape[:, :, None] * shape[:, None, :]).reshape(-1, r * r)
+        z = np.zeros((size, r * e)) + start
         for _ in range(_STEPS):
             logits = self.logits(kind, z, which)
             p = softmax(logits, axis=0)
             rest = self.power * (softmax(logits + self.evidence, axis=0) - p)
-            gradient = np.einsum("knd,knpd->npd", rest, basis).reshape(len(self.code), -1)
-            gradient = np.einsum("gr,gpd->drp", shape, self._by_group(gradient, (k, -1)))
-            weighted = (self.power * p)[:, :, None] * basis
-            mean = np.einsum("knd,knpd->npd", p, basis)
-            spread = np.einsum("knpd,knqd->npqd", weighted, basis)
+            gradient = self.inside @ np.einsum("knd,kned->ned", rest, basis).reshape(n, -1)
+            gradient = np.einsum("gr,ged->dre", shape, gradient.reshape(-1, e, size))
+            mean = np.einsum("knd,kned->ned", p, basis)
+            spread = np.einsum("kned,knfd->nefd", (self.power * p)[:, :, None] * basis, basis)
             spread -= self.power[:, :, None, None] * mean[:, :, None] * mean[:, None]
-            spread = self._by_group(spread.reshape(len(self.code), -1), (k * k * len(which),))
-            hessian = (pairs.T @ spread).reshape(r, r, k, k, -1).transpose(4, 0, 2, 1, 3)
-            hessian = hessian.reshape(len(which), r * k, r * k) + np.eye(r * k)
+            spread = pairs.T @ (self.inside @ spread.reshape(n, -1))
+            hessian = spread.reshape(r, r, e, e, size).transpose(4, 0, 2, 1, 3)
+            hessian = hessian.reshape(size, r * e, r * e) + np.eye(r * e)
             step = np.linalg.solve(hessian, (gradient.reshape(z.shape) - z)[:, :, None])[:, :, 0]
             longest = np.abs(step).max(axis=1, keepdims=True)
             if longest.max() < _CLOSE:
@@ -269,10 +269,6 @@ class _Labels:
             z += step * np.minimum(1, _LONGEST / np.maximum(longest, _TINY))
         height = self.log_likelihood(logits) - 0.5 * (z**2).sum(axis=1)
         return _Fit(z, hessian, height - 0.5 * np.linalg.slogdet(hessian)[1])
-
-    def _by_group(self, of_items: Floats, shape: tuple[int, ...]) -> Floats:
-        """Sums (G, ...) over the items of every group, of values (n, m)."""
-        return (self.inside @ of_items).reshape(len(self.inside), *shape)
 
     def effects(
         self, kinds: list[_Kind], rng: np.random.Generator
@@ -291,13 +287,12 @@ class _Labels:
         shares, total = self._posterior(fits, kinds, pooled)
         # No draw stands for very many (truncated importance sampling; Ionides 2008).
         places = kept_places(np.minimum(total, total.mean() * np.sqrt(size)))
-        said: dict[str, float] = dict.fromkeys(("alike", *(kind.name for kind in kinds)), 0.0)
-        for name, share in zip(
-            ("alike", *(kind.name for kind in kinds)), shares @ total / total.sum(), strict=True
-        ):
-            said[name] += float(share)
+        said: dict[str, float] = {"alike": 0.0}
+        names = ["alike", *(kind.name for kind in kinds)]
+        for name, weight in zip(names, shares @ total / total.sum(), strict=True):
+            said[name] = said.get(name, 0.0) + float(weight)
         at = (rng.permutation(size) + rng.random(size)) / size
-        chosen = (at >= np.cumsum((shares / shares.sum(axis=0))[:-1, places], axis=0)).sum(axis=0)
+        chosen = (at >= np.cumsum(shares[:-1, places], axis=0)).sum(axis=0)
         offsets, slopes = np.zeros((k, g + 1, size)), np.zeros((g + 1, size))
         correction = np.ones(size)
         for number, (kind, fit) in enumerate(zip(kinds, fits, strict=True), 1):
