@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -72,20 +72,27 @@ def with_group_curves(
     rows = np.flatnonzero(spoken & has_evidence(predictions.evidence))
     rows = rows[np.argsort(predictions.keys[rows], kind="stable")]
     for column in sorted(predictions.groups) if len(rows) else ():
-        names, ordered = _in_order({*_names(predictions.groups[column])} - {None})
+        names, ordered = _in_order({*_names(predictions.groups[column]).values()} - {None})
         if column != predictions.item and 1 < len(names) <= MOST_GROUPS:
             fitted = _fit(fitted, predictions, rows, column, names, ordered, rng)
     return fitted
 
 
-def _names(values: Array) -> list[str | None]:
-    """Values as text, whole numbers alike however they are written; None where missing."""
-    return [
-        None
+def _names(values: Array) -> dict[Any, str | None]:
+    """Values and their text, of whole numbers however they are written; None where missing."""
+    return {
+        value: None
         if is_missing(value)
         else str(int(value) if isinstance(value, float) and value.is_integer() else value)
-        for value in values.tolist()
-    ]
+        for value in {*values.tolist()}
+    }
+
+
+def _codes(values: Array, place: Mapping[str, int]) -> Ints:
+    """Place of the group of each item, (n,); -1 where it is in none."""
+    there = values.tolist()
+    code = {value: place.get(str(name), -1) for value, name in _names(values).items()}
+    return np.array([code.get(value, -1) for value in there], dtype=np.int64)
 
 
 def _in_order(names: Iterable[str | None]) -> tuple[list[str], bool]:
@@ -155,7 +162,7 @@ def _fit(
     """One layer, for the groups of a column; without a label in any the model stays as it is."""
     place = {name: number for number, name in enumerate(names)}
     seed = int(rng.integers(2**63))
-    code = np.array([place.get(str(name), -1) for name in _names(predictions.groups[column][rows])])
+    code = _codes(predictions.groups[column][rows], place)
     evidence, power = predictions.evidence[rows], predictions.information[rows]
     labels: Floats = np.bincount(code + 1, power, minlength=len(names) + 1)[1:].astype(float)
     if not labels.any():
@@ -354,23 +361,19 @@ class _FittedGroups(FittedLabelModel):
     def posterior(self, predictions: Predictions) -> LabelPosterior:
         """Posterior of the labels of any items; a group is recognised by its value."""
         base = self.fitted.posterior(predictions.with_evidence(None))
-        n = predictions.n_items
         values = predictions.groups.get(self.column)
-        names = [None] * n if values is None else _names(values)
-        code = np.array([self.place.get(str(name), -1) for name in names], dtype=np.int64)
+        code = np.full(predictions.n_items, -1) if values is None else _codes(values, self.place)
 
         def draws(of: ParameterDraws, effects: _Effects) -> ParameterDraws:
             return _GroupDraws(of, effects, code, predictions.evidence)
 
-        of_intervals, intervals = base.interval_parameters, self.intervals
-        places = self.values.places, np.r_[0] if intervals is None else intervals.places
+        of_intervals, intervals = base.interval_parameters, self.intervals or self.values
+        places = self.values.places, intervals.places
         return replace(
             base,
             given=None,
             parameters=draws(base.parameters, self.values),
-            interval_parameters=None
-            if of_intervals is None or intervals is None
-            else draws(of_intervals, intervals),
+            interval_parameters=None if of_intervals is None else draws(of_intervals, intervals),
             keys=predictions.keys,
             shares={
                 name: (share[0][places[0]], share[1][places[1]])
