@@ -156,8 +156,7 @@ class Setup(NamedTuple):
 
     def fit(self, question: Question, items: Predictions) -> FittedLabelModel:
         """The label model, fitted to these items; it knows of no groups that nobody asks for."""
-        by = [question.by] if isinstance(question.by, str) else question.by or ()
-        return self.model.fit(items.keeping(by), np.random.default_rng(question.seed))
+        return self.model.fit(items.keeping(question.columns), np.random.default_rng(question.seed))
 
 
 def estimate_in_memory(
@@ -186,7 +185,7 @@ def estimate_in_memory(
     else:
         rng = np.random.default_rng(question.seed)
         judged, posterior, corrections = corrected(
-            items, setup.model, setup.name, question.shift, rng, question.seed
+            items, setup.model, setup.name, question.shift, rng, question.seed, question.columns
         )
     evaluator = Evaluator(
         judged, posterior, setup.metrics, question.estimand, question.confidence_level,

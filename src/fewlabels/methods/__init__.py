@@ -16,9 +16,9 @@ or a family, and says in its head where to begin:
 
 What several of them stand on: `per_model` (one classifier at a time), `replicates` (parameter draws
 by refits, or of several models), `em`, `label_distribution` (labels that differ between annotators,
-for any label model), `voices` (copies, and classifiers that were given the labels), `settings`
-(methods as text). Folders import one another only so: curves ->
-spe; bee -> votes; ensembles -> votes; baselines -> ensembles, votes.
+for any label model), `group_curves` (groups that differ, for any fitted one), `voices` (copies, and
+classifiers that were given the labels), `settings` (methods as text). Folders import one another
+only so: curves -> spe; bee -> votes; ensembles -> votes; baselines -> ensembles, votes.
 
 Traps: results depend on the items' keys, never on the order of the rows. What a fitted model
 computes once, it computes in `LabelPosterior.prepare`, before threads start. It must survive

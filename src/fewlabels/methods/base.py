@@ -45,12 +45,17 @@ class LabelModel(ABC):
 
     @final
     def infer(
-        self, predictions: Predictions, rng: np.random.Generator | int | None = None
+        self,
+        predictions: Predictions,
+        rng: np.random.Generator | int | None = None,
+        by: Sequence[str] = (),
     ) -> LabelPosterior:
-        """Fit, and give the posterior of the same items."""
-        return self.fit(predictions, np.random.default_rng(0 if rng is None else rng)).posterior(
-            predictions
-        )
+        """Fit, and give the posterior of the same items.
+
+        Only groups of the columns `by` may have curves of their own.
+        """
+        seeded = np.random.default_rng(0 if rng is None else rng)
+        return self.fit(predictions.keeping(by), seeded).posterior(predictions)
 
 
 def with_probabilities(predictions: Predictions, method: str) -> tuple[Predictions, Floats]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -357,13 +357,15 @@ def corrected(
     correction: Correction,
     rng: np.random.Generator,
     seed: int,
+    by: Sequence[str] = (),
 ) -> Corrected:
     """The posterior under a correction; labeled items carry importance weights.
 
     "covariate": P(class | scores) is the same, so a model of it is right, and the labeled items are
     weighted to look like the unlabeled ones. "label": P(scores | class) is the same, so models of
     P(class | scores) are adjusted on the unlabeled items (`LabelShift`), and a labeled item has the
-    weight of its class. "auto": what `fewlabels.shift` suggests, possibly nothing.
+    weight of its class. "auto": what `fewlabels.shift` suggests, possibly nothing. Groups of the
+    columns `by` have curves of their own.
     """
     kind: str | None = correction
     notes: list[str] = []
@@ -381,12 +383,12 @@ def corrected(
         kind = None
         notes.append(f"no correction for shift: {missing}")
     if kind is None:
-        return Corrected(predictions, model.infer(predictions, rng), tuple(notes))
+        return Corrected(predictions, model.infer(predictions, rng, by), tuple(notes))
     if kind == "label":
-        return _for_classes(predictions, model, method, rng, notes)
+        return _for_classes(predictions, model, method, rng, notes, by)
     weights = covariate_weights(predictions)
     weighted = predictions.with_weight(predictions.weight * weights.weights)
-    posterior = model.infer(weighted, rng)
+    posterior = model.infer(weighted, rng, by)
     return Corrected(weighted, posterior, (*notes, *_worth(weights, "scores")))
 
 
@@ -396,12 +398,13 @@ def _for_classes(
     method: str,
     rng: np.random.Generator,
     notes: list[str],
+    by: Sequence[str],
 ) -> Corrected:
-    classes = ClassShift.from_method(predictions, method, model, rng)
+    classes = ClassShift.from_method(predictions, method, model, rng, by)
     if classes.own:
         posterior = classes.fitted.posterior(predictions)
     else:
-        posterior = model.infer(predictions, rng)
+        posterior = model.infer(predictions, rng, by)
     weights = class_importance(predictions, classes.fitted.frequencies.target.mean(axis=0))
     target = classes.fitted.interval_frequencies.target
     low, high = ends(target, 0.9)

@@ -8,6 +8,7 @@ whether it is all there is.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -383,9 +384,13 @@ class ClassShift(NamedTuple):
 
     @staticmethod
     def from_method(
-        predictions: Predictions, method: str, model: LabelModel, rng: np.random.Generator
+        predictions: Predictions,
+        method: str,
+        model: LabelModel,
+        rng: np.random.Generator,
+        by: Sequence[str] = (),
     ) -> ClassShift:
-        """Fit the method's model, or the tempered ensemble."""
+        """Fit the method's model, or the tempered ensemble; groups `by` may have their curves."""
         same_method = method not in _NOT_ADJUSTED
         modelled = predictions
         if not same_method:  # a probability of whatever each classifier gives, votes and scores too
@@ -398,7 +403,8 @@ class ClassShift(NamedTuple):
                 classes=predictions.classes,
                 positive=predictions.positive,
             ).in_clusters(predictions.clusters)
-        fitted = LabelShift(model if same_method else TemperedEnsemble()).fit(modelled, rng)
+        shifted = LabelShift(model if same_method else TemperedEnsemble())
+        fitted = shifted.fit(modelled.keeping(by), rng)
         return ClassShift(modelled, fitted, same_method)
 
 

@@ -39,6 +39,7 @@ from fewlabels.methods.curves.ordered_rates import (
     shape_statistics,
     weak,
 )
+from fewlabels.methods.group_curves import with_group_curves
 from fewlabels.methods.per_model import fit_each, is_probability, margin, score_of
 from fewlabels.posterior import LabelPosterior, mean_of_draws
 from fewlabels.predictions import Predictions
@@ -102,8 +103,8 @@ class MonotoneCurves(LabelModel):
         """Other kinds of curve than monotone ones, for two classes; these share what they leave."""
         return []
 
-    def _fit_one(self, predictions: Predictions, rng: np.random.Generator) -> _FittedCurves:
-        """The curves of one classifier."""
+    def _fit_one(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
+        """The curves of one classifier, and what groups have of their own."""
         seed, salt = int(rng.integers(2**63)), int(rng.integers(2**63))
         evidence = predictions.evidence
         classes = [1] if predictions.n_classes == 2 else range(predictions.n_classes)
@@ -112,7 +113,8 @@ class MonotoneCurves(LabelModel):
             _fit_class(self, predictions, k, _against_rest(evidence, k), seed) for k in classes
         )
         informed = bool((evidence != 0).any())
-        return _FittedCurves(predictions.models, curves, informed, salt)
+        fitted = _FittedCurves(predictions.models, curves, informed, salt)
+        return with_group_curves(fitted, predictions, rng)
 
 
 def _against_rest(evidence: Floats, k: int) -> Floats:

@@ -14,7 +14,7 @@ weight times its evidence (Laplace).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
@@ -55,15 +55,6 @@ POOL_ITEMS, POOL_CELLS = 20_000, 2**23
 CLASS_DRAWS, LEAST_DRAWS = 20_000, 20
 """Parameter draws times classes: with more than a hundred classes there are fewer draws, as each
 costs its share, and the many classes of an item average out the noise of a draw."""
-
-MOST_GROUPS = 40
-"""A column with more groups has no curves of its own for them."""
-
-GROUP_SDS = ((0.0, 0.4), (0.3, 0.2), (0.7, 0.2), (1.5, 0.2))
-"""Sds tau of what groups have of their own, in log odds, and the prior weight of each."""
-
-_WORTH_GROUPS = 0.005
-"""Groups have curves of their own in beliefs of at least this weight without them."""
 
 OF_JUDGED = 2 / 3
 """Share of a belief about one classifier, whichever it is, that is about the one that is judged."""
@@ -130,14 +121,13 @@ class _Term(NamedTuple):
 
 
 class _Member(NamedTuple):
-    """A belief about one index: its coefficients, which classifier it is about, and its share."""
+    """A belief about one index: its coefficients, and which classifier it is about."""
 
     belief: int
     basis: Feature
     offset_sd: float
     terms: tuple[_Term, ...]
     about: str = ""
-    share: float = 1.0
 
 
 def _members(
@@ -189,28 +179,6 @@ def _members(
             ]
             out.append(_Member(number, feature, belief.offset_sd, tuple(terms), about))
     return out
-
-
-def _groups(predictions: Predictions) -> list[tuple[str, str]]:
-    """The groups of the items, of every column that has not too many."""
-    out = []
-    for column, values in predictions.groups.items():
-        if column != predictions.item:
-            some = [(column, value) for value in sorted({*values.tolist()}, key=str)]
-            out += some if 1 < len(some) <= MOST_GROUPS else []
-    return out
-
-
-def _grouped(member: _Member, groups: Sequence[tuple[str, str]]) -> Iterator[_Member]:
-    """The member, and with curves of their own for groups: offsets of sd tau, slopes of tau / 2."""
-    slope = member.terms[0]
-    for tau, share in GROUP_SDS:
-        terms = list(member.terms)
-        for group in groups if tau else ():
-            offset = Feature("constant").within(group)
-            terms.append(_Term(offset, 0.0, tau / np.sqrt(2), by_class=True))
-            terms.append(_Term(slope.feature.within(group), 0.0, tau / 2 * slope.mean))
-        yield member._replace(share=share, terms=tuple(terms))
 
 
 class _Columns:
@@ -380,12 +348,6 @@ def fit_beliefs(
     fits = ground.fit(ground.members, few)
     log_evidence = np.array([fit.mode.log_evidence for fit in fits])
     priors = np.array([[b.weight for b in beliefs], interval_weights])
-    groups = _groups(ground.items) if every_kind else []
-    if groups:
-        weights, _ = ground.weights(priors, log_evidence)
-        ground = ground.by_group(groups, np.flatnonzero(weights[0] > _WORTH_GROUPS))
-        fits = ground.fit(ground.members, few)
-        log_evidence = np.array([fit.mode.log_evidence for fit in fits])
     salt = int(rng.integers(2**63))
     (weights, of_intervals), each = ground.weights(priors, log_evidence)
     fewer = min(n_draws, max(CLASS_DRAWS // predictions.n_classes, LEAST_DRAWS))
@@ -575,12 +537,6 @@ class _Evidence:
             _worth(served, rows),
         )
 
-    def by_group(self, groups: Sequence[tuple[str, str]], kept: Ints) -> _Evidence:
-        """Some of the members, each also with curves of their own for the groups."""
-        members = [one for place in kept for one in _grouped(self.members[place], groups)]
-        columns = _Columns(self.columns.n_classes, members)
-        return replace(self, members=members, columns=columns)
-
     def weights(self, priors: Floats, log_evidence: Floats) -> tuple[Floats, Mapping[str, Floats]]:
         """Posterior weights of the members (P, m) under priors (P, B) of the beliefs, and by model.
 
@@ -590,12 +546,11 @@ class _Evidence:
         """
         belief = np.array([member.belief for member in self.members])
         about = np.array([member.about for member in self.members])
-        share = np.array([member.share for member in self.members])
         models = [model for model in dict.fromkeys(about) if model]
 
         def posterior(model: str) -> Floats:
             of_one = np.where(about == model, OF_JUDGED, (1 - OF_JUDGED) / max(len(models) - 1, 1))
-            some = share * np.where((about == "") | (len(models) < 2), 1.0, of_one)
+            some = np.where((about == "") | (len(models) < 2), 1.0, of_one)
             with np.errstate(divide="ignore"):
                 return softmax(np.log(priors[:, belief] * some) + log_evidence)
 

@@ -22,6 +22,7 @@ from fewlabels.errors import UsageError, unknown
 from fewlabels.methods.base import FittedLabelModel, LabelModel
 from fewlabels.methods.ensembles.belief_mixture import Belief, fit_beliefs
 from fewlabels.methods.ensembles.pooled_index import PoolName
+from fewlabels.methods.group_curves import with_group_curves
 from fewlabels.predictions import Predictions
 
 _POOLS: tuple[PoolName, ...] = ("raw", "calibrated")
@@ -227,9 +228,9 @@ class LearnedEnsemble(LabelModel):
             raise UsageError("`reference` must hold labeled items; none of its items has a label")
 
     def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
-        """Find the mode and the evidence of each belief, and draw parameters."""
+        """Find the mode and the evidence of each belief, draw parameters, and effects of groups."""
         beliefs = beliefs_of(self.left_out)
-        return fit_beliefs(
+        fitted = fit_beliefs(
             "learned-ensemble", beliefs, [b.weight for b in beliefs], self.n_draws, predictions,
             rng,
             inflation=lambda n: (
@@ -240,6 +241,7 @@ class LearnedEnsemble(LabelModel):
             reference=self.reference,
             assumption="what is usual among sets of classifiers with such agreement",
         )  # fmt: skip
+        return with_group_curves(fitted, predictions, rng)
 
 
 @cache

@@ -41,17 +41,11 @@ class Feature(NamedTuple):
     Kinds: "pool" and "gap" of a pool (kernels/simplex.py); "deviation" and "vote" of a classifier;
     one classifier alone: "own" as it is, "tempered" towards the others, "rank" by its normal
     scores; "ranks", the mean of all normal scores; "without", the pool of all others; "latent" and
-    "votes", the latent classes; "reference"; and "constant", 1 for every class. Outside of its
-    `group`, the name of a column and a value in it, where it has one, it is 0.
+    "votes", the latent classes; "reference"; and "constant", 1 for every class.
     """
 
     kind: str
     of: str = ""
-    group: tuple[str, str] | None = None
-
-    def within(self, group: tuple[str, str]) -> Feature:
-        """The feature in a group."""
-        return self._replace(group=group)
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,22 +130,11 @@ class PooledIndex:
             logs = centred_logs(inputs.probabilities[part])
             # Index and gap of a pool, both (n, K), when somebody asks for them.
             pool = cache(lambda name, logs=logs: self.pools[name].features(logs))
-            places = dict[Feature, int]()
             for place, feature in enumerate(features):
-                whole = feature._replace(group=None)
-                if feature.group is not None and whole in places:
-                    out[part, :, place] = out[part, :, places[whole]]
-                elif feature.kind in of_items:
+                if feature.kind in of_items:
                     out[part, :, place] = of_items[feature.kind][part]
                 else:
                     out[part, :, place] = self._feature(logs, pool, inputs, part, feature)
-                if feature.group is None:
-                    places[feature] = place
-                    continue
-                column, value = feature.group
-                there = predictions.groups.get(column)  # items without the column are in no group
-                inside = there[part] == value if there is not None else np.zeros(1, dtype=bool)
-                out[part, :, place] *= inside[:, None]
         return out
 
     def _feature(
