@@ -8,11 +8,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
-FILES, FUNCTIONS = 80, 775
+FILES, FUNCTIONS = 81, 775
 """Of `fewlabels estimate examples/moderation.csv`, from the command line to its last line. Three of
 the files tell a table from the log of a tool; twelve functions read arrays of any kind, freeze the
 results, and look for sampling weights; fourteen add up labels and rankings, compiled or not; in one
-file fifteen count what rows are worth, of clusters or not."""
+file fifteen count what rows are worth, of clusters or not; one file lets groups differ."""
 
 PRINTING = 62
 """Functions that format the finished estimates as a table: none of them computes a statistic."""
