@@ -46,8 +46,11 @@ STUDIES = {
     "curves": Study(("benchmarks/curves",), ("spe_scores",)),
     "decisions": Study(
         ("benchmarks/decisions",),
-        (*_ALL_SETS, "chexpert", "llm_judges", "llm_rubric", "semeval_tweets", "sports_538"),
-    ),
+        (
+            "adult", "chexpert", "cifar10", "llm_judges", "llm_rubric", "semeval_tweets",
+            "sports_538", "ssme_civilcomments", "ssme_multinli",
+        ),
+    ),  # fmt: skip
     "dependencies": Study((), ("ssme_civilcomments",)),
     "disagreement": Study(("benchmarks/disagreement",), ("cifar10", "mixed_lh")),
     "ensemble_prior": Study(),
