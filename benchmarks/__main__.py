@@ -33,6 +33,7 @@ class Study(NamedTuple):
 
 
 _ALL_SETS = ("adult", "cifar10", "mixed_lh", "nell", "ssme_civilcomments")
+_DECIDED = ("adult", "cifar10", "ssme_civilcomments", "ssme_multinli")
 _SSME = (
     "adult", "cifar10", "civilcomments", "classifiers", "correlation", "drawn-vs-expected",
     "effective-sizes", "ensembling", "ensembling-trained", "flow-adult", "flow-cifar10",
@@ -46,11 +47,8 @@ STUDIES = {
     "curves": Study(("benchmarks/curves",), ("spe_scores",)),
     "decisions": Study(
         ("benchmarks/decisions",),
-        (
-            "adult", "chexpert", "cifar10", "llm_judges", "llm_rubric", "semeval_tweets",
-            "sports_538", "ssme_civilcomments", "ssme_multinli",
-        ),
-    ),  # fmt: skip
+        (*_DECIDED, "chexpert", "llm_judges", "llm_rubric", "semeval_tweets", "sports_538"),
+    ),
     "dependencies": Study((), ("ssme_civilcomments",)),
     "disagreement": Study(("benchmarks/disagreement",), ("cifar10", "mixed_lh")),
     "ensemble_prior": Study(),
