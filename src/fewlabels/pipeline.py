@@ -156,7 +156,9 @@ class Setup(NamedTuple):
 
     def fit(self, question: Question, items: Predictions) -> FittedLabelModel:
         """The label model, fitted to these items; it knows of no groups that nobody asks for."""
-        return self.model.fit(items.keeping(question.columns), np.random.default_rng(question.seed))
+        return self.model.fit(
+            self.model.known(items, question.columns), np.random.default_rng(question.seed)
+        )
 
 
 def estimate_in_memory(

@@ -738,11 +738,11 @@ class Predictions(Frozen, HasSummary):
         )
 
     def keeping(self, groups: Iterable[str]) -> Predictions:
-        """The same items with no other groups than some of these, and no names of their own."""
+        """The same items with no other groups than some of these; their names are one of them."""
         retained = {name: self.groups[name] for name in groups if name in self.groups}
-        if self.item is None and len(retained) == len(self.groups):
+        if len(retained) == len(self.groups):
             return self
-        return self._with(groups=retained, item=None)
+        return self._with(groups=retained, item=self.item if self.item in retained else None)
 
     def with_clusters(self, clusters: str | Sequence[str] | Mapping[str, Any]) -> Predictions:
         """The same predictions in these clusters: name -> (n,), or names of groups.

@@ -145,7 +145,7 @@ def test_of_more_classes_none_has_coefficients_of_its_own(
     rng = np.random.default_rng(0)
     monkeypatch.setattr(belief_mixture, "MOST_OFFSETS", 11)
     monkeypatch.setattr(belief_mixture, "CLASS_DRAWS", 240)
-    fitted = fl.models.LearnedEnsemble().fit(items, rng)
+    fitted = fl.models.LearnedEnsemble().fit(items.keeping(()), rng)
     assert not fitted.draws[:, :12].any()  # type: ignore[attr-defined]
     assert fitted.diagnostics["parameter_draws"] == 20  # type: ignore[attr-defined]
 

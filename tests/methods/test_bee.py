@@ -190,7 +190,8 @@ class TestSelection:
         assert resolve("auto", three)[0] == "vote-selection"
         assert resolve("auto", two)[0] == "vote-selection"
         assert resolve("auto", two.with_labels(truth))[0] == "learned-ensemble"
-        assert resolve("auto", two.select_models(two.models[:1]).with_labels(truth))[0] == "labeled"
+        one = two.select_models(two.models[:1])
+        assert resolve("auto", one.with_labels(truth))[0] == "learned-ensemble"
 
     def test_auto_learns_from_votes_beside_probabilities(self):
         votes = np.array(world((0.1, 0.2, 0.3), n=60)[0].votes)

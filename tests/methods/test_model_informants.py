@@ -386,7 +386,7 @@ def test_labels_overrule_a_reference_that_misleads():
         ("vv", 9, "learned-ensemble"),
         ("vvv", 0, "vote-selection"),
         ("vv", 0, "vote-selection"),
-        ("v", 9, "labeled"),
+        ("v", 9, "learned-ensemble"),
     ],
 )
 def test_auto(said, labeled, method):

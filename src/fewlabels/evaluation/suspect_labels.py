@@ -105,7 +105,7 @@ def suspect_labels(predictions: Predictions, voices: tuple[str, ...]) -> Suspect
 
     Rows that stand for several items are not looked at: nobody could check their label.
     """
-    rows = np.flatnonzero(predictions.labeled)
+    rows = np.flatnonzero(predictions.labeled & (predictions.weight > 0))
     if len(rows) < FEWEST or predictions.multiplicity is not None:
         return None
     rows = rows[np.argsort(predictions.keys[rows], kind="stable")]  # whatever their order

@@ -55,7 +55,17 @@ class LabelModel(ABC):
         Only groups of the columns `by` may have curves of their own.
         """
         seeded = np.random.default_rng(0 if rng is None else rng)
-        return self.fit(predictions.keeping(by), seeded).posterior(predictions)
+        return self.fit(self.known(predictions, by), seeded).posterior(predictions)
+
+    @property
+    def grouped(self) -> bool:
+        """Whether it gives groups curves of their own, all that it is fitted to."""
+        return False
+
+    @final
+    def known(self, predictions: Predictions, by: Iterable[str]) -> Predictions:
+        """What it is fitted to where somebody asks for groups of the columns `by`."""
+        return predictions.keeping(by) if self.grouped else predictions
 
 
 def with_probabilities(predictions: Predictions, method: str) -> tuple[Predictions, Floats]:

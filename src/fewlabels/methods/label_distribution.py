@@ -54,6 +54,11 @@ class LabelDistribution(LabelModel):
     def __post_init__(self) -> None:
         whole("imputations", self.imputations)
 
+    @property
+    def grouped(self) -> bool:
+        """As its model."""
+        return self.model.grouped
+
     def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
         """Draw labels, fit the model to them, and find the concentration."""
         items = predictions.as_histograms()

@@ -164,8 +164,6 @@ def _automatic(predictions: Predictions) -> str:
         alone = informants == 1 and predictions.n_classes == 2
         return "monotone-curves" if alone else "learned-ensemble"
     # Without a label only votes that agree tell how often voters err.
-    return (
-        "learned-ensemble"
-        if labeled and informants > 1 and not several
-        else ("labeled" if labeled and informants < 3 else votes_alone)
-    )
+    if not labeled:
+        return votes_alone
+    return ("labeled" if informants < 3 else votes_alone) if several else "learned-ensemble"

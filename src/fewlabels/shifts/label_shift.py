@@ -93,6 +93,11 @@ class LabelShift(LabelModel):
 
     model: LabelModel
 
+    @property
+    def grouped(self) -> bool:
+        """As its model."""
+        return self.model.grouped
+
     def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelShift:
         """Fit the model, then the frequencies under each of its draws.
 
@@ -404,7 +409,7 @@ class ClassShift(NamedTuple):
                 positive=predictions.positive,
             ).in_clusters(predictions.clusters)
         shifted = LabelShift(model if same_method else TemperedEnsemble())
-        fitted = shifted.fit(modelled.keeping(by), rng)
+        fitted = shifted.fit(shifted.known(modelled, by), rng)
         return ClassShift(modelled, fitted, same_method)
 
 

@@ -91,6 +91,11 @@ class MonotoneCurves(LabelModel):
         chosen_from("prior", self.prior, ("learned", "plain"))
         chosen_from("zero", self.zero, ("auto", "natural", "unknown"))
 
+    @property
+    def grouped(self) -> bool:
+        """Yes: `methods.group_curves`."""
+        return True
+
     def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
         """Draw every classifier's curves."""
         return fit_each(self._fit_one, with_scores(predictions, self._name), rng)

@@ -222,6 +222,11 @@ class LearnedEnsemble(LabelModel):
         if self.reference is not None and not self.reference.n_labeled:
             raise UsageError("`reference` must hold labeled items; none of its items has a label")
 
+    @property
+    def grouped(self) -> bool:
+        """Yes: `methods.group_curves`."""
+        return True
+
     def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
         """Find the mode and the evidence of each belief, draw parameters, and effects of groups."""
         beliefs = beliefs_of(self.left_out)
