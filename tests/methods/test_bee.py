@@ -93,6 +93,9 @@ class TestConstraints:
         rules = Constraints([["cat", "dog"]], [("cat", "animal")], item="phrase")
         found = BEE(constraints=rules, **FEW).infer(predictions, 0).marginals()[:, 1]
         np.testing.assert_array_equal(found, [1, 0, 1])
+        model = BEE(constraints=rules, **FEW)
+        asked = fl.estimate(predictions, model, "accuracy", estimand="sample")
+        assert [row.value for row in asked.rows] == pytest.approx([1 / 3, 0, 2 / 3])
 
     def test_domains_without_rules_and_missing_rows_stay_as_they_are(self):
         base, _ = world((0.1, 0.2, 0.3), n=120)
