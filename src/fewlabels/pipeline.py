@@ -156,9 +156,8 @@ class Setup(NamedTuple):
 
     def fit(self, question: Question, items: Predictions) -> FittedLabelModel:
         """The label model, fitted to these items; it knows of no groups that nobody asks for."""
-        return self.model.fit(
-            self.model.known(items, question.columns), np.random.default_rng(question.seed)
-        )
+        known = self.model.known(items, question.columns)
+        return self.model.fit(known, np.random.default_rng(question.seed))
 
 
 def estimate_in_memory(
@@ -290,12 +289,11 @@ def build_estimates(
     """
     reasons, level, name = Reasons(), question.confidence_level, setup.name
     elsewhere, shown, shifted = question.reference, dict(diagnostics), list[str]()
-    unheard, suspects = Unheard.from_predictions(items), None
+    unheard = Unheard.from_predictions(items)
+    suspects = None if setup.distribution else suspect_labels(items, unheard.others(items.models))
     if question.shift is None:
         chosen_notes, shifted = selection_facts(items, name, distribution=setup.distribution)
         shown |= chosen_notes
-    if not setup.distribution:
-        suspects = suspect_labels(items, unheard.others(items.models))
     if suspects is not None:
         records, sentence = suspects.facts(items)
         shown |= records
@@ -311,9 +309,8 @@ def build_estimates(
     ):  # fmt: skip
         reasons.add(sentence)
     random, given_labels = NOT_RANDOM not in shown, unheard.given_labels
-    guard = Guard.from_evaluator(
-        evaluator, name, random=random, given_labels=() if setup.distribution else given_labels
-    )
+    told = () if setup.distribution else given_labels
+    guard = Guard.from_evaluator(evaluator, name, random=random, given_labels=told)
     n_items = {size.group: size.n_items for size in sizes}
     rows: list[Estimate] = []
     draws: dict[tuple[str, str | None], Floats] = {}

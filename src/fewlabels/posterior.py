@@ -270,12 +270,11 @@ class LabelPosterior(Frozen):
         if not self.shares or len(drawn) < 2:
             return drawn
         out, columns_of = drawn.copy(), np.array(who)
-        for name in dict.fromkeys(who):
-            if name in self.shares:
-                weights = self.shares[name][kind == "intervals"]
-                places = kept_places(weights[np.arange(len(drawn)) % len(weights)])
-                columns = np.flatnonzero(columns_of == name)
-                out[:, columns] = drawn[np.ix_(places, columns)]
+        for name in self.shares.keys() & {*who}:
+            weights = self.shares[name][kind == "intervals"]
+            places = kept_places(weights[np.arange(len(drawn)) % len(weights)])
+            columns = np.flatnonzero(columns_of == name)
+            out[:, columns] = drawn[np.ix_(places, columns)]
         return out
 
     def log_odds_errors(self, who: Sequence[str], size: int) -> Floats | None:

@@ -663,6 +663,12 @@ class Predictions(Frozen, HasSummary):
         out[self.told] /= self.worth(np.flatnonzero(self.told), np.ones(self.n_items)).widening
         return out
 
+    def apart(self, rows: Ints) -> Ints:
+        """Of these rows, in their order, the first of every cluster."""
+        for keys in self.cluster_keys if self.clusters else ():
+            rows = rows[np.sort(np.unique(keys[rows], return_index=True)[1])]
+        return rows
+
     @computed_once
     def label_keys(self) -> UInts:
         """Keys that labels are drawn by, (n,): rows with one key go together as far as may be.

@@ -111,24 +111,28 @@ def test_places_are_kept_by_weight():
     np.testing.assert_array_equal(kept_places(np.array([0.0, 0.0, 5.0])), [2, 2, 2])
 
 
+def surest(m: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Probabilities of m classifiers of 1,000 items, truths, and 50 of the surest fifth."""
+    rng = np.random.default_rng(seed)
+    logit = rng.normal(0, 1.5, size=1_000)
+    truth = rng.random(1_000) < 1 / (1 + np.exp(-logit))
+    p = 1 / (1 + np.exp(-(logit[:, None] + 0.4 * rng.normal(size=(1_000, m)))))
+    fifth = np.argsort(-np.abs(p.mean(axis=1) - 0.5))[:200]
+    return p, truth, rng.choice(fifth, 50, replace=False)
+
+
+def shown(truth: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    return np.where(np.isin(np.arange(len(truth)), chosen), truth, -1)
+
+
 def test_labels_chosen_by_the_scores_are_not_taken_for_the_rest():
     """Labels of the surest fifth: the model of P(class | scores) stays, the labels alone do not."""
-    rng = np.random.default_rng(11)
-    n = 1_000
-    logit = rng.normal(0, 1.5, size=n)
-    truth = rng.random(n) < 1 / (1 + np.exp(-logit))
-    p = 1 / (1 + np.exp(-(logit[:, None] + 0.4 * rng.normal(size=(n, 4)))))
-    surest = np.argsort(-np.abs(p.mean(axis=1) - 0.5))[: n // 5]
-    labels = np.full(n, -1)
-    chosen = rng.choice(surest, 50, replace=False)
-    labels[chosen] = truth[chosen]
-    predictions = fl.Predictions(p, labels)
-    right = (predictions.hard == truth[:, None]).mean(axis=0)
-    of_labels = (predictions.hard == truth[:, None])[chosen].mean(axis=0)
-    assert (of_labels - right).min() > 0.1
-    found = fl.estimate(predictions, metrics="accuracy", workers=1)
+    p, truth, chosen = surest(4, 11)
+    right = (p > 0.5) == truth[:, None]
+    assert (right[chosen].mean(axis=0) - right.mean(axis=0)).min() > 0.1
+    found = fl.estimate(fl.Predictions(p, shown(truth, chosen)), metrics="accuracy", workers=1)
     assert any(warning.startswith("shift: ") for warning in found.warnings)
-    for row, true in zip(found.rows, right, strict=True):
+    for row, true in zip(found.rows, right.mean(axis=0), strict=True):
         assert abs(row.value - true) < 0.05
         assert row.status is fl.Status.ASSUMPTION
         assert parse_requirement(f"{row.model}:accuracy>=0.5").failures(found)
@@ -136,20 +140,30 @@ def test_labels_chosen_by_the_scores_are_not_taken_for_the_rest():
 
 def test_the_best_of_several_is_not_moved_to_labels_of_the_surest_either():
     """Where a classifier says nothing of some items, accuracies are measured on the others."""
-    rng = np.random.default_rng(12)
-    n = 1_000
-    logit = rng.normal(0, 1.5, size=n)
-    truth = rng.random(n) < 1 / (1 + np.exp(-logit))
-    p = 1 / (1 + np.exp(-(logit[:, None] + 0.4 * rng.normal(size=(n, 3)))))
-    surest = np.argsort(-np.abs(p.mean(axis=1) - 0.5))[: n // 5]
-    chosen = rng.choice(surest, 50, replace=False)
-    silent = np.setdiff1d(rng.choice(n, 300, replace=False), chosen)
+    p, truth, chosen = surest(3, 12)
     right = (p > 0.5) == truth[:, None]
+    silent = np.setdiff1d(np.random.default_rng(0).choice(1_000, 300, replace=False), chosen)
     p[silent, 2] = np.nan
-    labels = np.full(n, -1)
-    labels[chosen] = truth[chosen]
-    found = fl.estimate(fl.Predictions(p, labels), metrics="accuracy", workers=1)
-    best = errors_together(found).best_single.value
-    there = ~np.isin(np.arange(n), silent)
+    found = fl.estimate(fl.Predictions(p, shown(truth, chosen)), metrics="accuracy", workers=1)
+    there = ~np.isin(np.arange(1_000), silent)
     assert right[chosen].mean() > right.mean() + 0.1
+    best = errors_together(found).best_single.value
     assert abs(best - right[there].mean(axis=0).max()) < 0.05
+
+
+def test_rows_of_a_cluster_are_no_further_evidence_of_a_leak_or_a_choice():
+    """Each item eight times: 480 rows with a label look unlike the others, 60 items do not."""
+    rng = np.random.default_rng(1)
+    truth = rng.integers(2, size=120)
+    z = 1.2 * (2 * truth[:, None] - 1) + rng.normal(size=(120, 2))
+    labels = np.where(np.arange(120) < 60, truth, -1)
+    item = np.repeat(np.arange(120), 8)
+    p = 1 / (1 + np.exp(-z))
+    rows = fl.Predictions(p[item], labels[item], groups={"case": item.astype(str)})
+    once = fl.Predictions(p, labels)
+    assert not exposed(once)
+    assert exposed(rows)
+    assert not exposed(rows.with_clusters("case"))
+    found = fl.estimate(rows, metrics="accuracy", cluster="case", workers=1)
+    assert not any(w.startswith(("seen", "shift")) for w in found.warnings)
+    assert {row.status for row in found.rows} == {fl.Status.OK}

@@ -331,7 +331,7 @@ def measure_many_groups(
     def run(block: slice) -> list[dict[str, Measured]]:
         rows = order[ends[block.start] - sizes[block.start] : ends[block.stop - 1]]
         # Only all items together can tell equal ones apart.
-        some = items.take(rows).keeping(items.groups).as_part(keys=items.keys[rows])
+        some = items.take(rows).as_part(keys=items.keys[rows])
         evaluator = Evaluator(some, infer(some), metrics, "population", confidence_level)
         with using_workers(1):
             if len(rows) > height:

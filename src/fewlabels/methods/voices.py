@@ -95,8 +95,12 @@ def exposed(predictions: Predictions) -> list[Exposed]:
 
     They are right on nearly all labeled items, and agree with the others at another rate there than
     on the unlabeled ones: more often where the others are right, less often where they err alike.
+    One row of a cluster is looked at.
     """
     out: list[Exposed] = []
+    if predictions.clusters:  # else a copy of the table for nothing
+        order = np.lexsort((predictions.keys, ~predictions.labeled))
+        predictions = predictions.take(predictions.apart(order))
     n_models, labeled = len(predictions.models), predictions.labeled
     if predictions.is_sparse or labeled.sum() < FEWEST_SEEN or labeled.all() or n_models < 2:
         return out

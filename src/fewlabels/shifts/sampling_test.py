@@ -305,12 +305,13 @@ def compared(predictions: Predictions, sizes: Sizes) -> tuple[Predictions, int]:
     """The items examined, labeled first, in an order that is random by their keys; their number.
 
     Not those of smallest key: a stream keeps rows because their keys are small, but copies of a
-    frequent row whatever theirs.
+    frequent row whatever theirs. Of a cluster, which was drawn as a whole, one row.
     """
     split = Split.from_predictions(predictions)
     masks, most = (split.labeled, split.unlabeled), (sizes.labeled, sizes.unlabeled)
     if predictions.multiplicity is None:
-        order = np.argsort(mix(predictions.keys ^ _ORDER_SALT))
+        mixed = mix(predictions.keys ^ _ORDER_SALT)
+        order = predictions.apart(np.lexsort((mixed, ~split.labeled)))
         rows = [order[mask[order]][:size] for mask, size in zip(masks, most, strict=True)]
     else:
         rows = [
