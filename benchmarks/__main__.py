@@ -106,10 +106,10 @@ def _what_there_is() -> Iterator[str]:
 
 
 def _study(name: str, arguments: Sequence[str]) -> int:
-    from bench.fingerprints import stamp
+    from bench import fingerprints
 
-    pages = [DOCS / f"{page}.md" for page in STUDIES[name].pages]
-    before = {page: page.stat().st_mtime_ns for page in pages if page.exists()}
+    pages = [page for part in STUDIES[name].pages if (page := DOCS / f"{part}.md").exists()]
+    before = {page: (page.stat().st_mtime_ns, fingerprints.stamps_of(page)) for page in pages}
     sys.argv = [f"python -m benchmarks {name}", *arguments]
     code = 0
     try:
@@ -119,9 +119,12 @@ def _study(name: str, arguments: Sequence[str]) -> int:
             print(ended.code, file=sys.stderr)
         code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
     command = f"python -m benchmarks {shlex.join([name, *_without_folders(arguments)])}"
-    for page in pages:
-        if not code and page.exists() and page.stat().st_mtime_ns != before.get(page):
-            stamp(page, command, name, _root(arguments), STUDIES[name].data)
+    for page, (changed, stamps) in before.items():
+        if code or page.stat().st_mtime_ns == changed:
+            continue
+        fingerprints.write(page, stamps)  # what was not run again keeps the code that it ran on
+        if "--page-only" not in arguments:
+            fingerprints.stamp(page, command, name, _root(arguments), STUDIES[name].data)
     return code
 
 

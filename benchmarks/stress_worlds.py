@@ -23,7 +23,9 @@ class Sample(NamedTuple):
     """Items: true classes (n,), and by name of a classifier what it says of each.
 
     `probabilities` (n,) of class 1 or (n, K), NaN missing; `votes` (n,), -1 missing; `scores` (n,).
-    `groups` (n,) by name, in which classifiers are judged as well.
+    `groups` (n,) by name, in which classifiers are judged as well. `learned` (n,) is what a
+    classifier says of items whose labels it was trained on, `annotated` (n,) are the labels if
+    these are not all right.
     """
 
     truth: Array
@@ -32,6 +34,8 @@ class Sample(NamedTuple):
     scores: Mapping[str, Array] = {}
     groups: Mapping[str, Array] = {}
     n_classes: int = 2
+    learned: Mapping[str, Array] = {}
+    annotated: Array | None = None
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -46,12 +50,16 @@ class Sample(NamedTuple):
             "votes": np.full((n, len(models)), -1),
             "scores": np.full((n, len(models)), np.nan),
         }
+        labeled = np.arange(n) < n_labeled
+        labels = self.truth if self.annotated is None else self.annotated
         for kind, block in blocks.items():
             for name, said in getattr(self, kind).items():
+                if name in self.learned:
+                    said = np.where(labeled, self.learned[name], said)
                 binary = kind == "probabilities" and said.ndim == 1
                 block[:, models.index(name)] = np.c_[1 - said, said] if binary else said
         return fl.Predictions(
-            labels=np.where(np.arange(n) < n_labeled, self.truth, -1), groups=dict(self.groups),
+            labels=np.where(labeled, labels, -1), groups=dict(self.groups),
             models=models, classes=tuple(range(k)),
             **{kind: block for kind, block in blocks.items() if getattr(self, kind)},
         )  # fmt: skip
@@ -390,6 +398,72 @@ def failing_group(n: int, rng: Generator) -> Sample:
     odds[new, 0] = rng.permutation(odds[new, 0])
     clinic = np.where(new, "new", "old")
     return Sample(truth, _by_name("best a b c", expit(odds)), groups={"clinic": clinic})
+
+
+def outsider(n: int, rng: Generator) -> Sample:
+    """A better voter of another kind beside nine that share a training set and its mistakes."""
+    truth = _binary(n, 0.45, rng)
+    alike = 1.1 * (2 * truth[:, None] - 1) / 2 + _noise(n, 9, 0.85, rng) > 0
+    best = _judges("outsider", truth, _rates(truth, (0.76, 0.7)), rng)
+    return Sample(truth, votes=best | _by_name("a b c d e f g h i", alike.astype(int)))
+
+
+def copies(n: int, rng: Generator) -> Sample:
+    """One of four classifiers was uploaded five times under different names."""
+    truth = _binary(n, 0.3, rng)
+    p = expit(_log_odds(truth, (1.3, 1.9, 1.6, 2.1), 0.3, 0.3, rng))
+    return Sample(truth, _by_name("a1 a2 a3 a4 a5 b c d", p[:, [0, 0, 0, 0, 0, 1, 2, 3]]))
+
+
+def rare_uncalibrated(n: int, rng: Generator) -> Sample:
+    """6% of the scans have the finding; five networks give it .2 to .4 nearly everywhere."""
+    truth = _binary(n, 0.06, rng)
+    odds = _log_odds(truth, (1.3, 1.1, 1.4, 1.2, 1.0), 0.06, 0.8, rng)
+    return Sample(truth, _by_name("a b c d e", expit(0.35 * odds + (0.2, -0.2, 0, 0.3, -0.1))))
+
+
+def degrading(n: int, rng: Generator) -> Sample:
+    """One classifier over eight weeks: from the sixth on half of the harmless mail is new to it."""
+    week, truth = rng.integers(1, 9, n), _binary(n, 0.2, rng)
+    odds = _log_odds(truth, (3.0,), 0.2, 0, rng)[:, 0]
+    odds = odds + np.where((week >= 6) & (truth == 0) & (rng.random(n) < 0.5), 3.5, 0)
+    weeks = np.char.add("2026-W0", week.astype(str))
+    return Sample(truth, {"filter": expit(odds)}, groups={"week": weeks})
+
+
+def _fifth_first(n: int, surest: bool, rng: Generator) -> Sample:
+    truth = _binary(n, 0.4, rng)
+    odds = _log_odds(truth, (1.7, 2.0, 1.5, 2.2), 0.4, 0.5, rng)
+    sure = np.abs(odds.mean(axis=1)).argsort()
+    sure = sure[::-1] if surest else sure
+    order = np.r_[rng.permutation(sure[: n // 5]), sure[n // 5 :]]
+    return Sample(truth[order], _by_name("a b c d", expit(1.5 * odds)[order]))
+
+
+def surest_labeled(n: int, rng: Generator) -> Sample:
+    """Labels were only given to the fifth of the items of which the classifiers are surest."""
+    return _fifth_first(n, True, rng)
+
+
+def unsure_labeled(n: int, rng: Generator) -> Sample:
+    """Labels were only given to the fifth of the items of which the classifiers are least sure."""
+    return _fifth_first(n, False, rng)
+
+
+def trained_on_labels(n: int, rng: Generator) -> Sample:
+    """One of five classifiers was trained on the labeled items, and is right about all of them."""
+    truth = _binary(n, 0.3, rng)
+    p = expit(_log_odds(truth, (1.5, 1.8, 1.4, 2.0, 1.6), 0.3, 0.3, rng))
+    learned = np.where(truth == 1, 1, -1) * (3 + np.abs(rng.normal(size=n)))
+    return Sample(truth, _by_name("leaked a b c d", p), learned={"leaked": expit(learned)})
+
+
+def wrong_labels(n: int, rng: Generator) -> Sample:
+    """A tenth of the labels are wrong; the five classifiers are good and mostly sure."""
+    truth = _binary(n, 0.4, rng)
+    p = expit(_log_odds(truth, (3.2, 3.6, 3.0, 3.4, 2.8), 0.4, 0.4, rng))
+    annotated = np.where(rng.random(n) < 0.1, 1 - truth, truth)
+    return Sample(truth, _by_name("a b c d e", p), annotated=annotated)
 
 
 WORLDS: Mapping[str, World] = {

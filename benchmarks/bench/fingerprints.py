@@ -1,8 +1,8 @@
 """Which code and data a page was made by, and whether they have changed since.
 
-A page ends with a line that names its command and two fingerprints: of the code, which is the
-package and the modules that the command's module imports, without comments, docstrings and layout;
-and of the data, which are the files below the places that it reads.
+A page ends with a line for each study that fills it: its command and fingerprints of the code, the
+package and the modules that the study imports, without comments, docstrings and layout, and of the
+data, the files below the places that it reads.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -21,7 +21,7 @@ PACKAGE = BENCHMARKS.parent / "src" / "fewlabels"
 _NO_NUMBERS = ("cli", "report", "labeling")
 """Rooms of the package on which no number depends."""
 
-_LINE = re.compile(r"\n*<!-- made by: (.*?); code (\w+); data (\w*) of (.*?) -->\n*\Z")
+_LINE = re.compile(r"^<!-- made by: (.*?); code (\w+); data (\w*) of (.*?) -->$", re.MULTILINE)
 
 
 class Stamp(NamedTuple):
@@ -53,22 +53,34 @@ def data_of(root: Path, places: Sequence[str]) -> str:
 
 
 def stamp(page: Path, command: str, module: str, root: Path, places: Sequence[str]) -> None:
-    """Put the line at the end of a page, in place of one that is there."""
+    """Put the line of a module at the end of a page, in place of one that is there."""
+    made = Stamp(command, code_of(module), data_of(root, places), tuple(sorted(places)))
+    write(page, stamps_of(page) | {module: made})
+
+
+def write(page: Path, stamps: Mapping[str, Stamp]) -> None:
+    """Let a page end with these lines and no others."""
+    lines = [
+        f"<!-- made by: {made.command}; code {made.code}; data {made.data} of "
+        f"{' '.join(made.places)} -->"
+        for _, made in sorted(stamps.items())
+    ]
     text = _LINE.sub("", page.read_text(encoding="utf-8")).rstrip()
-    data = data_of(root, places)
-    line = f"made by: {command}; code {code_of(module)}; data {data} of {' '.join(sorted(places))}"
-    page.write_text(f"{text}\n\n<!-- {line} -->\n", encoding="utf-8")
+    page.write_text("\n".join([text, *([""] if lines else []), *lines, ""]), encoding="utf-8")
 
 
-def stamp_of(page: Path) -> Stamp | None:
-    """What the line at the end of a page says."""
-    found = _LINE.search(page.read_text(encoding="utf-8"))
-    return Stamp(found[1], found[2], found[3], tuple(found[4].split())) if found else None
+def stamps_of(page: Path) -> dict[str, Stamp]:
+    """What the lines at the end of a page say, by module: `python -m benchmarks MODULE ...`."""
+    found = _LINE.findall(page.read_text(encoding="utf-8"))
+    return {
+        command.split()[3]: Stamp(command, code, data, tuple(places.split()))
+        for command, code, data, places in found
+    }
 
 
 def stale(page: Path, module: str, root: Path) -> str:
     """Why a page is no longer what its command would write; "" if it is, as far as can be seen."""
-    made = stamp_of(page)
+    made = stamps_of(page).get(module)
     if made is None:
         return "has no fingerprint"
     changed = ["code"] if made.code != code_of(module) else []

@@ -188,8 +188,14 @@ def test_code_and_data_that_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     page.write_text("text\n")
     assert fingerprints.stale(page, "one", tmp_path / "data") == "has no fingerprint"
     for _ in range(2):  # the line is replaced, not added
-        fingerprints.stamp(page, "python -m benchmarks one", "one", tmp_path / "data", ["x"])
-    assert page.read_text().count("<!-- made by: python -m benchmarks one; code ") == 1
+        for module in ("one", "three"):
+            fingerprints.stamp(
+                page, f"python -m benchmarks {module}", module, tmp_path / "data", ["x"]
+            )
+    for module in ("one", "three"):
+        made_by = f"<!-- made by: python -m benchmarks {module}; code "
+        assert page.read_text().count(made_by) == 1
+    assert page.read_text().startswith("text\n\n<!-- ")
     for name in ("package/cli/b.py", "benchmarks/three.py"):
         assert put(name, "NEW = 2") == ""
     assert put("benchmarks/two.py", '"""A docstring."""\n\nT = 1  # the same') == ""
@@ -199,6 +205,28 @@ def test_code_and_data_that_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert put(name, files[name]) == ""
     (tmp_path / "data" / "x" / "y.csv").unlink()  # data that are not at hand have not changed
     assert fingerprints.stale(page, "one", tmp_path / "data") == ""
+
+
+def test_a_page_of_stored_results_keeps_its_fingerprint(
+    dispatcher: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page, here = tmp_path / "page.md", tmp_path / "benchmarks"
+    here.mkdir()
+    (here / "one.py").write_text(f"from pathlib import Path\nPath({str(page)!r}).write_text('new')")
+    page.write_text("old\n")
+    monkeypatch.setattr(dispatcher, "HERE", here)
+    monkeypatch.setattr(dispatcher, "DOCS", tmp_path)
+    monkeypatch.setattr(fingerprints, "BENCHMARKS", here)
+    monkeypatch.setitem(dispatcher.STUDIES, "one", dispatcher.Study(("page",)))  # type: ignore[attr-defined]
+    run = dispatcher.main  # type: ignore[attr-defined]
+    monkeypatch.setattr(fingerprints, "code_of", lambda module: "aaa")
+    assert run(["one"]) == 0
+    monkeypatch.setattr(fingerprints, "code_of", lambda module: "bbb")
+    for words, code in ((["one", "--page-only"], "aaa"), (["one"], "bbb")):
+        page.write_text(page.read_text().replace("new", "older"))
+        assert run(words) == 0
+        assert fingerprints.stamps_of(page)["one"].code == code
+        assert page.read_text().startswith("new\n\n")
 
 
 def test_stale_lists_pages(dispatcher: object, capsys: pytest.CaptureFixture[str]) -> None:

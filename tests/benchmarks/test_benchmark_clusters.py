@@ -24,7 +24,7 @@ def test_rows_of_clusters_are_distributed_as_independent_ones(rho: float) -> Non
     found = bench.fl.estimate(rows, "labeled", "accuracy", confidence_level=None)
     known = bench.truth(Path(), "simulated")["accuracy"]
     assert found.get("a", "accuracy").value == pytest.approx(known, abs=0.02)
-    wrong = (rows.probabilities[:, 0] > 0.5) != rows.labels
+    wrong = (rows.probabilities[:, 0, 1] > 0.5) != rows.labels
     of_case = wrong.reshape(-1, 10).mean(axis=1)
     inflated = of_case.var() / (wrong.var() / 10)
     assert inflated == pytest.approx(1, abs=0.1) if rho == 0 else inflated > 4
