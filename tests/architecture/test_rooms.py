@@ -193,3 +193,17 @@ def test_files_that_the_head_of_a_room_names_are_there(path: Path) -> None:
     roots = (path.parent, path.parent / "templates", SOURCE, SOURCE.parents[1])
     named = re.findall(r"[\w./-]*\w\.(?:py|j2|css|js|md|toml)\b", head)
     assert [n for n in named if not any((root / n).exists() for root in roots)] == []
+
+
+def test_names_in_the_guide_for_contributors_are_there() -> None:
+    text = (SOURCE.parents[1] / "CONTRIBUTING.md").read_text("utf-8")
+    named = re.findall(r"`((?:[a-z_]+/)*[a-z_]+)\.([A-Za-z_][\w.]*)`", text)
+    assert len(named) > 20
+    for module, rest in named:
+        file, names = SOURCE / f"{module}.py", rest.split(".")
+        if names[0] in ("py", "md", "toml"):
+            pattern = f"**/{module}.{rest}"
+            assert any(SOURCE.parents[1].glob(pattern)), f"{module}.{rest}"
+        elif module != "fl":
+            found = {n.name for n in ast.walk(tree(file)) if hasattr(n, "name")}
+            assert set(names) <= found, f"{module}.{rest}"
