@@ -284,6 +284,8 @@ def seen_by_others(name: str, content: bytes) -> Table | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
+            # A number that no date has: readers of workbooks differ in what they make of it.
+            warnings.filterwarnings("error", "Cell .* outside the limits for dates")
             return _as_table(_columns(name, content))
     except Exception:  # whatever these readers raise: they do not see a table
         return None
