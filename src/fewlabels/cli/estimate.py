@@ -28,7 +28,8 @@ class EstimateOptions(Record):
     metrics: str = option(
         CHOICE,
         "Named as in scikit-learn. By default accuracy, ece, roc_auc, average_precision for "
-        "probabilities; roc_auc, average_precision for scores; error_rate, cohen_kappa for votes.",
+        "probabilities; accuracy, cohen_kappa for predicted classes (error_rate without labels); "
+        "roc_auc, average_precision for scores.",
         "A,B,..",
         "default",
         show_default=False,
