@@ -253,8 +253,8 @@ class Predictions(Frozen, HasSummary):
         if v is not None:
             table = v.astype(np.min_scalar_type(-k), copy=False)
         y = known_labels(labels, n, called)
-        if classes is None and k == 2 and labels is not None and labels.dtype.kind in "iuf":
-            y, v = two_signs(y, p, v, s, messages)
+        if classes is None and k == 2 and labels is not None:
+            y, v = two_signs(labels, y, p, v, s, messages)
             table = table if v is None else v.astype(table.dtype, copy=False)
         self._set(
             probabilities=p,

@@ -520,15 +520,20 @@ _FEWEST_OF_A_SIGN, _APART = 10, 3.0
 
 
 def two_signs(
-    y: Ints, p: Floats | None, v: Ints | None, s: Floats | None, notes: list[str]
+    labels: Array,
+    y: Ints,
+    p: Floats | None,
+    v: Ints | None,
+    s: Floats | None,
+    notes: list[str],
 ) -> tuple[Ints, Ints | None]:
     """Labels, (n,), and votes, (n, M), where 1 and -1 may be two classes; a note on what they are.
 
     That -1 is a class, as support-vector machines have it, is told by the classifiers: what they
     say of the items of -1 ranks apart from what they say of those of 1 (Mann-Whitney), as of items
-    that lack a label at random it does not.
+    that lack a label at random it does not. `labels` are as they were given, `y` their indices.
     """
-    above, below = int((y == 1).sum()), int((y == UNKNOWN).sum())
+    above, below = int((labels == 1).sum()), int((labels == UNKNOWN).sum())
     if min(above, below) < _FEWEST_OF_A_SIGN or above + below < len(y):
         return y, v
     signs = v is not None and not (v == 0).any()
