@@ -28,6 +28,7 @@ from fewlabels.data.roles import (
     assign_vote_roles,
     missing_column,
 )
+from fewlabels.data.shapes import shaped
 from fewlabels.data.sources import locate, open_source
 from fewlabels.data.table import (
     NO_LABEL,
@@ -38,6 +39,7 @@ from fewlabels.data.table import (
     class_text,
     group_text,
     naming_file,
+    with_columns,
 )
 from fewlabels.errors import InputError, listed, one_line, quoted
 from fewlabels.kernels.arrays import Array, Floats, Ints
@@ -455,7 +457,7 @@ def _kept(source: Any, names: Collection[str], options: ColumnOptions) -> KeptLa
     located = locate(source)
     name = "labels" if located is None else located.name
     with naming_file(name):
-        opened = open_source(source, located, "labels")
+        opened, options = shaped(open_source(source, located, "labels"), options)
         of_labels = opened.names
         if {"event", "item", "annotator"} <= set(of_labels):
             raise InputError(
@@ -629,7 +631,7 @@ class WithCounts:
             n: [pa.chunked_array([pa.array([self.counts[n].get(k or "", 0) for k in keys])])]
             for n in asked
         }
-        return _with_columns(table, columns)
+        return with_columns(table, columns)
 
 
 def joined_items(table: Table, column: str, kept: Sequence[KeptLabels]) -> Names:
@@ -659,19 +661,6 @@ def joined_items(table: Table, column: str, kept: Sequence[KeptLabels]) -> Names
             )
         table.notes.extend(one.notes)
     return items
-
-
-def _with_columns(table: Table, columns: Mapping[str, list[pa.ChunkedArray]]) -> Table:
-    """The table with further columns, or others in their place."""
-    return Table(
-        tuple(dict.fromkeys([*table.names, *columns])),
-        lambda name: columns[name] if name in columns else table.pieces(name),
-        table.n_rows,
-        table.place,
-        table.notes,
-        table.decimal_comma,
-        files=table.files,
-    )
 
 
 @dataclass(frozen=True)
@@ -706,7 +695,7 @@ class WithLabels:
         table = self.inner.read(numbers, wanted)
         if self.label not in texts:
             return table
-        return _with_columns(table, {self.label: [self._joined(table, own=own)]})
+        return with_columns(table, {self.label: [self._joined(table, own=own)]})
 
     def weights(self, table: Table) -> Floats | None:
         """Weights of the labels, (n,), by the probabilities of their draws; None if all were equal.

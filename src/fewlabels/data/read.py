@@ -32,6 +32,7 @@ from fewlabels.data.joined import (
 from fewlabels.data.options import ColumnOptions, column_options
 from fewlabels.data.recognise import ITEM_NAMES, recognise
 from fewlabels.data.roles import Roles, assign_roles, missing_column, repeated_items, split_native
+from fewlabels.data.shapes import shaped, telling
 from fewlabels.data.sources import locate, open_source
 from fewlabels.data.table import NOTHING, Place, Source, naming_file
 from fewlabels.errors import InputError, UsageError, listed, one_line, quoted
@@ -48,6 +49,7 @@ def read_predictions(
     labels_as: LabelsAs | None = None,
     label: str | None = None,
     models: Mapping[str, str | Sequence[str]] | None = None,
+    logits: Mapping[str, str | Sequence[str]] | None = None,
     hard: Mapping[str, str] | None = None,
     scores: Mapping[str, str] | None = None,
     confidence: Mapping[str, str] | None = None,
@@ -97,17 +99,22 @@ def read_predictions(
         every annotator is a classifier ("votes"). None: an item has one label, and two that differ
         are an error.
     label, domain, weight
-        Columns of that role, where they have other names.
+        Columns of that role, where they have other names. "A,B,C" as `label` are columns of 0 and
+        1, one per class.
     cluster
         Column, or columns, whose values say which rows belong together: the ratings of a case, the
         frames of a video. Several are crossed; a row without a value is a cluster of its own.
     models
         Classifier -> its probability columns, one per class, matched to the classes by the ends of
         their names, else by the order of `classes`. One column is the probability of the positive
-        of two classes, unless its name ends in the other.
+        of two classes, unless its name ends in the other; or it holds a vector or an object of
+        them in each cell, by name or else in the order of the classes.
     hard, scores
         Classifier -> its column of hard predictions (any kind of values), or of scores (larger is
         more positive).
+    logits
+        Classifier -> its columns of logits or log-probabilities, one per class, which a softmax
+        turns into probabilities; one column is the log-odds of the positive of two classes.
     confidence
         Classifier -> its column of how probable its own hard prediction is to it, for two classes:
         what a text-classification pipeline calls the score of a label.
@@ -149,7 +156,7 @@ def read_predictions(
     ('no', 'yes')
     """
     options = column_options(
-        label=label, models=models, hard=hard, scores=scores, confidence=confidence,
+        label=label, models=models, logits=logits, hard=hard, scores=scores, confidence=confidence,
         domain=domain, cluster=cluster, weight=weight, columns=columns, classes=classes,
         positive=positive, no_label=no_label, same=same, keep=keep, item=item, annotator=annotator,
         answer=answer, vote_columns=vote_columns,
@@ -167,7 +174,8 @@ def read_predictions(
             return Predictions(**read_npz(opened.arrays, options))
         long, source = opened.votes, opened.table
         names = () if source is None else source.names
-        roles = assign_roles(names, opened.options, None if long is None else long.roles)
+        with telling(source):
+            roles = assign_roles(names, opened.options, None if long is None else long.roles)
         table = NOTHING if source is None else source.read(roles.numeric, roles.text)
         voted = None if long is None else long.class_texts()
         drawn = source.weights(table) if isinstance(source, WithLabels) else None
@@ -333,7 +341,7 @@ def open_input(
                     "table with a column of items, or add them as the arrays `votes` and `labels`"
                 )
             return Opened(name, options, arrays=located.files)
-        table = open_source(source, located)
+        table, options = shaped(open_source(source, located), options)
         if labels is not None:
             kept = read_labels(labels, table.names, options)
             item = options.item or ("item" if "item" in table.names else kept[0].item)
@@ -374,7 +382,7 @@ def column_names(source: Any) -> tuple[str, ...]:
     with naming_file(None if located is None else located.name):
         if located is not None and located.kind == "NPZ":
             return ()
-        return open_source(source, located).names
+        return shaped(open_source(source, located), ColumnOptions())[0].names
 
 
 @contextmanager
@@ -427,6 +435,7 @@ def read_reference(source: Any, positive: Any = None, **columns: Any) -> Predict
         cluster=tuple(name for name in options.cluster if name in names),
         weight=options.weight if options.weight in names else None,
         models={m: c for m, c in options.models.items() if any(one in names for one in c)},
+        logits={m: c for m, c in options.logits.items() if any(one in names for one in c)},
         hard=there(options.hard),
         scores=there(options.scores),
         confidence=there(options.confidence),

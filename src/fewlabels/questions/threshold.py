@@ -374,9 +374,7 @@ def threshold(
     }
     conditions = parse_conditions(bounds, condition, costs)
     if not _number(probability) or not 0 < probability <= 1:
-        raise UsageError(
-            f"`probability` must be above 0 and at most 1; got {quoted(probability)}"
-        )
+        raise UsageError(f"`probability` must be above 0 and at most 1; got {quoted(probability)}")
     with using_workers(workers):
         question = OneClassifier.from_arguments(
             predictions, columns, model, method, positive, level=confidence_level,

@@ -21,6 +21,7 @@ from fewlabels.data.limits import refuse_wide
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.recognise import recognise
 from fewlabels.data.roles import Roles, assign_roles, repeated_items
+from fewlabels.data.shapes import Shaped, shaped, telling
 from fewlabels.data.sources import BadFile, FolderOfTables, locate, nothing_read
 from fewlabels.data.table import Table, naming_file, readable
 from fewlabels.errors import InputError, UsageError, listed, one_line, unknown
@@ -199,13 +200,16 @@ def lay_out(source: str | Path, options: ColumnOptions, *, skip_bad_files: bool 
                 units += of_file
         if not files:
             raise InputError(nothing_read(skipped, alone=len(located.files) == 1))
-        reading = recognise(_Head(files), options)
+        head, options = shaped(_Head(files), options)
+        reading = recognise(head, options)
         if reading.votes:
             raise InputError("each row is the vote of an annotator; say so with --votes")
-        roles, notes = _fit(assign_roles(files[0].names, reading.options), files)
+        with telling(head):
+            roles, notes = _fit(assign_roles(head.names, reading.options), files)
+        notes = (*notes, *(head.notes if isinstance(head, Shaped) else ()))
         if not units:
             raise InputError("there are no rows; a file needs at least one item")
-        notes = (*notes, *repeated_items(_Head(files), roles, of_head=True))
+        notes = (*notes, *repeated_items(head, roles, of_head=True))
     in_order = sorted(skipped, key=lambda bad: bad.name)
     return Layout(
         located.name, tuple(units), roles, tuple(in_order), (*located.notes, *notes),
@@ -317,6 +321,7 @@ def _fit(
         for file in files
         if isinstance(file, ParquetFile)
         for column in roles.groups
+        if column in file.names
     )
     for column, kind in kinds:
         try:

@@ -1,0 +1,640 @@
+"""Columns that are made of others: the numbers of vectors in cells, and one-hot labels.
+
+A made column says by its name what it is made of, so that whoever reads a part of a file needs the
+name alone: `COL[KEY]` is one number of the vectors or objects in the cells of COL (a place from 0,
+or a key), and `A|B|C` says which of these columns holds 1. `shaped` finds both in the first rows of
+a source; `with_made` makes them of the columns that were read.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+import re
+import shlex
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from fewlabels.data.options import ColumnOptions
+from fewlabels.data.profiles import differences, tokens, truth_in_name
+from fewlabels.data.roles import split_native
+from fewlabels.data.table import MISSING_NUMBERS, Source, Table, class_text, with_columns
+from fewlabels.errors import InputError, listed, quoted
+from fewlabels.kernels.arrays import Floats
+
+HEAD_ROWS = 1_000
+"""First rows by which it is told what the cells of a column are."""
+
+_MOST_CLASSES = 2_000
+"""Longer vectors are not looked at."""
+
+_NEARLY_ALL = 0.9
+"""Share of cells that must be alike for the others to be mistakes."""
+
+_OF_LOGITS = re.compile(
+    r"(?i).*log[ _-]?(?:its?|odds|probs?|probabilit(?:y|ies)|softmax|likelihoods?)"
+)
+"""Names of columns whose vectors are logits or log-probabilities."""
+
+_MISSING = {text.lower() for text in MISSING_NUMBERS}
+
+_NONE_OF_THEM = "none"
+"""The label of a row whose one-hot columns all hold 0."""
+
+Cell = Mapping[str, float] | None
+"""Numbers of a cell by key, the places of a vector as texts; None where there is none."""
+
+
+# The names ----------------------------------------------------------------------------------------
+
+
+def part_of(name: str, columns: Collection[str]) -> tuple[str, str] | None:
+    """The column and the key of a made column `COL[KEY]`; None of others.
+
+    Examples
+    --------
+    >>> part_of("probs[0]", ["probs", "label"]), part_of("probs[0]", ["probs[0]"])
+    (('probs', '0'), None)
+    """
+    if not name.endswith("]") or name in columns or one_of(name, columns):
+        return None
+    starts = (i for i, letter in enumerate(name) if letter == "[")
+    return next(((name[:i], name[i + 1 : -1]) for i in starts if name[:i] in columns), None)
+
+
+def one_of(name: str, columns: Collection[str]) -> tuple[str, ...]:
+    """The columns of a made column `A|B|C`; none of others."""
+    if "|" not in name or name in columns:
+        return ()
+    names = tuple(name.split("|"))
+    there = all(n in columns or part_of(n, columns) is not None for n in names)
+    return names if there else ()
+
+
+def made_of(name: str, columns: Collection[str]) -> tuple[str, ...]:
+    """The columns of the source that must be read for a column."""
+    parts = one_of(name, columns) or (name,)
+    found = ((part_of(n, columns) or (n,))[0] for n in parts)
+    return tuple(dict.fromkeys(found))
+
+
+# The cells ----------------------------------------------------------------------------------------
+
+_OPENS = r"^\s*(?:[\[{(]|[A-Za-z_.]*(?:array|tensor|Tensor|Counter|OrderedDict|defaultdict)\()"
+_CALL = re.compile(
+    r"[A-Za-z_.]*(?:array|tensor|Tensor|Counter|OrderedDict|defaultdict)\("
+    r"(?:<[^>]*>,)?(.*?)(?:,\s*(?:dtype|device|requires_grad|grad_fn|shape)=.*)?\)",
+    re.DOTALL,
+)
+_SCALAR = re.compile(r"\b(?:np|numpy)\.\w+\(([^()]*)\)")
+_LIST = re.compile(r"[\[(]+([^\[\](){}]*)[\])]+", re.DOTALL)
+_NO_NUMBER = re.compile(r"\b(?:nan|NaN|None|null)\b")
+
+
+def _number(value: Any) -> float:
+    """A number of a cell; ValueError of what is none."""
+    if value is None or (isinstance(value, str) and value.strip() in MISSING_NUMBERS):
+        return math.nan
+    if isinstance(value, list | tuple) and len(value) == 1:
+        value = value[0]
+    return float(value)
+
+
+def _cell(value: Any) -> Cell:
+    """The numbers of a cell; ValueError of what is no vector and no object of numbers."""
+    if isinstance(value, np.ndarray | np.generic):
+        value = value.tolist()
+    if isinstance(value, str):
+        value = _parsed(value)
+    if value is None or value == "" or (isinstance(value, float) and math.isnan(value)):
+        return None
+    if isinstance(value, list | tuple):
+        while len(value) == 1 and isinstance(value[0], list | tuple | Mapping):
+            value = value[0]
+    if isinstance(value, Mapping):
+        return {class_text(key): _number(one) for key, one in value.items()}
+    if not isinstance(value, list | tuple):
+        raise ValueError(value)
+    if value and all(isinstance(one, Mapping) and len(one) == 2 for one in value):
+        return dict(map(_named_number, value))
+    if value and all(
+        isinstance(one, list | tuple) and len(one) == 2 and isinstance(one[0], str) for one in value
+    ):
+        return {class_text(key): _number(one) for key, one in value}
+    if any(isinstance(one, list | tuple | Mapping | bool | str) for one in value):
+        value = [_number(one) if not isinstance(one, bool) else float(one) for one in value]
+    return {str(i): _number(one) for i, one in enumerate(value)}
+
+
+def _named_number(pair: Mapping[str, Any]) -> tuple[str, float]:
+    """The name and the number of {"label": "cat", "score": 0.9}."""
+    first, second = pair.values()
+    if isinstance(first, int | float) and not isinstance(second, int | float):
+        first, second = second, first
+    return class_text(first), _number(second)
+
+
+def _parsed(text: str) -> Any:
+    """The value that a text shows, as JSON, Python or numpy write it."""
+    text = text.strip()
+    if text in MISSING_NUMBERS:
+        return None
+    called = _CALL.fullmatch(text)
+    text = called[1].strip() if called else text
+    if "(" in text[1:]:
+        text = _SCALAR.sub(r"\1", text)
+    numbers = _LIST.fullmatch(text)
+    if numbers is not None and "'" not in text and '"' not in text:
+        words = numbers[1].replace(",", " ").split()
+        return [_number(word.rstrip(";")) for word in words]
+    if text[:1] not in "[{(":
+        raise ValueError(text)
+    try:
+        return json.loads(text)
+    except ValueError:
+        with_none = _NO_NUMBER.sub("None", text)
+        try:
+            return ast.literal_eval(with_none)
+        except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
+            raise ValueError(text) from None
+
+
+def _plain(piece: pa.ChunkedArray) -> pa.ChunkedArray:
+    return piece.cast(piece.type.value_type) if pa.types.is_dictionary(piece.type) else piece
+
+
+def _numeric(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+        or pa.types.is_boolean(kind)
+    )  # fmt: skip
+
+
+def is_nested(kind: pa.DataType) -> bool:
+    """Whether cells of a type of Arrow are lists, objects or maps."""
+    return bool(pa.types.is_nested(kind) and not pa.types.is_dictionary(kind))
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    )
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def numbers_of(
+    piece: pa.ChunkedArray, keys: Sequence[str], column: str, place: Callable[[int], str]
+) -> Floats:
+    """The numbers of the cells of a column, (n, K), by these keys; NaN where a cell is empty.
+
+    A cell that holds anything else is refused with its place.
+    """
+    piece = _plain(piece)
+    vectors = list(keys) == [str(i) for i in range(len(keys))]
+    if vectors and _is_list(piece.type) and _numeric(piece.type.value_type):
+        sizes = pc.list_value_length(piece)
+        wrong = pc.fill_null(pc.not_equal(sizes, len(keys)), False)
+        if not pc.any(wrong, min_count=0).as_py():
+            out = np.full((len(piece), len(keys)), np.nan)
+            flat = [chunk.flatten() for chunk in piece.chunks]
+            there = np.array(piece.is_valid().to_pylist(), dtype=bool)
+            values = pa.chunked_array(flat, piece.type.value_type).cast(pa.float64(), safe=False)
+            numbers = (
+                np.array([math.nan if v is None else v for v in values.to_pylist()])
+                if values.null_count
+                else _as_numbers(values)
+            )
+            out[there] = numbers.reshape(-1, len(keys))
+            return out
+    if vectors and _is_text(piece.type):
+        found = _split(piece, len(keys))
+        if found is not None:
+            return found
+    index = {key: k for k, key in enumerate(keys)}
+    out = np.full((len(piece), len(keys)), np.nan)
+    for row, value in enumerate(_values(piece)):
+        try:
+            cell = _cell(value)
+        except (ValueError, TypeError):
+            cell = {}
+        if cell is None:
+            continue
+        if not cell or not cell.keys() <= index.keys() or (vectors and len(cell) < len(keys)):
+            _refuse(column, value, cell, keys, place(row))
+        for key, number in cell.items():
+            out[row, index[key]] = number
+    return out
+
+
+def _refuse(
+    column: str, value: Any, cell: Mapping[str, float], keys: Sequence[str], where: str
+) -> None:
+    text = value if isinstance(value, str) else str(value)
+    if "..." in text:
+        raise InputError(
+            f"column {quoted(column)} holds a vector that numpy shortened, {quoted(text)}, in "
+            f"{where}; write all of it: numpy.set_printoptions(threshold=sys.maxsize)"
+        )
+    other = [key for key in cell if key not in keys]
+    has = (
+        f"{len(cell)} numbers" if cell and keys[0] == "0"
+        else f"the key {quoted(other[0])}" if other
+        else "no numbers"
+    )  # fmt: skip
+    raise InputError(
+        f"column {quoted(column)} holds {has} in {where} ({quoted(text)}), and the first rows have "
+        f"{len(keys)} ({listed(keys, 5)}): make the cells alike, or leave this one empty"
+    )
+
+
+def _values(piece: pa.ChunkedArray) -> Iterator[Any]:
+    for chunk in piece.chunks:
+        yield from chunk.to_pylist()
+
+
+def _as_numbers(values: pa.ChunkedArray) -> Floats:
+    parts = [
+        np.frombuffer(c.buffers()[1], np.float64, len(c), c.offset * 8)
+        for c in values.chunks
+        if len(c)
+    ]
+    return np.concatenate(parts) if parts else np.empty(0)
+
+
+def _split(piece: pa.ChunkedArray, size: int) -> Floats | None:
+    """Vectors of numbers as texts, all at once; None where some cell is written otherwise."""
+    bare = pc.replace_substring_regex(pc.utf8_trim_whitespace(piece), r"^[\[(]+|[\])]+$", "")
+    bare = pc.utf8_trim_whitespace(pc.replace_substring_regex(bare, r"[\s,]+", " "))
+    empty = pc.fill_null(pc.equal(bare, ""), True)
+    there = ~np.array(empty.to_pylist(), dtype=bool)
+    words = pc.split_pattern(pc.filter(bare, pc.invert(empty)), " ")
+    if pc.any(pc.not_equal(pc.list_value_length(words), size), min_count=0).as_py():
+        return None
+    flat = pa.chunked_array([chunk.flatten() for chunk in words.chunks], bare.type)
+    try:
+        values = flat.cast(pa.float64())
+    except pa.ArrowException:
+        return None
+    out = np.full((len(piece), size), np.nan)
+    out[there] = _as_numbers(values).reshape(-1, size)
+    return out
+
+
+# The columns of a source --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Look:
+    """What the cells of a column are in the first rows: keys, if they are numbers by key.
+
+    `sums` says that the numbers of every cell sum to 1 (or 100), `whole` that they are 0 and 1;
+    `why` is what keeps cells that look like vectors from being read as such.
+    """
+
+    keys: tuple[str, ...] = ()
+    sums: bool = False
+    whole: bool = False
+    why: str = ""
+
+
+def look_at(piece: pa.ChunkedArray) -> Look:
+    """Look at the cells of a column; no keys where they are something else."""
+    piece = _plain(piece.slice(0, HEAD_ROWS))
+    if _is_text(piece.type):
+        opens = pc.match_substring_regex(piece, _OPENS)
+        filled = pc.sum(pc.invert(pc.is_in(piece, pa.array(MISSING_NUMBERS, piece.type)))).as_py()
+        if not filled or (pc.sum(opens).as_py() or 0) < filled - piece.null_count:
+            return Look()
+    elif not is_nested(piece.type):
+        return Look()
+    cells: list[Mapping[str, float]] = []
+    for value in _values(piece):
+        try:
+            cell = _cell(value)
+        except (ValueError, TypeError):
+            numbers = isinstance(value, str) and re.match(r"\s*[\[(]+\s*[-+.\d]", value)
+            shortened = numbers and "..." in str(value)
+            return Look(why="vectors that numpy shortened with '...'" if shortened else "")
+        if cell is not None:
+            cells.append(cell)
+    if not cells:
+        return Look()
+    keys = tuple(dict.fromkeys(key for cell in cells for key in cell))
+    vectors = keys == tuple(str(i) for i in range(len(keys)))
+    sizes = Counter(map(len, cells)).most_common()
+    if vectors and sizes[0][1] >= _NEARLY_ALL * len(cells):
+        keys = keys[: sizes[0][0]]  # a cell of another size is refused with its place
+        cells = [cell for cell in cells if len(cell) == len(keys)]
+    elif vectors:
+        shortest, longest = min(map(len, cells)), max(map(len, cells))
+        return Look(why=f"lists of {shortest} to {longest} numbers")
+    if len(keys) < 2:
+        return Look()
+    if len(keys) > _MOST_CLASSES or (not vectors and 2 * len(keys) > sum(map(len, cells))):
+        return Look(why=f"{len(keys):,} numbers by cell")
+    totals = np.array([sum(cell.values()) for cell in cells])
+    totals = totals[~np.isnan(totals)]
+    least = min((v for cell in cells for v in cell.values()), default=0.0)
+    off = np.abs(totals - 1) < 0.01 + 0.001 * len(keys)
+    percent = np.abs(totals - 100) < 1 + 0.1 * len(keys)
+    sums = len(totals) > 0 and not least < 0 and (off.all() or percent.all())
+    whole = all(value in (0.0, 1.0) for cell in cells for value in cell.values())
+    return Look(keys, bool(sums), whole)
+
+
+@dataclass(frozen=True)
+class Shaped:
+    """A source whose vectors, objects and one-hot labels are columns of their own.
+
+    `names` has them in place of what they are made of. `notes` say what is not read.
+    """
+
+    inner: Source
+    names: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str | None:
+        """What messages call it."""
+        return self.inner.name
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """What the source says of itself."""
+        return tuple(getattr(self.inner, "lines", ()))
+
+    @cached_property
+    def own(self) -> frozenset[str]:
+        """The columns of the source as it is."""
+        return frozenset(self.inner.names)
+
+    def read(self, numbers: Collection[str], texts: Collection[str]) -> Table:
+        """Read some columns, or make them."""
+        plain, needed = needs(numbers, texts, self.own)
+        table = self.inner.read(plain, needed)
+        table.notes.extend(self.notes)
+        return with_made(table, [*numbers, *texts])
+
+
+def needs(
+    numbers: Iterable[str], texts: Iterable[str], own: Collection[str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The columns of a source to read as numbers and as texts, for some that may be made."""
+    plain = [n for n in numbers if not is_made(n, own)]
+    wanted = [*texts, *(n for n in numbers if is_made(n, own))]
+    bases = dict.fromkeys(base for name in wanted for base in made_of(name, own))
+    return tuple(plain), tuple(base for base in bases if base not in plain)
+
+
+def is_made(name: str, own: Collection[str]) -> bool:
+    """Whether a column is made of others of a source."""
+    return bool(part_of(name, own) or one_of(name, own))
+
+
+def with_made(table: Table, names: Iterable[str]) -> Table:
+    """The table with these columns, of which some are made of those it has."""
+    names = tuple(dict.fromkeys(names))
+    own = frozenset(table.names)
+    made = {name for name in names if is_made(name, own)}
+    if not made:
+        return table
+    keys: dict[str, list[str]] = {}
+    for name in made:
+        for one in one_of(name, own) or (name,):
+            part = part_of(one, own)
+            if part is not None and part[1] not in keys.setdefault(part[0], []):
+                keys[part[0]].append(part[1])
+    held: dict[str, list[Floats]] = {}
+
+    def numbers(column: str) -> list[Floats]:  # by piece
+        if column not in held:
+            held.clear()  # one column after another: what they become is held elsewhere
+            start, found = 0, []
+            for piece in table.pieces(column):
+                place = partial(_place, table, start)
+                found.append(numbers_of(piece, _all_keys(keys[column]), column, place))
+                start += len(piece)
+            if _OF_LOGITS.fullmatch(column):
+                found = [softmax(block) for block in found]
+                table.notes.append(
+                    f"column {quoted(column)} is read as logits, or logarithms of probabilities: a "
+                    "softmax turns each cell into probabilities"
+                )
+            held[column] = found
+        return held[column]
+
+    def pieces(name: str) -> Sequence[pa.ChunkedArray]:
+        if not is_made(name, own):
+            return table.pieces(name)
+        if several := one_of(name, own):
+            return [_one_hot(table, several, {c: pieces(c) for c in several})]
+        column, key = part_of(name, own) or ("", "")
+        k = _all_keys(keys[column]).index(key)
+        return [
+            pa.chunked_array([pa.array(block[:, k], mask=np.isnan(block[:, k]))])
+            for block in numbers(column)
+        ]
+
+    # At once: a cell that is refused is refused whatever asks for it.
+    columns = {name: pieces(name) for name in names if name in made}
+    return with_columns(replace(table, names=names), columns)
+
+
+def _place(table: Table, start: int, row: int) -> str:
+    return table.place(start + row)
+
+
+def softmax(logits: Floats) -> Floats:
+    """exp(z_k) / sum_j exp(z_j) of each row, (n, K); rows with NaN are NaN."""
+    shares: Floats = np.exp(logits - np.max(logits, axis=1, keepdims=True))
+    return shares / shares.sum(axis=1, keepdims=True)
+
+
+def _all_keys(keys: Sequence[str]) -> list[str]:
+    """The keys of a column: all places of a vector, though only some are asked for."""
+    if all(key.isdigit() for key in keys):
+        return [str(i) for i in range(max(map(int, keys)) + 1)]
+    return list(keys)
+
+
+def _one_hot(
+    table: Table, columns: Sequence[str], pieces: Mapping[str, Sequence[pa.ChunkedArray]]
+) -> pa.ChunkedArray:
+    """Which of some columns holds 1, by what their names differ in; null where all are empty."""
+    names = differences(columns) or tuple(columns)
+    own = Table(tuple(columns), lambda n: pieces[n], table.n_rows, table.place)
+    block = np.stack([_flags(own, column) for column in columns], axis=1)
+    wrong = np.flatnonzero((block < 0).any(axis=1))
+    several = np.flatnonzero((block == 1).sum(axis=1) > 1)
+    if len(wrong) or len(several):
+        row = int((wrong if len(wrong) else several)[0])
+        cells = ", ".join(f"{c} = {own.cell(c, row)}" for c in columns[:6])
+        what = "hold more than 0 and 1" if len(wrong) else "hold 1 more than once"
+        raise InputError(
+            f"columns {listed(map(quoted, columns), 4)} say by 1 which class an item is of, and "
+            f"{what} in {table.place(row)} ({cells}): correct it; if an item may be of several "
+            f"classes, judge one of them: --label {shlex.quote(columns[0])}"
+        )
+    which = np.where((block == 1).any(axis=1), np.nanargmax(np.nan_to_num(block), axis=1), -1)
+    which = np.where(np.isnan(block).all(axis=1), -2, which)
+    texts = [*names, None, _NONE_OF_THEM]  # -2 and -1 count from the end
+    return pa.chunked_array([pa.array([texts[k] for k in which.tolist()], pa.large_string())])
+
+
+_FLAGS = {"1": 1.0, "0": 0.0, "true": 1.0, "false": 0.0}
+
+
+def _flags(table: Table, column: str) -> Floats:
+    """A column of 1 and 0, or true and false, (n,): NaN where it is empty, -1 of anything else."""
+    codes, values = table.categories(column)
+    texts = [class_text(value).lower() for value in values]
+    flags = [math.nan if t in _MISSING else _FLAGS.get(t, -1.0) for t in texts]
+    return np.array([*flags, math.nan])[codes]
+
+
+# What a source has --------------------------------------------------------------------------------
+
+
+def shaped(source: Source, options: ColumnOptions) -> tuple[Source, ColumnOptions]:
+    """The source with vectors, objects and one-hot labels as columns, and the options in them.
+
+    An option that names the column of a vector means all its numbers; `--label A,B,C` the labels
+    that these columns hold one-hot. Columns that have a native name are what it says.
+    """
+    names = source.names
+    if len(set(names)) < len(names):
+        return source, options
+    free = [n for n in names if n and split_native(n) is None]
+    head = first_rows(source, free)
+    looks = {name: look for name, column in head.items() if (look := look_at(column)) != Look()}
+    if not looks and not (joined := _one_hot_families(head, options)):
+        return source, options
+    claimed = options.of_classifiers
+    parts = {n: tuple(f"{n}[{key}]" for key in look.keys) for n, look in looks.items()}
+    one_hot = {
+        n: "|".join(parts[n]) for n, look in looks.items()
+        if look.whole and look.sums and (n == options.label or truth_in_name(n) > 1)
+    }  # fmt: skip
+    joined = _one_hot_families(head, options)
+    shown: dict[str, None] = {}
+    why: list[str] = []
+    for name in names:
+        look = looks.get(name)
+        if look is None:
+            shown[joined.get(name, name)] = None
+        elif name in one_hot:
+            shown[one_hot[name]] = None
+        elif look.sums or name in claimed or (look.keys and _OF_LOGITS.fullmatch(name)):
+            shown |= dict.fromkeys(parts[name])
+        else:
+            why.append(_not_used(name, look))
+    made = {n: p for n, p in parts.items() if p}
+    return Shaped(source, tuple(shown), tuple(why)), _in_parts(options, made, {**joined, **one_hot})
+
+
+def _not_used(name: str, look: Look) -> str:
+    """Say of a column that holds vectors that nothing tells what they are."""
+    if look.why:
+        return f"column {quoted(name)} holds {look.why}, and is not used"
+    said = shlex.quote(f"NAME={name}")
+    return (
+        f"column {quoted(name)} holds {len(look.keys)} numbers in each cell that do not sum to 1, "
+        f"and is not used: if they are logits or log-probabilities, say --logits {said}"
+    )
+
+
+def first_rows(source: Source, names: Sequence[str]) -> dict[str, pa.ChunkedArray]:
+    """The first rows of some columns."""
+    if not names:
+        return {}
+    parts = getattr(source, "parts", None)
+    for part in parts if isinstance(parts, tuple) else (source,):
+        if hasattr(part, "head"):
+            return dict(part.head(names, HEAD_ROWS))
+        if hasattr(part, "batches"):
+            batch = next(iter(part.batches((), names)), None)
+            if batch is None or not len(batch):
+                continue
+            return {
+                name: pa.chunked_array([batch.column(name).slice(0, HEAD_ROWS)]) for name in names
+            }
+        table = part.read((), names)
+        return {name: table.pieces(name)[0].slice(0, HEAD_ROWS) for name in names}
+    return {}
+
+
+def _one_hot_families(
+    head: Mapping[str, pa.ChunkedArray], options: ColumnOptions
+) -> dict[str, str]:
+    """Column -> the made column of the one-hot labels that it is of."""
+    said = (options.label or "").split(",")
+    if len(said) > 1 and options.label not in head and all(name in head for name in said):
+        return dict.fromkeys(said, "|".join(said))
+    claimed = {*options.of_classifiers, options.label, options.domain, options.weight, options.item}
+    stems: dict[str, list[str]] = {}
+    for name in head:
+        words = tokens(name)
+        stem = "_".join(words[:-1])
+        if len(words) > 1 and name not in claimed and truth_in_name(stem) == 3:
+            stems.setdefault(stem, []).append(name)
+    out: dict[str, str] = {}
+    for columns in stems.values():
+        if len(columns) < 2 or options.label is not None:
+            continue
+        table = Table.of({n: head[n] for n in columns}, len(head[columns[0]]))
+        block = np.stack([_flags(table, name) for name in columns], axis=1)
+        ones = (block == 1).sum(axis=1)
+        filled = int((~np.isnan(block)).any(axis=1).sum())
+        # Rows of two labels are typing errors where they are few: they are refused with their place.
+        if not (block < 0).any() and (ones == 1).sum() > max(
+            _NEARLY_ALL * (ones > 0).sum(), filled / 2
+        ):
+            out |= dict.fromkeys(columns, "|".join(columns))
+    return out
+
+
+def _in_parts(
+    options: ColumnOptions, parts: Mapping[str, tuple[str, ...]], labels: Mapping[str, str]
+) -> ColumnOptions:
+    """The options, where they name columns of vectors or of one-hot labels, by the made columns.
+
+    Vectors of logits by their name have become probabilities.
+    """
+    models: dict[str, tuple[str, ...]] = {}
+    logits: dict[str, tuple[str, ...]] = {}
+    for own, mapped in ((models, options.models), (logits, options.logits)):
+        for model, columns in mapped.items():
+            softened = all(c in parts and _OF_LOGITS.fullmatch(c) for c in columns)
+            spread = tuple(p for column in columns for p in parts.get(column, (column,)))
+            (models if softened else own)[model] = spread
+    label = options.label
+    if label is not None and label not in labels:
+        label = labels.get(label.partition(",")[0], label) if "," in label else label
+    label = labels.get(label or "", label)
+    return replace(options, models=models, logits=logits, label=label)
+
+
+@contextmanager
+def telling(source: Source | None) -> Iterator[None]:
+    """Add to the message that nothing is a prediction what vectors there are that nobody named."""
+    try:
+        yield
+    except InputError as error:
+        notes = source.notes if isinstance(source, Shaped) else ()
+        if type(error) is not InputError or not notes or "no prediction columns" not in str(error):
+            raise
+        raise InputError("; ".join([str(error), *notes])) from None
