@@ -262,9 +262,9 @@ def _softmax(
         bad = np.flatnonzero(np.isposinf(values))
         if len(bad):
             raise InputError(
-                f"`logits` must be below infinity; got {table.cell(columns[text], int(bad[0]))} in "
-                f"{table.place(int(bad[0]))} (column {quoted(columns[text])}): correct it, or leave "
-                "it empty"
+                f"column {quoted(columns[text])} holds "
+                f"{table.cell(columns[text], int(bad[0]))} in {table.place(int(bad[0]))}, which is "
+                "no logit: correct it, or leave it empty"
             )
     z = np.stack([*each, *([np.zeros(len(each[0]))] if len(each) == 1 else [])])
     nothing = np.flatnonzero(np.isneginf(z).all(axis=0))

@@ -57,9 +57,10 @@ class ColumnOptions:
     """Which column is what, where the caller says so; None or empty where it does not.
 
     `models` maps a classifier to its probability columns, one per class or that of the positive
-    class; `logits` to columns of logits or log-probabilities instead; `hard`, `scores` and `confidence` map one to its column of hard predictions, of scores,
-    or of how sure it is of its hard prediction. `keep` names the
-    columns to keep as groups. `item` is the column that long votes and labels kept apart are joined
+    class; `logits` to columns of logits or log-probabilities instead; `hard`, `scores` and
+    `confidence` map one to its column of hard predictions, of scores, or of how sure it is of its
+    hard prediction. `keep` names the columns to keep as groups. `item` is the column that long
+    votes and labels kept apart are joined
     by; `votes` maps `VOTE_ROLES` to the columns of the long votes. `positive` is the positive
     class; `no_label` are texts that stand for an unknown label; `same` maps a text to the class it
     means. `perhaps_weights` are columns that may be sampling weights, which nobody has said.
@@ -276,11 +277,12 @@ def parse_model_option(
     >>> parse_model_option("forest=rf_no,rf_yes")
     ('forest', ('rf_no', 'rf_yes'))
     """
+    what = "probability" if option == "--model" else "log-odds"
     name, equals, rest = _divided(text, known)
     columns = tuple(column.strip() for column in rest.split(","))
     if not (name.strip() and equals and all(columns)):
         raise UsageError(
-            f"{option} must be NAME=COL (probability of the positive class) or NAME=COL,COL,.. (one "
+            f"{option} must be NAME=COL ({what} of the positive class) or NAME=COL,COL,.. (one "
             f"column per class); got {quoted(text)}"
         )
     return name.strip(), columns

@@ -599,10 +599,9 @@ def _one_hot_families(
         block = np.stack([_flags(table, name) for name in columns], axis=1)
         ones = (block == 1).sum(axis=1)
         filled = int((~np.isnan(block)).any(axis=1).sum())
-        # Rows of two labels are typing errors where they are few: they are refused with their place.
-        if not (block < 0).any() and (ones == 1).sum() > max(
-            _NEARLY_ALL * (ones > 0).sum(), filled / 2
-        ):
+        # Rows of two labels are mistakes where they are few, and refused with their place.
+        most = max(_NEARLY_ALL * (ones > 0).sum(), filled / 2)
+        if not (block < 0).any() and (ones == 1).sum() > most:
             out |= dict.fromkeys(columns, "|".join(columns))
     return out
 
@@ -625,6 +624,9 @@ def _in_parts(
     if label is not None and label not in labels:
         label = labels.get(label.partition(",")[0], label) if "," in label else label
     label = labels.get(label or "", label)
+    sure = [name for name in labels if name in parts and truth_in_name(name) == 3]
+    if label is None and len(sure) == 1:
+        label = labels[sure[0]]  # places say nothing of the classes: what they mean is asked
     return replace(options, models=models, logits=logits, label=label)
 
 
