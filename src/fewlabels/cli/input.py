@@ -116,6 +116,13 @@ class Input(Record):
         "NAME=COL,COL",
         (),
     )
+    logits: tuple[str, ...] = option(
+        INPUT,
+        "A classifier and its columns of logits or log-probabilities, one per class.",
+        "NAME=COL,COL",
+        (),
+        rare=True,
+    )
     hard: tuple[str, ...] = option(
         INPUT,
         "A classifier and its column of predicted classes.",
@@ -248,6 +255,11 @@ class Input(Record):
     pass_from: float | None = option(
         INPUT, "For logs: grades from this number on count as a pass.", "X", rare=True
     )
+    no_header: bool = option(
+        INPUT,
+        "The first row of FILE is an item; its columns are called c1, c2, ...",
+        default=False,
+    )
     sheet: str | None = option(
         INPUT,
         "Sheet of the workbook FILE; for other workbooks write book.xlsx#NAME.",
@@ -298,6 +310,10 @@ class Input(Record):
             behind = form if sheet is None else sheet
         else:
             behind = None
+        if values.get("no_header"):
+            if behind is not None or file is None:
+                raise UsageError("--no-header is of a table in a file of text; leave it out")
+            behind = "no-header"
         if behind is not None:  # the form in which files are opened
             file = f"{file}#{behind}"
         if votes == _ALONE:
@@ -312,11 +328,12 @@ class Input(Record):
         """Keyword arguments of `fewlabels.read_predictions` and `fewlabels.diagnose`."""
         from fewlabels.data import parse_model_options, parse_pairs
 
-        mapped = (*self.model, *self.hard, *self.score, *self.confidence)
+        mapped = (*self.model, *self.logits, *self.hard, *self.score, *self.confidence)
         names = self.column_names() if any(text.count("=") > 1 for text in mapped) else ()
         return {
             "label": self.label,
             "models": parse_model_options(self.model, names),
+            "logits": parse_model_options(self.logits, names, "--logits"),
             "hard": parse_pairs("--hard", "COL", self.hard, names),
             "scores": parse_pairs("--score", "COL", self.score, names),
             "confidence": parse_pairs("--confidence", "COL", self.confidence, names),

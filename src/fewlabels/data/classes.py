@@ -446,7 +446,7 @@ def _implied(roles: Roles, occurring: set[str]) -> tuple[str, ...]:
     """Classes of a file without p and h columns, from what occurs and the names of the columns."""
     wide = {model: columns for model, columns in roles.mapped.items() if len(columns) > 1}
     for columns in wide.values():
-        named = differences(columns)
+        named = None if places(columns) else differences(columns)
         spelled = {same_answer(text, named or ()): text for text in occurring}
         if named and None not in spelled and len(spelled) == len(occurring):
             return in_order(spelled.get(name, name) for name in named)

@@ -161,16 +161,26 @@ class Roles:
 
 
 def places(columns: Sequence[str]) -> str | None:
-    """The column whose vectors' numbers these are, in their order and all of them; else None.
+    """What to call columns whose names say nothing but their order, all of it; None of others.
+
+    They are the numbers of one vector, or neighbours in a file without a header.
 
     Examples
     --------
-    >>> places(["probs[0]", "probs[1]"]), places(["probs[cat]", "probs[dog]"])
-    ('probs', None)
+    >>> places(["probs[0]", "probs[1]"]), places(["c2", "c3"]), places(["probs[cat]", "probs[dog]"])
+    ('probs', 'c2 to c3', None)
     """
+    if len(columns) < 2:
+        return None
     stem = columns[0].removesuffix("[0]")
-    in_order = [f"{stem}[{i}]" for i in range(len(columns))]
-    return stem if len(columns) > 1 and in_order == list(columns) else None
+    if list(columns) == [f"{stem}[{i}]" for i in range(len(columns))]:
+        return stem
+    first = columns[0].removeprefix("c")
+    if not first.isdigit() or list(columns) != [
+        f"c{int(first) + i}" for i in range(len(columns))
+    ]:
+        return None
+    return f"{columns[0]} to {columns[-1]}"
 
 
 def _unused_vectors(names: Sequence[str]) -> list[str]:

@@ -533,15 +533,15 @@ def shaped(source: Source, options: ColumnOptions) -> tuple[Source, ColumnOption
     shown: dict[str, None] = {}
     why: list[str] = []
     for name in names:
-        look = looks.get(name)
-        if look is None:
+        own = looks.get(name)
+        if own is None:
             shown[joined.get(name, name)] = None
         elif name in one_hot:
             shown[one_hot[name]] = None
-        elif look.sums or name in claimed or (look.keys and _OF_LOGITS.fullmatch(name)):
+        elif own.sums or name in claimed or (own.keys and _OF_LOGITS.fullmatch(name)):
             shown |= dict.fromkeys(parts[name])
         else:
-            why.append(_not_used(name, look))
+            why.append(_not_used(name, own))
     made = {n: p for n, p in parts.items() if p}
     return Shaped(source, tuple(shown), tuple(why)), _in_parts(options, made, {**joined, **one_hot})
 

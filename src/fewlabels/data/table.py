@@ -432,9 +432,11 @@ def concatenate(tables: Sequence[Table], names: Sequence[str | None]) -> Table:
 def with_columns(table: Table, columns: Mapping[str, Sequence[pa.ChunkedArray]]) -> Table:
     """The table with further columns, or others in their place."""
     names = tuple(dict.fromkeys([*table.names, *columns]))
-    return replace(
-        table, names=names, pieces=lambda n: columns[n] if n in columns else table.pieces(n)
-    )
+
+    def pieces(name: str) -> Sequence[pa.ChunkedArray]:
+        return columns[name] if name in columns else table.pieces(name)
+
+    return replace(table, names=names, pieces=pieces)
 
 
 # Array.to_numpy and fill_null do what follows too, but import pandas where it is installed, which

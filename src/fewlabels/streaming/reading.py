@@ -228,8 +228,12 @@ def _tables(unit: Unit, roles: Roles) -> Iterator[Table]:
     if changed:
         raise InputError("has changed since it was opened first; start again, when it is complete")
     names = tuple(dict.fromkeys([*roles.numeric, *roles.text]))
-    opener = open_parquet if unit.kind == "Parquet" else open_delimited
-    file = opener(Path(unit.path), unit.name)
+    path, parquet = Path(unit.path), unit.kind == "Parquet"
+    file = (
+        open_parquet(path, unit.name)
+        if parquet
+        else open_delimited(path, unit.name, header=unit.header)
+    )
     numbers, texts = needs(roles.numeric, roles.text, file.names)
     needed = tuple(dict.fromkeys([*numbers, *texts]))
     if isinstance(file, DelimitedFile):
@@ -263,7 +267,7 @@ def _in_batches(
 
 def _row_groups(unit: Unit, roles: Roles, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Columns of the row groups of a unit of Parquet, or of some rows of one."""
-    coded = [column for column in (roles.label, *roles.votes.values()) if column in names]
+    coded = [column for column in (roles.label or "", *roles.votes.values()) if column in names]
     groups, seen = range(unit.start, unit.stop), 0
     assert unit.n_rows is not None
     end = unit.skip + unit.n_rows
