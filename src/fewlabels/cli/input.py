@@ -182,6 +182,15 @@ class Input(Record):
         "...), else the last of two.",
         "CLASS",
     )
+    join: tuple[str, ...] = option(
+        INPUT,
+        "Files of further classifiers (or a pattern or folder), joined to FILE by the item; "
+        "classifiers without a name are called by their files.",
+        "FILE..",
+        (),
+        file="read",
+        spreads=True,
+    )
     labels: tuple[str, ...] = option(
         INPUT,
         "Labels in a file of their own: a record of `fewlabels label`, or a table of item and "
@@ -363,6 +372,7 @@ class Input(Record):
         return {name: getattr(self, name) for name in names} | {
             "source": self.file,
             "labels": list(self.labels) or None,
+            "join": list(self.join) or None,
             **self.arguments(),
         }
 
@@ -524,6 +534,8 @@ class Engine(Record):
             held = f"{held} would"
         if source.votes is not None or source.file is None:
             held = "long votes (--votes), which are joined by item,"
+        elif source.join:
+            held = "further files (--join), which are joined by item,"
         elif source.labels:
             held = "labels kept apart (--labels), which are joined by item,"
         elif requested is None:
@@ -615,8 +627,10 @@ class Engine(Record):
 
 def _is_large(source: Input) -> bool:
     """Whether there are more rows than fit well into memory; False where it cannot be told."""
+    from fewlabels.data.sources import path_of
+
     assert source.file is not None
-    path = Path(source.file)
+    path = Path(path_of(source.file))
     try:
         files = [p for p in path.iterdir() if p.is_file()] if path.is_dir() else [path]
         if not any(file.stat().st_size for file in files):

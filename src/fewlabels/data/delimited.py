@@ -393,11 +393,12 @@ def _is_spaced(text: str, delimiter: str) -> bool:
     elif len(lines) <= _SAMPLE_ROWS:
         lines = lines[:-1]  # the last one may be cut
     try:
-        widths = [len(row) for row in _by_spaces("\n".join(lines))]
-    except csv.Error:
+        header, *rows = _by_spaces("\n".join(lines))
+    except (csv.Error, ValueError):
         return False
-    width = widths[1] if len(widths) > 1 else 0
-    return width > 1 and set(widths[1:]) == {width} and widths[0] in (width, width - 1)
+    width = len(rows[0]) if rows else 0
+    alike = width > 1 and all(len(row) == width for row in rows)
+    return alike and (len(header) == width or (len(header) > 1 and _has_row_names(header, rows)))
 
 
 def _by_spaces(text: str) -> Iterator[list[str]]:

@@ -29,6 +29,7 @@ from fewlabels.data.joined import (
     read_labels,
     read_votes,
 )
+from fewlabels.data.joined_files import joined_files
 from fewlabels.data.options import ColumnOptions, column_options
 from fewlabels.data.recognise import ITEM_NAMES, recognise
 from fewlabels.data.roles import Roles, assign_roles, missing_column, repeated_items, split_native
@@ -47,6 +48,7 @@ def read_predictions(
     duplicates: Duplicates = "refuse",
     labels: Any = None,
     labels_as: LabelsAs | None = None,
+    join: Any = None,
     label: str | None = None,
     models: Mapping[str, str | Sequence[str]] | None = None,
     logits: Mapping[str, str | Sequence[str]] | None = None,
@@ -98,6 +100,10 @@ def read_predictions(
         What labels of several annotators are: counts of annotators ("counts"), or votes, so that
         every annotator is a classifier ("votes"). None: an item has one label, and two that differ
         are an error.
+    join
+        Files of further classifiers, joined to `source` by the item: paths, patterns and folders,
+        or a mapping of names to paths or frames. Classifiers whose columns do not name them are
+        called by their files.
     label, domain, weight
         Columns of that role, where they have other names. "A,B,C" as `label` are columns of 0 and
         1, one per class.
@@ -168,7 +174,7 @@ def read_predictions(
         wide = any(hasattr(v, "columns") or getattr(v, "ndim", 1) == 2 for v in source.values())
         if not native and (wide or all(isinstance(v, np.ndarray) for v in source.values())):
             return _of_classifiers(source, options, votes, labels)
-    opened = open_input(source, options, votes, duplicates, labels, labels_as)
+    opened = open_input(source, options, votes, duplicates, labels, labels_as, join)
     with naming_file(opened.name):
         if opened.arrays is not None:
             return Predictions(**read_npz(opened.arrays, options))
@@ -293,6 +299,7 @@ def open_input(
     duplicates: Duplicates,
     labels: Any,
     labels_as: LabelsAs | None = None,
+    join: Any = None,
 ) -> Opened:
     """Open a source, and what is joined to it, and recognise its columns."""
     if source is None and votes is None:
@@ -314,6 +321,8 @@ def open_input(
         raise UsageError("--labels-as votes and --votes both give votes; join them in one file")
     if votes is None and labels_as != "votes" and duplicates != "refuse":
         raise UsageError("--duplicates is about long votes, and there are none; add --votes")
+    if join is not None and source is None:
+        raise UsageError("--join adds files to a table, and there are votes alone; name a FILE")
     located = locate(source)
     long = None
     if votes is not None:
@@ -335,13 +344,15 @@ def open_input(
     name = None if located is None else located.name
     with naming_file(name):
         if located is not None and located.kind == "NPZ":
-            if long is not None or labels is not None:
+            if long is not None or labels is not None or join is not None:
                 raise InputError(
-                    "holds arrays, whose items have no names to join votes or labels by; save a "
+                    "holds arrays, whose items have no names to join anything by; save a "
                     "table with a column of items, or add them as the arrays `votes` and `labels`"
                 )
             return Opened(name, options, arrays=located.files)
         table, options = shaped(open_source(source, located), options)
+        if join is not None:
+            table, options = joined_files(table, join, options, source)
         if labels is not None:
             kept = read_labels(labels, table.names, options)
             item = options.item or ("item" if "item" in table.names else kept[0].item)

@@ -176,9 +176,7 @@ def places(columns: Sequence[str]) -> str | None:
     if list(columns) == [f"{stem}[{i}]" for i in range(len(columns))]:
         return stem
     first = columns[0].removeprefix("c")
-    if not first.isdigit() or list(columns) != [
-        f"c{int(first) + i}" for i in range(len(columns))
-    ]:
+    if not first.isdigit() or list(columns) != [f"c{int(first) + i}" for i in range(len(columns))]:
         return None
     return f"{columns[0]} to {columns[-1]}"
 

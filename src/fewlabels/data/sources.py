@@ -9,6 +9,7 @@ import atexit
 import itertools
 import os
 import re
+import shlex
 import shutil
 import sys
 import tempfile
@@ -446,9 +447,17 @@ class FolderOfTables:
         for part in self.parts[1:]:
             odd = sorted(set(first.names) ^ set(part.names))
             if odd:
+                mend = "make them agree"
+                if set(first.names) & set(part.names):
+                    folder = shlex.quote(os.path.join(self.name, str(first.name)))
+                    pattern = os.path.join(self.name, f"*{Path(str(first.name)).suffix}")
+                    mend += (
+                        "; if each is of another classifier, join them by the item: "
+                        f"fewlabels estimate {folder} --join {shlex.quote(pattern)}"
+                    )
                 raise InputError(
                     f"{first.name} and {part.name} differ in the columns "
-                    f"{listed(map(quoted, odd))}; make them agree"
+                    f"{listed(map(quoted, odd))}: {mend}"
                 )
         return first.names
 

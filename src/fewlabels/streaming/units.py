@@ -201,7 +201,7 @@ def lay_out(source: str | Path, options: ColumnOptions, *, skip_bad_files: bool 
                         for piece in _pieces(file, stamp.size)
                     ]
                 # Every file must have the columns of the first one, in any order.
-                _ = FolderOfTables("", (*files[:1], file)).names
+                _ = FolderOfTables(located.name, (*files[:1], file)).names
             except InputError as error:
                 if not skip_bad_files:
                     raise
