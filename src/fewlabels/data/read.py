@@ -22,6 +22,7 @@ from fewlabels.data.joined import (
     LongVotes,
     WithCounts,
     WithLabels,
+    differs,
     held_to,
     item_keys,
     labels_as_votes,
@@ -31,10 +32,11 @@ from fewlabels.data.joined import (
 )
 from fewlabels.data.joined_files import joined_files
 from fewlabels.data.options import ColumnOptions, column_options
+from fewlabels.data.profiles import truth_in_name
 from fewlabels.data.recognise import ITEM_NAMES, recognise
 from fewlabels.data.roles import Roles, assign_roles, missing_column, repeated_items, split_native
 from fewlabels.data.shapes import shaped, telling
-from fewlabels.data.sources import locate, open_source
+from fewlabels.data.sources import locate, open_source, path_of
 from fewlabels.data.table import NOTHING, Place, Source, naming_file
 from fewlabels.errors import InputError, UsageError, listed, one_line, quoted
 from fewlabels.kernels.arrays import Ints
@@ -354,7 +356,7 @@ def open_input(
         if join is not None:
             table, options = joined_files(table, join, options, source)
         if labels is not None:
-            kept = read_labels(labels, table.names, options)
+            kept = read_labels(labels, table.names, options, several=labels_as is not None)
             item = options.item or ("item" if "item" in table.names else kept[0].item)
             alike = [name for name in table.names if ITEM_NAMES.fullmatch(name)]
             if item not in table.names and options.item is None and len(alike) == 1:
@@ -364,6 +366,12 @@ def open_input(
                 raise InputError(f"{missing}; say which it is with --item COL")
             kept = tuple(held_to(one, table, item) for one in kept)
             label = options.label if options.label in table.names and options.label else "label"
+            judged = truth_in_name(label) < 2 and differs(table, item, label, kept)
+            if label in options.of_classifiers or judged:
+                # Both files have it: what people say of a criterion, and what this judge says.
+                judge = {} if label in options.of_classifiers else {judge_of(name): label}
+                options = replace(options, hard={**options.hard, **judge})
+                label = "label" if "label" not in table.names else f"{label} of {kept[0].name}"
             options = replace(options, item=item, label=label)
             if labels_as is None:
                 table = WithLabels(table, one_label(kept), item, label)
@@ -385,6 +393,11 @@ def open_input(
         return Opened(name, reading.options, votes=long, lines=reading.lines, votes_alone=True)
     lines = (*getattr(table, "lines", ()), *reading.lines)
     return Opened(name, reading.options, table, long, lines=lines)
+
+
+def judge_of(name: str | None) -> str:
+    """What to call the classifier of a file: by its name."""
+    return "judge" if name is None else Path(path_of(name)).name.partition(".")[0]
 
 
 def column_names(source: Any) -> tuple[str, ...]:
