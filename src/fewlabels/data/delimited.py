@@ -319,7 +319,7 @@ def open_delimited(path: Path, name: str, *, header: bool = True) -> DelimitedFi
                     names = tuple(f"c{k + 1}" for k in range(len(row)))
                     return DelimitedFile(path, name, names, delimiter, 0, start, len(row), spaced)
                 names = tuple(as_written(pa.array([cell.strip() for cell in row])).to_pylist())
-                if _has_row_names(names, sample):
+                if _has_row_names(names, sample, numbered=not spaced):
                     names = ("", *names)
                 _refuse_data(names, row, sample)
                 file = DelimitedFile(path, name, names, delimiter, skip, after, len(names), spaced)
@@ -341,16 +341,21 @@ def _sample(rows: Iterator[list[str]]) -> list[list[str]]:
     return sample
 
 
-def _has_row_names(names: Sequence[str], sample: Sequence[list[str]]) -> bool:
-    """Whether the rows have a first cell, all different, that the header has no name for.
+def _has_row_names(
+    names: Sequence[str], sample: Sequence[list[str]], *, numbered: bool = True
+) -> bool:
+    """Whether the rows have a first cell that the header has no name for, as R writes their names.
 
-    So R writes the names of rows.
+    They are the numbers of the rows, or, unless they must be `numbered`, all different.
     """
     wider = all(len(row) == len(names) + 1 for row in sample) and len(sample) > 1
-    first = {row[0] for row in sample}
-    return wider and len(first) == len(sample) and any(row[-1].strip() for row in sample)
+    first = [row[0] for row in sample]
+    if numbered:
+        return wider and first in ([str(i + k) for i in range(len(first))] for k in (0, 1))
+    return wider and len(set(first)) == len(first)
 
 
+_NATIVE = re.compile(r"[pysh]__.")
 _DECIMAL = re.compile(r"[-+]?\d*\.\d+(?:[eE][-+]?\d+)?")
 
 
@@ -360,6 +365,8 @@ def _refuse_data(names: Sequence[str], row: Sequence[str], sample: Sequence[list
     Numbers beside words are names where the words are (the quantiles .05 and .95).
     """
     filled = [k for k, name in enumerate(names) if name]
+    if any(_NATIVE.match(names[k]) for k in filled):
+        return
     numbers = [k for k in filled if _DECIMAL.fullmatch(names[k])]
     others = [one for one in sample if one != list(row)]
     words = [
@@ -369,7 +376,7 @@ def _refuse_data(names: Sequence[str], row: Sequence[str], sample: Sequence[list
     ]  # fmt: skip
     digits = [k for k in filled if k not in numbers and names[k].isdigit()]
     data = numbers and len(numbers) + len(digits) == len(filled)
-    if data or (words and 2 * len({*words, *numbers, *digits}) >= len(filled)):
+    if data or (words and 2 * len({*words, *numbers, *digits}) > len(filled)):
         raise InputError(
             f"the first row ({listed(map(quoted, filter(None, names)), 3)}) looks like an item, "
             "and not like names of columns: if the file has no header, add --no-header (in Python "
@@ -398,7 +405,9 @@ def _is_spaced(text: str, delimiter: str) -> bool:
         return False
     width = len(rows[0]) if rows else 0
     alike = width > 1 and all(len(row) == width for row in rows)
-    return alike and (len(header) == width or (len(header) > 1 and _has_row_names(header, rows)))
+    return alike and (
+        len(header) == width or (len(header) > 1 and _has_row_names(header, rows, numbered=False))
+    )
 
 
 def _by_spaces(text: str) -> Iterator[list[str]]:

@@ -494,7 +494,7 @@ def _kept(
             both = [n for n, size in few.items() if 1 < size <= MOST_CLASSES_UNASKED]
             raise InputError(
                 f"no column 'label'; the columns are {listed(map(quoted, rest))}: say which it is "
-                f"with {' or '.join(f'--label {shlex.quote(n)}' for n in both[:3]) or '--label COL'}"
+                f"with {' or '.join(f'--label {shlex.quote(n)}' for n in both[:3] or ['COL'])}"
             )
         label = str(likely[0])
         by = options.votes.get("annotator") or "annotator"

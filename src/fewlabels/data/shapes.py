@@ -37,6 +37,9 @@ HEAD_ROWS = 1_000
 _MOST_CLASSES = 2_000
 """Longer vectors are not looked at."""
 
+_FEW = 50
+"""So few different cells are groups, unless they are probabilities."""
+
 _NEARLY_ALL = 0.9
 """Share of cells that must be alike for the others to be mistakes."""
 
@@ -96,7 +99,7 @@ _CALL = re.compile(
     re.DOTALL,
 )
 _SCALAR = re.compile(r"\b(?:np|numpy)\.\w+\(([^()]*)\)")
-_LIST = re.compile(r"[\[(]+([^\[\](){}]*)[\])]+", re.DOTALL)
+_LIST = re.compile(r"\[+([^\[\](){}]*)\]+|\(([^\[\](){}]*)\)", re.DOTALL)
 _NO_NUMBER = re.compile(r"\b(?:nan|NaN|None|null)\b")
 
 
@@ -154,7 +157,7 @@ def _parsed(text: str) -> Any:
         text = _SCALAR.sub(r"\1", text)
     numbers = _LIST.fullmatch(text)
     if numbers is not None and "'" not in text and '"' not in text:
-        words = numbers[1].replace(",", " ").split()
+        words = (numbers[1] or numbers[2] or "").replace(",", " ").split()
         return [_number(word.rstrip(";")) for word in words]
     if text[:1] not in "[{(":
         raise ValueError(text)
@@ -342,17 +345,21 @@ def look_at(piece: pa.ChunkedArray) -> Look:
     elif vectors:
         shortest, longest = min(map(len, cells)), max(map(len, cells))
         return Look(why=f"lists of {shortest} to {longest} numbers")
-    if len(keys) < 2:
+    mixed = not vectors and len({key.isdigit() for key in keys}) > 1
+    if len(keys) < 2 or mixed or not all(cells):
         return Look()
     if len(keys) > _MOST_CLASSES or (not vectors and 2 * len(keys) > sum(map(len, cells))):
         return Look(why=f"{len(keys):,} numbers by cell")
     totals = np.array([sum(cell.values()) for cell in cells])
     totals = totals[~np.isnan(totals)]
+    few = {tuple(cell.items()) for cell in cells}
     least = min((v for cell in cells for v in cell.values()), default=0.0)
     off = np.abs(totals - 1) < 0.01 + 0.001 * len(keys)
     percent = np.abs(totals - 100) < 1 + 0.1 * len(keys)
     sums = len(totals) > 0 and not least < 0 and (off.all() or percent.all())
     whole = all(value in (0.0, 1.0) for cell in cells for value in cell.values())
+    if not sums and 2 * len(few) <= len(cells) and len(few) <= _FEW:
+        return Look()  # intervals, and other groups that are written so
     return Look(keys, bool(sums), whole)
 
 
@@ -519,7 +526,10 @@ def shaped(source: Source, options: ColumnOptions) -> tuple[Source, ColumnOption
     if len(set(names)) < len(names):
         return source, options
     free = [n for n in names if n and split_native(n) is None]
-    head = first_rows(source, free)
+    try:
+        head = first_rows(source, free)
+    except (InputError, pa.ArrowException, OSError):
+        return source, options  # whoever reads it says what is wrong
     looks = {name: look for name, column in head.items() if (look := look_at(column)) != Look()}
     if not looks and not (joined := _one_hot_families(head, options)):
         return source, options
@@ -542,6 +552,7 @@ def shaped(source: Source, options: ColumnOptions) -> tuple[Source, ColumnOption
             shown |= dict.fromkeys(parts[name])
         else:
             why.append(_not_used(name, own))
+            shown |= {name: None} if name in (options.keep or ()) else {}
     made = {n: p for n, p in parts.items() if p}
     return Shaped(source, tuple(shown), tuple(why)), _in_parts(options, made, {**joined, **one_hot})
 
