@@ -327,7 +327,7 @@ def _to_shares(
                 mend = "divide percentages by 100, or write them as 66.6%; "
             elif several:
                 said = shlex.quote(f"{model}={','.join(columns.values())}")
-                mend = f"if they are logits or log-probabilities, say --logits {said}; "
+                mend = f"if they are logits or log-probabilities, a softmax is --logits {said}; "
             more = f" (and in {len(bad) - 1:,} more rows)" if len(bad) > 1 else ""
             raise InputError(
                 f"`probabilities` must be between 0 and 1; got {table.cell(column, row)} for "

@@ -30,7 +30,6 @@ from fewlabels.data.joined import (
     read_labels,
     read_votes,
 )
-from fewlabels.data.joined_files import joined_files
 from fewlabels.data.options import ColumnOptions, column_options
 from fewlabels.data.profiles import truth_in_name
 from fewlabels.data.recognise import ITEM_NAMES, recognise
@@ -354,6 +353,8 @@ def open_input(
             return Opened(name, options, arrays=located.files)
         table, options = shaped(open_source(source, located), options)
         if join is not None:
+            from fewlabels.data.joined_files import joined_files
+
             table, options = joined_files(table, join, options, source)
         if labels is not None:
             kept = read_labels(labels, table.names, options, several=labels_as is not None)
