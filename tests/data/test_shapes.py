@@ -175,9 +175,7 @@ def test_a_cell_unlike_the_others_is_refused_with_its_place(tmp_path: Path) -> N
     path = tmp_path / "t.csv"
     table(probs=[*texts[:50], str(ROWS[50][:2]), *texts[51:]]).to_csv(path, index=False)
     for read in (fl.read_predictions, fl.estimate_files):
-        with pytest.raises(
-            fl.InputError, match=r"holds 2 numbers in row 51.*the first rows have 3"
-        ):
+        with pytest.raises(fl.InputError, match=r"holds 2 numbers in row 51.*and 3 in the first"):
             read(path)
     # Behind the rows by which it is told what the column is.
     for cell, said in (
@@ -222,6 +220,17 @@ def test_two_classes_numbered_from_one() -> None:
     frame = pd.DataFrame({"label": labels, "probs": np.stack([1 - p, p], axis=1).tolist()})
     found = fl.read_predictions(frame)
     np.testing.assert_allclose(found.probabilities[:, 0, 1], p)
+    assert found.models == ("probs",)
+
+
+def test_an_object_of_a_class_and_how_sure_it_is(tmp_path: Path) -> None:
+    said = P[:, :2].argmax(axis=1)
+    cells = [str({"label": CLASSES[k], "score": 0.5 + P[i, k] / 2}) for i, k in enumerate(said)]
+    labels = [CLASSES[min(k, 1)] for k in Y]
+    pd.DataFrame({"label": labels, "bert": cells}).to_csv(tmp_path / "t.csv", index=False)
+    items = both_ways(tmp_path / "t.csv")
+    assert accuracy(items) == pytest.approx({"bert": (said == np.minimum(Y, 1)).mean()})
+    np.testing.assert_allclose(items.probabilities[0, 0].max(), 0.5 + P[0, said[0]] / 2)
 
 
 # Logits -------------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fewlabels.data.cells import column_of
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.profiles import differences, tokens, truth_in_name
 from fewlabels.data.roles import split_native
@@ -36,6 +37,9 @@ HEAD_ROWS = 1_000
 
 _MOST_CLASSES = 2_000
 """Longer vectors are not looked at."""
+
+_MOST_FIELDS = 20
+"""An object of texts with more keys is no table of its own."""
 
 _FEW = 50
 """So few different cells are groups, unless they are probabilities."""
@@ -52,10 +56,6 @@ _MISSING = {text.lower() for text in MISSING_NUMBERS}
 
 _NONE_OF_THEM = "none"
 """The label of a row whose one-hot columns all hold 0."""
-
-Cell = Mapping[str, float] | None
-"""Numbers of a cell by key, the places of a vector as texts; None where there is none."""
-
 
 # The names ----------------------------------------------------------------------------------------
 
@@ -107,43 +107,44 @@ def _number(value: Any) -> float:
     """A number of a cell; ValueError of what is none."""
     if value is None or (isinstance(value, str) and value.strip() in MISSING_NUMBERS):
         return math.nan
-    if isinstance(value, list | tuple) and len(value) == 1:
-        value = value[0]
     return float(value)
 
 
-def _cell(value: Any) -> Cell:
-    """The numbers of a cell; ValueError of what is no vector and no object of numbers."""
+def _cell(value: Any) -> Mapping[str, Any] | None:
+    """The values of a cell by key, the places of a vector as texts; None where it is empty.
+
+    ValueError of what is no vector of numbers, and no object of single values.
+    """
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, str):
         value = _parsed(value)
     if value is None or value == "" or (isinstance(value, float) and math.isnan(value)):
         return None
-    if isinstance(value, list | tuple):
-        while len(value) == 1 and isinstance(value[0], list | tuple | Mapping):
-            value = value[0]
+    while isinstance(value, list | tuple) and len(value) == 1 and not _is_single(value[0]):
+        value = value[0]
+    if isinstance(value, list | tuple) and value and all(map(_is_named, value)):
+        pairs = (one.values() if isinstance(one, Mapping) else one for one in value)
+        value = dict(sorted(pair, key=lambda one: not isinstance(one, str)) for pair in pairs)
     if isinstance(value, Mapping):
-        return {class_text(key): _number(one) for key, one in value.items()}
+        if not all(map(_is_single, value.values())):
+            raise ValueError(value)
+        return {class_text(key): one for key, one in value.items()}
     if not isinstance(value, list | tuple):
         raise ValueError(value)
-    if value and all(isinstance(one, Mapping) and len(one) == 2 for one in value):
-        return dict(map(_named_number, value))
-    if value and all(
-        isinstance(one, list | tuple) and len(one) == 2 and isinstance(one[0], str) for one in value
-    ):
-        return {class_text(key): _number(one) for key, one in value}
-    if any(isinstance(one, list | tuple | Mapping | bool | str) for one in value):
-        value = [_number(one) if not isinstance(one, bool) else float(one) for one in value]
     return {str(i): _number(one) for i, one in enumerate(value)}
 
 
-def _named_number(pair: Mapping[str, Any]) -> tuple[str, float]:
-    """The name and the number of {"label": "cat", "score": 0.9}."""
-    first, second = pair.values()
-    if isinstance(first, int | float) and not isinstance(second, int | float):
-        first, second = second, first
-    return class_text(first), _number(second)
+def _is_single(value: Any) -> bool:
+    return value is None or isinstance(value, str | int | float)
+
+
+def _is_named(value: Any) -> bool:
+    """Whether it is a name and a number: {"label": "cat", "score": 0.9}, ("cat", 0.9)."""
+    pair = tuple(value.values()) if isinstance(value, Mapping) else value
+    if not isinstance(pair, list | tuple) or len(pair) != 2:
+        return False
+    return sorted(isinstance(one, str) for one in pair) == [False, True]
 
 
 def _parsed(text: str) -> Any:
@@ -199,69 +200,73 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def numbers_of(
+def parts_of(
     piece: pa.ChunkedArray, keys: Sequence[str], column: str, place: Callable[[int], str]
-) -> Floats:
-    """The numbers of the cells of a column, (n, K), by these keys; NaN where a cell is empty.
+) -> list[pa.Array | pa.ChunkedArray]:
+    """What the cells of a column hold by some keys, a column each; null where a cell is empty.
 
     A cell that holds anything else is refused with its place.
     """
     piece = _plain(piece)
-    vectors = list(keys) == [str(i) for i in range(len(keys))]
-    if vectors and _is_list(piece.type) and _numeric(piece.type.value_type):
-        sizes = pc.list_value_length(piece)
-        wrong = pc.fill_null(pc.not_equal(sizes, len(keys)), False)
-        if not pc.any(wrong, min_count=0).as_py():
-            out = np.full((len(piece), len(keys)), np.nan)
-            flat = [chunk.flatten() for chunk in piece.chunks]
-            there = np.array(piece.is_valid().to_pylist(), dtype=bool)
-            values = pa.chunked_array(flat, piece.type.value_type).cast(pa.float64(), safe=False)
-            numbers = (
-                np.array([math.nan if v is None else v for v in values.to_pylist()])
-                if values.null_count
-                else _as_numbers(values)
-            )
-            out[there] = numbers.reshape(-1, len(keys))
-            return out
-    if vectors and _is_text(piece.type):
-        found = _split(piece, len(keys))
-        if found is not None:
-            return found
-    index = {key: k for k, key in enumerate(keys)}
-    out = np.full((len(piece), len(keys)), np.nan)
+    of_logits = _OF_LOGITS.fullmatch(column) is not None
+    block = _vectors(piece) if all(key.isdigit() for key in keys) else None
+    if block is not None and max(map(int, keys)) < block.shape[1]:
+        block = softmax(block) if of_logits else block
+        columns = (block[:, int(key)] for key in keys)
+        return [pa.array(numbers, mask=np.isnan(numbers)) for numbers in columns]
+    cells: list[Mapping[str, Any]] = []
+    size = 0
     for row, value in enumerate(_values(piece)):
         try:
             cell = _cell(value)
+            if cell and of_logits:
+                shares = softmax(np.array([[_number(one) for one in cell.values()]]))[0]
+                cell = dict(zip(cell, shares.tolist(), strict=True))
         except (ValueError, TypeError):
             cell = {}
-        if cell is None:
-            continue
-        if not cell or not cell.keys() <= index.keys() or (vectors and len(cell) < len(keys)):
-            _refuse(column, value, cell, keys, place(row))
-        for key, number in cell.items():
-            out[row, index[key]] = number
-    return out
+        places = cell is not None and all(key.isdigit() for key in (*keys, *cell))
+        size = size or (len(cell or {}) if places else 0)
+        if cell is not None and (not cell or (places and len(cell) != size)):
+            _refuse(column, value, cell, max(size, len(keys)), place(row))
+        cells.append(cell or {})
+    return [column_of([cell.get(key) for cell in cells]) for key in keys]
 
 
-def _refuse(
-    column: str, value: Any, cell: Mapping[str, float], keys: Sequence[str], where: str
-) -> None:
-    text = value if isinstance(value, str) else str(value)
+def _refuse(column: str, value: Any, cell: Mapping[str, Any], size: int, where: str) -> None:
+    text = quoted(value if isinstance(value, str) else str(value))
     if "..." in text:
         raise InputError(
-            f"column {quoted(column)} holds a vector that numpy shortened, {quoted(text)}, in "
-            f"{where}; write all of it: numpy.set_printoptions(threshold=sys.maxsize)"
+            f"column {quoted(column)} holds a vector that numpy shortened, {text}, in {where}; "
+            "write all of it: numpy.set_printoptions(threshold=sys.maxsize)"
         )
-    other = [key for key in cell if key not in keys]
-    has = (
-        f"{len(cell)} numbers" if cell and keys[0] == "0"
-        else f"the key {quoted(other[0])}" if other
-        else "no numbers"
-    )  # fmt: skip
     raise InputError(
-        f"column {quoted(column)} holds {has} in {where} ({quoted(text)}), and the first rows have "
-        f"{len(keys)} ({listed(keys, 5)}): make the cells alike, or leave this one empty"
+        f"column {quoted(column)} holds {len(cell) or 'no'} numbers in {where} ({text}), and "
+        f"{size} in the first: make the cells alike, or leave this one empty"
     )
+
+
+def _vectors(piece: pa.ChunkedArray) -> Floats | None:
+    """The numbers of vectors of one size, (n, K), all at once; None of other cells."""
+    if _is_text(piece.type):
+        bare = pc.replace_substring_regex(pc.utf8_trim_whitespace(piece), r"^[\[(]+|[\])]+$", "")
+        bare = pc.utf8_trim_whitespace(pc.replace_substring_regex(bare, r"[\s,]+", " "))
+        lists = pc.split_pattern(pc.if_else(pc.equal(bare, ""), None, bare), " ")
+    elif _is_list(piece.type) and _numeric(piece.type.value_type):
+        lists = piece
+    else:
+        return None
+    there = np.array(lists.is_valid().to_pylist(), dtype=bool)
+    sizes = pc.unique(pc.list_value_length(lists).drop_null()).to_pylist()
+    if len(sizes) != 1:
+        return None
+    flat = pa.chunked_array([chunk.flatten() for chunk in lists.chunks])
+    try:
+        numbers = Table.of({"": flat}, len(flat)).numbers("")
+    except (InputError, pa.ArrowException):
+        return None
+    out = np.full((len(piece), sizes[0]), np.nan)
+    out[there] = numbers.reshape(-1, sizes[0])
+    return out
 
 
 def _values(piece: pa.ChunkedArray) -> Iterator[Any]:
@@ -269,48 +274,22 @@ def _values(piece: pa.ChunkedArray) -> Iterator[Any]:
         yield from chunk.to_pylist()
 
 
-def _as_numbers(values: pa.ChunkedArray) -> Floats:
-    parts = [
-        np.frombuffer(c.buffers()[1], np.float64, len(c), c.offset * 8)
-        for c in values.chunks
-        if len(c)
-    ]
-    return np.concatenate(parts) if parts else np.empty(0)
-
-
-def _split(piece: pa.ChunkedArray, size: int) -> Floats | None:
-    """Vectors of numbers as texts, all at once; None where some cell is written otherwise."""
-    bare = pc.replace_substring_regex(pc.utf8_trim_whitespace(piece), r"^[\[(]+|[\])]+$", "")
-    bare = pc.utf8_trim_whitespace(pc.replace_substring_regex(bare, r"[\s,]+", " "))
-    empty = pc.fill_null(pc.equal(bare, ""), True)
-    there = ~np.array(empty.to_pylist(), dtype=bool)
-    words = pc.split_pattern(pc.filter(bare, pc.invert(empty)), " ")
-    if pc.any(pc.not_equal(pc.list_value_length(words), size), min_count=0).as_py():
-        return None
-    flat = pa.chunked_array([chunk.flatten() for chunk in words.chunks], bare.type)
-    try:
-        values = flat.cast(pa.float64())
-    except pa.ArrowException:
-        return None
-    out = np.full((len(piece), size), np.nan)
-    out[there] = _as_numbers(values).reshape(-1, size)
-    return out
-
-
 # The columns of a source --------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Look:
-    """What the cells of a column are in the first rows: keys, if they are numbers by key.
+    """What the cells of a column are in the first rows: keys, if they hold values by key.
 
-    `sums` says that the numbers of every cell sum to 1 (or 100), `whole` that they are 0 and 1;
-    `why` is what keeps cells that look like vectors from being read as such.
+    `mixed` says that some of these are texts, `sums` that the numbers of every cell sum to 1 (or
+    100), `whole` that they are 0 and 1; `why` is what keeps cells that look like vectors from being
+    read as such.
     """
 
     keys: tuple[str, ...] = ()
     sums: bool = False
     whole: bool = False
+    mixed: bool = False
     why: str = ""
 
 
@@ -324,7 +303,7 @@ def look_at(piece: pa.ChunkedArray) -> Look:
             return Look()
     elif not is_nested(piece.type):
         return Look()
-    cells: list[Mapping[str, float]] = []
+    cells: list[Mapping[str, Any]] = []
     for value in _values(piece):
         try:
             cell = _cell(value)
@@ -345,22 +324,24 @@ def look_at(piece: pa.ChunkedArray) -> Look:
     elif vectors:
         shortest, longest = min(map(len, cells)), max(map(len, cells))
         return Look(why=f"lists of {shortest} to {longest} numbers")
-    mixed = not vectors and len({key.isdigit() for key in keys}) > 1
-    if len(keys) < 2 or mixed or not all(cells):
+    if len(keys) < 2 or not all(cells) or (not vectors and len({k.isdigit() for k in keys}) > 1):
         return Look()
+    try:
+        numbers = [[_number(value) for value in cell.values()] for cell in cells]
+    except (ValueError, TypeError):
+        return Look(keys, mixed=True) if len(keys) <= _MOST_FIELDS else Look()
     if len(keys) > _MOST_CLASSES or (not vectors and 2 * len(keys) > sum(map(len, cells))):
         return Look(why=f"{len(keys):,} numbers by cell")
-    totals = np.array([sum(cell.values()) for cell in cells])
+    totals = np.array([sum(cell) for cell in numbers])
     totals = totals[~np.isnan(totals)]
-    few = {tuple(cell.items()) for cell in cells}
-    least = min((v for cell in cells for v in cell.values()), default=0.0)
+    every = [number for cell in numbers for number in cell]
     off = np.abs(totals - 1) < 0.01 + 0.001 * len(keys)
     percent = np.abs(totals - 100) < 1 + 0.1 * len(keys)
-    sums = len(totals) > 0 and not least < 0 and (off.all() or percent.all())
-    whole = all(value in (0.0, 1.0) for cell in cells for value in cell.values())
-    if not sums and 2 * len(few) <= len(cells) and len(few) <= _FEW:
+    sums = len(totals) > 0 and not min(every) < 0 and (off.all() or percent.all())
+    few = len({tuple(cell) for cell in numbers})
+    if not sums and 2 * few <= len(cells) and few <= _FEW:
         return Look()  # intervals, and other groups that are written so
-    return Look(keys, bool(sums), whole)
+    return Look(keys, bool(sums), all(number in (0.0, 1.0) for number in every))
 
 
 @dataclass(frozen=True)
@@ -416,49 +397,31 @@ def with_made(table: Table, names: Iterable[str]) -> Table:
     """The table with these columns, of which some are made of those it has."""
     names = tuple(dict.fromkeys(names))
     own = frozenset(table.names)
-    made = {name for name in names if is_made(name, own)}
-    if not made:
+    if not any(is_made(name, own) for name in names):
         return table
     keys: dict[str, list[str]] = {}
-    for name in made:
+    for name in names:
         for one in one_of(name, own) or (name,):
             part = part_of(one, own)
             if part is not None and part[1] not in keys.setdefault(part[0], []):
                 keys[part[0]].append(part[1])
-    held: dict[str, list[Floats]] = {}
-
-    def numbers(column: str) -> list[Floats]:  # by piece
-        if column not in held:
-            held.clear()  # one column after another: what they become is held elsewhere
-            start, found = 0, []
-            for piece in table.pieces(column):
-                place = partial(_place, table, start)
-                found.append(numbers_of(piece, _all_keys(keys[column]), column, place))
-                start += len(piece)
-            if _OF_LOGITS.fullmatch(column):
-                found = [softmax(block) for block in found]
-                table.notes.append(
-                    f"column {quoted(column)} is read as logits, or logarithms of probabilities: a "
-                    "softmax turns each cell into probabilities"
-                )
-            held[column] = found
-        return held[column]
-
-    def pieces(name: str) -> Sequence[pa.ChunkedArray]:
-        if not is_made(name, own):
-            return table.pieces(name)
-        if several := one_of(name, own):
-            return [_one_hot(table, several, {c: pieces(c) for c in several})]
-        column, key = part_of(name, own) or ("", "")
-        k = _all_keys(keys[column]).index(key)
-        return [
-            pa.chunked_array([pa.array(block[:, k], mask=np.isnan(block[:, k]))])
-            for block in numbers(column)
-        ]
-
-    # At once: a cell that is refused is refused whatever asks for it.
-    columns = {name: pieces(name) for name in names if name in made}
-    return with_columns(replace(table, names=names), columns)
+    made: dict[str, list[pa.ChunkedArray]] = {}
+    for column, own_keys in keys.items():
+        start = 0
+        for piece in table.pieces(column):
+            place = partial(_place, table, start)
+            for key, part in zip(own_keys, parts_of(piece, own_keys, column, place), strict=True):
+                made.setdefault(f"{column}[{key}]", []).append(pa.chunked_array(part))
+            start += len(piece)
+        if _OF_LOGITS.fullmatch(column):
+            table.notes.append(
+                f"column {quoted(column)} is read as logits, or logarithms of probabilities: a "
+                "softmax turns each cell into probabilities"
+            )
+    table = with_columns(table, made)
+    hot = {name: several for name in names if (several := one_of(name, own))}
+    labels = {name: [_one_hot(table, several)] for name, several in hot.items()}
+    return replace(with_columns(table, labels), names=names)
 
 
 def _place(table: Table, start: int, row: int) -> str:
@@ -471,25 +434,15 @@ def softmax(logits: Floats) -> Floats:
     return shares / shares.sum(axis=1, keepdims=True)
 
 
-def _all_keys(keys: Sequence[str]) -> list[str]:
-    """The keys of a column: all places of a vector, though only some are asked for."""
-    if all(key.isdigit() for key in keys):
-        return [str(i) for i in range(max(map(int, keys)) + 1)]
-    return list(keys)
-
-
-def _one_hot(
-    table: Table, columns: Sequence[str], pieces: Mapping[str, Sequence[pa.ChunkedArray]]
-) -> pa.ChunkedArray:
+def _one_hot(table: Table, columns: Sequence[str]) -> pa.ChunkedArray:
     """Which of some columns holds 1, by what their names differ in; null where all are empty."""
     names = differences(columns) or tuple(columns)
-    own = Table(tuple(columns), lambda n: pieces[n], table.n_rows, table.place)
-    block = np.stack([_flags(own, column) for column in columns], axis=1)
+    block = np.stack([_flags(table, column) for column in columns], axis=1)
     wrong = np.flatnonzero((block < 0).any(axis=1))
     several = np.flatnonzero((block == 1).sum(axis=1) > 1)
     if len(wrong) or len(several):
         row = int((wrong if len(wrong) else several)[0])
-        cells = ", ".join(f"{c} = {own.cell(c, row)}" for c in columns[:6])
+        cells = ", ".join(f"{c} = {table.cell(c, row)}" for c in columns[:6])
         what = "hold more than 0 and 1" if len(wrong) else "hold 1 more than once"
         raise InputError(
             f"columns {listed(map(quoted, columns), 4)} say by 1 which class an item is of, and "
@@ -548,7 +501,7 @@ def shaped(source: Source, options: ColumnOptions) -> tuple[Source, ColumnOption
             shown[joined.get(name, name)] = None
         elif name in one_hot:
             shown[one_hot[name]] = None
-        elif own.sums or name in claimed or (own.keys and _OF_LOGITS.fullmatch(name)):
+        elif own.sums or own.mixed or name in claimed or (own.keys and _OF_LOGITS.fullmatch(name)):
             shown |= dict.fromkeys(parts[name])
         else:
             why.append(_not_used(name, own))
