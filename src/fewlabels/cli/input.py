@@ -189,6 +189,7 @@ class Input(Record):
         "FILE..",
         (),
         file="read",
+        rare=True,
         spreads=True,
     )
     labels: tuple[str, ...] = option(
@@ -268,6 +269,7 @@ class Input(Record):
         INPUT,
         "The first row of FILE is an item; its columns are called c1, c2, ...",
         default=False,
+        rare=True,
     )
     sheet: str | None = option(
         INPUT,

@@ -219,7 +219,7 @@ class Conditions(Record):
             **bounds,
             "cost": cost,
             "condition": " and ".join(self.condition) or None,
-            "probability": self.probability or 0.95,
+            "probability": self.probability or None,
         }
 
 

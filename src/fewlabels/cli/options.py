@@ -243,6 +243,8 @@ class GroupedCommand(click.Command):
         """Parse the arguments, with an option before each of the values that it has several of."""
         self.get_params(ctx)
         spread = {flag for one in self.made if one.field.spreads for flag in one.param.opts}
+        if sum(isinstance(one.param, click.Argument) for one in self.made) > 1:
+            spread = set()  # what follows may be another argument
         out: list[str] = []
         flag = None
         for arg in args:

@@ -201,7 +201,7 @@ def _named_sources(others: Any, path: Any) -> dict[str, Any]:
             found = sorted(glob.glob(name, recursive=True))
         else:
             found = [name]
-        files += [f for f in found if os.path.realpath(f) != own]
+        files += [f for f in found if "\0" in f or os.path.realpath(f) != own]
         if not found:
             raise InputError(f"{name}: no file is named so")
     if not files:

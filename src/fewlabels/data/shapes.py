@@ -529,7 +529,7 @@ def first_rows(source: Source, names: Sequence[str]) -> dict[str, pa.ChunkedArra
     for part in parts if isinstance(parts, tuple) else (source,):
         if hasattr(part, "head"):
             return dict(part.head(names, HEAD_ROWS))
-        if hasattr(part, "batches"):
+        if callable(getattr(part, "batches", None)):
             batch = next(iter(part.batches((), names)), None)
             if batch is None or not len(batch):
                 continue

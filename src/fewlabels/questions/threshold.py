@@ -304,7 +304,7 @@ def threshold(
     max_cost: float | None = None,
     cost: tuple[float, float] = (1.0, 1.0),
     condition: str | Callable[[Mapping[str, Floats]], Any] | Sequence[Any] | None = None,
-    probability: float = 0.95,
+    probability: float | None = None,
     method: str | LabelModel = "auto",
     confidence_level: float = 0.95,
     estimand: Estimand = "population",
@@ -333,7 +333,7 @@ def threshold(
         function from a mapping of these to arrays (G, D), over thresholds and draws, to booleans
         (G, D); or several of these. All conditions must hold. An undefined rate meets none.
     probability
-        How probable it must be that they hold. Of the thresholds where it is, the one that finds
+        How probable it must be that they hold; None: .95. Of the thresholds where it is, the one that finds
         most is best; where all conditions are on recall, fnr or npv, the one that flags fewest.
     method, confidence_level, estimand, positive, random_state, workers, progress, columns
         As for `fewlabels.curve`. The confidence level is that of the rates' intervals.
@@ -373,6 +373,7 @@ def threshold(
         "max_cost": ("cost", "<=", max_cost),
     }
     conditions = parse_conditions(bounds, condition, costs)
+    probability = 0.95 if probability is None else probability
     if not _number(probability) or not 0 < probability <= 1:
         raise UsageError(f"`probability` must be above 0 and at most 1; got {quoted(probability)}")
     with using_workers(workers):
