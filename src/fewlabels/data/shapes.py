@@ -308,8 +308,8 @@ def look_at(piece: pa.ChunkedArray) -> Look:
         try:
             cell = _cell(value)
         except (ValueError, TypeError):
-            numbers = isinstance(value, str) and re.match(r"\s*[\[(]+\s*[-+.\d]", value)
-            shortened = numbers and "..." in str(value)
+            begins = isinstance(value, str) and re.match(r"\s*[\[(]+\s*[-+.\d]", value)
+            shortened = begins and "..." in str(value)
             return Look(why="vectors that numpy shortened with '...'" if shortened else "")
         if cell is not None:
             cells.append(cell)
@@ -484,7 +484,8 @@ def shaped(source: Source, options: ColumnOptions) -> tuple[Source, ColumnOption
     except (InputError, pa.ArrowException, OSError):
         return source, options  # whoever reads it says what is wrong
     looks = {name: look for name, column in head.items() if (look := look_at(column)) != Look()}
-    if not looks and not (joined := _one_hot_families(head, options)):
+    joined = _one_hot_families(head, options)
+    if not looks and not joined:
         return source, options
     claimed = options.of_classifiers
     parts = {n: tuple(f"{n}[{key}]" for key in look.keys) for n, look in looks.items()}
@@ -492,7 +493,6 @@ def shaped(source: Source, options: ColumnOptions) -> tuple[Source, ColumnOption
         n: "|".join(parts[n]) for n, look in looks.items()
         if look.whole and look.sums and (n == options.label or truth_in_name(n) > 1)
     }  # fmt: skip
-    joined = _one_hot_families(head, options)
     shown: dict[str, None] = {}
     why: list[str] = []
     for name in names:
@@ -537,7 +537,8 @@ def first_rows(source: Source, names: Sequence[str]) -> dict[str, pa.ChunkedArra
                 name: pa.chunked_array([batch.column(name).slice(0, HEAD_ROWS)]) for name in names
             }
         table = part.read((), names)
-        return {name: table.pieces(name)[0].slice(0, HEAD_ROWS) for name in names}
+        if table.n_rows:
+            return {name: table.pieces(name)[0].slice(0, HEAD_ROWS) for name in names}
     return {}
 
 
