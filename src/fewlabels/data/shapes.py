@@ -162,8 +162,10 @@ def _parsed(text: str) -> Any:
         return [_number(word.rstrip(";")) for word in words]
     if text[:1] not in "[{(":
         raise ValueError(text)
+    # Python's quotes are JSON's where there are no others, which is read ten times as fast.
+    quotes = text if '"' in text or "\\" in text else text.replace("'", '"')
     try:
-        return json.loads(text)
+        return json.loads(quotes)
     except ValueError:
         with_none = _NO_NUMBER.sub("None", text)
         try:
