@@ -333,8 +333,9 @@ def threshold(
         function from a mapping of these to arrays (G, D), over thresholds and draws, to booleans
         (G, D); or several of these. All conditions must hold. An undefined rate meets none.
     probability
-        How probable it must be that they hold; None: .95. Of the thresholds where it is, the one that finds
-        most is best; where all conditions are on recall, fnr or npv, the one that flags fewest.
+        How probable it must be that they hold; None: .95. Of the thresholds where it is, the one
+        that finds most is best; where all conditions are on recall, fnr or npv, the one that flags
+        fewest.
     method, confidence_level, estimand, positive, random_state, workers, progress, columns
         As for `fewlabels.curve`. The confidence level is that of the rates' intervals.
 
