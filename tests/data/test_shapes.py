@@ -259,7 +259,8 @@ def test_vectors_that_say_that_they_are_logits(name: str, tmp_path: Path) -> Non
     table(out=[str(row) for row in numbers.tolist()]).to_csv(path, index=False)
     with pytest.raises(fl.InputError, match=r"no prediction columns.*say --logits NAME=out"):
         fl.read_predictions(path)
-    items = both_ways(path, logits={"net": ["out"]})
+    for columns in (["out"], ["out[0]", "out[1]", "out[2]"]):
+        items = both_ways(path, label="label", logits={"net": columns})
     np.testing.assert_allclose(items.probabilities[:, 0], P, atol=1e-5)
 
 
@@ -299,8 +300,9 @@ def test_one_hot_labels(dtype: type, empty: Any, tmp_path: Path) -> None:
     assert accuracy(items) == pytest.approx({"net": TRUTH})
     # Rows without a 1 are said to be read as unlabeled.
     assert any("read 'none' (40 rows) as no label" in note for note in items.notes) == (empty == 0)
-    said = both_ways(path, label=",".join(columns), models={"net": list(PROBABILITIES)})
-    assert accuracy(said) == pytest.approx({"net": TRUTH})
+    for between in ",|":  # as it is typed, and as the doctor's command has it
+        said = both_ways(path, label=between.join(columns), models={"net": list(PROBABILITIES)})
+        assert accuracy(said) == pytest.approx({"net": TRUTH})
 
 
 def test_a_row_of_two_labels_is_refused(tmp_path: Path) -> None:

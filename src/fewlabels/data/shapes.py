@@ -503,7 +503,10 @@ def shaped(source: Source, options: ColumnOptions) -> tuple[Source, ColumnOption
             shown[joined.get(name, name)] = None
         elif name in one_hot:
             shown[one_hot[name]] = None
-        elif own.sums or own.mixed or name in claimed or (own.keys and _OF_LOGITS.fullmatch(name)):
+        elif (
+            own.sums or own.mixed or claimed & {name, *parts[name]}
+            or (own.keys and _OF_LOGITS.fullmatch(name))
+        ):  # fmt: skip
             shown |= dict.fromkeys(parts[name])
         else:
             why.append(_not_used(name, own))
@@ -548,7 +551,7 @@ def _one_hot_families(
     head: Mapping[str, pa.ChunkedArray], options: ColumnOptions
 ) -> dict[str, str]:
     """Column -> the made column of the one-hot labels that it is of."""
-    said = (options.label or "").split(",")
+    said = re.split("[,|]", options.label or "")
     if len(said) > 1 and options.label not in head and all(name in head for name in said):
         return dict.fromkeys(said, "|".join(said))
     claimed = {*options.of_classifiers, options.label, options.domain, options.weight, options.item}
@@ -588,9 +591,8 @@ def _in_parts(
             spread = tuple(p for column in columns for p in parts.get(column, (column,)))
             (models if softened else own)[model] = spread
     label = options.label
-    if label is not None and label not in labels:
-        label = labels.get(label.partition(",")[0], label) if "," in label else label
-    label = labels.get(label or "", label)
+    if label is not None:
+        label = labels.get(label, labels.get(re.split("[,|]", label)[0], label))
     sure = [name for name in labels if name in parts and truth_in_name(name) == 3]
     if label is None and len(sure) == 1:
         label = labels[sure[0]]  # places say nothing of the classes: what they mean is asked
