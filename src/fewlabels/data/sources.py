@@ -452,12 +452,12 @@ class FolderOfTables:
                     folder = shlex.quote(os.path.join(self.name, str(first.name)))
                     pattern = os.path.join(self.name, f"*{Path(str(first.name)).suffix}")
                     mend += (
-                        "; if each is of another classifier, join them by the item: "
+                        ", or if each is of another classifier, join them by the item: "
                         f"fewlabels estimate {folder} --join {shlex.quote(pattern)}"
                     )
                 raise InputError(
                     f"{first.name} and {part.name} differ in the columns "
-                    f"{listed(map(quoted, odd))}: {mend}"
+                    f"{listed(map(quoted, odd))}; {mend}"
                 )
         return first.names
 
