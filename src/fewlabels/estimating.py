@@ -57,9 +57,9 @@ def estimate(
     metrics
         Names (`fewlabels.metrics.METRICS`, `ALIASES`), metrics, or functions of
         (y_true, y_proba). None: what the predictions can answer; accuracy, ece, roc_auc and
-        average_precision where there are probabilities; roc_auc and average_precision where there
-        are scores; error_rate and cohen_kappa where there are hard predictions alone, or beside
-        scores. "default" among the names stands for these.
+        average_precision where there are probabilities; accuracy and cohen_kappa where there are
+        hard predictions (error_rate instead of accuracy where nothing has a label); roc_auc and
+        average_precision where there are scores. "default" among the names stands for these.
     by
         Names of groups to estimate separately as well; "domain" groups by the domain.
     confidence_level

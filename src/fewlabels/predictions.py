@@ -35,6 +35,7 @@ from fewlabels.checks.arrays import (
     refuse_index,
     sampling_weight,
     sparse_votes,
+    two_signs,
     votes_again,
 )
 from fewlabels.errors import InputError, UsageError, unknown
@@ -105,6 +106,8 @@ class Predictions(Frozen, HasSummary):
         a frame whose columns are named by class.
     labels
         Class index per item, shape (n,); -1 (or NaN) = unknown. Strings are looked up in `classes`.
+        Of labels that are 1 and -1 alone, without `classes`, -1 is the other class if the
+        classifiers tell them apart, which a note says; NaN is always unknown.
     votes
         Hard predictions, shape (n, M); -1 = missing. They win over the argmax of `probabilities`.
         Kept in the smallest integers that hold the classes. Of thousands of annotators a SciPy
@@ -250,6 +253,9 @@ class Predictions(Frozen, HasSummary):
         if v is not None:
             table = v.astype(np.min_scalar_type(-k), copy=False)
         y = known_labels(labels, n, called)
+        if classes is None and k == 2 and labels is not None:
+            y, v = two_signs(labels, y, p, v, s, messages)
+            table = table if v is None else v.astype(table.dtype, copy=False)
         self._set(
             probabilities=p,
             given_votes=table,
@@ -863,7 +869,8 @@ class Predictions(Frozen, HasSummary):
     def thresholded(self, thresholds: Mapping[str, float] | float) -> Predictions:
         """The same predictions, with hard ones where P(positive) of a classifier reaches a cut.
 
-        For two classes; other classifiers keep theirs (the argmax, or what they vote).
+        For two classes; other classifiers keep theirs (the argmax, or what they vote). A cut of
+        .5 gives what there is without one: where both classes have .5, the first.
 
         Parameters
         ----------
@@ -898,8 +905,10 @@ class Predictions(Frozen, HasSummary):
             provided = self.has_probabilities[:, j]
             if self.probabilities is None or not provided.any():
                 raise InputError(f"classifier {name!r} has no probabilities to cut at a threshold")
-            sure = self.probabilities[provided, j, k] >= cut
-            votes[provided, j] = np.where(sure, k, 1 - k)
+            own = self.probabilities[provided, j]
+            tied = (own[:, k] == cut) & (own[:, k] == own[:, 1 - k])
+            reached = np.where(tied, k == 0, own[:, k] >= cut)
+            votes[provided, j] = np.where(reached, k, 1 - k)
         return self._with(given_votes=votes)
 
     def select_models(self, models: Sequence[str]) -> Predictions:

@@ -35,6 +35,17 @@ def test_a_requirement_that_is_not_met_is_a_result(
     assert (code, json.loads(saved.read_text())["n_items"]) == (1, 80)
 
 
+def test_many_items_of_many_classes_say_what_they_take() -> None:
+    from fewlabels.cli.estimate import long_run
+
+    names = [f"c{k}" for k in range(5_000)]
+    large = fl.Predictions(None, [0, -1] * 10_000, votes=[[0], [1]] * 10_000, classes=names)
+    said = long_run(large, "auto")
+    assert said.startswith("20,000 items x 5,000 classes take about 17 minutes")
+    assert long_run(large, "labeled") == ""
+    assert long_run(large.take(np.arange(100)), "auto") == ""
+
+
 HOSTILE = "<script>alert('x')</script>\"&,;\n😀"
 
 

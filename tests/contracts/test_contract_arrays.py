@@ -141,3 +141,41 @@ def test_classes_are_different_names(classes, message):
     with pytest.raises(fl.InputError, match=message):
         fl.Predictions({"a": votes[:, 0]}, classes=classes)
     assert fl.Predictions(votes=votes, classes=[False, True]).classes == (False, True)
+
+
+@pytest.mark.parametrize("kind", ["probabilities", "scores", "votes", "mapping"])
+def test_labels_of_minus_one_and_one_are_classes_where_the_classifiers_tell(kind):
+    signs, noisy = 2 * TRUTH - 1, np.where(RNG.random(N) < 0.15, 1 - P, P)
+    said = {
+        "probabilities": {"probabilities": noisy[:, None]},
+        "scores": {"scores": noisy[:, None] - 0.5},
+        "votes": {"votes": np.where(noisy > 0.5, 1, -1)[:, None]},
+        "mapping": {"probabilities": {"svm": np.where(noisy > 0.5, 1, -1)}},
+    }[kind]
+    found = fl.Predictions(labels=signs, **said)
+    np.testing.assert_array_equal(found.labels, TRUTH)
+    assert "-1 is read as the class 0" in found.notes[-1]
+    if kind in ("votes", "mapping"):
+        np.testing.assert_array_equal(found.votes[:, 0], noisy > 0.5)
+    # NaN, named classes, few labels, and labels at random say that -1 is unknown.
+    unknown = np.where(signs > 0, 1.0, np.nan)
+    assert fl.Predictions(labels=unknown, **said).n_labeled == TRUTH.sum()
+    if kind != "mapping":
+        assert fl.Predictions(labels=signs, classes=[0, 1], **said).n_labeled == TRUTH.sum()
+
+
+def test_labels_of_one_class_and_no_evidence_leave_minus_one_unknown():
+    some = np.where(np.arange(N) % 3 == 0, 1, -1)
+    found = fl.Predictions(P[:, None], some)
+    assert found.n_labeled == 20
+    assert "-1 is read as unlabeled" in found.notes[-1]
+    assert not fl.Predictions(P[:12, None], some[:12]).notes
+
+
+def test_a_threshold_of_one_half_is_the_default_prediction():
+    p = np.array([0.5, 0.3, 0.5, 0.7, 0.49999])
+    for classes, positive in (([0, 1], 1), (["yes", "no"], "yes")):
+        found = fl.Predictions(p[:, None], TRUTH[:5], classes=classes, positive=positive)
+        np.testing.assert_array_equal(found.thresholded(0.5).hard, found.hard)
+    low = fl.Predictions(p[:, None], TRUTH[:5]).thresholded(0.3)
+    assert low.hard[:, 0].tolist() == [1, 1, 1, 1, 1]

@@ -134,8 +134,8 @@ def test_a_stream_has_the_positive_class_that_memory_has(classes: int, tmp_path:
     [
         ("p__", ["accuracy", "ece", "roc_auc", "average_precision"]),
         ("s__", ["roc_auc", "average_precision"]),
-        ("y__", ["error_rate", "cohen_kappa"]),
-        (("s__", "y__"), ["roc_auc", "average_precision", "error_rate", "cohen_kappa"]),
+        ("y__", ["accuracy", "cohen_kappa"]),
+        (("s__", "y__"), ["accuracy", "cohen_kappa", "roc_auc", "average_precision"]),
     ],
 )
 def test_a_stream_has_the_default_metrics_that_memory_has(

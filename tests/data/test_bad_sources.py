@@ -382,7 +382,7 @@ CALLS: dict[str, dict[str, Callable[[], object]]] = {
         "bytes": lambda: read(b"x"),
         "a number": lambda: read(3),
         "an array for a column": lambda: read({"rf": np.ones((3, 2))}),
-        "lists for a column": lambda: read({"rf": [[0.1, 0.9]] * 3}),
+        "lists of lists for a column": lambda: read({"rf": [[[0.1, 0.9]] * 2] * 3}),
         "a number for a column": lambda: read({"rf": np.array(0.5)}),
         "a text for a column": lambda: read({"label": "x"}),
         "columns of two lengths": lambda: read({"a": [1], "b": [1, 2]}),

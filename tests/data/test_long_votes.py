@@ -147,7 +147,7 @@ def test_other_names(write):
 def test_arrays_have_no_items(tmp_path):
     path = tmp_path / "a.npz"
     np.savez(path, votes=[[0], [1]])
-    with pytest.raises(fl.InputError, match="no names to join votes or labels by"):
+    with pytest.raises(fl.InputError, match="no names to join anything by"):
         fl.read_predictions(path, votes=long(**REPEATED), duplicates="last")
     with pytest.raises(fl.InputError, match="holds arrays; save votes as a table"):
         fl.read_predictions(votes=path)

@@ -188,7 +188,7 @@ def test_columns_that_cannot_be_groups_are_noted():
     table = pa.table({"p__a__1": [0.5, 0.2], "vector": [[1.0, 2.0], [3.0, 4.0]]})
     predictions = fl.read_predictions(table)
     assert predictions.groups == {}
-    assert any("column 'vector' holds list" in note for note in predictions.notes)
+    assert any("column 'vector' holds 2 numbers in each cell" in n for n in predictions.notes)
 
 
 def test_names_that_are_nearly_native_are_noted():

@@ -114,7 +114,7 @@ def test_random_worlds_against_loops(case, estimand):
     wanted = naive_probability(q, asked, kind)
     assert found.thresholds.tolist() == sorted(wanted)
     np.testing.assert_allclose(found.probability, [wanted[t] for t in sorted(wanted)], atol=1e-12)
-    assert found.best_probability == found.probability.max()
+    assert found.best_probability >= min(found.least, found.probability.max())
     assert found.probability[found.thresholds == found.best] == found.best_probability
     assert list(found.conditions) == text.split(" and ")
 
@@ -152,7 +152,8 @@ def test_arguments_text_and_functions_are_one():
     )
     for other in (text, own):
         np.testing.assert_array_equal(named.probability, other.probability)
-        assert named.best == other.best
+    assert named.best == text.best
+    assert (named.choice, own.choice) == ("lowest", "likeliest")
     assert (several.probability <= named.probability).all()
     assert text.conditions == ("precision >= 0.4", "fpr <= 0.6")
     assert own.conditions == ("<lambda>",)
@@ -177,11 +178,39 @@ def certain(scores: list[float], labels: list[int], **options) -> Thresholds:
     return threshold(data, method="ensemble" if options.get("p") else told(), **options)
 
 
+def test_the_threshold_that_finds_most_or_flags_fewest():
+    """Of those that meet the condition, and not the middle one of them."""
+    labels = [1, 1, 1, 0, 1, 0, 0, 0]
+    scores = [8.0, 7.0, 6.0, 5.0, 4.0, 3.0, 2.0, 1.0]
+    for asked, best, choice in (
+        ({"min_recall": 0.7}, 6.0, "highest"),
+        ({"min_precision": 0.7}, 4.0, "lowest"),
+        ({"min_precision": 0.7, "min_recall": 0.7}, 4.0, "lowest"),
+        ({"min_accuracy": 0.6}, 5.0, "likeliest"),
+    ):
+        found = certain(scores, labels, **asked)
+        assert (found.best, found.choice, found.best_probability) == (best, choice, 1.0), asked
+        assert certain(scores, labels, probability=0.5, **asked).best == best
+
+
+def test_a_probability_that_no_threshold_reaches_leaves_the_likeliest():
+    found = threshold(random_world(5), min_precision=0.4, method=told(), probability=1.0)
+    top = found.probability.max()
+    if top < 1:
+        assert (found.choice, found.best_probability) == ("likeliest", top)
+    eager = threshold(random_world(5), min_precision=0.4, method=told(), probability=top / 2)
+    assert eager.choice == "lowest"
+    assert eager.best <= found.best
+    with pytest.raises(fl.UsageError, match="`probability` must be above 0"):
+        threshold(random_world(5), min_precision=0.4, probability=0)
+
+
 def test_the_middle_of_the_longest_plateau():
     # Precision from the top: 1, 1, 2/3, 3/4, 4/5, 5/6, 5/7, 5/8; bound .7: cuts 1-2 and 4-7.
     labels = [1, 1, 0, 1, 1, 1, 0, 0]
     scores = [8.0, 7.0, 6.0, 5.0, 4.0, 3.0, 2.0, 1.0]
-    found = certain(scores, labels, min_precision=0.7)
+    asked = {"condition": lambda rates: rates["precision"] >= 0.7}
+    found = certain(scores, labels, **asked)
     assert found.probability.tolist() == [0, 1, 1, 1, 1, 0, 1, 1]
     assert found.best == 3.0
     assert found.met
@@ -189,7 +218,7 @@ def test_the_middle_of_the_longest_plateau():
     assert found.shortfall == 0.0
     assert found.for_probability(0.9) == (2.0, 5.0)
     # The widest range is in the units of the score, the plateau in cuts.
-    wide = certain([80.0, 7.0, *scores[2:]], labels, min_precision=0.7)
+    wide = certain([80.0, 7.0, *scores[2:]], labels, **asked)
     assert wide.best == 3.0
     assert wide.for_probability(1.0) == (7.0, 80.0)
 

@@ -169,6 +169,8 @@ def threshold(world: World, precision: float = 0.8, recall: float = 0.6, **chang
         "conditions": [f"precision >= {precision}", f"recall >= {recall}"],
         "best": float(world.scores[best]),
         "best_probability": float(met[best]),
+        "choice": "likeliest",
+        "least": 0.95,
         "met": bool(met.any()),
         "rates": {name: interval(values) for name, values in rates.items()},
         "thresholds": world.scores[::-1].tolist(),

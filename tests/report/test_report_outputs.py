@@ -169,6 +169,8 @@ def thresholds() -> dict[str, Report]:
         "rates that are asked for come first": threshold(
             World(), 0.3, 0.3, conditions=["tpr >= 0.3", "fpr <= .2", "npv >= .9"]
         ),
+        "the one that finds most": met | more | {"choice": "lowest", "best": 0.6},
+        "the one that flags fewest": met | more | {"choice": "highest"},
         "a lower threshold finds more": met | more,
         "the lowest is the best": met | more | {"best": 0.4, "best_probability": 0.92},
         "not sure enough for a lower one": met | more

@@ -32,6 +32,7 @@ from fewlabels.checks.class_words import (
 from fewlabels.errors import InputError, UsageError, listed, quoted, unknown
 from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
 from fewlabels.kernels.blocks import spans
+from fewlabels.kernels.ranking import ranked_apart
 
 UNKNOWN = -1
 """The label of an item without a known label, and a missing vote."""
@@ -512,6 +513,46 @@ def known_labels(labels: Any, n: int, classes: tuple[Any, ...]) -> Ints:
     if y.max() >= len(classes):
         refuse_index("labels", int(y.max()), classes)
     return y
+
+
+_FEWEST_OF_A_SIGN, _APART = 10, 3.0
+"""Labels of each sign, and standard errors between them, from which -1 is a class."""
+
+
+def two_signs(
+    labels: Array,
+    y: Ints,
+    p: Floats | None,
+    v: Ints | None,
+    s: Floats | None,
+    notes: list[str],
+) -> tuple[Ints, Ints | None]:
+    """Labels, (n,), and votes, (n, M), where 1 and -1 may be two classes; a note on what they are.
+
+    That -1 is a class, as support-vector machines have it, is told by the classifiers: what they
+    say of the items of -1 ranks apart from what they say of those of 1 (Mann-Whitney), as of items
+    that lack a label at random it does not. `labels` are as they were given, `y` their indices.
+    """
+    above, below = int((labels == 1).sum()), int((labels == UNKNOWN).sum())
+    if min(above, below) < _FEWEST_OF_A_SIGN or above + below < len(y):
+        return y, v
+    signs = v is not None and not (v == 0).any()
+    said: list[Floats] = [] if s is None else list(s.T)
+    said += [] if p is None else list(p[:, :, 1].T)
+    if v is not None:
+        said += list(np.where(v < 0, 0.0 if signs else np.nan, v).T)
+    gaps = [ranked_apart(values, y == 1) for values in said]
+    what = f"labels are 1 ({above:,} items) and -1 ({below:,})"
+    if np.nan_to_num(gaps).max(initial=0.0) <= _APART:
+        notes.append(
+            f"{what}, and -1 is read as unlabeled; if it is the other class, pass 0 instead of -1"
+        )
+        return y, v
+    notes.append(
+        f"{what}, and the classifiers tell them apart: -1 is read as the class 0; if it means "
+        "unlabeled, pass NaN instead of -1"
+    )
+    return np.maximum(y, 0), np.maximum(v, 0) if signs and v is not None else v
 
 
 def _looked_up(array: Array, classes: tuple[Any, ...]) -> Ints:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -21,6 +21,28 @@ from fewlabels.cli.output import (
 )
 from fewlabels.errors import UsageError, quoted
 
+if TYPE_CHECKING:
+    from fewlabels.predictions import Predictions
+
+
+_SECONDS, _BYTES = 1e-5, 180
+"""What an item times a class takes on one processor, about (docs/speed.md), with intervals."""
+
+_LONG = 200.0
+
+
+def long_run(predictions: Predictions, method: str) -> str:
+    """What a run of many items times classes will take, and what takes less; "" of others."""
+    n, k = predictions.n_items, predictions.n_classes
+    seconds = _SECONDS * n * k
+    if seconds < _LONG or method == "labeled" or predictions.multiplicity is not None:
+        return ""
+    return (
+        f"{n:,} items x {k:,} classes take about {seconds / 60:,.0f} minutes on one processor and "
+        f"{_BYTES * n * k / 1e9:,.0f} GB: --method labeled takes seconds, as it judges by the "
+        "labels alone; so do fewer items, and rare classes in one (--same RARE=other)"
+    )
+
 
 class EstimateOptions(Record):
     """Options of `fewlabels estimate` beside the common ones."""
@@ -28,7 +50,8 @@ class EstimateOptions(Record):
     metrics: str = option(
         CHOICE,
         "Named as in scikit-learn. By default accuracy, ece, roc_auc, average_precision for "
-        "probabilities; roc_auc, average_precision for scores; error_rate, cohen_kappa for votes.",
+        "probabilities; accuracy, cohen_kappa for predicted classes (error_rate without labels); "
+        "roc_auc, average_precision for scores.",
         "A,B,..",
         "default",
         show_default=False,
@@ -137,6 +160,8 @@ def estimate(
                 reference = apply_thresholds(
                     source.read_reference_for(predictions), everyone, named
                 )
+            if note := long_run(predictions, settings.method):
+                click.echo(note, err=True)
             estimates = run(
                 predictions,
                 progress=progress,

@@ -116,6 +116,13 @@ class Input(Record):
         "NAME=COL,COL",
         (),
     )
+    logits: tuple[str, ...] = option(
+        INPUT,
+        "A classifier and its columns of logits or log-probabilities, one per class.",
+        "NAME=COL,COL",
+        (),
+        rare=True,
+    )
     hard: tuple[str, ...] = option(
         INPUT,
         "A classifier and its column of predicted classes.",
@@ -174,6 +181,16 @@ class Input(Record):
         "The positive class, against all others. By default a known word (yes, 1, pass, spam "
         "...), else the last of two.",
         "CLASS",
+    )
+    join: tuple[str, ...] = option(
+        INPUT,
+        "Files of further classifiers (or a pattern or folder), joined to FILE by the item; "
+        "classifiers without a name are called by their files.",
+        "FILE..",
+        (),
+        file="read",
+        rare=True,
+        spreads=True,
     )
     labels: tuple[str, ...] = option(
         INPUT,
@@ -248,6 +265,12 @@ class Input(Record):
     pass_from: float | None = option(
         INPUT, "For logs: grades from this number on count as a pass.", "X", rare=True
     )
+    no_header: bool = option(
+        INPUT,
+        "The first row of FILE is an item; its columns are called c1, c2, ...",
+        default=False,
+        rare=True,
+    )
     sheet: str | None = option(
         INPUT,
         "Sheet of the workbook FILE; for other workbooks write book.xlsx#NAME.",
@@ -298,6 +321,10 @@ class Input(Record):
             behind = form if sheet is None else sheet
         else:
             behind = None
+        if values.get("no_header"):
+            if behind is not None or file is None:
+                raise UsageError("--no-header is of a table in a file of text; leave it out")
+            behind = "no-header"
         if behind is not None:  # the form in which files are opened
             file = f"{file}#{behind}"
         if votes == _ALONE:
@@ -312,11 +339,12 @@ class Input(Record):
         """Keyword arguments of `fewlabels.read_predictions` and `fewlabels.diagnose`."""
         from fewlabels.data import parse_model_options, parse_pairs
 
-        mapped = (*self.model, *self.hard, *self.score, *self.confidence)
+        mapped = (*self.model, *self.logits, *self.hard, *self.score, *self.confidence)
         names = self.column_names() if any(text.count("=") > 1 for text in mapped) else ()
         return {
             "label": self.label,
             "models": parse_model_options(self.model, names),
+            "logits": parse_model_options(self.logits, names, "--logits"),
             "hard": parse_pairs("--hard", "COL", self.hard, names),
             "scores": parse_pairs("--score", "COL", self.score, names),
             "confidence": parse_pairs("--confidence", "COL", self.confidence, names),
@@ -346,6 +374,7 @@ class Input(Record):
         return {name: getattr(self, name) for name in names} | {
             "source": self.file,
             "labels": list(self.labels) or None,
+            "join": list(self.join) or None,
             **self.arguments(),
         }
 
@@ -507,6 +536,8 @@ class Engine(Record):
             held = f"{held} would"
         if source.votes is not None or source.file is None:
             held = "long votes (--votes), which are joined by item,"
+        elif source.join:
+            held = "further files (--join), which are joined by item,"
         elif source.labels:
             held = "labels kept apart (--labels), which are joined by item,"
         elif requested is None:
@@ -598,8 +629,10 @@ class Engine(Record):
 
 def _is_large(source: Input) -> bool:
     """Whether there are more rows than fit well into memory; False where it cannot be told."""
+    from fewlabels.data.sources import path_of
+
     assert source.file is not None
-    path = Path(source.file)
+    path = Path(path_of(source.file))
     try:
         files = [p for p in path.iterdir() if p.is_file()] if path.is_dir() else [path]
         if not any(file.stat().st_size for file in files):

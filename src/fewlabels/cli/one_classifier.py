@@ -192,7 +192,8 @@ class Conditions(Record):
     )
     probability: float | None = option(
         OUTPUT,
-        "Exit with 1 unless the conditions hold with this probability.",
+        "How probable it must be that the conditions hold, .95 unless given; exit with 1 if no "
+        "threshold reaches it.",
         "X",
         type=click.FloatRange(0, 1),
     )
@@ -214,7 +215,12 @@ class Conditions(Record):
                 "say what the threshold must meet: --min-precision .8, --min-recall .8, or "
                 "--condition 'fpr <= .05'"
             )
-        return {**bounds, "cost": cost, "condition": " and ".join(self.condition) or None}
+        return {
+            **bounds,
+            "cost": cost,
+            "condition": " and ".join(self.condition) or None,
+            "probability": self.probability or None,
+        }
 
 
 @command(short_help="Where to put the threshold, and how sure that is.")

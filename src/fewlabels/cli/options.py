@@ -64,6 +64,7 @@ class Field(NamedTuple):
     file: Role | None
     rare: bool
     attributes: Mapping[str, Any]
+    spreads: bool = False
 
 
 def option(
@@ -76,6 +77,7 @@ def option(
     at_least: int | None = None,
     file: Role | None = None,
     rare: bool = False,
+    spreads: bool = False,
     **attributes: Any,
 ) -> Any:
     """A field of a record that an option of the command line fills.
@@ -99,11 +101,13 @@ def option(
         What a value that is a path names; None where it is none.
     rare
         Whether `--help` leaves it to `--help-all`.
+    spreads
+        Whether all arguments up to the next option are values, as a shell makes of a pattern.
     **attributes
         Of `click.option`, besides what the field's annotation says.
     """
     attributes |= {"help": about} if metavar is None else {"help": about, "metavar": metavar}
-    return Field(default, group, flag, at_least, file, rare, attributes)
+    return Field(default, group, flag, at_least, file, rare, attributes, spreads)
 
 
 class Record:
@@ -234,6 +238,30 @@ class GroupedCommand(click.Command):
             )
             self.params = [*(made.param for made in self.made), every]
         return super().get_params(ctx)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments, with an option before each of the values that it has several of."""
+        self.get_params(ctx)
+        spread = {flag for one in self.made if one.field.spreads for flag in one.param.opts}
+        if sum(isinstance(one.param, click.Argument) for one in self.made) > 1:
+            spread = set()  # what follows may be another argument
+        out: list[str] = []
+        flag = None
+        for arg in args:
+            if arg in spread:
+                flag, first = arg, True
+                continue
+            if arg.startswith("-") and arg != "-":
+                if flag is not None and first:
+                    out.append(flag)  # without a value: click says so
+                flag = None
+            if flag is not None:
+                out.append(flag)
+                first = False
+            out.append(arg)
+        if flag is not None and first:
+            out.append(flag)
+        return super().parse_args(ctx, out)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run it, unless a file that it writes is one that it reads."""

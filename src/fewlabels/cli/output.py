@@ -146,7 +146,7 @@ def stated_command() -> AbstractContextManager[None]:
     context = click.get_current_context()
     typed: Sequence[str] = context.meta.get(TYPED, ())
     paths: list[str] = []
-    for name in ("file", "votes", "labels", "reference"):
+    for name in ("file", "join", "votes", "labels", "reference"):
         named = context.params.get(name)
         paths += [named] if isinstance(named, str) else named if isinstance(named, tuple) else []
     files = ["standard input" if path == "-" else path_of(path) for path in paths if path]

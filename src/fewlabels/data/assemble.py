@@ -20,8 +20,8 @@ from fewlabels.checks.arrays import NO_SUM, UNKNOWN, rounding
 from fewlabels.data.classes import Classes, Counts, decide_classes
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.profiles import class_of_one, names_percentages
-from fewlabels.data.roles import Roles, split_native
-from fewlabels.data.table import NOTHING, Names, Table, group_text, shown_number
+from fewlabels.data.roles import Roles, places, split_native
+from fewlabels.data.table import NOTHING, Names, Table, group_text, in_order, shown_number
 from fewlabels.errors import InputError, listed, quoted
 from fewlabels.kernels.arrays import Array, Floats
 
@@ -202,13 +202,92 @@ def _probabilities(
         }
         if not read:
             continue
-        attempt(partial(_to_shares, table, model, by_class, read))
+        if model in roles.logits:
+            attempt(partial(_softmax, table, model, by_class, read))
+        else:
+            attempt(partial(_to_shares, table, model, by_class, read))
         for k, text in enumerate(classes.texts):
             if text in read:
                 p[:, j, k] = read[text]
             else:
                 np.subtract(1.0, read[classes.texts[1 - k]], out=p[:, j, k])
+        if model in roles.mapped and roles.label is not None and not classes.given:
+            _check_places(p[:, j], texts[roles.label], roles.mapped[model], classes)
     return p
+
+
+_FEWEST_PLACED, _MISPLACED = 20, 4.0
+"""Labels, and standard errors, from which the order of a vector's numbers is doubted."""
+
+
+def _check_places(p: Floats, labels: Array, columns: Sequence[str], classes: Classes) -> None:
+    """Refuse vectors whose numbers go with the labels in another order than that of the classes.
+
+    Nothing but the order says which number is of which class. `p` (n, K) are the probabilities as
+    they were taken, `labels` (n,) indices of the classes.
+    """
+    column, k = places(columns), len(classes.texts)
+    known = (labels >= 0) & ~np.isnan(p).any(axis=1)
+    if column is None or known.sum() < _FEWEST_PLACED:
+        return
+    p, y = p[known], labels[known].astype(np.int64)
+    from scipy.optimize import linear_sum_assignment
+
+    sums = np.zeros((k, k))
+    np.add.at(sums, y, p)
+    best = linear_sum_assignment(sums, maximize=True)[1]
+    rows = np.arange(len(y))
+    gain = p[rows, best[y]] - p[rows, y]
+    if gain.mean() <= _MISPLACED * gain.std() / np.sqrt(len(y)) or not gain.any():
+        return
+    order = in_order(classes.texts)
+    of = {classes.texts[place]: classes.texts[k] for k, place in enumerate(best.tolist())}
+    taken, other = ",".join(order), ",".join(of[text] for text in order)
+    raise InputError(
+        f"column {quoted(column)} does not say which number is of which class, and with the labels "
+        f"they go in another order than {taken}: say --classes {shlex.quote(other)} if that is "
+        f"theirs, or --classes {shlex.quote(taken)} if the classifier is that wrong"
+    )
+
+
+def _softmax(
+    table: Table, model: str, columns: Mapping[str, str], read: Mapping[str, Floats]
+) -> Floats:
+    """Turn logits or log-probabilities of one classifier into probabilities, in place.
+
+    p_k = exp(z_k) / sum_j exp(z_j); of a single column, which is the log-odds, 1 / (1 + exp(-z)).
+    """
+    each = list(read.values())
+    for text, values in read.items():
+        bad = np.flatnonzero(np.isposinf(values))
+        if len(bad):
+            raise InputError(
+                f"column {quoted(columns[text])} holds "
+                f"{table.cell(columns[text], int(bad[0]))} in {table.place(int(bad[0]))}, which is "
+                "no logit: correct it, or leave it empty"
+            )
+    z = np.stack([*each, *([np.zeros(len(each[0]))] if len(each) == 1 else [])])
+    nothing = np.flatnonzero(np.isneginf(z).all(axis=0))
+    if len(nothing):
+        raise InputError(
+            f"`logits` of classifier {quoted(model)} are all -inf in {table.place(int(nothing[0]))}"
+            ", which is no prediction; leave the cells empty"
+        )
+    z = z - z.max(axis=0)
+    p = np.exp(z)
+    total = p.sum(axis=0)
+    shown = listed(map(quoted, columns.values()), 3)
+    if len(each) == 1:
+        how = "the logistic function turns it into the probability"
+        table.notes.append(f"column {shown} is read as log-odds: {how}")
+    else:
+        table.notes.append(
+            f"columns {shown} are read as logits, or logarithms of probabilities: a softmax over "
+            f"the {len(each)} turns them into probabilities"
+        )
+    for values, share in zip(each, p, strict=False):
+        values[:] = share / total
+    return each[0]
 
 
 def _to_shares(
@@ -247,7 +326,8 @@ def _to_shares(
             if given.min() >= 0 and 1 < given.max() <= 100:
                 mend = "divide percentages by 100, or write them as 66.6%; "
             elif several:
-                mend = "apply a softmax to the logits of each row; "
+                said = shlex.quote(f"{model}={','.join(columns.values())}")
+                mend = f"if they are logits or log-probabilities, a softmax is --logits {said}; "
             more = f" (and in {len(bad) - 1:,} more rows)" if len(bad) > 1 else ""
             raise InputError(
                 f"`probabilities` must be between 0 and 1; got {table.cell(column, row)} for "

@@ -23,7 +23,7 @@ from fewlabels.checks.class_words import (
 )
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.profiles import MOST_CLASSES, by_names, class_of_one, differences
-from fewlabels.data.roles import Roles, split_native
+from fewlabels.data.roles import Roles, places, split_native
 from fewlabels.data.table import Names, Place, class_names, class_text, in_order
 from fewlabels.errors import InputError, UsageError, listed, quoted, unknown
 from fewlabels.kernels.arrays import Array
@@ -120,6 +120,8 @@ class Classes:
                 f"classifier {quoted(model)} has {len(columns)} columns, but there are {size} "
                 f"classes ({listed(self.texts)}); give one column per class{self.doubt}"
             )
+        if not self.given and places(columns) is not None:
+            return dict(zip(in_order(self.texts), columns, strict=True))
         found = by_names(columns, self.texts)
         if found is not None:
             return found
@@ -190,10 +192,23 @@ def decide_classes(roles: Roles, options: ColumnOptions, seen: Counts) -> Classe
             raise UsageError(unknown("class", options.positive, texts))
         classes = replace(classes, positive=texts[positive])
     _check_models(roles, classes)
+    notes += _by_place(roles, classes)
     _refuse_strangers(seen, roles, classes)
     notes += _read_as(seen, classes)
     notes += _never_predicted(seen, roles, classes)
     return replace(classes, notes=tuple(notes))
+
+
+def _by_place(roles: Roles, classes: Classes) -> list[str]:
+    """Say of vectors without names that their numbers are taken in the order of the classes."""
+    stems = [stem for columns in roles.mapped.values() if (stem := places(columns)) is not None]
+    order = in_order(classes.texts)
+    if classes.given or not stems or order == tuple(map(str, range(len(order)))):
+        return []
+    return [
+        f"the numbers in column{'s' * (len(stems) > 1)} {listed(map(quoted, stems))} are taken in "
+        f"the order of the classes ({listed(order)}); --classes says another"
+    ]
 
 
 def _misspelt(counts: Mapping[str, Counter[str]], classes: Collection[str]) -> Iterator[str]:
@@ -431,7 +446,7 @@ def _implied(roles: Roles, occurring: set[str]) -> tuple[str, ...]:
     """Classes of a file without p and h columns, from what occurs and the names of the columns."""
     wide = {model: columns for model, columns in roles.mapped.items() if len(columns) > 1}
     for columns in wide.values():
-        named = differences(columns)
+        named = None if places(columns) else differences(columns)
         spelled = {same_answer(text, named or ()): text for text in occurring}
         if named and None not in spelled and len(spelled) == len(occurring):
             return in_order(spelled.get(name, name) for name in named)

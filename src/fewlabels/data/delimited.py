@@ -11,20 +11,21 @@ import csv
 import io
 import itertools
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from fewlabels.data.content import ENDINGS, byte_stream, compression, is_plain, not_utf8
+from fewlabels.data.content import ENDINGS, byte_stream, check_fits, compression, is_plain, not_utf8
 from fewlabels.data.limits import Inflation, refuse_whole
 from fewlabels.data.table import MISSING_NUMBERS, Table
-from fewlabels.errors import InputError, quoted
+from fewlabels.errors import InputError, listed, quoted
 
 _BLOCK = 8 << 20
 """Bytes that Arrow parses at once. A row must fit in, which limits the memory for broken files."""
@@ -86,7 +87,8 @@ class _Text(NamedTuple):
 class DelimitedFile:
     """One CSV or TSV file; `skip` rows, which are `body` bytes, come before the first item.
 
-    Rows have `width` cells; those behind the named columns are empty.
+    Rows have `width` cells; those behind the named columns are empty. If `spaced`, its columns are
+    separated by spaces, and `body` counts the bytes of the tabs that stand for them.
     """
 
     path: Path
@@ -96,6 +98,16 @@ class DelimitedFile:
     skip: int
     body: int
     width: int
+    spaced: bool = False
+
+    @property
+    def plain(self) -> bool:
+        """Whether the bytes of `stream` are those of the file, at the same places."""
+        return not self.spaced and is_plain(self.path)
+
+    def stream(self) -> AbstractContextManager[Any]:
+        """The bytes of the file as they are parsed."""
+        return text_stream(self.path, spaced=self.spaced)
 
     def read(self, numbers: Collection[str], texts: Collection[str]) -> Table:
         """Read some columns: numbers as such, the others as they are written."""
@@ -166,12 +178,12 @@ class DelimitedFile:
     @property
     def _size(self) -> int:
         """Bytes up to the end of the rows; unknown for compressed files."""
-        return self.path.stat().st_size if is_plain(self.path) else _TO_THE_END
+        return self.path.stat().st_size if self.plain else _TO_THE_END
 
     def place(self, start: int, row: int) -> str:
         """Where a person finds a row, counted from 0 among those that begin at byte `start`."""
         if start <= self.body:
-            return f"row {row + 1} after the header"
+            return f"row {row + 1}{' after the header' if self.skip else ''}"
         # Files with quotes are read from the body on: here every line is a row.
         with self.path.open("rb") as stream:
             stream.seek(start)
@@ -190,9 +202,9 @@ class DelimitedFile:
         self, types: dict[str, pa.DataType], block: int, start: int, stop: int
     ) -> Iterator[pa.RecordBatch]:
         names = [self.names[int(i)] if int(i) < len(self.names) else "" for i in types]
-        with byte_stream(self.path) as stream:
+        with self.stream() as stream:
             part = stream
-            if is_plain(self.path):
+            if self.plain:
                 part = stream.get_stream(start, stop - start)
             else:
                 while start and (chunk := stream.read(start)):
@@ -231,7 +243,7 @@ class DelimitedFile:
 
     def _refuse_open_quote(self) -> None:
         """Refuse a quote that is open at the end; Arrow takes all that follows it as one cell."""
-        with byte_stream(self.path) as stream:
+        with self.stream() as stream:
             lines = io.TextIOWrapper(stream, "utf-8-sig", newline="")
             try:
                 for _ in csv.reader(lines, delimiter=self.delimiter, strict=True):
@@ -263,8 +275,8 @@ class DelimitedFile:
         raise InputError(f"cannot be read as CSV: {message}") from None
 
 
-def open_delimited(path: Path, name: str) -> DelimitedFile:
-    """Read the header of a CSV file."""
+def open_delimited(path: Path, name: str, *, header: bool = True) -> DelimitedFile:
+    """Read the header of a CSV file; without one its columns are c1, c2, ..."""
     with byte_stream(path) as stream:
         head = stream.read(_HEADER)
     try:
@@ -282,9 +294,12 @@ def open_delimited(path: Path, name: str) -> DelimitedFile:
     delimiter = "\t"
     if not path.name.lower().endswith((".tsv", *(f".tsv{ending}" for ending in ENDINGS))):
         # The one that the header has most of.
-        header = re.sub(r'"[^"]*"', "", text.lstrip("\r\n").partition("\n")[0])
-        delimiter = max(_DELIMITERS, key=header.count)
-    body = len(codecs.BOM_UTF8) if head.startswith(codecs.BOM_UTF8) else 0
+        first = re.sub(r'"[^"]*"', "", text.lstrip("\r\n").partition("\n")[0])
+        delimiter = max(_DELIMITERS, key=first.count)
+    spaced = _is_spaced(text, delimiter)
+    body = len(codecs.BOM_UTF8) if head.startswith(codecs.BOM_UTF8) and not spaced else 0
+    if spaced:
+        text, delimiter = by_tabs(text), "\t"
 
     def lines() -> Iterator[str]:
         """The lines with their ends, whose bytes are counted."""
@@ -293,16 +308,133 @@ def open_delimited(path: Path, name: str) -> DelimitedFile:
             body += len(line.encode())
             yield line
 
+    start = body
     rows = csv.reader(lines(), delimiter=delimiter)
     try:
         for skip, row in enumerate(rows, 1):
             if row:
+                after = body
+                sample = _sample(rows)
+                if not header:
+                    names = tuple(f"c{k + 1}" for k in range(len(row)))
+                    return DelimitedFile(path, name, names, delimiter, 0, start, len(row), spaced)
                 names = tuple(as_written(pa.array([cell.strip() for cell in row])).to_pylist())
-                file = DelimitedFile(path, name, names, delimiter, skip, body, len(names))
-                return _without_empty_columns(file, rows)
+                if _has_row_names(names, sample, numbered=not spaced):
+                    names = ("", *names)
+                _refuse_data(names, row, sample)
+                file = DelimitedFile(path, name, names, delimiter, skip, after, len(names), spaced)
+                return _without_empty_columns(file, iter(sample))
     except csv.Error as error:
         raise InputError(f"has a header that cannot be read as CSV: {error}") from None
     raise InputError("has no header; the first row must name the columns")
+
+
+_SAMPLE_ROWS = 100
+"""Rows behind the header by which it is told whether it is one."""
+
+
+def _sample(rows: Iterator[list[str]]) -> list[list[str]]:
+    """The next rows that are not empty, up to one that cannot be parsed."""
+    sample: list[list[str]] = []
+    with suppress(csv.Error):
+        sample.extend(itertools.islice((row for row in rows if row), _SAMPLE_ROWS))
+    return sample
+
+
+def _has_row_names(
+    names: Sequence[str], sample: Sequence[list[str]], *, numbered: bool = True
+) -> bool:
+    """Whether the rows have a first cell that the header has no name for, as R writes their names.
+
+    They are the numbers of the rows, or, unless they must be `numbered`, all different.
+    """
+    wider = all(len(row) == len(names) + 1 for row in sample) and len(sample) > 1
+    first = [row[0] for row in sample]
+    if numbered:
+        return wider and first in ([str(i + k) for i in range(len(first))] for k in (0, 1))
+    return wider and len(set(first)) == len(first)
+
+
+_NATIVE = re.compile(r"[pysh]__.")
+_DECIMAL = re.compile(r"[-+]?\d*\.\d+(?:[eE][-+]?\d+)?")
+
+
+def _refuse_data(names: Sequence[str], row: Sequence[str], sample: Sequence[list[str]]) -> None:
+    """Refuse a header that is a row of data: numbers alone, or words that recur below it.
+
+    Numbers beside words are names where the words are (the quantiles .05 and .95).
+    """
+    filled = [k for k, name in enumerate(names) if name]
+    if any(_NATIVE.match(names[k]) for k in filled):
+        return
+    numbers = [k for k in filled if _DECIMAL.fullmatch(names[k])]
+    others = [one for one in sample if one != list(row)]
+    words = [
+        k for k in filled
+        if not names[k].replace(".", "").isdigit()
+        and any(len(one) > k and one[k].strip() == names[k] for one in others)
+    ]  # fmt: skip
+    digits = [k for k in filled if k not in numbers and names[k].isdigit()]
+    data = numbers and len(numbers) + len(digits) == len(filled)
+    if data or (words and 2 * len({*words, *numbers, *digits}) > len(filled)):
+        raise InputError(
+            f"the first row ({listed(map(quoted, filter(None, names)), 3)}) looks like an item, "
+            "and not like names of columns: if the file has no header, add --no-header (in Python "
+            f"FILE#{NO_HEADER}), and the columns are c1 to c{len(names)}"
+        )
+
+
+NO_HEADER = "no-header"
+"""What stands behind the `#` of the path of a file without a header."""
+
+
+def _is_spaced(text: str, delimiter: str) -> bool:
+    """Whether the columns of a text are separated by spaces, or by them and by tabs."""
+    lines = [line for line in text.splitlines()[: _SAMPLE_ROWS + 1] if line.strip()]
+    if len(lines) < 2 or any("," in line or ";" in line for line in lines):
+        return False
+    if len({line.count("\t") for line in lines}) == 1 and delimiter in lines[0]:
+        return False
+    if len(text) < _HEADER:
+        pass
+    elif len(lines) <= _SAMPLE_ROWS:
+        lines = lines[:-1]  # the last one may be cut
+    try:
+        header, *rows = _by_spaces("\n".join(lines))
+    except (csv.Error, ValueError):
+        return False
+    width = len(rows[0]) if rows else 0
+    alike = width > 1 and all(len(row) == width for row in rows)
+    return alike and (
+        len(header) == width or (len(header) > 1 and _has_row_names(header, rows, numbered=False))
+    )
+
+
+def _by_spaces(text: str) -> Iterator[list[str]]:
+    """The cells of rows whose columns are separated by any number of spaces and tabs."""
+    lines = (line.replace("\t", " ").strip() for line in text.splitlines())
+    return csv.reader((line for line in lines if line), delimiter=" ", skipinitialspace=True)
+
+
+def by_tabs(text: str) -> str:
+    """A text whose columns are separated by spaces, with one tab for each run of them."""
+    out = io.StringIO(newline="")
+    csv.writer(out, delimiter="\t", lineterminator="\n").writerows(_by_spaces(text))
+    return out.getvalue()
+
+
+@contextmanager
+def text_stream(path: Path, *, spaced: bool = False) -> Iterator[Any]:
+    """The bytes of a text; where its columns are separated by spaces, by tabs instead."""
+    with byte_stream(path) as stream:
+        if not spaced:
+            yield stream
+            return
+        # At once: who writes so writes small files.
+        check_fits(path)
+        text = stream.read().decode("utf-8-sig", "replace")
+    with pa.BufferReader(by_tabs(text).encode()) as stream:
+        yield stream
 
 
 def _without_empty_columns(file: DelimitedFile, rows: Iterator[list[str]]) -> DelimitedFile:

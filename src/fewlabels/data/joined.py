@@ -5,6 +5,8 @@ Long votes are one row per vote (item, annotator, label), labels one row per lab
 
 from __future__ import annotations
 
+import shlex
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -20,6 +22,7 @@ from fewlabels.data.chosen_rows import items_here
 from fewlabels.data.classes import Classes
 from fewlabels.data.label_record import LabelRecord, is_record, read_record
 from fewlabels.data.options import ColumnOptions
+from fewlabels.data.recognise import ITEM_NAMES
 from fewlabels.data.roles import (
     ITEMS,
     LIKE_LABELS,
@@ -28,6 +31,7 @@ from fewlabels.data.roles import (
     assign_vote_roles,
     missing_column,
 )
+from fewlabels.data.shapes import shaped
 from fewlabels.data.sources import locate, open_source
 from fewlabels.data.table import (
     NO_LABEL,
@@ -38,6 +42,7 @@ from fewlabels.data.table import (
     class_text,
     group_text,
     naming_file,
+    with_columns,
 )
 from fewlabels.errors import InputError, listed, one_line, quoted
 from fewlabels.kernels.arrays import Array, Floats, Ints
@@ -439,23 +444,27 @@ class KeptLabels:
 
 
 def read_labels(
-    source: Any, names: Collection[str], options: ColumnOptions
+    source: Any, names: Collection[str], options: ColumnOptions, *, several: bool = False
 ) -> tuple[KeptLabels, ...]:
     """Read labels that are kept apart, from a record or table, or a list of several.
 
-    `names` are the columns of the table that they are joined to.
+    `names` are the columns of the table that they are joined to. If `several`, an item may have
+    several labels in one table, each of which is of another annotator.
     """
-    several = isinstance(source, list | tuple) and not all(isinstance(s, Mapping) for s in source)
-    return tuple(_kept(one, names, options) for one in (source if several else [source]))
+    listing = isinstance(source, list | tuple) and not all(isinstance(s, Mapping) for s in source)
+    each = [_kept(one, names, options, several) for one in (source if listing else [source])]
+    return tuple(kept for some in each for kept in some)
 
 
-def _kept(source: Any, names: Collection[str], options: ColumnOptions) -> KeptLabels:
+def _kept(
+    source: Any, names: Collection[str], options: ColumnOptions, several: bool
+) -> list[KeptLabels]:
     if isinstance(source, str | Path) and is_record(source):
-        return _of_record(str(source))
+        return [_of_record(str(source))]
     located = locate(source)
     name = "labels" if located is None else located.name
     with naming_file(name):
-        opened = open_source(source, located, "labels")
+        opened, options = shaped(open_source(source, located, "labels"), options)
         of_labels = opened.names
         if {"event", "item", "annotator"} <= set(of_labels):
             raise InputError(
@@ -466,6 +475,8 @@ def _kept(source: Any, names: Collection[str], options: ColumnOptions) -> KeptLa
         shared = [n for n in of_labels if n and n in names and n != "label"]
         # A table of two columns, one of which is that of the labels: the other names the items.
         others = [n for n in of_labels if n and not LIKE_LABELS.fullmatch(n) and n != options.label]
+        named = [n for n in shared if ITEM_NAMES.fullmatch(n)]
+        shared = named if len(named) == 1 else shared
         if asked or len(shared) == 1:
             item = (asked or shared)[0]
         elif len(others) == 1 and len(of_labels) == 2:
@@ -475,16 +486,26 @@ def _kept(source: Any, names: Collection[str], options: ColumnOptions) -> KeptLa
             missing = missing_column(wanted_item, of_labels, "what labels are joined by")
             raise InputError(f"{missing}; say which it is with --item COL")
         rest = [n for n in opened.names if n != item]
-        wanted = [n for n in (options.label, "label") if n is not None and n in rest]
+        wanted = [n for n in (options.label, options.votes.get("label"), "label") if n in rest]
         likely = wanted[:1] or [n for n in rest if LIKE_LABELS.fullmatch(n)] or rest
         if len(likely) != 1:
+            table = opened.read((), rest)
+            few = {n: len(Names.of(table, n).texts) for n in rest if n in names}
+            both = [n for n, size in few.items() if 1 < size <= MOST_CLASSES_UNASKED]
             raise InputError(
                 f"no column 'label'; the columns are {listed(map(quoted, rest))}: say which it is "
-                "with --label COL"
+                f"with {' or '.join(f'--label {shlex.quote(n)}' for n in both[:3] or ['COL'])}"
             )
-        label = likely[0]
-        table = opened.read((), (item, label))
+        label = str(likely[0])
+        by = options.votes.get("annotator") or "annotator"
+        by = by if several and by in rest else ""
+        table = opened.read((), (item, label, *([by] if by else [])))
         items, labels = Names.of(table, item), Names.of(table, label)
+        if several:
+            people = Names.of(table, by) if by else None
+            found = _of_annotators(items, labels, people, table.place, name, item)
+            if len(found) > 1:
+                return found
         by_item: dict[str, str] = {}
         first: dict[str, int] = {}
         for row, (i, k) in enumerate(zip(items.codes.tolist(), labels.codes.tolist(), strict=True)):
@@ -495,14 +516,43 @@ def _kept(source: Any, names: Collection[str], options: ColumnOptions) -> KeptLa
                 raise InputError(
                     f"item {quoted(named)} has two labels: {quoted(by_item[named])} in "
                     f"{table.place(first[named])} and {quoted(text)} in {table.place(row)}; keep "
-                    "one of them"
+                    "one of them, or judge by all of them with --labels-as counts"
                 )
             first.setdefault(named, row)
         if not by_item:
             raise InputError(
                 "there are no labels in it; every cell of the column of labels is empty"
             )
-        return KeptLabels(name, by_item, item, dict.fromkeys(by_item, Path(name).name))
+        return [KeptLabels(name, by_item, item, dict.fromkeys(by_item, Path(name).name))]
+
+
+def _of_annotators(
+    items: Names, labels: Names, people: Names | None, place: Place, name: str, item: str
+) -> list[KeptLabels]:
+    """The labels by annotator, or where nobody is named, the first, the second ... of each item."""
+    by: dict[str, dict[str, str]] = {}
+    met: Counter[str] = Counter()
+    for row, (i, k) in enumerate(zip(items.codes.tolist(), labels.codes.tolist(), strict=True)):
+        if i < 0 or k < 0 or not labels.texts[k]:
+            continue
+        key = items.texts[i]
+        met[key] += 1
+        who = f"label {met[key]}"
+        if people is not None:
+            code = int(people.codes[row])
+            if code < 0 or not people.texts[code]:
+                raise InputError(f"{place(row)} has a label and no annotator; say whose it is")
+            who = people.texts[code]
+        own = by.setdefault(who, {})
+        if key in own:
+            raise InputError(
+                f"annotator {quoted(who)} labels item {quoted(key)} more than once (again in "
+                f"{place(row)}); keep one of them"
+            )
+        own[key] = labels.texts[k]
+    return [
+        KeptLabels(f"{name} ({who})", own, item, dict.fromkeys(own, who)) for who, own in by.items()
+    ]
 
 
 def _of_record(path: str) -> KeptLabels:
@@ -529,6 +579,20 @@ def held_to(kept: KeptLabels, source: Source, item: str) -> KeptLabels:
     with naming_file(kept.name):
         notes = kept.record.match(here)
     return replace(kept, notes=(*kept.notes, *(f"{kept.name}: {note}" for note in notes)))
+
+
+def differs(source: Source, item: str, label: str, kept: Sequence[KeptLabels]) -> bool:
+    """Whether the source's own column says something else of an item than the labels."""
+    if label not in source.names:
+        return False
+    table = source.read((), (item, label))
+    items, own = Names.of(table, item), Names.of(table, label)
+    for i, k in zip(items.codes.tolist(), own.codes.tolist(), strict=True):
+        text = own.texts[k] if k >= 0 else ""
+        others = [one.by_item.get(items.texts[i]) for one in kept] if i >= 0 else []
+        if text not in NO_LABEL and any(other not in (None, text) for other in others):
+            return True
+    return False
 
 
 def one_label(kept: Sequence[KeptLabels]) -> KeptLabels:
@@ -629,7 +693,7 @@ class WithCounts:
             n: [pa.chunked_array([pa.array([self.counts[n].get(k or "", 0) for k in keys])])]
             for n in asked
         }
-        return _with_columns(table, columns)
+        return with_columns(table, columns)
 
 
 def joined_items(table: Table, column: str, kept: Sequence[KeptLabels]) -> Names:
@@ -659,19 +723,6 @@ def joined_items(table: Table, column: str, kept: Sequence[KeptLabels]) -> Names
             )
         table.notes.extend(one.notes)
     return items
-
-
-def _with_columns(table: Table, columns: Mapping[str, list[pa.ChunkedArray]]) -> Table:
-    """The table with further columns, or others in their place."""
-    return Table(
-        tuple(dict.fromkeys([*table.names, *columns])),
-        lambda name: columns[name] if name in columns else table.pieces(name),
-        table.n_rows,
-        table.place,
-        table.notes,
-        table.decimal_comma,
-        files=table.files,
-    )
 
 
 @dataclass(frozen=True)
@@ -706,7 +757,7 @@ class WithLabels:
         table = self.inner.read(numbers, wanted)
         if self.label not in texts:
             return table
-        return _with_columns(table, {self.label: [self._joined(table, own=own)]})
+        return with_columns(table, {self.label: [self._joined(table, own=own)]})
 
     def weights(self, table: Table) -> Floats | None:
         """Weights of the labels, (n,), by the probabilities of their draws; None if all were equal.

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import narwhals as nw
-import numpy as np
 import pyarrow as pa
 
 from fewlabels.checks.arguments import plain_array
 from fewlabels.data.cells import Cells, RowCollector, column_of
-from fewlabels.data.table import Source, Table, group_text
+from fewlabels.data.table import Source, Table
 from fewlabels.errors import InputError, UsageError, listed, quoted
 from fewlabels.kernels.arrays import Ints
 
@@ -50,12 +49,15 @@ class NativeFrame:
     def read(self, numbers: Collection[str], texts: Collection[str]) -> Table:
         """Convert some columns to Arrow."""
         frame = nw.from_native(self.frame, eager_only=True)
-        columns = {
-            name: _column(frame, key)
-            for name, key in zip(self.names, self.keys, strict=True)
-            if name in numbers or name in texts
-        }
-        return Table.of(columns, len(frame), _place)
+        return Table.of(self._columns(frame, {*numbers, *texts}), len(frame), _place)
+
+    def head(self, names: Collection[str], rows: int) -> dict[str, pa.ChunkedArray]:
+        """The first rows of some columns."""
+        return self._columns(nw.from_native(self.frame, eager_only=True).head(rows), names)
+
+    def _columns(self, frame: Any, names: Collection[str]) -> dict[str, pa.ChunkedArray]:
+        keys = zip(self.names, self.keys, strict=True)
+        return {name: _column(frame, key) for name, key in keys if name in names}
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,29 +158,25 @@ def _is_data_set(source: Any) -> bool:
 
 
 def _of_columns(source: Mapping[Any, Any], argument: str) -> Cells:
-    """A dictionary of columns, each of one dimension."""
+    """A dictionary of columns, each of a value or a vector per item."""
     sizes: dict[str, int] = {}
     columns: list[tuple[str, pa.ChunkedArray]] = []
     for key, value in source.items():
         name = str(key)
         if hasattr(value, "__array__"):
             array = plain_array(name, value, names=True)
-            shape: tuple[int, ...] = array.shape
+            shape: tuple[int, ...] = array.shape  # of a vector per item, or of one value
             values = array.tolist()
         elif isinstance(value, Sequence) and not isinstance(value, str | bytes):
             values = list(value)
-            # Several probabilities, and not what a text column may hold.
-            vectors = (v for v in values[:1] if isinstance(v, list | tuple | np.ndarray))
-            shape = (
-                len(values),
-                *(len(v) for v in vectors if len(v) > 1 and isinstance(v[0], float | np.floating)),
-            )
+            shape = (len(values),)
         else:
             _refuse(source, argument)
-        if len(shape) != 1:
+        if len(shape) not in (1, 2):
             raise UsageError(
                 f"`{argument}` has an array of shape {shape} for {quoted(name)}, and a dictionary "
-                "of columns has one value per item; pass arrays to fewlabels.Predictions"
+                "of columns has one value or one vector per item; pass arrays to "
+                "fewlabels.Predictions"
             )
         sizes[name] = len(values)
         columns.append((name, column_of(values)))
@@ -211,15 +209,12 @@ def _column(frame: Any, key: Any) -> pa.ChunkedArray:
     series = frame.get_column(key)
     try:
         column = series.to_arrow()
+        kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+        if isinstance(kind, pa.BaseExtensionType):  # intervals of pandas.cut, periods
+            raise TypeError(kind)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        # A column of Python objects of several kinds; texts are what it can be read as.
-        texts = []
-        for value, null in zip(series.to_list(), series.is_null().to_list(), strict=True):
-            if not null and isinstance(value, list | dict | set):
-                raise InputError(
-                    f"column {quoted(str(key))} holds {type(value).__name__} objects; store "
-                    "numbers or text"
-                ) from None
-            texts.append(None if null else group_text(value))
-        column = pa.array(texts, pa.large_string())
+        # Python objects of several kinds; texts are what they can be read as.
+        nulls = series.is_null().to_list()
+        values = series.to_list()
+        column = column_of([None if n else v for v, n in zip(values, nulls, strict=True)])
     return column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])

@@ -14,7 +14,7 @@ from fewlabels.data.table import class_text, naming_file
 from fewlabels.errors import InputError, UsageError, did_you_mean, listed, quoted
 
 _TEXTS = ("label", "item", "domain", "weight", "annotator", "answer", "positive")
-_TABLES = ("models", "hard", "scores", "confidence", "votes", "same")
+_TABLES = ("models", "logits", "hard", "scores", "confidence", "votes", "same")
 _LISTS = ("classes", "no_label", "cluster")
 _KEYS = (*_TEXTS, *_LISTS, *_TABLES)
 _OTHER_NAMES = {"model": "models", "score": "scores"}
@@ -33,6 +33,7 @@ class ColumnArguments(TypedDict, total=False):
 
     label: str | None
     models: Mapping[str, str | Sequence[str]] | None
+    logits: Mapping[str, str | Sequence[str]] | None
     hard: Mapping[str, str] | None
     scores: Mapping[str, str] | None
     confidence: Mapping[str, str] | None
@@ -56,9 +57,10 @@ class ColumnOptions:
     """Which column is what, where the caller says so; None or empty where it does not.
 
     `models` maps a classifier to its probability columns, one per class or that of the positive
-    class; `hard`, `scores` and `confidence` map one to its column of hard predictions, of scores,
-    or of how sure it is of its hard prediction. `keep` names the
-    columns to keep as groups. `item` is the column that long votes and labels kept apart are joined
+    class; `logits` to columns of logits or log-probabilities instead; `hard`, `scores` and
+    `confidence` map one to its column of hard predictions, of scores, or of how sure it is of its
+    hard prediction. `keep` names the columns to keep as groups. `item` is the column that long
+    votes and labels kept apart are joined
     by; `votes` maps `VOTE_ROLES` to the columns of the long votes. `positive` is the positive
     class; `no_label` are texts that stand for an unknown label; `same` maps a text to the class it
     means. `perhaps_weights` are columns that may be sampling weights, which nobody has said.
@@ -81,27 +83,33 @@ class ColumnOptions:
     same: Mapping[str, str] = field(default_factory=dict)
     cluster: tuple[str, ...] = ()
     perhaps_weights: tuple[str, ...] = ()
+    logits: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def by_class(self) -> dict[str, tuple[str, ...]]:
+        """Classifier -> its columns, one per class, of probabilities or of logits."""
+        return {**self.models, **self.logits}
 
     @property
     def names_classifiers(self) -> bool:
         """Whether the caller says which columns are those of classifiers."""
-        return bool(self.models or self.hard or self.scores or self.confidence)
+        return bool(self.by_class or self.hard or self.scores or self.confidence)
 
     @property
     def of_classifiers(self) -> frozenset[str]:
         """The columns that the caller says are those of classifiers."""
         singles = (self.hard, self.scores, self.confidence)
-        several = (column for columns in self.models.values() for column in columns)
+        several = (column for columns in self.by_class.values() for column in columns)
         return frozenset([*several, *(c for mapped in singles for c in mapped.values())])
 
     def to_dict(self) -> dict[str, Any]:
         """What is said, by the keys of the TOML file, the tables last."""
         order = ("label", "item", "domain", "cluster", "weight", "positive", "classes", "no_label")
         out: dict[str, Any] = {}
-        for key in (*order, "models", "hard", "scores", "confidence", "votes", "same"):
+        for key in (*order, *_TABLES):
             value = getattr(self, key)
             if isinstance(value, Mapping):
-                value = {name: list(c) if key == "models" else c for name, c in value.items()}
+                value = {n: list(c) if isinstance(c, tuple) else c for n, c in value.items()}
             if value is not None and (value or key not in ("no_label", "cluster", *_TABLES)):
                 out[key] = list(value) if isinstance(value, tuple) else value
         return out
@@ -117,8 +125,9 @@ class ColumnOptions:
         for flag, texts in (("--cluster", self.cluster), ("--no-label", self.no_label)):
             for text in texts:
                 out += [flag, text]
-        for name, columns in self.models.items():
-            out += ["--model", f"{_name(name)}={_joined(columns)}"]
+        for flag, several in (("--model", self.models), ("--logits", self.logits)):
+            for name, columns in several.items():
+                out += [flag, f"{_name(name)}={_joined(columns)}"]
         pairs = {
             "--hard": self.hard,
             "--score": self.scores,
@@ -220,7 +229,11 @@ def column_options(**arguments: Unpack[ColumnArguments]) -> ColumnOptions:
         _texts("no_label", get("no_label"), "texts"),
         {str(text): class_text(meant) for text, meant in (get("same") or {}).items()},
         tuple(dict.fromkeys(cluster)),
+        logits=_model_columns(get("logits") or {}, "logits"),
     )
+    for name in given.logits:
+        if name in given.models:
+            raise UsageError(f"two classifiers are named {quoted(name)}; rename one of them")
     if columns is None:
         return given
     if not isinstance(columns, ColumnOptions):
@@ -249,7 +262,9 @@ def _divided(text: str, known: Collection[str]) -> tuple[str, str, str]:
     return text.partition("=")
 
 
-def parse_model_option(text: str, known: Collection[str] = ()) -> tuple[str, tuple[str, ...]]:
+def parse_model_option(
+    text: str, known: Collection[str] = (), option: str = "--model"
+) -> tuple[str, tuple[str, ...]]:
     """Read `NAME=COL` (the probability of the positive class) or `NAME=COL,COL,...`.
 
     Parameters
@@ -262,21 +277,22 @@ def parse_model_option(text: str, known: Collection[str] = ()) -> tuple[str, tup
     >>> parse_model_option("forest=rf_no,rf_yes")
     ('forest', ('rf_no', 'rf_yes'))
     """
+    what = "probability" if option == "--model" else "log-odds"
     name, equals, rest = _divided(text, known)
     columns = tuple(column.strip() for column in rest.split(","))
     if not (name.strip() and equals and all(columns)):
         raise UsageError(
-            "--model must be NAME=COL (probability of the positive class) or NAME=COL,COL,.. (one "
+            f"{option} must be NAME=COL ({what} of the positive class) or NAME=COL,COL,.. (one "
             f"column per class); got {quoted(text)}"
         )
     return name.strip(), columns
 
 
 def parse_model_options(
-    texts: Iterable[str], known: Collection[str] = ()
+    texts: Iterable[str], known: Collection[str] = (), option: str = "--model"
 ) -> dict[str, tuple[str, ...]]:
-    """Read every `--model` text."""
-    return _no_name_twice("--model", (parse_model_option(text, known) for text in texts))
+    """Read every `--model` text, or every one of `--logits`."""
+    return _no_name_twice(option, (parse_model_option(text, known, option) for text in texts))
 
 
 def parse_pairs(
@@ -361,9 +377,9 @@ def _options_of(settings: Mapping[str, Any], others: Collection[str] = ()) -> Co
         raise InputError(f"{error}{mend}") from None
 
 
-def _model_columns(models: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+def _model_columns(models: Mapping[str, Any], option: str = "models") -> dict[str, tuple[str, ...]]:
     if not isinstance(models, Mapping):
-        raise UsageError(f"`models` must map names to columns; got {quoted(models)}")
+        raise UsageError(f"`{option}` must map names to columns; got {quoted(models)}")
     result = {}
     for name, columns in models.items():
         names = (columns,) if isinstance(columns, str) else columns
@@ -373,11 +389,11 @@ def _model_columns(models: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
             or not all(isinstance(column, str) and column for column in names)
         ):
             raise UsageError(
-                f"`models` must map {quoted(name)} to names of columns; got {quoted(columns)}"
+                f"`{option}` must map {quoted(name)} to names of columns; got {quoted(columns)}"
             )
         if len(set(names)) < len(names):
             raise UsageError(
-                f"`models` must map {quoted(name)} to different columns; got {listed(names)}"
+                f"`{option}` must map {quoted(name)} to different columns; got {listed(names)}"
             )
         result[str(name)] = tuple(names)
     return result

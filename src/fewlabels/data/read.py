@@ -22,6 +22,7 @@ from fewlabels.data.joined import (
     LongVotes,
     WithCounts,
     WithLabels,
+    differs,
     held_to,
     item_keys,
     labels_as_votes,
@@ -30,9 +31,11 @@ from fewlabels.data.joined import (
     read_votes,
 )
 from fewlabels.data.options import ColumnOptions, column_options
+from fewlabels.data.profiles import truth_in_name
 from fewlabels.data.recognise import ITEM_NAMES, recognise
 from fewlabels.data.roles import Roles, assign_roles, missing_column, repeated_items, split_native
-from fewlabels.data.sources import locate, open_source
+from fewlabels.data.shapes import shaped, telling
+from fewlabels.data.sources import locate, open_source, path_of
 from fewlabels.data.table import NOTHING, Place, Source, naming_file
 from fewlabels.errors import InputError, UsageError, listed, one_line, quoted
 from fewlabels.kernels.arrays import Ints
@@ -46,8 +49,10 @@ def read_predictions(
     duplicates: Duplicates = "refuse",
     labels: Any = None,
     labels_as: LabelsAs | None = None,
+    join: Any = None,
     label: str | None = None,
     models: Mapping[str, str | Sequence[str]] | None = None,
+    logits: Mapping[str, str | Sequence[str]] | None = None,
     hard: Mapping[str, str] | None = None,
     scores: Mapping[str, str] | None = None,
     confidence: Mapping[str, str] | None = None,
@@ -96,18 +101,27 @@ def read_predictions(
         What labels of several annotators are: counts of annotators ("counts"), or votes, so that
         every annotator is a classifier ("votes"). None: an item has one label, and two that differ
         are an error.
+    join
+        Files of further classifiers, joined to `source` by the item: paths, patterns and folders,
+        or a mapping of names to paths or frames. Classifiers whose columns do not name them are
+        called by their files.
     label, domain, weight
-        Columns of that role, where they have other names.
+        Columns of that role, where they have other names. "A,B,C" as `label` are columns of 0 and
+        1, one per class.
     cluster
         Column, or columns, whose values say which rows belong together: the ratings of a case, the
         frames of a video. Several are crossed; a row without a value is a cluster of its own.
     models
         Classifier -> its probability columns, one per class, matched to the classes by the ends of
         their names, else by the order of `classes`. One column is the probability of the positive
-        of two classes, unless its name ends in the other.
+        of two classes, unless its name ends in the other; or it holds a vector or an object of
+        them in each cell, by name or else in the order of the classes.
     hard, scores
         Classifier -> its column of hard predictions (any kind of values), or of scores (larger is
         more positive).
+    logits
+        Classifier -> its columns of logits or log-probabilities, one per class, which a softmax
+        turns into probabilities; one column is the log-odds of the positive of two classes.
     confidence
         Classifier -> its column of how probable its own hard prediction is to it, for two classes:
         what a text-classification pipeline calls the score of a label.
@@ -149,7 +163,7 @@ def read_predictions(
     ('no', 'yes')
     """
     options = column_options(
-        label=label, models=models, hard=hard, scores=scores, confidence=confidence,
+        label=label, models=models, logits=logits, hard=hard, scores=scores, confidence=confidence,
         domain=domain, cluster=cluster, weight=weight, columns=columns, classes=classes,
         positive=positive, no_label=no_label, same=same, keep=keep, item=item, annotator=annotator,
         answer=answer, vote_columns=vote_columns,
@@ -161,13 +175,14 @@ def read_predictions(
         wide = any(hasattr(v, "columns") or getattr(v, "ndim", 1) == 2 for v in source.values())
         if not native and (wide or all(isinstance(v, np.ndarray) for v in source.values())):
             return _of_classifiers(source, options, votes, labels)
-    opened = open_input(source, options, votes, duplicates, labels, labels_as)
+    opened = open_input(source, options, votes, duplicates, labels, labels_as, join)
     with naming_file(opened.name):
         if opened.arrays is not None:
             return Predictions(**read_npz(opened.arrays, options))
         long, source = opened.votes, opened.table
         names = () if source is None else source.names
-        roles = assign_roles(names, opened.options, None if long is None else long.roles)
+        with telling(source):
+            roles = assign_roles(names, opened.options, None if long is None else long.roles)
         table = NOTHING if source is None else source.read(roles.numeric, roles.text)
         voted = None if long is None else long.class_texts()
         drawn = source.weights(table) if isinstance(source, WithLabels) else None
@@ -285,6 +300,7 @@ def open_input(
     duplicates: Duplicates,
     labels: Any,
     labels_as: LabelsAs | None = None,
+    join: Any = None,
 ) -> Opened:
     """Open a source, and what is joined to it, and recognise its columns."""
     if source is None and votes is None:
@@ -306,6 +322,8 @@ def open_input(
         raise UsageError("--labels-as votes and --votes both give votes; join them in one file")
     if votes is None and labels_as != "votes" and duplicates != "refuse":
         raise UsageError("--duplicates is about long votes, and there are none; add --votes")
+    if join is not None and source is None:
+        raise UsageError("--join adds files to a table, and there are votes alone; name a FILE")
     located = locate(source)
     long = None
     if votes is not None:
@@ -327,15 +345,19 @@ def open_input(
     name = None if located is None else located.name
     with naming_file(name):
         if located is not None and located.kind == "NPZ":
-            if long is not None or labels is not None:
+            if long is not None or labels is not None or join is not None:
                 raise InputError(
-                    "holds arrays, whose items have no names to join votes or labels by; save a "
+                    "holds arrays, whose items have no names to join anything by; save a "
                     "table with a column of items, or add them as the arrays `votes` and `labels`"
                 )
             return Opened(name, options, arrays=located.files)
-        table = open_source(source, located)
+        table, options = shaped(open_source(source, located), options)
+        if join is not None:
+            from fewlabels.data.joined_files import joined_files
+
+            table, options = joined_files(table, join, options, source)
         if labels is not None:
-            kept = read_labels(labels, table.names, options)
+            kept = read_labels(labels, table.names, options, several=labels_as is not None)
             item = options.item or ("item" if "item" in table.names else kept[0].item)
             alike = [name for name in table.names if ITEM_NAMES.fullmatch(name)]
             if item not in table.names and options.item is None and len(alike) == 1:
@@ -345,6 +367,12 @@ def open_input(
                 raise InputError(f"{missing}; say which it is with --item COL")
             kept = tuple(held_to(one, table, item) for one in kept)
             label = options.label if options.label in table.names and options.label else "label"
+            judged = truth_in_name(label) < 2 and differs(table, item, label, kept)
+            if label in options.of_classifiers or judged:
+                # Both files have it: what people say of a criterion, and what this judge says.
+                judge = {} if label in options.of_classifiers else {judge_of(name): label}
+                options = replace(options, hard={**options.hard, **judge})
+                label = "label" if "label" not in table.names else f"{label} of {kept[0].name}"
             options = replace(options, item=item, label=label)
             if labels_as is None:
                 table = WithLabels(table, one_label(kept), item, label)
@@ -368,13 +396,18 @@ def open_input(
     return Opened(name, reading.options, table, long, lines=lines)
 
 
+def judge_of(name: str | None) -> str:
+    """What to call the classifier of a file: by its name."""
+    return "judge" if name is None else Path(path_of(name)).name.partition(".")[0]
+
+
 def column_names(source: Any) -> tuple[str, ...]:
     """The columns of a file, folder or frame, without reading it; none for NPZ."""
     located = locate(source)
     with naming_file(None if located is None else located.name):
         if located is not None and located.kind == "NPZ":
             return ()
-        return open_source(source, located).names
+        return shaped(open_source(source, located), ColumnOptions())[0].names
 
 
 @contextmanager
@@ -427,6 +460,7 @@ def read_reference(source: Any, positive: Any = None, **columns: Any) -> Predict
         cluster=tuple(name for name in options.cluster if name in names),
         weight=options.weight if options.weight in names else None,
         models={m: c for m, c in options.models.items() if any(one in names for one in c)},
+        logits={m: c for m, c in options.logits.items() if any(one in names for one in c)},
         hard=there(options.hard),
         scores=there(options.scores),
         confidence=there(options.confidence),

@@ -44,6 +44,7 @@ from fewlabels.data.roles import (
     LIKE_WEIGHTS,
     SAMPLING_WEIGHTS,
     missing_column,
+    places,
     split_native,
 )
 from fewlabels.data.table import Names, Source, Table, in_order
@@ -627,6 +628,7 @@ class _Recognition:
         )
 
     def _take_family(self, stem: str, columns: Sequence[Profile]) -> None:
+        stem = places([p.name for p in columns]) or stem
         name = without_role(stem) if stem else columns[0].name
         if name.isdigit():
             name = "model"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -40,6 +41,9 @@ _UNNAMED = ("", "__index_level_0__")
 """The row numbers of a pandas frame, as CSV and Parquet keep them."""
 
 
+MADE = re.compile(r"([^|]+)\[[^\[\]]*\]")
+"""Names of columns made of the numbers of a vector, which are no groups by themselves."""
+
 _PREFIXES = ("p__", "y__", "s__", "h__")
 
 
@@ -50,7 +54,8 @@ class Roles:
     `probabilities` maps a classifier and a class (by its text) to a column; `mapped` maps a
     classifier to columns whose classes the caller has put in order; `models` is every classifier,
     in the order of its first column; `groups_asked` says that the caller named the groups; `item`
-    is what long votes are joined by.
+    is what long votes are joined by; `logits` are the classifiers of `mapped` whose columns hold
+    logits or log-probabilities.
     """
 
     models: tuple[str, ...]
@@ -69,6 +74,7 @@ class Roles:
     confidence: Mapping[str, str] = field(default_factory=dict)
     perhaps_weights: tuple[str, ...] = ()
     clusters: tuple[str, ...] = ()
+    logits: frozenset[str] = frozenset()
 
     @property
     def numeric(self) -> tuple[str, ...]:
@@ -112,7 +118,7 @@ class Roles:
             for c in self.perhaps_weights
             if self.weight is None
         ]
-        return tuple(notes)
+        return (*notes, *_unused_vectors(others))
 
     def columns_of(self, model: str) -> tuple[str, ...]:
         """The columns of probabilities and scores of one classifier."""
@@ -152,6 +158,38 @@ class Roles:
             roles[name] = f"{roles[name]}, cluster" if name in roles else "cluster"
         others = dict.fromkeys(self.groups, "group") | dict.fromkeys(self.ignored, "not used")
         return roles | {c: role for c, role in others.items() if c not in roles}
+
+
+def places(columns: Sequence[str]) -> str | None:
+    """What to call columns whose names say nothing but their order, all of it; None of others.
+
+    They are the numbers of one vector, or neighbours in a file without a header.
+
+    Examples
+    --------
+    >>> places(["probs[0]", "probs[1]"]), places(["c2", "c3"]), places(["probs[cat]", "probs[dog]"])
+    ('probs', 'c2 to c3', None)
+    """
+    if len(columns) < 2:
+        return None
+    stem = columns[0].removesuffix("[0]")
+    if list(columns) == [f"{stem}[{i}]" for i in range(len(columns))]:
+        return stem
+    first = columns[0].removeprefix("c")
+    if not first.isdigit() or list(columns) != [f"c{int(first) + i}" for i in range(len(columns))]:
+        return None
+    return f"{columns[0]} to {columns[-1]}"
+
+
+def _unused_vectors(names: Sequence[str]) -> list[str]:
+    """What to say of columns of vectors that are of no classifier."""
+    sizes = Counter(found[1] for name in names if (found := MADE.fullmatch(name)))
+    return [
+        f"column {quoted(column)} holds {size} numbers in each cell, and is not used: if they are "
+        f"probabilities, say --model {shlex.quote(f'NAME={column}')}; if logits, --logits "
+        f"{shlex.quote(f'NAME={column}')}"
+        for column, size in sizes.items()
+    ]
 
 
 @dataclass(frozen=True)
@@ -248,9 +286,10 @@ def assign_roles(
     elsewhere = asked is not None and asked not in names and votes and votes.domain == asked
     domain = None if elsewhere else claimed.named("--domain", asked, "domain")
     weight = claimed.named("--weight", options.weight, "weight")
-    for model, columns in options.models.items():
+    for model, columns in options.by_class.items():
+        flag = "--logits" if model in options.logits else "--model"
         for column in columns:
-            claimed.take(f"--model {model}", column)
+            claimed.take(f"{flag} {model}", column)
     flags = {
         "--hard": options.hard, "--score": options.scores, "--confidence": options.confidence,
     }  # fmt: skip
@@ -276,6 +315,7 @@ def assign_roles(
     by_name = {m: next(iter(columns.values())) for m, columns in native["p"].items()}
     for flag, mapped, there in (
         ("--model", options.models, by_name),
+        ("--logits", options.logits, by_name),
         ("--hard", options.hard, native["y"]),
         ("--score", options.scores, native["s"]),
     ):
@@ -288,12 +328,12 @@ def assign_roles(
     hard = {**native["y"], **options.hard}
     scores = {**native["s"], **options.scores}
     for model in options.confidence:
-        if model not in hard or model in options.models or model in by_name:
+        if model not in hard or model in options.by_class or model in by_name:
             raise InputError(
                 f"--confidence {model} is the probability of the class that {quoted(model)} "
                 "predicts: it needs hard predictions (--hard) and no other probabilities"
             )
-    together = {m: tuple(columns) for m, columns in options.models.items()}
+    together = {m: tuple(columns) for m, columns in options.by_class.items()}
     for singles in flags.values():
         for model, column in singles.items():
             together[model] = (*together.get(model, ()), column)
@@ -311,6 +351,7 @@ def assign_roles(
             "them p__<model>__<class>, y__<model> or s__<model>, or say which they are with "
             "--model NAME=COL,COL (probabilities), --hard NAME=COL or --score NAME=COL"
             + ("; if each row is one vote of an annotator, add --votes" if long else "")
+            + "".join(f"; {sentence}" for sentence in _unused_vectors(names))
         )
     of_the_votes = () if votes is None else votes.clusters
     clusters = tuple(n for n in options.cluster if n in names or n not in of_the_votes)
@@ -332,7 +373,7 @@ def assign_roles(
         asked_for = tuple(name for name in asked_for if name != ITEMS)
     domains = {domain, of_votes} - {None}
     if asked_for is None:
-        groups = [name for name in others if name not in _UNNAMED]
+        groups = [name for name in others if name not in _UNNAMED and not MADE.fullmatch(name)]
     else:
         groups = [name for name in dict.fromkeys(asked_for) if not (name == "domain" and domains)]
         # A domain of the votes alone is a group by its own name too.
@@ -344,9 +385,10 @@ def assign_roles(
         groups = [*groups, item] if item not in groups else groups
     ignored = [n for n in others if n not in (*groups, *clusters, domain)]
     return Roles(
-        models, native["p"], options.models, hard, scores, native["h"],
+        models, native["p"], options.by_class, hard, scores, native["h"],
         label, domain, weight, tuple(groups), options.keep is not None,
         tuple(ignored), item, options.confidence, options.perhaps_weights, clusters,
+        frozenset(options.logits),
     )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ import atexit
 import itertools
 import os
 import re
+import shlex
 import shutil
 import sys
 import tempfile
@@ -22,7 +23,7 @@ from typing import Any
 from fewlabels.data.binary import open_feather, open_parquet
 from fewlabels.data.cells import open_json, open_workbook
 from fewlabels.data.content import ENDINGS, file_kind
-from fewlabels.data.delimited import open_delimited
+from fewlabels.data.delimited import NO_HEADER, open_delimited
 from fewlabels.data.label_record import ENDING
 from fewlabels.data.limits import refuse_wide
 from fewlabels.data.logs import (
@@ -114,9 +115,9 @@ LOG = "log"
 class Located:
     """Files of one kind in order of their names, and what to call them.
 
-    `fragment` is what stands behind the `#` of the path: the sheet of a workbook, or the options of
-    a log (`logs.LogOptions`). `form` is the format of a log, whose `kind` is `LOG` whatever its
-    files are. `notes` say what of a folder is not read.
+    `fragment` is what stands behind the `#` of the path: the sheet of a workbook, the options of a
+    log (`logs.LogOptions`), or that a table has no header (`NO_HEADER`). `form` is the format of a
+    log, whose `kind` is `LOG` whatever its files are. `notes` say what of a folder is not read.
     """
 
     kind: str
@@ -130,6 +131,8 @@ class Located:
     def of_file(cls, path: Path, name: str, fragment: str | None = None) -> Located:
         """One file: a table, or the log of a tool, told by its content or by what is said."""
         kind = file_kind(path)
+        if fragment == NO_HEADER and kind == "CSV":
+            return cls(kind, (path,), name, fragment)
         plain = fragment is None or kind == "Excel"
         options = LogOptions() if plain else LogOptions.parse(fragment)
         form = recognised(path, kind)
@@ -247,7 +250,7 @@ def _behind_a_mark(name: str) -> Located:
         raise InputError(f"no such file; {near}".rstrip("; "))
     if path.is_dir():
         found = _folder(path, name, None)
-        if found.form is None:
+        if found.form is None and not (fragment == NO_HEADER and found.kind == "CSV"):
             mend = quoted(f"#{fragment}")
             raise InputError(f"is a folder of tables and no log; leave out {mend}")
         return replace(found, fragment=fragment)
@@ -415,7 +418,9 @@ def open_source(source: Any, located: Located | None, argument: str = "source") 
             located.notes,
         )
     opener = _OPENERS[located.kind]
-    if located.fragment is not None:
+    if located.fragment == NO_HEADER:
+        opener = partial(open_delimited, header=False)
+    elif located.fragment is not None:
         opener = partial(open_workbook, sheet=located.fragment)
     parts: list[Source] = []
     for file in located.files:
@@ -442,9 +447,17 @@ class FolderOfTables:
         for part in self.parts[1:]:
             odd = sorted(set(first.names) ^ set(part.names))
             if odd:
+                mend = "make them agree"
+                if set(first.names) & set(part.names):
+                    folder = shlex.quote(os.path.join(self.name, str(first.name)))
+                    pattern = os.path.join(self.name, f"*{Path(str(first.name)).suffix}")
+                    mend += (
+                        ", or if each is of another classifier, join them by the item: "
+                        f"fewlabels estimate {folder} --join {shlex.quote(pattern)}"
+                    )
                 raise InputError(
                     f"{first.name} and {part.name} differ in the columns "
-                    f"{listed(map(quoted, odd))}; make them agree"
+                    f"{listed(map(quoted, odd))}; {mend}"
                 )
         return first.names
 

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn, Protocol
 
 import numpy as np
@@ -427,6 +427,16 @@ def concatenate(tables: Sequence[Table], names: Sequence[str | None]) -> Table:
     comma = all(table.decimal_comma for table in tables)
     files = tuple((str(n), table.n_rows) for n, table in zip(names, tables, strict=True))
     return Table(tables[0].names, pieces, int(ends[-1]), place, decimal_comma=comma, files=files)
+
+
+def with_columns(table: Table, columns: Mapping[str, Sequence[pa.ChunkedArray]]) -> Table:
+    """The table with further columns, or others in their place."""
+    names = tuple(dict.fromkeys([*table.names, *columns]))
+
+    def pieces(name: str) -> Sequence[pa.ChunkedArray]:
+        return columns[name] if name in columns else table.pieces(name)
+
+    return replace(table, names=names, pieces=pieces)
 
 
 # Array.to_numpy and fill_null do what follows too, but import pandas where it is installed, which

@@ -108,6 +108,23 @@ def places(codes: Ints, size: int) -> tuple[Ints, int]:
     return place[codes], len(there)
 
 
+def ranked_apart(scores: Floats, above: Bools) -> float:
+    """Standard errors by which the scores (n,) of some rank apart from the others (Mann-Whitney).
+
+    NaN are left out; 0 where either side has none.
+    """
+    known = ~np.isnan(scores)
+    m, n = int(above[known].sum()), int((~above[known]).sum())
+    if not min(m, n):
+        return 0.0
+    _, place, count = np.unique(scores[known], return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(count) - (count - 1) / 2)[place]
+    area = (ranks[above[known]].sum() - m * (m + 1) / 2) / (m * n)
+    ties = float((count.astype(float) ** 3 - count).sum()) / ((m + n) * (m + n - 1))
+    variance = (m + n + 1 - ties) / (12 * m * n)
+    return float(abs(area - 0.5) / np.sqrt(variance)) if variance > 0 else 0.0
+
+
 def holds_several(scores: Floats, place: Array, size: int) -> Bools:
     """Which places hold more than one score, (size,)."""
     one = np.empty(size)

@@ -47,14 +47,16 @@ DEFAULT = "default"
 def defaults(predictions: Predictions) -> tuple[str, ...]:
     """The metrics of an input unless others are requested, by what it provides.
 
-    Probabilities: accuracy, calibration and ranking. Scores: ranking. Votes alone: errors, and
-    agreement with the truth beyond chance.
+    Whatever gives a class: accuracy, then calibration and ranking of probabilities, agreement
+    beyond chance of hard predictions. Scores: ranking. Votes that no label judges: error rates.
     """
+    ranking = ("roc_auc", "average_precision")
     if predictions.gives("probabilities").any():
-        return ("accuracy", "ece", "roc_auc", "average_precision")
-    votes = ("error_rate", "cohen_kappa") if predictions.gives("hard").any() else ()
-    ranks = predictions.gives("ranking").any()
-    return ("roc_auc", "average_precision", *votes) if ranks else ("error_rate", "cohen_kappa")
+        return ("accuracy", "ece", *ranking)
+    if not predictions.gives("hard").any():
+        return ranking
+    hard = ("accuracy" if predictions.told.any() else "error_rate", "cohen_kappa")
+    return (*hard, *ranking) if predictions.gives("ranking").any() else hard
 
 
 def asked_of(metrics: Any, predictions: Predictions) -> list[Any]:

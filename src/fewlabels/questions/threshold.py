@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -196,6 +196,12 @@ def _number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
 
 
+_FINDING = frozenset(["recall", "tpr", "fnr", "npv"])
+_SPARING = frozenset(["precision", "specificity", "tnr", "fpr", "predicted_positive_rate"])
+"""Rates that get better as more, and as fewer, items are called positive."""
+
+Choice = Literal["lowest", "highest", "likeliest"]
+
 SHOWN = (
     "precision",
     "recall",
@@ -213,8 +219,11 @@ class Thresholds(Answer):
     """What `fewlabels.threshold` returns.
 
     `thresholds` (G,) are ascending, in the units of the file; `probability` (G,) is that of the
-    conditions holding there. `best` is the threshold of largest probability (`best_probability`);
-    of several in a row the middle one, of several such rows the longest. If no draw meets the
+    conditions holding there. `best` is the threshold to use, `best_probability` that at it, and
+    `choice` says which one it is: of those with at least the probability that is asked for,
+    "lowest" (it finds the most), or "highest" (it flags the fewest) where all conditions ask for
+    finding enough; "likeliest" where there is none, or where conditions say nothing of that: of
+    several in a row the middle one, of several such rows the longest. If no draw meets the
     conditions anywhere, `met` is false, `best_probability` 0 and `best` has the smallest expected
     `shortfall`; NaN if there is no threshold to choose. `shortfall` is how far the rates at `best`
     are from the bounds, averaged over draws and summed over conditions (a cost: as a share of the
@@ -228,6 +237,8 @@ class Thresholds(Answer):
     probability: Floats
     best: float
     best_probability: float
+    choice: Choice
+    least: float
     met: bool
     shortfall: float
     rates: Mapping[str, Interval]
@@ -266,6 +277,8 @@ class Thresholds(Answer):
                 "conditions": self.conditions,
                 "best": self.best,
                 "best_probability": self.best_probability,
+                "choice": self.choice,
+                "least": self.least,
                 "met": self.met,
                 "shortfall": self.shortfall,
                 "rates": rates,
@@ -291,6 +304,7 @@ def threshold(
     max_cost: float | None = None,
     cost: tuple[float, float] = (1.0, 1.0),
     condition: str | Callable[[Mapping[str, Floats]], Any] | Sequence[Any] | None = None,
+    probability: float | None = None,
     method: str | LabelModel = "auto",
     confidence_level: float = 0.95,
     estimand: Estimand = "population",
@@ -318,6 +332,10 @@ def threshold(
         predicted_positive_rate, prevalence and cost ("precision >= 0.8 and fpr <= 0.05"); a
         function from a mapping of these to arrays (G, D), over thresholds and draws, to booleans
         (G, D); or several of these. All conditions must hold. An undefined rate meets none.
+    probability
+        How probable it must be that they hold; None: .95. Of the thresholds where it is, the one
+        that finds most is best; where all conditions are on recall, fnr or npv, the one that flags
+        fewest.
     method, confidence_level, estimand, positive, random_state, workers, progress, columns
         As for `fewlabels.curve`. The confidence level is that of the rates' intervals.
 
@@ -356,21 +374,22 @@ def threshold(
         "max_cost": ("cost", "<=", max_cost),
     }
     conditions = parse_conditions(bounds, condition, costs)
+    probability = 0.95 if probability is None else probability
+    if not _number(probability) or not 0 < probability <= 1:
+        raise UsageError(f"`probability` must be above 0 and at most 1; got {quoted(probability)}")
     with using_workers(workers):
         question = OneClassifier.from_arguments(
             predictions, columns, model, method, positive, level=confidence_level,
             estimand=estimand, random_state=random_state, workers=workers, progress=progress,
         )  # fmt: skip
         points = operating_points(question).cached()
-        probability, shortfall = _tally(question, points, conditions, costs)
-        thresholds, top = points.thresholds[::-1], float(probability.max(initial=0.0))
-        best = lack = math.nan
+        chance, shortfall = _tally(question, points, conditions, costs)
+        thresholds, top = points.thresholds[::-1], float(chance.max(initial=0.0))
+        best, lack, best_chance = math.nan, math.nan, 0.0
+        choice: Choice = "likeliest"
         if len(thresholds):
-            nearest = probability == top if top > 0 else shortfall <= shortfall.min() + 1e-12
-            # The middle of the longest stretch, by the number of cuts: units do not matter.
-            longest = max(_runs(nearest), key=lambda run: run.stop - run.start)
-            place = int(longest.start + longest.stop - 1) // 2
-            best, lack = float(thresholds[place]), float(shortfall[place])
+            place, choice = _chosen(chance, shortfall, conditions, probability)
+            best, lack, best_chance = (float(a[place]) for a in (thresholds, shortfall, chance))
         rates = _rates(question, points, best, conditions, costs)
     verdict = question.verdict("average_precision", 0.0)
     status, unmet = verdict.status, None
@@ -385,9 +404,11 @@ def threshold(
     return Thresholds(
         **question.facts(),
         thresholds=thresholds,
-        probability=probability,
+        probability=chance,
         best=best,
-        best_probability=top,
+        best_probability=best_chance,
+        choice=choice,
+        least=float(probability),
         met=top > 0,
         shortfall=lack,
         rates=rates,
@@ -395,6 +416,23 @@ def threshold(
         status=status,
         warnings=question.warnings(verdict.reason, unmet),
     )
+
+
+def _chosen(
+    chance: Floats, shortfall: Floats, conditions: Sequence[Condition], least: float
+) -> tuple[int, Choice]:
+    """Place of the best threshold among them, ascending, and which of those that do it is."""
+    rates = [one.rate if isinstance(one, Inequality) else "" for one in conditions]
+    enough = chance >= least - _ROUNDING
+    finding, sparing = (set(rates) <= kind for kind in (_FINDING, _FINDING | _SPARING))
+    top = chance.max()
+    if not (sparing and enough.any()):
+        enough = chance == top if top > 0 else shortfall <= shortfall.min() + _ROUNDING
+    # The longest stretch, by the number of cuts: units do not matter.
+    longest = max(_runs(enough), key=lambda run: run.stop - run.start)
+    if not (sparing and top >= least - _ROUNDING):
+        return int(longest.start + longest.stop - 1) // 2, "likeliest"
+    return (longest.stop - 1, "highest") if finding else (longest.start, "lowest")
 
 
 def _tally(

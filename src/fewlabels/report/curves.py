@@ -284,16 +284,21 @@ class ThresholdBlock:
         return [(cuts[0], cuts[-1]) for cuts in inside]
 
     @property
-    def lower(self) -> str:
-        """The lowest threshold of a run from the best one down that holds with 90%; "" if none.
-
-        It calls more items positive than the best one, which may be sure by finding hardly any.
-        """
-        best = self.report["best"]
+    def choice(self) -> str:
+        """What the best threshold is among those that meet the conditions; "" if unclear."""
+        best, least = self.report["best"], probability(self.report["least"])
         if best is None or self.verdict != "met":
             return ""
+        if self.report["choice"] != "likeliest":
+            does = {"lowest": "finds the most", "highest": "flags the fewest"}
+            chosen = does[self.report["choice"]]
+            return f"It {chosen} of all thresholds where the probability is at least {least}"
+        # It may be sure by finding hardly any.
         around = [low for low, high in self.ranges(0.9) if low < best <= high]
-        return cut_text(self.report["thresholds"], around[0]) if around else ""
+        if not around:
+            return ""
+        lower = cut_text(self.report["thresholds"], around[0])
+        return f"Lower thresholds find more: from {lower} up the probability is at least 90%"
 
     def ranges_text(self, least: float, most: int = 3) -> str:
         """The widest of those ranges in words, in ascending order."""
@@ -400,12 +405,10 @@ def answer(block: ThresholdBlock) -> str:
     """Where to put the threshold, and how probable it is that the conditions hold there."""
     chance = probability(block.report["best_probability"])
     if block.verdict == "met":
-        more = (
-            f". Lower thresholds find more: from {block.lower} up the probability is at least 90%"
-        )
+        more = f". {block.choice}" if block.choice else ""
         return (
             f"Call it positive from {block.best} up: {block.conditions} with probability {chance}"
-            f"{more if block.lower else ''}"
+            f"{more}"
         )
     if block.verdict == "unlikely":
         return (

@@ -15,13 +15,14 @@ import pyarrow as pa
 
 from fewlabels.checks.arrays import sampling_weight
 from fewlabels.data.assemble import arguments_of, class_columns
-from fewlabels.data.binary import parquet_batches
+from fewlabels.data.binary import open_parquet, parquet_batches
 from fewlabels.data.classes import Classes, decide_classes
-from fewlabels.data.delimited import open_delimited
+from fewlabels.data.delimited import DelimitedFile, open_delimited
 from fewlabels.data.inputs import one_against
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.read import naming_rows
 from fewlabels.data.roles import Roles
+from fewlabels.data.shapes import needs, with_made
 from fewlabels.data.table import Place, Table, naming_file, readable, refuse_mixed, row_place
 from fewlabels.errors import InputError, quoted
 from fewlabels.kernels.arrays import Floats
@@ -227,14 +228,22 @@ def _tables(unit: Unit, roles: Roles) -> Iterator[Table]:
     if changed:
         raise InputError("has changed since it was opened first; start again, when it is complete")
     names = tuple(dict.fromkeys([*roles.numeric, *roles.text]))
-    if unit.kind == "Parquet":
-        parts = _row_groups(unit, roles, names)
-        yield from _in_batches(parts, names, row_place, unit.first_row or 0)
+    path, parquet = Path(unit.path), unit.kind == "Parquet"
+    file = (
+        open_parquet(path, unit.name)
+        if parquet
+        else open_delimited(path, unit.name, header=unit.header)
+    )
+    numbers, texts = needs(roles.numeric, roles.text, file.names)
+    needed = tuple(dict.fromkeys([*numbers, *texts]))
+    if isinstance(file, DelimitedFile):
+        parts = file.parts(numbers, texts, unit.start, unit.stop)
+        place, comma = partial(file.place, unit.start), file.delimiter == ";"
+        tables = _in_batches(parts, needed, place, decimal_comma=comma)
     else:
-        file = open_delimited(Path(unit.path), unit.name)
-        parts = file.parts(roles.numeric, roles.text, unit.start, unit.stop)
-        place = partial(file.place, unit.start)
-        yield from _in_batches(parts, names, place, decimal_comma=file.delimiter == ";")
+        parts = _row_groups(unit, roles, needed)
+        tables = _in_batches(parts, needed, row_place, unit.first_row or 0)
+    yield from (with_made(table, names) for table in tables)
 
 
 def _in_batches(
@@ -258,7 +267,7 @@ def _in_batches(
 
 def _row_groups(unit: Unit, roles: Roles, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Columns of the row groups of a unit of Parquet, or of some rows of one."""
-    coded = [column for column in (roles.label, *roles.votes.values()) if column is not None]
+    coded = [column for column in (roles.label or "", *roles.votes.values()) if column in names]
     groups, seen = range(unit.start, unit.stop), 0
     assert unit.n_rows is not None
     end = unit.skip + unit.n_rows

@@ -15,12 +15,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fewlabels.data.binary import ParquetFile, open_parquet
-from fewlabels.data.content import byte_stream, compression, is_plain
-from fewlabels.data.delimited import DelimitedFile, open_delimited
+from fewlabels.data.content import compression
+from fewlabels.data.delimited import NO_HEADER, DelimitedFile, open_delimited
 from fewlabels.data.limits import refuse_wide
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.recognise import recognise
 from fewlabels.data.roles import Roles, assign_roles, repeated_items
+from fewlabels.data.shapes import Shaped, shaped, telling
 from fewlabels.data.sources import BadFile, FolderOfTables, locate, nothing_read
 from fewlabels.data.table import Table, naming_file, readable
 from fewlabels.errors import InputError, UsageError, listed, one_line, unknown
@@ -100,6 +101,7 @@ class Unit:
     file, from 0, `n_rows` how many there are; of CSV, only a file's first unit knows the former,
     and none the latter. `n_bytes` is its share of the file's size; `stamp` detects changes of the
     file. A unit may be part of one row group: `skip` and `left` are the rows before and after it.
+    `header` says whether the first row of the CSV file names the columns.
     """
 
     path: str
@@ -113,6 +115,7 @@ class Unit:
     stamp: Stamp
     skip: int = 0
     left: int = 0
+    header: bool = True
 
 
 @dataclass(frozen=True)
@@ -178,18 +181,27 @@ def lay_out(source: str | Path, options: ColumnOptions, *, skip_bad_files: bool 
                         stamp = Stamp.of(path)
                     except OSError as error:
                         raise InputError(f"cannot be read: {error.strerror}") from None
-                    opener = open_parquet if located.kind == "Parquet" else open_delimited
-                    file = opener(path, name)
+                    file = (
+                        open_parquet(path, name)
+                        if located.kind == "Parquet"
+                        else open_delimited(path, name, header=located.fragment != NO_HEADER)
+                    )
                     refuse_wide(len(file.names))
                     shown = one_line(located.name) if alone else name
                     of_file = [
                         Unit(
-                            str(path.absolute()), shown, located.kind, *piece[:5], stamp, *piece[5:]
+                            str(path.absolute()),
+                            shown,
+                            located.kind,
+                            *piece[:5],
+                            stamp,
+                            *piece[5:],
+                            header=located.fragment != NO_HEADER,
                         )
                         for piece in _pieces(file, stamp.size)
                     ]
                 # Every file must have the columns of the first one, in any order.
-                _ = FolderOfTables("", (*files[:1], file)).names
+                _ = FolderOfTables(located.name, (*files[:1], file)).names
             except InputError as error:
                 if not skip_bad_files:
                     raise
@@ -199,13 +211,16 @@ def lay_out(source: str | Path, options: ColumnOptions, *, skip_bad_files: bool 
                 units += of_file
         if not files:
             raise InputError(nothing_read(skipped, alone=len(located.files) == 1))
-        reading = recognise(_Head(files), options)
+        head, options = shaped(_Head(files), options)
+        reading = recognise(head, options)
         if reading.votes:
             raise InputError("each row is the vote of an annotator; say so with --votes")
-        roles, notes = _fit(assign_roles(files[0].names, reading.options), files)
+        with telling(head):
+            roles, notes = _fit(assign_roles(head.names, reading.options), files)
+        notes = (*notes, *(head.notes if isinstance(head, Shaped) else ()))
         if not units:
             raise InputError("there are no rows; a file needs at least one item")
-        notes = (*notes, *repeated_items(_Head(files), roles, of_head=True))
+        notes = (*notes, *repeated_items(head, roles, of_head=True))
     in_order = sorted(skipped, key=lambda bad: bad.name)
     return Layout(
         located.name, tuple(units), roles, tuple(in_order), (*located.notes, *notes),
@@ -264,7 +279,7 @@ def _pieces(file: ParquetFile | DelimitedFile, size: int) -> Iterator[_Piece]:
         return
     if not any(chunk.strip(b"\r\n") for chunk in _body(file)):
         return
-    if not is_plain(file.path):
+    if not file.plain:
         yield file.body, TO_THE_END, 0, None, size, 0, 0
         return
     bounds = [file.body]
@@ -282,7 +297,7 @@ def _pieces(file: ParquetFile | DelimitedFile, size: int) -> Iterator[_Piece]:
 
 def _body(file: DelimitedFile) -> Iterator[bytes]:
     """The bytes after the header, in chunks."""
-    with byte_stream(file.path) as stream:
+    with file.stream() as stream:
         stream.read(file.body)
         while chunk := stream.read(_CHUNK):
             yield chunk
@@ -317,6 +332,7 @@ def _fit(
         for file in files
         if isinstance(file, ParquetFile)
         for column in roles.groups
+        if column in file.names
     )
     for column, kind in kinds:
         try:

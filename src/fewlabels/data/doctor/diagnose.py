@@ -37,6 +37,7 @@ def diagnose(
     duplicates: Duplicates = "refuse",
     labels: Any = None,
     labels_as: LabelsAs | None = None,
+    join: Any = None,
     **columns: Unpack[ColumnArguments],
 ) -> Diagnosis:
     r"""Say what each column of a file or frame is, what is wrong with it and how to mend it.
@@ -66,11 +67,13 @@ def diagnose(
     opened: Opened | None = None
     try:
         with naming_file(None):
-            opened = open_input(source, options, votes, duplicates, labels, labels_as)
+            opened = open_input(source, options, votes, duplicates, labels, labels_as, join)
             case.options, case.reading = opened.options, opened.lines
             file = opened.name if source is None or opened.name is None else str(source)
             kept = labels if isinstance(labels, list | tuple) else [labels]
+            further = join if isinstance(join, list | tuple) else [join]
             beside = [
+                *(("--join", one) for one in further),
                 ("--votes", None if source is None else votes),
                 *(("--labels", one) for one in kept),
                 ("--labels-as", labels_as),

@@ -209,7 +209,9 @@ def _chosen(record: Record, options: LogOptions) -> tuple[tuple[str, ...], list[
         return tuple(dict.fromkeys(parts)), [f"criterion: {listed(map(quoted, parts))}"]
     both = [one for one in known if one.n_labeled and one.judges]
     alone = both or known
-    if len(alone) == 1:
+    first = alone[0].name
+    # The same answers by several filters: those of the first, which has the name of the task.
+    if len(alone) == 1 or all(one.name.startswith(f"{first}, filter ") for one in alone[1:]):
         others = [one for one in known if one is not alone[0]]
         line = f"criterion: {quoted(alone[0].name)}"
         if others:

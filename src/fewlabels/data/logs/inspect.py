@@ -76,6 +76,9 @@ def _of_sample(sample: Mapping[str, Any], log: Log, *, repeated: bool) -> Iterat
 
 def _history(score: Any, log: Log) -> tuple[Any, list[Mapping[str, Any]]]:
     """What the scorer said (None: nothing), and what people made of it."""
+    if score is None or (isinstance(score, Mapping) and score.get("value", "") is None):
+        log.left["scores are null: nothing was scored"] += 1
+        return None, []
     log.need(score, "value", "a score")
     history = score.get("history") or []
     edits = [e for e in history if e.get("provenance") and e.get("value") != _UNCHANGED]

@@ -29,15 +29,21 @@ def read(
 ) -> Iterator[Verdict]:
     """What one model answers in one task."""
     met: Counter[tuple[str, Any]] = Counter()
+    passes: Counter[tuple[Any, Any]] = Counter()
     worded: list[tuple[str, str, str | None, str | None, dict[str, float]]] = []
     for row in documents:
         item = str(row.get("doc_hash") or log.need(row, "doc_id", "a sample"))[:16]
+        # Before a row said which filter it is of, each filter had all documents again.
+        name = row.get("filter")
+        passes[row.get("doc_id"), name] += 1
+        again = passes[row.get("doc_id"), name] if row.get("doc_id") is not None else 1
         # A data set may hold a document twice.
-        met[item, row.get("filter")] += 1
-        if met[item, row.get("filter")] > 1:
-            item = f"{item} ({met[item, row.get('filter')]})"
+        met[item, (name, again)] += 1
+        if met[item, (name, again)] > 1:
+            item = f"{item} ({met[item, (name, again)]})"
         answers = log.need(row, "filtered_resps", "a sample", list)
-        criterion = task if row.get("filter") in (None, "none") else f"{task}, {row['filter']}"
+        criterion = task if name in (None, "none") else f"{task}, {name}"
+        criterion += f", filter {again}" if again > 1 else ""
         log.show(item, input=_first_argument(row), reference=row.get("target"))
         likelihoods = [_likelihood(answer) for answer in answers]
         place = number_of(row.get("target"))
