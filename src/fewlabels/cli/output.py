@@ -25,7 +25,7 @@ from fewlabels.cli.files import (
     write_outputs,
 )
 from fewlabels.cli.options import OUTPUT, Record, fields_of, option
-from fewlabels.errors import UsageError, one_line, quoted, unknown
+from fewlabels.errors import UsageError, one_line, quoted, redacted, unknown
 
 if TYPE_CHECKING:
     from fewlabels.annotations import Assessment
@@ -54,6 +54,13 @@ class Output(Record):
     out: str | None = _path(None, "FILE", "table")
     labels_out: str | None = _path(
         "Write the likeliest class of every item (.csv, .parquet).", "PATH", "table"
+    )
+    to: str | None = _path(
+        "Write the estimates as a table: sqlite:///file.db#TABLE, postgresql://, duckdb://, or "
+        ".csv, .parquet.",
+        "PATH",
+        "table",
+        rare=True,
     )
     markdown: str | None = _path(
         "Write the estimates as tables of Markdown, for a pull request or the page of a CI job.",
@@ -128,6 +135,7 @@ class Output(Record):
             "Figure": self.svg,
             "Model": self.save,
             table: self.out,
+            "Estimates": self.to,
             "Likeliest labels": self.labels_out,
             "Markdown": self.markdown,
             "JUnit": self.junit,
@@ -135,7 +143,7 @@ class Output(Record):
         }
         for what, path in written.items():
             if named and path is not None:
-                click.echo(f"\n{what}: {one_line(path)}")
+                click.echo(f"\n{what}: {one_line(redacted(path))}")
 
 
 def stated_command() -> AbstractContextManager[None]:
@@ -150,7 +158,8 @@ def stated_command() -> AbstractContextManager[None]:
         named = context.params.get(name)
         paths += [named] if isinstance(named, str) else named if isinstance(named, tuple) else []
     files = ["standard input" if path == "-" else path_of(path) for path in paths if path]
-    return stated_origin(one_line(shlex.join(["fewlabels", *typed])) if typed else None, files)
+    command = one_line(redacted(shlex.join(["fewlabels", *typed]))) if typed else None
+    return stated_origin(command, files)
 
 
 # Conditions on the estimates, which decide the exit code.

@@ -14,7 +14,6 @@ import re
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 import pyarrow as pa
@@ -23,6 +22,7 @@ import pyarrow.csv
 
 from fewlabels.data.content import ENDINGS, byte_stream, compression, is_plain, not_utf8
 from fewlabels.data.limits import Inflation, refuse_whole
+from fewlabels.data.stores import File
 from fewlabels.data.table import MISSING_NUMBERS, Table
 from fewlabels.errors import InputError, quoted
 
@@ -89,7 +89,7 @@ class DelimitedFile:
     Rows have `width` cells; those behind the named columns are empty.
     """
 
-    path: Path
+    path: File
     name: str
     names: tuple[str, ...]
     delimiter: str
@@ -263,7 +263,7 @@ class DelimitedFile:
         raise InputError(f"cannot be read as CSV: {message}") from None
 
 
-def open_delimited(path: Path, name: str) -> DelimitedFile:
+def open_delimited(path: File, name: str) -> DelimitedFile:
     """Read the header of a CSV file."""
     with byte_stream(path) as stream:
         head = stream.read(_HEADER)
@@ -350,7 +350,7 @@ def _filled(file: DelimitedFile, named: int, stamp: tuple[int, int, int]) -> int
     return max(filled)
 
 
-def _check_text(path: Path, start: int = 0, stop: int | None = None) -> _Text:
+def _check_text(path: File, start: int = 0, stop: int | None = None) -> _Text:
     """Refuse what is not UTF-8, with the place where it stops being that; bytes [start, stop)."""
     quotes = line_breaks = size = 0
     decoder = codecs.getincrementaldecoder("utf-8")()

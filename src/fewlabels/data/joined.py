@@ -629,7 +629,7 @@ class WithCounts:
             n: [pa.chunked_array([pa.array([self.counts[n].get(k or "", 0) for k in keys])])]
             for n in asked
         }
-        return _with_columns(table, columns)
+        return table.with_columns(columns)
 
 
 def joined_items(table: Table, column: str, kept: Sequence[KeptLabels]) -> Names:
@@ -659,19 +659,6 @@ def joined_items(table: Table, column: str, kept: Sequence[KeptLabels]) -> Names
             )
         table.notes.extend(one.notes)
     return items
-
-
-def _with_columns(table: Table, columns: Mapping[str, list[pa.ChunkedArray]]) -> Table:
-    """The table with further columns, or others in their place."""
-    return Table(
-        tuple(dict.fromkeys([*table.names, *columns])),
-        lambda name: columns[name] if name in columns else table.pieces(name),
-        table.n_rows,
-        table.place,
-        table.notes,
-        table.decimal_comma,
-        files=table.files,
-    )
 
 
 @dataclass(frozen=True)
@@ -706,7 +693,7 @@ class WithLabels:
         table = self.inner.read(numbers, wanted)
         if self.label not in texts:
             return table
-        return _with_columns(table, {self.label: [self._joined(table, own=own)]})
+        return table.with_columns({self.label: [self._joined(table, own=own)]})
 
     def weights(self, table: Table) -> Floats | None:
         """Weights of the labels, (n,), by the probabilities of their draws; None if all were equal.

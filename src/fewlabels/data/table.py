@@ -214,6 +214,14 @@ class Table:
             decimal_comma=decimal_comma,
         )  # fmt: skip
 
+    def with_columns(self, columns: Mapping[str, Sequence[pa.ChunkedArray]]) -> Table:
+        """The table with further columns, or others in their place."""
+        return Table(
+            tuple(dict.fromkeys([*self.names, *columns])),
+            lambda name: columns[name] if name in columns else self.pieces(name),
+            self.n_rows, self.place, self.notes, self.decimal_comma, files=self.files,
+        )  # fmt: skip
+
     def numbers(self, name: str) -> Floats:
         """A column as real numbers, shape (n,); NaN where it is empty."""
         out = np.empty(self.n_rows)
