@@ -161,9 +161,14 @@ def estimate(
         every = estimates.to_dict()["estimates"]
         return {name: [row[name] for row in every] for name in every[0]}
 
+    tables = {}
+    if folder is not None and folder.table is not None:
+        tables[folder.table] = folder.batches
+        done.callback(folder.discard)
     output.save_all(
         estimates.to_dict,
-        None if folder is None else folder.place,
+        None if folder is None or tables else folder.place,
+        tables,
         to=rows,
         html=estimates.save_html,
         labels_out=likeliest,

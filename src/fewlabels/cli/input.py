@@ -500,7 +500,8 @@ class Engine(Record):
 
     posterior: str | None = option(
         OUTPUT,
-        "Write P(label) of every row as Parquet, a file per part.",
+        "Write P(label) of every row as Parquet, a file per part; or as a table of a database, "
+        "sqlite:///file.db#TABLE.",
         "FOLDER",
         file="folder",
         rare=True,

@@ -82,18 +82,22 @@ class Output(Record):
         self,
         report: Callable[[], Mapping[str, Any]],
         last: Callable[[], object] | None = None,
+        tables: Mapping[str, Callable[[], Any]] | None = None,
         /,
         **contents: Callable[..., Any],
     ) -> None:
         """Write all requested files, or none.
 
-        `report` makes what goes into the JSON; `last` is as in `write_outputs`. `contents`, by
+        `report` makes what goes into the JSON; `last` is as in `write_outputs`, `tables` are rows
+        for tables of databases. `contents`, by
         fields of this record, are as the option's role says: what makes the columns of a table or a
         text, or what writes to a path.
         """
         if self.json != _STDOUT:
             contents["json"] = lambda: json_text(report())
-        writers: dict[str, Writer] = {}
+        writers: dict[str, Writer] = {
+            path: lambda _, rows=rows: rows() for path, rows in (tables or {}).items()
+        }
         edited = []
         for name, content in contents.items():
             path, role = getattr(self, name), fields_of(Output)[name].file

@@ -38,17 +38,9 @@ from fewlabels.errors import (
     redacted,
 )
 
-DATABASES = re.compile(r"(?:sqlite|duckdb|postgres(?:ql)?)://")
-"""How addresses of databases begin."""
-
 _ROWS = 65_536
 _DUCKDB = {"memory_limit": "256MB", "threads": "2"}
 """A part of a table is sorted by its key, which needs little."""
-
-
-def is_database(address: object) -> bool:
-    """Whether a text is the address of a database."""
-    return isinstance(address, str) and DATABASES.match(address) is not None
 
 
 @dataclass(frozen=True)

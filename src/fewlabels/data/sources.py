@@ -26,7 +26,6 @@ from fewlabels.data.content import ENDINGS, file_kind
 from fewlabels.data.databases import (
     SqlTable,
     TableAt,
-    is_database,
     keep_rows,
     open_table,
     query_rows,
@@ -49,6 +48,7 @@ from fewlabels.data.stores import (
     StoredFile,
     base_of,
     file_at,
+    is_database,
     is_pattern,
     kept_here,
     split_options,
@@ -332,8 +332,9 @@ def locate(source: Any, skipped: list[BadFile] | None = None) -> Located | None:
 
     `-` is standard input; `*` and the like stand for several files. Text after `#` adds what a path
     does not say: the sheet of a workbook (`book.xlsx#Sheet 2`), the criterion of a log
-    (`run.eval#helpful`), or the format of standard input (`-#tsv`). Files of a folder that are no tables, or of another kind than the first, go to
-    `skipped`; if it is None, the folder is refused.
+    (`run.eval#helpful`), or the format of standard input (`-#tsv`). Files of a folder that are no
+    tables, or of another kind than the first, go to `skipped`; if it is None, the folder is
+    refused.
     """
     selection = source if isinstance(source, Selection) else Selection(source)
     if selection.query is not None or is_database(selection.place):
@@ -651,7 +652,7 @@ def open_source(source: Any, located: Located | None, argument: str = "source") 
         selection = source if isinstance(source, Selection) else Selection(source)
         frame = open_frame(selection.place, argument)
         refuse_wide(len(frame.names))
-        return filtered(frame, Filter({}, selection.where))
+        return _rows_of(frame, selection.where)
     if located.form is not None:
         log = open_log(
             located.files,
@@ -660,7 +661,7 @@ def open_source(source: Any, located: Located | None, argument: str = "source") 
             LogOptions.parse(located.fragment),
             located.notes,
         )
-        return filtered(log, Filter({}, located.where))
+        return _rows_of(log, located.where)
     opener = OPENERS[located.kind]
     if located.fragment is not None:
         opener = partial(open_workbook, sheet=located.fragment)
@@ -668,19 +669,23 @@ def open_source(source: Any, located: Located | None, argument: str = "source") 
     for file in located.files:
         shown = located.shown(file)
         with naming_file(shown if len(located.files) > 1 else None):
-            part = opener(file, shown)
-            refuse_wide(len(part.names))
-            alone = len(located.files) == 1
-            parts.append(filtered(part, located.filter(file), alone=alone))
+            parts.append(filtered(opener(file, shown), located, file)[0])
+            refuse_wide(len(parts[-1].names))
     if len(parts) == 1 and not located.notes:
         return parts[0]
     return FolderOfTables(located.name, tuple(parts), located.notes, located.where)
 
 
-def filtered(part: Source, chosen: Filter, *, alone: bool = True) -> Source:
-    """A file with the columns of its folders and with its chosen rows alone."""
-    chosen = chosen.of_columns(part.names)
-    return FilteredSource(part, chosen, alone) if chosen else part
+def filtered(part: Any, located: Located, file: Any) -> tuple[Source, Filter]:
+    """A file with the columns of its folders and with its chosen rows alone, and what does that."""
+    if located.base is None and located.where is None:
+        return part, Filter()
+    chosen = located.filter(file).of_columns(part.names)
+    return (FilteredSource(part, chosen, len(located.files) == 1) if chosen else part), chosen
+
+
+def _rows_of(part: Source, where: Condition | None) -> Source:
+    return part if where is None else FilteredSource(part, Filter({}, where).of_columns(part.names))
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,8 @@ from fewlabels.errors import InputError, one_line, redacted
 STORES = re.compile(r"(?:s3a?|gs|gcs|abfss?)://")
 """How addresses of object stores begin."""
 
+_DATABASES = re.compile(r"(?:sqlite|duckdb|postgres(?:ql)?)://")
+
 _ENDPOINTS = {
     "s3": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"),
     "gs": ("STORAGE_EMULATOR_HOST",),
@@ -34,6 +36,11 @@ _ENDPOINTS = {
 """Variables of the environment that name another server, the first of them the strongest."""
 
 _PATTERN = re.compile(r"[*?\[]")
+
+
+def is_database(address: object) -> bool:
+    """Whether it is the address of a database, which `databases` reads."""
+    return isinstance(address, str) and _DATABASES.match(address) is not None
 
 
 def is_pattern(path: str) -> bool:

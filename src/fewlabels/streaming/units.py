@@ -225,8 +225,7 @@ def lay_out(
                 with naming_file(None if alone or skip_bad_files else name):
                     file: Opened = OPENERS[located.kind](path, name)
                     refuse_wide(len(file.names))
-                    named = filtered(file, located.filter(path))
-                    chosen = located.filter(path).of_columns(file.names)
+                    named, chosen = filtered(file, located, path)
                     shown = one_line(located.name) if alone else name
                     of_file = list(_units(file, path, shown, located.kind, chosen))
                 # Every file must have the columns of the first one, in any order.
