@@ -243,13 +243,12 @@ def rows_of_query(connection: Any, query: str, most: int = _ROWS) -> Iterator[pa
             connection = stack.enter_context(connection.connect())
         if hasattr(connection, "exec_driver_sql"):
             connection = connection.execution_options(stream_results=True)
-            cursor: Any = connection.exec_driver_sql(query)
+            cursor: Any = stack.enter_context(closing(connection.exec_driver_sql(query)))
             names = list(cursor.keys())
         else:
-            cursor = connection.cursor()
+            cursor = stack.enter_context(closing(connection.cursor()))
             cursor.execute(query)
             names = [column[0] for column in cursor.description or ()]
-        stack.enter_context(closing(cursor))
         if hasattr(cursor, "fetch_record_batch"):
             reader = cursor.fetch_record_batch()
             yield from _plain(reader.schema, reader)
@@ -495,8 +494,8 @@ def _write(connection: Any, target: TableAt, batches: Iterable[pa.RecordBatch]) 
 
 
 def _run(connection: Any, statement: str) -> None:
-    if hasattr(connection, "execute"):
-        connection.execute(statement)
+    if not hasattr(connection, "adbc_get_info"):
+        connection.execute(statement)  # of DuckDB, a cursor would be another transaction
         return
     with connection.cursor() as cursor:
         cursor.execute(statement)

@@ -269,26 +269,7 @@ class Located:
 
     def filter(self, file: Any) -> Filter:
         """The columns that the folders of a file give, and the condition on its rows."""
-        if self.base is None:
-            return Filter({}, self.where)
-        folders = file.relative_to(self.base).parts[:-1]
-        pairs = (part.partition("=") for part in folders if "=" in part)
-        texts = {unquote(name): unquote(value) for name, _, value in pairs}
-        return Filter({n: None if v == _NULL else v for n, v in texts.items()}, self.where)
-
-    def choose(self, where: Condition | None) -> Located:
-        """The same with the files alone that may have such rows."""
-        if where is None:
-            return self
-        if self.kind == "NPZ":
-            raise InputError("holds arrays, and --where is about columns; save a table")
-        left = tuple(f for f in self.files if where.possible(self.filter(f).constants))
-        if not left:
-            raise InputError(
-                f"none of its {len(self.files):,} files has rows where {where.text}; the first is "
-                f"{self.shown(self.files[0])}"
-            )
-        return replace(self, files=left, where=where)
+        return Filter({} if self.base is None else folder_columns(file, self.base), self.where)
 
     @classmethod
     def of_file(cls, path: File, name: str, fragment: str | None = None) -> Located:
@@ -341,9 +322,12 @@ def locate(source: Any, skipped: list[BadFile] | None = None) -> Located | None:
         return _of_database(selection)
     if not isinstance(selection.place, (str, Path)):
         return None
-    located = _of_path(selection.place, skipped)
-    with naming_file(located.name):
-        return located.choose(selection.where)
+    located = _of_path(selection.place, skipped, selection.where)
+    if selection.where is not None and located.kind == "NPZ":
+        raise InputError(
+            f"{located.name}: holds arrays, and --where is about columns; save a table"
+        )
+    return replace(located, where=selection.where)
 
 
 def _of_database(selection: Selection) -> Located:
@@ -357,7 +341,7 @@ def _of_database(selection: Selection) -> Located:
         return Located("Parquet", selection.kept, name, kept=True)
 
 
-def _of_path(source: str | Path, skipped: list[BadFile] | None) -> Located:
+def _of_path(source: str | Path, skipped: list[BadFile] | None, where: Condition | None) -> Located:
     if not str(source):
         raise UsageError("the path of the file is empty")
     name = str(source)
@@ -381,13 +365,13 @@ def _of_path(source: str | Path, skipped: list[BadFile] | None) -> Located:
             )
         try:
             if elsewhere:
-                return _of_store(str(source), redacted(name), skipped)
+                return _of_store(str(source), redacted(name), skipped, where)
             path = Path(source)
             if path.is_dir():
-                return _folder(path, name, skipped)
+                return _folder(path, name, skipped, where)
             if not path.exists():
                 if is_pattern(name):
-                    return _of_pattern(name, name, skipped)
+                    return _of_pattern(name, name, skipped, where)
                 return _behind_a_mark(name)
             if not path.is_file():
                 raise InputError("is not a regular file; save it as a file first")
@@ -403,21 +387,25 @@ def _of_path(source: str | Path, skipped: list[BadFile] | None) -> Located:
             ) from None
 
 
-def _of_store(address: str, name: str, skipped: list[BadFile] | None) -> Located:
+def _of_store(
+    address: str, name: str, skipped: list[BadFile] | None, where: Condition | None
+) -> Located:
     """What an object store holds: CSV and Parquet where they are, other kinds copied to disk."""
     if is_pattern(split_options(address)[0]):
-        return _of_pattern(address, name, skipped)
+        return _of_pattern(address, name, skipped, where)
     path = file_at(address)
     if not path.exists():
         raise InputError("there is no such object")
     if path.is_dir():
         parts = (f for f in path.iterdir(recursive=True) if _ends(f, SUFFIXES))
         here: File = path if any(parts) else kept_here(path)
-        return _folder(here, name, skipped)
+        return _folder(here, name, skipped, where)
     return Located.of_file(path if _ends(path, _IN_PLACE) else kept_here(path), name)
 
 
-def _of_pattern(pattern: str, name: str, skipped: list[BadFile] | None) -> Located:
+def _of_pattern(
+    pattern: str, name: str, skipped: list[BadFile] | None, where: Condition | None
+) -> Located:
     """The files that a pattern stands for, and those of the folders among them."""
     path, options = split_options(pattern) if STORES.match(pattern) else (pattern, "")
     folder = base_of(path)
@@ -428,7 +416,7 @@ def _of_pattern(pattern: str, name: str, skipped: list[BadFile] | None) -> Locat
             found += _parts_below(file) if file.is_dir() else [file]
     if not found:
         raise InputError("no file has such a name; put the pattern in quotes, as in 'data/*.csv'")
-    return _of_files(list(dict.fromkeys(found)), base, name, skipped)
+    return _of_files(list(dict.fromkeys(found)), base, name, skipped, where)
 
 
 def path_of(source: str) -> str:
@@ -469,7 +457,7 @@ def _behind_a_mark(name: str) -> Located:
             near = f"did you mean {quoted(same)}?" if same else ""
         raise InputError(f"no such file; {near}".rstrip("; "))
     if path.is_dir():
-        found = _folder(path, name, None)
+        found = _folder(path, name, None, None)
         if found.form is None:
             mend = quoted(f"#{fragment}")
             raise InputError(f"is a folder of tables and no log; leave out {mend}")
@@ -546,19 +534,29 @@ def _check_file(file: File) -> None:
     raise InputError("is not a regular file; save it as a file first")
 
 
-def _folder(path: File, name: str, skipped: list[BadFile] | None) -> Located:
+def _folder(
+    path: File, name: str, skipped: list[BadFile] | None, where: Condition | None
+) -> Located:
     logged = None if isinstance(path, StoredFile) else _folder_of_logs(path, name)
     if logged is not None:
         return logged
     parts, notes = _folder_files(path)
-    return _of_files(parts, path, name, skipped, notes)
+    return _of_files(parts, path, name, skipped, where, notes)
 
 
 def _of_files(
     parts: Sequence[File], base: File, name: str, skipped: list[BadFile] | None,
-    notes: tuple[str, ...] = (),
+    where: Condition | None, notes: tuple[str, ...] = (),
 ) -> Located:  # fmt: skip
     """Files of one kind, called from a folder."""
+    if where is not None:  # before any is opened
+        left = [file for file in parts if where.possible(folder_columns(file, base))]
+        if not left:
+            raise InputError(
+                f"none of its {len(parts):,} files has rows where {where.text}; the first is "
+                f"{one_line(str(parts[0].relative_to(base)))}"
+            )
+        parts = left
     kinds: dict[str, str] = {}
     files: list[File] = []
     for file in parts:
@@ -585,6 +583,14 @@ def _of_files(
             f"holds files of several kinds ({listed(shown_kinds)}); name one file, or sort them"
         )
     return Located(next(iter(kinds)), tuple(files), name, notes=notes, base=base)
+
+
+def folder_columns(file: File, base: File) -> dict[str, str | None]:
+    """The columns that the folders `name=value` between a folder and a file in it give."""
+    folders = file.relative_to(base).parts[:-1]
+    pairs = (part.partition("=") for part in folders if "=" in part)
+    texts = {unquote(name): unquote(value) for name, _, value in pairs}
+    return {name: None if value == _NULL else value for name, value in texts.items()}
 
 
 def _folder_of_logs(path: Path, name: str) -> Located | None:

@@ -317,7 +317,8 @@ class Table:
             missing = pc.is_in(trimmed, value_set=pa.array(MISSING_NUMBERS, kind))
             piece = pc.if_else(missing, pa.scalar(None, kind), trimmed)
         elif not (pa.types.is_null(kind) or pa.types.is_boolean(kind) or pa.types.is_decimal(kind)):
-            raise InputError(f"column {quoted(name)} must be numbers; it holds {kind}")
+            where = f", from {self.place(start)} on" if self.files else ""
+            raise InputError(f"column {quoted(name)} must be numbers; it holds {kind}{where}")
         try:
             return piece.cast(pa.float64())
         except pa.ArrowException:

@@ -32,7 +32,7 @@ from fewlabels.data.sources import (
     nothing_read,
 )
 from fewlabels.data.stores import File, StoredFile, native_file
-from fewlabels.data.table import Source, Table, naming_file, readable
+from fewlabels.data.table import Source, Table, naming_file, readable, row_place
 from fewlabels.data.where import Condition, Filter, refuse_no_row
 from fewlabels.errors import InputError, UsageError, listed, one_line, redacted, unknown
 
@@ -297,6 +297,7 @@ class _Head:
 
     def read(self, numbers: Collection[str], texts: Collection[str]) -> Table:
         held, n_rows = list[pa.RecordBatch](), 0
+        files: list[tuple[str, int]] = []
         for file in self.opened[:_MOST_HEADS]:
             most = n_rows + max((HEAD_ROWS - n_rows) // 2, HEAD_ROWS // _MOST_HEADS)
             for batch in file.batches(numbers, texts):
@@ -304,8 +305,17 @@ class _Head:
                 n_rows += len(held[-1])
                 if n_rows >= most:
                     break
+            files.append((str(file.name), n_rows))
         refuse_no_row(n_rows, self.where)
-        return Table.of_batches(held, (*numbers, *texts))
+        table = Table.of_batches(held, (*numbers, *texts))
+        if len(files) == 1:
+            return table
+
+        def place(row: int) -> str:
+            i = next(i for i, (_, end) in enumerate(files) if row < end)
+            return f"{row_place(row - (files[i - 1][1] if i else 0))} of {files[i][0]}"
+
+        return replace(table, place=place, files=tuple(files))
 
 
 _Piece = tuple[int, int, int | None, int | None, int, int, int]
