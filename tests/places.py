@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 import pytest
@@ -29,12 +30,14 @@ PLACES = (
 )  # fmt: skip
 
 
-def rows(n: int = 600, seed: int = 0) -> pa.Table:
-    """Two classifiers, few labels, three days in order."""
+def rows(n: int = 600, seed: int = 0, *, third: bool = False) -> pa.Table:
+    """Two classifiers or three, few labels, three days in order."""
     rng = np.random.default_rng(seed)
     truth = rng.random(n) < 0.4
-    labels = pa.array(np.where(truth, "yes", "no"), mask=np.arange(n) % 7 != 3)
+    labels = pa.array(np.where(truth, "yes", "no"), mask=np.arange(n) % max(7, n // 400) != 3)
     scores = {"a": truth * 0.5 + rng.random(n) * 0.5, "b": truth * 0.2 + rng.random(n) * 0.8}
+    if third:
+        scores["c"] = truth * 0.3 + rng.random(n) * 0.7
     days = np.array(["2026-09-05", "2026-09-06", "2026-09-07"])[np.arange(n) * 3 // n]
     probabilities = {f"p__{name}__yes": values for name, values in scores.items()}
     return pa.table({"item": np.arange(n), "label": labels, **probabilities, "date": days})
@@ -118,23 +121,26 @@ def write_hive(table: pa.Table, folder: Path) -> Path:
     days = table["date"].to_pylist()
     for day in dict.fromkeys(days):
         (folder / f"date={day}").mkdir(parents=True)
-        own = table.filter(pa.array([one == day for one in days])).drop(["date"])
+        own = table.filter(pc.equal(table["date"], day)).drop(["date"])
         pq.write_table(own, folder / f"date={day}" / "part-0.parquet")
     return folder
 
 
-TABLE = (
-    'create table {name} (item {key} primary key, label {text}, "p__a__yes" double precision, '
-    '"p__b__yes" double precision, "date" {text})'
-)
+def _create(name: str, key: str, table: pa.Table) -> str:
+    kinds = {"item": f"{key} primary key", "label": "text", "date": "text"}
+    columns = (
+        f'"{column}" {kinds.get(column, "double precision")}' for column in table.column_names
+    )
+    return f"create table {name} ({', '.join(columns)})"
 
 
 def write_sqlite(table: pa.Table, path: Path) -> str:
     """A table `items` in a new file."""
     with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute(TABLE.format(name="items", key="integer", text="text"))
+        connection.execute(_create("items", "integer", table))
         values = zip(*(column.to_pylist() for column in table.columns), strict=True)
-        connection.executemany("insert into items values (?, ?, ?, ?, ?)", values)
+        marks = ", ".join("?" * table.num_columns)
+        connection.executemany(f"insert into items values ({marks})", values)
     return f"sqlite:///{path}#items"
 
 
@@ -153,7 +159,7 @@ def write_postgres(table: pa.Table, url: str, name: str = "items") -> str:
 
     with dbapi.connect(url) as connection, connection.cursor() as cursor:
         cursor.execute(f"drop table if exists {name} cascade")
-        cursor.execute(TABLE.format(name=name, key="bigint", text="text"))
+        cursor.execute(_create(name, "bigint", table))
         cursor.adbc_ingest(name, table, mode="append")
         cursor.execute(f"create view {name}_view as select * from {name} order by item")
         connection.commit()

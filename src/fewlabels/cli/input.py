@@ -171,8 +171,8 @@ class Input(Record):
     file: str | None = option(INPUT, metavar="FILE", file="read", positional=True)
     positive: str | None = option(
         INPUT,
-        "The positive class, against all others. By default a known word (yes, 1, pass, spam "
-        "...), else the last of two.",
+        "The positive class, against all others. By default a known word (yes, 1, spam ...), else "
+        "the last of two.",
         "CLASS",
     )
     labels: tuple[str, ...] = option(
@@ -257,7 +257,7 @@ class Input(Record):
 
     where: str | None = option(
         INPUT,
-        'Only the rows of FILE of which this is true: "date >= 2026-09-01 and lang in (en, fr)".',
+        'Only rows of FILE with "date >= 2026-09-01".',
         "CONDITION",
     )
     query: str | None = option(
