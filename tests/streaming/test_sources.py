@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -382,3 +383,16 @@ def test_a_condition_on_what_is_not_there(tmp_path: Path) -> None:
             fl.read_predictions(source, where="dat > 2026-09-05")
     with pytest.raises(InputError, match="no row is left by --where 'item > 600'"):
         fl.read_predictions(places.rows(), where="item > 600")
+
+
+def test_the_doctor_proposes_a_command_that_reads_the_same(tmp_path: Path, capsys: Any) -> None:
+    places.write_hive(places.rows(), tmp_path / "hive")
+    for where in (None, WHERE):
+        command = fl.diagnose(fl.source(tmp_path / "hive", where=where)).command
+        assert command is not None
+        arguments = shlex.split(command)[1:]
+        assert ("--where" in arguments) == (where is not None)
+        assert run(*arguments, "--metrics", "accuracy", "--json", tmp_path / "j") == 0
+        expected = places.rows() if where is None else chosen_rows(places.rows())
+        assert json.loads((tmp_path / "j").read_text())["n_items"] == len(expected)
+    capsys.readouterr()

@@ -11,6 +11,8 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import click
@@ -95,9 +97,7 @@ class Output(Record):
         """
         if self.json != _STDOUT:
             contents["json"] = lambda: json_text(report())
-        writers: dict[str, Writer] = {
-            path: lambda _, rows=rows: rows() for path, rows in (tables or {}).items()
-        }
+        writers: dict[str, Writer] = {p: partial(_of, rows) for p, rows in (tables or {}).items()}
         edited = []
         for name, content in contents.items():
             path, role = getattr(self, name), fields_of(Output)[name].file
@@ -148,6 +148,10 @@ class Output(Record):
         for what, path in written.items():
             if named and path is not None:
                 click.echo(f"\n{what}: {one_line(redacted(path))}")
+
+
+def _of(rows: Callable[[], Any], _: Path) -> Any:
+    return rows()
 
 
 def stated_command() -> AbstractContextManager[None]:

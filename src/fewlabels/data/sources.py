@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
+import shlex
 import shutil
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -156,12 +157,6 @@ class Selection:
         text = redacted(str(self.place)) if isinstance(self.place, str | Path) else ""
         return f"{text or 'the connection'} (query)" if self.query is not None else text
 
-    @property
-    def flags(self) -> list[tuple[str, str]]:
-        """The options of the command line that say the same, and their values."""
-        said = {"--where": self.where and self.where.text, "--query": self.query}
-        return [(flag, value) for flag, value in said.items() if value]
-
     @cached_property
     def kept(self) -> tuple[Path, ...]:
         """The rows of what is read only once, as files of this disk."""
@@ -222,6 +217,15 @@ def chosen(place: Any, where: str | None, query: str | None) -> Any:
     """The place itself, or the rows of it that are chosen."""
     plain = where is None and query is None and not _is_connection(place)
     return place if plain else source(place, where=where, query=query)
+
+
+def typed(place: Any) -> tuple[str | None, str]:
+    """FILE as the command line says the same source, and its options; None where it cannot."""
+    selection = place if isinstance(place, Selection) else Selection(place)
+    said = {"--where": selection.where and selection.where.text, "--query": selection.query}
+    options = "".join(f" {flag} {shlex.quote(value)}" for flag, value in said.items() if value)
+    file = selection.place
+    return redacted(str(file)) if isinstance(file, str | Path) else None, options
 
 
 def _is_connection(place: object) -> bool:
@@ -361,7 +365,8 @@ def _of_path(source: str | Path, skipped: list[BadFile] | None, where: Condition
         if isinstance(source, str) and _URL.match(source) and not elsewhere:
             raise InputError(
                 "is a URL, and files are read from disk, object stores (s3://, gs://, abfs://) and "
-                "databases (sqlite://, postgresql://, duckdb://); download it first"
+                "databases (sqlite://, postgresql://, duckdb://; others in Python, by "
+                "fewlabels.source(connection, query=...)); download it first"
             )
         try:
             if elsewhere:

@@ -18,7 +18,7 @@ from fewlabels.data.doctor.diagnose import Case
 from fewlabels.data.doctor.facts import Diagnosis, Evidence, Facts, Finding, row_hashes
 from fewlabels.data.options import column_options
 from fewlabels.data.read import column_names
-from fewlabels.data.sources import BadFile, Selection, is_standard_input
+from fewlabels.data.sources import BadFile, Selection, is_standard_input, typed
 from fewlabels.data.table import Table
 from fewlabels.errors import InputError
 from fewlabels.kernels.blocks import using_workers
@@ -61,7 +61,8 @@ def diagnose_files(
     try:
         layout = lay_out(source, options, skip_bad_files=True)
         case.options, case.reading = layout.options, layout.reading
-        case.command = case.options.command(case.name)
+        file, chosen = typed(source)
+        case.command = case.options.command(file or case.name) + chosen
         case.described = dict(layout.roles.described())
         for bad in layout.skipped:
             case.error(f"{case.name}: {bad.name}: {bad.reason}")
