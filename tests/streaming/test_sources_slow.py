@@ -71,7 +71,7 @@ def test_two_million_rows(kind: str, tmp_path: Path, request: pytest.FixtureRequ
     process, again = run(source, tmp_path, "again.json", "--resume")
     most = max(most, ended(process))
     found, expected = (json.loads(path.read_text()) for path in (again, whole))
-    print(f"{kind}: {seconds:.0f} s, {most:.0f} MB, {found['diagnostics']['stream']['resumed']}")
+    print(f"\n{kind}: {seconds:.0f} s, {most:.0f} MB, {found['diagnostics']['stream']['resumed']}")
     assert found["diagnostics"]["stream"]["resumed"]
     assert found["n_items"] == ROWS
     assert found["estimates"] == expected["estimates"]

@@ -234,8 +234,13 @@ def rows_of_query(connection: Any, query: str, most: int = _ROWS) -> Iterator[pa
     `connection` is one of the DBAPI (PEP 249), of ADBC, of DuckDB, or an engine or connection of
     SQLAlchemy. There is one batch at least.
     """
-    if hasattr(connection, "to_arrow_reader") or hasattr(connection, "from_arrow"):  # DuckDB
-        reader = connection.sql(query).to_arrow_reader(most)
+    if hasattr(connection, "from_arrow"):  # DuckDB
+        found = connection.sql(query)
+        if found is None:
+            raise UsageError(f"`query` must give rows; got {quoted(query)}")
+        # As it was called before version 1.5.
+        read = getattr(found, "to_arrow_reader", None) or found.fetch_record_batch
+        reader = read(most)
         yield from _plain(reader.schema, reader)
         return
     with ExitStack() as stack:
