@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 
 from fewlabels.data.limits import refuse_whole
 from fewlabels.data.roles import missing_column
-from fewlabels.data.stores import temporary_folder
+from fewlabels.data.stores import is_database, temporary_folder
 from fewlabels.data.table import Table, naming_file
 from fewlabels.data.where import Condition, identifier
 from fewlabels.errors import (
@@ -472,6 +472,11 @@ def writing_tables(targets: Mapping[str, Batches]) -> Iterator[None]:
 def target_table(address: str) -> TableAt:
     """The table that an output names."""
     url, _, table = address.partition("#")
+    if not is_database(address):
+        raise UsageError(
+            f"{quoted(redacted(address))} is no database that is written to: sqlite:///file.db#"
+            "TABLE, duckdb:///file.duckdb#TABLE, postgresql://user@host/name#TABLE"
+        )
     if not table:
         raise UsageError(f"{quoted(redacted(address))} must end in #TABLE, the table to write")
     _path(url)
