@@ -29,6 +29,7 @@ _LAZY = {
     "read_predictions": "fewlabels.data",
     "score": "fewlabels.questions.score",
     "shift": "fewlabels.shifts.analysis",
+    "source": "fewlabels.data.sources",
     "threshold": "fewlabels.questions.threshold",
 }
 _SUBPACKAGES = ("annotations", "calibration", "metrics", "models")
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from fewlabels import metrics as metrics
     from fewlabels import models as models
     from fewlabels.data import Diagnosis, diagnose, read_predictions
+    from fewlabels.data.sources import source
     from fewlabels.errors import FewlabelsError, InputError, MissingExtraError, Status, UsageError
     from fewlabels.estimates import Estimates
     from fewlabels.estimating import estimate
@@ -81,6 +83,7 @@ __all__ = [
     "read_predictions",
     "score",
     "shift",
+    "source",
     "threshold",
 ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 from enum import Enum
 
@@ -11,8 +12,11 @@ class FewlabelsError(Exception):
     """Base of every error that fewlabels raises on purpose.
 
     The message is one line that says what is wrong, where, and how to mend it.
-    The command line prints it and exits with code 2.
+    The command line prints it and exits with code 2. Passwords in addresses are left out.
     """
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(redacted(a) if isinstance(a, str) else a for a in args))
 
 
 class InputError(FewlabelsError, ValueError):
@@ -96,6 +100,30 @@ def _gravity(warning: str) -> int:
 
 
 # Names and values inside one-line messages.
+
+_SECRETS = (
+    # Of a user in front of a host, and those that an address names; ends as a URI does.
+    re.compile(r"(?<=://)([^\s/?#'\"]*?:)[^\s/?#'\"]*(?=@)"),
+    re.compile(
+        r"([?&](?:\w*(?:password|passwd|secret|token|_key|sig)\w*)=)[^\s&#'\"]*", re.IGNORECASE
+    ),
+)
+
+
+def redacted(text: str) -> str:
+    """A text without the passwords of addresses in it.
+
+    Examples
+    --------
+    >>> redacted("postgresql://ann:pass@host/db?user=ann&password=pass#items")
+    'postgresql://ann:***@host/db?user=ann&password=***#items'
+    """
+    if "://" not in text:
+        return text
+    for secret in _SECRETS:
+        text = secret.sub(r"\1***", text)
+    return text
+
 
 _LONGEST_MESSAGE = 1000
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from fewlabels.data.inputs import predictions_of
+from fewlabels.data.sources import source
 from fewlabels.errors import UsageError
 from fewlabels.estimates import Estimates
 from fewlabels.evaluation.evaluator import Estimand
@@ -42,16 +43,18 @@ def estimate(
     cluster: Any = None,
     columns: Any = None,
     positive: Any = None,
+    where: str | None = None,
+    query: str | None = None,
 ) -> Estimates:
     """Estimate how good each classifier is, with intervals, from few labels.
 
     Parameters
     ----------
     predictions
-        What the classifiers said, and the labels there are: `Predictions`, or the path or frame
-        that `read_predictions` would read. 15,000 items and more are estimated from in parts,
-        as by `estimate_files` (`diagnostics["stream"]` says so), unless the question needs all of
-        them at once.
+        What the classifiers said, and the labels there are: `Predictions`, or the path, address,
+        connection or frame that `read_predictions` would read. 15,000 items and more are estimated
+        from in parts, as by `estimate_files` (`diagnostics["stream"]` says so), unless the question
+        needs all of them at once.
     method
         Name of a method (`fewlabels.models.METHODS`), a label model, or "auto".
     metrics
@@ -103,6 +106,8 @@ def estimate(
     positive
         The positive class; of more than two it is judged against the rest, and a warning says so.
         None: what `Predictions.positive` says.
+    where, query
+        Which rows of a path, address or connection, as in `fewlabels.source`.
 
     Raises
     ------
@@ -126,6 +131,8 @@ def estimate(
     question = Question(
         method, metrics, by, confidence_level, estimand, against, random_state, shift=shift
     )
+    if where is not None or query is not None:
+        predictions = source(predictions, where=where, query=query)
     items = predictions_of(predictions, columns, positive, cluster=cluster)
     elsewhere = aligned_reference(reference, items, method, shift, columns=columns)
     many: tuple[ManyGroups, ...] = ()

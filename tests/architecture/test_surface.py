@@ -45,6 +45,7 @@ SURFACE = [
     "read_predictions",
     "score",
     "shift",
+    "source",
     "threshold",
 ]
 

@@ -398,7 +398,7 @@ CALLS: dict[str, dict[str, Callable[[], object]]] = {
         "a word in a frame": lambda: read(pd.DataFrame({"p__a__1": [0.5, "x", None]})),
         "an empty path": lambda: read(""),
         "a URL": lambda: read("https://host/a.csv"),
-        "a bucket": lambda: read("s3://bucket/a.parquet"),
+        "a bucket": lambda: read("hdfs://host/a.parquet"),
         "a data set of a hub": lambda: read("hf://datasets/x"),
         "no file": lambda: read("none.csv"),
         "no folder": lambda: read("none/a.csv"),

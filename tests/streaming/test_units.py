@@ -18,7 +18,7 @@ import fewlabels as fl
 from fewlabels.data.options import column_options
 from fewlabels.data.sources import BadFile
 from fewlabels.streaming import units
-from fewlabels.streaming.units import Layout, lay_out
+from fewlabels.streaming.units import Layout, Stamp, lay_out
 
 COLUMNS = column_options()
 GOOD = b"label,p__a__1\n0,.5\n1,.25\n"
@@ -58,7 +58,7 @@ def test_row_groups(tmp_path: Path, monkeypatch: Any, unit_rows: int, bounds: li
         assert (unit.path, unit.name, unit.kind) == (str(path), str(path), "Parquet")
         status = path.stat()
         assert unit.stamp[:3] == (status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-        assert unit.stamp.matches(path)
+        assert unit.stamp.matches(Stamp.of(path))
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ class EstimateOptions(Record):
 @takes("source", Input)
 @takes("settings", Settings, by="Estimate by group too.")
 @takes("options", EstimateOptions)
-@takes("output", Output, "json", "html", "labels_out", "raw_cells", "markdown", "junit")
+@takes("output", Output, "json", "html", "to", "labels_out", "raw_cells", "markdown", "junit")
 @takes("engine", Engine)
 def estimate(
     source: Input, settings: Settings, options: EstimateOptions, output: Output, engine: Engine
@@ -177,14 +177,24 @@ def estimate(
 
     def likeliest() -> dict[str, Any]:
         columns = estimates.label_columns()
-        if ITEM in estimates.predictions.groups:
+        if estimates.predictions.item_names:
             return columns
         # Rows count from 1, as in all other files.
         return {"row": [item + 1 for item in columns.pop(ITEM)], **columns}
 
+    def rows() -> dict[str, Any]:
+        every = estimates.to_dict()["estimates"]
+        return {name: [row[name] for row in every] for name in every[0]}
+
+    tables = {}
+    if folder is not None and folder.table is not None:
+        tables[folder.table] = folder.batches
+        done.callback(folder.discard)
     output.save_all(
         estimates.to_dict,
-        None if folder is None else folder.place,
+        None if folder is None or tables else folder.place,
+        tables,
+        to=rows,
         html=estimates.save_html,
         labels_out=likeliest,
         markdown=estimates.to_markdown,

@@ -17,6 +17,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -30,7 +31,7 @@ written, or a `record`, which is read and added to."""
 
 _WRITTEN = ("written", "text", "edited", "table")
 
-Writer = Callable[[Path], None]
+Writer = Callable[[Path], Any]
 
 READ = ("read", "pictures")
 """Roles whose paths may be named more than once."""
@@ -55,6 +56,11 @@ def check_files(named: Iterable[Named]) -> None:
     files = [one for one in named if (one.option, one.path) != ("--json", _DASH)]
     outputs = [one for one in files if one.role not in READ]
     for one in outputs:
+        if "://" in one.path and one.role in ("table", "folder"):
+            from fewlabels.data.databases import target_table
+
+            target_table(one.path)
+            continue
         if one.role == "table":
             from fewlabels.data.write import table_kind
 
@@ -65,7 +71,9 @@ def check_files(named: Iterable[Named]) -> None:
             raise UsageError(f"{one.option} must name a folder; got {one.path!r}")
     # What is read need not be a file.
     plain = (_without_mark(one) for one in files if one.role in READ and outputs)
-    read = [one for one in plain if one.path == _DASH or os.path.exists(one.path)]
+    read = [
+        one for one in plain if one.path == _DASH or "://" in one.path or os.path.exists(one.path)
+    ]
     taken: dict[Hashable, str] = {}
     for one in read:
         taken |= dict.fromkeys(_read_paths(one), "the input file")
@@ -93,7 +101,7 @@ def check_files(named: Iterable[Named]) -> None:
 
 def _without_mark(one: Named) -> Named:
     """The path without the part behind its `#`."""
-    if "#" not in one.path:
+    if "#" not in one.path or "://" in one.path:
         return one
     from fewlabels.data.sources import path_of
 
@@ -200,7 +208,14 @@ def draft_path(path: str) -> Path:
 
 
 def table_writer(path: str, columns: Callable[[], Mapping[str, Any]], *, raw: bool) -> Writer:
-    """Write columns as a table of the kind that the ending of `path` says."""
+    """Write columns as a table of the kind that the ending of `path` says.
+
+    What is for a table of a database gives its rows instead; `write_outputs` writes them.
+    """
+    if "://" in path:
+        from fewlabels.data.write import batches_of_columns
+
+        return lambda _: batches_of_columns(columns())
 
     def write(draft: Path) -> None:
         from fewlabels.data.write import table_kind, write_table
@@ -234,9 +249,14 @@ def write_outputs(
     Each writer gets the path of a temporary file in the folder of its target. When all have
     succeeded, `last` too, and devices have taken theirs, the temporary files take the targets'
     places; where one cannot, what was there before is put back. Files that somebody may have
-    edited, `edited`, are not replaced: if one has other content, nothing is written.
+    edited, `edited`, are not replaced: if one has other content, nothing is written. Tables of
+    databases are written with `last`, in a transaction that ends when all else is in its place.
     """
     written: dict[str, Path] = {}
+    tables = {path: partial(rows, Path()) for path, rows in writers.items() if "://" in path}
+    if tables:
+        writers = {path: write for path, write in writers.items() if path not in tables}
+        last = partial(_with_tables, tables, last)
     try:
         for path, write in writers.items():
             written[path] = draft_path(path)
@@ -268,6 +288,14 @@ def write_outputs(
         for temporary in written.values():
             with suppress(OSError):
                 temporary.unlink(missing_ok=True)
+
+
+def _with_tables(tables: Mapping[str, Any], last: Callable[[], object] | None) -> None:
+    from fewlabels.data.databases import writing_tables
+
+    with writing_tables(tables):
+        if last is not None:
+            last()
 
 
 def _put(temporary: Path, path: str, drafts: ExitStack, undo: ExitStack) -> None:

@@ -55,8 +55,8 @@ _Log = Literal[
     "label-studio", "lm-eval", "deepeval", "argilla", "doccano",
 ]  # fmt: skip
 
-_SAID = "fewlabels.columns"
-"""Key of the click context for the settings from the file of --columns."""
+_SAID, _ROWS = "fewlabels.columns", "fewlabels.rows"
+"""Keys of the click context: the settings from the file of --columns, and the rows to read."""
 
 
 def _key(name: str) -> str:
@@ -178,8 +178,8 @@ class Input(Record):
     file: str | None = option(INPUT, metavar="FILE", file="read", positional=True)
     positive: str | None = option(
         INPUT,
-        "The positive class, against all others. By default a known word (yes, 1, pass, spam "
-        "...), else the last of two.",
+        "The positive class, against all others. By default a known word (yes, 1, spam ...), else "
+        "the last of two.",
         "CLASS",
     )
     join: tuple[str, ...] = option(
@@ -278,6 +278,18 @@ class Input(Record):
         rare=True,
     )
 
+    where: str | None = option(
+        INPUT,
+        'Only rows of FILE with "date >= 2026-09-01".',
+        "CONDITION",
+    )
+    query: str | None = option(
+        INPUT,
+        "Read what this query gives; FILE is the address of a database, as sqlite:///file.db.",
+        "SQL",
+        rare=True,
+    )
+
     @classmethod
     def from_values(cls, **values: Any) -> Self:
         """The input from the values of the options, checked."""
@@ -364,15 +376,38 @@ class Input(Record):
         return "".join(f"{k} = {json.dumps(v, ensure_ascii=False)}\n" for k, v in table.items())
 
     @property
+    def place(self) -> Any:
+        """FILE and which of its rows are read; None where it holds the votes."""
+        return None if self.file is None else self._chosen(self.file)
+
+    @property
+    def _read_votes(self) -> Any:
+        alone = self.file is None and self.votes is not None
+        return self._chosen(self.votes) if alone else self.votes  # type: ignore[arg-type]
+
+    def _chosen(self, file: str) -> Any:
+        """The same object each time in a command: what a query gives is read once."""
+        if self.where is None and self.query is None and "://" not in file:
+            return file
+        from fewlabels.data.sources import source
+
+        held = click.get_current_context().meta.setdefault(_ROWS, {})
+        key = (file, self.where, self.query)
+        if key not in held:
+            held[key] = source(file, where=self.where, query=self.query)
+        return held[key]
+
+    @property
     def name(self) -> str:
         """Name of the input in messages."""
         return self.file or self.votes or ""
 
     def reading(self) -> dict[str, Any]:
         """All arguments of `fewlabels.read_predictions` and `fewlabels.diagnose`."""
-        names = ("votes", "duplicates", "item", "labels_as", "annotator", "answer", "positive")
+        names = ("duplicates", "item", "labels_as", "annotator", "answer", "positive")
         return {name: getattr(self, name) for name in names} | {
-            "source": self.file,
+            "source": self.place,
+            "votes": self._read_votes,
             "labels": list(self.labels) or None,
             "join": list(self.join) or None,
             **self.arguments(),
@@ -400,8 +435,8 @@ class Input(Record):
         """The columns of all files."""
         from fewlabels.data import column_names
 
-        paths = [path for path in (self.file, self.votes) if path is not None]
-        return tuple(name for path in paths for name in column_names(path))
+        reading = (self.place, self._read_votes)
+        return tuple(name for one in reading if one is not None for name in column_names(one))
 
     def names_items(self) -> bool:
         """Whether items have names: those that votes are joined by, or a column of that name."""
@@ -494,7 +529,8 @@ class Engine(Record):
 
     posterior: str | None = option(
         OUTPUT,
-        "Write P(label) of every row as Parquet, a file per part.",
+        "Write P(label) of every row as Parquet, a file per part; or as a table of a database, "
+        "sqlite:///file.db#TABLE.",
         "FOLDER",
         file="folder",
         rare=True,
@@ -584,9 +620,8 @@ class Engine(Record):
         from fewlabels.data.options import column_options
         from fewlabels.streaming.units import lay_out
 
-        assert source.file is not None
         options = column_options(**source.arguments())
-        layout = lay_out(source.file, options, skip_bad_files=self.skip_bad_files)
+        layout = lay_out(source.place, options, skip_bad_files=self.skip_bad_files)
         return list(layout.roles.models)
 
     @contextmanager
@@ -617,7 +652,7 @@ class Engine(Record):
 
         with stream_bar() as progress:
             return reader(
-                source.file,
+                source.place,
                 engine=name,
                 scheduler=self.scheduler,
                 progress=progress,
@@ -634,16 +669,14 @@ def _is_large(source: Input) -> bool:
     assert source.file is not None
     path = Path(path_of(source.file))
     try:
-        files = [p for p in path.iterdir() if p.is_file()] if path.is_dir() else [path]
-        if not any(file.stat().st_size for file in files):
+        if path.is_file() and not path.stat().st_size:
             return False
     except (OSError, ValueError):
-        if not source.is_standard_input:
-            return False
+        return False
     from fewlabels.errors import InputError
     from fewlabels.streaming.units import about_rows
 
     try:
-        return about_rows(source.file) > STREAMED_ROWS
+        return about_rows(source.place) > STREAMED_ROWS
     except InputError:
         return False

@@ -160,7 +160,7 @@ def label(source: Input, settings: Settings, options: LabelOptions, output: Outp
         columns={"item": source.item, "positive": source.positive, **source.arguments()},
         **arguments,
     )
-    session = open_session(source.file, record, wishes)
+    session = open_session(source.place, record, wishes)
     print_warnings(session.journal.notes)
     advise(lambda: f"; {session.journal.whereabouts()}")
     try:
@@ -239,14 +239,15 @@ def _join(source: Input, record: Path, output: Output) -> None:
 
     arguments: dict[str, Any] = source.arguments()
     out, n_joined, notes = output.out or "", 0, tuple[str, ...]()
+    kind = table_kind(out)
 
     def write(path: Path) -> None:
         nonlocal n_joined, notes
         n_joined, notes = write_joined(
-            source.file,
+            source.place,
             record,
             path,
-            table_kind(out),
+            kind,
             item=source.item,
             label=arguments["label"],
             raw=output.raw_cells,

@@ -11,6 +11,8 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import click
@@ -25,7 +27,7 @@ from fewlabels.cli.files import (
     write_outputs,
 )
 from fewlabels.cli.options import OUTPUT, Record, fields_of, option
-from fewlabels.errors import UsageError, one_line, quoted, unknown
+from fewlabels.errors import UsageError, one_line, quoted, redacted, unknown
 
 if TYPE_CHECKING:
     from fewlabels.annotations import Assessment
@@ -55,6 +57,13 @@ class Output(Record):
     labels_out: str | None = _path(
         "Write the likeliest class of every item (.csv, .parquet).", "PATH", "table"
     )
+    to: str | None = _path(
+        "Write the estimates as a table: sqlite:///file.db#TABLE, postgresql://, duckdb://, or "
+        ".csv, .parquet.",
+        "PATH",
+        "table",
+        rare=True,
+    )
     markdown: str | None = _path(
         "Write the estimates as tables of Markdown, for a pull request or the page of a CI job.",
         "PATH",
@@ -75,18 +84,20 @@ class Output(Record):
         self,
         report: Callable[[], Mapping[str, Any]],
         last: Callable[[], object] | None = None,
+        tables: Mapping[str, Callable[[], Any]] | None = None,
         /,
         **contents: Callable[..., Any],
     ) -> None:
         """Write all requested files, or none.
 
-        `report` makes what goes into the JSON; `last` is as in `write_outputs`. `contents`, by
+        `report` makes what goes into the JSON; `last` is as in `write_outputs`, `tables` are rows
+        for tables of databases. `contents`, by
         fields of this record, are as the option's role says: what makes the columns of a table or a
         text, or what writes to a path.
         """
         if self.json != _STDOUT:
             contents["json"] = lambda: json_text(report())
-        writers: dict[str, Writer] = {}
+        writers: dict[str, Writer] = {p: partial(_of, rows) for p, rows in (tables or {}).items()}
         edited = []
         for name, content in contents.items():
             path, role = getattr(self, name), fields_of(Output)[name].file
@@ -128,6 +139,7 @@ class Output(Record):
             "Figure": self.svg,
             "Model": self.save,
             table: self.out,
+            "Estimates": self.to,
             "Likeliest labels": self.labels_out,
             "Markdown": self.markdown,
             "JUnit": self.junit,
@@ -135,7 +147,11 @@ class Output(Record):
         }
         for what, path in written.items():
             if named and path is not None:
-                click.echo(f"\n{what}: {one_line(path)}")
+                click.echo(f"\n{what}: {one_line(redacted(path))}")
+
+
+def _of(rows: Callable[[], Any], _: Path) -> Any:
+    return rows()
 
 
 def stated_command() -> AbstractContextManager[None]:
@@ -150,7 +166,8 @@ def stated_command() -> AbstractContextManager[None]:
         named = context.params.get(name)
         paths += [named] if isinstance(named, str) else named if isinstance(named, tuple) else []
     files = ["standard input" if path == "-" else path_of(path) for path in paths if path]
-    return stated_origin(one_line(shlex.join(["fewlabels", *typed])) if typed else None, files)
+    command = one_line(redacted(shlex.join(["fewlabels", *typed]))) if typed else None
+    return stated_origin(command, files)
 
 
 # Conditions on the estimates, which decide the exit code.

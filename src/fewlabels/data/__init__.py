@@ -4,7 +4,8 @@ The room imports `checks`, `errors`, `kernels`, `predictions` and `report`. What
 
 1. `options`: arguments, `--model` texts and the TOML file become one `ColumnOptions`.
 2. `sources`: a path becomes files of one kind, which `content` tells by their first bytes; standard
-   input is kept as a file before.
+   input is kept as a file before. Files may lie in a store (`stores`), rows in a database
+   (`databases`); `where` chooses rows, and rules out files by their folders before they are opened.
 3. `delimited`, `binary` (Parquet, Feather), `cells` (JSON, workbooks), `native` (frames): a
    `Source`, which knows the names of its columns. Formats that yield Python values are read by
    `cells`, all at once; text is read by `content`, which decompresses it and detects UTF-16. A CSV

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from fewlabels.data.limits import inflated_zip, refuse_feather, refuse_whole
 from fewlabels.data.options import ColumnOptions
+from fewlabels.data.stores import File
 from fewlabels.data.table import (
     Table,
     group_text,
@@ -32,20 +33,24 @@ from fewlabels.kernels.arrays import Array
 _BUFFER = 1 << 18
 """Bytes of a Parquet column that are read at once, as row groups may be larger than memory."""
 
+_STORED_BUFFER = 1 << 21
+"""The same of a file of a store, where each reading is a request."""
 
-def parquet_file(path: Path, **options: Any) -> pq.ParquetFile:
+
+def parquet_file(path: File, **options: Any) -> pq.ParquetFile:
     """Open a Parquet file so that the checksums of its pages, if any, are verified.
 
     No read-ahead: column by column takes half the memory and the same time.
     """
-    return pq.ParquetFile(path, pre_buffer=False, page_checksum_verification=True, **options)
+    source = path if isinstance(path, Path) else path.open()
+    return pq.ParquetFile(source, pre_buffer=False, page_checksum_verification=True, **options)
 
 
 @dataclass(frozen=True)
 class ParquetFile:
     """One Parquet file; `row_groups` holds how many rows each of them has."""
 
-    path: Path
+    path: File
     name: str
     names: tuple[str, ...]
     schema: pa.Schema
@@ -74,7 +79,7 @@ class ParquetFile:
 
 
 def parquet_batches(
-    path: Path,
+    path: File,
     columns: Collection[str],
     groups: range | None = None,
     *,
@@ -86,14 +91,15 @@ def parquet_batches(
     `coded` are columns of few, frequent texts: as dictionary codes they are read three times as
     fast. A column of many different texts would put all of them into every batch.
     """
+    buffer = _BUFFER if isinstance(path, Path) else _STORED_BUFFER
     with (
         readable("Parquet"),
-        parquet_file(path, buffer_size=_BUFFER, read_dictionary=list(coded)) as file,
+        parquet_file(path, buffer_size=buffer, read_dictionary=list(coded)) as file,
     ):
         yield from file.iter_batches(rows, groups, list(columns), use_threads=False)
 
 
-def open_parquet(path: Path, name: str) -> ParquetFile:
+def open_parquet(path: File, name: str) -> ParquetFile:
     """Read the column names of a Parquet file."""
     with readable("Parquet"), parquet_file(path) as file:
         schema, footer = file.schema_arrow, file.metadata

@@ -25,11 +25,11 @@ from fewlabels.data.recognise import ITEM_NAMES
 from fewlabels.data.roles import missing_column, split_native
 from fewlabels.data.sources import FolderOfTables
 from fewlabels.data.table import NO_LABEL, Place, Source, class_text
+from fewlabels.data.where import ROW, FilteredSource, rows_of
 from fewlabels.errors import InputError, listed, quoted
 from fewlabels.kernels.arrays import Bools, Ints, UInts
 from fewlabels.kernels.counter_based import mix
 
-_BATCH_ROWS = 65_536
 _FEWEST_ROWS = 1_000
 """At least so many rows are kept, even of items with very long texts."""
 
@@ -81,7 +81,8 @@ def choose_rows(
     in_order = np.sort(every)
     if (in_order[1:] == in_order[:-1]).any():
         _refuse_repeated(source, item, every)
-    comma = isinstance(source, DelimitedFile) and source.delimiter == ";"
+    file = source.inner if isinstance(source, FilteredSource) else source
+    comma = isinstance(file, DelimitedFile) and file.delimiter == ";"
     return kept.chosen(names, len(every), keys_digest(every), comma)
 
 
@@ -180,11 +181,15 @@ def batches_of(source: Source, names: Collection[str]) -> Iterator[Batch]:
     first = 0
     for part, named in _parts(source):
         inside = 0
-        for rows in _rows(part, names):
-            before = inside
+        for rows in rows_of(part, names):
+            # Chosen rows say themselves where they are.
+            at = rows.column(ROW).to_pylist() if ROW in rows.schema.names else None
+            rows, before = (rows if at is None else rows.select(list(names))), inside
 
-            def place(row: int, part: Any = part, before: int = before, named: str = named) -> str:
-                found = _place(part, before + row)
+            def place(
+                row: int, part: Any = part, before: int = before, named: str = named, at: Any = at
+            ) -> str:
+                found = _place(part, before + row if at is None else at[row])
                 return f"{found} of {named}" if named else found
 
             yield Batch(rows, first, place)
@@ -200,18 +205,9 @@ def _parts(source: Source) -> Iterator[tuple[Any, str]]:
         yield source, ""
 
 
-def _rows(source: Any, names: Collection[str]) -> Iterator[pa.RecordBatch]:
-    if isinstance(source, DelimitedFile):
-        yield from source.rows(names)
-    elif hasattr(source, "batches"):
-        yield from source.batches((), names)
-    else:
-        table = source.read((), names)
-        columns = {name: pa.chunked_array(table.pieces(name)[0]) for name in names}
-        yield from pa.table(columns).to_batches(_BATCH_ROWS)
-
-
 def _place(source: Any, row: int) -> str:
+    if isinstance(source, FilteredSource):
+        return _place(source.inner, row)
     if isinstance(source, DelimitedFile):
         return source.place(source.body, row)
     found: str = f"item {row} (from 0)" if source.name is None else f"row {row + 1}"

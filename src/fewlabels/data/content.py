@@ -11,12 +11,12 @@ import re
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from fewlabels.data.limits import Inflation, refuse_whole
+from fewlabels.data.stores import File, arrow_stream
 from fewlabels.errors import FewlabelsError, InputError, listed, quoted
 
 ENDINGS = (".gz", ".zst", ".bz2")
@@ -36,38 +36,38 @@ _CODECS = (
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
-def compression(path: Path) -> str | None:
+def compression(path: File) -> str | None:
     """What a file is compressed by, told by its first bytes: gzip, zstd, bz2, or nothing."""
     with path.open("rb") as file:
         head = file.read(16)
     return next((codec for codec, magic in _CODECS if magic.match(head)), None)
 
 
-def is_plain(path: Path) -> bool:
+def is_plain(path: File) -> bool:
     """Whether the bytes of `byte_stream` are those of the file, at the same places."""
     with path.open("rb") as file:
         return compression(path) is None and not file.read(2).startswith(_UTF16)
 
 
-def check_fits(path: Path) -> None:
+def check_fits(path: File) -> None:
     """Refuse a text that is read whole and would not fit into memory, before it is parsed."""
     codec = compression(path)
     inflation = Inflation(path, packed=codec is not None)
     if codec is None:
         inflation.take(path.stat().st_size)
     else:
-        with pa.input_stream(str(path), compression=codec) as stream:
+        with arrow_stream(path, codec) as stream:
             while chunk := stream.read(_PIECE):
                 inflation.take(len(chunk))
     # Numbers take less than their texts.
     refuse_whole(inflation.size // 2, "its texts")
 
 
-def first_bytes(path: Path, size: int = HEAD) -> bytes:
+def first_bytes(path: File, size: int = HEAD) -> bytes:
     """The first bytes, decompressed; empty where the compressed bytes are damaged."""
     codec = compression(path)
     try:
-        with pa.input_stream(str(path), compression=codec) as stream:
+        with arrow_stream(path, codec) as stream:
             head: bytes = stream.read(size)
     except (OSError, ValueError):
         if codec is None:
@@ -86,11 +86,11 @@ def not_utf8(byte: int, where: str) -> InputError:
 
 
 @contextmanager
-def byte_stream(path: Path) -> Iterator[Any]:
+def byte_stream(path: File) -> Iterator[Any]:
     """The bytes of a file, decompressed where they are compressed, UTF-16 as UTF-8."""
     try:
         codec = compression(path)
-        with pa.input_stream(str(path), compression=codec) as stream:
+        with arrow_stream(path, codec) as stream:
             if not first_bytes(path).startswith(_UTF16):
                 yield stream
                 return
@@ -132,12 +132,6 @@ _MAGIC = (
         rb"FEA1[\x00-\x08\x0e-\x1f\x80-\xff]",
         "is a Feather file of version 1; write it again with pyarrow.feather.write_feather",
     ),
-    (
-        rb"SQLite format 3\x00",
-        "is an SQLite database; export the table: "
-        "sqlite3 -header -csv FILE 'SELECT * FROM TABLE' > table.csv",
-    ),
-    (rb".{8}DUCK", "is a DuckDB database; export the table: COPY table TO 'table.parquet'"),
     (rb"\x89HDF\r\n", f"is an HDF5 file; read it with pandas or h5py, and {_SAVE}"),
     (
         rb"ORC(?:\n[\x00-\x1f]|[\x00-\x08\x0e-\x1f\x80-\xff])",
@@ -185,6 +179,12 @@ _NAMED = {
     ".arrow": "Feather", ".json": "JSON", ".jsonl": "JSON", ".ndjson": "JSON",
     ".xlsx": "Excel", ".xlsm": "Excel", ".xlsb": "Excel", ".xls": "Excel", ".ods": "Excel",
 }  # fmt: skip
+DATABASE_FILES = (
+    ("sqlite", re.compile(rb"SQLite format 3\x00")),
+    ("duckdb", re.compile(rb".{8}DUCK", re.DOTALL)),
+)  # fmt: skip
+"""How addresses of databases that are a file begin, and how their files do."""
+
 INSPECT = "Inspect"
 """The kind of a zip archive that is a log of Inspect."""
 
@@ -192,7 +192,7 @@ _COMPRESSED = ("CSV", "JSON")
 """Kinds that may be compressed as a whole; the others compress their contents."""
 
 
-def file_kind(path: Path) -> str:
+def file_kind(path: File) -> str:
     """CSV, Parquet, NPZ, JSON, Feather, Excel or Inspect, by the bytes."""
     codec = compression(path)
     head = first_bytes(path)
@@ -201,6 +201,12 @@ def file_kind(path: Path) -> str:
     name = path.name.lower()
     if codec is not None and name.endswith(ENDINGS):
         name = name.rpartition(".")[0]
+    scheme = next((scheme for scheme, magic in DATABASE_FILES if magic.match(head)), None)
+    if scheme is not None:
+        raise InputError(
+            f"is a database: name its table in an address, {scheme}:///FILE#TABLE (four slashes "
+            "before a path from the root), or choose rows of it with --query"
+        )
     for magic, what in _REFUSED:
         if magic.match(head):
             raise InputError(what)
@@ -237,7 +243,7 @@ def _as_utf8(head: bytes) -> bytes:
     return head[: len(head) // 2 * 2].decode("utf-16", "replace").encode(errors="replace")
 
 
-def _kind_of_zip(path: Path, name: str) -> str:
+def _kind_of_zip(path: File, name: str) -> str:
     try:
         with zipfile.ZipFile(path) as archive:
             members = archive.namelist()

@@ -15,7 +15,6 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 import pyarrow as pa
@@ -24,6 +23,7 @@ import pyarrow.csv
 
 from fewlabels.data.content import ENDINGS, byte_stream, check_fits, compression, is_plain, not_utf8
 from fewlabels.data.limits import Inflation, refuse_whole
+from fewlabels.data.stores import File
 from fewlabels.data.table import MISSING_NUMBERS, Table
 from fewlabels.errors import InputError, listed, quoted
 
@@ -91,7 +91,7 @@ class DelimitedFile:
     separated by spaces, and `body` counts the bytes of the tabs that stand for them.
     """
 
-    path: Path
+    path: File
     name: str
     names: tuple[str, ...]
     delimiter: str
@@ -275,7 +275,7 @@ class DelimitedFile:
         raise InputError(f"cannot be read as CSV: {message}") from None
 
 
-def open_delimited(path: Path, name: str, *, header: bool = True) -> DelimitedFile:
+def open_delimited(path: File, name: str, *, header: bool = True) -> DelimitedFile:
     """Read the header of a CSV file; without one its columns are c1, c2, ..."""
     with byte_stream(path) as stream:
         head = stream.read(_HEADER)
@@ -424,7 +424,7 @@ def by_tabs(text: str) -> str:
 
 
 @contextmanager
-def text_stream(path: Path, *, spaced: bool = False) -> Iterator[Any]:
+def text_stream(path: File, *, spaced: bool = False) -> Iterator[Any]:
     """The bytes of a text; where its columns are separated by spaces, by tabs instead."""
     with byte_stream(path) as stream:
         if not spaced:
@@ -482,7 +482,7 @@ def _filled(file: DelimitedFile, named: int, stamp: tuple[int, int, int]) -> int
     return max(filled)
 
 
-def _check_text(path: Path, start: int = 0, stop: int | None = None) -> _Text:
+def _check_text(path: File, start: int = 0, stop: int | None = None) -> _Text:
     """Refuse what is not UTF-8, with the place where it stops being that; bytes [start, stop)."""
     quotes = line_breaks = size = 0
     decoder = codecs.getincrementaldecoder("utf-8")()

@@ -42,7 +42,6 @@ from fewlabels.data.table import (
     class_text,
     group_text,
     naming_file,
-    with_columns,
 )
 from fewlabels.errors import InputError, listed, one_line, quoted
 from fewlabels.kernels.arrays import Array, Floats, Ints
@@ -693,7 +692,7 @@ class WithCounts:
             n: [pa.chunked_array([pa.array([self.counts[n].get(k or "", 0) for k in keys])])]
             for n in asked
         }
-        return with_columns(table, columns)
+        return table.with_columns(columns)
 
 
 def joined_items(table: Table, column: str, kept: Sequence[KeptLabels]) -> Names:
@@ -757,7 +756,7 @@ class WithLabels:
         table = self.inner.read(numbers, wanted)
         if self.label not in texts:
             return table
-        return with_columns(table, {self.label: [self._joined(table, own=own)]})
+        return table.with_columns({self.label: [self._joined(table, own=own)]})
 
     def weights(self, table: Table) -> Floats | None:
         """Weights of the labels, (n,), by the probabilities of their draws; None if all were equal.

@@ -26,7 +26,7 @@ from fewlabels.data.recognise import ITEM_NAMES
 from fewlabels.data.roles import missing_column, split_native
 from fewlabels.data.shapes import shaped
 from fewlabels.data.sources import is_part, locate, open_source, path_of
-from fewlabels.data.table import Names, Source, Table, naming_file, with_columns
+from fewlabels.data.table import Names, Source, Table, naming_file
 from fewlabels.errors import InputError, UsageError, listed, quoted
 from fewlabels.kernels.arrays import Ints
 
@@ -91,7 +91,7 @@ class JoinedFiles:
                     for source, column in self.columns[name]
                 ]
                 made[name] = [pa.chunked_array([_first_value(parts)])]
-        return with_columns(table, made)
+        return table.with_columns(made)
 
 
 def _taken(pieces: Sequence[pa.ChunkedArray], rows: Ints) -> pa.Array:

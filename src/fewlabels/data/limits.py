@@ -21,6 +21,7 @@ from xml.parsers.expat import ParserCreate
 import pyarrow as pa
 
 from fewlabels.checks.arguments import refuse_beyond_memory
+from fewlabels.data.stores import File
 from fewlabels.errors import InputError
 
 IN_MEMORY = 8
@@ -57,7 +58,7 @@ def refuse_whole(n_bytes: int, what: str) -> None:
 class Inflation:
     """Counts the bytes that a file inflates to; unlimited if it is not `packed`."""
 
-    def __init__(self, path: Path, *, packed: bool) -> None:
+    def __init__(self, path: File, *, packed: bool) -> None:
         self.size = 0
         self._packed_size = path.stat().st_size
         limit = max(MOST_INFLATED, MOST_RATIO * self._packed_size)

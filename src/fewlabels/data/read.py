@@ -35,7 +35,7 @@ from fewlabels.data.profiles import truth_in_name
 from fewlabels.data.recognise import ITEM_NAMES, recognise
 from fewlabels.data.roles import Roles, assign_roles, missing_column, repeated_items, split_native
 from fewlabels.data.shapes import shaped, telling
-from fewlabels.data.sources import locate, open_source, path_of
+from fewlabels.data.sources import chosen, locate, open_source, path_of
 from fewlabels.data.table import NOTHING, Place, Source, naming_file
 from fewlabels.errors import InputError, UsageError, listed, one_line, quoted
 from fewlabels.kernels.arrays import Ints
@@ -69,8 +69,10 @@ def read_predictions(
     annotator: str | None = None,
     answer: str | None = None,
     vote_columns: Mapping[str, str] | None = None,
+    where: str | None = None,
+    query: str | None = None,
 ) -> Predictions:
-    """Read predictions and labels from a file, a folder of files, or a frame.
+    """Read predictions and labels from files, a database, or a frame.
 
     The native columns are `label`, `p__<model>__<class>` (probability), `y__<model>` (hard
     prediction), `s__<model>` (score), `h__<class>` (how many annotators chose the class), `domain`
@@ -87,8 +89,11 @@ def read_predictions(
     ----------
     source
         Path of a CSV (also .tsv, also compressed by gzip), Parquet or NPZ file, or of a folder of
-        such files of one kind; or a frame in memory: pandas, polars, pyarrow. The keys of an NPZ
-        file are the arguments of `Predictions`, and `groups__<name>`; pickles are never opened.
+        such files of one kind (its folders `name=value` are columns), or a pattern of paths; on
+        this machine or in an object store (`s3://bucket/folder`); or a frame in memory: pandas,
+        polars, pyarrow. The keys of an NPZ file are the arguments of `Predictions`, and
+        `groups__<name>`; pickles are never opened. Or a table of a database
+        (`sqlite:///file.db#table`), or, with `query`, an open connection.
     votes
         Long votes: a path (CSV or Parquet) or a frame. A row without a label is no vote.
     duplicates
@@ -147,6 +152,8 @@ def read_predictions(
         Columns of the annotator and of the class voted for, in long votes.
     vote_columns
         item, annotator, label, domain -> the column of the votes by that role.
+    where, query
+        Which rows of `source`, as in `fewlabels.source`.
 
     Raises
     ------
@@ -168,6 +175,7 @@ def read_predictions(
         positive=positive, no_label=no_label, same=same, keep=keep, item=item, annotator=annotator,
         answer=answer, vote_columns=vote_columns,
     )  # fmt: skip
+    source = chosen(source, where, query)
     if isinstance(source, Mapping) and source:
         # What classifiers said, and not the columns of a table: a value has a column per class, or
         # all are arrays of numpy with names that are no native ones; a mapping of lists is a table.

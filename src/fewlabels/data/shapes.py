@@ -28,7 +28,7 @@ from fewlabels.data.cells import column_of
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.profiles import differences, tokens, truth_in_name
 from fewlabels.data.roles import split_native
-from fewlabels.data.table import MISSING_NUMBERS, Source, Table, class_text, with_columns
+from fewlabels.data.table import MISSING_NUMBERS, Source, Table, class_text
 from fewlabels.errors import InputError, listed, quoted
 from fewlabels.kernels.arrays import Floats
 
@@ -420,10 +420,10 @@ def with_made(table: Table, names: Iterable[str]) -> Table:
                 f"column {quoted(column)} is read as logits, or logarithms of probabilities: a "
                 "softmax turns each cell into probabilities"
             )
-    table = with_columns(table, made)
+    table = table.with_columns(made)
     hot = {name: several for name in names if (several := one_of(name, own))}
     labels = {name: [_one_hot(table, several)] for name, several in hot.items()}
-    return replace(with_columns(table, labels), names=names)
+    return replace(table.with_columns(labels), names=names)
 
 
 def _place(table: Table, start: int, row: int) -> str:

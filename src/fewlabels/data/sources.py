@@ -1,28 +1,36 @@
 """What a source is: which files, of which kind, decided by content; and those files opened.
 
-Standard input is kept as a file on disk, as it may be read more than once.
+Files lie on this machine or in an object store (`stores`); rows may come from a database too
+(`databases`), and be chosen among (`where`). What can be read only once (standard input, a query)
+is kept as a file on disk.
 """
 
 from __future__ import annotations
 
-import atexit
 import itertools
 import os
 import re
 import shlex
 import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from fewlabels.data.binary import open_feather, open_parquet
 from fewlabels.data.cells import open_json, open_workbook
 from fewlabels.data.content import ENDINGS, file_kind
+from fewlabels.data.databases import (
+    SqlTable,
+    TableAt,
+    keep_rows,
+    open_table,
+    query_rows,
+)
 from fewlabels.data.delimited import NO_HEADER, open_delimited
 from fewlabels.data.label_record import ENDING
 from fewlabels.data.limits import refuse_wide
@@ -35,8 +43,30 @@ from fewlabels.data.logs import (
     record_of,
 )
 from fewlabels.data.native import open_frame
+from fewlabels.data.stores import (
+    STORES,
+    File,
+    StoredFile,
+    base_of,
+    file_at,
+    is_database,
+    is_pattern,
+    kept_here,
+    split_options,
+    temporary_folder,
+)
 from fewlabels.data.table import Source, Table, concatenate, naming_file
-from fewlabels.errors import InputError, UsageError, did_you_mean, listed, one_line, quoted, unknown
+from fewlabels.data.where import Condition, Filter, FilteredSource, refuse_no_row
+from fewlabels.errors import (
+    InputError,
+    UsageError,
+    did_you_mean,
+    listed,
+    one_line,
+    quoted,
+    redacted,
+    unknown,
+)
 
 DASH = "-"
 """What stands for standard input where a path is asked for."""
@@ -73,9 +103,7 @@ def standard_input(format_name: str | None = None) -> Path:
     if _Kept.path is None or stream is not _Kept.stream:
         if stream is None or stream.closed or sys.stdin.isatty():
             raise InputError("has nothing to read; send a file: fewlabels ... - < FILE")
-        folder = tempfile.mkdtemp(prefix="fewlabels-")
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
-        path = Path(folder) / "standard-input"
+        path = temporary_folder() / "standard-input"
         with path.open("wb") as file:
             shutil.copyfileobj(stream, file, 1 << 20)
         _Kept.path, _Kept.stream = path, stream
@@ -100,15 +128,122 @@ FURTHER_SUFFIXES = (
 _PACKED = (*ENDINGS, ".xz", ".lz4", ".zip", ".br", ".7z")
 """Endings of compressed files; parts that end so are read, or refused, and never passed over."""
 
-_URL = re.compile(r"(?:https?|ftp|s3|s3a|gs|gcs|hf|abfss?|az|hdfs)://")
+_IN_PLACE = tuple(ending for ending in SUFFIXES if ending != ".npz")
+"""Endings of what is read of an object store without a copy."""
+
+_URL = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 _MOST_NEIGHBOURS = 10_000
 
 _LOGGED, _MOST_LOGS = (".eval", ".json", ".jsonl"), 1_000
 """Endings of logs in a folder, and how many of them are read at most."""
 
 
-LOG = "log"
-"""The kind of what a tool has logged."""
+LOG, SQL = "log", "SQL"
+"""The kinds of what a tool has logged, and of a table of a database."""
+
+_NULL = "__HIVE_DEFAULT_PARTITION__"
+"""A folder's value that stands for none."""
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """A source and which of its rows are read; see `source`."""
+
+    place: Any
+    where: Condition | None = None
+    query: str | None = None
+
+    def __str__(self) -> str:
+        text = redacted(str(self.place)) if isinstance(self.place, str | Path) else ""
+        return f"{text or 'the connection'} (query)" if self.query is not None else text
+
+    @cached_property
+    def kept(self) -> tuple[Path, ...]:
+        """The rows of what is read only once, as files of this disk."""
+        query = self.query
+        if query is None:
+            query = TableAt.of(self.place).query
+        return keep_rows(query_rows(self.place, query, self.where))
+
+
+def source(place: Any, *, where: str | None = None, query: str | None = None) -> Selection:
+    """A source of rows, for any function that takes a path or frame.
+
+    Parameters
+    ----------
+    place
+        A path, a folder, a pattern (`data/**/*.parquet`), an address (`s3://bucket/folder`,
+        `sqlite:///file.db#table`), a frame in memory, or, with `query`, an open connection of the
+        DBAPI or SQLAlchemy.
+    where
+        Which rows: comparisons of columns with values, joined by `and`, `or`, `not`; files whose
+        folders (`date=2026-09-07`) rule them out are not opened, and a database chooses its rows.
+    query
+        Which rows of a database, in its SQL. They are read once, and kept on disk meanwhile.
+
+    Raises
+    ------
+    UsageError
+        If `where` is no condition, or there is a query of what is no database.
+
+    Examples
+    --------
+    >>> import sqlite3
+    >>> connection = sqlite3.connect(":memory:")
+    >>> _ = connection.execute("create table items (label text, p__net__yes real)")
+    >>> rows = [("no", 0.2), ("yes", 0.9), (None, 0.7)]
+    >>> _ = connection.executemany("insert into items values (?, ?)", rows)
+    >>> import fewlabels as fl
+    >>> fl.read_predictions(fl.source(connection, query="select * from items")).n_items
+    3
+    """
+    if isinstance(place, Selection):
+        if query is not None or (place.where and where):
+            raise UsageError("a source that says which rows has no second `where` or `query`")
+        return place if where is None else replace(place, where=Condition.parse(where))
+    file = isinstance(place, str | Path) and not is_database(place)
+    frame = not isinstance(place, str | Path) and not _is_connection(place)
+    if query is not None and (file or frame):
+        raise UsageError(
+            f"`query` chooses rows of a database, and {quoted(str(place)) if file else 'this'} is "
+            "none; use `where` for files and frames"
+        )
+    if query is None and _is_connection(place):
+        raise UsageError("a connection needs `query`: source(connection, query='select ...')")
+    return Selection(place, None if where is None else Condition.parse(where), query)
+
+
+def chosen(place: Any, where: str | None, query: str | None) -> Any:
+    """The place itself, or the rows of it that are chosen."""
+    plain = where is None and query is None and not _is_connection(place)
+    return place if plain else source(place, where=where, query=query)
+
+
+def typed(place: Any) -> tuple[str | None, str]:
+    """FILE as the command line says the same source, and its options; None where it cannot."""
+    selection = place if isinstance(place, Selection) else Selection(place)
+    said = {"--where": selection.where and selection.where.text, "--query": selection.query}
+    options = "".join(f" {flag} {shlex.quote(value)}" for flag, value in said.items() if value)
+    file = selection.place
+    return redacted(str(file)) if isinstance(file, str | Path) else None, options
+
+
+def _is_connection(place: object) -> bool:
+    """Whether it is an open connection, or makes one."""
+    return (
+        hasattr(place, "cursor")
+        or hasattr(place, "exec_driver_sql")
+        or hasattr(place, "raw_connection")
+    )
+
+
+def identity(place: Any) -> str:
+    """What tells a source from others, without passwords."""
+    if isinstance(place, Selection):
+        return repr((identity(place.place), place.where and place.where.text, place.query))
+    if isinstance(place, str) and _URL.match(place):
+        return redacted(place)
+    return str(Path(place).resolve()) if isinstance(place, str | Path) else str(id(place))
 
 
 @dataclass(frozen=True)
@@ -118,17 +253,39 @@ class Located:
     `fragment` is what stands behind the `#` of the path: the sheet of a workbook, the options of a
     log (`logs.LogOptions`), or that a table has no header (`NO_HEADER`). `form` is the format of a
     log, whose `kind` is `LOG` whatever its files are. `notes` say what of a folder is not read.
+    `base` is the folder that the files are called from, and whose folders `name=value` are columns;
+    `where` chooses rows. Files that are `kept` on disk while a command runs are others in the next.
     """
 
     kind: str
-    files: tuple[Path, ...]
+    files: tuple[Any, ...]
     name: str
     fragment: str | None = None
     notes: tuple[str, ...] = ()
     form: str | None = None
+    base: File | None = None
+    where: Condition | None = None
+    kept: bool = False
+
+    @property
+    def opener(self) -> Callable[[Any, str], Any]:
+        """What opens a file by its place and name."""
+        if self.fragment == NO_HEADER and self.kind == "CSV":
+            return partial(open_delimited, header=False)
+        if self.fragment is not None and self.kind == "Excel":
+            return partial(open_workbook, sheet=self.fragment)
+        return OPENERS[self.kind]
+
+    def shown(self, file: Any) -> str:
+        """What messages call a file of several."""
+        return one_line(file.name if self.base is None else str(file.relative_to(self.base)))
+
+    def filter(self, file: Any) -> Filter:
+        """The columns that the folders of a file give, and the condition on its rows."""
+        return Filter({} if self.base is None else folder_columns(file, self.base), self.where)
 
     @classmethod
-    def of_file(cls, path: Path, name: str, fragment: str | None = None) -> Located:
+    def of_file(cls, path: File, name: str, fragment: str | None = None) -> Located:
         """One file: a table, or the log of a tool, told by its content or by what is said."""
         kind = file_kind(path)
         if fragment == NO_HEADER and kind == "CSV":
@@ -169,13 +326,37 @@ def nothing_read(skipped: Sequence[BadFile], *, alone: bool) -> str:
 def locate(source: Any, skipped: list[BadFile] | None = None) -> Located | None:
     """Find the files of a path; None if the source is no path.
 
-    `-` is standard input. Text after `#` adds what a path does not say: the sheet of a workbook
-    (`book.xlsx#Sheet 2`), the criterion of a log (`run.eval#helpful`), or the format of standard
-    input (`-#tsv`). Files of a folder that are no tables, or of another kind than the first, go to
-    `skipped`; if it is None, the folder is refused.
+    `-` is standard input; `*` and the like stand for several files. Text after `#` adds what a path
+    does not say: the sheet of a workbook (`book.xlsx#Sheet 2`), the criterion of a log
+    (`run.eval#helpful`), or the format of standard input (`-#tsv`). Files of a folder that are no
+    tables, or of another kind than the first, go to `skipped`; if it is None, the folder is
+    refused.
     """
-    if not isinstance(source, (str, Path)):
+    selection = source if isinstance(source, Selection) else Selection(source)
+    if selection.query is not None or is_database(selection.place):
+        return _of_database(selection)
+    if not isinstance(selection.place, (str, Path)):
         return None
+    located = _of_path(selection.place, skipped, selection.where)
+    if selection.where is not None and located.kind == "NPZ":
+        raise InputError(
+            f"{located.name}: holds arrays, and --where is about columns; save a table"
+        )
+    return replace(located, where=selection.where)
+
+
+def _of_database(selection: Selection) -> Located:
+    """A table by the ranges of its keys, or the rows of what has none, kept as files."""
+    name = str(selection)
+    with naming_file(name):
+        if selection.query is None:
+            table = open_table(TableAt.of(selection.place, selection.where), name)
+            if table is not None:
+                return Located(SQL, (table,), name)
+        return Located("Parquet", selection.kept, name, kept=True)
+
+
+def _of_path(source: str | Path, skipped: list[BadFile] | None, where: Condition | None) -> Located:
     if not str(source):
         raise UsageError("the path of the file is empty")
     name = str(source)
@@ -191,13 +372,22 @@ def locate(source: Any, skipped: list[BadFile] | None = None) -> Located | None:
                 return Located(kind, (path,), NAME)
             return Located.of_file(path, NAME, fragment)
     with naming_file(name):
-        if isinstance(source, str) and _URL.match(source):
-            raise InputError("is a URL, and files are read from disk; download it first")
-        path = Path(source)
+        elsewhere = isinstance(source, str) and STORES.match(source) is not None
+        if isinstance(source, str) and _URL.match(source) and not elsewhere:
+            raise InputError(
+                "is a URL, and files are read from disk, object stores (s3://, gs://, abfs://) and "
+                "databases (sqlite://, postgresql://, duckdb://; others in Python, by "
+                "fewlabels.source(connection, query=...)); download it first"
+            )
         try:
+            if elsewhere:
+                return _of_store(str(source), redacted(name), skipped, where)
+            path = Path(source)
             if path.is_dir():
-                return _folder(path, name, skipped)
+                return _folder(path, name, skipped, where)
             if not path.exists():
+                if is_pattern(name):
+                    return _of_pattern(name, name, skipped, where)
                 return _behind_a_mark(name)
             if not path.is_file():
                 raise InputError("is not a regular file; save it as a file first")
@@ -213,14 +403,48 @@ def locate(source: Any, skipped: list[BadFile] | None = None) -> Located | None:
             ) from None
 
 
+def _of_store(
+    address: str, name: str, skipped: list[BadFile] | None, where: Condition | None
+) -> Located:
+    """What an object store holds: CSV and Parquet where they are, other kinds copied to disk."""
+    if is_pattern(split_options(address)[0]):
+        return _of_pattern(address, name, skipped, where)
+    path = file_at(address)
+    if not path.exists():
+        raise InputError("there is no such object")
+    if path.is_dir():
+        parts = (f for f in path.iterdir(recursive=True) if _ends(f, SUFFIXES))
+        here: File = path if any(parts) else kept_here(path)
+        return _folder(here, name, skipped, where)
+    return Located.of_file(path if _ends(path, _IN_PLACE) else kept_here(path), name)
+
+
+def _of_pattern(
+    pattern: str, name: str, skipped: list[BadFile] | None, where: Condition | None
+) -> Located:
+    """The files that a pattern stands for, and those of the folders among them."""
+    path, options = split_options(pattern) if STORES.match(pattern) else (pattern, "")
+    folder = base_of(path)
+    base = file_at(folder + options)
+    found: list[File] = []
+    for file in sorted(base.glob(path.removeprefix(folder).lstrip("/") if folder != "." else path)):
+        if not file.name.startswith((".", "_")):
+            found += _parts_below(file) if file.is_dir() else [file]
+    if not found:
+        raise InputError("no file has such a name; put the pattern in quotes, as in 'data/*.csv'")
+    return _of_files(list(dict.fromkeys(found)), base, name, skipped, where)
+
+
 def path_of(source: str) -> str:
-    """The path alone, without what stands behind its `#`.
+    """The path alone, without what stands behind its `#`, and without a password.
 
     Examples
     --------
     >>> path_of("book.xlsx#Sheet 2"), path_of("file.csv")
     ('book.xlsx', 'file.csv')
     """
+    if _URL.match(source):
+        return redacted(source)
     return source if os.path.exists(source) else _divided(source)[0]
 
 
@@ -249,7 +473,7 @@ def _behind_a_mark(name: str) -> Located:
             near = f"did you mean {quoted(same)}?" if same else ""
         raise InputError(f"no such file; {near}".rstrip("; "))
     if path.is_dir():
-        found = _folder(path, name, None)
+        found = _folder(path, name, None, None)
         if found.form is None and not (fragment == NO_HEADER and found.kind == "CSV"):
             mend = quoted(f"#{fragment}")
             raise InputError(f"is a folder of tables and no log; leave out {mend}")
@@ -272,39 +496,49 @@ def is_part(name: str) -> bool:
     )
 
 
-def _folder_files(folder: Path) -> tuple[list[Path], tuple[str, ...]]:
+def _parts_below(folder: File) -> list[File]:
+    """The parts in a folder and in those of it that are called `name=value`, in order."""
+    parts: list[File] = []
+    for file in sorted(folder.iterdir()):
+        # Not a record of labels beside the data.
+        if file.name.startswith((".", "_")) or file.name.endswith(ENDING):
+            continue
+        if "=" in file.name and file.is_dir():
+            parts += _parts_below(file)
+        elif is_part(file.name):
+            parts.append(file)
+    return parts
+
+
+def _folder_files(folder: File) -> tuple[list[File], tuple[str, ...]]:
     """What there is to read of a folder, in order of the names, and a note on what is left."""
-    parts = sorted(
-        file
-        for file in folder.iterdir()
-        if (is_part(file.name) or (file.is_dir() and "=" in file.name))
-        and not file.name.startswith((".", "_"))
-        and not file.name.endswith(ENDING)  # a record of labels beside the data
-    )
+    parts = _parts_below(folder)
     further = [file for file in parts if _ends(file, FURTHER_SUFFIXES)]
     chosen = [file for file in parts if file not in further] or further
-    names = {file.name for file in chosen}
+    names = {str(file.relative_to(folder)) for file in chosen}
     for name in sorted(names):
         twice = [f"{name}{ending}" for ending in _PACKED if f"{name}{ending}" in names]
         if twice:
             raise InputError(f"holds {name} and {twice[0]}, which are the same rows; remove one")
     if not chosen:
+        below = next((file for file in sorted(folder.iterdir()) if file.is_dir()), None)
+        mend = "" if below is None else f"; for files in its folders: '{folder}/**/*.parquet'"
         raise InputError(
             "is a folder without files to read; it needs .csv, .tsv, .parquet, .npz, .jsonl, "
-            ".json, .feather, .xlsx or .ods"
+            f".json, .feather, .xlsx or .ods{mend}"
         )
     left = [f.name for f in further if f not in chosen and not _ends(f, (".json",))]
     note = f"files of other kinds in the folder are not read: {listed(left)}"
     return chosen, (note,) * bool(left)
 
 
-def _ends(file: Path, suffixes: tuple[str, ...]) -> bool:
+def _ends(file: File, suffixes: tuple[str, ...]) -> bool:
     """Whether a file ends so, compressed or not."""
     name = file.name.lower()
     return name.endswith((*suffixes, *(s + end for s in suffixes for end in _PACKED)))
 
 
-def _check_file(file: Path) -> None:
+def _check_file(file: File) -> None:
     """Refuse what in a folder is no file: opening a pipe would wait for somebody to write."""
     if file.is_file():
         return
@@ -316,15 +550,33 @@ def _check_file(file: Path) -> None:
     raise InputError("is not a regular file; save it as a file first")
 
 
-def _folder(path: Path, name: str, skipped: list[BadFile] | None) -> Located:
-    logged = _folder_of_logs(path, name)
+def _folder(
+    path: File, name: str, skipped: list[BadFile] | None, where: Condition | None
+) -> Located:
+    logged = None if isinstance(path, StoredFile) else _folder_of_logs(path, name)
     if logged is not None:
         return logged
-    kinds: dict[str, str] = {}
-    files: list[Path] = []
     parts, notes = _folder_files(path)
+    return _of_files(parts, path, name, skipped, where, notes)
+
+
+def _of_files(
+    parts: Sequence[File], base: File, name: str, skipped: list[BadFile] | None,
+    where: Condition | None, notes: tuple[str, ...] = (),
+) -> Located:  # fmt: skip
+    """Files of one kind, called from a folder."""
+    if where is not None:  # before any is opened
+        left = [file for file in parts if where.possible(folder_columns(file, base))]
+        if not left:
+            raise InputError(
+                f"none of its {len(parts):,} files has rows where {where.text}; the first is "
+                f"{one_line(str(parts[0].relative_to(base)))}"
+            )
+        parts = left
+    kinds: dict[str, str] = {}
+    files: list[File] = []
     for file in parts:
-        shown = one_line(file.name)
+        shown = one_line(str(file.relative_to(base)))
         try:
             with naming_file(shown if skipped is None else None):
                 _check_file(file)
@@ -337,7 +589,7 @@ def _folder(path: Path, name: str, skipped: list[BadFile] | None) -> Located:
                 raise
             skipped.append(BadFile(shown, one_line(str(error))))
         else:
-            kinds.setdefault(kind, file.name)
+            kinds.setdefault(kind, shown)
             files.append(file)
     if not files:
         raise InputError(nothing_read(skipped or (), alone=False))
@@ -346,7 +598,15 @@ def _folder(path: Path, name: str, skipped: list[BadFile] | None) -> Located:
         raise InputError(
             f"holds files of several kinds ({listed(shown_kinds)}); name one file, or sort them"
         )
-    return Located(next(iter(kinds)), tuple(files), name, notes=notes)
+    return Located(next(iter(kinds)), tuple(files), name, notes=notes, base=base)
+
+
+def folder_columns(file: File, base: File) -> dict[str, str | None]:
+    """The columns that the folders `name=value` between a folder and a file in it give."""
+    folders = file.relative_to(base).parts[:-1]
+    pairs = (part.partition("=") for part in folders if "=" in part)
+    texts = {unquote(name): unquote(value) for name, _, value in pairs}
+    return {name: None if value == _NULL else value for name, value in texts.items()}
 
 
 def _folder_of_logs(path: Path, name: str) -> Located | None:
@@ -394,42 +654,57 @@ def by_criterion(source: Any) -> list[tuple[str | None, Any]]:
     return [(name, f"{path}#{options.under(name)}") for name in both]
 
 
-_OPENERS: Mapping[str, Callable[[Path, str], Source]] = {
+def _itself(table: SqlTable, _: str) -> SqlTable:
+    return table
+
+
+OPENERS: Mapping[str, Callable[[Any, str], Any]] = {
     "CSV": open_delimited,
     "Parquet": open_parquet,
     "JSON": open_json,
     "Feather": open_feather,
     "Excel": open_workbook,
+    SQL: _itself,
 }
 
 
 def open_source(source: Any, located: Located | None, argument: str = "source") -> Source:
     """Open what `locate` found (anything but NPZ), or the frame that the argument holds."""
     if located is None:
-        frame = open_frame(source, argument)
+        selection = source if isinstance(source, Selection) else Selection(source)
+        frame = open_frame(selection.place, argument)
         refuse_wide(len(frame.names))
-        return frame
+        return _rows_of(frame, selection.where)
     if located.form is not None:
-        return open_log(
+        log = open_log(
             located.files,
             located.form,
             located.name,
             LogOptions.parse(located.fragment),
             located.notes,
         )
-    opener = _OPENERS[located.kind]
-    if located.fragment == NO_HEADER:
-        opener = partial(open_delimited, header=False)
-    elif located.fragment is not None:
-        opener = partial(open_workbook, sheet=located.fragment)
+        return _rows_of(log, located.where)
     parts: list[Source] = []
     for file in located.files:
-        with naming_file(one_line(file.name) if len(located.files) > 1 else None):
-            parts.append(opener(file, one_line(file.name)))
+        shown = located.shown(file)
+        with naming_file(shown if len(located.files) > 1 else None):
+            parts.append(filtered(located.opener(file, shown), located, file)[0])
             refuse_wide(len(parts[-1].names))
     if len(parts) == 1 and not located.notes:
         return parts[0]
-    return FolderOfTables(located.name, tuple(parts), located.notes)
+    return FolderOfTables(located.name, tuple(parts), located.notes, located.where)
+
+
+def filtered(part: Any, located: Located, file: Any) -> tuple[Source, Filter]:
+    """A file with the columns of its folders and with its chosen rows alone, and what does that."""
+    if located.base is None and located.where is None:
+        return part, Filter()
+    chosen = located.filter(file).of_columns(part.names)
+    return (FilteredSource(part, chosen, len(located.files) == 1) if chosen else part), chosen
+
+
+def _rows_of(part: Source, where: Condition | None) -> Source:
+    return part if where is None else FilteredSource(part, Filter({}, where).of_columns(part.names))
 
 
 @dataclass(frozen=True)
@@ -439,6 +714,7 @@ class FolderOfTables:
     name: str
     parts: tuple[Source, ...]
     notes: tuple[str, ...] = ()
+    where: Condition | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -468,5 +744,6 @@ class FolderOfTables:
             with naming_file(part.name):
                 tables.append(part.read(numbers, texts))
         whole = concatenate(tables, [part.name for part in self.parts])
+        refuse_no_row(whole.n_rows, self.where)
         whole.notes.extend(self.notes)
         return whole

@@ -214,6 +214,14 @@ class Table:
             decimal_comma=decimal_comma,
         )  # fmt: skip
 
+    def with_columns(self, columns: Mapping[str, Sequence[pa.ChunkedArray]]) -> Table:
+        """The table with further columns, or others in their place."""
+        return replace(
+            self,
+            names=tuple(dict.fromkeys([*self.names, *columns])),
+            pieces=lambda name: columns[name] if name in columns else self.pieces(name),
+        )
+
     def numbers(self, name: str) -> Floats:
         """A column as real numbers, shape (n,); NaN where it is empty."""
         out = np.empty(self.n_rows)
@@ -309,7 +317,8 @@ class Table:
             missing = pc.is_in(trimmed, value_set=pa.array(MISSING_NUMBERS, kind))
             piece = pc.if_else(missing, pa.scalar(None, kind), trimmed)
         elif not (pa.types.is_null(kind) or pa.types.is_boolean(kind) or pa.types.is_decimal(kind)):
-            raise InputError(f"column {quoted(name)} must be numbers; it holds {kind}")
+            where = f", from {self.place(start)} on" if self.files else ""
+            raise InputError(f"column {quoted(name)} must be numbers; it holds {kind}{where}")
         try:
             return piece.cast(pa.float64())
         except pa.ArrowException:
@@ -427,16 +436,6 @@ def concatenate(tables: Sequence[Table], names: Sequence[str | None]) -> Table:
     comma = all(table.decimal_comma for table in tables)
     files = tuple((str(n), table.n_rows) for n, table in zip(names, tables, strict=True))
     return Table(tables[0].names, pieces, int(ends[-1]), place, decimal_comma=comma, files=files)
-
-
-def with_columns(table: Table, columns: Mapping[str, Sequence[pa.ChunkedArray]]) -> Table:
-    """The table with further columns, or others in their place."""
-    names = tuple(dict.fromkeys([*table.names, *columns]))
-
-    def pieces(name: str) -> Sequence[pa.ChunkedArray]:
-        return columns[name] if name in columns else table.pieces(name)
-
-    return replace(table, names=names, pieces=pieces)
 
 
 # Array.to_numpy and fill_null do what follows too, but import pandas where it is installed, which

@@ -88,12 +88,16 @@ def write_table(
 
     `raw` is as for `write_batches`.
     """
+    write_batches(batches_of_columns(columns), path, kind, raw=raw)
+
+
+def batches_of_columns(columns: Mapping[str, Any]) -> list[pa.RecordBatch]:
+    """Named columns of one length as rows; None and NaN are null."""
     import pyarrow as pa
 
     with _one_line():
         table = pa.table({name: pa.array(c, from_pandas=True) for name, c in columns.items()})
-        batches = table.to_batches() or [pa.RecordBatch.from_pylist([], table.schema)]
-    write_batches(batches, path, kind, raw=raw)
+        return table.to_batches() or [pa.RecordBatch.from_pylist([], table.schema)]
 
 
 def write_batches(

@@ -515,7 +515,11 @@ def record_path(source: Any, labels: str | os.PathLike[str] | None) -> Path:
     """Path of the record: `labels`, else beside the data."""
     if labels is not None:
         return Path(labels)
-    if not isinstance(source, str | os.PathLike) or is_standard_input(str(source)):
+    if (
+        not isinstance(source, str | os.PathLike)
+        or "://" in str(source)
+        or is_standard_input(str(source))
+    ):
         raise UsageError("say where the record of labels is to be: --labels RECORD.labels.jsonl")
     return Path(f"{str(source).rstrip('/')}{ENDING}")
 

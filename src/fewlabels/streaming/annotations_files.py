@@ -24,6 +24,7 @@ from fewlabels.annotations.assessment import (
 )
 from fewlabels.annotations.statistics import LabelStatistic
 from fewlabels.data.options import column_options
+from fewlabels.data.sources import Selection, identity
 from fewlabels.errors import InputError, UsageError, unknown
 from fewlabels.evaluation.groups import MAX_GROUPS, values_of
 from fewlabels.kernels.arrays import Bools, Floats, UInts
@@ -43,7 +44,7 @@ STEPS = (ASSESS, AGAIN, COUNT)
 
 
 def assess_files(
-    source: str | Path,
+    source: str | Path | Selection,
     *,
     by: str | Sequence[str] | None = None,
     bins: int = 15,
@@ -80,7 +81,7 @@ def assess_files(
     named = feed.chosen(example_of(layout.roles, classes.names)).classes
     run = _Run(feed, asked, groups, None if models is None else tuple(models), named)
     inputs = (asked, groups, run.select, options, classes.names, feed.positive)
-    key = key_of(Path(source).resolve(), *inputs)
+    key = key_of(identity(source), *inputs)
     notes: list[str] = []
     passes = Passes(
         open_executor(engine, workers, scheduler), layout.units,

@@ -18,7 +18,7 @@ from fewlabels.data.doctor.diagnose import Case
 from fewlabels.data.doctor.facts import Diagnosis, Evidence, Facts, Finding, row_hashes
 from fewlabels.data.options import column_options
 from fewlabels.data.read import column_names
-from fewlabels.data.sources import BadFile, is_standard_input
+from fewlabels.data.sources import BadFile, Selection, is_standard_input, typed
 from fewlabels.data.table import Table
 from fewlabels.errors import InputError
 from fewlabels.kernels.blocks import using_workers
@@ -40,7 +40,7 @@ _NUMBER = re.compile(r"\d+")
 
 
 def diagnose_files(
-    source: str | Path,
+    source: str | Path | Selection,
     *,
     engine: Engine = "threads",
     workers: int | None = None,
@@ -61,7 +61,8 @@ def diagnose_files(
     try:
         layout = lay_out(source, options, skip_bad_files=True)
         case.options, case.reading = layout.options, layout.reading
-        case.command = case.options.command(case.name)
+        file, chosen = typed(source)
+        case.command = case.options.command(file or case.name) + chosen
         case.described = dict(layout.roles.described())
         for bad in layout.skipped:
             case.error(f"{case.name}: {bad.name}: {bad.reason}")
@@ -69,7 +70,8 @@ def diagnose_files(
             layout, find_classes(layout, options, skip_bad_files=True), layout.roles.groups
         )
     except InputError as error:
-        if not (is_standard_input(str(source)) or Path(source).exists()):
+        place = str(source)
+        if not (is_standard_input(place) or "://" in place or Path(place).exists()):
             raise
         case.error(str(error))
         try:

@@ -333,6 +333,7 @@ def pieces(units: Sequence[Unit], n_rows: Sequence[int] | None) -> list[Piece]:
     out, first, path = [], 0, ""
     for number, unit in enumerate(units):
         first, path = (0, unit.path) if unit.path != path else (first, path)
-        out.append(Piece(unit, number, first if unit.first_row is None else unit.first_row))
+        known = None if unit.filter.where is not None else unit.first_row
+        out.append(Piece(unit, number, first if known is None else known))
         first += 0 if n_rows is None else n_rows[number]
     return out

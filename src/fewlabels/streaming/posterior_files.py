@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import secrets
 from collections.abc import Callable, Iterator
@@ -14,9 +15,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fewlabels.errors import UsageError, one_line
+from fewlabels.data.binary import parquet_batches
+from fewlabels.data.databases import target_table, writing_tables
+from fewlabels.data.stores import is_database
+from fewlabels.errors import UsageError, one_line, redacted
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
+from fewlabels.streaming.checkpoint import default_folder
 
 ITEM = "item"
 _RUN = b"fewlabels.run"
@@ -28,7 +33,8 @@ class PosteriorFolder:
     """A folder that exists once all its files do; until then they are in a draft.
 
     The draft is beside it, for a rename must stay on one file system; or inside, if the folder
-    exists and so may be a disk of its own. A resumed run finds the draft again.
+    exists and so may be a disk of its own; or, of a `table` of a database, beside the checkpoints.
+    A resumed run finds the draft again.
     """
 
     name: str
@@ -36,7 +42,15 @@ class PosteriorFolder:
     draft: Path = field(init=False)
     """Where the files are until they are whole."""
 
+    table: str | None = field(init=False, default=None, repr=False)
+    """The address of the table that the rows go to at last, instead of the folder."""
+
     def __post_init__(self) -> None:
+        if is_database(self.name):
+            target_table(self.name)
+            object.__setattr__(self, "table", self.name)
+            digest = hashlib.blake2b(redacted(self.name).encode(), digest_size=12).hexdigest()
+            object.__setattr__(self, "name", str(default_folder() / f"posterior-{digest}"))
         target = Path(os.path.realpath(self.name))
         inside = target / ".unfinished"
         beside = target.with_name(f".{target.name[:50]}.unfinished")
@@ -44,6 +58,11 @@ class PosteriorFolder:
 
     def place(self) -> None:
         """Let the draft take its place."""
+        if self.table is not None:
+            with writing_tables({self.table: self.batches}):
+                pass
+            self.discard()
+            return
         draft, target = self.draft, Path(os.path.realpath(self.name))
         try:
             for path in draft.glob(".*"):
@@ -60,6 +79,11 @@ class PosteriorFolder:
             draft.rmdir()
         except OSError as error:
             raise self.refused(error) from None
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows of all files of the draft, in their order."""
+        for path in sorted(self.draft.glob("part-*")):
+            yield from parquet_batches(path, pq.read_schema(path).names)
 
     def discard(self) -> None:
         """Delete the draft."""

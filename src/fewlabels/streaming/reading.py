@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,13 +16,15 @@ from fewlabels.checks.arrays import sampling_weight
 from fewlabels.data.assemble import arguments_of, class_columns
 from fewlabels.data.binary import open_parquet, parquet_batches
 from fewlabels.data.classes import Classes, decide_classes
-from fewlabels.data.delimited import DelimitedFile, open_delimited
+from fewlabels.data.databases import CHANGED, SqlTable
+from fewlabels.data.delimited import open_delimited
 from fewlabels.data.inputs import one_against
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.read import naming_rows
 from fewlabels.data.roles import Roles
 from fewlabels.data.shapes import needs, with_made
 from fewlabels.data.table import Place, Table, naming_file, readable, refuse_mixed, row_place
+from fewlabels.data.where import ROW
 from fewlabels.errors import InputError, quoted
 from fewlabels.kernels.arrays import Floats
 from fewlabels.predictions import Predictions
@@ -222,27 +223,37 @@ def occurring(unit: Unit, roles: Roles) -> dict[str, Counter[str]]:
 def _tables(unit: Unit, roles: Roles) -> Iterator[Table]:
     """The columns of a unit that have a role, `BATCH_ROWS` rows at a time."""
     try:
-        changed = not unit.stamp.matches(Path(unit.path))
+        changed = unit.has_changed()
     except OSError as error:
-        raise InputError(f"cannot be read any more: {error.strerror}") from None
+        raise InputError(f"cannot be read any more: {error.strerror or error}") from None
     if changed:
-        raise InputError("has changed since it was opened first; start again, when it is complete")
+        raise InputError(CHANGED)
     names = tuple(dict.fromkeys([*roles.numeric, *roles.text]))
-    path, parquet = Path(unit.path), unit.kind == "Parquet"
-    file = (
-        open_parquet(path, unit.name)
-        if parquet
-        else open_delimited(path, unit.name, header=unit.header)
-    )
-    numbers, texts = needs(roles.numeric, roles.text, file.names)
+    file = unit.file
+    if unit.kind == "Parquet":
+        file = open_parquet(file, unit.name)
+    elif not isinstance(file, SqlTable):
+        file = open_delimited(file, unit.name, header=unit.header)
+    numbers, texts = needs(roles.numeric, roles.text, unit.filter.names(file.names))
     needed = tuple(dict.fromkeys([*numbers, *texts]))
-    if isinstance(file, DelimitedFile):
+    numbers, texts = map(tuple, unit.filter.read(numbers, texts))
+    first, comma = 0, False
+    place: Place = row_place
+    if isinstance(file, SqlTable):
+        version = None if unit.stamp.digest else unit.stamp[:2]
+        parts = file.parts(numbers, texts, unit.start, unit.stop, version)
+        if unit.first_row is None:
+            place = f"row {{}} from {file.key} {unit.start} on".format
+            first = 1
+    elif unit.kind == "Parquet":
+        first = unit.first_row or 0
+        parts = _row_groups(unit, roles, list(dict.fromkeys([*numbers, *texts])))
+    else:
         parts = file.parts(numbers, texts, unit.start, unit.stop)
         place, comma = partial(file.place, unit.start), file.delimiter == ";"
-        tables = _in_batches(parts, needed, place, decimal_comma=comma)
-    else:
-        parts = _row_groups(unit, roles, needed)
-        tables = _in_batches(parts, needed, row_place, unit.first_row or 0)
+    if unit.filter:
+        parts = unit.filter.batches(parts)
+    tables = _in_batches(parts, needed, place, first, decimal_comma=comma)
     yield from (with_made(table, names) for table in tables)
 
 
@@ -257,22 +268,25 @@ def _in_batches(
     """Tables of one size, however the file is stored; `first` is the number of the first row."""
     for held in _regrouped(parts, BATCH_ROWS):
         before = first  # of this table: the next one has its own
+        at = [part.column(ROW) for part in held] if ROW in held[0].schema.names else None
 
-        def where(row: int, before: int = before) -> str:
+        def where(row: int, before: int = before, at: list[pa.Array] | None = at) -> str:
+            if at is not None:  # among rows of which some are left out
+                return place(before + pa.chunked_array(at)[row].as_py())
             return place(before + row)
 
         yield Table.of_batches(held, names, where, decimal_comma=decimal_comma)
-        first += sum(map(len, held))
+        first += sum(map(len, held)) if at is None else 0
 
 
 def _row_groups(unit: Unit, roles: Roles, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Columns of the row groups of a unit of Parquet, or of some rows of one."""
-    coded = [column for column in (roles.label or "", *roles.votes.values()) if column in names]
+    coded = [c for c in (roles.label, *roles.votes.values()) if c is not None and c in names]
     groups, seen = range(unit.start, unit.stop), 0
     assert unit.n_rows is not None
     end = unit.skip + unit.n_rows
     with readable("Parquet"):
-        for part in parquet_batches(Path(unit.path), names, groups, rows=BATCH_ROWS, coded=coded):
+        for part in parquet_batches(unit.file, names, groups, rows=BATCH_ROWS, coded=coded):
             before = min(max(unit.skip - seen, 0), len(part))
             own = part.slice(before, max(end - seen - before, 0))
             seen += len(part)

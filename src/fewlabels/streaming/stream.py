@@ -15,6 +15,8 @@ import numpy as np
 from fewlabels.data.inputs import apply_thresholds
 from fewlabels.data.options import column_options
 from fewlabels.data.read import gaps_of_files
+from fewlabels.data.sources import chosen as chosen_rows
+from fewlabels.data.sources import identity
 from fewlabels.errors import UsageError
 from fewlabels.estimates import Estimates
 from fewlabels.evaluation.evaluator import Estimand
@@ -31,7 +33,7 @@ from fewlabels.streaming.units import Layout, Unit, lay_out, skipped_words
 
 
 def estimate_files(
-    source: str | Path,
+    source: Any,
     method: str | LabelModel = "auto",
     metrics: Any = None,
     by: str | Sequence[str] | None = None,
@@ -56,8 +58,10 @@ def estimate_files(
     positive: Any = None,
     cluster: Any = None,
     columns: Any = None,
+    where: str | None = None,
+    query: str | None = None,
 ) -> Estimates:
-    """Estimate from Parquet or CSV files of any size, in memory that does not grow with the rows.
+    """Estimate from files or tables of any size, in memory that does not grow with the rows.
 
     The files are read twice: once for counts and for a sample, which the label model is fitted to;
     once to apply it to every row. The answer does not depend on the order of rows and files, nor on
@@ -66,7 +70,8 @@ def estimate_files(
     Parameters
     ----------
     source
-        A Parquet or CSV file, or a folder of such files of one kind.
+        A Parquet or CSV file, a folder of such files of one kind, a pattern of paths, an address
+        of an object store or of a table of a database, as in `fewlabels.source`.
     method, metrics, by, confidence_level, estimand, against, random_state
         As in `fewlabels.estimate`.
     engine, workers
@@ -100,6 +105,9 @@ def estimate_files(
     cluster, columns
         Columns that say which rows belong together, and what the columns are, as in
         `fewlabels.read_predictions`.
+    where, query
+        Which rows of the source, as in `fewlabels.source`. What a query gives is kept on disk while
+        the run lasts, so that it cannot be resumed.
 
     Raises
     ------
@@ -114,6 +122,7 @@ def estimate_files(
     groups = (by,) if isinstance(by, str) else tuple(by or ())
     question = Question(method, metrics, groups, confidence_level, estimand, against, random_state)
     options = column_options(positive=positive, cluster=cluster, columns=columns)
+    source = chosen_rows(source, where, query)
     layout = lay_out(source, options, skip_bad_files=skip_bad_files)
     kept, item = layout.groups(groups), layout.roles.item
     if posterior is not None and item in layout.roles.groups:
@@ -128,8 +137,13 @@ def estimate_files(
         aligned = apply_thresholds(aligned, threshold, thresholds)
     question = question.about(rows, aligned)
     references = _references(question)
-    key = key_of(Path(source).resolve(), question, references, options, choices, classes.names)
+    key = key_of(identity(source), question, references, options, choices, classes.names)
     written, notes = _written(posterior, layout), list[str]()
+    if resume and layout.kept:
+        notes.append(
+            f"{layout.name} has no key to go on from (a whole number that tells its rows apart): "
+            "the run started anew"
+        )
     if written is not None:
         written.check(key if resume else None)
 
@@ -186,14 +200,14 @@ def _without_use(
 
 def _gaps(units: Sequence[Unit], scan: Scan, models: Sequence[str]) -> tuple[str, ...]:
     """Warnings on predictions missing in some files alone; see `gaps_of_files`."""
-    files = dict.fromkeys(unit.path for unit in units)
+    files = {unit.path: unit.name for unit in units}
     place = dict(zip(files, range(len(files)), strict=True))
     at = [place[unit.path] for unit in units]
     rows = np.zeros(len(files), dtype=np.int64)
     given = np.zeros((len(files), len(models)), dtype=np.int64)
     np.add.at(rows, at, scan.n_rows)
     np.add.at(given, at, scan.given)
-    return gaps_of_files([Path(path).name for path in files], rows, given, models)
+    return gaps_of_files(list(files.values()), rows, given, models)
 
 
 def _written(

@@ -9,28 +9,43 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from fewlabels.data.binary import ParquetFile, open_parquet
+from fewlabels.data.binary import ParquetFile, parquet_file
 from fewlabels.data.content import compression
-from fewlabels.data.delimited import NO_HEADER, DelimitedFile, open_delimited
+from fewlabels.data.databases import SqlTable
+from fewlabels.data.delimited import NO_HEADER, DelimitedFile
 from fewlabels.data.limits import refuse_wide
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.recognise import recognise
 from fewlabels.data.roles import Roles, assign_roles, repeated_items
 from fewlabels.data.shapes import Shaped, shaped, telling
-from fewlabels.data.sources import BadFile, FolderOfTables, locate, nothing_read
-from fewlabels.data.table import Table, naming_file, readable
-from fewlabels.errors import InputError, UsageError, listed, one_line, unknown
+from fewlabels.data.sources import (
+    SQL,
+    BadFile,
+    FolderOfTables,
+    Located,
+    Selection,
+    filtered,
+    locate,
+    nothing_read,
+)
+from fewlabels.data.stores import File, StoredFile, native_file
+from fewlabels.data.table import Source, Table, naming_file, readable, row_place
+from fewlabels.data.where import Condition, Filter, refuse_no_row
+from fewlabels.errors import InputError, UsageError, listed, one_line, redacted, unknown
 
-IN_PARTS = ("CSV", "Parquet")
-"""Kinds of files that can be divided; the others are read whole."""
+IN_PARTS = ("CSV", "Parquet", SQL)
+"""Kinds of sources that can be divided; the others are read whole."""
 
 UNIT_ROWS = 262_144
-"""Rows of a unit of Parquet, about: whole row groups, or a part of one that has more."""
+"""Rows of a unit of Parquet, about: whole row groups, or a part of one that has more; of a table of
+a database if its keys have no gaps."""
+
+_ROW_BYTES = 100
+"""What a row of a database counts in the progress."""
 
 _SLICES = 4
 """Parts of a row group at most: each reads past those before it."""
@@ -68,9 +83,12 @@ class Stamp(NamedTuple):
     digest: str
 
     @classmethod
-    def of(cls, path: Path) -> Stamp:
-        """The stamp of a file as it is now."""
+    def of(cls, path: File) -> Stamp:
+        """The stamp of a file as it is now; a store says itself when it was written."""
         digest = hashlib.blake2b(digest_size=12)
+        if isinstance(path, StoredFile):
+            status = path.stat()
+            return cls(status.st_size, status.st_mtime_ns, status.st_ctime_ns, 0, "")
         with path.open("rb") as file:
             status = os.fstat(file.fileno())
             size = status.st_size
@@ -82,9 +100,18 @@ class Stamp(NamedTuple):
         written, changed = status.st_mtime_ns, status.st_ctime_ns
         return cls(size, written, changed, status.st_ino, digest.hexdigest())
 
-    def matches(self, path: Path) -> bool:
+    @classmethod
+    def of_rows(cls, table: SqlTable, start: int, stop: int) -> Stamp:
+        """The stamp of a range of keys: that of the rows, or of the files of the database."""
+        version = table.version(start, stop)
+        if version is not None:
+            return cls(*version, 0, 0, "")
+        each = [cls.of(path) for path in table.address.files()]
+        size, written = sum(one.size for one in each), sum(one.written for one in each)
+        return cls(size, written, 0, 0, "".join(one.digest for one in each))
+
+    def matches(self, now: Stamp) -> bool:
         """Whether a file, possibly read elsewhere under another number, is unchanged."""
-        now = Stamp.of(path)
         return (self.size, self.written, self.digest) == (now.size, now.written, now.digest)
 
 
@@ -96,12 +123,14 @@ UNCHANGING = Stamp(0, 0, 0, 0, "")
 class Unit:
     """One piece of work, in the order of the files.
 
-    `start` and `stop` are row groups of a Parquet file, or bytes of the uncompressed CSV file: the
-    rows that begin there, without the header. `first_row` is the number of its first row in the
-    file, from 0, `n_rows` how many there are; of CSV, only a file's first unit knows the former,
-    and none the latter. `n_bytes` is its share of the file's size; `stamp` detects changes of the
-    file. A unit may be part of one row group: `skip` and `left` are the rows before and after it.
-    `header` says whether the first row of the CSV file names the columns.
+    `start` and `stop` are row groups of a Parquet file, keys of a table, or bytes of the
+    uncompressed CSV file: the rows that begin there, without the header. `first_row` is the number
+    of its first row in the file, from 0, `n_rows` how many there are; of CSV, only a file's first
+    unit knows the former, and none the latter. `n_bytes` is its share of the file's size; `stamp`
+    detects changes of the file. A unit may be part of one row group: `skip` and `left` are the rows
+    before and after it. `header` says whether the first row of a CSV file names the columns. `path`
+    holds no password, `source` is what opens it; `filter` adds columns and chooses rows, among
+    which first rows are then counted.
     """
 
     path: str
@@ -116,6 +145,21 @@ class Unit:
     skip: int = 0
     left: int = 0
     header: bool = True
+    source: Any = field(default=None, repr=False, compare=False)
+    filter: Filter = field(default_factory=Filter, repr=False, hash=False)
+
+    @property
+    def file(self) -> Any:
+        """What opens it."""
+        return Path(self.path) if self.source is None else self.source
+
+    def has_changed(self) -> bool:
+        """Whether its file is another one than when it was opened first."""
+        if isinstance(self.file, SqlTable):
+            return bool(self.stamp.digest) and not self.stamp.matches(
+                Stamp.of_rows(self.file, self.start, self.stop)
+            )
+        return not self.stamp.matches(Stamp.of(self.file))
 
 
 @dataclass(frozen=True)
@@ -123,7 +167,8 @@ class Layout:
     """What there is to read: units, the role of every column, and files that were left out.
 
     `notes` are worth a warning: columns that were offered as groups and cannot be any. `reading`
-    says what was recognised in the first rows without being said, and `options` say it too.
+    says what was recognised in the first rows without being said, and `options` say it too. Rows
+    that are `kept` on disk are gone when the run stops.
     """
 
     name: str
@@ -133,6 +178,7 @@ class Layout:
     notes: tuple[str, ...] = ()
     reading: tuple[str, ...] = ()
     options: ColumnOptions = field(default_factory=ColumnOptions)
+    kept: bool = False
 
     @property
     def n_bytes(self) -> int:
@@ -149,21 +195,23 @@ class Layout:
         return names
 
 
-def lay_out(source: str | Path, options: ColumnOptions, *, skip_bad_files: bool = False) -> Layout:
-    """Divide a Parquet or CSV file, or a folder of such files, into units.
+def lay_out(
+    source: str | Path | Selection, options: ColumnOptions, *, skip_bad_files: bool = False
+) -> Layout:
+    """Divide a Parquet or CSV file, a folder of such files, or a table of a database, into units.
 
     The header of every file is read, or its footer. Files without rows are fine, and give no unit.
     With `skip_bad_files` one that cannot be opened, or has other columns than the first, is left
     out instead of refused.
     """
-    if not isinstance(source, (str, Path)):
-        raise UsageError(
-            f"`source` must be a path of Parquet or CSV files; got {type(source).__qualname__}: "
-            "a frame in memory is not streamed"
-        )
     skipped: list[BadFile] = []
     located = locate(source, skipped if skip_bad_files else None)
-    assert located is not None  # a path is always located
+    if located is None:
+        held = source.place if isinstance(source, Selection) else source
+        raise UsageError(
+            f"`source` must be a path of Parquet or CSV files; got {type(held).__qualname__}: "
+            "a frame in memory is not streamed"
+        )
     alone = len(located.files) == 1 and not skipped
     with naming_file(located.name):
         if located.kind not in IN_PARTS:
@@ -171,47 +219,31 @@ def lay_out(source: str | Path, options: ColumnOptions, *, skip_bad_files: bool 
                 f"is {located.kind}, and {located.kind} files are read whole; add --engine "
                 "memory, or save the table as Parquet"
             )
-        files: list[ParquetFile | DelimitedFile] = []
+        files: list[Opened] = []
+        heads: list[Source] = []
         units: list[Unit] = []
         for path in located.files:
-            name = one_line(path.name)
+            name = located.shown(path)
             try:
                 with naming_file(None if alone or skip_bad_files else name):
-                    try:
-                        stamp = Stamp.of(path)
-                    except OSError as error:
-                        raise InputError(f"cannot be read: {error.strerror}") from None
-                    file = (
-                        open_parquet(path, name)
-                        if located.kind == "Parquet"
-                        else open_delimited(path, name, header=located.fragment != NO_HEADER)
-                    )
+                    file: Opened = located.opener(path, name)
                     refuse_wide(len(file.names))
+                    named, chosen = filtered(file, located, path)
                     shown = one_line(located.name) if alone else name
-                    of_file = [
-                        Unit(
-                            str(path.absolute()),
-                            shown,
-                            located.kind,
-                            *piece[:5],
-                            stamp,
-                            *piece[5:],
-                            header=located.fragment != NO_HEADER,
-                        )
-                        for piece in _pieces(file, stamp.size)
-                    ]
+                    of_file = list(_units(file, path, shown, located, chosen))
                 # Every file must have the columns of the first one, in any order.
-                _ = FolderOfTables(located.name, (*files[:1], file)).names
+                _ = FolderOfTables("", (*heads[:1], named)).names
             except InputError as error:
                 if not skip_bad_files:
                     raise
                 skipped.append(BadFile(name, str(error)))
             else:
                 files.append(file)
+                heads.append(named)
                 units += of_file
         if not files:
             raise InputError(nothing_read(skipped, alone=len(located.files) == 1))
-        head, options = shaped(_Head(files), options)
+        head, options = shaped(_Head(heads, located.where), options)
         reading = recognise(head, options)
         if reading.votes:
             raise InputError("each row is the vote of an annotator; say so with --votes")
@@ -224,15 +256,45 @@ def lay_out(source: str | Path, options: ColumnOptions, *, skip_bad_files: bool 
     in_order = sorted(skipped, key=lambda bad: bad.name)
     return Layout(
         located.name, tuple(units), roles, tuple(in_order), (*located.notes, *notes),
-        reading.lines, reading.options,
+        reading.lines, reading.options, located.kept,
     )  # fmt: skip
+
+
+Opened = ParquetFile | DelimitedFile | SqlTable
+"""What a unit is a part of."""
+
+
+def _units(file: Opened, path: Any, name: str, located: Located, chosen: Filter) -> Iterator[Unit]:
+    """The units of a file."""
+    kind, header = located.kind, located.fragment != NO_HEADER
+    if isinstance(file, SqlTable):
+        n_parts = max(-(-file.n_rows // UNIT_ROWS), 1)
+        bounds = [file.start + (file.stop - file.start) * i // n_parts for i in range(n_parts + 1)]
+        for start, stop in itertools.pairwise(bounds if file.n_rows else ()):
+            stamp, size = Stamp.of_rows(file, start, stop), _ROW_BYTES * file.n_rows // n_parts
+            yield Unit(
+                str(file.address), name, kind, start, stop, 0 if start == file.start else None,
+                None, size, stamp, source=file,
+            )  # fmt: skip
+        return
+    try:
+        stamp = Stamp.of(path)
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}") from None
+    place = redacted(str(path.absolute()))
+    for piece in _pieces(file, stamp.size):
+        yield Unit(
+            place, name, kind, *piece[:5], stamp, *piece[5:], header=header, source=path,
+            filter=chosen,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class _Head:
     """The first rows of the files, by which their columns are recognised."""
 
-    opened: Sequence[ParquetFile | DelimitedFile]
+    opened: Sequence[Any]
+    where: Condition | None = None
 
     @property
     def name(self) -> str | None:
@@ -243,8 +305,8 @@ class _Head:
         return self.opened[0].names
 
     def read(self, numbers: Collection[str], texts: Collection[str]) -> Table:
-        held: list[pa.RecordBatch] = []
-        n_rows = 0
+        held, n_rows = list[pa.RecordBatch](), 0
+        files: list[tuple[str, int]] = []
         for file in self.opened[:_MOST_HEADS]:
             most = n_rows + max((HEAD_ROWS - n_rows) // 2, HEAD_ROWS // _MOST_HEADS)
             for batch in file.batches(numbers, texts):
@@ -252,7 +314,17 @@ class _Head:
                 n_rows += len(held[-1])
                 if n_rows >= most:
                     break
-        return Table.of_batches(held, (*numbers, *texts))
+            files.append((str(file.name), n_rows))
+        refuse_no_row(n_rows, self.where)
+        table = Table.of_batches(held, (*numbers, *texts))
+        if len(files) == 1:
+            return table
+
+        def place(row: int) -> str:
+            i = next(i for i, (_, end) in enumerate(files) if row < end)
+            return f"{row_place(row - (files[i - 1][1] if i else 0))} of {files[i][0]}"
+
+        return replace(table, place=place, files=tuple(files))
 
 
 _Piece = tuple[int, int, int | None, int | None, int, int, int]
@@ -319,9 +391,7 @@ def _line_start(stream: BinaryIO, target: int, size: int) -> int:
     return size
 
 
-def _fit(
-    roles: Roles, files: Iterable[ParquetFile | DelimitedFile]
-) -> tuple[Roles, tuple[str, ...]]:
+def _fit(roles: Roles, files: Iterable[Opened]) -> tuple[Roles, tuple[str, ...]]:
     """The roles without columns that cannot be groups, and a note for each.
 
     It is decided here, as the batches of a file must all have the same groups.
@@ -360,8 +430,8 @@ _INFLATED_HEAD = 16 << 20
 """The same of a compressed file, after decompression: few compressed bytes may be many rows."""
 
 
-def about_rows(path: str | Path) -> int:
-    """Rows of a Parquet or CSV file, or of a folder: exact for Parquet, else by the first lines.
+def about_rows(path: str | Path | Selection) -> int:
+    """Rows of files or of a table: exact for Parquet and tables, else by the first lines.
 
     What cannot be read in parts counts as none.
     """
@@ -371,13 +441,16 @@ def about_rows(path: str | Path) -> int:
     total = 0
     with naming_file(located.name):
         for file in located.files:
+            if isinstance(file, SqlTable):
+                total += file.n_rows
+                continue
             if located.kind == "Parquet":
-                with readable("Parquet"):
-                    total += int(pq.read_metadata(file).num_rows)
+                with readable("Parquet"), parquet_file(file) as parquet:
+                    total += int(parquet.metadata.num_rows)
                 continue
             codec = compression(file)
             try:
-                with pa.OSFile(str(file)) as raw:
+                with native_file(file) as raw:
                     stream, most = raw, _HEAD
                     if codec is not None:
                         stream, most = pa.CompressedInputStream(raw, codec), _INFLATED_HEAD

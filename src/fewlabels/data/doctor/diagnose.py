@@ -24,7 +24,7 @@ from fewlabels.data.joined import Duplicates, LabelsAs, RepeatedVotesError, With
 from fewlabels.data.options import ColumnArguments, ColumnOptions, column_options
 from fewlabels.data.read import Opened, naming_rows, open_input
 from fewlabels.data.roles import assign_roles, repeated_items
-from fewlabels.data.sources import locate, open_source
+from fewlabels.data.sources import locate, open_source, typed
 from fewlabels.data.table import NOTHING, Source, Table, class_text, naming_file
 from fewlabels.errors import InputError, one_line
 from fewlabels.predictions import Predictions
@@ -69,7 +69,7 @@ def diagnose(
         with naming_file(None):
             opened = open_input(source, options, votes, duplicates, labels, labels_as, join)
             case.options, case.reading = opened.options, opened.lines
-            file = opened.name if source is None or opened.name is None else str(source)
+            file, chosen = typed(votes if source is None else source)
             kept = labels if isinstance(labels, list | tuple) else [labels]
             further = join if isinstance(join, list | tuple) else [join]
             beside = [
@@ -87,7 +87,7 @@ def diagnose(
                     shown = replace(shown, label=None)  # the labels' own file has it
                 parts = [shown.command(file, votes=table is None and opened.arrays is None)]
                 parts += [shlex.quote(str(part)) for pair in given for part in pair]
-                case.command = " ".join(parts)
+                case.command = " ".join(parts) + chosen
             if opened.arrays is not None:
                 arguments = read_npz(opened.arrays, case.options)
                 case.described = described(arguments)
