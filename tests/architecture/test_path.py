@@ -13,7 +13,7 @@ FILES, FUNCTIONS = 83, 805
 the files tell a table from the log of a tool; twelve functions read arrays of any kind, freeze the
 results, and look for sampling weights; fourteen add up labels and rankings, compiled or not; in one
 file fifteen count what rows are worth, of clusters or not. One file looks for labels that look
-wrong, and one for groups."""
+wrong, one for groups, and one for vectors in cells."""
 
 PRINTING = 62
 """Functions that format the finished estimates as a table: none of them computes a statistic."""
