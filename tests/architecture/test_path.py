@@ -8,13 +8,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
-FILES, FUNCTIONS = 83, 789
+FILES, FUNCTIONS = 84, 820
 """Of `fewlabels estimate examples/moderation.csv`, from the command line to its last line. Three of
 the files tell a table from the log of a tool; twelve functions read arrays of any kind, freeze the
 results, and look for sampling weights; fourteen add up labels and rankings, compiled or not; in one
 file fifteen count what rows are worth, of clusters or not. One file looks for labels that look
-wrong, one for groups, and one tells files of this machine from those of stores; four say which rows
-of them are read."""
+wrong, one for groups, one for vectors in cells, and one tells files of this machine from those of
+stores; four say which rows of them are read."""
 
 PRINTING = 62
 """Functions that format the finished estimates as a table: none of them computes a statistic."""
