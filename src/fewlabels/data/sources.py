@@ -229,12 +229,9 @@ def typed(place: Any) -> tuple[str | None, str]:
 
 
 def _is_connection(place: object) -> bool:
-    """Whether it is an open connection, or makes one."""
-    return (
-        hasattr(place, "cursor")
-        or hasattr(place, "exec_driver_sql")
-        or hasattr(place, "raw_connection")
-    )
+    """Whether it is an open connection, or makes one; told by its kind, as frames have columns."""
+    ways = ("cursor", "exec_driver_sql", "raw_connection")
+    return any(hasattr(type(place), way) for way in ways)
 
 
 def identity(place: Any) -> str:
