@@ -29,7 +29,7 @@ from fewlabels.data.doctor.facts import (
     order_auc,
     rank_shares,
 )
-from fewlabels.data.roles import LIKE_LABELS, LIKE_WEIGHTS
+from fewlabels.data.profiles import LIKELY, names_labels, names_weights
 from fewlabels.data.table import Table
 from fewlabels.errors import InputError, listed, quoted
 from fewlabels.kernels.arrays import Array, Floats, Ints
@@ -521,12 +521,16 @@ def groups(evidence: Evidence) -> Iterator[Finding]:
 # Columns and notes -------------------------------------------------------------------------------
 
 
-_LIKE: tuple[tuple[str | None, re.Pattern[str], Severity, str, str], ...] = (
-    ("label", LIKE_LABELS, "warning", "may hold the labels", "--label {}"),
-    ("weight", LIKE_WEIGHTS, "warning", "may be the weight", "--weight {}"),
-    ("domain", re.compile(r"(?i)domains?"), "info", "may be the domain", "--domain {}"),
+_LIKE: tuple[tuple[str | None, Callable[[str], object], Severity, str, str], ...] = (
+    ("label", names_labels, "warning", "may hold the labels", "--label {}"),
     (
-        None, re.compile(r"(?i)(p|prob|proba|probability|probabilities)(_{1,2}|[ .-]).+"),
+        "weight", lambda name: names_weights(name) >= LIKELY, "warning", "may be the weight",
+        "--weight {}",
+    ),
+    ("domain", re.compile(r"(?i)domains?").fullmatch, "info", "may be the domain", "--domain {}"),
+    (
+        None,
+        re.compile(r"(?i)(p|prob|proba|probability|probabilities)(_{1,2}|[ .-]).+").fullmatch,
         "warning", "may be a probability, but is not read as one",
         "rename it p__<model>__<class>, or use --model NAME=COL,COL",
     ),
@@ -534,11 +538,12 @@ _LIKE: tuple[tuple[str | None, re.Pattern[str], Severity, str, str], ...] = (
         None,
         re.compile(
             r"(?i)(y_?pred|pred|prediction|predicted|y)(_{1,2}|[ .-]).+|y_?pred|predictions?"
-        ),
+        ).fullmatch,
         "info", "may be a hard prediction, but is not read as one", "rename it y__<model>",
     ),
     (
-        None, re.compile(r"(?i)(s|score|scores|logit|logits|decision)(_{1,2}|[ .-]).+"),
+        None,
+        re.compile(r"(?i)(s|score|scores|logit|logits|decision)(_{1,2}|[ .-]).+").fullmatch,
         "info", "may be a score, but is not read as one", "rename it s__<model>",
     ),
 )  # fmt: skip
@@ -578,8 +583,8 @@ def column_findings(
     roles = set(described.values())
     for name in free:
         # The role is taken, or the name is not like it, or it is.
-        for role, pattern, severity, what, mend in _LIKE:
-            if role not in roles and pattern.fullmatch(name):
+        for role, is_like, severity, what, mend in _LIKE:
+            if role not in roles and is_like(name):
                 mend = mend.format(shlex.quote(name))
                 yield Finding(severity, what, f"column {quoted(name)}", mend)
                 break
