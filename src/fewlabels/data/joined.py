@@ -20,7 +20,7 @@ from fewlabels.data.chosen_rows import items_here
 from fewlabels.data.classes import Classes
 from fewlabels.data.label_record import LabelRecord, is_record, read_record
 from fewlabels.data.options import ColumnOptions
-from fewlabels.data.profiles import names_labels
+from fewlabels.data.profiles import names_role
 from fewlabels.data.roles import (
     ITEMS,
     Roles,
@@ -465,7 +465,7 @@ def _kept(source: Any, names: Collection[str], options: ColumnOptions) -> KeptLa
         asked = [c for c in (options.item, "item") if c is not None and c in of_labels]
         shared = [n for n in of_labels if n and n in names and n != "label"]
         # A table of two columns, one of which is that of the labels: the other names the items.
-        others = [n for n in of_labels if n and not names_labels(n) and n != options.label]
+        others = [n for n in of_labels if n and not names_role(n, "label") and n != options.label]
         if asked or len(shared) == 1:
             item = (asked or shared)[0]
         elif len(others) == 1 and len(of_labels) == 2:
@@ -476,7 +476,7 @@ def _kept(source: Any, names: Collection[str], options: ColumnOptions) -> KeptLa
             raise InputError(f"{missing}; say which it is with --item COL")
         rest = [n for n in opened.names if n != item]
         wanted = [n for n in (options.label, "label") if n is not None and n in rest]
-        likely = wanted[:1] or [n for n in rest if names_labels(n)] or rest
+        likely = wanted[:1] or [n for n in rest if names_role(n, "label")] or rest
         if len(likely) != 1:
             raise InputError(
                 f"no column 'label'; the columns are {listed(map(quoted, rest))}: say which it is "

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from importlib.resources import files
@@ -152,7 +152,7 @@ _NUMBERED = re.compile(r"(.*?[^\W\d])\d+[a-z]?")
 
 
 class Words(NamedTuple):
-    """The table of words: of roles, of what else words say, and the weights of values."""
+    """The table of words: word -> role -> weight; what else words say; the weights of values."""
 
     roles: dict[str, dict[str, float]]
     says: dict[str, frozenset[str]]
@@ -164,24 +164,16 @@ def words_table() -> Words:
     """Read `words.toml`."""
     table = tomllib.loads(files("fewlabels.data").joinpath("words.toml").read_text("utf-8"))
     values = table.pop("values")
-    says = {what: frozenset(words.split()) for what, words in table.pop("says").items()}
-
-    def listed_words(text: str) -> Iterator[str]:
-        for word in text.split():
-            if word.startswith("@"):
-                by = table.get(word[1:], {})
-                yield from says.get(word[1:], ())
-                yield from (w for w in " ".join(by.values()).split() if w.isalnum())
-            else:
-                yield word
-
+    lists = table.pop("says") | {role: " ".join(by.values()) for role, by in table.items()}
     roles: dict[str, dict[str, float]] = {}
     for role, by in table.items():
-        known = roles.setdefault(role, {})
         for weight, words in by.items():
-            for word in listed_words(words):
-                known[word] = known.get(word, 0.0) + float(weight)
-    return Words(roles, says, values)
+            of_lists = " ".join(lists[word[1:]] for word in words.split() if word[0] == "@")
+            plain = [word for word in of_lists.split() if word.isalnum()]
+            for word in (*words.split(), *plain):
+                known = roles.setdefault(word, {})
+                known[role] = known.get(role, 0.0) + float(weight)
+    return Words(roles, {what: frozenset(text.split()) for what, text in lists.items()}, values)
 
 
 def name_words(name: str) -> list[str]:
@@ -202,16 +194,19 @@ def _plain(word: str, known: Collection[str]) -> str:
     return word if numbered is None else numbered[1]
 
 
-@lru_cache(4096)
-def _weights_of(name: str, role: str) -> tuple[float, ...]:
-    """What each word of a name says of a role; 0 is nothing."""
-    known, words = words_table().roles[role], name_words(name)
+@lru_cache(1 << 14)
+def _weights_of(name: str) -> tuple[dict[str, float], ...]:
+    """What each word of a name says: role -> weight."""
+    known, words = words_table().roles, name_words(name)
     found = []
     for i, word in enumerate(words):
-        plain = _plain(word, known)
+        plain, of_word = _plain(word, known), dict[str, float]()
         ways = [plain, f"^{plain}" if not i else "", f"${plain}" if i == len(words) - 1 else ""]
         ways += [f"={word}" if len(words) == 1 else "", "_".join(words[i : i + 2])]
-        found.append(sum(known.get(way, 0.0) for way in dict.fromkeys(ways)))
+        for way in {*ways} & known.keys():
+            for role, weight in known[way].items():
+                of_word[role] = of_word.get(role, 0.0) + weight
+        found.append(of_word)
     return tuple(found)
 
 
@@ -223,11 +218,11 @@ def name_evidence(name: str, role: str) -> float:
     >>> [name_evidence(name, "label") for name in ("human_label", "outcome", "verdict", "gpt4")]
     [16.0, 4.0, 5.0, 0.0]
     """
-    total = sum(_weights_of(name, role))
+    total = sum(of_word.get(role, 0.0) for of_word in _weights_of(name))
     return max(min(total, _MOST_OF_A_NAME), -_MOST_OF_A_NAME)
 
 
-@lru_cache(4096)
+@lru_cache(1 << 14)
 def says(name: str, what: str) -> bool:
     """Whether a word of a name says something, by the table [says]."""
     known = words_table().says[what]
@@ -238,16 +233,17 @@ SURELY, LIKELY = 9.0, 2.0
 """What a name says of labels from which it surely, or likely, is that of labels."""
 
 
-def names_labels(name: str) -> bool:
-    """Whether a name surely is that of the labels, and has no other words."""
-    sure = name_evidence(name, "label") >= SURELY and says(name, "labels")
-    return sure and min(_weights_of(name, "label")) > 0
+def names_role(name: str, role: str) -> bool:
+    """Whether a name is that of one role, which no word speaks against, and of no measure.
 
-
-def names_weights(name: str) -> float:
-    """What a name says of sampling weights, if it has no other words, else 0."""
-    each = _weights_of(name, "weight")
-    return sum(each) if each and 0.0 not in each else 0.0
+    Names of labels and of sampling weights have no other words.
+    """
+    each = [of_word.get(role, 0.0) for of_word in _weights_of(name)]
+    if role == "label":
+        return sum(each) >= SURELY and min(each) > 0 and says(name, "labels")
+    if role == "weight":
+        return sum(each) >= LIKELY and 0.0 not in each
+    return sum(each) > 0 and (role == "domain" or not names_measure(name))
 
 
 def names_measure(name: str) -> bool:

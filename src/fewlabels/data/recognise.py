@@ -14,7 +14,7 @@ import itertools
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -44,7 +44,7 @@ from fewlabels.data.profiles import (
     name_evidence,
     names_measure,
     names_percentages,
-    names_weights,
+    names_role,
     profile,
     tokens,
     without_role,
@@ -127,6 +127,9 @@ _APART = 3.0
 _SURE = 3.5
 """What a name says of sampling weights from which it surely is that of weights."""
 
+_EXCLUDED = 20.0
+"""Log-odds against a role that no name outweighs."""
+
 ITEM_NAMES = re.compile(r"(?i)(item|example|doc|sample|row|record)?_?(id|uuid)|uuid")
 """Names of columns that name the items, where all their values differ."""
 
@@ -159,28 +162,32 @@ def _weight_line(column: str) -> str:
 
 
 def _weights(source: Source, options: ColumnOptions) -> tuple[str | None, tuple[str, ...]]:
-    """The column of sampling weights, where one says by its name what it is, and those to ask of.
-
-    Only numbers that are not negative, and not all the same, weigh anything. They are used where
-    every row has one above 0, and of inverse probabilities none is below 1.
-    """
+    """The column of sampling weights, where one surely holds them, and those to ask of."""
     said = {options.label, options.domain, options.item, *(options.keep or ())}
     said |= options.of_classifiers
-    names = [n for n in source.names if names_weights(n) >= LIKELY and n not in said]
+    names = [n for n in source.names if names_role(n, "weight") and n not in said]
     names = [n for n in names if source.names.count(n) == 1]
     if options.weight is not None or "weight" in source.names or not names:
         return None, ()
     table = source.read((), names)
-    columns = [profile(table, name, options) for name in names]
-    columns = [p for p in columns if p.distinct > 1 and len(p.known) and p.known.min() >= 0]
-    sure = [
-        p.name for p in columns
-        if names_weights(p.name) >= _SURE and p.filled == p.rows and p.known.min() > 0
-        and (p.known.min() >= 1 or not {"inverse", "inv", "ip", "ipw"} & {*p.words})
-    ]  # fmt: skip
-    if len(sure) == 1:
-        return sure[0], ()
-    return None, tuple(p.name for p in columns)
+    scores = {name: weight_evidence(profile(table, name, options)).score for name in names}
+    perhaps = [name for name, score in scores.items() if score > -_EXCLUDED]
+    sure = [name for name in perhaps if scores[name] >= _SURE]
+    return (sure[0], ()) if len(sure) == 1 else (None, tuple(perhaps))
+
+
+def weight_evidence(p: Profile) -> Evidence:
+    """Only numbers that are not negative, and not all the same, weigh anything.
+
+    They are used where every row has one above 0, and no inverse probability is below 1.
+    """
+    facts = ["all the same"] if p.distinct < 2 else []
+    least = p.known.min() if len(p.known) else -1.0
+    facts += ["negative, or no numbers"] if least < 0 else []
+    facts += ["not above 0 in every row"] if p.filled < p.rows or least <= 0 else []
+    inverse = {"inverse", "inv", "ip", "ipw"} & {*p.words}
+    facts += ["inverse, and below 1"] if inverse and least < 1 else []
+    return weigh(p, "weight", *facts)
 
 
 def evidence_table(source: Source, options: ColumnOptions) -> tuple[ColumnEvidence, ...]:
@@ -203,7 +210,8 @@ def evidence_table(source: Source, options: ColumnOptions) -> tuple[ColumnEviden
     table = []
     for name, p in sheet.columns.items():
         known = sheet.evidence.get(name, {})
-        rest = [weigh(p, one) for one in ("weight", "time", "group", "feature") if p.of(one) > 0]
+        rest = [weigh(p, one) for one in ("time", "group", "feature") if p.of(one) > 0]
+        rest += [weight_evidence(p)] if names_role(name, "weight") else []
         if item_in_name(name) and 1 < p.distinct < p.filled:
             rest.append(Evidence("cluster", p.of("item"), f"name {p.of('item'):+g}, it recurs"))
         choices = [*known.values(), *rest, Evidence("not used", 0.0, "nothing says more")]
@@ -336,7 +344,8 @@ class _Sheet:
         named = (options.label, options.domain, options.weight, options.item)
         of_role = (*named, *(options.keep or ()), *options.cluster, "domain", "weight")
         self.taken = {name for name in of_role if name in self.columns}
-        self.probabilities: dict[str, tuple[str, ...]] = {}
+        self.label: Profile | None = self.columns.get(options.label or "")
+        self.models: dict[str, tuple[str, ...]] = {}
         self.hard: dict[str, str] = {}
         self.scores: dict[str, str] = {}
         self.confidence: dict[str, str] = {}
@@ -351,6 +360,13 @@ class _Sheet:
         self.evidence.setdefault(p.name, {})[role] = found
         return found.score
 
+    def said(self, **more: Mapping[str, str]) -> list[str]:
+        """The options that say what is assigned, and more of some kinds."""
+        kinds = {"hard": self.hard, "scores": self.scores, "confidence": self.confidence}
+        named = {kind: {**columns, **more.get(kind, {})} for kind, columns in kinds.items()}
+        label = None if self.label is None else self.label.name
+        return ColumnOptions(label, self.models, **named).arguments()  # type: ignore[arg-type]
+
     def free(self) -> list[Profile]:
         """Columns that have no role yet."""
         return [p for name, p in self.columns.items() if name not in self.taken and p.filled]
@@ -361,28 +377,26 @@ class _Sheet:
         if votes is not None:
             return votes
         item = self._item()
-        label = self._label()
+        label = self._find_label()
         classes = self._classes(label)
         self._families(classes)
         self._hard(label, classes)
-        self._numbers(label, classes)
-        if not (self.probabilities or self.hard or self.scores):
+        self._numbers(classes)
+        if label is None:
+            self._refuse_judged()
+        if not (self.models or self.hard or self.scores):
             held = {} if label is None else Names.of(self.table, label.name).counts()
             if label is not None and (said := of_two_signs(label.name, held, self.options)):
                 raise InputError(said)
             if spoiled := list(self._spoiled()):
                 raise InputError(f"no prediction columns: {'; '.join(spoiled)}")
-            self._refuse_alike(label)
-            if label is None and (lone := votes_in_rows(self, lone=True)) is not None:
-                return lone
-            return Reading(self.options)  # `assign_roles` says that there are no predictions
-        if label is None:
-            self._refuse_sure_of_unknown()
+            lone = votes_in_rows(self, lone=True) if label is None else None
+            # Else `assign_roles` says that there are no predictions.
+            return lone or Reading(self.options)
         self._drop_shared_prefix()
         options = replace(
             self.options, label=None if label is None else label.name, item=item,
-            models=self.probabilities, hard=self.hard, scores=self.scores,
-            confidence=self.confidence,
+            models=self.models, hard=self.hard, scores=self.scores, confidence=self.confidence,
         )  # fmt: skip
         return Reading(options, tuple(self._lines(label, item)))
 
@@ -393,7 +407,7 @@ class _Sheet:
         values go with what the classifiers say; else a line says how to name it.
         """
         try:
-            label = self._label()
+            label = self._find_label()
         except AmbiguousError as error:
             return Reading(self.options, (f"labels: none used, as {error}",))
         if label is not None and label.of("label") < LIKELY:
@@ -410,13 +424,13 @@ class _Sheet:
 
     def _drop_shared_prefix(self) -> None:
         """Take off what all names of classifiers begin with up to a dot, as in judges.gpt4."""
-        names = {*self.probabilities, *self.hard, *self.scores, *self.confidence}
+        names = {*self.models, *self.hard, *self.scores, *self.confidence}
         parts = zip(*(name.split(".")[:-1] for name in names), strict=False)
         shared = list(itertools.takewhile(lambda words: len(set(words)) == 1, parts))
         if len(names) < 2 or not shared:
             return
         cut = sum(len(words[0]) + 1 for words in shared)
-        for kind in ("probabilities", "hard", "scores", "confidence"):
+        for kind in ("models", "hard", "scores", "confidence"):
             named = getattr(self, kind).items()
             setattr(self, kind, {name[cut:]: columns for name, columns in named})
 
@@ -437,10 +451,10 @@ class _Sheet:
 
     # Labels -------------------------------------------------------------------------------------
 
-    def _label(self) -> Profile | None:
+    def _find_label(self) -> Profile | None:
         """The column of known labels."""
         if self.options.label is not None:
-            return self.columns.get(self.options.label)
+            return self.label
         candidates = [
             (score, p) for p in self.free() if (score := self._label_evidence(p)) is not None
         ]
@@ -453,8 +467,9 @@ class _Sheet:
                 f"columns {listed(quoted(p.name) for p in best)} may each hold the known labels",
                 [["--label", p.name] for p in best[:3]],
             )
-        self.taken.add(best[0].name)
-        return best[0]
+        self.label = best[0]
+        self.taken.add(self.label.name)
+        return self.label
 
     def _label_evidence(self, p: Profile) -> float | None:
         """Log-odds that a column holds the known labels; None where it cannot."""
@@ -601,9 +616,9 @@ class _Sheet:
         name = without_role(stem) if stem else columns[0].name
         if name.isdigit():
             name = "model"
-        while name in self.probabilities:
+        while name in self.models:
             name += "_"
-        self.probabilities[name] = tuple(p.name for p in columns)
+        self.models[name] = tuple(p.name for p in columns)
         self.taken |= {p.name for p in columns}
         fact = "rows sum to 1" if len(columns) > 1 and _sums(columns) else "named by class"
         for p in columns:
@@ -615,7 +630,7 @@ class _Sheet:
         """Columns that hold the labels' values; without labels, such as share theirs."""
         values = classes or self._shared_values()
         if len(values) < 2:
-            named = [differences(columns) for columns in self.probabilities.values()]
+            named = [differences(columns) for columns in self.models.values()]
             values = tuple(named[0] or ()) if named else values
         further: set[str] = set()
         scored: list[tuple[Profile, float]] = []
@@ -629,30 +644,26 @@ class _Sheet:
             alike, unsure = unsure, []
             for p in alike:
                 self.weigh(p, "prediction", "nothing else predicts")
-        said = self._options_so_far(label, alike)
-        odd = [p for p in alike if not p.predicts]
-        if label is None and len(odd) == 1 and len(alike) > 2 and not self.probabilities:
-            raise AmbiguousError(
-                f"columns {listed(quoted(p.name) for p in alike)} hold the same values, and no "
-                f"name says whether {quoted(odd[0].name)} holds the known labels",
-                [["--label", odd[0].name], said],
-            )
-        if unsure:
-            first = unsure[0]
-            raise AmbiguousError(
-                f"column {quoted(first.name)} holds the values of the labels: a classifier's "
-                "hard predictions, or a group",
-                [
-                    [*said, "--hard", f"{without_role(first.name)}={first.name}"],
-                    [*said, "--by", first.name],
-                ],
-            )
         alike.sort(key=lambda p: self.names.index(p.name))
         names = [without_role(p.name) for p in alike]
         self.nameless = names[0] if len(alike) == 1 and is_role(names[0]) else None
         for p, name in zip(alike, names, strict=True):
             self.hard[name if names.count(name) == 1 else p.name] = p.name
             self.taken.add(p.name)
+        odd = [p for p in alike if not p.predicts]
+        if label is None and len(odd) == 1 and len(alike) > 2 and not self.models:
+            raise AmbiguousError(
+                f"columns {listed(quoted(p.name) for p in alike)} hold the same values, and no "
+                f"name says whether {quoted(odd[0].name)} holds the known labels",
+                [["--label", odd[0].name], self.said()],
+            )
+        if unsure:
+            name = unsure[0].name
+            raise AmbiguousError(
+                f"column {quoted(name)} holds the values of the labels: a classifier's "
+                "hard predictions, or a group",
+                [self.said(hard={without_role(name): name}), [*self.said(), "--by", name]],
+            )
 
     def _prediction_facts(
         self, p: Profile, label: Profile | None, values: Sequence[str], further: set[str]
@@ -706,17 +717,20 @@ class _Sheet:
         common = max(sets, key=lambda s: sum(other <= s for other in sets))
         return in_order(common) if sum(other <= common for other in sets) > 1 else ()
 
-    def _options_so_far(self, label: Profile | None, hard: Iterable[Profile]) -> list[str]:
-        said = [] if label is None else ["--label", label.name]
-        for name, columns in self.probabilities.items():
-            said += ["--model", f"{name}={','.join(columns)}"]
-        for p in hard:
-            said += ["--hard", f"{without_role(p.name)}={p.name}"]
-        return said
-
-    def _refuse_alike(self, label: Profile | None) -> None:
-        """Say of columns with the same values that one of them may hold the labels."""
-        for p in self.free() if label is None else ():
+    def _refuse_judged(self) -> None:
+        """Refuse columns that say if another is right, or hold the same values, without labels."""
+        sure = [c for c in self.scores.values() if self.columns[c].of_itself]
+        right = [p for p in self.free() if p.judges_another and p.yes_or_no and p.coded]
+        if sure and right and not (self.hard or self.models):
+            said = shlex.join(["--label", right[0].name, *self.said()])
+            raise InputError(
+                f"column {quoted(right[0].name)} says by its name whether an answer is right, and "
+                f"{quoted(sure[0])} how sure somebody is of it: to see how well this tells right "
+                f"answers from wrong ones, say {said}"
+            )
+        if self.models or self.hard or self.scores or list(self._spoiled()):
+            return
+        for p in self.free():
             if p.agrees or (p.confirms and p in self.doubted):
                 raise InputError(
                     f"column {quoted(p.name)} says by its name whether a verdict is right, and not "
@@ -724,7 +738,7 @@ class _Sheet:
                     f"does hold the known labels, say --label {shlex.quote(p.name)}"
                 )
         few = [p for p in self.free() if len(p.counts or ()) > 1 and not names_measure(p.name)]
-        for p in few if label is None else ():
+        for p in few:
             alike = [q for q in few if _fits(q, tuple(p.counts or ()))]
             if len(alike) > 1:
                 raise AmbiguousError(
@@ -735,51 +749,36 @@ class _Sheet:
 
     # Scores -------------------------------------------------------------------------------------
 
-    def _numbers(self, label: Profile | None, classes: tuple[str, ...]) -> None:
+    def _numbers(self, classes: tuple[str, ...]) -> None:
         """Other numbers: probabilities where the name says so, else scores; never features."""
-        if len(classes) > 2 or (len(classes) < 2 and self.probabilities):
+        if len(classes) > 2 or (len(classes) < 2 and self.models):
             return
-        unnamed: list[Profile] = []
-        around = words_table().says["itself"]
-        for p in self.free():
-            if p.numbers is None or p.distinct < 3 or p.measures:
+        numbers = [p for p in self.free() if p.numbers is not None and p.distinct > 2]
+        left = []
+        for p in numbers:
+            if p.measures:
                 continue
-            also = around if p.of_itself else ()
+            also = words_table().says["itself"] if p.of_itself else ()
             name = without_role(p.name, also)
             nobody = is_role(name, also)
-            bare = nobody and not self.probabilities
+            bare = nobody and not self.models
             if bare and self.nameless is not None:
                 name = self.nameless  # y_pred and y_prob are of one classifier
             elif bare and len(self.hard) == 1 and (p.of_itself or p.never_below_half):
                 name = next(iter(self.hard))  # and so are gpt and max_prob
-            known = nobody and self.probabilities and p.never_below_half
-            truth = p.of("label") >= SURELY
-            if p.of_itself and (known or name in self.confidence or truth):
-                self.weigh(p, "confidence", "said twice")
-                continue  # the largest of the probabilities; said twice; how sure the expert is
-            if name in self.hard and name not in self.probabilities and p.never_below_half:
-                self.weigh(p, "confidence", "never below one half")
+            role = self._number_role(p, name, nobody)
+            if role is None:
+                left.append(p)
+            elif role == "models":
+                self.models[name] = (p.name,)
+            elif role == "confidence":
                 self.confidence[name] = p.name
-                self.taken.add(p.name)
-                continue
-            if p.of_itself and p.known.max() <= 0 and name in self.hard:
-                continue  # logarithms of how probable its own prediction is
-            self._refuse_sureness(p, name, bare, label)
-            facts = self._score_facts(p, name)
-            if self.weigh(p, "score", *facts) < MARGIN:
-                unnamed += [] if "of an annotator" in facts else [p]
-                continue
-            share = "%" in p.name and (p.of("score") > 0 or p.predicts) and not p.says("sure")
-            likely = (share or p.of("probability") > 0) and _like_shares(p)
-            if likely and name not in self.probabilities:
-                self.weigh(p, "probability", "from 0 to 1")
-                self.probabilities[name] = (p.name,)
-            else:
+            elif role == "scores":
                 self.scores[name if name not in self.scores else p.name] = p.name
-            self.taken.add(p.name)
-        if not (unnamed and not (self.probabilities or self.hard or self.scores)):
+            self.taken |= {p.name} if role not in (None, "not used") else set()
+        if not left or self.models or self.hard or self.scores:
             return
-        numbers = [p for p in self.free() if p.numbers is not None and p.distinct > 2]
+        numbers = [p for p in numbers if p.name not in self.taken]
         options = [shlex.quote(f"{without_role(p.name)}={p.name}") for p in numbers]
         raise InputError(
             f"columns {listed(quoted(p.name) for p in numbers)} hold numbers, and nothing says "
@@ -787,18 +786,36 @@ class _Sheet:
             + " ".join(f"--score {option}" for option in options[:3])
         )
 
-    def _score_facts(self, p: Profile, name: str) -> list[str]:
-        """What numbers say of their being scores of a classifier."""
+    def _number_role(self, p: Profile, name: str, nobody: bool) -> str | None:
+        """What numbers are of a classifier of some name, if they are of one."""
+        known = nobody and self.models and p.never_below_half
+        if p.of_itself and (known or name in self.confidence or p.of("label") >= SURELY):
+            # The largest of the probabilities; said twice; how sure the expert is.
+            self.weigh(p, "confidence", "said twice")
+            return "not used"
+        own = name in self.hard and name not in self.models
+        if own and p.never_below_half:
+            self.weigh(p, "confidence", "never below one half")
+            return "confidence"
+        if p.of_itself and p.known.max() <= 0 and name in self.hard:
+            return "not used"  # logarithms of how probable its own prediction is
+        self._refuse_sureness(p, name, nobody and not self.models)
         facts = ["its classifier predicts"] if name in self.hard else []
-        if not (self.probabilities or self.hard) and p.in_unit:
-            facts.append("from 0 to 1, alone")
-        if p.predicts and p.of("annotator") > 0 and p.of("score") <= 0 and not p.in_unit:
-            facts.append("of an annotator")
-        elif p.predicts and p.of("score") <= 0:
-            facts.append("named as a classifier")
-        return facts or ([] if p.of("score") > 0 else ["nothing explains it"])
+        facts += ["from 0 to 1, alone"] if not (self.models or self.hard) and p.in_unit else []
+        if p.predicts and p.of("score") <= 0:
+            person = p.of("annotator") > 0 and not p.in_unit
+            facts.append("of an annotator" if person else "named as a classifier")
+        if not facts and p.of("score") <= 0:
+            facts.append("nothing explains it")
+        if self.weigh(p, "score", *facts) < MARGIN:
+            return "not used" if "of an annotator" in facts else None
+        share = "%" in p.name and (p.of("score") > 0 or p.predicts) and not p.says("sure")
+        if (share or p.of("probability") > 0) and _like_shares(p) and name not in self.models:
+            self.weigh(p, "probability", "from 0 to 1")
+            return "models"
+        return "scores"
 
-    def _refuse_sureness(self, p: Profile, name: str, bare: bool, label: Profile | None) -> None:
+    def _refuse_sureness(self, p: Profile, name: str, bare: bool) -> None:
         """Refuse numbers beside hard predictions that are perhaps how sure these are."""
         low, high = float(p.known.min()), float(p.known.max())
         half = 50 if high > 1 else 0.5
@@ -813,36 +830,22 @@ class _Sheet:
         numbers = np.empty(0) if p.numbers is None else p.numbers
         if len(words) == 2 and cut_apart(numbers, _indices(hard, words), positive_index(words)):
             return
-        pair = f"{name}={p.name}"
-        said = [] if label is None else ["--label", label.name]
-        said += [w for m, column in self.hard.items() for w in ("--hard", f"{m}={column}")]
+        for role in ("confidence", "score"):
+            self.weigh(p, role, "how sure it is")
         range_of = f"never below {half:g}" if sure else f"from {low:g} to {high:g}"
         what = f"how sure {name} is of its own prediction{', in percent' * (sure and half == 50)}"
-        first = [*said, "--confidence", pair]
+        first = self.said(confidence={name: p.name})
         if high > 1 and not sure:
-            first = said
+            first = self.said()
             what += (
-                f", which --confidence {shlex.quote(pair)} takes as a share (rescale the column, "
-                "or leave it out)"
+                f", which --confidence {shlex.quote(f'{name}={p.name}')} takes as a share (rescale "
+                "the column, or leave it out)"
             )
         raise AmbiguousError(
             f"column {quoted(p.name)} is {range_of}: perhaps {what}, perhaps a score of the "
             "positive class",
-            [first, [*said, "--score", pair]],
+            [first, self.said(scores={name: p.name})],
         )
-
-    def _refuse_sure_of_unknown(self) -> None:
-        """Refuse how sure somebody is of answers that a column calls right or wrong."""
-        sure = {name: c for name, c in self.scores.items() if self.columns[c].of_itself}
-        right = [p for p in self.free() if p.judges_another and p.yes_or_no and p.coded]
-        if sure and right and not (self.hard or self.probabilities):
-            name, column = next(iter(sure.items()))
-            raise InputError(
-                f"column {quoted(right[0].name)} says by its name whether an answer is right, and "
-                f"{quoted(column)} how sure somebody is of it: to see how well this tells right "
-                f"answers from wrong ones, say --label {shlex.quote(right[0].name)} --score "
-                f"{shlex.quote(f'{name}={column}')}"
-            )
 
     # Words --------------------------------------------------------------------------------------
 
@@ -852,7 +855,7 @@ class _Sheet:
         else:
             yield from list(self._doubts()) or ["labels: none recognised"]
         for what, mapped in (
-            ("probabilities", self.probabilities),
+            ("probabilities", self.models),
             ("hard predictions", {name: (c,) for name, c in self.hard.items()}),
             ("scores (larger is more positive)", {n: (c,) for n, c in self.scores.items()}),
             ("probability of what is predicted", {n: (c,) for n, c in self.confidence.items()}),
@@ -918,7 +921,7 @@ class _Sheet:
     def _other_words(self, label: Profile | None) -> Iterable[str]:
         """Lines on columns that go with the labels or predictions, in other words than these."""
         known = [self.columns[c].codes for c in self.hard.values()]
-        for columns in self.probabilities.values():
+        for columns in self.models.values():
             p = np.stack([self.columns[c].numbers for c in columns])  # type: ignore[misc]
             said = p.argmax(0) if len(p) > 1 else p[0] > 0.5
             known.append(np.where(np.isnan(p).any(0), -1, said))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fewlabels.data.options import VOTE_ROLES, ColumnOptions
-from fewlabels.data.profiles import differences, item_in_name, name_evidence, names_labels
+from fewlabels.data.profiles import differences, item_in_name, name_evidence, names_role
 from fewlabels.data.table import Names, Source, class_text, group_text
 from fewlabels.errors import InputError, did_you_mean, listed, quoted
 
@@ -84,7 +84,7 @@ class Roles:
                 f"there is no column 'label'; if {quoted(c)} holds the labels, say so with --label "
                 f"{quoted(c)}"
                 for c in others
-                if names_labels(c)
+                if names_role(c, "label")
             ]
         notes += [
             f"column {quoted(c)} may hold sampling weights, and is not used: if it does, say so "

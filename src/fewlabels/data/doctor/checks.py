@@ -29,7 +29,7 @@ from fewlabels.data.doctor.facts import (
     order_auc,
     rank_shares,
 )
-from fewlabels.data.profiles import LIKELY, names_labels, names_weights
+from fewlabels.data.profiles import names_role
 from fewlabels.data.table import Table
 from fewlabels.errors import InputError, listed, quoted
 from fewlabels.kernels.arrays import Array, Floats, Ints
@@ -521,33 +521,21 @@ def groups(evidence: Evidence) -> Iterator[Finding]:
 # Columns and notes -------------------------------------------------------------------------------
 
 
-_LIKE: tuple[tuple[str | None, Callable[[str], object], Severity, str, str], ...] = (
-    ("label", names_labels, "warning", "may hold the labels", "--label {}"),
+_LIKE: tuple[tuple[str, Severity, str, str], ...] = (
+    ("label", "warning", "may hold the labels", "--label {}"),
+    ("weight", "warning", "may be the weight", "--weight {}"),
+    ("domain", "info", "may be the domain", "--domain {}"),
     (
-        "weight", lambda name: names_weights(name) >= LIKELY, "warning", "may be the weight",
-        "--weight {}",
-    ),
-    ("domain", re.compile(r"(?i)domains?").fullmatch, "info", "may be the domain", "--domain {}"),
-    (
-        None,
-        re.compile(r"(?i)(p|prob|proba|probability|probabilities)(_{1,2}|[ .-]).+").fullmatch,
-        "warning", "may be a probability, but is not read as one",
+        "probability", "warning", "may be a probability, but is not read as one",
         "rename it p__<model>__<class>, or use --model NAME=COL,COL",
     ),
+    ("score", "info", "may be a score, but is not read as one", "rename it s__<model>"),
     (
-        None,
-        re.compile(
-            r"(?i)(y_?pred|pred|prediction|predicted|y)(_{1,2}|[ .-]).+|y_?pred|predictions?"
-        ).fullmatch,
-        "info", "may be a hard prediction, but is not read as one", "rename it y__<model>",
-    ),
-    (
-        None,
-        re.compile(r"(?i)(s|score|scores|logit|logits|decision)(_{1,2}|[ .-]).+").fullmatch,
-        "info", "may be a score, but is not read as one", "rename it s__<model>",
+        "prediction", "info", "may be a hard prediction, but is not read as one",
+        "rename it y__<model>",
     ),
 )  # fmt: skip
-"""A role that no column has yet, names that nearly say it, and the words; the first one counts."""
+"""A role that a name nearly says, and the words; the first one counts that no column has."""
 
 _LOOKED_AT = 10_000
 """Rows of a column that are looked at to tell whether it holds probabilities."""
@@ -580,18 +568,8 @@ def column_findings(
     `described` maps a column to its role in words; `models` are the classifiers.
     """
     free = [c for c, role in described.items() if role in ("group", "not recognised")]
-    roles = set(described.values())
-    for name in free:
-        # The role is taken, or the name is not like it, or it is.
-        for role, is_like, severity, what, mend in _LIKE:
-            if role not in roles and is_like(name):
-                mend = mend.format(shlex.quote(name))
-                yield Finding(severity, what, f"column {quoted(name)}", mend)
-                break
-    if table is None:
-        return
     values: dict[str, Floats] = {}
-    for name in free:
+    for name in free if table is not None else ():
         with suppress(InputError):
             first = table.head(name, _LOOKED_AT) if name in table.names else np.empty(0)
             known = first[~np.isnan(first)]
@@ -599,6 +577,14 @@ def column_findings(
             inside = len(known) and known.min() >= 0 and known.max() <= 1
             if inside and (known != np.round(known)).any():
                 values[name] = first
+    roles = set(described.values())
+    for name in free:
+        # The role is taken, or the name is not like it, or it is; what looks like shares is below.
+        for role, severity, what, mend in _LIKE[: 4 if name in values else None]:
+            if role not in roles and names_role(name, role):
+                mend = mend.format(shlex.quote(name))
+                yield Finding(severity, what, f"column {quoted(name)}", mend)
+                break
     used = set(models)
     for stem, columns in _by_stem(values):
         name = stem
