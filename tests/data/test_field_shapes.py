@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import test_named_classifiers as named_classifiers
+import test_sure_columns as sure_columns
 
 import fewlabels as fl
 from fewlabels.data.options import ColumnOptions
@@ -158,7 +160,8 @@ SHAPES = {
         {"row": ITEM, "condition": words(ITEM % 2, "en-en", "en-es"), "annotator": WORKER,
          "label1": words(SAID, "Not hateful", "Hateful"),
          "label2": words(SAID ^ (ROW % 7 == 0), "Not hateful", "Hateful")},
-        proposed=("--votes --item row --answer label1", "--votes --item row --answer label2"),
+        proposed=("--votes --item row --annotator annotator --answer label1",
+                  "--votes --item row --annotator annotator --answer label2"),
         real="x01_intra_annotator.csv",
     ),
     "a column per annotator": Shape(
@@ -234,6 +237,33 @@ def test_what_columns_of_real_files_are(name: str, cli: Any) -> None:
     file = CASES / str(SHAPES[name].real)
     table = pd.read_csv(file, sep="\t" if file.suffix == ".tsv" else ",")
     check(SHAPES[name], table, cli, file)
+
+
+TAKEN = {
+    f"{about}, {name}": table
+    for about, tables in (sure_columns.READ | named_classifiers.READ).items()
+    for name, given in tables.items()
+    for table, options in [given if isinstance(given, tuple) else (given, {})]
+    if not options
+}
+
+
+def test_what_messages_propose_works(cli: Any, tmp_path: Path) -> None:
+    """Every option that any of these tables is refused with, but for corrections of cells."""
+    file, tried = tmp_path / "file.csv", 0
+    for name, table in TAKEN.items():
+        try:
+            fl.read_predictions(table)
+        except fl.InputError as error:
+            if "--" not in str(error) or "=NAME" in str(error):
+                continue
+            table.to_csv(file, index=False)
+            for options in proposals(error):
+                asked = [*shlex.split(options), "--metrics", "accuracy", "--json", "-"]
+                code, _, err = cli("estimate", file, *asked)
+                assert code == 0, (name, options, err)
+                tried += 1
+    assert tried > 30
 
 
 def test_votes_and_labels_are_those_of_the_makers() -> None:

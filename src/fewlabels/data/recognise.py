@@ -67,10 +67,10 @@ class Evidence(NamedTuple):
     reason: str
 
 
-def weigh(p: Profile, role: str, *facts: str, named: bool = True) -> Evidence:
-    """The evidence of a column's name and of facts about its values."""
+def weigh(p: Profile, role: str, *facts: str, of: str | None = None) -> Evidence:
+    """The evidence of a column's name, by the words for `of` a role, and of facts on its values."""
     weights = words_table().values.get(role, {})
-    name = p.of(role) if named else 0.0
+    name = p.of(of or role)
     parts = [("name", name)] if name else []
     parts += [(fact, float(weights[fact])) for fact in facts]
     reason = ", ".join(f"{what} {weight:+g}" if weight else what for what, weight in parts)
@@ -197,31 +197,22 @@ def evidence_table(source: Source, options: ColumnOptions) -> tuple[ColumnEviden
         return ()
     sheet = _Sheet(source.read((), names), names, options)
     with suppress(InputError):
-        options = sheet.reading().options
-    named = {"label": options.label, "item": options.item, "domain": options.domain}
-    roles = {column: role for role, column in named.items() if column}
-    roles |= {c: "probability" for columns in options.models.values() for c in columns}
-    for role, mapped in (
-        ("prediction", options.hard), ("score", options.scores), ("confidence", options.confidence),
-    ):  # fmt: skip
-        roles |= dict.fromkeys(mapped.values(), role)
-    roles |= {c: "vote" if role == "label" else role for role, c in options.votes.items()}
-    decided = bool(roles)
+        sheet.reading()
     table = []
     for name, p in sheet.columns.items():
         known = sheet.evidence.get(name, {})
         rest = [weigh(p, one) for one in ("time", "group", "feature") if p.of(one) > 0]
         rest += [weight_evidence(p)] if names_role(name, "weight") else []
         if item_in_name(name) and 1 < p.distinct < p.filled:
-            rest.append(Evidence("cluster", p.of("item"), f"name {p.of('item'):+g}, it recurs"))
-        choices = [*known.values(), *rest, Evidence("not used", 0.0, "nothing says more")]
-        choices.sort(key=lambda one: -one.score)
-        role = roles.get(name)
-        if role is None and decided:
-            role = next(one.role for one in choices if one.role not in known)
-        best = next((one for one in choices if role in (None, one.role)), None)
-        best = best or Evidence(str(role), 0.0, "said by the options or the name")
-        other = next((one for one in choices if one.role != best.role), None)
+            rest.append(weigh(p, "cluster", "recurs", of="item"))
+        rest.append(Evidence("not used", 0.0, "nothing says more"))
+        rest.sort(key=lambda one: -one.score)
+        role = sheet.roles.get(name)
+        said = Evidence(str(role), 0.0, "by the options or the name")
+        # Where the rest is decided, what has no role has none.
+        best = known.get(role, said) if role else max(rest, key=lambda one: one.score)
+        others = [one for one in (*known.values(), *rest) if one.role != best.role]
+        other = max(others, key=lambda one: one.score, default=None)
         second = (None, None) if other is None else (other.role, other.score)
         table.append(ColumnEvidence(name, *best, *second))
     return tuple(table)
@@ -343,7 +334,7 @@ class _Sheet:
         self.claimed = options.of_classifiers | native
         named = (options.label, options.domain, options.weight, options.item)
         of_role = (*named, *(options.keep or ()), *options.cluster, "domain", "weight")
-        self.taken = {name for name in of_role if name in self.columns}
+        self.roles = {name: "as said" for name in of_role if name in self.columns}
         self.label: Profile | None = self.columns.get(options.label or "")
         self.models: dict[str, tuple[str, ...]] = {}
         self.hard: dict[str, str] = {}
@@ -369,7 +360,7 @@ class _Sheet:
 
     def free(self) -> list[Profile]:
         """Columns that have no role yet."""
-        return [p for name, p in self.columns.items() if name not in self.taken and p.filled]
+        return [p for name, p in self.columns.items() if name not in self.roles and p.filled]
 
     def reading(self) -> Reading:
         """The best assignment, unless another one is about as good."""
@@ -411,7 +402,7 @@ class _Sheet:
         except AmbiguousError as error:
             return Reading(self.options, (f"labels: none used, as {error}",))
         if label is not None and label.of("label") < LIKELY:
-            self.taken.discard(label.name)
+            del self.roles[label.name]
             self.doubted.append(label)
             label = None
         if label is None:
@@ -445,7 +436,7 @@ class _Sheet:
             fits = p.unique and p.filled == p.rows and (p.numbers is None or p.whole)
             if fits and named and not p.wordy and p.name not in self.claimed:
                 found.append((self.weigh(p, "item", *facts), p.name))
-        self.taken |= {name for _, name in found}
+        self.roles |= {name: "item" for _, name in found}
         best = max(found, key=lambda one: one[0], default=(0.0, ""))[1]
         return best if best.strip() else None
 
@@ -468,7 +459,7 @@ class _Sheet:
                 [["--label", p.name] for p in best[:3]],
             )
         self.label = best[0]
-        self.taken.add(self.label.name)
+        self.roles[self.label.name] = "label"
         return self.label
 
     def _label_evidence(self, p: Profile) -> float | None:
@@ -531,7 +522,7 @@ class _Sheet:
         found = []
         classes = tuple(label.counts or ())
         for p in self.columns.values():
-            if p.name == label.name or p.name in self.taken - self.claimed or not p.filled:
+            if p.name == label.name or p.name in self.roles.keys() - self.claimed or not p.filled:
                 continue
             if len(p.counts or ()) > 1 and _fits(p, classes):
                 agreement = _agreement(p, label, classes)
@@ -608,7 +599,7 @@ class _Sheet:
             self._take_family(stem, columns)
         for p in fitting if len(classes) == 2 else ():
             one = class_of_one(p.name, classes)
-            if p.name not in self.taken and one is not None and _like_shares(p):
+            if p.name not in self.roles and one is not None and _like_shares(p):
                 stem = (class_of_name(p.name, classes) or (one, ""))[1]
                 self._take_family(stem or p.name, [p])
 
@@ -619,7 +610,7 @@ class _Sheet:
         while name in self.models:
             name += "_"
         self.models[name] = tuple(p.name for p in columns)
-        self.taken |= {p.name for p in columns}
+        self.roles |= {p.name: "probability" for p in columns}
         fact = "rows sum to 1" if len(columns) > 1 and _sums(columns) else "named by class"
         for p in columns:
             self.weigh(p, "probability", fact)
@@ -649,7 +640,7 @@ class _Sheet:
         self.nameless = names[0] if len(alike) == 1 and is_role(names[0]) else None
         for p, name in zip(alike, names, strict=True):
             self.hard[name if names.count(name) == 1 else p.name] = p.name
-            self.taken.add(p.name)
+            self.roles[p.name] = "prediction"
         odd = [p for p in alike if not p.predicts]
         if label is None and len(odd) == 1 and len(alike) > 2 and not self.models:
             raise AmbiguousError(
@@ -731,7 +722,7 @@ class _Sheet:
         if self.models or self.hard or self.scores or list(self._spoiled()):
             return
         for p in self.free():
-            if p.agrees or (p.confirms and p in self.doubted):
+            if p.confirms:
                 raise InputError(
                     f"column {quoted(p.name)} says by its name whether a verdict is right, and not "
                     "what the class is: write the right classes in a column of their own; if it "
@@ -767,18 +758,19 @@ class _Sheet:
             elif bare and len(self.hard) == 1 and (p.of_itself or p.never_below_half):
                 name = next(iter(self.hard))  # and so are gpt and max_prob
             role = self._number_role(p, name, nobody)
-            if role is None:
-                left.append(p)
-            elif role == "models":
+            if role == "probability":
                 self.models[name] = (p.name,)
             elif role == "confidence":
                 self.confidence[name] = p.name
-            elif role == "scores":
+            elif role == "score":
                 self.scores[name if name not in self.scores else p.name] = p.name
-            self.taken |= {p.name} if role not in (None, "not used") else set()
+            else:
+                left += [p] if role is None else []
+                continue
+            self.roles[p.name] = role
         if not left or self.models or self.hard or self.scores:
             return
-        numbers = [p for p in numbers if p.name not in self.taken]
+        numbers = [p for p in numbers if p.name not in self.roles]
         options = [shlex.quote(f"{without_role(p.name)}={p.name}") for p in numbers]
         raise InputError(
             f"columns {listed(quoted(p.name) for p in numbers)} hold numbers, and nothing says "
@@ -812,8 +804,8 @@ class _Sheet:
         share = "%" in p.name and (p.of("score") > 0 or p.predicts) and not p.says("sure")
         if (share or p.of("probability") > 0) and _like_shares(p) and name not in self.models:
             self.weigh(p, "probability", "from 0 to 1")
-            return "models"
-        return "scores"
+            return "probability"
+        return "score"
 
     def _refuse_sureness(self, p: Profile, name: str, bare: bool) -> None:
         """Refuse numbers beside hard predictions that are perhaps how sure these are."""
@@ -1064,18 +1056,18 @@ def votes_in_rows(sheet: _Sheet, *, lone: bool = False) -> Reading | None:
                 "item are not joined: give each item one row and each classifier a column"
             )
         return None
+    roles = {"item": item.name, "annotator": person.name, "label": votes[0].name}
     for found, what, role in ((best, "name the item", "item"), (votes, "hold it", "label")):
-        ways = [[item.name, person.name, votes[0].name] for _ in found[:3]]
-        for way, p in zip(ways, found, strict=False):
-            way[0 if role == "item" else 2] = p.name
         if len(found) > 1:
+            ways = [ColumnOptions(votes=roles | {role: p.name}).arguments() for p in found[:3]]
             raise AmbiguousError(
                 f"each row is an annotator's vote, and columns "
                 f"{listed(quoted(p.name) for p in found)} may each {what}",
-                [_vote_options(*way, role) for way in ways],
+                [["--votes", *way] for way in ways],
             )
-    roles = {"item": item.name, "annotator": person.name, "label": votes[0].name}
     known = gold[0].name if len(gold) == 1 else None
+    named = {**roles, "vote": roles["label"], "label": options.label or known}
+    sheet.roles = {str(column): role for role, column in named.items()}
     options = replace(options, votes=roles, label=options.label or known)
     lines = [
         f"votes, one per row: item {quoted(item.name)}, annotator "
@@ -1084,17 +1076,6 @@ def votes_in_rows(sheet: _Sheet, *, lone: bool = False) -> Reading | None:
     if options.label is not None:
         lines.append(f"labels: column {quoted(options.label)}, one per item")
     return Reading(options, tuple(lines), votes=True)
-
-
-def _vote_options(item: str, annotator: str, label: str, asked: str) -> list[str]:
-    """The options that name the columns of votes, but for those that have their usual names."""
-    said = ["--votes"]
-    for role, flag, name in (
-        ("item", "--item", item), ("annotator", "--annotator", annotator),
-        ("label", "--answer", label),
-    ):  # fmt: skip
-        said += [flag, name] if name != role or role == asked else []
-    return said
 
 
 def _named(columns: Iterable[Profile], name: str | None) -> list[Profile]:

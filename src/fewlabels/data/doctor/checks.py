@@ -569,9 +569,10 @@ def column_findings(
     """
     free = [c for c, role in described.items() if role in ("group", "not recognised")]
     values: dict[str, Floats] = {}
-    for name in free if table is not None else ():
+    for name in free:
         with suppress(InputError):
-            first = table.head(name, _LOOKED_AT) if name in table.names else np.empty(0)
+            there = table is not None and name in table.names
+            first = table.head(name, _LOOKED_AT) if table and there else np.empty(0)
             known = first[~np.isnan(first)]
             # Numbers from 0 to 1, and not 0 and 1 alone.
             inside = len(known) and known.min() >= 0 and known.max() <= 1
