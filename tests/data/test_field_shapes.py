@@ -21,7 +21,9 @@ import test_named_classifiers as named_classifiers
 import test_sure_columns as sure_columns
 
 import fewlabels as fl
+from fewlabels.data import recognise as recognise_module
 from fewlabels.data.options import ColumnOptions
+from fewlabels.data.profiles import name_evidence, name_words, words_table
 from fewlabels.data.recognise import evidence_table, recognise
 from fewlabels.data.sources import open_source
 
@@ -274,6 +276,24 @@ def test_votes_and_labels_are_those_of_the_makers() -> None:
         assert right.mean() == pytest.approx(np.mean(TRUTH[ITEM] == SAID)), name
         if found.n_labeled:
             np.testing.assert_array_equal(found.labels[:12], TRUTH[:12])
+
+
+def test_the_table_of_words_holds_what_is_used() -> None:
+    table = words_table()
+    source = Path(recognise_module.__file__).read_text("utf-8")
+    facts = {fact for weights in table.values.values() for fact in weights}
+    assert [fact for fact in facts if f'"{fact}"' not in source] == []
+    plain = [word.lstrip("^$=") for word in table.roles if not word.startswith("@")]
+    assert [word for word in plain if word != "_".join(name_words(word))] == []
+
+
+@pytest.mark.parametrize(("name", "role", "weight"), [
+    ("human_label", "label", 16), ("gpt4o_label", "label", -3), ("outcome", "label", 4),
+    ("reader2", "annotator", 4), ("subject_ids", "item", 6), ("status", "vote", -4),
+    ("HumanLabel", "label", 16), ("annotation_id", "item", 10),
+])  # fmt: skip
+def test_what_a_name_says_adds_up(name: str, role: str, weight: float) -> None:
+    assert name_evidence(name, role) == weight
 
 
 def test_the_table_of_evidence() -> None:

@@ -595,7 +595,7 @@ class _Sheet:
     def _families(self, classes: tuple[str, ...]) -> None:
         """Columns of numbers that are named by class, family by family."""
         fitting = [p for p in self.free() if p.numbers is not None and not p.measures]
-        for stem, columns in _named_families(fitting, classes).items():
+        for stem, columns in named_families(fitting, classes).items():
             self._take_family(stem, columns)
         for p in fitting if len(classes) == 2 else ():
             one = class_of_one(p.name, classes)
@@ -799,13 +799,14 @@ class _Sheet:
             facts.append("of an annotator" if person else "named as a classifier")
         if not facts and p.of("score") <= 0:
             facts.append("nothing explains it")
-        if self.weigh(p, "score", *facts) < MARGIN:
-            return "not used" if "of an annotator" in facts else None
-        share = "%" in p.name and (p.of("score") > 0 or p.predicts) and not p.says("sure")
-        if (share or p.of("probability") > 0) and _like_shares(p) and name not in self.models:
-            self.weigh(p, "probability", "from 0 to 1")
-            return "probability"
-        return "score"
+        score = self.weigh(p, "score", *facts)
+        if score < MARGIN:
+            return None
+        chance = "%" in p.name and (p.of("score") > 0 or p.predicts) and not p.says("sure")
+        facts += ["percentages"] if chance else []
+        facts += ["from 0 to 1, as a score may be"] if _like_shares(p) else ["no shares"]
+        facts += ["said twice"] if name in self.models else []
+        return "probability" if self.weigh(p, "probability", *facts) > score else "score"
 
     def _refuse_sureness(self, p: Profile, name: str, bare: bool) -> None:
         """Refuse numbers beside hard predictions that are perhaps how sure these are."""
@@ -952,7 +953,7 @@ def _is_finite(text: str) -> bool:
 # Families ---------------------------------------------------------------------------------------
 
 
-def _named_families(columns: Sequence[Profile], classes: Sequence[str]) -> dict[str, list[Profile]]:
+def named_families(columns: Sequence[Profile], classes: Sequence[str]) -> dict[str, list[Profile]]:
     """Columns whose names differ in the class alone and whose rows sum to one number, by stem."""
     stems: dict[tuple[int, str], list[Profile]] = {}
     for p in columns:
@@ -1098,7 +1099,9 @@ def _votes_and_gold(
     alike = {p.name for p in answers if many and _same_within(p, item)}
     gold = [p for p in answers if p.of("label") >= SURELY and p.name != "label"]
     gold = gold or [p for p in answers if p.name == "label" and p.name in alike]
-    predicted = any(p.predicts and p.of("annotator") <= 0 for p in sheet.columns.values())
+    predicted = any(
+        p.predicts and p.of("annotator") <= 0 and not p.of_itself for p in sheet.columns.values()
+    )
     ranked: list[tuple[float, Profile]] = []
     for p in answers:
         if p in gold or item_in_name(p.name) == 2 or p.names_alike(item):
@@ -1109,6 +1112,8 @@ def _votes_and_gold(
         facts += ["a group or a feature"] if names_measure(p.name) else []
         facts += ["as many values as rows"] if 2 * p.distinct > p.filled else []
         facts += ["the same in all rows of an annotator"] if _same_within(p, person) else []
+        facts += ["says if another is right"] if p.says("right") and p.yes_or_no else []
+        facts += ["how sure somebody is"] if p.of_itself else []
         facts += ["beside its gold"] if any(_is_gold_of(g, p) for g in gold) else []
         if p.of("vote") > 0 or not predicted:
             ranked.append((sheet.weigh(p, "vote", *facts), p))

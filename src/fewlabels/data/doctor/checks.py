@@ -9,7 +9,6 @@ hold something else are checked apart, as a file may have no others.
 from __future__ import annotations
 
 import itertools
-import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -19,7 +18,6 @@ import numpy as np
 import scipy.sparse
 import scipy.sparse.csgraph
 
-from fewlabels.checks.arguments import SUM_TOLERANCE
 from fewlabels.checks.class_words import NO_LABEL, folded
 from fewlabels.data.doctor.facts import (
     Evidence,
@@ -29,7 +27,8 @@ from fewlabels.data.doctor.facts import (
     order_auc,
     rank_shares,
 )
-from fewlabels.data.profiles import names_role
+from fewlabels.data.profiles import Profile, names_role
+from fewlabels.data.recognise import named_families
 from fewlabels.data.table import Table
 from fewlabels.errors import InputError, listed, quoted
 from fewlabels.kernels.arrays import Array, Floats, Ints
@@ -586,9 +585,12 @@ def column_findings(
                 mend = mend.format(shlex.quote(name))
                 yield Finding(severity, what, f"column {quoted(name)}", mend)
                 break
+    codes = np.empty(0, dtype=np.int64)
+    shares = [Profile(n, len(x), len(x), 0, None, x, codes) for n, x in values.items()]
+    families = {stem: [p.name for p in of] for stem, of in named_families(shares, ()).items()}
+    together = {column for columns in families.values() for column in columns}
     used = set(models)
-    for stem, columns in _by_stem(values):
-        name = stem
+    for name, columns in (families | {n: [n] for n in values if n not in together}).items():
         while name in used:
             name += "_"
         used.add(name)
@@ -616,22 +618,6 @@ def minus_one_findings(label: str, texts: set[str]) -> Iterator[Finding]:
             f"column {quoted(label)}",
             "if -1 means the negative class, write it as 0",
         )
-
-
-def _by_stem(values: dict[str, Floats]) -> Iterator[tuple[str, list[str]]]:
-    """Columns of one classifier: the same name up to its last part, and a sum of 1."""
-    stems: dict[str, list[str]] = {}
-    for name in values:
-        stem = re.sub(r"[_ .-]+[^_ .-]*$", "", name) or name
-        stems.setdefault(stem, []).append(name)
-    for stem, columns in stems.items():
-        total = np.sum([values[c] for c in columns], axis=0)
-        total = total[~np.isnan(total)]
-        if len(columns) > 1 and len(total) and np.abs(total - 1).max() <= SUM_TOLERANCE:
-            yield stem, columns
-        else:
-            for column in columns:
-                yield column, [column]
 
 
 CHECKS: tuple[Callable[[Evidence], Iterator[Finding]], ...] = (
