@@ -246,6 +246,41 @@ def names_role(name: str, role: str) -> bool:
     return sum(each) > 0 and (role == "domain" or not names_measure(name))
 
 
+def truth_in_name(name: str) -> int:
+    """How much a name is that of labels: 3 surely, 2 likely, 1 perhaps, 0 not at all.
+
+    Examples
+    --------
+    >>> [truth_in_name(name) for name in ("human_label", "outcome", "gpt4_label")]
+    [3, 2, 0]
+    """
+    evidence = name_evidence(name, "label")
+    return (evidence > 0) + (evidence >= LIKELY) + (evidence >= SURELY)
+
+
+def names_truth(name: str) -> bool:
+    """Whether a word of a name is one that only labels have."""
+    return any(weight >= SURELY for weight in _of_words(name_words(name), "label"))
+
+
+def predicts_in_name(words: Collection[str]) -> bool:
+    """Whether the words of a name are of a classifier, or of something that one says."""
+    return any(weight > 0 for weight in _of_words(words, "prediction"))
+
+
+def names_chance(name: str) -> bool:
+    """Whether a name says that numbers are how likely something is, and not how sure one is."""
+    words = [word for word in name_words(name) if not says(word, "percent")]
+    likely = (_of_words(words, role) for role in ("probability", "score", "prediction"))
+    return any(weight > 0 for each in likely for weight in each) and not says(name, "sure")
+
+
+def _of_words(words: Collection[str], role: str) -> list[float]:
+    """What each word says of a role wherever it stands in a name."""
+    known = words_table().roles
+    return [known.get(_plain(word, known), {}).get(role, 0.0) for word in words]
+
+
 def names_measure(name: str) -> bool:
     """Whether a name is that of a group or of a feature."""
     return name_evidence(name, "group") > 0 or name_evidence(name, "feature") > 0
@@ -253,8 +288,8 @@ def names_measure(name: str) -> bool:
 
 def item_in_name(name: str) -> int:
     """How much a name is that of items: 2 numbers them or what they are of, 1 is their text."""
-    evidence = name_evidence(name, "item")
-    return 2 if evidence >= 4 else int(evidence > 0 and not names_measure(name))
+    most = max((of_word.get("item", 0.0) for of_word in _weights_of(name)), default=0.0)
+    return 2 if most >= 4 else int(most > 0 and not names_measure(name))
 
 
 def names_percentages(name: str) -> bool:

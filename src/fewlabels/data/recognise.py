@@ -42,6 +42,7 @@ from fewlabels.data.profiles import (
     is_role,
     item_in_name,
     name_evidence,
+    names_chance,
     names_measure,
     names_percentages,
     names_role,
@@ -185,8 +186,7 @@ def weight_evidence(p: Profile) -> Evidence:
     least = p.known.min() if len(p.known) else -1.0
     facts += ["negative, or no numbers"] if least < 0 else []
     facts += ["not above 0 in every row"] if p.filled < p.rows or least <= 0 else []
-    inverse = {"inverse", "inv", "ip", "ipw"} & {*p.words}
-    facts += ["inverse, and below 1"] if inverse and least < 1 else []
+    facts += ["inverse, and below 1"] if p.says("inverse") and least < 1 else []
     return weigh(p, "weight", *facts)
 
 
@@ -431,11 +431,10 @@ class _Sheet:
             return self.options.item
         found: list[tuple[float, str]] = []
         for p in self.free():
-            facts = ["all differ", *(["a key"] if {"key", "index"} & {*p.words} else [])]
-            named = p.of("item") > 0 or len(facts) > 1 or not p.words or p.words[0] == "unnamed"
+            named = p.of("item") > 0 or not p.words
             fits = p.unique and p.filled == p.rows and (p.numbers is None or p.whole)
             if fits and named and not p.wordy and p.name not in self.claimed:
-                found.append((self.weigh(p, "item", *facts), p.name))
+                found.append((self.weigh(p, "item", "all differ"), p.name))
         self.roles |= {name: "item" for _, name in found}
         best = max(found, key=lambda one: one[0], default=(0.0, ""))[1]
         return best if best.strip() else None
@@ -802,7 +801,7 @@ class _Sheet:
         score = self.weigh(p, "score", *facts)
         if score < MARGIN:
             return None
-        chance = "%" in p.name and (p.of("score") > 0 or p.predicts) and not p.says("sure")
+        chance = "%" in p.name and names_chance(p.name)
         facts += ["percentages"] if chance else []
         facts += ["from 0 to 1, as a score may be"] if _like_shares(p) else ["no shares"]
         facts += ["said twice"] if name in self.models else []

@@ -6,6 +6,7 @@ import hashlib
 import itertools
 import os
 import re
+import shlex
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -201,7 +202,8 @@ def lay_out(source: str | Path, options: ColumnOptions, *, skip_bad_files: bool 
             raise InputError(nothing_read(skipped, alone=len(located.files) == 1))
         reading = recognise(_Head(files), options)
         if reading.votes:
-            raise InputError("each row is the vote of an annotator; say so with --votes")
+            said = shlex.join(["--votes", *reading.options.arguments()])
+            raise InputError(f"each row is the vote of an annotator; say so with {said}")
         roles, notes = _fit(assign_roles(files[0].names, reading.options), files)
         if not units:
             raise InputError("there are no rows; a file needs at least one item")
