@@ -1024,12 +1024,15 @@ def _like_shares(p: Profile) -> bool:
 def votes_in_rows(sheet: _Sheet, *, lone: bool = False) -> Reading | None:
     """Rows that are votes of annotators: an item and an annotator that both recur.
 
-    If `lone`, names alone say so: an item may have one vote, and all may be of one annotator.
+    If `lone`, names alone say so, such as that of a worker: an item may have one vote, and all may
+    be of one annotator.
     """
     options, given = sheet.options, sheet.options.votes
     columns = [p for p in sheet.columns.values() if p.filled == p.rows and (lone or not p.unique)]
     people = _named(columns, given.get("annotator")) or [
-        p for p in columns if p.of("annotator") > 0 and p.distinct > 1 - lone
+        p
+        for p in columns
+        if p.of("annotator") > 0 and (p.says("person") if lone else p.distinct > 1)
     ]
     items = _named(columns, options.item or given.get("item")) or [
         p for p in columns
