@@ -242,7 +242,7 @@ def test_what_columns_of_real_files_are(name: str, cli: Any) -> None:
 
 
 def test_who_wrote_a_text_is_no_annotator() -> None:
-    table = pd.DataFrame({"tweet_id": ITEM[:50] + ROW[:50], "user": WORKER[:50],
+    table = pd.DataFrame({"tweet_id": ITEM[:50] + ROW[:50], "user": named("u", WORKER[:50]),
                           "label": moods(SAID[:50])})  # fmt: skip
     with pytest.raises(fl.InputError, match="no prediction columns"):
         fl.read_predictions(table)
