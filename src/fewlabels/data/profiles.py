@@ -243,7 +243,8 @@ def names_role(name: str, role: str) -> bool:
         return sum(each) >= SURELY and min(each) > 0 and says(name, "labels")
     if role == "weight":
         return sum(each) >= LIKELY and 0.0 not in each
-    return sum(each) > 0 and (role == "domain" or not names_measure(name))
+    other = role == "prediction" and name_evidence(name, "annotator") > 0
+    return sum(each) > 0 and not other and (role == "domain" or not names_measure(name))
 
 
 def truth_in_name(name: str) -> int:

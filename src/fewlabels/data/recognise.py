@@ -196,8 +196,10 @@ def evidence_table(source: Source, options: ColumnOptions) -> tuple[ColumnEviden
     if len(set(names)) < len(names):
         return ()
     sheet = _Sheet(source.read((), names), names, options)
+    decided = False
     with suppress(InputError):
         sheet.reading()
+        decided = True
     table = []
     for name, p in sheet.columns.items():
         known = sheet.evidence.get(name, {})
@@ -210,7 +212,8 @@ def evidence_table(source: Source, options: ColumnOptions) -> tuple[ColumnEviden
         role = sheet.roles.get(name)
         said = Evidence(str(role), 0.0, "by the options or the name")
         # Where the rest is decided, what has no role has none.
-        best = known.get(role, said) if role else max(rest, key=lambda one: one.score)
+        free = rest if decided else [*known.values(), *rest]
+        best = known.get(role, said) if role else max(free, key=lambda one: one.score)
         others = [one for one in (*known.values(), *rest) if one.role != best.role]
         other = max(others, key=lambda one: one.score, default=None)
         second = (None, None) if other is None else (other.role, other.score)

@@ -497,7 +497,7 @@ def _evidence(evidence: Sequence[ColumnEvidence], width: int) -> list[str]:
     for one in evidence[:_MOST_ROWS]:
         name = one_line(one.column or "(no name)", _INDENT - 4)
         what = f"{one.role} {one.score:+g}" if one.score else one.role
-        if one.runner_up not in (None, "not used"):
+        if one.runner_up_score and one.runner_up_score > 0:
             what += f", else {one.runner_up} {one.runner_up_score:+g}"
         lines += _wrapped(f"{what}: {one.reason}", width, f"  {name}".ljust(_INDENT))
     left = len(evidence) - _MOST_ROWS
