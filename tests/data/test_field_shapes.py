@@ -183,6 +183,7 @@ SHAPES = {
          "detoxify_label": words(GUESS ^ (P > 0.7), "non-toxic", "toxic")},
         {"label": "expected_label", "item": "text",
          "hard": {"toxic_bert": "toxic_bert_label", "detoxify": "detoxify_label"}},
+        real="r02_bangla20.csv",
     ),
     "how sure, and is it right": Shape(
         {"question": named("q", np.arange(200)), "model_answer": named("a", np.arange(200)),
