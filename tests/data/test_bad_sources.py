@@ -278,7 +278,7 @@ def long(**columns: Any) -> pa.Table:
 HEAD = "item,annotator,label\n"
 REPEATED = {"item": [1, 1, 2, 1], "annotator": ["a"] * 4, "label": [0, 1, 1, 0]}
 VOTES: dict[str, tuple[str, str | None, dict[str, Any]]] = {
-    "no column of annotators": ("item,worker,label\n1,a,0\n", None, {}),
+    "no column of annotators": ("item,who,label\n1,a,0\n", None, {}),
     "no item": (HEAD + ",a,0\n", None, {}),
     "no annotator": (HEAD + "1,a,0\n1, ,1\n", None, {}),
     "no vote": (HEAD + "1,a,\n", None, {}),

@@ -22,10 +22,10 @@ from fewlabels.data.chosen_rows import items_here
 from fewlabels.data.classes import Classes
 from fewlabels.data.label_record import LabelRecord, is_record, read_record
 from fewlabels.data.options import ColumnOptions
+from fewlabels.data.profiles import names_role
 from fewlabels.data.recognise import ITEM_NAMES
 from fewlabels.data.roles import (
     ITEMS,
-    LIKE_LABELS,
     Roles,
     VoteRoles,
     assign_vote_roles,
@@ -473,7 +473,7 @@ def _kept(
         asked = [c for c in (options.item, "item") if c is not None and c in of_labels]
         shared = [n for n in of_labels if n and n in names and n != "label"]
         # A table of two columns, one of which is that of the labels: the other names the items.
-        others = [n for n in of_labels if n and not LIKE_LABELS.fullmatch(n) and n != options.label]
+        others = [n for n in of_labels if n and not names_role(n, "label") and n != options.label]
         named = [n for n in shared if ITEM_NAMES.fullmatch(n)]
         shared = named if len(named) == 1 else shared
         if asked or len(shared) == 1:
@@ -486,7 +486,7 @@ def _kept(
             raise InputError(f"{missing}; say which it is with --item COL")
         rest = [n for n in opened.names if n != item]
         wanted = [n for n in (options.label, options.votes.get("label"), "label") if n in rest]
-        likely = wanted[:1] or [n for n in rest if LIKE_LABELS.fullmatch(n)] or rest
+        likely = wanted[:1] or [n for n in rest if names_role(n, "label")] or rest
         if len(likely) != 1:
             table = opened.read((), rest)
             few = {n: len(Names.of(table, n).texts) for n in rest if n in names}

@@ -1,11 +1,17 @@
-"""What a column looks like: how full, how many different values, numbers or words, and its name."""
+"""What a column looks like: how full, how many different values, numbers or words, and its name.
+
+Words and weights stand in `words.toml`; what a name says for or against a role is the sum of those
+of its words, as log-odds.
+"""
 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
+from importlib.resources import files
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -136,90 +142,38 @@ def differences(columns: Sequence[str]) -> tuple[str, ...] | None:
 MOST_CLASSES = 200
 """A column of more different values holds no classes."""
 
-
 _SOME = 200
 """Values that are looked at to tell names from sentences."""
 
+_MOST_OF_A_NAME = 16.0
+"""What a name says at most for or against a role."""
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
+_NUMBERED = re.compile(r"(.*?[^\W\d])\d+[a-z]?")
 
 
-_TRUTH = _words(
-    "gold truth true ytrue human target expert adjudicated reference biopsy pathology consensus "
-    "groundtruth actual confirmed manual labeled annotated standard"
-)
-_LABEL = _words("label labels class outcome verdict answer diagnosis status y category result")
-_PREDICTED = _words(
-    "pred preds predicted prediction predictions predict yhat hat verdict judge judgment judgement "
-    "vote votes model classifier clf output hard reader rater annotator worker coder grader "
-    "detector filter score scores prob proba probs probability conf confidence logit logits margin "
-    "decision rating grade risk flag flagged pct percent percentage birads likert stars"
-)
-_PROBABILITY = _words("p pr prob proba probs probability probabilities pct percent percentage")
-_SCORE = _words(
-    "score scores prob proba probs probability conf confidence logit logits margin decision rating "
-    "grade risk similarity likelihood birads likert stars severity"
-)
-_MODELS = re.compile(
-    r"(gpt|claude|llama|gemini|mistral|mixtral|qwen|deepseek|grok|palm|phi|gemma|bert|roberta|"
-    r"distilbert|deberta|electra|t5|xgb|lgbm|lightgbm|catboost|svm|svc|logreg|logistic|forest|"
-    r"randomforest|knn|mlp|cnn|rnn|lstm|resnet|vit|gbm|boost|bayes|perspective|detoxify|openai|"
-    r"llm|keyword|keywords|regex|rules?|baseline|ensemble|o1|o3|o4|haiku|sonnet|opus|turbo|moderation)\d*[a-z]?"
-)
-_SHORT_MODELS = _words("rf nb lr dt gb nn et lda qda lgb ai net")
-_RIGHT = _words("correct match matches right wrong error errors acc accuracy agrees agree ok")
-_NO_TRUTH = _RIGHT | _words(
-    "pseudo weak silver noisy auto automatic heuristic previous prior earlier old"
-)
-_SURENESS = _words("conf confidence sure sureness certain certainty")
-_LOGPROB = _words("logprob logprobs")
-_TOP = _words("max maximum top top1 winning best")
-OF_ITSELF = _LOGPROB | _TOP | _words("softmax self own level")
-"""Words around a score of what a classifier itself predicts, not of which classifier: max_prob."""
+class Words(NamedTuple):
+    """The table of words: word -> role -> weight; what else words say; the weights of values."""
 
-_AGREES = _words("agree agrees agreed agreement disagree disagrees disagreed disagreement")
-_CONFIRMED = _words("confirmed verified validated")
-_DONE = _CONFIRMED | _words(
-    "reviewed checked processed audited seen done labeled labelled annotated inspected completed"
-)
-_BY_WHOM = _words("is was has been by human humans manual manually hand expert person already")
-_YES_OR_NO = _words("1 0 yes no y n true false t f ja nein oui non")
-_PERCENT = _words("pct percent percentage percentages")
-_FEATURE = _words(
-    "age length len count n num number size time latency tokens token words chars characters price "
-    "amount cost year month day date timestamp id idx index duration seconds lat lon latitude "
-    "longitude temperature seed epoch step height income salary views likes followers zip phone "
-    "fold round turn position order row ms bytes width weight bmi dose usd eur dollars discount "
-    "tenure balance"
-)
-_GROUP = _words(
-    "sex gender female male race ethnicity country region state city lang language source site "
-    "hospital domain type split dataset batch segment platform device group subgroup category "
-    "weekend married smoker department team channel topic task subset"
-)
-_ITEM = _words(
-    "item items task question doc document example image unit comment tweet post message text "
-    "sample case id qid uid sentence utterance review patient scan instance object exam customer "
-    "account user url file filename path name page paper ticket order transaction img photo video"
-)
-_UNITS = _words(
-    "item items id uid uuid qid case row record sample example instance doc document "
-    "image unit patient subject participant respondent customer conversation dialog dialogue "
-    "session study exam scan video"
-)
-"""Last words of names of what is judged, or of what several rows may be of."""
+    roles: dict[str, dict[str, float]]
+    says: dict[str, frozenset[str]]
+    values: dict[str, dict[str, float]]
 
-_ASKED = _ITEM | _words("prompt input query instruction passage title headline")
 
-_ANNOTATOR = _words(
-    "annotator worker rater user coder labeler labeller turker reviewer judge annotatorid workerid "
-    "raterid rater_id crowdworker assessor reader model system llm classifier engine candidate"
-)
-_ANSWER = _words(
-    "label answer vote response rating category choice judgment judgement class annotation value "
-    "verdict decision prediction predicted pred output"
-)
+@cache
+def words_table() -> Words:
+    """Read `words.toml`."""
+    table = tomllib.loads(files("fewlabels.data").joinpath("words.toml").read_text("utf-8"))
+    values = table.pop("values")
+    lists = table.pop("says") | {role: " ".join(by.values()) for role, by in table.items()}
+    roles: dict[str, dict[str, float]] = {}
+    for role, by in table.items():
+        for weight, words in by.items():
+            of_lists = " ".join(lists[word[1:]] for word in words.split() if word[0] == "@")
+            plain = [word for word in of_lists.split() if word.isalnum()]
+            for word in (*words.split(), *plain):
+                known = roles.setdefault(word, {})
+                known[role] = known.get(role, 0.0) + float(weight)
+    return Words(roles, {what: frozenset(text.split()) for what, text in lists.items()}, values)
 
 
 def name_words(name: str) -> list[str]:
@@ -234,27 +188,63 @@ def name_words(name: str) -> list[str]:
     return [folded(word) for word in tokens(humps)]
 
 
-def predicts_in_name(words: Collection[str]) -> bool:
-    """Whether the words of a name are of a classifier, or of something that one says."""
-    return any(w in _PREDICTED or _MODELS.fullmatch(w) or w in _SHORT_MODELS for w in words)
+def _plain(word: str, known: Collection[str]) -> str:
+    """A word that is known, else without the number at its end."""
+    numbered = None if word in known else _NUMBERED.fullmatch(word)
+    return word if numbered is None else numbered[1]
 
 
-def item_in_name(name: str) -> int:
-    """How much a name is that of items: 2 numbers them or what they are of, 1 is their text."""
-    words = name_words(name)
-    if set(words[-1:]) & _UNITS or {"id", "uuid"} & set(words):
-        return 2
-    return int(bool(_ASKED & set(words)) and not set(words) & (_GROUP | _FEATURE))
+@lru_cache(1 << 14)
+def _weights_of(name: str) -> tuple[dict[str, float], ...]:
+    """What each word of a name says: role -> weight."""
+    known, words = words_table().roles, name_words(name)
+    found = []
+    for i, word in enumerate(words):
+        plain, of_word = _plain(word, known), dict[str, float]()
+        ways = [plain, f"^{plain}" if not i else "", f"${plain}" if i == len(words) - 1 else ""]
+        ways += [f"={word}" if len(words) == 1 else "", "_".join(words[i : i + 2])]
+        for way in {*ways} & known.keys():
+            for role, weight in known[way].items():
+                of_word[role] = of_word.get(role, 0.0) + weight
+        found.append(of_word)
+    return tuple(found)
 
 
-def names_truth(name: str) -> bool:
-    """Whether a name has a word that only labels have."""
-    return bool(set(name_words(name)) & _TRUTH)
+def name_evidence(name: str, role: str) -> float:
+    """What a name says of a role: the log-odds of its words, added.
+
+    Examples
+    --------
+    >>> [name_evidence(name, "label") for name in ("human_label", "outcome", "verdict", "gpt4")]
+    [16.0, 4.0, 5.0, 0.0]
+    """
+    total = sum(of_word.get(role, 0.0) for of_word in _weights_of(name))
+    return max(min(total, _MOST_OF_A_NAME), -_MOST_OF_A_NAME)
 
 
-def is_role(name: str, also: Collection[str] = ()) -> bool:
-    """Whether a name says what a column holds, and not of which classifier."""
-    return all(folded(word) in _ROLE_WORDS or folded(word) in also for word in tokens(name))
+@lru_cache(1 << 14)
+def says(name: str, what: str) -> bool:
+    """Whether a word of a name says something, by the table [says]."""
+    known = words_table().says[what]
+    return any(_plain(word, known) in known for word in name_words(name))
+
+
+SURELY, LIKELY = 9.0, 2.0
+"""What a name says of labels from which it surely, or likely, is that of labels."""
+
+
+def names_role(name: str, role: str) -> bool:
+    """Whether a name is that of one role, which no word speaks against, and of no measure.
+
+    Names of labels and of sampling weights have no other words.
+    """
+    each = [of_word.get(role, 0.0) for of_word in _weights_of(name)]
+    if role == "label":
+        return sum(each) >= SURELY and min(each) > 0 and says(name, "labels")
+    if role == "weight":
+        return sum(each) >= LIKELY and 0.0 not in each
+    other = role == "prediction" and name_evidence(name, "annotator") > 0
+    return sum(each) > 0 and not other and (role == "domain" or not names_measure(name))
 
 
 def truth_in_name(name: str) -> int:
@@ -262,19 +252,80 @@ def truth_in_name(name: str) -> int:
 
     Examples
     --------
-    >>> [truth_in_name(name) for name in ("human_label", "outcome", "verdict", "gpt4_label")]
-    [3, 2, 1, 0]
+    >>> [truth_in_name(name) for name in ("human_label", "outcome", "gpt4_label")]
+    [3, 2, 0]
     """
-    words = name_words(name)
-    if set(words) & _AGREES:
-        return 0
-    if set(words) & _TRUTH and not set(words) & {"pred", "predicted", "prediction"}:
-        return 3
-    if predicts_in_name(words):
-        return 1 if words in (["verdict"], ["rating"], ["grade"], ["decision"]) else 0
-    if words in (["label"], ["labels"], ["y"], ["class"], ["target"]):
-        return 3
-    return 2 if set(words) & _LABEL or words[:1] == ["is"] else 0
+    evidence = name_evidence(name, "label")
+    return (evidence > 0) + (evidence >= LIKELY) + (evidence >= SURELY)
+
+
+def names_truth(name: str) -> bool:
+    """Whether a word of a name is one that only labels have."""
+    return any(weight >= SURELY for weight in _of_words(name_words(name), "label"))
+
+
+def predicts_in_name(words: Collection[str]) -> bool:
+    """Whether the words of a name are of a classifier, or of something that one says."""
+    return any(weight > 0 for weight in _of_words(words, "prediction"))
+
+
+def names_chance(name: str) -> bool:
+    """Whether a name says that numbers are how likely something is, and not how sure one is."""
+    words = [word for word in name_words(name) if not says(word, "percent")]
+    likely = (_of_words(words, role) for role in ("probability", "score", "prediction"))
+    return any(weight > 0 for each in likely for weight in each) and not says(name, "sure")
+
+
+def _of_words(words: Collection[str], role: str) -> list[float]:
+    """What each word says of a role wherever it stands in a name."""
+    known = words_table().roles
+    return [known.get(_plain(word, known), {}).get(role, 0.0) for word in words]
+
+
+def names_measure(name: str) -> bool:
+    """Whether a name is that of a group or of a feature."""
+    return name_evidence(name, "group") > 0 or name_evidence(name, "feature") > 0
+
+
+def item_in_name(name: str) -> int:
+    """How much a name is that of items: 2 numbers them or what they are of, 1 is their text."""
+    most = max((of_word.get("item", 0.0) for of_word in _weights_of(name)), default=0.0)
+    return 2 if most >= 4 else int(most > 0 and not names_measure(name))
+
+
+def names_percentages(name: str) -> bool:
+    """Whether a column's name says that it holds percentages."""
+    return "%" in name or says(name, "percent")
+
+
+def is_role(name: str, also: Collection[str] = ()) -> bool:
+    """Whether a name says what a column holds, and not of which classifier."""
+    holds = words_table().says["holds"]
+    return all(folded(word) in holds or folded(word) in also for word in tokens(name))
+
+
+def without_role(name: str, also: Collection[str] = ()) -> str:
+    """A classifier's name: that of its column without the words for what the column holds.
+
+    `also` are further such words.
+
+    Examples
+    --------
+    >>> without_role("gpt4_verdict"), without_role("y_pred_rf"), without_role("label_a")
+    ('gpt4', 'rf', 'a')
+    """
+    words = list(WORD.finditer(name))
+    role = [is_role(word[0], also) for word in words]
+    first, last = 0, len(words) - 1
+    while first < last and role[last]:
+        last -= 1
+    while first < last and role[first]:
+        first += 1
+    if not words or role[first]:
+        return name
+    # What stands outside the words, such as a bracket, stays where no word goes.
+    start = words[first].start() if first else 0
+    return name[start : words[last].end()] if last < len(words) - 1 else name[start:]
 
 
 @dataclass(frozen=True)
@@ -303,6 +354,19 @@ class Profile:
         kept = {t: rows for t, rows in self.counts.items() if folded(t) not in words}
         return replace(self, counts=kept, distinct=len(kept), filled=sum(kept.values()))
 
+    def of(self, role: str) -> float:
+        """What its name says of a role."""
+        return name_evidence(self.name, role)
+
+    def says(self, what: str) -> bool:
+        """Whether its name says something, by the table [says]."""
+        return says(self.name, what)
+
+    @cached_property
+    def words(self) -> list[str]:
+        """The words of its name."""
+        return name_words(self.name)
+
     @property
     def unique(self) -> bool:
         """Whether no value comes twice."""
@@ -313,126 +377,84 @@ class Profile:
         """Whether it is mostly empty."""
         return 0 < self.filled <= 0.6 * self.rows
 
-    @property
+    @cached_property
     def whole(self) -> bool:
         """Whether all its numbers are whole."""
-        known = self.known
-        return bool(len(known)) and bool((known == np.round(known)).all())
+        return bool(len(self.known)) and bool((self.known == np.round(self.known)).all())
 
     @cached_property
     def known(self) -> Floats:
         """Its numbers, without those that are missing."""
         return np.empty(0) if self.numbers is None else self.numbers[~np.isnan(self.numbers)]
 
-    @property
+    @cached_property
     def in_unit(self) -> bool:
         """Whether all its numbers are from 0 to 1."""
         known = self.known
         return bool(len(known)) and bool(known.min() >= 0 and known.max() <= 1)
 
-    @cached_property
-    def words(self) -> list[str]:
-        """The words of its name."""
-        return name_words(self.name)
-
-    def says(self, words: Collection[str]) -> bool:
-        """Whether its name has one of these words."""
-        return any(word in words for word in self.words)
+    @property
+    def never_below_half(self) -> bool:
+        """Whether its numbers are shares that a larger one of two may have."""
+        return self.in_unit and float(self.known.min()) >= 0.5 - 1e-9
 
     @property
-    def like_truth(self) -> int:
-        """How much its name is that of labels; see `truth_in_name`."""
-        return truth_in_name(self.name)
+    def coded(self) -> bool:
+        """Whether it holds several texts or whole numbers, few enough for classes."""
+        return len(self.counts or ()) > 1 and (self.numbers is None or self.whole)
 
     @property
-    def like_prediction(self) -> bool:
+    def predicts(self) -> bool:
         """Whether its name is that of a classifier, or of something that one says."""
-        return predicts_in_name(self.words)
+        return self.of("prediction") > 0
 
     @property
-    def like_score(self) -> bool:
-        """Whether its name is that of a score."""
-        return self.says(_SCORE)
-
-    @property
-    def like_probability(self) -> bool:
-        """Whether its name says that it holds probabilities."""
-        return self.says(_PROBABILITY)
-
-    @property
-    def like_group(self) -> bool:
-        """Whether its name is that of a group or of a feature."""
-        return self.says(_GROUP) or self.says(_FEATURE)
-
-    @property
-    def judges_another(self) -> bool:
-        """Whether its name says that it tells if something else is right: gpt_correct."""
-        return len(self.words) > 1 and self.words[-1] in _RIGHT
-
-    @property
-    def yes_or_no(self) -> bool:
-        """Whether all its values are plain words for yes and no."""
-        return bool(self.counts) and all(folded(t) in _YES_OR_NO for t in self.counts or ())
-
-    @property
-    def agrees(self) -> bool:
-        """Whether yes and no say, by its name, that somebody agrees."""
-        return self.yes_or_no and self.says(_AGREES)
-
-    @property
-    def done(self) -> bool:
-        """Whether yes and no say, by its name, what was done with an item: reviewed, is_labeled."""
-        return self.yes_or_no and self.says(_DONE) and set(self.words) <= _DONE | _BY_WHOM
-
-    @property
-    def confirms(self) -> bool:
-        """Whether yes and no say perhaps that a verdict is right: human_agrees, verified."""
-        return self.agrees or (self.done and self.says(_CONFIRMED))
+    def measures(self) -> bool:
+        """Whether it is a feature or a group by its name."""
+        ends = bool(self.words) and name_evidence(self.words[-1], "feature") > 0
+        return ends or (names_measure(self.name) and not self.predicts)
 
     @property
     def of_itself(self) -> bool:
         """Whether its name is that of how sure a classifier is of what it predicts."""
-        top = self.says(_TOP) and self.says(_SCORE | {"softmax"})
-        return self.says(_SURENESS) or self.says(_LOGPROB) or top
+        return self.of("confidence") >= 4
 
     @property
-    def not_truth(self) -> bool:
-        """Whether its name says that it judges something else, or labels of another kind."""
-        words = set(self.words)
-        return bool(words & _NO_TRUTH) and not words & _TRUTH and not words & {"answer", "answers"}
+    def judges_another(self) -> bool:
+        """Whether its name says that it tells if something else is right: gpt_correct."""
+        return len(self.words) > 1 and says(self.words[-1], "right")
 
     @property
-    def ends_in_feature(self) -> bool:
-        """Whether the last word of its name is that of a feature: a cost, a time, a count."""
-        return bool(self.words) and self.words[-1] in _FEATURE
+    def yes_or_no(self) -> bool:
+        """Whether all its values are plain words for yes and no."""
+        known = words_table().says["yes_or_no"]
+        return bool(self.counts) and all(folded(t) in known for t in self.counts or ())
+
+    @property
+    def agrees(self) -> bool:
+        """Whether yes and no say, by its name, that somebody agrees."""
+        return self.yes_or_no and self.says("agrees")
+
+    @property
+    def done(self) -> bool:
+        """Whether yes and no say, by its name, what was done with an item: reviewed, is_labeled."""
+        known = words_table().says
+        alone = set(self.words) <= known["done"] | known["by_whom"]
+        return self.yes_or_no and self.says("done") and alone
+
+    @property
+    def confirms(self) -> bool:
+        """Whether yes and no say perhaps that a verdict is right: human_agrees, verified."""
+        return self.agrees or (self.done and self.says("confirmed"))
 
     def pairs(self, other: Profile, rows: Bools | slice = slice(None)) -> int:
         """How many different pairs of values some rows of two columns hold."""
-        return np.unique(np.stack([self.codes[rows], other.codes[rows]]), axis=1).shape[1]
+        width = int(other.codes.max(initial=0)) + 2
+        return len(np.unique(self.codes[rows] * width + other.codes[rows]))
 
     def names_alike(self, other: Profile) -> bool:
         """Whether two columns tell the same rows apart."""
         return self.distinct == other.distinct == self.pairs(other)
-
-    @property
-    def like_item(self) -> bool:
-        """Whether its name is that of an item."""
-        return self.says(_ITEM) or not self.words or self.words[0] == "unnamed"
-
-    @property
-    def asks(self) -> bool:
-        """Whether it holds texts, by its name those that are judged: a question, a prompt."""
-        return self.says(_ASKED)
-
-    @property
-    def like_annotator(self) -> bool:
-        """Whether its name is that of an annotator."""
-        return self.says(_ANNOTATOR)
-
-    @property
-    def like_answer(self) -> bool:
-        """Whether its name is that of what an annotator says."""
-        return self.says(_ANSWER)
 
 
 def profile(table: Table, name: str, options: ColumnOptions) -> Profile:
@@ -465,46 +487,3 @@ def profile(table: Table, name: str, options: ColumnOptions) -> Profile:
         name, table.n_rows, sum(held.values()), len(held), small, numbers, names.codes, names.texts,
         wordy,
     )  # fmt: skip
-
-
-def names_chance(name: str) -> bool:
-    """Whether a name says that numbers are how likely something is, and not how sure one is."""
-    words = set(name_words(name)) - _PERCENT
-    return bool(words & (_PROBABILITY | _SCORE | _PREDICTED)) and not words & _SURENESS
-
-
-def names_percentages(name: str) -> bool:
-    """Whether a column's name says that it holds percentages."""
-    return "%" in name or bool(_PERCENT & set(name_words(name)))
-
-
-def without_role(name: str, also: Collection[str] = ()) -> str:
-    """A classifier's name: that of its column without the words for what the column holds.
-
-    `also` are further such words.
-
-    Examples
-    --------
-    >>> without_role("gpt4_verdict"), without_role("y_pred_rf"), without_role("label_a")
-    ('gpt4', 'rf', 'a')
-    """
-    words = list(WORD.finditer(name))
-    role = [folded(word[0]) in _ROLE_WORDS or folded(word[0]) in also for word in words]
-    first, last = 0, len(words) - 1
-    while first < last and role[last]:
-        last -= 1
-    while first < last and role[first]:
-        first += 1
-    if not words or role[first]:
-        return name
-    # What stands outside the words, such as a bracket, stays where no word goes.
-    start = words[first].start() if first else 0
-    return name[start : words[last].end()] if last < len(words) - 1 else name[start:]
-
-
-_ROLE_WORDS = _words(
-    "y p pr pred preds predicted prediction predictions verdict label vote votes hard score scores "
-    "prob proba probs probability probabilities conf confidence class judgment judgement decision "
-    "rating grade output logit logits answer is of pct percent percentage classification certainty "
-    "sureness"
-)

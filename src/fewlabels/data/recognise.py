@@ -1,7 +1,11 @@
-"""Which column is what in a file that nobody has described: by its values, helped by its names.
+"""Which column is what in a file that nobody has described: evidence, then one assignment.
 
-Nothing is guessed between two readings: where both are possible, the file is refused, and the
-message shows how each of them is said. What is recognised is told in the first lines of a result.
+A column has log-odds for each role: those of its name plus those of its values, all weights in
+`words.toml`; a column that is not used has 0. Given the labels, which say what the classes are, and
+the columns that together are a classifier's probabilities, every other column has its role by
+itself: so the best joint assignment is that of the best labels and of each column's best role, and
+the second best differs from it in one choice. A choice within `MARGIN` is not made: the file is
+refused, and the message shows how each reading is said.
 """
 
 from __future__ import annotations
@@ -10,8 +14,11 @@ import itertools
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,34 +29,53 @@ from fewlabels.checks.class_words import (
     positive_index,
     same_answer,
 )
+from fewlabels.data.agreement import cut_apart, go_together, kappa, ranked_apart
 from fewlabels.data.classes import of_two_signs
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.profiles import (
-    OF_ITSELF,
+    LIKELY,
+    SURELY,
     Profile,
     class_of_name,
     class_of_one,
     differences,
     is_role,
+    item_in_name,
+    name_evidence,
     names_chance,
+    names_measure,
     names_percentages,
-    names_truth,
+    names_role,
     profile,
     tokens,
-    truth_in_name,
     without_role,
+    words_table,
 )
-from fewlabels.data.roles import (
-    LIKE_LABELS,
-    LIKE_WEIGHTS,
-    SAMPLING_WEIGHTS,
-    missing_column,
-    places,
-    split_native,
-)
+from fewlabels.data.roles import missing_column, places, split_native
 from fewlabels.data.table import Names, Source, Table, in_order
 from fewlabels.errors import InputError, listed, quoted
 from fewlabels.kernels.arrays import Array
+
+MARGIN = 1.0
+"""Log-odds by which a choice must be better than the next that means something else."""
+
+
+class Evidence(NamedTuple):
+    """What speaks for one role of a column: log-odds, and why."""
+
+    role: str
+    score: float
+    reason: str
+
+
+def weigh(p: Profile, role: str, *facts: str, of: str | None = None) -> Evidence:
+    """The evidence of a column's name, by the words for `of` a role, and of facts on its values."""
+    weights = words_table().values.get(role, {})
+    name = p.of(of or role)
+    parts = [("name", name)] if name else []
+    parts += [(fact, float(weights[fact])) for fact in facts]
+    reason = ", ".join(f"{what} {weight:+g}" if weight else what for what, weight in parts)
+    return Evidence(role, sum(weight for _, weight in parts), reason)
 
 
 @dataclass(frozen=True)
@@ -73,75 +99,25 @@ class AmbiguousError(InputError):
         super().__init__(f"{message}: say which with {' or '.join(self.readings)}")
 
 
+_USUAL = {"label", "item", "domain", "weight"}
+"""Names that say what they hold, beside those of native predictions."""
+
+
+class ColumnEvidence(NamedTuple):
+    """A column's role, the log-odds of that and why, and what it would be else."""
+
+    column: str
+    role: str
+    score: float
+    reason: str
+    runner_up: str | None
+    runner_up_score: float | None
+
+
+_LEAST_FILLED_TOGETHER = 2
+_NEARLY_ALL = 0.9
 _MANY_ITEMS = 40
 """So many votes never agree in all items by chance."""
-
-
-def votes_in_rows(profiles: Sequence[Profile], options: ColumnOptions) -> Reading | None:
-    """Rows that are votes of annotators: an item and an annotator that both recur."""
-    columns = [p for p in profiles if p.filled == p.rows]
-    votes = options.votes
-    people = [p for p in columns if p.like_annotator and not p.unique and p.distinct > 1]
-    people = [p for p in columns if p.name == votes.get("annotator")] or people
-    items = [p for p in columns if not p.unique and p.like_item and p not in people]
-    items = [p for p in items if p.counts is None or p.distinct > 2]
-    items = [p for p in columns if p.name == (options.item or votes.get("item"))] or items
-    items = [p for i, p in enumerate(items) if not any(map(p.names_alike, items[:i]))]
-    answers = [
-        p for p in profiles
-        if p.counts and len(p.counts) > 1 and p not in people and p not in items
-    ]  # fmt: skip
-    gold = [p for p in answers if p.like_truth == 3 and p.name != "label"]
-    said = [p for p in answers if p not in gold and p.like_answer]
-    if items and not gold and items[0].rows >= 2 * items[0].distinct >= _MANY_ITEMS:
-        # What is the same in all rows of an item is the item's label, and no vote.
-        gold = []
-        for p in said:
-            filled = p.codes >= 0
-            same = p.pairs(items[0], filled) == len(np.unique(items[0].codes[filled]))
-            if p.like_truth == 3 and filled.any() and same:
-                gold.append(p)
-        said = [p for p in said if p not in gold]
-    said = [p for p in answers if p.name == votes.get("label")] or said
-    if not (len(people) == 1 and items):
-        return None
-    if people[0].pairs(items[0]) < 0.5 * items[0].rows or items[0].distinct >= items[0].rows:
-        return None  # annotators see most items more than once: the rows are something else
-    if not said:
-        if people[0].like_annotator and any(p.in_unit and not p.whole for p in columns):
-            raise InputError(
-                f"each row is what one of {people[0].distinct} ({quoted(people[0].name)}) says "
-                f"of an item ({quoted(items[0].name)}), and probabilities of many rows per "
-                "item are not joined: give each item one row and each classifier a column"
-            )
-        return None
-    if len(items) > 1:
-        raise AmbiguousError(
-            f"each row is an annotator's vote, and columns "
-            f"{listed(quoted(p.name) for p in items)} may each name the item",
-            [["--votes", "--item", p.name] for p in items[:3]],
-        )
-    said = [p for p in said if p.name == "label"] or said
-    if len(said) > 1:
-        raise AmbiguousError(
-            f"each row is an annotator's vote, and columns "
-            f"{listed(quoted(p.name) for p in said)} may each hold it",
-            [["--votes", "--answer", p.name] for p in said[:3]],
-        )
-    votes = {"item": items[0].name, "annotator": people[0].name, "label": said[0].name}
-    known = gold[0].name if len(gold) == 1 else None
-    options = replace(options, votes=votes, label=options.label or known)
-    lines = [
-        f"votes, one per row: item {quoted(items[0].name)}, annotator "
-        f"{quoted(people[0].name)}, vote {quoted(said[0].name)}"
-    ]
-    if options.label is not None:
-        lines.append(f"labels: column {quoted(options.label)}, one per item")
-    return Reading(options, tuple(lines), votes=True)
-
-
-_LEAST_TOGETHER = 10
-"""Rows that two columns must share before their agreement says anything."""
 
 _AGREE = 0.2
 """Agreement beyond chance (kappa) from which a column of the labels' values is a prediction."""
@@ -149,15 +125,24 @@ _AGREE = 0.2
 _APART = 3.0
 """Standard errors from which numbers rank the classes of the labels."""
 
-_LEAST_FILLED_TOGETHER = 2
-_NEARLY_ALL = 0.9
+_SURE = 3.5
+"""What a name says of sampling weights from which it surely is that of weights."""
+
+_EXCLUDED = 20.0
+"""Log-odds against a role that no name outweighs."""
 
 ITEM_NAMES = re.compile(r"(?i)(item|example|doc|sample|row|record)?_?(id|uuid)|uuid")
 """Names of columns that name the items, where all their values differ."""
 
 
 def recognise(source: Source, options: ColumnOptions, *, joined: bool = False) -> Reading:
-    """Complete what the caller says of the columns; see `_recognised`. Weights come first."""
+    """Complete what the caller says of the columns, where native names do not say it all.
+
+    If `joined`, votes or labels kept apart are joined to this table, which may then lack either.
+    """
+    others = [name for name in source.names if split_native(name) is None]
+    if len(others) < len(source.names) and _USUAL.issuperset(others) and "label" in others:
+        return Reading(options)
     weight, perhaps = _weights(source, options)
     found = _recognised(
         source, options if weight is None else replace(options, weight=weight), joined=joined
@@ -178,35 +163,66 @@ def _weight_line(column: str) -> str:
 
 
 def _weights(source: Source, options: ColumnOptions) -> tuple[str | None, tuple[str, ...]]:
-    """The column of sampling weights, where one says by its name what it is, and those to ask of.
-
-    Only numbers that are not negative, and not all the same, weigh anything. They are used where
-    every row has one above 0, and of inverse probabilities none is below 1.
-    """
-    names = [name for name in source.names if LIKE_WEIGHTS.fullmatch(name)]
+    """The column of sampling weights, where one surely holds them, and those to ask of."""
     said = {options.label, options.domain, options.item, *(options.keep or ())}
     said |= options.of_classifiers
-    names = [n for n in names if n not in said and source.names.count(n) == 1]
+    names = [n for n in source.names if names_role(n, "weight") and n not in said]
+    names = [n for n in names if source.names.count(n) == 1]
     if options.weight is not None or "weight" in source.names or not names:
         return None, ()
     table = source.read((), names)
-    columns = [profile(table, name, options) for name in names]
-    columns = [p for p in columns if p.distinct > 1 and len(p.known) and p.known.min() >= 0]
-    sure = [
-        p.name for p in columns
-        if SAMPLING_WEIGHTS.fullmatch(p.name) and p.filled == p.rows and p.known.min() > 0
-        and (p.known.min() >= 1 or not p.says({"inverse", "inv", "ip", "ipw"}))
-    ]  # fmt: skip
-    if len(sure) == 1:
-        return sure[0], ()
-    return None, tuple(p.name for p in columns)
+    scores = {name: weight_evidence(profile(table, name, options)).score for name in names}
+    perhaps = [name for name, score in scores.items() if score > -_EXCLUDED]
+    sure = [name for name in perhaps if scores[name] >= _SURE]
+    return (sure[0], ()) if len(sure) == 1 else (None, tuple(perhaps))
+
+
+def weight_evidence(p: Profile) -> Evidence:
+    """Only numbers that are not negative, and not all the same, weigh anything.
+
+    They are used where every row has one above 0, and no inverse probability is below 1.
+    """
+    facts = ["all the same"] if p.distinct < 2 else []
+    least = p.known.min() if len(p.known) else -1.0
+    facts += ["negative, or no numbers"] if least < 0 else []
+    facts += ["not above 0 in every row"] if p.filled < p.rows or least <= 0 else []
+    facts += ["inverse, and below 1"] if p.says("inverse") and least < 1 else []
+    return weigh(p, "weight", *facts)
+
+
+def evidence_table(source: Source, options: ColumnOptions) -> tuple[ColumnEvidence, ...]:
+    """The evidence for the role of each column of a file that nobody has described."""
+    names = [name for name in source.names if name]
+    if len(set(names)) < len(names):
+        return ()
+    sheet = _Sheet(source.read((), names), names, options)
+    decided = False
+    with suppress(InputError):
+        sheet.reading()
+        decided = True
+    table = []
+    for name, p in sheet.columns.items():
+        known = sheet.evidence.get(name, {})
+        rest = [weigh(p, one) for one in ("time", "group", "feature") if p.of(one) > 0]
+        rest += [weight_evidence(p)] if names_role(name, "weight") else []
+        if item_in_name(name) and 1 < p.distinct < p.filled:
+            rest.append(weigh(p, "cluster", "recurs", of="item"))
+        rest.append(Evidence("not used", 0.0, "nothing says more"))
+        rest.sort(key=lambda one: -one.score)
+        role = sheet.roles.get(name)
+        said = Evidence(str(role), 0.0, "by the options or the name")
+        # Where the rest is decided, what has no role has none.
+        free = rest if decided else [*known.values(), *rest]
+        best = known.get(role, said) if role else max(free, key=lambda one: one.score)
+        others = [one for one in (*known.values(), *rest) if one.role != best.role]
+        other = max(others, key=lambda one: one.score, default=None)
+        second = (None, None) if other is None else (other.role, other.score)
+        table.append(ColumnEvidence(name, *best, *second))
+    return tuple(table)
 
 
 def _recognised(source: Source, options: ColumnOptions, *, joined: bool) -> Reading:
-    """Complete the options, if nothing says which columns hold predictions.
-
-    If `joined`, votes or labels kept apart are joined to this table, which may then lack either.
-    """
+    """Complete the options, if nothing says which columns hold predictions."""
     names = [name for name in source.names if name]
     native = [name for name in names if split_native(name) is not None]
     alone = not (native or options.names_classifiers or joined)
@@ -224,13 +240,13 @@ def _recognised(source: Source, options: ColumnOptions, *, joined: bool) -> Read
         return Reading(options)  # `assign_roles` refuses it in better words
     if alone:
         table = source.read((), names)
-        return _Recognition(table, names, options).reading() if table.n_rows else Reading(options)
+        return _Sheet(table, names, options).reading() if table.n_rows else Reading(options)
     reading = _label_by_name(source, names, options)
     if joined or reading.options.label is not None or not options.names_classifiers:
         return reading
     if "label" in names:
         rest = [n for n in names if n != "label" and n not in options.of_classifiers]
-        others = [n for n in rest if names_truth(n)]
+        others = [n for n in rest if name_evidence(n, "label") >= SURELY and n not in native]
         if others and not native:
             both = listed(map(quoted, ["label", *others]))
             raise AmbiguousError(
@@ -242,7 +258,7 @@ def _recognised(source: Source, options: ColumnOptions, *, joined: bool) -> Read
     table = source.read((), names)
     if not table.n_rows:
         return reading
-    return _Recognition(table, names, reading.options).labels_beside_named()
+    return _Sheet(table, names, reading.options).labels_beside_named()
 
 
 def _label_by_name(source: Source, names: Sequence[str], options: ColumnOptions) -> Reading:
@@ -257,19 +273,19 @@ def _label_by_name(source: Source, names: Sequence[str], options: ColumnOptions)
     claimed = {*options.of_classifiers, options.domain, options.weight, options.item}
     claimed |= {*options.cluster}
     free = [n for n in names if n not in claimed and split_native(n) is None]
-    alike = [n for n in free if LIKE_LABELS.fullmatch(n) or truth_in_name(n) == 3]
+    alike = [n for n in free if name_evidence(n, "label") >= SURELY]
     if len(alike) != 1:
         return Reading(options)
     table = source.read((), alike)
     found = profile(table, alike[0], options)
     if found.counts is None or not found.filled or found.confirms:
         return Reading(options)
-    classes = {folded(parts[2]) for n in names if (parts := split_native(n)) and parts[0] in "ph"}
-    hard = [n for n in names if (parts := split_native(n)) and parts[0] == "y"]
-    if hard and not classes:
+    parts = {n: p for n in names if (p := split_native(n))}
+    classes = {folded(of) for kind, _, of in parts.values() if kind in "ph"}
+    hard = [] if classes else [n for n, (kind, _, _) in parts.items() if kind == "y"]
+    if hard:
         held = source.read((), hard)
-        for column in hard:
-            classes |= set(profile(held, column, options).counts or ())
+        classes |= {t for column in hard for t in profile(held, column, options).counts or ()}
     strangers = [t for t in found.counts if same_answer(t, sorted(classes)) is None]
     if len(strangers) > (2 if not classes else 1 if len(classes) == 1 else 0):
         return Reading(options)
@@ -282,81 +298,100 @@ def _label_line(label: Profile, table: Table) -> str:
     return f"labels: column {quoted(label.name)} ({label.filled:,} of {label.rows:,} rows{none})"
 
 
-def _ranked_apart(numbers: Array, labels: Array) -> float | None:
-    """By how many standard errors one class's numbers rank above the other's (Mann-Whitney)."""
-    known = (labels >= 0) & ~np.isnan(numbers)
-    above = labels[known] == 1
-    m, n = int(above.sum()), int((~above).sum())
-    if min(m, n) < 2 or m + n < _LEAST_TOGETHER:
-        return None
-    _, place, count = np.unique(numbers[known], return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(count) - (count - 1) / 2)[place]
-    area = (ranks[above].sum() - m * (m + 1) / 2) / (m * n)
-    return float(abs(area - 0.5) / np.sqrt((m + n + 1) / (12 * m * n)))
+@lru_cache(4096)
+def _all_mean(texts: frozenset[str], classes: tuple[str, ...]) -> bool:
+    """Whether every text means one of the classes."""
+    return all(same_answer(text, classes) for text in texts)
 
 
-@dataclass
-class _Recognition:
-    """The columns of one table, and what has been found of them so far."""
+def _fits(p: Profile, classes: Sequence[str]) -> bool:
+    return bool(p.counts) and _all_mean(frozenset(p.counts or ()), tuple(classes))
 
-    table: Table
-    names: Sequence[str]
-    options: ColumnOptions
-    probabilities: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    hard: dict[str, str] = field(default_factory=dict)
-    scores: dict[str, str] = field(default_factory=dict)
-    confidence: dict[str, str] = field(default_factory=dict)
-    taken: set[str] = field(default_factory=set)
-    claimed: frozenset[str] = frozenset()
-    doubted: list[Profile] = field(default_factory=list)
-    flags: list[Profile] = field(default_factory=list)
-    nameless: str | None = None
 
-    def __post_init__(self) -> None:
-        named = (self.options.label, self.options.domain, self.options.weight, self.options.item)
-        found = {n: profile(self.table, n, self.options) for n in self.names}
+def _indices(p: Profile, classes: Sequence[str]) -> Array:
+    """The number of the class in each row of a column, -1 for none."""
+    order = list(classes)
+    index = []
+    for text in p.texts:
+        meant = same_answer(text, order) if text in (p.counts or ()) else None
+        index.append(-1 if meant is None else order.index(meant))
+    codes = np.where(p.codes < len(index), p.codes, -1)
+    return np.array([*index, -1], dtype=np.int64)[codes]
+
+
+def _agreement(p: Profile, label: Profile, classes: Sequence[str]) -> float | None:
+    return kappa(_indices(p, classes), _indices(label, classes), len(classes))
+
+
+class _Sheet:
+    """The columns of one table, the evidence for their roles, and what is assigned so far."""
+
+    def __init__(self, table: Table, names: Sequence[str], options: ColumnOptions) -> None:
+        self.table, self.names, self.options = table, names, options
+        found = {n: profile(table, n, options) for n in names}
         # "none" and "unknown" are no label, unless several columns say so.
         said = Counter(t for p in found.values() for t in set(map(folded, p.counts or ())))
         none = {word for word in MAYBE_NO_LABEL if said[word] < 2}
         self.columns = {name: p.without(none) for name, p in found.items()}
-        of_role = (*named, *(self.options.keep or ()), *self.options.cluster, "domain", "weight")
-        self.taken |= {name for name in of_role if name in self.columns}
-        native = {name for name in self.names if split_native(name) is not None}
-        self.claimed = self.options.of_classifiers | native
+        native = {name for name in names if split_native(name) is not None}
+        self.claimed = options.of_classifiers | native
+        named = (options.label, options.domain, options.weight, options.item)
+        of_role = (*named, *(options.keep or ()), *options.cluster, "domain", "weight")
+        self.roles = {name: "as said" for name in of_role if name in self.columns}
+        self.label: Profile | None = self.columns.get(options.label or "")
+        self.models: dict[str, tuple[str, ...]] = {}
+        self.hard: dict[str, str] = {}
+        self.scores: dict[str, str] = {}
+        self.confidence: dict[str, str] = {}
+        self.evidence: dict[str, dict[str, Evidence]] = {}
+        self.doubted: list[Profile] = []
+        self.flags: list[Profile] = []
+        self.nameless: str | None = None
+
+    def weigh(self, p: Profile, role: str, *facts: str) -> float:
+        """The log-odds of a role, which the table of evidence keeps."""
+        found = weigh(p, role, *facts)
+        self.evidence.setdefault(p.name, {})[role] = found
+        return found.score
+
+    def said(self, **more: Mapping[str, str]) -> list[str]:
+        """The options that say what is assigned, and more of some kinds."""
+        kinds = {"hard": self.hard, "scores": self.scores, "confidence": self.confidence}
+        named = {kind: {**columns, **more.get(kind, {})} for kind, columns in kinds.items()}
+        label = None if self.label is None else self.label.name
+        return ColumnOptions(label, self.models, **named).arguments()  # type: ignore[arg-type]
 
     def free(self) -> list[Profile]:
         """Columns that have no role yet."""
-        return [p for name, p in self.columns.items() if name not in self.taken and p.filled]
+        return [p for name, p in self.columns.items() if name not in self.roles and p.filled]
 
     def reading(self) -> Reading:
-        """Everything, in the order in which one thing tells the next."""
-        votes = votes_in_rows(list(self.columns.values()), self.options)
+        """The best assignment, unless another one is about as good."""
+        votes = votes_in_rows(self)
         if votes is not None:
             return votes
         item = self._item()
-        label = self._label()
+        label = self._find_label()
         classes = self._classes(label)
         self._families(classes)
         self._hard(label, classes)
-        self._numbers(label, classes)
-        if not (self.probabilities or self.hard or self.scores):
+        self._numbers(classes)
+        if label is None:
+            self._refuse_judged()
+        if not (self.models or self.hard or self.scores):
             held = {} if label is None else Names.of(self.table, label.name).counts()
             if label is not None and (said := of_two_signs(label.name, held, self.options)):
                 raise InputError(said)
             if spoiled := list(self._spoiled()):
                 raise InputError(f"no prediction columns: {'; '.join(spoiled)}")
-            self._refuse_alike(label)
-            return Reading(self.options)  # `assign_roles` says that there are no predictions
+            lone = votes_in_rows(self, lone=True) if label is None else None
+            # Else `assign_roles` says that there are no predictions.
+            return lone or Reading(self.options)
         self._drop_shared_prefix()
         options = replace(
-            self.options,
-            label=None if label is None else label.name,
-            item=item,
-            models=self.probabilities,
-            hard=self.hard,
-            scores=self.scores,
-            confidence=self.confidence,
-        )
+            self.options, label=None if label is None else label.name, item=item,
+            models=self.models, hard=self.hard, scores=self.scores, confidence=self.confidence,
+        )  # fmt: skip
         return Reading(options, tuple(self._lines(label, item)))
 
     def labels_beside_named(self) -> Reading:
@@ -366,31 +401,30 @@ class _Recognition:
         values go with what the classifiers say; else a line says how to name it.
         """
         try:
-            label = self._label()
+            label = self._find_label()
         except AmbiguousError as error:
             return Reading(self.options, (f"labels: none used, as {error}",))
-        if label is not None and label.like_truth < 2:
-            self.taken.discard(label.name)
+        if label is not None and label.of("label") < LIKELY:
+            del self.roles[label.name]
             self.doubted.append(label)
             label = None
         if label is None:
             return Reading(self.options, tuple(self._doubts()))
         item = self._item()
-        options = replace(self.options, label=label.name, item=item)
         lines = [_label_line(label, self.table)]
         if item is not None:
             lines.append(f"items: named by column {quoted(item)}")
-        return Reading(options, tuple(lines))
+        return Reading(replace(self.options, label=label.name, item=item), tuple(lines))
 
     def _drop_shared_prefix(self) -> None:
         """Take off what all names of classifiers begin with up to a dot, as in judges.gpt4."""
-        names = {*self.probabilities, *self.hard, *self.scores, *self.confidence}
+        names = {*self.models, *self.hard, *self.scores, *self.confidence}
         parts = zip(*(name.split(".")[:-1] for name in names), strict=False)
         shared = list(itertools.takewhile(lambda words: len(set(words)) == 1, parts))
         if len(names) < 2 or not shared:
             return
         cut = sum(len(words[0]) + 1 for words in shared)
-        for kind in ("probabilities", "hard", "scores", "confidence"):
+        for kind in ("models", "hard", "scores", "confidence"):
             named = getattr(self, kind).items()
             setattr(self, kind, {name[cut:]: columns for name, columns in named})
 
@@ -398,72 +432,88 @@ class _Recognition:
         """The column that names the items: all different, and named so or text."""
         if self.options.item is not None:
             return self.options.item
-        found = [
-            p for p in self.free()
-            if p.name not in self.claimed and p.unique and p.filled == p.rows
-            and (p.numbers is None or p.whole) and not p.wordy
-            and (p.like_item or {"id", "uuid", "key", "index"} & set(p.words))
-        ]  # fmt: skip
-        chosen = [p for p in found if {"id", "uuid", "key", "item"} & set(p.words)] or found
-        self.taken |= {p.name for p in found}
-        return chosen[0].name if chosen and chosen[0].name.strip() else None
+        found: list[tuple[float, str]] = []
+        for p in self.free():
+            named = p.of("item") > 0 or not p.words
+            fits = p.unique and p.filled == p.rows and (p.numbers is None or p.whole)
+            if fits and named and not p.wordy and p.name not in self.claimed:
+                found.append((self.weigh(p, "item", "all differ"), p.name))
+        self.roles |= {name: "item" for _, name in found}
+        best = max(found, key=lambda one: one[0], default=(0.0, ""))[1]
+        return best if best.strip() else None
 
     # Labels -------------------------------------------------------------------------------------
 
-    def _label(self) -> Profile | None:
+    def _find_label(self) -> Profile | None:
         """The column of known labels."""
         if self.options.label is not None:
-            return self.columns.get(self.options.label)
+            return self.label
         candidates = [
-            p for p in self.free()
-            if p.counts and p.name not in self.claimed and not (p.like_group and p.like_truth < 2)
-            and (p.numbers is None or p.whole) and (p.like_truth or p.sparse) and not p.not_truth
-        ]  # fmt: skip
-        if any(p.like_truth == 3 and not p.done for p in candidates):
-            candidates = [p for p in candidates if not p.done]
-        unlike = [
-            p for p in candidates
-            if (p.like_truth < 3 and self._goes_with(p) is False) or self._is_of_judge(p)
-        ]  # fmt: skip
-        self.doubted += unlike
-        candidates = [p for p in candidates if p not in unlike]
-        held = {p.name: self._recurs(p) for p in candidates}
-        ranked: dict[int, list[Profile]] = {}
-        for p in candidates:
-            if not held[p.name] and not (p.like_truth == 3 and self._has_numbers(p)):
-                # Beside numbers alone, whose values do not recur, a mostly empty column of words.
-                coded = p.numbers is None or set(p.counts or ()) <= {"0", "1"}
-                words = coded and p.sparse and len(p.counts or {}) > 1
-                if words and not p.like_group and self._has_numbers(p):
-                    ranked.setdefault(0, []).append(p)
-                continue
-            # A name that surely says so, then one that likely does; empty cells weigh with it.
-            rank = 2 * p.like_truth + p.sparse
-            if p.like_prediction and p.like_truth < 3:
-                rank = min(rank, 1) if p.sparse and p.like_truth else 0
-            if rank:
-                ranked.setdefault(rank, []).append(p)
-            elif p.sparse and not p.like_group and (p.like_annotator or not p.like_prediction):
-                ranked.setdefault(0, []).append(p)
-        if not ranked:
+            (score, p) for p in self.free() if (score := self._label_evidence(p)) is not None
+        ]
+        most = max((score for score, _ in candidates), default=0.0)
+        if most <= 0:
             return None
-        best = ranked[max(ranked)]
-        truths = [p for p in best if names_truth(p.name)]
-        exact = [p for p in best if p.name == "label"]
-        best = best if truths else exact or best
+        best = [p for score, p in candidates if score > max(most - MARGIN, 0)]
         if len(best) > 1:
             raise AmbiguousError(
                 f"columns {listed(quoted(p.name) for p in best)} may each hold the known labels",
                 [["--label", p.name] for p in best[:3]],
             )
-        self.taken.add(best[0].name)
-        return best[0]
+        self.label = best[0]
+        self.roles[self.label.name] = "label"
+        return self.label
+
+    def _label_evidence(self, p: Profile) -> float | None:
+        """Log-odds that a column holds the known labels; None where it cannot."""
+        name = p.of("label")
+        person = p.says("person") and bool(self._classifiers - {p.name})
+        facts = [
+            *(["mostly empty"] if p.sparse else []),
+            *(["a person beside a classifier"] if person else []),
+        ]
+        if p.name in self.claimed or not p.counts or not (p.numbers is None or p.whole):
+            return None
+        if (name <= 0 and not p.sparse) or weigh(p, "label", *facts).score <= 0:
+            return None
+        if p.done:
+            facts.append("says what was done")
+        if self._recurs(p):
+            facts.append("its values recur")
+        elif name >= SURELY and self._has_numbers(p):
+            facts.append("numbers beside it")
+        elif self._words_beside_numbers(p):
+            facts.append("words beside numbers")
+        else:
+            facts.append("nothing has its values")
+        if self._is_of_judge(p):
+            facts.append("says if another is right")
+            self.doubted.append(p)
+        elif name < SURELY and self._goes_with(p) is False:
+            facts.append("goes with no prediction")
+            self.doubted.append(p)
+        return self.weigh(p, "label", *facts)
+
+    @cached_property
+    def _classifiers(self) -> set[str]:
+        """Columns that are of classifiers by their names, and not of persons."""
+        return {n for n, p in self.columns.items() if p.predicts and not p.says("person")}
+
+    @cached_property
+    def _judges(self) -> list[Profile]:
+        """Columns of verdicts of a classifier, by their names."""
+        judges = [p for p in self.columns.values() if p.yes_or_no or p.of("score") <= 0]
+        return [p for p in judges if len(p.counts or ()) > 1 and p.predicts]
+
+    def _words_beside_numbers(self, p: Profile) -> bool:
+        """Whether it is a mostly empty column of words beside numbers, which do not say classes."""
+        words = p.numbers is None or set(p.counts or ()) <= {"0", "1"}
+        several = p.sparse and len(p.counts or ()) > 1
+        return words and several and not names_measure(p.name) and self._has_numbers(p)
 
     def _is_of_judge(self, p: Profile) -> bool:
         """Whether yes and no say perhaps that the one judge is right, not what the class is."""
-        judges = [q for q in self.columns.values() if q.yes_or_no or not q.like_score]
-        judges = [q for q in judges if q.counts and len(q.counts) > 1 and q.like_prediction]
-        one = len(judges) - (p in judges) == 1
+        one = len(self._judges) - (p in self._judges) == 1
         return p.agrees or (p.confirms and one and self._goes_with(p) is not True)
 
     def _goes_with(self, label: Profile) -> bool | None:
@@ -474,24 +524,24 @@ class _Recognition:
         found = []
         classes = tuple(label.counts or ())
         for p in self.columns.values():
-            if p.name == label.name or p.name in self.taken - self.claimed or not p.filled:
+            if p.name == label.name or p.name in self.roles.keys() - self.claimed or not p.filled:
                 continue
-            if p.counts and len(p.counts) > 1 and all(same_answer(t, classes) for t in p.counts):
-                kappa = self._agreement(p, label, classes)
-                found += [] if kappa is None else [kappa > _AGREE]
-            elif p.numbers is not None and len(classes) == 2 and not self._measures(p):
-                gap = _ranked_apart(p.numbers, self._indices(label, classes))
+            if len(p.counts or ()) > 1 and _fits(p, classes):
+                agreement = _agreement(p, label, classes)
+                found += [] if agreement is None else [agreement > _AGREE]
+            elif p.numbers is not None and len(classes) == 2 and not p.measures:
+                gap = ranked_apart(p.numbers, _indices(label, classes))
                 found += [] if gap is None else [gap > _APART]
         return any(found) if found else None
 
     def _doubts(self) -> Iterable[str]:
         """Lines on columns that may hold the labels, and are not used."""
-        free = [p for p in self.free() if p.name not in self.claimed]
         alike = [
-            p for p in free
-            if p in self.doubted
-            or p.agrees
-            or (p.counts and len(p.counts) > 1 and p.sparse and not p.like_group)
+            p for p in self.free()
+            if p.name not in self.claimed and (
+                p in self.doubted or p.agrees
+                or (p.counts and len(p.counts) > 1 and p.sparse and not names_measure(p.name))
+            )
         ]  # fmt: skip
         if alike:
             said = " or ".join(f"--label {shlex.quote(p.name)}" for p in alike[:3])
@@ -500,29 +550,26 @@ class _Recognition:
 
     def _recurs(self, label: Profile) -> bool:
         """Whether its values recur in another column, or in the names of columns."""
-        if label.counts is None:
-            return False
-        classes = list(label.counts)
+        classes = list(label.counts or ())
+        own = set(map(folded, classes))
         for other in self.free():
-            if other.name == label.name or other.counts is None or other.like_group:
+            if other.name == label.name or not other.counts or names_measure(other.name):
                 continue
-            if len(other.counts) > 1 and all(same_answer(t, classes) for t in other.counts):
+            if len(other.counts) > 1 and _fits(other, classes):
                 return True
-            if label.like_truth == 3 and set(map(folded, classes)) < set(map(folded, other.counts)):
+            if label.of("label") >= SURELY and own < set(map(folded, other.counts)):
                 return True
         if len(classes) < 2:
             return False
-        named = [
-            part.name for p in self.free()
-            if p.numbers is not None and (part := class_of_name(p.name, classes)) is not None
-        ]  # fmt: skip
-        return bool(set(named) - {c for c in classes if c.isdigit()}) or len(set(named)) > 1
+        numbers = [p.name for p in self.free() if p.numbers is not None]
+        named = {part.name for n in numbers if (part := class_of_name(n, classes)) is not None}
+        return bool(named - {c for c in classes if c.isdigit()}) or len(named) > 1
 
     def _has_numbers(self, label: Profile) -> bool:
         """Whether there are other columns that may be scores or probabilities."""
         return any(
-            p.name != label.name and p.numbers is not None and not p.like_group
-            and (p.like_prediction or (p.in_unit and not p.whole))
+            p.name != label.name and p.numbers is not None and not names_measure(p.name)
+            and (p.predicts or (p.in_unit and not p.whole))
             for p in self.free()
         )  # fmt: skip
 
@@ -535,242 +582,158 @@ class _Recognition:
         spelled: dict[str, str] = {}
         for text in sorted(label.counts, key=lambda t: -label.counts[t] if label.counts else 0):
             spelled.setdefault(folded(text), text)
-        if len(spelled) == 1:
-            # Few labels of one class: hard predictions may say what the others are.
-            for p in self.free():
-                sure = label.like_truth == 3 and not p.like_group
-                wider = p.counts and set(spelled) < set(map(folded, p.counts))
-                if wider and p.counts and (p.like_prediction or sure):
-                    return in_order({*spelled.values(), *p.counts})
-            return ()
-        return in_order(spelled.values())
+        if len(spelled) > 1:
+            return in_order(spelled.values())
+        # Few labels of one class: hard predictions may say what the others are.
+        sure = label.of("label") >= SURELY
+        for p in self.free():
+            wider = p.counts and set(spelled) < set(map(folded, p.counts))
+            if wider and p.counts and (p.predicts or (sure and not names_measure(p.name))):
+                return in_order({*spelled.values(), *p.counts})
+        return ()
 
     # Probabilities ------------------------------------------------------------------------------
 
     def _families(self, classes: tuple[str, ...]) -> None:
         """Columns of numbers that are named by class, family by family."""
-        fitting = [p for p in self.free() if p.numbers is not None and not self._measures(p)]
-        for stem, columns in self._named_families(fitting, classes).items():
+        fitting = [p for p in self.free() if p.numbers is not None and not p.measures]
+        for stem, columns in named_families(fitting, classes).items():
             self._take_family(stem, columns)
-        if len(classes) == 2:
-            for p in [p for p in self.free() if p.numbers is not None and not self._measures(p)]:
-                one = class_of_one(p.name, classes)
-                if one is not None and self._like_shares([p]):
-                    stem = (class_of_name(p.name, classes) or (one, ""))[1]
-                    self._take_family(stem or p.name, [p])
-
-    def _measures(self, p: Profile) -> bool:
-        """Whether a column of numbers is a feature or a group by its name."""
-        return p.ends_in_feature or (p.like_group and not p.like_prediction)
-
-    def _named_families(
-        self, columns: Sequence[Profile], classes: tuple[str, ...]
-    ) -> dict[str, list[Profile]]:
-        """Columns whose names differ in the class alone and whose rows sum to one number."""
-        stems: dict[tuple[str, ...], dict[str, list[Profile]]] = {}
-        for p in columns:
-            words = tokens(p.name)
-            part = class_of_name(p.name, classes) if classes else None
-            keys = [part.rest] if part is not None else []
-            if len(words) > 1:
-                keys += ["_".join(words[:-1]), "_".join(words[1:])]
-            for i, key in enumerate(dict.fromkeys(keys)):
-                stems.setdefault((str(i if part is not None else i + 1),), {}).setdefault(
-                    key, []
-                ).append(p)
-        found: dict[str, list[Profile]] = {}
-        used: set[str] = set()
-        for level in sorted(stems):
-            for stem, members in stems[level].items():
-                left = [p for p in members if p.name not in used]
-                if len(left) > 1 and self._is_family(left, classes):
-                    found[stem] = left
-                    used |= {p.name for p in left}
-        whole = [p for p in columns if p.name not in used and p.in_unit and not p.whole]
-        for i, p in enumerate(whole):
-            for q in whole[i + 1 :]:
-                if not {p.name, q.name} & used and self._sums([p, q]):
-                    found[without_role(q.name)] = [p, q]
-                    used |= {p.name, q.name}
-        whole = [p for p in whole if p.name not in used]
-        named = {folded(p.name) for p in whole}
-        bare = {folded(c) for c in classes} <= named if classes else len(whole) > 2
-        if bare and not found and len(whole) > 1 and self._sums(whole):
-            found["model"] = whole
-        return found
-
-    def _is_family(self, members: Sequence[Profile], classes: tuple[str, ...]) -> bool:
-        """Whether columns are those of one classifier: their rows sum to 1, or name all classes."""
-        if self._sums(members):
-            return True
-        named = {part.name for p in members if (part := class_of_name(p.name, classes))}
-        several = len(classes) > 1 and named == set(classes) and len(members) == len(classes)
-        # Probabilities that do not sum to 1, or logits: taken for what the names say, and refused
-        # with what is wrong.
-        return several and not any(p.whole for p in members)
-
-    @staticmethod
-    def _sums(members: Sequence[Profile]) -> bool:
-        """Whether the rows of some columns sum to 1, or to 100, but for rounding."""
-        total = np.sum([p.numbers for p in members if p.numbers is not None], axis=0)
-        known = total[~np.isnan(total)]
-        if len(known) < _LEAST_FILLED_TOGETHER or min(float(p.known.min()) for p in members) < 0:
-            return False
-        slack = 0.005 * len(members) + 1e-6
-        return any((np.abs(known - whole) <= slack * whole).all() for whole in (1.0, 100.0))
-
-    def _like_shares(self, members: Sequence[Profile]) -> bool:
-        """Whether numbers may be probabilities, or percentages by their names."""
-        return all(
-            (p.in_unit and not (p.whole and not p.like_probability))
-            or (names_percentages(p.name) and p.known.min() >= 0 and p.known.max() <= 100)
-            for p in members
-        )
+        for p in fitting if len(classes) == 2 else ():
+            one = class_of_one(p.name, classes)
+            if p.name not in self.roles and one is not None and _like_shares(p):
+                stem = (class_of_name(p.name, classes) or (one, ""))[1]
+                self._take_family(stem or p.name, [p])
 
     def _take_family(self, stem: str, columns: Sequence[Profile]) -> None:
         stem = places([p.name for p in columns]) or stem
         name = without_role(stem) if stem else columns[0].name
         if name.isdigit():
             name = "model"
-        while name in self.probabilities:
+        while name in self.models:
             name += "_"
-        self.probabilities[name] = tuple(p.name for p in columns)
-        self.taken |= {p.name for p in columns}
+        self.models[name] = tuple(p.name for p in columns)
+        self.roles |= {p.name: "probability" for p in columns}
+        fact = "rows sum to 1" if len(columns) > 1 and _sums(columns) else "named by class"
+        for p in columns:
+            self.weigh(p, "probability", fact)
 
     # Hard predictions ---------------------------------------------------------------------------
 
     def _hard(self, label: Profile | None, classes: tuple[str, ...]) -> None:
         """Columns that hold the labels' values; without labels, such as share theirs."""
         values = classes or self._shared_values()
-        families = {name for columns in self.probabilities.values() for name in columns}
         if len(values) < 2:
-            named = [differences(columns) for columns in self.probabilities.values()]
+            named = [differences(columns) for columns in self.models.values()]
             values = tuple(named[0] or ()) if named else values
-        alike: list[Profile] = []
-        unsure: list[Profile] = []
         further: set[str] = set()
-        for p in sorted(self.free(), key=lambda p: not p.like_prediction):
-            if p.name in families or p.counts is None or not values:
-                continue
-            if p.judges_another and any(q.words == p.words[:-1] for q in self.columns.values()):
-                continue
-            if p.agrees or p.done:
-                as_labels = all(same_answer(text, values) for text in p.counts)
-                self.flags += [p] if as_labels and p not in self.doubted else []
-                continue
-            if p.like_annotator and len(p.counts) == 1:
-                continue
-            if not all(same_answer(text, values) for text in p.counts):
-                # A classifier may say a class that no label shows.
-                known = [rows for t, rows in p.counts.items() if same_answer(t, values)]
-                shown = len(known) > 1 and len(p.counts) == len(known) + 1
-                often = sum(known) > 0.5 * p.filled
-                new = {folded(t) for t in p.counts if not same_answer(t, values)}
-                usual = p.like_prediction or new <= further
-                if not (shown and often and usual and p.numbers is None):
-                    continue
-                further |= new
-            if p.like_prediction and not (p.like_score and self._has_finer(p)):
-                alike.append(p)
-            elif self._measures(p):
-                continue
-            elif label is None and not any(polarity(v) is None for v in values):
-                unsure.append(p)
-            else:
-                agreement = None if label is None else self._agreement(p, label, values)
-                words = any(polarity(v) is None and not v.isdigit() for v in values)
-                if words or (agreement is not None and agreement > _AGREE):
-                    alike.append(p)
-                elif len(p.counts) > 1:
-                    unsure.append(p)
+        scored: list[tuple[Profile, float]] = []
+        for p in sorted(self.free(), key=lambda p: not p.predicts):
+            facts = self._prediction_facts(p, label, values, further) if p.counts and values else []
+            if facts:
+                scored.append((p, self.weigh(p, "prediction", *facts)))
+        alike = [p for p, score in scored if score >= MARGIN]
+        unsure = [p for p, score in scored if abs(score) < MARGIN]
         if unsure and not alike and label is None:
             alike, unsure = unsure, []
-        if unsure:
-            first = unsure[0]
-            said = self._options_so_far(label, alike)
-            raise AmbiguousError(
-                f"column {quoted(first.name)} holds the values of the labels: a classifier's "
-                "hard predictions, or a group",
-                [
-                    [*said, "--hard", f"{without_role(first.name)}={first.name}"],
-                    [*said, "--by", first.name],
-                ],
-            )
+            for p in alike:
+                self.weigh(p, "prediction", "nothing else predicts")
         alike.sort(key=lambda p: self.names.index(p.name))
         names = [without_role(p.name) for p in alike]
         self.nameless = names[0] if len(alike) == 1 and is_role(names[0]) else None
         for p, name in zip(alike, names, strict=True):
             self.hard[name if names.count(name) == 1 else p.name] = p.name
-            self.taken.add(p.name)
+            self.roles[p.name] = "prediction"
+        odd = [p for p in alike if not p.predicts]
+        if label is None and len(odd) == 1 and len(alike) > 2 and not self.models:
+            raise AmbiguousError(
+                f"columns {listed(quoted(p.name) for p in alike)} hold the same values, and no "
+                f"name says whether {quoted(odd[0].name)} holds the known labels",
+                [["--label", odd[0].name], self.said()],
+            )
+        if unsure:
+            name = unsure[0].name
+            raise AmbiguousError(
+                f"column {quoted(name)} holds the values of the labels: a classifier's "
+                "hard predictions, or a group",
+                [self.said(hard={without_role(name): name}), [*self.said(), "--by", name]],
+            )
+
+    def _prediction_facts(
+        self, p: Profile, label: Profile | None, values: Sequence[str], further: set[str]
+    ) -> list[str]:
+        """What the values of a column say of its being a hard prediction; nothing: it is none."""
+        counts = p.counts or {}
+        if p.judges_another and (self._has_base(p) or (p.yes_or_no and not p.predicts)):
+            return ["says if another is right"]
+        if p.agrees or p.done:
+            self.flags += [p] if _fits(p, values) and p not in self.doubted else []
+            return ["says what was done"]
+        if not _fits(p, values):
+            # A classifier may say a class that no label shows.
+            known = [rows for t, rows in counts.items() if same_answer(t, values)]
+            new = {folded(t) for t in counts if not same_answer(t, values)}
+            shown = len(known) > 1 and len(new) == 1 and len(counts) == len(known) + 1
+            usual = p.predicts or new <= further
+            if not (shown and sum(known) > 0.5 * p.filled and usual and p.numbers is None):
+                return []
+            further |= new
+        if p.predicts:
+            return ["another column is finer" if self._has_finer(p) else "codes of the classes"]
+        if p.measures:
+            return ["a group or a feature"]
+        words = any(polarity(v) is None and not v.isdigit() for v in values)
+        agreement = None if label is None else _agreement(p, label, values)
+        facts = ["words of the classes"] if words else ["codes of the classes"]
+        facts += ["agrees with the labels"] if agreement is not None and agreement > _AGREE else []
+        return facts + (["one value"] if len(counts) == 1 else [])
+
+    def _has_base(self, p: Profile) -> bool:
+        """Whether its name is that of another column and a word more: gpt, gpt_correct."""
+        return any(q.words == p.words[:-1] for q in self.columns.values())
 
     def _has_finer(self, p: Profile) -> bool:
-        """Whether another column holds hard predictions of the same classifier."""
+        """Whether this is named a score, and another column is of the same classifier's classes."""
         own = without_role(p.name)
-        return any(
-            q.name != p.name and without_role(q.name) == own and q.counts is not None
-            and not q.like_score
+        return p.of("score") > 0 and any(
+            q.name != p.name and without_role(q.name) == own and q.counts and q.of("score") <= 0
             for q in self.free()
-        )  # fmt: skip
+        )
 
     def _shared_values(self) -> tuple[str, ...]:
         """The values that most columns of few values hold, where there are no labels."""
         sets = [
-            frozenset(map(folded, p.counts))
-            for p in self.free()
-            if p.counts and len(p.counts) > 1 and p.like_prediction and not p.like_score
-            and (p.numbers is None or p.whole)
+            frozenset(map(folded, p.counts or ())) for p in self.free()
+            if p.coded and p.predicts and p.of("score") <= 0
         ]  # fmt: skip
         if len(sets) < 2:
             return ()
         common = max(sets, key=lambda s: sum(other <= s for other in sets))
         return in_order(common) if sum(other <= common for other in sets) > 1 else ()
 
-    def _agreement(self, p: Profile, label: Profile, classes: Sequence[str]) -> float | None:
-        """Kappa of a column and the labels; None on too few rows."""
-        mine = self._indices(p, classes)
-        theirs = self._indices(label, classes)
-        both = (mine >= 0) & (theirs >= 0)
-        if both.sum() < _LEAST_TOGETHER:
-            return None
-        k = len(classes)
-        a, b = (np.bincount(x[both], minlength=k) / both.sum() for x in (mine, theirs))
-        chance = float(a @ b)
-        if chance >= 1:
-            return None
-        return (float((mine[both] == theirs[both]).mean()) - chance) / (1 - chance)
-
-    @staticmethod
-    def _indices(p: Profile, classes: Sequence[str]) -> Array:
-        order = list(classes)
-        index = []
-        for text in p.texts:
-            meant = same_answer(text, order) if text in (p.counts or ()) else None
-            index.append(-1 if meant is None else order.index(meant))
-        codes = np.where(p.codes < len(index), p.codes, -1)
-        return np.array([*index, -1], dtype=np.int64)[codes]
-
-    def _options_so_far(self, label: Profile | None, hard: Iterable[Profile]) -> list[str]:
-        said = [] if label is None else ["--label", label.name]
-        for name, columns in self.probabilities.items():
-            said += ["--model", f"{name}={','.join(columns)}"]
-        for p in hard:
-            said += ["--hard", f"{without_role(p.name)}={p.name}"]
-        return said
-
-    def _refuse_alike(self, label: Profile | None) -> None:
-        """Say of columns with the same values that one of them may hold the labels."""
-        for p in self.free() if label is None else ():
-            if p.agrees or (p.confirms and p in self.doubted):
+    def _refuse_judged(self) -> None:
+        """Refuse columns that say if another is right, or hold the same values, without labels."""
+        sure = [c for c in self.scores.values() if self.columns[c].of_itself]
+        right = [p for p in self.free() if p.judges_another and p.yes_or_no and p.coded]
+        if sure and right and not (self.hard or self.models):
+            said = shlex.join(["--label", right[0].name, *self.said()])
+            raise InputError(
+                f"column {quoted(right[0].name)} says by its name whether an answer is right, and "
+                f"{quoted(sure[0])} how sure somebody is of it: to see how well this tells right "
+                f"answers from wrong ones, say {said}"
+            )
+        if self.models or self.hard or self.scores or list(self._spoiled()):
+            return
+        for p in self.free():
+            if p.confirms:
                 raise InputError(
                     f"column {quoted(p.name)} says by its name whether a verdict is right, and not "
                     "what the class is: write the right classes in a column of their own; if it "
                     f"does hold the known labels, say --label {shlex.quote(p.name)}"
                 )
-        few = [p for p in self.free() if p.counts and len(p.counts) > 1 and not p.like_group]
-        for p in few if label is None else ():
-            alike = [
-                q for q in few if all(same_answer(t, list(p.counts or ())) for t in q.counts or ())
-            ]
+        few = [p for p in self.free() if len(p.counts or ()) > 1 and not names_measure(p.name)]
+        for p in few:
+            alike = [q for q in few if _fits(q, tuple(p.counts or ()))]
             if len(alike) > 1:
                 raise AmbiguousError(
                     f"columns {listed(quoted(q.name) for q in alike)} hold the same values, and no "
@@ -780,51 +743,37 @@ class _Recognition:
 
     # Scores -------------------------------------------------------------------------------------
 
-    def _numbers(self, label: Profile | None, classes: tuple[str, ...]) -> None:
+    def _numbers(self, classes: tuple[str, ...]) -> None:
         """Other numbers: probabilities where the name says so, else scores; never features."""
-        if len(classes) > 2 or (len(classes) < 2 and self.probabilities):
-            return
-        unnamed: list[Profile] = []
-        for p in self.free():
-            if p.numbers is None or p.distinct < 3 or p.name in self.taken or self._measures(p):
-                continue
-            also = OF_ITSELF if p.of_itself else ()
-            name = without_role(p.name, also)
-            nobody = is_role(name, also)
-            bare = nobody and not self.probabilities
-            never_below_half = p.in_unit and float(p.known.min()) >= 0.5 - 1e-9
-            if bare and self.nameless is not None:
-                name = self.nameless  # y_pred and y_prob are of one classifier
-            elif bare and len(self.hard) == 1 and (p.of_itself or never_below_half):
-                name = next(iter(self.hard))  # and so are gpt and max_prob
-            known = nobody and self.probabilities and never_below_half
-            if p.of_itself and (known or name in self.confidence or names_truth(p.name)):
-                continue  # the largest of the probabilities; said twice; how sure the expert is
-            if name in self.hard and name not in self.probabilities and never_below_half:
-                self.confidence[name] = p.name
-                self.taken.add(p.name)
-                continue
-            if p.of_itself and p.known.max() <= 0 and name in self.hard:
-                continue  # logarithms of how probable its own prediction is
-            self._refuse_sureness(p, name, bare, label)
-            others = bool(self.probabilities or self.hard)
-            if not (p.like_prediction or p.like_score or name in self.hard) and (
-                others or not p.in_unit
-            ):
-                unnamed.append(p)
-                continue
-            if p.like_annotator and not p.like_score and not p.in_unit:
-                continue
-            likely = p.like_probability or (names_percentages(p.name) and names_chance(p.name))
-            likely = likely and self._like_shares([p])
-            if likely and name not in self.probabilities:
-                self.probabilities[name] = (p.name,)
-            else:
-                self.scores[name if name not in self.scores else p.name] = p.name
-            self.taken.add(p.name)
-        if not (unnamed and not (self.probabilities or self.hard or self.scores)):
+        if len(classes) > 2 or (len(classes) < 2 and self.models):
             return
         numbers = [p for p in self.free() if p.numbers is not None and p.distinct > 2]
+        left = []
+        for p in numbers:
+            if p.measures:
+                continue
+            also = words_table().says["itself"] if p.of_itself else ()
+            name = without_role(p.name, also)
+            nobody = is_role(name, also)
+            bare = nobody and not self.models
+            if bare and self.nameless is not None:
+                name = self.nameless  # y_pred and y_prob are of one classifier
+            elif bare and len(self.hard) == 1 and (p.of_itself or p.never_below_half):
+                name = next(iter(self.hard))  # and so are gpt and max_prob
+            role = self._number_role(p, name, nobody)
+            if role == "probability":
+                self.models[name] = (p.name,)
+            elif role == "confidence":
+                self.confidence[name] = p.name
+            elif role == "score":
+                self.scores[name if name not in self.scores else p.name] = p.name
+            else:
+                left += [p] if role is None else []
+                continue
+            self.roles[p.name] = role
+        if not left or self.models or self.hard or self.scores:
+            return
+        numbers = [p for p in numbers if p.name not in self.roles]
         options = [shlex.quote(f"{without_role(p.name)}={p.name}") for p in numbers]
         raise InputError(
             f"columns {listed(quoted(p.name) for p in numbers)} hold numbers, and nothing says "
@@ -832,7 +781,37 @@ class _Recognition:
             + " ".join(f"--score {option}" for option in options[:3])
         )
 
-    def _refuse_sureness(self, p: Profile, name: str, bare: bool, label: Profile | None) -> None:
+    def _number_role(self, p: Profile, name: str, nobody: bool) -> str | None:
+        """What numbers are of a classifier of some name, if they are of one."""
+        known = nobody and self.models and p.never_below_half
+        if p.of_itself and (known or name in self.confidence or p.of("label") >= SURELY):
+            # The largest of the probabilities; said twice; how sure the expert is.
+            self.weigh(p, "confidence", "said twice")
+            return "not used"
+        own = name in self.hard and name not in self.models
+        if own and p.never_below_half:
+            self.weigh(p, "confidence", "never below one half")
+            return "confidence"
+        if p.of_itself and p.known.max() <= 0 and name in self.hard:
+            return "not used"  # logarithms of how probable its own prediction is
+        self._refuse_sureness(p, name, nobody and not self.models)
+        facts = ["its classifier predicts"] if name in self.hard else []
+        facts += ["from 0 to 1, alone"] if not (self.models or self.hard) and p.in_unit else []
+        if p.predicts and p.of("score") <= 0:
+            person = p.of("annotator") > 0 and not p.in_unit
+            facts.append("of an annotator" if person else "named as a classifier")
+        if not facts and p.of("score") <= 0:
+            facts.append("nothing explains it")
+        score = self.weigh(p, "score", *facts)
+        if score < MARGIN:
+            return None
+        chance = "%" in p.name and names_chance(p.name)
+        facts += ["percentages"] if chance else []
+        facts += ["from 0 to 1, as a score may be"] if _like_shares(p) else ["no shares"]
+        facts += ["said twice"] if name in self.models else []
+        return "probability" if self.weigh(p, "probability", *facts) > score else "score"
+
+    def _refuse_sureness(self, p: Profile, name: str, bare: bool) -> None:
         """Refuse numbers beside hard predictions that are perhaps how sure these are."""
         low, high = float(p.known.min()), float(p.known.max())
         half = 50 if high > 1 else 0.5
@@ -842,36 +821,27 @@ class _Recognition:
         if not self.hard or not asked or not (p.of_itself or own or names_percentages(p.name)):
             return
         name = name if own else next(iter(self.hard))
-        if self._cuts(p, self.columns[self.hard[name]]):
+        hard = self.columns[self.hard[name]]
+        words = list(hard.counts or ())
+        numbers = np.empty(0) if p.numbers is None else p.numbers
+        if len(words) == 2 and cut_apart(numbers, _indices(hard, words), positive_index(words)):
             return
-        pair = f"{name}={p.name}"
-        said = [] if label is None else ["--label", label.name]
-        said += [w for m, column in self.hard.items() for w in ("--hard", f"{m}={column}")]
+        for role in ("confidence", "score"):
+            self.weigh(p, role, "how sure it is")
         range_of = f"never below {half:g}" if sure else f"from {low:g} to {high:g}"
         what = f"how sure {name} is of its own prediction{', in percent' * (sure and half == 50)}"
-        first = [*said, "--confidence", pair]
+        first = self.said(confidence={name: p.name})
         if high > 1 and not sure:
-            first = said
+            first = self.said()
             what += (
-                f", which --confidence {shlex.quote(pair)} takes as a share (rescale the column, "
-                "or leave it out)"
+                f", which --confidence {shlex.quote(f'{name}={p.name}')} takes as a share (rescale "
+                "the column, or leave it out)"
             )
         raise AmbiguousError(
             f"column {quoted(p.name)} is {range_of}: perhaps {what}, perhaps a score of the "
             "positive class",
-            [first, [*said, "--score", pair]],
+            [first, self.said(scores={name: p.name})],
         )
-
-    def _cuts(self, p: Profile, hard: Profile) -> bool:
-        """Whether two predicted classes are numbers below and above some value."""
-        words = list(hard.counts or ())
-        if len(words) != 2 or p.numbers is None:
-            return False
-        predicted = np.where(np.isnan(p.numbers), -1, self._indices(hard, words))
-        above = p.numbers[predicted == positive_index(words)]
-        below = p.numbers[predicted == 1 - positive_index(words)]
-        enough = min(len(above), len(below)) > 1 and len(above) + len(below) >= _LEAST_TOGETHER
-        return bool(enough and below.max() <= above.min())
 
     # Words --------------------------------------------------------------------------------------
 
@@ -881,7 +851,7 @@ class _Recognition:
         else:
             yield from list(self._doubts()) or ["labels: none recognised"]
         for what, mapped in (
-            ("probabilities", self.probabilities),
+            ("probabilities", self.models),
             ("hard predictions", {name: (c,) for name, c in self.hard.items()}),
             ("scores (larger is more positive)", {n: (c,) for n, c in self.scores.items()}),
             ("probability of what is predicted", {n: (c,) for n, c in self.confidence.items()}),
@@ -900,7 +870,7 @@ class _Recognition:
         if item is not None:
             yield f"items: named by column {quoted(item)}"
         for p in self.free():
-            if p.like_item and _NEARLY_ALL * p.filled < p.distinct < p.filled:
+            if p.of("item") > 0 and _NEARLY_ALL * p.filled < p.distinct < p.filled:
                 yield (
                     f"items: {quoted(p.name)} repeats ({p.distinct:,} values in {p.filled:,} "
                     "rows); every row is read as an item of its own"
@@ -918,8 +888,7 @@ class _Recognition:
         yield from (f"not used: {said}" for said in self._spoiled(constant=False))
         yield from self._other_words(label)
         numbers = [
-            p.name
-            for p in self.free()
+            p.name for p in self.free()
             if p.numbers is not None and p.distinct > 1
             and (p.counts is None or not p.whole or p.of_itself)
         ]  # fmt: skip
@@ -932,7 +901,7 @@ class _Recognition:
     def _spoiled(self, *, constant: bool = True) -> Iterable[str]:
         """What keeps columns that are named as scores from being read as numbers."""
         for p in self.free():
-            if p.name in self.claimed or not (p.like_score or p.like_prediction):
+            if p.name in self.claimed or not (p.of("score") > 0 or p.predicts):
                 continue
             if p.numbers is not None and constant and p.distinct == 1 < p.filled:
                 yield f"column {quoted(p.name)} holds one value only"
@@ -948,7 +917,7 @@ class _Recognition:
     def _other_words(self, label: Profile | None) -> Iterable[str]:
         """Lines on columns that go with the labels or predictions, in other words than these."""
         known = [self.columns[c].codes for c in self.hard.values()]
-        for columns in self.probabilities.values():
+        for columns in self.models.values():
             p = np.stack([self.columns[c].numbers for c in columns])  # type: ignore[misc]
             said = p.argmax(0) if len(p) > 1 else p[0] > 0.5
             known.append(np.where(np.isnan(p).any(0), -1, said))
@@ -957,9 +926,10 @@ class _Recognition:
         for q in self.free():
             words = in_order(q.counts or ())
             few = (len(words) > 1 or q.filled < q.rows) and 0 < len(words) <= _FEW_WORDS
-            if not few or q.wordy or q in told or q.like_group or q.judges_another or q.of_itself:
+            named = names_measure(q.name) or q.judges_another or q.of_itself
+            if not few or q.wordy or q in told or named:
                 continue
-            if any(_go_together(q.codes + 1, codes) for codes in known):
+            if any(go_together(q.codes + 1, codes) for codes in known):
                 ways = " ".join(f"--same {shlex.quote(word)}=CLASS" for word in words[:3])
                 empty = " (and write a word in its empty cells)" if len(words) == 1 else ""
                 yield (
@@ -975,30 +945,206 @@ _SLIPS = 5
 _FEW_WORDS = 12
 """Different values beyond which a column is not compared with the classes."""
 
-_TOGETHER = 0.4
-"""Cramer's V, corrected for its bias (Bergsma 2013), from which two columns go together."""
-
-
-def _go_together(one: Array, other: Array) -> bool:
-    """Whether codes (0 is an empty cell) go with known codes (-1 unknown) beyond chance."""
-    known = other >= 0
-    n, k = int(known.sum()), int(other.max(initial=0)) + 1
-    seen = np.bincount(one[known] * k + other[known], minlength=(one.max(initial=0) + 1) * k)
-    table = seen.reshape(-1, k)
-    table = table[table.any(1)][:, table.any(0)]
-    if n < _LEAST_TOGETHER or min(table.shape) < 2:
-        return False
-    chance = table.sum(1, keepdims=True) * table.sum(0) / n
-    squared = float(((table - chance) ** 2 / chance).sum())
-    sizes = np.array(table.shape)
-    free = float((sizes - 1).prod())
-    most = float((sizes - (sizes - 1) ** 2 / (n - 1)).min()) - 1
-    beyond = max(squared - free * n / (n - 1), 0) / n
-    return beyond > _TOGETHER**2 * most and squared > free + _APART * np.sqrt(2 * free)
-
 
 def _is_finite(text: str) -> bool:
     try:
         return bool(np.isfinite(float(text)))
     except ValueError:
         return False
+
+
+# Families ---------------------------------------------------------------------------------------
+
+
+def named_families(columns: Sequence[Profile], classes: Sequence[str]) -> dict[str, list[Profile]]:
+    """Columns whose names differ in the class alone and whose rows sum to one number, by stem."""
+    stems: dict[tuple[int, str], list[Profile]] = {}
+    for p in columns:
+        words = tokens(p.name)
+        part = class_of_name(p.name, classes) if classes else None
+        keys = [] if part is None else [part.rest]
+        keys += ["_".join(words[:-1]), "_".join(words[1:])] if len(words) > 1 else []
+        for i, key in enumerate(dict.fromkeys(keys), part is None):
+            stems.setdefault((i, key), []).append(p)
+    found: dict[str, list[Profile]] = {}
+    used: set[str] = set()
+    for (_, stem), members in sorted(stems.items(), key=lambda one: one[0][0]):
+        left = [p for p in members if p.name not in used]
+        if len(left) > 1 and _is_family(left, classes):
+            found[stem] = left
+            used |= {p.name for p in left}
+    whole = [p for p in columns if p.name not in used and p.in_unit and not p.whole]
+    for p, q in _perhaps_sums(whole):
+        if not {p.name, q.name} & used and _sums([p, q]):
+            found[without_role(q.name)] = [p, q]
+            used |= {p.name, q.name}
+    whole = [p for p in whole if p.name not in used]
+    named = {folded(p.name) for p in whole}
+    bare = {folded(c) for c in classes} <= named if classes else len(whole) > 2
+    if bare and not found and len(whole) > 1 and _sums(whole):
+        found["model"] = whole
+    return found
+
+
+def _perhaps_sums(shares: Sequence[Profile]) -> Iterator[tuple[Profile, Profile]]:
+    """Pairs whose first rows sum to 1, or lack one."""
+    first = np.array([p.numbers[:3] for p in shares if p.numbers is not None])
+    for i, p in enumerate(shares[:-1]):
+        near = ~(np.abs(first[i + 1 :] + first[i] - 1) > 0.02).any(axis=1)
+        yield from ((p, shares[i + 1 + j]) for j in np.flatnonzero(near).tolist())
+
+
+def _is_family(members: Sequence[Profile], classes: Sequence[str]) -> bool:
+    """Whether columns are those of one classifier: their rows sum to 1, or name all classes."""
+    if _sums(members):
+        return True
+    named = {part.name for p in members if (part := class_of_name(p.name, classes))}
+    several = len(classes) > 1 and named == set(classes) and len(members) == len(classes)
+    # Probabilities that do not sum to 1, or logits: taken for what the names say, and refused
+    # with what is wrong.
+    return several and not any(p.whole for p in members)
+
+
+def _sums(members: Sequence[Profile]) -> bool:
+    """Whether the rows of some columns sum to 1, or to 100, but for rounding."""
+    total = np.sum([p.numbers for p in members if p.numbers is not None], axis=0)
+    known = total[~np.isnan(total)]
+    if len(known) < _LEAST_FILLED_TOGETHER or min(float(p.known.min()) for p in members) < 0:
+        return False
+    # Of two digits each is off by .005 at most, and many together by less than the sum of that.
+    slack = 0.005 * min(len(members), 2 * len(members) ** 0.5) + 1e-6
+    return any((np.abs(known - whole) <= slack * whole).all() for whole in (1.0, 100.0))
+
+
+def _like_shares(p: Profile) -> bool:
+    """Whether numbers may be probabilities, or percentages by their names."""
+    percent = names_percentages(p.name) and p.known.min() >= 0 and p.known.max() <= 100
+    return percent or (p.in_unit and (not p.whole or p.of("probability") > 0))
+
+
+# Votes ------------------------------------------------------------------------------------------
+
+
+def votes_in_rows(sheet: _Sheet, *, lone: bool = False) -> Reading | None:
+    """Rows that are votes of annotators: an item and an annotator that both recur.
+
+    If `lone`, names alone say so, such as that of a worker: an item may have one vote, and all may
+    be of one annotator.
+    """
+    options, given = sheet.options, sheet.options.votes
+    columns = [p for p in sheet.columns.values() if p.filled == p.rows and (lone or not p.unique)]
+    people = _named(columns, given.get("annotator")) or [
+        p
+        for p in columns
+        if p.of("annotator") > 0 and (p.says("person") if lone else p.distinct > 1)
+    ]
+    items = _named(columns, options.item or given.get("item")) or [
+        p for p in columns
+        if (p.of("item") > 0 or not p.words) and p not in people
+        and (p.counts is None or p.distinct > 2)
+    ]  # fmt: skip
+    people, items = _apart(people), _apart(items)
+    if not (len(people) == 1 and items):
+        return None
+    person = people[0]
+    if person.pairs(items[0]) < 0.5 * person.rows and not lone:
+        return None  # annotators see most items more than once: the rows are something else
+    sheet.weigh(person, "annotator", "recurs")
+    once = ["each annotator once"]
+    ranked = [(sheet.weigh(p, "item", *once * (p.pairs(person) == p.rows)), p) for p in items]
+    best = [p for score, p in ranked if score > max(ranked)[0] - MARGIN]
+    item = best[0]
+    votes, gold = _votes_and_gold(sheet, item, person)
+    if not votes:
+        if not lone and any(p.in_unit and not p.whole for p in columns):
+            raise InputError(
+                f"each row is what one of {person.distinct} ({quoted(person.name)}) says "
+                f"of an item ({quoted(item.name)}), and probabilities of many rows per "
+                "item are not joined: give each item one row and each classifier a column"
+            )
+        return None
+    roles = {"item": item.name, "annotator": person.name, "label": votes[0].name}
+    for found, what, role in ((best, "name the item", "item"), (votes, "hold it", "label")):
+        if len(found) > 1:
+            ways = [ColumnOptions(votes=roles | {role: p.name}).arguments() for p in found[:3]]
+            raise AmbiguousError(
+                f"each row is an annotator's vote, and columns "
+                f"{listed(quoted(p.name) for p in found)} may each {what}",
+                [["--votes", *way] for way in ways],
+            )
+    known = gold[0].name if len(gold) == 1 else None
+    named = {**roles, "vote": roles["label"], "label": options.label or known}
+    sheet.roles = {str(column): role for role, column in named.items()}
+    options = replace(options, votes=roles, label=options.label or known)
+    lines = [
+        f"votes, one per row: item {quoted(item.name)}, annotator "
+        f"{quoted(person.name)}, vote {quoted(votes[0].name)}"
+    ]
+    if options.label is not None:
+        lines.append(f"labels: column {quoted(options.label)}, one per item")
+    return Reading(options, tuple(lines), votes=True)
+
+
+def _named(columns: Iterable[Profile], name: str | None) -> list[Profile]:
+    return [p for p in columns if p.name == name]
+
+
+def _apart(columns: Sequence[Profile]) -> list[Profile]:
+    """Of columns that tell the same rows apart the one that is named best."""
+    ranked = sorted(columns, key=lambda p: -p.of("item"))
+    left = [p for i, p in enumerate(ranked) if not any(map(p.names_alike, ranked[:i]))]
+    return [p for p in columns if p in left]
+
+
+def _votes_and_gold(
+    sheet: _Sheet, item: Profile, person: Profile
+) -> tuple[list[Profile], list[Profile]]:
+    """The columns that may hold the votes, about equally well, and those of known labels."""
+    answers = [p for p in sheet.columns.values() if p.coded and p not in (item, person)]
+    many = item.rows >= 2 * item.distinct >= _MANY_ITEMS
+    alike = {p.name for p in answers if many and _same_within(p, item)}
+    gold = [p for p in answers if p.of("label") >= SURELY and p.name != "label"]
+    gold = gold or [p for p in answers if p.name == "label" and p.name in alike]
+    predicted = any(
+        p.predicts and p.of("annotator") <= 0 and not p.of_itself for p in sheet.columns.values()
+    )
+    ranked: list[tuple[float, Profile]] = []
+    for p in answers:
+        if p in gold or item_in_name(p.name) == 2 or p.names_alike(item):
+            continue
+        facts = ["the same in all rows of an item"] if p.name in alike else []
+        facts += [] if _same_within(p, item) else ["differs within items"]
+        facts += ["few values"] if p.distinct <= _FEW_WORDS else []
+        facts += ["a group or a feature"] if names_measure(p.name) else []
+        facts += ["as many values as rows"] if 2 * p.distinct > p.filled else []
+        facts += ["the same in all rows of an annotator"] if _same_within(p, person) else []
+        facts += ["says if another is right"] if p.says("right") and p.yes_or_no else []
+        facts += ["how sure somebody is"] if p.of_itself else []
+        facts += ["beside its gold"] if any(_is_gold_of(g, p) for g in gold) else []
+        if p.of("vote") > 0 or not predicted:
+            ranked.append((sheet.weigh(p, "vote", *facts), p))
+    votes = [p for p in answers if p.name == sheet.options.votes.get("label")]
+    most = max((score for score, _ in ranked), default=0.0)
+    votes = votes or [p for score, p in ranked if most >= 3 and score > most - MARGIN]
+    # Votes of other values than the labels' are ratings of a case.
+    classes = tuple(t for p in votes for t in p.counts or ())
+    fitting = [p for p in gold if 2 * _shared(p, classes) > len(p.counts or ())]
+    beside = [p for p in fitting if any(_is_gold_of(p, vote) for vote in votes)]
+    return ([], []) if gold and not fitting else (votes, beside or fitting)
+
+
+def _shared(p: Profile, classes: Sequence[str]) -> int:
+    """How many of a column's values mean one of the classes."""
+    return sum(same_answer(text, classes) is not None for text in p.counts or ())
+
+
+def _same_within(p: Profile, other: Profile) -> bool:
+    """Whether a column is the same in all rows in which another one is."""
+    filled = p.codes >= 0
+    return bool(filled.any()) and p.pairs(other, filled) == len(np.unique(other.codes[filled]))
+
+
+def _is_gold_of(gold: Profile, p: Profile) -> bool:
+    """Whether names say so: sentiment_gold, sentiment; GOLDEN:result, OUTPUT:result."""
+    rest = [word for word in gold.words if name_evidence(word, "label") < SURELY]
+    return bool(rest) and p.words[-len(rest) :] == rest

@@ -12,27 +12,9 @@ from typing import Any
 import numpy as np
 
 from fewlabels.data.options import VOTE_ROLES, ColumnOptions
-from fewlabels.data.profiles import differences, item_in_name
+from fewlabels.data.profiles import differences, item_in_name, name_evidence, names_role
 from fewlabels.data.table import Names, Source, class_text, group_text
 from fewlabels.errors import InputError, did_you_mean, listed, quoted
-
-LIKE_LABELS = re.compile(
-    r"(?i)(true|gold|ground)?[_ -]?(labels?|targets?|truth|class|gold)|y|y_true|ground_?truth"
-)
-"""Names that a column of labels is often given."""
-
-SAMPLING_WEIGHTS = re.compile(
-    r"(?i)((inverse|inv)[_ -]?((sampling|selection|inclusion)[_ -]?)?prob(abilit(y|ies))?"
-    r"|sampling|survey|design|ipw?)([_ -]?(weights?|wts?))|(ipw|pweights?)"
-    r"|(inverse|inv)[_ -]?((sampling|selection|inclusion)[_ -]?)?probabilit(y|ies)"
-)
-"""Names that say that a column holds sampling weights."""
-
-LIKE_WEIGHTS = re.compile(
-    SAMPLING_WEIGHTS.pattern + r"|((sample|inverse|importance|case|item|row|population)[_ -]?)?"
-    r"(weights?|wts?)|w|sw"
-)
-"""Names that such a column may have, and others: of the loss, of the class, of a person."""
 
 ITEMS = "item"
 """The group that names the items of long votes, where it is asked for."""
@@ -109,7 +91,7 @@ class Roles:
                 f"there is no column 'label'; if {quoted(c)} holds the labels, say so with --label "
                 f"{quoted(c)}"
                 for c in others
-                if LIKE_LABELS.fullmatch(c)
+                if names_role(c, "label")
             ]
         notes += [
             f"column {quoted(c)} may hold sampling weights, and is not used: if it does, say so "
@@ -233,7 +215,8 @@ def assign_vote_roles(
     found: dict[str, str] = {}
     for role in VOTE_ROLES:
         shared = {"item": options.item, "domain": options.domain}.get(role)
-        column = options.votes.get(role) or (shared if alone or shared in names else None) or role
+        said = options.votes.get(role) or (shared if alone or shared in names else None)
+        column = said or (role if role in names else _best_named(names, role) or role)
         if column in names:
             found[role] = column
         elif role != "domain" or column != role:
@@ -254,6 +237,18 @@ def assign_vote_roles(
             raise InputError(f"column {quoted(name)} is of a vote, and a cluster is one of items")
     single = (found["item"], found["annotator"], found["label"], found.get("domain"))
     return VoteRoles(*single, clusters)
+
+
+def _best_named(names: Sequence[str], role: str) -> str | None:
+    """The one column whose name says best that it has a role in votes; None: no name says so."""
+    wanted = {"label": "vote"}.get(role, role)
+    scores = {
+        name: name_evidence(name, wanted) for name in names
+        if role != "label" or item_in_name(name) < 2
+    } if role != "domain" else {}  # fmt: skip
+    most = max(scores.values(), default=0.0)
+    best = [name for name, score in scores.items() if score == most > 0]
+    return best[0] if len(best) == 1 else None
 
 
 def assign_roles(

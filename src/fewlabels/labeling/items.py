@@ -20,9 +20,9 @@ from fewlabels.data.chosen_rows import choose_rows, item_column
 from fewlabels.data.label_record import Header, LabelRecord, content_digest
 from fewlabels.data.native import ChosenRows
 from fewlabels.data.options import ColumnArguments, ColumnOptions, column_options
-from fewlabels.data.profiles import profile
+from fewlabels.data.profiles import names_role, profile
 from fewlabels.data.read import open_input, read_predictions
-from fewlabels.data.roles import LIKE_LABELS, assign_roles, missing_column
+from fewlabels.data.roles import assign_roles, missing_column
 from fewlabels.data.sources import locate, open_source
 from fewlabels.data.table import Source, group_text, naming_file
 from fewlabels.errors import InputError, UsageError, listed, quoted
@@ -191,7 +191,7 @@ def open_items(
 def _chosen(
     source: Source, column: str, options: ColumnOptions, recorded: Collection[str], seed: int
 ) -> ChosenRows:
-    likely = [n for n in source.names if LIKE_LABELS.fullmatch(n)]
+    likely = [n for n in source.names if names_role(n, "label")]
     default = [options.label] if options.label is not None else likely
     return choose_rows(
         source, column, default, recorded, most_rows=POOL_ROWS, most_bytes=POOL_BYTES, seed=seed

@@ -6,6 +6,7 @@ import hashlib
 import itertools
 import os
 import re
+import shlex
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -246,7 +247,8 @@ def lay_out(
         head, options = shaped(_Head(heads, located.where), options)
         reading = recognise(head, options)
         if reading.votes:
-            raise InputError("each row is the vote of an annotator; say so with --votes")
+            said = shlex.join(["--votes", *reading.options.arguments()])
+            raise InputError(f"each row is the vote of an annotator; say so with {said}")
         with telling(head):
             roles, notes = _fit(assign_roles(head.names, reading.options), files)
         notes = (*notes, *(head.notes if isinstance(head, Shaped) else ()))

@@ -9,7 +9,6 @@ hold something else are checked apart, as a file may have no others.
 from __future__ import annotations
 
 import itertools
-import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -19,7 +18,6 @@ import numpy as np
 import scipy.sparse
 import scipy.sparse.csgraph
 
-from fewlabels.checks.arguments import SUM_TOLERANCE
 from fewlabels.checks.class_words import NO_LABEL, folded
 from fewlabels.data.doctor.facts import (
     Evidence,
@@ -29,7 +27,8 @@ from fewlabels.data.doctor.facts import (
     order_auc,
     rank_shares,
 )
-from fewlabels.data.roles import LIKE_LABELS, LIKE_WEIGHTS
+from fewlabels.data.profiles import Profile, names_role
+from fewlabels.data.recognise import named_families
 from fewlabels.data.table import Table
 from fewlabels.errors import InputError, listed, quoted
 from fewlabels.kernels.arrays import Array, Floats, Ints
@@ -521,28 +520,21 @@ def groups(evidence: Evidence) -> Iterator[Finding]:
 # Columns and notes -------------------------------------------------------------------------------
 
 
-_LIKE: tuple[tuple[str | None, re.Pattern[str], Severity, str, str], ...] = (
-    ("label", LIKE_LABELS, "warning", "may hold the labels", "--label {}"),
-    ("weight", LIKE_WEIGHTS, "warning", "may be the weight", "--weight {}"),
-    ("domain", re.compile(r"(?i)domains?"), "info", "may be the domain", "--domain {}"),
+_LIKE: tuple[tuple[str, Severity, str, str], ...] = (
+    ("label", "warning", "may hold the labels", "--label {}"),
+    ("weight", "warning", "may be the weight", "--weight {}"),
+    ("domain", "info", "may be the domain", "--domain {}"),
     (
-        None, re.compile(r"(?i)(p|prob|proba|probability|probabilities)(_{1,2}|[ .-]).+"),
-        "warning", "may be a probability, but is not read as one",
+        "probability", "warning", "may be a probability, but is not read as one",
         "rename it p__<model>__<class>, or use --model NAME=COL,COL",
     ),
+    ("score", "info", "may be a score, but is not read as one", "rename it s__<model>"),
     (
-        None,
-        re.compile(
-            r"(?i)(y_?pred|pred|prediction|predicted|y)(_{1,2}|[ .-]).+|y_?pred|predictions?"
-        ),
-        "info", "may be a hard prediction, but is not read as one", "rename it y__<model>",
-    ),
-    (
-        None, re.compile(r"(?i)(s|score|scores|logit|logits|decision)(_{1,2}|[ .-]).+"),
-        "info", "may be a score, but is not read as one", "rename it s__<model>",
+        "prediction", "info", "may be a hard prediction, but is not read as one",
+        "rename it y__<model>",
     ),
 )  # fmt: skip
-"""A role that no column has yet, names that nearly say it, and the words; the first one counts."""
+"""A role that a name nearly says, and the words; the first one counts that no column has."""
 
 _LOOKED_AT = 10_000
 """Rows of a column that are looked at to tell whether it holds probabilities."""
@@ -575,28 +567,30 @@ def column_findings(
     `described` maps a column to its role in words; `models` are the classifiers.
     """
     free = [c for c, role in described.items() if role in ("group", "not recognised")]
-    roles = set(described.values())
-    for name in free:
-        # The role is taken, or the name is not like it, or it is.
-        for role, pattern, severity, what, mend in _LIKE:
-            if role not in roles and pattern.fullmatch(name):
-                mend = mend.format(shlex.quote(name))
-                yield Finding(severity, what, f"column {quoted(name)}", mend)
-                break
-    if table is None:
-        return
     values: dict[str, Floats] = {}
     for name in free:
         with suppress(InputError):
-            first = table.head(name, _LOOKED_AT) if name in table.names else np.empty(0)
+            there = table is not None and name in table.names
+            first = table.head(name, _LOOKED_AT) if table and there else np.empty(0)
             known = first[~np.isnan(first)]
             # Numbers from 0 to 1, and not 0 and 1 alone.
             inside = len(known) and known.min() >= 0 and known.max() <= 1
             if inside and (known != np.round(known)).any():
                 values[name] = first
+    roles = set(described.values())
+    for name in free:
+        # The role is taken, or the name is not like it, or it is; what looks like shares is below.
+        for role, severity, what, mend in _LIKE[: 4 if name in values else None]:
+            if role not in roles and names_role(name, role):
+                mend = mend.format(shlex.quote(name))
+                yield Finding(severity, what, f"column {quoted(name)}", mend)
+                break
+    codes = np.empty(0, dtype=np.int64)
+    shares = [Profile(n, len(x), len(x), 0, None, x, codes) for n, x in values.items()]
+    families = {stem: [p.name for p in of] for stem, of in named_families(shares, ()).items()}
+    together = {column for columns in families.values() for column in columns}
     used = set(models)
-    for stem, columns in _by_stem(values):
-        name = stem
+    for name, columns in (families | {n: [n] for n in values if n not in together}).items():
         while name in used:
             name += "_"
         used.add(name)
@@ -624,22 +618,6 @@ def minus_one_findings(label: str, texts: set[str]) -> Iterator[Finding]:
             f"column {quoted(label)}",
             "if -1 means the negative class, write it as 0",
         )
-
-
-def _by_stem(values: dict[str, Floats]) -> Iterator[tuple[str, list[str]]]:
-    """Columns of one classifier: the same name up to its last part, and a sum of 1."""
-    stems: dict[str, list[str]] = {}
-    for name in values:
-        stem = re.sub(r"[_ .-]+[^_ .-]*$", "", name) or name
-        stems.setdefault(stem, []).append(name)
-    for stem, columns in stems.items():
-        total = np.sum([values[c] for c in columns], axis=0)
-        total = total[~np.isnan(total)]
-        if len(columns) > 1 and len(total) and np.abs(total - 1).max() <= SUM_TOLERANCE:
-            yield stem, columns
-        else:
-            for column in columns:
-                yield column, [column]
 
 
 CHECKS: tuple[Callable[[Evidence], Iterator[Finding]], ...] = (

@@ -23,6 +23,7 @@ from fewlabels.data.doctor.facts import Diagnosis, Evidence, Facts, Finding, row
 from fewlabels.data.joined import Duplicates, LabelsAs, RepeatedVotesError, WithLabels, item_keys
 from fewlabels.data.options import ColumnArguments, ColumnOptions, column_options
 from fewlabels.data.read import Opened, naming_rows, open_input
+from fewlabels.data.recognise import ColumnEvidence, evidence_table
 from fewlabels.data.roles import assign_roles, repeated_items
 from fewlabels.data.sources import locate, open_source, typed
 from fewlabels.data.table import NOTHING, Source, Table, class_text, naming_file
@@ -63,6 +64,7 @@ def diagnose(
     options = column_options(**columns)
     located = locate(source)
     named = located if source is not None else locate(votes)
+    tabular = source is not None and (located is None or located.kind != "NPZ")
     case = Case("the frame" if named is None else named.name, options)
     opened: Opened | None = None
     try:
@@ -97,11 +99,14 @@ def diagnose(
     except InputError as error:
         case.error(str(error))
         # The columns of what cannot be read as predictions.
-        if opened is None and source is not None and (located is None or located.kind != "NPZ"):
+        if opened is None and tabular:
             with suppress(InputError), naming_file(None):
                 columns_alone = open_source(source, located)
                 case.name_columns(columns_alone.names)
                 _look_at_all_columns(case, columns_alone)
+    if tabular and (opened is None or opened.lines) and not options.names_classifiers:
+        with suppress(InputError):
+            case.evidence = evidence_table(open_source(source, located), options)
     return case.diagnosis()
 
 
@@ -119,6 +124,7 @@ class Case:
     reading: tuple[str, ...] = ()
     findings: list[Finding] = field(default_factory=list)
     described: dict[str, str] = field(default_factory=dict)
+    evidence: tuple[ColumnEvidence, ...] = ()
     counts: dict[str, int] = field(default_factory=dict)
     balance: dict[str, Any] = field(
         default_factory=lambda: {"labels": None, "predicted": {}, "classes": []}
@@ -150,6 +156,7 @@ class Case:
         return Diagnosis(
             self.name, self.described, self.counts, self.balance, tuple(ordered), self.positive,
             self.reading, None if refused else self.command, self.options.to_toml(),
+            self.evidence,
         )  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse
 
+from fewlabels.data.recognise import ColumnEvidence
 from fewlabels.errors import listed, one_line
 from fewlabels.kernels.arrays import Array, Bools, Floats, Frozen, Ints, UInts
 from fewlabels.kernels.counter_based import hash_columns
@@ -385,6 +386,7 @@ class Diagnosis(Frozen, Result):
     reading: tuple[str, ...] = ()
     command: str | None = None
     columns: str = ""
+    evidence: tuple[ColumnEvidence, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -403,6 +405,7 @@ class Diagnosis(Frozen, Result):
             "positive": self.positive,
             "reading": list(self.reading),
             "command": self.command,
+            "evidence": [one._asdict() for one in self.evidence],
         }
 
     @property
@@ -433,6 +436,7 @@ class Diagnosis(Frozen, Result):
             _wrapped(headline, width),
             ["Recognised", *reading] if reading else [],
             _columns(self.roles, width),
+            _evidence(self.evidence, width),
             _balance(self.class_balance, width),
             _findings(self.findings, width),
             ["Next", *following] if following else [],
@@ -486,6 +490,18 @@ def _columns(roles: Mapping[str, str], width: int) -> list[str]:
     for column, role in others.items():
         lines += _wrapped(role, width, f"  {one_line(column, _INDENT - 4)}".ljust(_INDENT))
     return ["Columns", *lines] if lines else []
+
+
+def _evidence(evidence: Sequence[ColumnEvidence], width: int) -> list[str]:
+    lines = ["Evidence (log-odds of a role: more is surer, 0 is not used)"] if evidence else []
+    for one in evidence[:_MOST_ROWS]:
+        name = one_line(one.column or "(no name)", _INDENT - 4)
+        what = f"{one.role} {one.score:+g}" if one.score else one.role
+        if one.runner_up_score and one.runner_up_score > 0:
+            what += f", else {one.runner_up} {one.runner_up_score:+g}"
+        lines += _wrapped(f"{what}: {one.reason}", width, f"  {name}".ljust(_INDENT))
+    left = len(evidence) - _MOST_ROWS
+    return [*lines, f"  ... and {left} more"] if left > 0 else lines
 
 
 def _balance(balance: Mapping[str, Any], width: int) -> list[str]:

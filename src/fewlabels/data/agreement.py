@@ -1,0 +1,67 @@
+"""Whether two columns go together: agreement beyond chance, ranks, Cramer's V."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fewlabels.kernels.arrays import Array
+
+_LEAST_TOGETHER = 10
+"""Rows that two columns must share before their agreement says anything."""
+
+_TOGETHER = 0.4
+"""Cramer's V, corrected for its bias (Bergsma 2013), from which two columns go together."""
+
+_APART = 3.0
+"""Standard errors by which two columns go together rather than by chance."""
+
+
+def kappa(one: Array, other: Array, k: int) -> float | None:
+    """Cohen's kappa of two columns of k classes (-1: none); None on too few rows."""
+    both = (one >= 0) & (other >= 0)
+    if both.sum() < _LEAST_TOGETHER:
+        return None
+    a, b = (np.bincount(x[both], minlength=k) / both.sum() for x in (one, other))
+    chance = float(a @ b)
+    if chance >= 1:
+        return None
+    return (float((one[both] == other[both]).mean()) - chance) / (1 - chance)
+
+
+def ranked_apart(numbers: Array, labels: Array) -> float | None:
+    """By how many standard errors one class's numbers rank above the other's (Mann-Whitney)."""
+    known = (labels >= 0) & ~np.isnan(numbers)
+    above = labels[known] == 1
+    m, n = int(above.sum()), int((~above).sum())
+    if min(m, n) < 2 or m + n < _LEAST_TOGETHER:
+        return None
+    _, place, count = np.unique(numbers[known], return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(count) - (count - 1) / 2)[place]
+    area = (ranks[above].sum() - m * (m + 1) / 2) / (m * n)
+    return float(abs(area - 0.5) / np.sqrt((m + n + 1) / (12 * m * n)))
+
+
+def cut_apart(numbers: Array, predicted: Array, positive: int) -> bool:
+    """Whether two predicted classes (-1: none) are numbers below and above some value."""
+    predicted = np.where(np.isnan(numbers), -1, predicted)
+    above, below = numbers[predicted == positive], numbers[predicted == 1 - positive]
+    enough = min(len(above), len(below)) > 1 and len(above) + len(below) >= _LEAST_TOGETHER
+    return bool(enough and below.max() <= above.min())
+
+
+def go_together(one: Array, other: Array) -> bool:
+    """Whether codes (0 is an empty cell) go with known codes (-1 unknown) beyond chance."""
+    known = other >= 0
+    n, k = int(known.sum()), int(other.max(initial=0)) + 1
+    seen = np.bincount(one[known] * k + other[known], minlength=(one.max(initial=0) + 1) * k)
+    table = seen.reshape(-1, k)
+    table = table[table.any(1)][:, table.any(0)]
+    if n < _LEAST_TOGETHER or min(table.shape) < 2:
+        return False
+    chance = table.sum(1, keepdims=True) * table.sum(0) / n
+    squared = float(((table - chance) ** 2 / chance).sum())
+    sizes = np.array(table.shape)
+    free = float((sizes - 1).prod())
+    most = float((sizes - (sizes - 1) ** 2 / (n - 1)).min()) - 1
+    beyond = max(squared - free * n / (n - 1), 0) / n
+    return beyond > _TOGETHER**2 * most and squared > free + _APART * np.sqrt(2 * free)
