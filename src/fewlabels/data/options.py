@@ -14,10 +14,13 @@ from fewlabels.data.table import class_text, naming_file
 from fewlabels.errors import InputError, UsageError, did_you_mean, listed, quoted
 
 _TEXTS = ("label", "item", "domain", "weight", "annotator", "answer", "positive")
-_TABLES = ("models", "hard", "scores", "confidence", "votes", "same")
+_TABLES = ("models", "hard", "scores", "confidence", "votes", "same", "tasks")
 _LISTS = ("classes", "no_label", "cluster")
 _KEYS = (*_TEXTS, *_LISTS, *_TABLES)
-_OTHER_NAMES = {"model": "models", "score": "scores"}
+_OTHER_NAMES = {"model": "models", "score": "scores", "task": "tasks"}
+
+_LISTED = ("models", "tasks")
+"""Tables of which an entry is a list of columns."""
 
 COLUMN_KEYS = frozenset([*_KEYS, *_OTHER_NAMES])
 """What the file of `columns` may say, with `-` or `_`."""
@@ -49,6 +52,7 @@ class ColumnArguments(TypedDict, total=False):
     annotator: str | None
     answer: str | None
     vote_columns: Mapping[str, str] | None
+    tasks: Mapping[str, str | Sequence[str]] | None
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,9 @@ class ColumnOptions:
     by; `votes` maps `VOTE_ROLES` to the columns of the long votes. `positive` is the positive
     class; `no_label` are texts that stand for an unknown label; `same` maps a text to the class it
     means. `perhaps_weights` are columns that may be sampling weights, which nobody has said.
-    `cluster` names the columns whose values tell which rows belong together.
+    `cluster` names the columns whose values tell which rows belong together. `tasks` maps a task to
+    its columns, of labels and of predictions (`tasks.find_tasks`); the other options then name what
+    its columns are without the task.
     """
 
     label: str | None = None
@@ -81,6 +87,7 @@ class ColumnOptions:
     same: Mapping[str, str] = field(default_factory=dict)
     cluster: tuple[str, ...] = ()
     perhaps_weights: tuple[str, ...] = ()
+    tasks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def names_classifiers(self) -> bool:
@@ -98,10 +105,10 @@ class ColumnOptions:
         """What is said, by the keys of the TOML file, the tables last."""
         order = ("label", "item", "domain", "cluster", "weight", "positive", "classes", "no_label")
         out: dict[str, Any] = {}
-        for key in (*order, "models", "hard", "scores", "confidence", "votes", "same"):
+        for key in (*order, *_TABLES):
             value = getattr(self, key)
             if isinstance(value, Mapping):
-                value = {name: list(c) if key == "models" else c for name, c in value.items()}
+                value = {name: list(c) if key in _LISTED else c for name, c in value.items()}
             if value is not None and (value or key not in ("no_label", "cluster", *_TABLES)):
                 out[key] = list(value) if isinstance(value, tuple) else value
         return out
@@ -117,8 +124,9 @@ class ColumnOptions:
         for flag, texts in (("--cluster", self.cluster), ("--no-label", self.no_label)):
             for text in texts:
                 out += [flag, text]
-        for name, columns in self.models.items():
-            out += ["--model", f"{_name(name)}={_joined(columns)}"]
+        for flag, several in (("--task", self.tasks), ("--model", self.models)):
+            for name, columns in several.items():
+                out += [flag, f"{_name(name)}={_joined(columns)}"]
         pairs = {
             "--hard": self.hard,
             "--score": self.scores,
@@ -220,6 +228,7 @@ def column_options(**arguments: Unpack[ColumnArguments]) -> ColumnOptions:
         _texts("no_label", get("no_label"), "texts"),
         {str(text): class_text(meant) for text, meant in (get("same") or {}).items()},
         tuple(dict.fromkeys(cluster)),
+        tasks=_model_columns(get("tasks") or {}, "tasks"),
     )
     if columns is None:
         return given
@@ -279,6 +288,20 @@ def parse_model_options(
     return _no_name_twice("--model", (parse_model_option(text, known) for text in texts))
 
 
+def parse_task_options(
+    texts: Iterable[str], known: Collection[str] = ()
+) -> dict[str, tuple[str, ...]]:
+    """Read every `--task` text, a task and its columns.
+
+    Examples
+    --------
+    >>> parse_task_options(["toxic=true_toxic,pred_toxic"])
+    {'toxic': ('true_toxic', 'pred_toxic')}
+    """
+    pairs = parse_pairs("--task", "LABEL,PREDICTION,..", texts, known)
+    return {task: tuple(map(str.strip, columns.split(","))) for task, columns in pairs.items()}
+
+
 def parse_pairs(
     option: str, what: str, texts: Iterable[str], known: Collection[str] = ()
 ) -> dict[str, str]:
@@ -303,7 +326,8 @@ def _no_name_twice(option: str, pairs: Iterable[tuple[str, T]]) -> dict[str, T]:
     found: dict[str, T] = {}
     for name, value in pairs:
         if name in found:
-            raise UsageError(f"{option} names two classifiers {quoted(name)}; rename one of them")
+            what = "tasks" if option == "--task" else "classifiers"
+            raise UsageError(f"{option} names two {what} {quoted(name)}; rename one of them")
         found[name] = value
     return found
 
@@ -361,9 +385,9 @@ def _options_of(settings: Mapping[str, Any], others: Collection[str] = ()) -> Co
         raise InputError(f"{error}{mend}") from None
 
 
-def _model_columns(models: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
+def _model_columns(models: Mapping[str, Any], what: str = "models") -> dict[str, tuple[str, ...]]:
     if not isinstance(models, Mapping):
-        raise UsageError(f"`models` must map names to columns; got {quoted(models)}")
+        raise UsageError(f"`{what}` must map names to columns; got {quoted(models)}")
     result = {}
     for name, columns in models.items():
         names = (columns,) if isinstance(columns, str) else columns
@@ -373,11 +397,11 @@ def _model_columns(models: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
             or not all(isinstance(column, str) and column for column in names)
         ):
             raise UsageError(
-                f"`models` must map {quoted(name)} to names of columns; got {quoted(columns)}"
+                f"`{what}` must map {quoted(name)} to names of columns; got {quoted(columns)}"
             )
         if len(set(names)) < len(names):
             raise UsageError(
-                f"`models` must map {quoted(name)} to different columns; got {listed(names)}"
+                f"`{what}` must map {quoted(name)} to different columns; got {listed(names)}"
             )
         result[str(name)] = tuple(names)
     return result

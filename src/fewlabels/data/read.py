@@ -32,8 +32,9 @@ from fewlabels.data.joined import (
 from fewlabels.data.options import ColumnOptions, column_options
 from fewlabels.data.recognise import ITEM_NAMES, recognise
 from fewlabels.data.roles import Roles, assign_roles, missing_column, repeated_items, split_native
-from fewlabels.data.sources import locate, open_source
+from fewlabels.data.sources import LOG, locate, open_source
 from fewlabels.data.table import NOTHING, Place, Source, naming_file
+from fewlabels.data.tasks import Found, find_tasks
 from fewlabels.errors import InputError, UsageError, listed, one_line, quoted
 from fewlabels.kernels.arrays import Ints
 from fewlabels.predictions import Predictions
@@ -64,6 +65,7 @@ def read_predictions(
     annotator: str | None = None,
     answer: str | None = None,
     vote_columns: Mapping[str, str] | None = None,
+    tasks: Mapping[str, str | Sequence[str]] | None = None,
 ) -> Predictions:
     """Read predictions and labels from a file, a folder of files, or a frame.
 
@@ -133,6 +135,11 @@ def read_predictions(
         Columns of the annotator and of the class voted for, in long votes.
     vote_columns
         item, annotator, label, domain -> the column of the votes by that role.
+    tasks
+        Task -> its columns, of labels and of predictions, where a table has several tasks (tags of
+        a text, criteria of a rubric); the other arguments then name what is left of their names
+        without the task. None: those that the names show. The items are then a row per item and
+        task, in clusters by item; see `Predictions.task`.
 
     Raises
     ------
@@ -152,7 +159,7 @@ def read_predictions(
         label=label, models=models, hard=hard, scores=scores, confidence=confidence,
         domain=domain, cluster=cluster, weight=weight, columns=columns, classes=classes,
         positive=positive, no_label=no_label, same=same, keep=keep, item=item, annotator=annotator,
-        answer=answer, vote_columns=vote_columns,
+        answer=answer, vote_columns=vote_columns, tasks=tasks,
     )  # fmt: skip
     if isinstance(source, Mapping) and source:
         # What classifiers said, and not the columns of a table: a value has a column per class, or
@@ -173,6 +180,7 @@ def read_predictions(
         drawn = source.weights(table) if isinstance(source, WithLabels) else None
         arguments, table_classes = assemble(table, roles, opened.options, voted)
         arguments["label_weight"] = drawn
+        arguments["task"] = opened.task
         if source is not None and long is None:
             arguments["notes"] = (*arguments["notes"], *repeated_items(source, roles))
         keys = [] if long is None else item_keys(table, roles, long)
@@ -266,7 +274,9 @@ class Opened:
 
     `name` is what messages call the input, None for a frame. `table` is None where there are votes
     alone, `arrays` are the files of an NPZ. `options` say what every column is, `lines` which of
-    that was recognised, and `votes_alone` that the rows of the source are votes.
+    that was recognised, and `votes_alone` that the rows of the source are votes. `task` is the
+    column of tasks, where there are several, and `said` are the options as the caller would say
+    them.
     """
 
     name: str | None
@@ -276,6 +286,8 @@ class Opened:
     arrays: tuple[Path, ...] | None = None
     lines: tuple[str, ...] = ()
     votes_alone: bool = False
+    task: str | None = None
+    said: ColumnOptions | None = None
 
 
 def open_input(
@@ -360,12 +372,21 @@ def open_input(
                 else:
                     table = WithCounts(table, kept, item)
                 return Opened(name, options, table, long, lines=reading.lines)
-        reading = recognise(table, options, joined=long is not None)
+        tasks = Found(table, options)
+        if long is None and labels is None and (located is None or located.kind != LOG):
+            tasks = find_tasks(table, options)
+        elif options.tasks:
+            raise UsageError("--task is of a table that has labels and predictions; leave out --votes and --labels")
+        table = tasks.source
+        reading = recognise(table, tasks.options, joined=long is not None)
     if reading.votes:
         long = read_votes(source, reading.options, duplicates, alone=True)
         return Opened(name, reading.options, votes=long, lines=reading.lines, votes_alone=True)
-    lines = (*getattr(table, "lines", ()), *reading.lines)
-    return Opened(name, reading.options, table, long, lines=lines)
+    lines = (*getattr(table, "lines", ()), *tasks.lines, *reading.lines)
+    return Opened(
+        name, reading.options, table, long, lines=lines, task=tasks.column,
+        said=tasks.said(reading.options),
+    )  # fmt: skip
 
 
 def column_names(source: Any) -> tuple[str, ...]:

@@ -68,6 +68,7 @@ def diagnose(
         with naming_file(None):
             opened = open_input(source, options, votes, duplicates, labels, labels_as)
             case.options, case.reading = opened.options, opened.lines
+            case.task, case.said = opened.task, opened.said
             file = opened.name if source is None or opened.name is None else str(source)
             kept = labels if isinstance(labels, list | tuple) else [labels]
             beside = [
@@ -79,7 +80,7 @@ def diagnose(
             given = [(flag, value) for flag, value in beside if value is not None]
             # The command line can say paths alone.
             if file is not None and all(isinstance(value, str | Path) for _, value in given):
-                shown, table = opened.options, opened.table
+                shown, table = opened.said or opened.options, opened.table
                 if isinstance(table, WithLabels) and not table.label_is_own:
                     shown = replace(shown, label=None)  # the labels' own file has it
                 parts = [shown.command(file, votes=table is None and opened.arrays is None)]
@@ -106,7 +107,8 @@ def diagnose(
 class Case:
     """What has been learned so far, in memory or of files in parts; reading may stop at any step.
 
-    `command` is the command line that reads the data this way, or None.
+    `command` is the command line that reads the data this way, or None; `said` are the options
+    that it says, where they are not the `options`.
     """
 
     name: str
@@ -114,6 +116,8 @@ class Case:
     command: str | None = None
     positive: str | None = None
     reading: tuple[str, ...] = ()
+    task: str | None = None
+    said: ColumnOptions | None = None
     findings: list[Finding] = field(default_factory=list)
     described: dict[str, str] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
@@ -146,7 +150,8 @@ class Case:
         refused = bool(ordered) and ordered[0].severity == "error"
         return Diagnosis(
             self.name, self.described, self.counts, self.balance, tuple(ordered), self.positive,
-            self.reading, None if refused else self.command, self.options.to_toml(),
+            self.reading, None if refused else self.command,
+            (self.said or self.options).to_toml(),
         )  # fmt: skip
 
 
@@ -185,7 +190,7 @@ def _look_at_table(case: Case, opened: Opened) -> None:
                     # Said by the error already.
                     arguments["notes"] = [n for n in arguments["notes"] if "--duplicates" not in n]
             with naming_rows(roles, table.place):
-                predictions = Predictions(**arguments)
+                predictions = Predictions(**arguments, task=case.task)
     except InputError as error:
         case.error(str(error))
     if predictions is None:
