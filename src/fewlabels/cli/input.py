@@ -136,6 +136,15 @@ class Input(Record):
         (),
         rare=True,
     )
+    task: tuple[str, ...] = option(
+        INPUT,
+        "One of several tasks (tags of a text, criteria of a rubric) and its columns, of labels and "
+        "predictions; the other options then name what these are without the task. By default those "
+        "that the names show (docs/tasks.md).",
+        "NAME=COL,COL",
+        (),
+        rare=True,
+    )
     domain: str | None = option(INPUT, "Column of the domain.", "COL", rare=True)
     cluster: tuple[str, ...] = option(
         INPUT,
@@ -310,9 +319,9 @@ class Input(Record):
 
     def arguments(self) -> dict[str, Any]:
         """Keyword arguments of `fewlabels.read_predictions` and `fewlabels.diagnose`."""
-        from fewlabels.data import parse_model_options, parse_pairs
+        from fewlabels.data import parse_model_options, parse_pairs, parse_task_options
 
-        mapped = (*self.model, *self.hard, *self.score, *self.confidence)
+        mapped = (*self.model, *self.hard, *self.score, *self.confidence, *self.task)
         names = self.column_names() if any(text.count("=") > 1 for text in mapped) else ()
         return {
             "label": self.label,
@@ -327,6 +336,7 @@ class Input(Record):
             "classes": comma_list(self.classes) if self.classes is not None else None,
             "no_label": self.no_label,
             "same": parse_pairs("--same", "CLASS", self.same),
+            "tasks": parse_task_options(self.task, names),
         }
 
     def to_toml(self) -> str:
@@ -349,12 +359,18 @@ class Input(Record):
             **self.arguments(),
         }
 
-    def read(self, groups: Sequence[str] | None) -> Predictions:
-        """The predictions, with some other columns, or all (None), as groups."""
-        from fewlabels.data import read_predictions
-        from fewlabels.data.inputs import against_the_rest
+    def read(self, groups: Sequence[str] | None, *, tasks: bool = False) -> Predictions:
+        """The predictions, with some other columns, or all (None), as groups.
 
-        return against_the_rest(read_predictions(keep=groups, **self.reading()), self.positive)
+        Several tasks are refused unless the command takes `tasks`.
+        """
+        from fewlabels.data import read_predictions
+        from fewlabels.data.inputs import against_the_rest, refuse_tasks
+
+        read = read_predictions(keep=groups, **self.reading())
+        if not tasks:
+            refuse_tasks(read, f"`fewlabels {click.get_current_context().info_name}`")
+        return against_the_rest(read, self.positive)
 
     def read_reference_for(self, predictions: Predictions) -> Predictions:
         """The labeled items of --reference in the terms of these predictions."""

@@ -585,7 +585,10 @@ def _reshaped(source: Source, options: ColumnOptions, tasks: Sequence[Task]) -> 
     )
     shown = "; ".join(f"{t.name} = {', '.join(map(quoted, t.columns.values()))}" for t in tasks[:4])
     more = f" and {len(tasks) - 4} more" if len(tasks) > 4 else ""
-    line = f"{len(tasks)} tasks, each with labels and predictions of its own: {shown}{more}"
+    line = (
+        f"{len(tasks)} tasks, each with labels and predictions of its own: {shown}{more}; what is "
+        "of no task is of all rows (micro average)"
+    )
     return Found(reshaped, options, tuple(tasks), column, (line,))
 
 
