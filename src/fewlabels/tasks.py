@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -53,11 +54,16 @@ def estimate_tasks(
     for what, held in (("`shift`", question.shift), ("`reference`", question.reference)):
         if held is not None:
             raise one_at_a_time(items.tasks, what)
-    alone, salt = replace(question, by=()), int(np.random.default_rng(question.seed).integers(2**63))
+    alone, salt = (
+        replace(question, by=()),
+        int(np.random.default_rng(question.seed).integers(2**63)),
+    )
     each, checked = dict[str, Estimates](), list[Checks]()
     for name in items.tasks:
         step(f"task {name}")
         own = items.of_task(name, together=True)
+        gives = own.gives("hard") | own.gives("ranking")
+        own = own.select_models([m for m, some in zip(own.models, gives, strict=True) if some])
         try:
             setup = alone.setup(own)
             fitted = Salted(setup.fit(alone, own), salt)
@@ -70,7 +76,8 @@ def estimate_tasks(
     parts = [one.judged_by for one in each.values()]
     fitted_to_all = None
     if all(part.infers for part in parts):
-        fitted_to_all = JoinedPosteriors(parts, list(items.tasks.values()))
+        rows, models = list(items.tasks.values()), [one.models for one in each.values()]
+        fitted_to_all = JoinedPosteriors(parts, rows, models)
     rest = replace(question, by=tuple(c for c in question.columns if c != items.task))
     checks = Checks(
         {},
@@ -86,36 +93,124 @@ def estimate_tasks(
     return with_tasks(together, items.task, each)
 
 
+def of_streams(
+    column: str, each: Mapping[str, Estimates], models: tuple[str, ...], reading: Sequence[str]
+) -> Estimates:
+    """Estimates of tasks that were read in parts, and their mean over the tasks.
+
+    Their draws are not of one bootstrap of the items. The mean's interval is the widest that they
+    leave, that of tasks which err together: draws are averaged in their order.
+    """
+    first = next(iter(each.values()))
+    size = GroupSize(None, *(sum(getattr(e, n) for e in each.values()) for n in _SIZES))
+    nothing = float("nan"), float("nan"), float("nan"), first.confidence_level
+    rows = [
+        Estimate(model, metric, None, *nothing, Status.NOT_APPLICABLE)
+        for model in models for metric in first.directions
+    ]  # fmt: skip
+    reason = (
+        "not-applicable: micro averages over tasks need all items at once, which --engine memory "
+        "reads; the macro average and every task are here"
+    )
+
+    def describe(estimates: Estimates, names: Sequence[str] | None) -> Mapping[str, Any]:
+        assert first.describe is not None
+        return first.describe(estimates, [n for n in _OF_ALL if names is None or n in names])
+
+    together = replace(
+        first, rows=tuple(rows), models=models, n_items=size.n_items, n_labeled=size.n_labeled,
+        n_annotated=0, groups=(size,), draws={}, paired={}, group_rows={}, diagnostics={},
+        warnings=(reason,), describe=describe,
+        predictions=first.predictions.noting(first.predictions.notes, reading),
+    )  # fmt: skip
+    return with_tasks(together, column, each)
+
+
+_SIZES = ("n_items", "n_labeled")
+_OF_ALL = ("status_messages", "method_info", "metric_info", "diagnostic_info")
+"""Details of estimates that need no items."""
+
+
 def with_tasks(together: Estimates, column: str, each: Mapping[str, Estimates]) -> Estimates:
     """The estimates of all rows with those of every task, as groups of a column, and their mean."""
     rows: list[Estimate] = []
     draws, paired, sizes = dict(together.draws), dict(together.paired), list[GroupSize]()
     for name, one in each.items():
         group = f"{column}={name}"
-        rows += [row._replace(group=group) for row in one.rows]
-        draws |= {(metric, group): values for (metric, _), values in one.draws.items()}
-        paired |= {(metric, group): values for (metric, _), values in one.paired.items()}
+        for model in together.models:
+            rows += [_of(one, model, metric, group) for metric in together.directions]
+        place = [one.models.index(m) if m in one.models else -1 for m in together.models]
+        for (metric, _), values in one.draws.items():
+            wider = np.column_stack([values, np.full(len(values), np.nan)])
+            draws[metric, group] = wider[:, place]
+        if one.models == together.models:
+            paired |= {(metric, group): values for (metric, _), values in one.paired.items()}
         sizes.append(one.groups[0]._replace(group=group))
-    mean, of_mean, notes = _macro(together, column, each)
-    first = [row for row in together.rows if row.group is None]
-    others = [row for row in together.rows if row.group is not None]
-    size = together.groups[0]._replace(group=f"{column}={MACRO}")
-    own_rows = {f"{column}={name}": r for name, r in (together.predictions.tasks).items()}
-    diagnostics = {name: _own(one) for name, one in each.items()}
+    group = f"{column}={MACRO}"
+    mean, notes, metrics = list[Estimate](), list[str](), resolve(list(together.directions))
+    for j, model in enumerate(together.models):
+        for metric, of_metric in metrics.items():
+            own = {task: _of(one, model, metric, group) for task, one in each.items()}
+            there = [t for t, row in own.items() if row.status is not Status.NOT_APPLICABLE]
+            drawn = [draws[metric, f"{column}={task}"][:, j] for task in there]
+            if together.streamed:
+                drawn = [np.sort(values) for values in drawn]
+            row, of_mean = _mean([own[t] for t in there or own], drawn, of_metric.bounds)
+            mean.append(row)
+            of_all = np.full((len(of_mean), len(together.models)), np.nan)
+            draws.setdefault((metric, group), of_all)[:, j] = of_mean
+            if 0 < len(there) < len(own):
+                absent = listed([task for task in own if task not in there], 5)
+                notes.append(
+                    f"the macro average of {model} is over the tasks of which it has predictions, "
+                    f"without {absent}"
+                )
+    own_rows = together.predictions.tasks if together.predictions.task else {}
+    of_tasks = {f"{column}={name}": some for name, some in own_rows.items()}
     return replace(
         together,
-        rows=(*first, *rows, *mean, *others),
-        draws=draws | of_mean,
+        rows=(
+            *(row for row in together.rows if row.group is None), *rows, *mean,
+            *(row for row in together.rows if row.group is not None),
+        ),
+        draws=draws,
         paired=paired,
-        groups=(together.groups[0], *sizes, size, *together.groups[1:]),
-        group_rows={column: own_rows, **together.group_rows},
-        warnings=tuple(gravest_first([*_warnings(each), *together.warnings, *notes])),
-        diagnostics={**together.diagnostics, "tasks": diagnostics},
-    )
+        groups=(
+            together.groups[0], *sizes, together.groups[0]._replace(group=group),
+            *together.groups[1:],
+        ),
+        group_rows={**({column: of_tasks} if of_tasks else {}), **together.group_rows},
+        warnings=tuple(
+            gravest_first(dict.fromkeys([*_warnings(each), *together.warnings, *notes]))
+        ),
+        diagnostics={
+            **together.diagnostics,
+            "tasks": {n: {"method": e.method, **e.diagnostics} for n, e in each.items()},
+        },
+    )  # fmt: skip
 
 
-def _own(one: Estimates) -> dict[str, object]:
-    return {"method": one.method, **one.diagnostics}
+def _of(one: Estimates, model: str, metric: str, group: str) -> Estimate:
+    """The row of a classifier in a task; not applicable where it has no predictions there."""
+    if model in one.models:
+        return one.get(model, metric)._replace(group=group)
+    nothing = float("nan"), float("nan"), float("nan"), one.confidence_level
+    return Estimate(model, metric, group, *nothing, Status.NOT_APPLICABLE)
+
+
+def _mean(
+    rows: Sequence[Estimate], drawn: Sequence[Floats], bounds: tuple[float, float]
+) -> tuple[Estimate, Floats]:
+    """The mean of some tasks' estimates, with the gravest status of theirs, and its draws (D,)."""
+    if not drawn:
+        return rows[0], np.full(1, np.nan)
+    size = min(map(len, drawn))
+    mean: Floats = np.mean([values[:size] for values in drawn], axis=0)
+    value, level = float(np.mean([row.value for row in rows])), rows[0].confidence_level
+    low, high = interval(np.array([value]), mean[:, None], level, bounds)
+    status = min((row.status for row in rows), key=_GRAVEST_FIRST.index)
+    row = rows[0]._replace(value=value, low=float(low[0]), high=float(high[0]), status=status)
+    return row, mean
 
 
 def _warnings(each: Mapping[str, Estimates]) -> Iterator[str]:
@@ -126,36 +221,3 @@ def _warnings(each: Mapping[str, Estimates]) -> Iterator[str]:
             about.setdefault(warning, []).append(name)
     for warning, names in about.items():
         yield warning if len(names) == len(each) else f"{warning} (task {listed(names, 4)})"
-
-
-def _macro(
-    together: Estimates, column: str, each: Mapping[str, Estimates]
-) -> tuple[list[Estimate], dict[tuple[str, str | None], Floats], list[str]]:
-    """The mean over tasks of every metric and classifier, its draws, and what it leaves out."""
-    group, level = f"{column}={MACRO}", together.confidence_level
-    metrics = resolve(list(together.directions))
-    rows, draws, left = list[Estimate](), dict[tuple[str, str | None], Floats](), dict[str, list[str]]()
-    for j, model in enumerate(together.models):
-        for name, metric in metrics.items():
-            own = {task: one.get(model, name) for task, one in each.items()}
-            there = {t: r for t, r in own.items() if r.status is not Status.NOT_APPLICABLE}
-            if not there:
-                rows.append(own[next(iter(own))]._replace(group=group))
-                continue
-            if len(there) < len(own):
-                left[model] = [task for task in own if task not in there]
-            value = float(np.mean([row.value for row in there.values()]))
-            drawn = [each[task].draws[name, None][:, j] for task in there]
-            size = min(map(len, drawn))
-            mean = np.mean([values[:size] for values in drawn], axis=0)
-            low, high = interval(np.array([value]), mean[:, None], level, metric.bounds)
-            status = min((row.status for row in there.values()), key=_GRAVEST_FIRST.index)
-            rows.append(Estimate(model, name, group, value, float(low[0]), float(high[0]), level, status))
-            of_all = draws.setdefault((name, group), np.full((size, len(together.models)), np.nan))
-            of_all[:, j] = mean[: len(of_all)]
-    notes = [
-        f"the macro average of {model} is over the tasks of which it has predictions, without "
-        f"{listed(tasks, 5)}"
-        for model, tasks in left.items()
-    ]
-    return rows, draws, notes

@@ -281,9 +281,7 @@ def score(source: Input, passing: Passing, settings: Settings, output: Output) -
         read = (
             one
             for name, path in each
-            for one in tasks_of(
-                name, read_predictions(keep=[], **source.but(file=path).reading())
-            )
+            for one in tasks_of(name, read_predictions(keep=[], **source.but(file=path).reading()))
         )
         scores = scored(read, positive=passing.positive, models=settings.chosen(), **arguments)
     output.save_all(scores.to_dict)

@@ -138,9 +138,9 @@ class Input(Record):
     )
     task: tuple[str, ...] = option(
         INPUT,
-        "One of several tasks (tags of a text, criteria of a rubric) and its columns, of labels and "
-        "predictions; the other options then name what these are without the task. By default those "
-        "that the names show (docs/tasks.md).",
+        "One of several tasks (tags of a text, criteria of a rubric) and its columns, labels and "
+        "predictions; other options then name what is left of their names. By default those that "
+        "the names show (docs/tasks.md).",
         "NAME=COL,COL",
         (),
         rare=True,
@@ -567,11 +567,14 @@ class Engine(Record):
         if chosen is not None:
             return chosen
         from fewlabels.data.options import column_options
-        from fewlabels.streaming.units import lay_out
+        from fewlabels.streaming.units import SeveralTasksError, lay_out
 
         assert source.file is not None
         options = column_options(**source.arguments())
-        layout = lay_out(source.file, options, skip_bad_files=self.skip_bad_files)
+        try:
+            layout = lay_out(source.file, options, skip_bad_files=self.skip_bad_files)
+        except SeveralTasksError as several:
+            return list(several.models)
         return list(layout.roles.models)
 
     @contextmanager

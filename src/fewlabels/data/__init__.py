@@ -46,8 +46,8 @@ __all__ = [
     "frame_kind",
     "parse_model_option",
     "parse_model_options",
-    "parse_task_options",
     "parse_pairs",
+    "parse_task_options",
     "read_predictions",
     "read_reference",
 ]

@@ -34,7 +34,7 @@ from fewlabels.data.recognise import ITEM_NAMES, recognise
 from fewlabels.data.roles import Roles, assign_roles, missing_column, repeated_items, split_native
 from fewlabels.data.sources import LOG, locate, open_source
 from fewlabels.data.table import NOTHING, Place, Source, naming_file
-from fewlabels.data.tasks import Found, find_tasks
+from fewlabels.data.tasks import Found, find_tasks, recognise_tasks
 from fewlabels.errors import InputError, UsageError, listed, one_line, quoted
 from fewlabels.kernels.arrays import Ints
 from fewlabels.predictions import Predictions
@@ -376,9 +376,11 @@ def open_input(
         if long is None and labels is None and (located is None or located.kind != LOG):
             tasks = find_tasks(table, options)
         elif options.tasks:
-            raise UsageError("--task is of a table that has labels and predictions; leave out --votes and --labels")
+            raise UsageError(
+                "--task is of a table with labels and predictions; leave out --votes and --labels"
+            )
         table = tasks.source
-        reading = recognise(table, tasks.options, joined=long is not None)
+        reading = recognise_tasks(tasks, joined=long is not None)
     if reading.votes:
         long = read_votes(source, reading.options, duplicates, alone=True)
         return Opened(name, reading.options, votes=long, lines=reading.lines, votes_alone=True)

@@ -14,48 +14,34 @@ import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from fewlabels.checks.class_words import folded, same_answer
 from fewlabels.data.options import ColumnOptions
-from fewlabels.data.profiles import (
-    Profile,
-    is_role,
-    item_in_name,
-    name_words,
-    names_truth,
-    predicts_in_name,
-    profile,
-    truth_in_name,
-)
+from fewlabels.data.profiles import Profile, profile
+from fewlabels.data.recognise import Reading, recognise
 from fewlabels.data.roles import split_native
 from fewlabels.data.table import Source, Table, in_order
+from fewlabels.data.task_names import (
+    LABEL,
+    MOST_COLUMNS,
+    NamedTasks,
+    Task,
+    split_name,
+    stem_without,
+    tasks_by_name,
+)
 from fewlabels.errors import InputError, UsageError, did_you_mean, listed, quoted
 from fewlabels.kernels.arrays import Floats
 
 TASK, ROW = "task", "row"
-"""Names of the columns of tasks, and of items that have none, where the table has no such column."""
-
-MOST_WORDS, MOST_COLUMNS = 10, 2_000
-"""Of tables with more columns, and names with more words, tasks have to be said."""
+"""Names of the columns of tasks, and of items where they have none."""
 
 _FEWEST, _SHOWN = 20, 3.0
 """Labels, and standard errors, from which a prediction shows that it is of its own task."""
-
-_KINDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_a-zA-Z]+")
-_EDGES = " _-.:/|"
-
-Words = tuple[str, ...]
-
-
-class Task(NamedTuple):
-    """A task by its name, and its columns, each under its name without the words of the task."""
-
-    name: str
-    columns: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -110,12 +96,38 @@ class Found:
                 confidence=renamed(there(options.confidence)),
                 item=None if options.item in added else options.item,
                 cluster=tuple(c for c in options.cluster if c != options.item and c not in added),
-                keep=None if options.keep is None else tuple(k for k in options.keep if k not in added),
+                keep=None
+                if options.keep is None
+                else tuple(k for k in options.keep if k not in added),
             )
         return out
 
 
-class SeveralTasksError(InputError):
+def recognise_tasks(found: Found, *, joined: bool = False) -> Reading:
+    """Recognise the columns of what was found.
+
+    Those of tasks come first and by themselves, as beside them all others repeat for every task.
+    """
+    options = found.options
+    if not found.tasks:
+        return recognise(found.source, options, joined=joined)
+    assert isinstance(found.source, ByTask)
+    alone = replace(found.source, others=(), row=None, hidden=True)
+    of_tasks = recognise(
+        alone, replace(options, item=None, cluster=(), domain=None, weight=None, keep=None)
+    )
+    told = of_tasks.options
+    known = {
+        name: getattr(told, name) for name in ("label", "models", "hard", "scores", "confidence")
+    }
+    rest = replace(options, **known)
+    if not told.names_classifiers and not any(map(split_native, alone.names)):
+        return Reading(rest, of_tasks.lines)
+    beside = recognise(found.source, rest)
+    return replace(beside, lines=(*of_tasks.lines, *beside.lines))
+
+
+class OpenTasksError(InputError):
     """A table can be read as several tasks or as one; `readings` are options of each."""
 
 
@@ -136,18 +148,20 @@ def find_tasks(source: Source, options: ColumnOptions) -> Found:
         return Found(source, options)
     if len(names) > MOST_COLUMNS or len(set(names)) < len(names):
         return Found(source, options)
-    named = _by_names(names)
+    named = tasks_by_name(names)
     if named is None:
         return Found(source, options)
     claimed = {*options.of_classifiers, options.label} & {*names}
     whose = {task.name for task in named.tasks for c in task.columns.values() if c in claimed}
-    if whose and (len(whose) > 1 or claimed - {c for t in named.tasks for c in t.columns.values()}):
+    if len(whose) > 1:
+        return Found(source, options, lines=_mixed(named, claimed))
+    if claimed - {c for t in named.tasks for c in t.columns.values()}:
         return Found(source, options)  # said in full, whatever the names are like
     table = source.read((), named.columns)
     if not table.n_rows:
         return Found(source, options)
     held = {name: profile(table, name, options) for name in named.columns}
-    if not _are_tasks(named, held, options):
+    if not whose and not _are_tasks(named, held, options):
         return Found(source, options)
     tasks = named.tasks
     if len(whose) == 1 or len(tasks) == 1:
@@ -159,11 +173,18 @@ def find_tasks(source: Source, options: ColumnOptions) -> Found:
         )
         return Found(_Without(source, frozenset(hidden)), options, lines=(line,) * bool(hidden))
     _refuse_other_classes(named, held)
-    found = _reshaped(source, options, tasks)
+    found = _reshaped(source, options, tasks, named.left)
     return replace(found, lines=(*found.lines, *_left(named)))
 
 
-def _left(named: _Named) -> Iterator[str]:
+def _mixed(named: NamedTasks, claimed: Collection[str | None]) -> tuple[str, ...]:
+    """A line on labels of one task beside predictions of another, where names tell tasks."""
+    of = {c: task.name for task in named.tasks for c in task.columns.values() if c in claimed}
+    shown = listed(f"{quoted(c)} of {quoted(task)}" for c, task in of.items())
+    return (f"columns of several tasks, by their names, are read as one: {shown}",) * named.sure
+
+
+def _left(named: NamedTasks) -> Iterator[str]:
     if named.left:
         yield (
             f"not used: {listed(map(quoted, named.left), 4)} (of a task without labels, or without "
@@ -196,12 +217,11 @@ def _said(said: Mapping[str, Sequence[str]], names: Sequence[str]) -> tuple[Task
     if twice is not None:
         raise UsageError(f"--task names column {quoted(twice)} twice; a column is of one task")
     by_name = {
-        task: {_stem(column, _words_of(task)): column for column in columns}
+        task: {stem_without(column, task): column for column in columns}
         for task, columns in said.items()
     }
-    whole = all(None not in found for found in by_name.values())
-    if whole and all(len(found) == len(said[task]) for task, found in by_name.items()):
-        return tuple(Task(t, {_stem_name(s): c for s, c in f.items()}) for t, f in by_name.items())  # type: ignore[arg-type]
+    if all(None not in f and len(f) == len(said[task]) for task, f in by_name.items()):
+        return tuple(Task(t, {s or LABEL: c for s, c in f.items()}) for t, f in by_name.items())
     sizes = {len(columns) for columns in said.values()}
     if len(sizes) > 1:
         raise UsageError(
@@ -210,245 +230,35 @@ def _said(said: Mapping[str, Sequence[str]], names: Sequence[str]) -> tuple[Task
         )
     stems: list[str] = []
     for together in zip(*said.values(), strict=True):
-        words = [_split(column) for column in together]
+        words = [split_name(column) for column in together]
         common = [w for w in words[0] if all(w.casefold() in map(str.casefold, o) for o in words)]
-        stem = "_".join(common) or ("label" if not stems else together[0])
+        stem = "_".join(common) or (LABEL if not stems else together[0])
         stems.append(stem if stem not in stems else f"{stem}_{len(stems) + 1}")
     return tuple(Task(t, dict(zip(stems, columns, strict=True))) for t, columns in said.items())
-
-
-# Names ------------------------------------------------------------------------------------------
-
-
-def _spans(name: str) -> list[re.Match[str]]:
-    return list(_KINDS.finditer(name))
-
-
-def _split(name: str) -> list[str]:
-    return [match[0] for match in _spans(name)]
-
-
-def _words_of(name: str) -> Words:
-    """The words of a task, folded.
-
-    Examples
-    --------
-    >>> _words_of("severeToxic"), _words_of("Pleural Effusion")
-    (('severe', 'toxic'), ('pleural', 'effusion'))
-    """
-    return tuple(word.casefold() for word in _split(name))
-
-
-def _place(words: Words, task: Words) -> int | None:
-    """Where the words of a task stand among others, the last place of several."""
-    starts = range(len(words) - len(task), -1, -1)
-    return next((i for i in starts if words[i : i + len(task)] == task), None)
-
-
-class _Stem(NamedTuple):
-    """What stands before and behind the words of a task in the name of a column."""
-
-    before: str
-    behind: str
-
-    @property
-    def key(self) -> tuple[str, str]:
-        return self.before.casefold(), self.behind.casefold()
-
-
-def _cut(name: str, start: int, stop: int) -> _Stem:
-    """The name without the words from `start` to `stop`."""
-    spans = _spans(name)
-    before, behind = name[: spans[start].start()], name[spans[stop - 1].end() :]
-    return _Stem(before.rstrip(_EDGES), behind.lstrip(_EDGES))
-
-
-def _stem(name: str, task: Words) -> _Stem | None:
-    """What is left of a name without the words of a task; None where it has not got them."""
-    at = _place(_words_of(name), task) if task else None
-    return None if at is None else _cut(name, at, at + len(task))
-
-
-def _stem_name(stem: _Stem) -> str:
-    """The name of the column of all tasks.
-
-    Examples
-    --------
-    >>> _stem_name(_Stem("pred", "bert")), _stem_name(_Stem("p__net", "")), _stem_name(_Stem("", ""))
-    ('pred_bert', 'prob_net', 'label')
-    """
-    joined = "_".join(part for part in stem if part) or "label"
-    if joined.startswith("p__") and split_native(joined) is None:
-        return f"prob_{joined.removeprefix('p__')}"
-    return joined
-
-
-class _Named(NamedTuple):
-    """Tasks by names alone: the stem of the labels, and columns without a place among them.
-
-    `sure` says that the names tell: labels have a word that only they have, predictions one of
-    predictions, and tasks are words and no numbers, letters or people. `labels` are all columns
-    that may hold labels of a task.
-    """
-
-    tasks: tuple[Task, ...]
-    label: str
-    left: tuple[str, ...]
-    sure: bool
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """All columns that are of a task."""
-        return (*(c for task in self.tasks for c in task.columns.values()), *self.left)
-
-    def pairs(self) -> list[tuple[str, str, list[str]]]:
-        """Task, column of its labels, and those of its predictions."""
-        return [
-            (t.name, t.columns[self.label], [c for s, c in t.columns.items() if s != self.label])
-            for t in self.tasks
-        ]
-
-
-def _by_names(names: Sequence[str]) -> _Named | None:
-    """The tasks that names show: words that the label's and a classifier's columns share."""
-    stems: dict[tuple[str, str], dict[Words, tuple[str, _Stem]]] = {}
-    for name in names:
-        words = _words_of(name)
-        if len(words) > MOST_WORDS:
-            continue
-        for i in range(len(words)):
-            for j in range(i + 1, len(words) + 1):
-                stem = _cut(name, i, j)
-                stems.setdefault(stem.key, {}).setdefault(words[i:j], (name, stem))
-    kinds = {key: _kind(next(iter(of.values()))[1]) for key, of in stems.items()}
-    best: tuple[Any, ...] | None = None
-    for label, of in stems.items():
-        if kinds[label] not in ("truth", "bare"):
-            continue
-        own = {words for words in of if not _says_role(words)}
-        if len(own) < 2:
-            continue
-        shared: set[Words] = set()
-        predicted = 0
-        for other, theirs in stems.items():
-            if other == label or kinds[other] in ("truth", "bare", "other"):
-                continue
-            both = own & {*theirs}
-            if kinds[label] == "bare" and len(both) < 2:
-                continue
-            one = len(both) == 1 and kinds[label] == "truth" and not (own - both) & {*theirs}
-            if len(both) > 1 or one:
-                shared |= both
-                predicted += len(both)
-        if not shared or (len(shared) == 1 and kinds[label] == "bare"):
-            continue
-        rank = (len(shared) > 1, kinds[label] == "truth", len(shared), predicted, -len(str(shared)))
-        if best is None or rank > best[0]:
-            best = (rank, label, shared, own)
-    if best is None:
-        return None
-    _, label, shared, own = best
-    return _placed(names, stems[label], shared, own, bare=kinds[label] == "bare")
-
-
-def _placed(
-    names: Sequence[str], labels: Mapping[Words, tuple[str, _Stem]], shared: Collection[Words],
-    own: Collection[Words], *, bare: bool,
-) -> _Named | None:  # fmt: skip
-    """Every column in its place, given the words of the tasks."""
-    of_labels = {labels[words][0] for words in shared}
-    columns: dict[Words, dict[str, str]] = {words: {} for words in shared}
-    stems: dict[str, list[tuple[Words, str]]] = {}
-    label_name = _stem_name(labels[next(iter(shared))][1])
-    longest = sorted(shared, key=lambda words: (-len(words), words))
-    for name in names:
-        words = _words_of(name)
-        task = next((t for t in longest if _place(words, t) is not None), None)
-        if task is None or (bare and words == task and name not in of_labels):
-            continue
-        stem = _stem(name, task)
-        assert stem is not None
-        stems.setdefault(_stem_name(stem).casefold(), []).append((task, name))
-    left = [labels[words][0] for words in own - {*shared} if not bare]
-    for key, members in stems.items():
-        stem = _stem(members[0][1], members[0][0])
-        assert stem is not None
-        tasks = {task for task, _ in members}
-        if len(tasks) < len(members):
-            continue  # two columns of one task, which nothing tells apart
-        alone = len(tasks) == 1 and len(shared) > 1 and not predicts_in_name(name_words(key))
-        if not alone:
-            for task, name in members:
-                columns[task][_stem_name(stem)] = name
-    # Predictions of a task without labels: of a stem that other tasks have.
-    taken = {c for of in columns.values() for c in of.values()}
-    known = {s.casefold() for of in columns.values() for s in of} - {label_name.casefold()}
-    for name in names if not bare else ():
-        words = _words_of(name)
-        spans = [(i, j) for i in range(len(words)) for j in range(i + 1, len(words) + 1)]
-        cut = {_stem_name(_cut(name, i, j)).casefold() for i, j in spans if name not in taken}
-        if cut & known and name not in left and not _says_role(words):
-            left.append(name)
-    shown = {words: labels[words][0] for words in shared}
-    order = sorted(shared, key=lambda words: names.index(shown[words]))
-    tasks = tuple(Task(_task_name(shown[words], words), columns[words]) for words in order)
-    if any(label_name not in task.columns or len(task.columns) < 2 for task in tasks):
-        return None
-    weak = all(len("".join(words)) < 2 or "".join(words).isdigit() for words in shared)
-    weak |= any(predicts_in_name(words) or item_in_name("_".join(words)) == 2 for words in shared)
-    return _Named(tasks, label_name, tuple(left), not (weak or bare))
-
-
-def _task_name(column: str, words: Words) -> str:
-    """The words of a task as the column has them."""
-    at, spans = _place(_words_of(column), words), _spans(column)
-    assert at is not None
-    return column[spans[at].start() : spans[at + len(words) - 1].end()]
-
-
-def _says_role(words: Words) -> bool:
-    """Whether words say what a column holds, and no task."""
-    return is_role("_".join(words)) or names_truth("_".join(words))
-
-
-def _kind(stem: _Stem) -> str:
-    """What the columns of a stem may hold by its words: truth, predictions, or something other."""
-    if stem == ("", ""):
-        return "bare"
-    name = "_".join(part for part in stem if part)
-    words = name_words(name)
-    if not words or split_native(name) is not None:
-        return "other"
-    if truth_in_name(name) == 3 or (names_truth(name) and not predicts_in_name(words)):
-        return "truth"
-    if predicts_in_name(words) or name.startswith(("p__", "y__", "s__")):
-        return "predictions"
-    return "other"
 
 
 # Values -----------------------------------------------------------------------------------------
 
 
-def _are_tasks(named: _Named, held: Mapping[str, Profile], options: ColumnOptions) -> bool:
-    """Whether the values go with tasks; where neither names nor values say, the table is refused."""
+def _are_tasks(named: NamedTasks, held: Mapping[str, Profile], options: ColumnOptions) -> bool:
+    """Whether the values go with tasks; a table is refused where nothing says."""
     pairs = named.pairs()
     labels = [held[label] for _, label, _ in pairs]
     if not all(_like_classes(p) for p in labels) or not any(p.filled for p in labels):
         return False
     predicted = [[held[c] for c in columns] for _, _, columns in pairs]
-    predicted = [[p for p in own if _predicts(p, label)] for own, label in zip(predicted, labels, strict=True)]
+    predicted = [
+        [p for p in own if _predicts(p, label)]
+        for own, label in zip(predicted, labels, strict=True)
+    ]
     if not any(predicted) or _one_of_several(labels, predicted):
         return False
     if len(pairs) == 1:
         return named.sure
     shown = _own_rather_than_others(labels, predicted)
-    if shown is None and named.label == "label" and not named.sure:
-        # Columns named by the task alone beside those of a classifier: few labels say no more.
-        return all(predicted)
     if (named.sure and (shown is None or shown > -_SHOWN)) or (shown or 0.0) > _SHOWN:
         return True
-    _refuse_open(named, held, options)
-    return False
+    raise _either(named, held, options)
 
 
 def _like_classes(p: Profile) -> bool:
@@ -470,7 +280,7 @@ def _one_of_several(labels: Sequence[Profile], predicted: Sequence[Sequence[Prof
     def ones(columns: Sequence[Profile]) -> bool:
         if any(p.numbers is None for p in columns):
             return False
-        total = np.sum([p.numbers for p in columns], axis=0)
+        total = np.sum([p.numbers for p in columns if p.numbers is not None], axis=0)
         known = total[~np.isnan(total)]
         slack = 0.005 * len(columns) + 1e-6
         return len(known) > 1 and bool((np.abs(known - 1) <= slack).all())
@@ -523,14 +333,18 @@ def _standard(values: Floats) -> Floats:
     return out
 
 
-def _refuse_open(named: _Named, held: Mapping[str, Profile], options: ColumnOptions) -> None:
-    """Say both readings: several tasks, or one with labels of several people."""
+def _either(
+    named: NamedTasks, held: Mapping[str, Profile], options: ColumnOptions
+) -> OpenTasksError:
+    """Both readings: several tasks, or one with labels of several people."""
     pairs = named.pairs()
-    several = " ".join(f"--task {shlex.quote(f'{t}={label},' + ','.join(c))}" for t, label, c in pairs)
+    several = " ".join(
+        f"--task {shlex.quote(f'{t}={label},' + ','.join(c))}" for t, label, c in pairs
+    )
     label = options.label or pairs[0][1]
     classifiers = [(c, held[c]) for _, _, columns in pairs for c in columns]
     one = " ".join(f"{_flag(p)} {shlex.quote(f'{c}={c}')}" for c, p in classifiers)
-    raise SeveralTasksError(
+    return OpenTasksError(
         f"columns {listed((quoted(label) for _, label, _ in pairs), 4)} are labels of several "
         "tasks, or of several people, and neither names nor values tell which: say "
         f"{several} or --label {shlex.quote(label)} {one}"
@@ -543,7 +357,7 @@ def _flag(p: Profile) -> str:
     return "--hard" if p.counts is not None else "--score"
 
 
-def _refuse_other_classes(named: _Named, held: Mapping[str, Profile]) -> None:
+def _refuse_other_classes(named: NamedTasks, held: Mapping[str, Profile]) -> None:
     """Refuse tasks whose classes differ: they cannot stand below one another."""
     classes = {label: list(held[label].counts or ()) for _, label, _ in named.pairs()}
     largest = max(classes, key=lambda label: len(classes[label]))
@@ -551,7 +365,7 @@ def _refuse_other_classes(named: _Named, held: Mapping[str, Profile]) -> None:
         if all(same_answer(text, classes[largest]) for text in own):
             continue
         shown = [f"{quoted(n)}: {listed(in_order(classes[n]), 5)}" for n in (largest, label)]
-        raise SeveralTasksError(
+        raise OpenTasksError(
             f"the tasks have different classes ({'; '.join(shown)}), and are estimated one at a "
             f"time: say --label {shlex.quote(largest)} or --label {shlex.quote(label)}"
         )
@@ -560,25 +374,29 @@ def _refuse_other_classes(named: _Named, held: Mapping[str, Profile]) -> None:
 # The longer table -------------------------------------------------------------------------------
 
 
-def _reshaped(source: Source, options: ColumnOptions, tasks: Sequence[Task]) -> Found:
+def _reshaped(
+    source: Source, options: ColumnOptions, tasks: Sequence[Task], left: Collection[str] = ()
+) -> Found:
     of_tasks = {column for task in tasks for column in task.columns.values()}
-    others = tuple(name for name in source.names if name not in of_tasks)
+    others = tuple(name for name in source.names if name not in of_tasks and name not in left)
     stems = list(dict.fromkeys(stem for task in tasks for stem in task.columns))
     taken = {stem: f"{stem}_of_task" for stem in stems if stem in others}
     tasks = tuple(Task(t.name, {taken.get(s, s): c for s, c in t.columns.items()}) for t in tasks)
-    column, row = TASK, None
+    column = TASK
     while column in others or column in {s for t in tasks for s in t.columns}:
         column += "_"
     item = options.item or ("item" if "item" in others else None)
     if item is None:
         alike = [name for name in others if _ITEM.fullmatch(name)]
         item = alike[0] if len(alike) == 1 else None
-    if item is None:
-        item = row = next(n for n in (ROW, f"{ROW}_") if n not in others)
+    row = None if item is not None else next(n for n in (ROW, f"{ROW}_") if n not in others)
+    item = item or str(row)
     reshaped = ByTask(source, tuple(tasks), others, column, row)
+    native = {s.removeprefix("p__"): (s,) for s in stems if _PROBABILITY.fullmatch(s)}
     options = replace(
         options,
         tasks={},
+        models={**native, **options.models},
         item=item,
         cluster=options.cluster or (item,),
         keep=None if options.keep is None else tuple(dict.fromkeys([column, *options.keep])),
@@ -592,6 +410,9 @@ def _reshaped(source: Source, options: ColumnOptions, tasks: Sequence[Task]) -> 
     return Found(reshaped, options, tuple(tasks), column, (line,))
 
 
+_PROBABILITY = re.compile(r"p__(?:(?!__).)+")
+"""What is left of a native column of probabilities that ends in the task."""
+
 _ITEM = re.compile(r"(?i)(item|example|doc|sample|record|text|comment|image)?_?(id|uuid)|uuid")
 
 
@@ -600,7 +421,7 @@ class ByTask:
     """A source with a row for every item and task; all rows of a task one after another.
 
     `others` are the columns that are of no task; `column` has the task, and `row`, where it is
-    named, the number of the item.
+    named, the number of the item. Where `hidden`, which task it is stays out of the names.
     """
 
     inner: Source
@@ -608,6 +429,7 @@ class ByTask:
     others: tuple[str, ...]
     column: str
     row: str | None
+    hidden: bool = False
 
     @property
     def name(self) -> str | None:
@@ -619,7 +441,7 @@ class ByTask:
         """The other columns, those of all tasks, and which task it is."""
         stems = dict.fromkeys(stem for task in self.tasks for stem in task.columns)
         row = () if self.row is None else (self.row,)
-        return (*row, *self.others, *stems, self.column)
+        return (*row, *self.others, *stems, *([] if self.hidden else [self.column]))
 
     def read(self, numbers: Collection[str], texts: Collection[str]) -> Table:
         """Read some columns; what a task has not got is empty there."""
@@ -642,7 +464,9 @@ class ByTask:
             found: list[pa.ChunkedArray] = []
             for task in self.tasks:
                 column = name if name in self.others else task.columns.get(name)
-                found += [pa.chunked_array([pa.nulls(n)])] if column is None else table.pieces(column)
+                found += (
+                    [pa.chunked_array([pa.nulls(n)])] if column is None else table.pieces(column)
+                )
             return found
 
         def where(row: int) -> str:

@@ -18,12 +18,15 @@ from fewlabels.predictions import Predictions
 class JoinedPosteriors(FittedLabelModel):
     """Posteriors of the rows (n_t,) of every part t of the same items, which they are all of.
 
+    `models` are the classifiers of each part, which may be some of all.
+
     Draw d of all is draw d of every part: row weights, which belong to items, are those of one
     bootstrap, and parameters are independent, as the parts' labels are given the scores.
     """
 
     parts: Sequence[LabelPosterior]
     rows: Sequence[Ints]
+    models: Sequence[tuple[str, ...]]
 
     def posterior(self, predictions: Predictions) -> LabelPosterior:
         """Posterior over the labels of these items, which are those that were fitted."""
@@ -35,7 +38,8 @@ class JoinedPosteriors(FittedLabelModel):
         """The posterior by which a classifier is judged; None: of all."""
         parts, values, intervals = list(self.parts), [], []
         if who is not None:
-            parts = [part.of(predictions.place[who]) for part in parts]
+            both = zip(self.parts, self.models, strict=True)
+            parts = [part.of(m.index(who)) if who in m else part for part, m in both]
         for part in parts:
             shares = (None, None) if who is None else part.shares.get(who, (None, None))
             values.append(_chosen(part.value_draws, shares[0]))
@@ -112,7 +116,7 @@ class _JoinedDraws:
 
 @dataclass(frozen=True, eq=False)
 class Salted(FittedLabelModel):
-    """A fitted model whose posteriors draw with a salt that others have too, so draws are paired."""
+    """A fitted model that draws with a salt which others have too, so that draws are paired."""
 
     fitted: FittedLabelModel
     salt: int

@@ -6,7 +6,7 @@ import hashlib
 import itertools
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -17,12 +17,13 @@ import pyarrow.parquet as pq
 from fewlabels.data.binary import ParquetFile, open_parquet
 from fewlabels.data.content import byte_stream, compression, is_plain
 from fewlabels.data.delimited import DelimitedFile, open_delimited
+from fewlabels.data.inputs import one_at_a_time
 from fewlabels.data.limits import refuse_wide
 from fewlabels.data.options import ColumnOptions
-from fewlabels.data.recognise import recognise
 from fewlabels.data.roles import Roles, assign_roles, repeated_items
 from fewlabels.data.sources import BadFile, FolderOfTables, locate, nothing_read
 from fewlabels.data.table import Table, naming_file, readable
+from fewlabels.data.tasks import find_tasks, recognise_tasks
 from fewlabels.errors import InputError, UsageError, listed, one_line, unknown
 
 IN_PARTS = ("CSV", "Parquet")
@@ -199,7 +200,13 @@ def lay_out(source: str | Path, options: ColumnOptions, *, skip_bad_files: bool 
                 units += of_file
         if not files:
             raise InputError(nothing_read(skipped, alone=len(located.files) == 1))
-        reading = recognise(_Head(files), options)
+        tasks = find_tasks(_Head(files), options)
+        reading = recognise_tasks(tasks)
+        if tasks.column is not None:
+            lines = (*tasks.lines, *reading.lines)
+            raise SeveralTasksError(
+                tasks.column, tasks.of_each(reading.options), reading.options, lines
+            )
         if reading.votes:
             raise InputError("each row is the vote of an annotator; say so with --votes")
         roles, notes = _fit(assign_roles(files[0].names, reading.options), files)
@@ -209,8 +216,24 @@ def lay_out(source: str | Path, options: ColumnOptions, *, skip_bad_files: bool 
     in_order = sorted(skipped, key=lambda bad: bad.name)
     return Layout(
         located.name, tuple(units), roles, tuple(in_order), (*located.notes, *notes),
-        reading.lines, reading.options,
+        (*tasks.lines, *reading.lines), reading.options,
     )  # fmt: skip
+
+
+class SeveralTasksError(UsageError):
+    """Files hold several tasks: `each` has the options that read one, `column` is for which it is.
+
+    `models` are the classifiers of all, and `reading` says what was recognised.
+    """
+
+    def __init__(
+        self, column: str, each: Mapping[str, ColumnOptions], options: ColumnOptions,
+        reading: tuple[str, ...],
+    ) -> None:  # fmt: skip
+        self.column, self.each, self.reading = column, each, reading
+        self.models = (*options.models, *(m for m in options.hard if m not in options.models))
+        self.models += tuple(m for m in options.scores if m not in self.models)
+        super().__init__(str(one_at_a_time(each, "reading in parts")))
 
 
 @dataclass(frozen=True)

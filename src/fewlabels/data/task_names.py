@@ -1,0 +1,211 @@
+"""Tasks by the names of columns: what true_toxic, pred_toxic, true_insult, pred_insult share.
+
+A name without some of its words is a stem: true, pred. Words are those of tasks where a stem of
+labels and one of predictions have the same words in several columns.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from fewlabels.data.profiles import (
+    is_role,
+    item_in_name,
+    name_words,
+    names_chance,
+    names_truth,
+    predicts_in_name,
+    truth_in_name,
+)
+from fewlabels.data.roles import split_native
+
+MOST_WORDS, MOST_COLUMNS = 10, 2_000
+"""Of tables with more columns, and names with more words, tasks have to be said."""
+
+LABEL = "label"
+"""What the column of labels is called where its names are those of the tasks alone."""
+
+Words = tuple[str, ...]
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_a-zA-Z]+")
+_EDGES = " _-.:/|"
+
+
+class Task(NamedTuple):
+    """A task by its name, and its columns, each under its name without the words of the task."""
+
+    name: str
+    columns: Mapping[str, str]
+
+
+class NamedTasks(NamedTuple):
+    """Tasks by names alone: the stem of the labels, and columns without a place among them.
+
+    `sure` says that the names tell: labels have a word that only they have, predictions one of
+    predictions, and tasks are words and no numbers, letters or people.
+    """
+
+    tasks: tuple[Task, ...]
+    label: str
+    left: tuple[str, ...]
+    sure: bool
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns that are of a task."""
+        return (*(c for task in self.tasks for c in task.columns.values()), *self.left)
+
+    def pairs(self) -> list[tuple[str, str, list[str]]]:
+        """Task, column of its labels, and those of its predictions."""
+        return [
+            (t.name, t.columns[self.label], [c for s, c in t.columns.items() if s != self.label])
+            for t in self.tasks
+        ]
+
+
+def split_name(name: str) -> list[str]:
+    """The words of a name as they are written.
+
+    Examples
+    --------
+    >>> split_name("severeToxic_gpt4"), split_name("Pleural Effusion")
+    (['severe', 'Toxic', 'gpt', '4'], ['Pleural', 'Effusion'])
+    """
+    return _WORD.findall(name)
+
+
+def _folded(name: str) -> Words:
+    return tuple(word.casefold() for word in split_name(name))
+
+
+def stem_without(name: str, task: str) -> str | None:
+    """What is left of a name without the words of a task; None where it has not got them.
+
+    Examples
+    --------
+    >>> stem_without("pred_toxic_bert", "Toxic"), stem_without("insultPred", "insult")
+    ('pred_bert', 'Pred')
+    """
+    start, words = _place(_folded(name), _folded(task)), len(split_name(task))
+    return None if start is None else _cut(name, start, start + words)
+
+
+def _place(words: Words, task: Words) -> int | None:
+    """Where the words of a task stand among others, the last place of several."""
+    starts = range(len(words) - len(task), -1, -1) if task else ()
+    return next((i for i in starts if words[i : i + len(task)] == task), None)
+
+
+def _cut(name: str, start: int, stop: int) -> str:
+    """The name without the words from `start` to `stop`."""
+    spans = list(_WORD.finditer(name))
+    parts = name[: spans[start].start()].rstrip(_EDGES), name[spans[stop - 1].end() :]
+    return "_".join(part for part in (parts[0], parts[1].lstrip(_EDGES)) if part)
+
+
+def _spans(words: Words) -> Iterator[tuple[int, int]]:
+    return ((i, j) for i in range(len(words)) for j in range(i + 1, len(words) + 1))
+
+
+def tasks_by_name(names: Sequence[str]) -> NamedTasks | None:
+    """The tasks that names show: words that the labels' and a classifier's columns share.
+
+    With labels of several tasks, and predictions of one, that one.
+    """
+    stems: dict[str, dict[Words, str]] = {}
+    for name in names:
+        words = _folded(name)
+        for i, j in _spans(words) if len(words) <= MOST_WORDS else ():
+            stems.setdefault(_cut(name, i, j).casefold(), {}).setdefault(words[i:j], name)
+    kinds = {stem: _kind(stem) for stem in stems}
+    best: tuple[tuple[int, ...], str, set[Words]] | None = None
+    for label, of in stems.items():
+        own = {words for words in of if not _says_role(words)}
+        if kinds[label] not in ("truth", "bare") or len(own) < 2:
+            continue
+        truth, shared, predicted = kinds[label] == "truth", set[Words](), 0
+        for stem, theirs in stems.items():
+            both, said = own & {*theirs}, kinds[stem] == "predictions"
+            some = (said or kinds[stem] == "other") and len(both) > 1
+            if some or (len(both) == 1 and said and truth):
+                shared |= both
+                predicted += len(both) * (1 + said)
+        rank = (len(shared) > 1, truth, len(shared), predicted, -sum(map(len, shared)))
+        if (truth or len(shared) > 1) and shared and (best is None or rank > best[0]):
+            best = (rank, label, shared)
+    if best is None:
+        return None
+    _, label, shared = best
+    if not names_truth(label):
+        labels = {*stems[label].values()}
+        if any(truth_in_name(name) == 3 for name in names if name not in labels or not label):
+            return None  # there is a column of labels by its name, and these need not be any
+    return _placed(names, stems, label, shared)
+
+
+def _placed(
+    names: Sequence[str], stems: Mapping[str, Mapping[Words, str]], label: str,
+    shared: Collection[Words],
+) -> NamedTasks | None:  # fmt: skip
+    """Every column in its place, given the words of the tasks."""
+    of_label = {words: stems[label][words] for words in shared}
+    held: dict[str, dict[Words, str]] = {}
+    twice: set[str] = set()
+    longest = sorted(shared, key=lambda words: (-len(words), words))
+    for name in names:
+        words = _folded(name)
+        task = next((t for t in longest if _place(words, t) is not None), None)
+        if task is not None:
+            start = _place(words, task) or 0
+            stem = _cut(name, start, start + len(task))
+            stem = next((s for s in held if s.casefold() == stem.casefold()), stem)
+            if held.setdefault(stem, {}).setdefault(task, name) != name:
+                twice.add(stem)  # two columns of one task, which nothing tells apart
+    kept = {
+        stem: of for stem, of in held.items()
+        if stem not in twice and (len(of) > 1 or len(shared) == 1 or _kind(stem) == "predictions")
+    }  # fmt: skip
+    columns: dict[Words, dict[str, str]] = {words: {} for words in shared}
+    for stem, of in kept.items():
+        for task, name in of.items():
+            columns[task][stem or LABEL] = name
+    taken = {name for of in kept.values() for name in of.values()}
+    known = [stem.casefold() for stem in kept if stem or label]
+    others = {n: w for s in known for w, n in stems[s].items() if n not in taken}
+    left = tuple(name for name, words in others.items() if not _says_role(words))
+    order = sorted(shared, key=lambda words: names.index(of_label[words]))
+    tasks = tuple(Task(_as_written(of_label[words], words), columns[words]) for words in order)
+    shown = next((s or LABEL for s in kept if s.casefold() == label), None)
+    if shown is None or any(shown not in t.columns or len(t.columns) < 2 for t in tasks):
+        return None
+    weak = all(len("".join(words)) < 2 or "".join(words).isdigit() for words in shared)
+    weak |= any(predicts_in_name(words) or item_in_name("_".join(words)) == 2 for words in shared)
+    if weak and not names_truth(label):
+        return None  # what classifiers say, and how sure they are
+    said = label != "" and any(_kind(stem) == "predictions" for stem in kept)
+    return NamedTasks(tasks, shown, left, said and not weak)
+
+
+def _as_written(column: str, words: Words) -> str:
+    """The words of a task as the column has them."""
+    at, spans = _place(_folded(column), words) or 0, list(_WORD.finditer(column))
+    return column[spans[at].start() : spans[at + len(words) - 1].end()]
+
+
+def _says_role(words: Words) -> bool:
+    """Whether words say what a column holds, and no task."""
+    return is_role("_".join(words)) or names_truth("_".join(words))
+
+
+def _kind(stem: str) -> str:
+    """What the columns of a stem may hold by its words: truth, predictions, or something other."""
+    words = name_words(stem)
+    if not words:
+        return "bare"
+    if split_native(stem) is not None:
+        return "predictions" if stem.startswith(("y__", "s__")) else "other"
+    if truth_in_name(stem) == 3 or (names_truth(stem) and not predicts_in_name(words)):
+        return "truth"
+    chance = predicts_in_name(words) or names_chance(stem) or stem.startswith("p__")
+    return "predictions" if chance else "other"
