@@ -22,6 +22,7 @@ FLOORS = [
     {"shifts"},
     {"models", "evaluation"},
     {"pipeline", "annotations"},
+    {"tasks"},
     {"streaming", "calibration"},
     {"estimating"},
     {"questions"},
@@ -32,12 +33,12 @@ FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 
 # Lines that a room may have, so that growth is seen; raised only by a change that says why.
 LINES = {
-    "annotations": 2_410, "calibration": 1_940, "checks": 1_420, "cli": 3_540,
-    "comparison": 740, "data": 12_220, "evaluation": 4_240, "kernels": 3_370, "labeling": 2_320,
-    "methods": 16_180, "metrics": 1_410, "questions": 4_140, "report": 5_320, "shifts": 1_680,
-    "streaming": 5_270,
+    "annotations": 2_410, "calibration": 1_940, "checks": 1_420, "cli": 3_550,
+    "comparison": 740, "data": 13_010, "evaluation": 4_240, "kernels": 3_370, "labeling": 2_320,
+    "methods": 16_310, "metrics": 1_410, "questions": 4_150, "report": 5_320, "shifts": 1_680,
+    "streaming": 5_330,
 }  # fmt: skip
-SURFACE = 2_690
+SURFACE = 2_990
 """Lines of all that stands beside the rooms: the data classes, errors, `estimate`, its pipeline."""
 
 # Rooms that may import less than that.

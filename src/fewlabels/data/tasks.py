@@ -73,34 +73,35 @@ class Found:
 
     def of_each(self, options: ColumnOptions) -> dict[str, ColumnOptions]:
         """For every task the options that read it alone, from those of the longer table."""
-        out = {}
-        for task in self.tasks:
-            own = {name: name for name in self.source.names} | dict(task.columns)
-            absent = {n for other in self.tasks for n in other.columns} - {*task.columns}
+        return {task.name: self._of_one(task, options) for task in self.tasks}
 
-            def there(mapped: Mapping[str, Any], absent: Collection[str] = absent) -> Any:
-                held = {m: (c,) if isinstance(c, str) else c for m, c in mapped.items()}
-                return {m: mapped[m] for m, c in held.items() if not absent & {*c}}
+    def _of_one(self, task: Task, options: ColumnOptions) -> ColumnOptions:
+        assert isinstance(self.source, ByTask)
+        absent = {stem for other in self.tasks for stem in other.columns} - {*task.columns}
+        added = {self.column, self.source.row}
 
-            def renamed(mapped: Mapping[str, str], own: Mapping[str, str] = own) -> dict[str, str]:
-                return {m: own[c] for m, c in mapped.items()}
+        def column(name: str) -> str:
+            return task.columns.get(name, name)
 
-            added = {self.column, None if ROW in task.columns else ROW}
-            out[task.name] = replace(
-                options,
-                tasks={},
-                label=None if options.label is None else own[options.label],
-                models={m: tuple(own[c] for c in cs) for m, cs in there(options.models).items()},
-                hard=renamed(there(options.hard)),
-                scores=renamed(there(options.scores)),
-                confidence=renamed(there(options.confidence)),
-                item=None if options.item in added else options.item,
-                cluster=tuple(c for c in options.cluster if c != options.item and c not in added),
-                keep=None
-                if options.keep is None
-                else tuple(k for k in options.keep if k not in added),
-            )
-        return out
+        def there(mapped: Mapping[str, str]) -> dict[str, str]:
+            return {model: column(c) for model, c in mapped.items() if c not in absent}
+
+        return replace(
+            options,
+            tasks={},
+            label=None if options.label is None else column(options.label),
+            models={
+                model: tuple(map(column, columns))
+                for model, columns in options.models.items()
+                if not absent & {*columns}
+            },
+            hard=there(options.hard),
+            scores=there(options.scores),
+            confidence=there(options.confidence),
+            item=None if options.item in added else options.item,
+            cluster=tuple(c for c in options.cluster if c != options.item and c not in added),
+            keep=None if options.keep is None else tuple(k for k in options.keep if k not in added),
+        )
 
 
 def recognise_tasks(found: Found, *, joined: bool = False) -> Reading:
@@ -151,7 +152,7 @@ def find_tasks(source: Source, options: ColumnOptions) -> Found:
     named = tasks_by_name(names)
     if named is None:
         return Found(source, options)
-    claimed = {*options.of_classifiers, options.label} & {*names}
+    claimed = {name for name in (*options.of_classifiers, options.label) if name in names}
     whose = {task.name for task in named.tasks for c in task.columns.values() if c in claimed}
     if len(whose) > 1:
         return Found(source, options, lines=_mixed(named, claimed))

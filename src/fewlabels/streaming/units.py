@@ -209,7 +209,7 @@ def lay_out(source: str | Path, options: ColumnOptions, *, skip_bad_files: bool 
             )
         if reading.votes:
             raise InputError("each row is the vote of an annotator; say so with --votes")
-        roles, notes = _fit(assign_roles(files[0].names, reading.options), files)
+        roles, notes = _fit(assign_roles(tasks.source.names, reading.options), files)
         if not units:
             raise InputError("there are no rows; a file needs at least one item")
         notes = (*notes, *repeated_items(_Head(files), roles, of_head=True))
