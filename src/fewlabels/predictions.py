@@ -740,8 +740,8 @@ class Predictions(Frozen, HasSummary):
         """Task -> its rows, by first appearance; one of no name where `task` is None."""
         if self.task is None:
             return FrozenDict({"": np.arange(self.n_items)})
-        names = self.groups[self.task]
-        return FrozenDict({str(t): np.flatnonzero(names == t) for t in dict.fromkeys(names)})
+        names = np.array([str(t) for t in self.groups[self.task].tolist()], dtype=object)
+        return FrozenDict({t: np.flatnonzero(names == t) for t in dict.fromkeys(names.tolist())})
 
     def of_task(self, name: str, *, together: bool = False) -> Predictions:
         """The rows of one task, as items by themselves.

@@ -140,7 +140,7 @@ class Input(Record):
         INPUT,
         "One of several tasks (tags of a text, criteria of a rubric) and its columns, labels and "
         "predictions; other options then name what is left of their names. By default those that "
-        "the names show (docs/tasks.md).",
+        "the names show. COL alone: the column that says of which task a row is (docs/tasks.md).",
         "NAME=COL,COL",
         (),
         rare=True,
@@ -336,7 +336,7 @@ class Input(Record):
             "classes": comma_list(self.classes) if self.classes is not None else None,
             "no_label": self.no_label,
             "same": parse_pairs("--same", "CLASS", self.same),
-            "tasks": parse_task_options(self.task, names),
+            **parse_task_options(self.task, names),
         }
 
     def to_toml(self) -> str:

@@ -13,11 +13,11 @@ from fewlabels.checks.arguments import parse_toml, side_text
 from fewlabels.data.table import class_text, naming_file
 from fewlabels.errors import InputError, UsageError, did_you_mean, listed, quoted
 
-_TEXTS = ("label", "item", "domain", "weight", "annotator", "answer", "positive")
+_TEXTS = ("label", "item", "domain", "weight", "annotator", "answer", "task", "positive")
 _TABLES = ("models", "hard", "scores", "confidence", "votes", "same", "tasks")
 _LISTS = ("classes", "no_label", "cluster")
 _KEYS = (*_TEXTS, *_LISTS, *_TABLES)
-_OTHER_NAMES = {"model": "models", "score": "scores", "task": "tasks"}
+_OTHER_NAMES = {"model": "models", "score": "scores"}
 
 _LISTED = ("models", "tasks")
 """Tables of which an entry is a list of columns."""
@@ -52,6 +52,7 @@ class ColumnArguments(TypedDict, total=False):
     annotator: str | None
     answer: str | None
     vote_columns: Mapping[str, str] | None
+    task: str | None
     tasks: Mapping[str, str | Sequence[str]] | None
 
 
@@ -68,7 +69,7 @@ class ColumnOptions:
     means. `perhaps_weights` are columns that may be sampling weights, which nobody has said.
     `cluster` names the columns whose values tell which rows belong together. `tasks` maps a task to
     its columns, of labels and of predictions (`tasks.find_tasks`); the other options then name what
-    its columns are without the task.
+    its columns are without the task. `task` is the column that says of which task a row is.
     """
 
     label: str | None = None
@@ -88,6 +89,7 @@ class ColumnOptions:
     cluster: tuple[str, ...] = ()
     perhaps_weights: tuple[str, ...] = ()
     tasks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    task: str | None = None
 
     @property
     def names_classifiers(self) -> bool:
@@ -103,7 +105,8 @@ class ColumnOptions:
 
     def to_dict(self) -> dict[str, Any]:
         """What is said, by the keys of the TOML file, the tables last."""
-        order = ("label", "item", "domain", "cluster", "weight", "positive", "classes", "no_label")
+        order = ("label", "item", "task", "domain", "cluster", "weight", "positive", "classes")
+        order = (*order, "no_label")
         out: dict[str, Any] = {}
         for key in (*order, *_TABLES):
             value = getattr(self, key)
@@ -116,7 +119,7 @@ class ColumnOptions:
     def arguments(self) -> list[str]:
         """The same as options of the command line."""
         out: list[str] = []
-        for key in ("label", "item", "domain", "weight", "positive"):
+        for key in ("label", "item", "task", "domain", "weight", "positive"):
             if getattr(self, key) is not None:
                 out += [f"--{key}", getattr(self, key)]
         if self.classes is not None:
@@ -229,6 +232,7 @@ def column_options(**arguments: Unpack[ColumnArguments]) -> ColumnOptions:
         {str(text): class_text(meant) for text, meant in (get("same") or {}).items()},
         tuple(dict.fromkeys(cluster)),
         tasks=_model_columns(get("tasks") or {}, "tasks"),
+        task=get("task"),
     )
     if columns is None:
         return given
@@ -288,18 +292,21 @@ def parse_model_options(
     return _no_name_twice("--model", (parse_model_option(text, known) for text in texts))
 
 
-def parse_task_options(
-    texts: Iterable[str], known: Collection[str] = ()
-) -> dict[str, tuple[str, ...]]:
-    """Read every `--task` text, a task and its columns.
+def parse_task_options(texts: Sequence[str], known: Collection[str] = ()) -> dict[str, Any]:
+    """Read every `--task` text, as arguments: tasks and their columns, or the one column of tasks.
 
     Examples
     --------
     >>> parse_task_options(["toxic=true_toxic,pred_toxic"])
-    {'toxic': ('true_toxic', 'pred_toxic')}
+    {'tasks': {'toxic': ('true_toxic', 'pred_toxic')}}
+    >>> parse_task_options(["criterion"])
+    {'task': 'criterion'}
     """
+    if len(texts) == 1 and (texts[0] in known or "=" not in texts[0]):
+        return {"task": texts[0]}
     pairs = parse_pairs("--task", "LABEL,PREDICTION,..", texts, known)
-    return {task: tuple(map(str.strip, columns.split(","))) for task, columns in pairs.items()}
+    named = {task: tuple(map(str.strip, columns.split(","))) for task, columns in pairs.items()}
+    return {"tasks": named}
 
 
 def parse_pairs(

@@ -65,6 +65,7 @@ def read_predictions(
     annotator: str | None = None,
     answer: str | None = None,
     vote_columns: Mapping[str, str] | None = None,
+    task: str | None = None,
     tasks: Mapping[str, str | Sequence[str]] | None = None,
 ) -> Predictions:
     """Read predictions and labels from a file, a folder of files, or a frame.
@@ -135,6 +136,8 @@ def read_predictions(
         Columns of the annotator and of the class voted for, in long votes.
     vote_columns
         item, annotator, label, domain -> the column of the votes by that role.
+    task
+        Column that says of which task a row is, where each item has a row per task.
     tasks
         Task -> its columns, of labels and of predictions, where a table has several tasks (tags of
         a text, criteria of a rubric); the other arguments then name what is left of their names
@@ -159,7 +162,7 @@ def read_predictions(
         label=label, models=models, hard=hard, scores=scores, confidence=confidence,
         domain=domain, cluster=cluster, weight=weight, columns=columns, classes=classes,
         positive=positive, no_label=no_label, same=same, keep=keep, item=item, annotator=annotator,
-        answer=answer, vote_columns=vote_columns, tasks=tasks,
+        answer=answer, vote_columns=vote_columns, task=task, tasks=tasks,
     )  # fmt: skip
     if isinstance(source, Mapping) and source:
         # What classifiers said, and not the columns of a table: a value has a column per class, or
@@ -375,7 +378,7 @@ def open_input(
         tasks = Found(table, options)
         if long is None and labels is None and (located is None or located.kind != LOG):
             tasks = find_tasks(table, options)
-        elif options.tasks:
+        elif options.tasks or options.task is not None:
             raise UsageError(
                 "--task is of a table with labels and predictions; leave out --votes and --labels"
             )

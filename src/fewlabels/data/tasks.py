@@ -14,7 +14,6 @@ import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +22,7 @@ from fewlabels.checks.class_words import folded, same_answer
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.profiles import Profile, profile
 from fewlabels.data.recognise import Reading, recognise
-from fewlabels.data.roles import split_native
+from fewlabels.data.roles import missing_column, split_native
 from fewlabels.data.table import Source, Table, in_order
 from fewlabels.data.task_names import (
     LABEL,
@@ -143,6 +142,16 @@ def find_tasks(source: Source, options: ColumnOptions) -> Found:
         Where names and values leave open whether there are several tasks, or their classes differ.
     """
     names = [name for name in source.names if name]
+    if options.task is not None:
+        if options.task not in names:
+            raise InputError(missing_column(options.task, names, "--task"))
+        item = options.item or _item_of(names)
+        clustered = options.cluster or ((item,) if item in names and item is not None else ())
+        kept = None if options.keep is None else (options.task, *options.keep)
+        line = f"tasks: column {quoted(options.task)}; what is of no task is of all rows"
+        return Found(
+            source, replace(options, cluster=clustered, keep=kept), (), options.task, (line,)
+        )
     if options.tasks:
         return _reshaped(source, options, _said(options.tasks, names))
     if "label" in names and any(split_native(name) is not None for name in names):
@@ -386,10 +395,7 @@ def _reshaped(
     column = TASK
     while column in others or column in {s for t in tasks for s in t.columns}:
         column += "_"
-    item = options.item or ("item" if "item" in others else None)
-    if item is None:
-        alike = [name for name in others if _ITEM.fullmatch(name)]
-        item = alike[0] if len(alike) == 1 else None
+    item = options.item or _item_of(others)
     row = None if item is not None else next(n for n in (ROW, f"{ROW}_") if n not in others)
     item = item or str(row)
     reshaped = ByTask(source, tuple(tasks), others, column, row)
@@ -415,6 +421,12 @@ _PROBABILITY = re.compile(r"p__(?:(?!__).)+")
 """What is left of a native column of probabilities that ends in the task."""
 
 _ITEM = re.compile(r"(?i)(item|example|doc|sample|record|text|comment|image)?_?(id|uuid)|uuid")
+
+
+def _item_of(names: Collection[str]) -> str | None:
+    """The column that names the items by its own name, where one does."""
+    alike = [name for name in names if _ITEM.fullmatch(name)]
+    return "item" if "item" in names else alike[0] if len(alike) == 1 else None
 
 
 @dataclass(frozen=True)

@@ -202,6 +202,11 @@ def lay_out(source: str | Path, options: ColumnOptions, *, skip_bad_files: bool 
             raise InputError(nothing_read(skipped, alone=len(located.files) == 1))
         tasks = find_tasks(_Head(files), options)
         reading = recognise_tasks(tasks)
+        if options.task is not None:
+            raise UsageError(
+                "--task COL, a row for every task, is read whole; add --engine memory, or give "
+                "every task columns of its own"
+            )
         if tasks.column is not None:
             lines = (*tasks.lines, *reading.lines)
             raise SeveralTasksError(
