@@ -18,7 +18,7 @@ import numpy as np
 
 from fewlabels.data.inputs import one_at_a_time
 from fewlabels.errors import InputError, Status, UsageError, gravest_first, listed, quoted
-from fewlabels.estimates import Estimate, Estimates, GroupSize
+from fewlabels.estimates import Estimate, Estimates, GroupSize, Paired
 from fewlabels.kernels.arrays import Floats
 from fewlabels.kernels.blocks import step
 from fewlabels.kernels.interval_draws import interval
@@ -165,6 +165,8 @@ def with_tasks(together: Estimates, column: str, each: Mapping[str, Estimates]) 
                     f"the macro average of {model} is over the tasks of which it has predictions, "
                     f"without {absent}"
                 )
+    for name in metrics if all(one.models == together.models for one in each.values()) else ():
+        paired[name, group] = _mean_of_pairs([one.pairs(name) for one in each.values()])
     own_rows = together.predictions.tasks if together.predictions.task else {}
     of_tasks = {f"{column}={name}": some for name, some in own_rows.items()}
     return replace(
@@ -211,6 +213,17 @@ def _mean(
     status = min((row.status for row in rows), key=_GRAVEST_FIRST.index)
     row = rows[0]._replace(value=value, low=float(low[0]), high=float(high[0]), status=status)
     return row, mean
+
+
+def _mean_of_pairs(each: Sequence[Paired]) -> Paired:
+    """What holds of differences of the tasks' mean; of as many items, as if tasks erred apart."""
+    size = min(len(one.draws) for one in each)
+    variances = [one.item_variance for one in each if one.item_variance is not None]
+    return Paired(
+        np.mean([one.values for one in each], axis=0),
+        np.mean([one.draws[:size] for one in each], axis=0),
+        np.mean(variances, axis=0) if len(variances) == len(each) else None,
+    )
 
 
 def _warnings(each: Mapping[str, Estimates]) -> Iterator[str]:
