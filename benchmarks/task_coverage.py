@@ -109,18 +109,19 @@ def run(data: Path, world: str, tasks: int, labeled: int, number: int) -> list[R
     if world in WORLDS:
         own = parameters(world, tasks, rng)
         whole = table(*simulated(own, WHOLE, rng), tasks=True)
-        of_all = fl.estimate(whole, "labeled", METRICS, confidence_level=None)
-        truth = {key: row.value for key, row in values(of_all).items()}
+        known = fl.estimate(whole, "labeled", METRICS, confidence_level=None)
+        truth = {key: row.value for key, row in values(known).items()}
         labels, p = simulated(own, ITEMS, rng)
     else:
-        truth = of_everything(data, world)
-        labels, p = (block[rng.integers(len(block), size=len(block))] for block in real(data, world))
-    known = np.where(np.arange(len(labels))[:, None] < labeled, labels, -1)
-    items = table(known, p, tasks=True)
+        truth, (every, of_all) = of_everything(data, world), real(data, world)
+        again = rng.integers(len(every), size=len(every))
+        labels, p = every[again], of_all[again]
+    given = np.where(np.arange(len(labels))[:, None] < labeled, labels, -1)
+    items = table(given, p, tasks=True)
     ask = partial(fl.estimate, metrics=METRICS, confidence_level=LEVEL, random_state=number)
     ways: dict[str, dict[tuple[str, str, str | None], fl.Estimate]] = {
         "tasks": values(ask(items)),
-        "groups": values(ask(table(known, p, tasks=False), by="task")),
+        "groups": values(ask(table(given, p, tasks=False), by="task")),
     }
     for way, method in (("alone", "auto"), ("labeled", "labeled")):
         each = {name: values(ask(items.of_task(name), method)) for name in items.tasks}

@@ -225,6 +225,8 @@ class Predictions(Frozen, HasSummary):
             for name, value in (("labels", labels), ("votes", votes), ("scores", scores))
         )
         probabilities = one_of_classes(probabilities, models, messages)
+        if task is not None and task not in (groups or {}):
+            raise InputError(f"`task` must be the name of a group; got {task!r}")
         names = model_names(models, probabilities, votes, scores)
         p = None if probabilities is None else probability_block(probabilities, names, messages)
         s = None if scores is None else matrix("scores", scores)

@@ -151,6 +151,22 @@ def test_questions_about_one_task_refuse_several(question: Callable[[Any], Any])
         question(items())
 
 
+def test_labeling_asks_for_one_task() -> None:
+    named = {f"{k}_{t}": v.tolist() for t in TASKS
+             for k, v in (("true", TRUTH[t]), ("proba", SHARE[t][0]))}  # fmt: skip
+    table = {"item": list(range(N)), "text": ["some words here"] * N, **named}
+    from fewlabels.labeling.items import open_items
+
+    with pytest.raises(fl.UsageError, match=r"2 tasks \(rare, usual\).*--label COL"):
+        open_items(table)
+    assert open_items(table, label="true_rare").predictions.n_labeled == N
+
+
+def test_the_group_of_tasks_is_there() -> None:
+    with pytest.raises(fl.InputError, match="`task` must be the name of a group; got 'no'"):
+        fl.Predictions([[0.5], [0.2]], task="no")
+
+
 def test_an_error_in_a_task_names_it() -> None:
     with pytest.raises(fl.UsageError, match=r"task 'rare0': method 'autoeval'.*clusters"):
         fl.estimate(items(), "autoeval")

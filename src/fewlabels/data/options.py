@@ -105,8 +105,10 @@ class ColumnOptions:
 
     def to_dict(self) -> dict[str, Any]:
         """What is said, by the keys of the TOML file, the tables last."""
-        order = ("label", "item", "task", "domain", "cluster", "weight", "positive", "classes")
-        order = (*order, "no_label")
+        order = (
+            *("label", "item", "task", "domain", "cluster", "weight"),
+            *("positive", "classes", "no_label"),
+        )
         out: dict[str, Any] = {}
         for key in (*order, *_TABLES):
             value = getattr(self, key)
