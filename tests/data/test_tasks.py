@@ -68,6 +68,7 @@ SEEN: dict[str, tuple[Columns, tuple[str, ...]]] = {
                  for k, v in (("true", LABELS), ("pred", HARD))}, ("pred",)),
     "a group of that name": ({"type": ["a", "b"] * (N // 2), "task": ["x", "y"] * (N // 2),
                               **columns(**{"{}_gold": LABELS, "{}_pred": HARD})}, ("pred",)),
+    "other languages": (columns(**{"wahr_{}": LABELS, "vorhersage_{}": HARD}), ("vorhersage",)),
     "words": (columns(**{"is_{}_human": WORDS, "is_{}_gpt": {
         t: np.where(h == 1, "yes", "no") for t, h in HARD.items()}}), ("gpt",)),
 }  # fmt: skip
@@ -243,6 +244,9 @@ ONE: dict[str, tuple[Columns, Sequence[str]]] = {
     "classifiers and how sure they are": (
         {"bert_label": HARD["toxic"], "bert_score": SHARE["toxic"], "gpt_label": WEAK["toxic"],
          "gpt_score": SHARE["toxic"], "label": LABELS["toxic"]}, ("bert", "gpt")),
+    "systems and how sure they are": (
+        {"label_sys1": HARD["toxic"], "score_sys1": SHARE["threat"], "label_sys2": WEAK["toxic"],
+         "score_sys2": SHARE["insult"], "human": LABELS["toxic"]}, ("sys1", "sys2")),
     "groups of users and items": (
         {"label": LABELS["toxic"], "region": ["x", "y"] * 150, "user_region": ["x", "z"] * 150,
          "device": ["a", "b"] * 150, "user_device": ["a", "c"] * 150, "pred": HARD["toxic"]},

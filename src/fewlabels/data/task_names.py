@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from fewlabels.data.profiles import (
     is_role,
@@ -27,6 +27,10 @@ MOST_WORDS, MOST_COLUMNS = 10, 2_000
 LABEL = "label"
 """What the column of labels is called where its names are those of the tasks alone."""
 
+_HOW_SURE = {
+    *("score", "scores", "p", "prob", "proba", "probs", "probability", "logit", "logits"),
+    *("conf", "confidence", "margin"),
+}
 Words = tuple[str, ...]
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+|[^\W\d_a-zA-Z]+")
 _EDGES = " _-.:/|"
@@ -43,13 +47,14 @@ class NamedTasks(NamedTuple):
     """Tasks by names alone: the stem of the labels, and columns without a place among them.
 
     `sure` says that the names tell: labels have a word that only they have, predictions one of
-    predictions, and tasks are words and no numbers, letters or people.
+    predictions, and tasks are words and no numbers, letters or people. `guessed` says that labels
+    may as well be what classifiers say, beside how sure they are.
     """
 
     tasks: tuple[Task, ...]
     label: str
     left: tuple[str, ...]
-    sure: bool
+    names: Literal["sure", "open", "guessed", "unknown"]
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -108,10 +113,11 @@ def _spans(words: Words) -> Iterator[tuple[int, int]]:
     return ((i, j) for i in range(len(words)) for j in range(i + 1, len(words) + 1))
 
 
-def tasks_by_name(names: Sequence[str]) -> NamedTasks | None:
+def tasks_by_name(names: Sequence[str]) -> Iterator[NamedTasks]:
     """The tasks that names show: words that the labels' and a classifier's columns share.
 
-    With labels of several tasks, and predictions of one, that one.
+    With labels of several tasks, and predictions of one, that one. Where no name is like those of
+    labels, whatever may be tasks, one after another.
     """
     stems: dict[str, dict[Words, str]] = {}
     for name in names:
@@ -119,29 +125,36 @@ def tasks_by_name(names: Sequence[str]) -> NamedTasks | None:
         for i, j in _spans(words) if len(words) <= MOST_WORDS else ():
             stems.setdefault(_cut(name, i, j).casefold(), {}).setdefault(words[i:j], name)
     kinds = {stem: _kind(stem) for stem in stems}
-    best: tuple[tuple[int, ...], str, set[Words]] | None = None
+    ranked: list[tuple[tuple[float, ...], str, set[Words]]] = []
     for label, of in stems.items():
         own = {words for words in of if not _says_role(words)}
-        if kinds[label] not in ("truth", "bare") or len(own) < 2:
+        if kinds[label] == "predictions" or len(own) < 2:
             continue
         truth, shared, predicted = kinds[label] == "truth", set[Words](), 0
         for stem, theirs in stems.items():
             both, said = own & {*theirs}, kinds[stem] == "predictions"
-            some = (said or kinds[stem] == "other") and len(both) > 1
+            some = (said or (kinds[stem] == "other" and stem != label)) and len(both) > 1
             if some or (len(both) == 1 and said and truth):
                 shared |= both
                 predicted += len(both) * (1 + said)
-        rank = (len(shared) > 1, truth, len(shared), predicted, -sum(map(len, shared)))
-        if (truth or len(shared) > 1) and shared and (best is None or rank > best[0]):
-            best = (rank, label, shared)
-    if best is None:
-        return None
-    _, label, shared = best
-    if not names_truth(label):
-        labels = {*stems[label].values()}
-        if any(truth_in_name(name) == 3 for name in names if name not in labels or not label):
-            return None  # there is a column of labels by its name, and these need not be any
-    return _placed(names, stems, label, shared)
+        if shared and (truth or len(shared) > 1):
+            rank = (
+                *(len(shared) > 1, truth, kinds[label] == "bare", len(shared)),
+                *(predicted, -sum(map(len, shared))),
+            )
+            ranked.append((rank, label, shared))
+    ranked.sort(key=lambda each: each[0], reverse=True)
+    known = [each for each in ranked if kinds[each[1]] != "other"]
+    for _, label, shared in known[:1] or ranked[:_MOST_TRIED]:
+        labels = {*stems[label].values()} if label else ()
+        # A column of labels by its name, beside which these need not be any.
+        others = (name for name in names if name not in labels)
+        if _says_truth(label) or not any(truth_in_name(name) == 3 for name in others):
+            placed = _placed(names, stems, label, shared)
+            yield from [] if placed is None else [placed]
+
+
+_MOST_TRIED = 4
 
 
 def _placed(
@@ -181,10 +194,17 @@ def _placed(
         return None
     weak = all(len("".join(words)) < 2 or "".join(words).isdigit() for words in shared)
     weak |= any(predicts_in_name(words) or item_in_name("_".join(words)) == 2 for words in shared)
-    if weak and not names_truth(label):
+    truth = _says_truth(label)
+    if weak and not truth:
         return None  # what classifiers say, and how sure they are
-    said = label != "" and any(_kind(stem) == "predictions" for stem in kept)
-    return NamedTasks(tasks, shown, left, said and not weak)
+    said = [name_words(stem) for stem in kept if _kind(stem) == "predictions"]
+    if not truth:  # label and score may both be of a classifier
+        said = [words for words in said if predicts_in_name({*words} - _HOW_SURE)]
+    if _kind(label) == "other":
+        return NamedTasks(tasks, shown, left, "unknown")
+    if label and said and not weak:
+        return NamedTasks(tasks, shown, left, "sure")
+    return NamedTasks(tasks, shown, left, "open" if truth or not label else "guessed")
 
 
 def _as_written(column: str, words: Words) -> str:
@@ -198,14 +218,19 @@ def _says_role(words: Words) -> bool:
     return is_role("_".join(words)) or names_truth("_".join(words))
 
 
+def _says_truth(stem: str) -> bool:
+    return names_truth(" ".join(split_name(stem)))
+
+
 def _kind(stem: str) -> str:
     """What the columns of a stem may hold by its words: truth, predictions, or something other."""
-    words = name_words(stem)
+    name = " ".join(split_name(stem))  # human 1, gpt 4
+    words = name_words(name)
     if not words:
         return "bare"
     if split_native(stem) is not None:
         return "predictions" if stem.startswith(("y__", "s__")) else "other"
-    if truth_in_name(stem) == 3 or (names_truth(stem) and not predicts_in_name(words)):
+    if truth_in_name(name) == 3 or (names_truth(name) and not predicts_in_name(words)):
         return "truth"
-    chance = predicts_in_name(words) or names_chance(stem) or stem.startswith("p__")
+    chance = predicts_in_name(words) or names_chance(name) or stem.startswith("p__")
     return "predictions" if chance else "other"

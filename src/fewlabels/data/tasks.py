@@ -158,24 +158,37 @@ def find_tasks(source: Source, options: ColumnOptions) -> Found:
         return Found(source, options)
     if len(names) > MOST_COLUMNS or len(set(names)) < len(names):
         return Found(source, options)
-    named = tasks_by_name(names)
-    if named is None:
-        return Found(source, options)
     claimed = {name for name in (*options.of_classifiers, options.label) if name in names}
-    whose = {task.name for task in named.tasks for c in task.columns.values() if c in claimed}
-    if len(whose) > 1:
+    for named in tasks_by_name(names):
+        found = _found(source, options, named, claimed)
+        if found is not None:
+            return found
+    return Found(source, options)
+
+
+def _found(
+    source: Source, options: ColumnOptions, named: NamedTasks, claimed: Collection[str]
+) -> Found | None:
+    """What tasks by their names are by their values; None where they are none.
+
+    `claimed` are columns whose roles the caller says.
+    """
+    of_tasks = {column: task.name for task in named.tasks for column in task.columns.values()}
+    whose = {of_tasks.get(column) for column in claimed}
+    if len(whose) > 1 and None not in whose:
         return Found(source, options, lines=_mixed(named, claimed))
-    if claimed - {c for t in named.tasks for c in t.columns.values()}:
-        return Found(source, options)  # said in full, whatever the names are like
+    if None in whose:
+        return None  # said in full, whatever the names are like
     table = source.read((), named.columns)
     if not table.n_rows:
-        return Found(source, options)
+        return None
     held = {name: profile(table, name, options) for name in named.columns}
+    if named.names == "unknown" and not _labels_are_few(named, held):
+        return None
     if not whose and not _are_tasks(named, held, options):
-        return Found(source, options)
-    tasks = named.tasks
-    if len(whose) == 1 or len(tasks) == 1:
-        chosen = next(task for task in tasks if len(tasks) == 1 or task.name in whose)
+        return None
+    if len(whose) == 1 or len(named.tasks) == 1:
+        chosen = next(t for t in named.tasks if len(named.tasks) == 1 or t.name in whose)
         hidden = [c for c in named.columns if c not in chosen.columns.values()]
         line = (
             f"task {quoted(chosen.name)} alone: the columns of other tasks "
@@ -183,15 +196,17 @@ def find_tasks(source: Source, options: ColumnOptions) -> Found:
         )
         return Found(_Without(source, frozenset(hidden)), options, lines=(line,) * bool(hidden))
     _refuse_other_classes(named, held)
-    found = _reshaped(source, options, tasks, named.left)
+    found = _reshaped(source, options, named.tasks, named.left)
     return replace(found, lines=(*found.lines, *_left(named)))
 
 
-def _mixed(named: NamedTasks, claimed: Collection[str | None]) -> tuple[str, ...]:
+def _mixed(named: NamedTasks, claimed: Collection[str]) -> tuple[str, ...]:
     """A line on labels of one task beside predictions of another, where names tell tasks."""
     of = {c: task.name for task in named.tasks for c in task.columns.values() if c in claimed}
     shown = listed(f"{quoted(c)} of {quoted(task)}" for c, task in of.items())
-    return (f"columns of several tasks, by their names, are read as one: {shown}",) * named.sure
+    return (f"columns of several tasks, by their names, are read as one: {shown}",) * (
+        named.names == "sure"
+    )
 
 
 def _left(named: NamedTasks) -> Iterator[str]:
@@ -264,11 +279,22 @@ def _are_tasks(named: NamedTasks, held: Mapping[str, Profile], options: ColumnOp
     if not any(predicted) or _one_of_several(labels, predicted):
         return False
     if len(pairs) == 1:
-        return named.sure
+        return named.names == "sure"
     shown = _own_rather_than_others(labels, predicted)
-    if (named.sure and (shown is None or shown > -_SHOWN)) or (shown or 0.0) > _SHOWN:
+    sure = named.names == "sure"
+    if (sure and (shown is None or shown > -_SHOWN)) or (shown or 0.0) > _SHOWN:
         return True
+    if named.names in ("guessed", "unknown"):
+        return False
     raise _either(named, held, options)
+
+
+def _labels_are_few(named: NamedTasks, held: Mapping[str, Profile]) -> bool:
+    """Whether in every task fewer items have labels than have predictions."""
+    return all(
+        held[label].filled < min(held[column].filled for column in columns)
+        for _, label, columns in named.pairs()
+    )
 
 
 def _like_classes(p: Profile) -> bool:
