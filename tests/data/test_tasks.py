@@ -132,6 +132,25 @@ def test_a_task_without_predictions_is_left_out() -> None:
     assert any("'true_insult', 'true_threat'" in line for line in alone.reading)
 
 
+def test_predictions_of_a_task_without_labels_are_not_judged() -> None:
+    named = {"true_toxic": LABELS["toxic"], "pred_toxic": HARD["toxic"],
+             "pred_toxic_small": WEAK["toxic"], "pred_insult": HARD["insult"]}  # fmt: skip
+    found = fl.read_predictions(table(named))
+    assert found.task is None
+    assert found.hard.T.tolist() == [HARD["toxic"].tolist(), WEAK["toxic"].tolist()]
+    assert any("'pred_insult'" in line and "not used" in line for line in found.reading)
+
+
+def test_rows_that_are_fewer_items_are_told() -> None:
+    named = {"patient_id": np.arange(N) // 10, **SEEN["prefixes"][0]}
+    found = fl.read_predictions(table(named))
+    assert any("300 rows are 30 items" in note and "--cluster" in note for note in found.notes)
+    clustered = fl.read_predictions(table(named), cluster="patient_id")
+    assert list(clustered.clusters) == ["patient_id"]
+    assert list(clustered.of_task("toxic").clusters) == ["patient_id"]
+    assert not any("--cluster" in note for note in clustered.notes)
+
+
 @pytest.mark.parametrize("said", [{"label": "true_insult"}, {"hard": {"m": "pred_insult"}}])
 def test_the_label_or_a_classifier_names_one_task(said: dict[str, Any]) -> None:
     found = fl.read_predictions(table(columns(**{"true_{}": LABELS, "pred_{}": HARD})), **said)

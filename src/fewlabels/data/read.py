@@ -34,7 +34,7 @@ from fewlabels.data.recognise import ITEM_NAMES, recognise
 from fewlabels.data.roles import Roles, assign_roles, missing_column, repeated_items, split_native
 from fewlabels.data.sources import LOG, locate, open_source
 from fewlabels.data.table import NOTHING, Place, Source, naming_file
-from fewlabels.data.tasks import Found, find_tasks, recognise_tasks
+from fewlabels.data.tasks import Found, find_tasks, of_items, recognise_tasks
 from fewlabels.errors import InputError, UsageError, listed, one_line, quoted
 from fewlabels.kernels.arrays import Ints
 from fewlabels.predictions import Predictions
@@ -185,7 +185,7 @@ def read_predictions(
         arguments["label_weight"] = drawn
         arguments["task"] = opened.task
         if source is not None and long is None:
-            arguments["notes"] = (*arguments["notes"], *repeated_items(source, roles))
+            arguments["notes"] = (*arguments["notes"], *repeated_items(*of_items(source, roles)))
         keys = [] if long is None else item_keys(table, roles, long)
         place, files = table.place, table.files
         del table  # gone before `Predictions` makes its own copy

@@ -116,8 +116,8 @@ def _spans(words: Words) -> Iterator[tuple[int, int]]:
 def tasks_by_name(names: Sequence[str]) -> Iterator[NamedTasks]:
     """The tasks that names show: words that the labels' and a classifier's columns share.
 
-    With labels of several tasks, and predictions of one, that one. Where no name is like those of
-    labels, whatever may be tasks, one after another.
+    With labels or predictions of one task alone, that one. Where no name is like those of labels,
+    whatever may be tasks, one after another.
     """
     stems: dict[str, dict[Words, str]] = {}
     for name in names:
@@ -128,13 +128,14 @@ def tasks_by_name(names: Sequence[str]) -> Iterator[NamedTasks]:
     ranked: list[tuple[tuple[float, ...], str, set[Words]]] = []
     for label, of in stems.items():
         own = {words for words in of if not _says_role(words)}
-        if kinds[label] == "predictions" or len(own) < 2:
-            continue
         truth, shared, predicted = kinds[label] == "truth", set[Words](), 0
+        if kinds[label] == "predictions" or len(own) < 2 - truth:
+            continue
         for stem, theirs in stems.items():
             both, said = own & {*theirs}, kinds[stem] == "predictions"
             some = (said or (kinds[stem] == "other" and stem != label)) and len(both) > 1
-            if some or (len(both) == 1 and said and truth):
+            one = len(both) == 1 and said and truth
+            if some or (one and (len(own) > 1 or len(theirs) > 1)):
                 shared |= both
                 predicted += len(both) * (1 + said)
         if shared and (truth or len(shared) > 1):

@@ -22,7 +22,7 @@ from fewlabels.checks.class_words import folded, same_answer
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.profiles import Profile, profile
 from fewlabels.data.recognise import Reading, recognise
-from fewlabels.data.roles import missing_column, split_native
+from fewlabels.data.roles import Roles, missing_column, split_native
 from fewlabels.data.table import Source, Table, in_order
 from fewlabels.data.task_names import (
     LABEL,
@@ -127,8 +127,25 @@ def recognise_tasks(found: Found, *, joined: bool = False) -> Reading:
     return replace(beside, lines=(*of_tasks.lines, *beside.lines))
 
 
+def of_items(source: Source, roles: Roles) -> tuple[Source, Roles]:
+    """The table with a row per item, and its roles, where nobody has said which rows are together.
+
+    So it is seen whether its rows, too, are fewer items.
+    """
+    if not isinstance(source, ByTask) or roles.clusters != (roles.item,):
+        return source, roles
+    own = {*source.others}
+    return source.inner, replace(
+        roles,
+        clusters=(),
+        item=roles.item if roles.item in own else None,
+        groups=tuple(name for name in roles.groups if name in own),
+        ignored=tuple(name for name in roles.ignored if name in own),
+    )
+
+
 class OpenTasksError(InputError):
-    """A table can be read as several tasks or as one; `readings` are options of each."""
+    """A table can be read as several tasks or as one; the message says the options of each."""
 
 
 def find_tasks(source: Source, options: ColumnOptions) -> Found:

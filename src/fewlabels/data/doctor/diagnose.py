@@ -26,6 +26,7 @@ from fewlabels.data.read import Opened, naming_rows, open_input
 from fewlabels.data.roles import assign_roles, repeated_items
 from fewlabels.data.sources import locate, open_source
 from fewlabels.data.table import NOTHING, Source, Table, class_text, naming_file
+from fewlabels.data.tasks import of_items
 from fewlabels.errors import InputError, one_line
 from fewlabels.predictions import Predictions
 
@@ -178,7 +179,10 @@ def _look_at_table(case: Case, opened: Opened) -> None:
             case.error(str(bad_cell))
         if not wrong:
             if source is not None and votes is None:
-                arguments["notes"] = (*arguments["notes"], *repeated_items(source, roles))
+                arguments["notes"] = (
+                    *arguments["notes"],
+                    *repeated_items(*of_items(source, roles)),
+                )
             if votes is not None:
                 keys, keep = item_keys(table, roles, votes), case.options.keep
                 try:
