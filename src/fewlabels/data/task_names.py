@@ -21,8 +21,9 @@ from fewlabels.data.profiles import (
 )
 from fewlabels.data.roles import split_native
 
-MOST_WORDS, MOST_COLUMNS = 10, 2_000
-"""Of tables with more columns, and names with more words, tasks have to be said."""
+MOST_WORDS, MOST_COLUMNS, _MOST_UNKNOWN = 10, 500, 60
+"""Of tables with more columns, and names with more words, tasks have to be said; so have they where
+no name is like those of labels, in tables of more columns than the last."""
 
 LABEL = "label"
 """What the column of labels is called where its names are those of the tasks alone."""
@@ -129,7 +130,8 @@ def tasks_by_name(names: Sequence[str]) -> Iterator[NamedTasks]:
     for label, of in stems.items():
         own = {words for words in of if not _says_role(words)}
         truth, shared, predicted = kinds[label] == "truth", set[Words](), 0
-        if kinds[label] == "predictions" or len(own) < 2 - truth:
+        unknown = kinds[label] == "other" and len(names) > _MOST_UNKNOWN
+        if kinds[label] == "predictions" or len(own) < 2 - truth or unknown:
             continue
         for stem, theirs in stems.items():
             both, said = own & {*theirs}, kinds[stem] == "predictions"
