@@ -2,10 +2,14 @@
 
 A task is fitted, judged and measured as if it were alone (`pipeline.estimate_in_memory`): tasks
 share no curve, as the same score may mean little in one and much in another. What they share are
-items. Row weights are drawn by item, so that draw d of every task is of one bootstrap of the items;
-micro averages are metrics of all rows under the joined posterior, and of T tasks with draws m_td
+items, and the tasks' errors go together as these do. How far, the labels by themselves say: draws
+b_td of a task's metric from its labels alone, by row weights that are the items', have a copula.
+The draws m_td of a task are put in the order of its b_td (Iman and Conover 1982), and
 
 macro_d = sum_t m_td / T.
+
+Micro averages are metrics of all rows under the joined posterior, whose draws are moved away from
+the value by as much as this order widens the draws of the macro average.
 """
 
 from __future__ import annotations
@@ -19,10 +23,13 @@ import numpy as np
 from fewlabels.data.inputs import one_at_a_time
 from fewlabels.errors import InputError, Status, UsageError, gravest_first, listed, quoted
 from fewlabels.estimates import Estimate, Estimates, GroupSize, Paired
+from fewlabels.evaluation.evaluator import Evaluator, Measured
 from fewlabels.kernels.arrays import Floats
 from fewlabels.kernels.blocks import step
-from fewlabels.kernels.interval_draws import interval
+from fewlabels.kernels.interval_draws import inflated, interval
+from fewlabels.methods.baselines.plain import Labeled
 from fewlabels.methods.joined import JoinedPosteriors, Salted
+from fewlabels.metrics.base import Metric
 from fewlabels.metrics.registry import resolve
 from fewlabels.pipeline import Checks, Question, estimate_in_memory
 from fewlabels.predictions import Predictions
@@ -59,6 +66,7 @@ def estimate_tasks(
         int(np.random.default_rng(question.seed).integers(2**63)),
     )
     each, checked = dict[str, Estimates](), list[Checks]()
+    guides: dict[str, dict[str, Measured]] = {}
     for name in items.tasks:
         step(f"task {name}")
         own = items.of_task(name, together=True)
@@ -73,6 +81,12 @@ def estimate_tasks(
             )
         except (InputError, UsageError) as error:
             raise type(error)(f"task {quoted(name)}: {error}") from None
+        if each[name].judged_by.infers and own.n_labeled:
+            metrics = {n: m for n, m in setup.metrics.items() if not m.in_memory}
+            alone_by_labels = Labeled().infer(own, salt)
+            level = question.confidence_level
+            evaluator = Evaluator(own, alone_by_labels, metrics, "population", level)
+            guides[name] = evaluator.measure(np.arange(own.n_items))
     parts = [one.judged_by for one in each.values()]
     fitted_to_all = None
     if all(part.infers for part in parts):
@@ -90,7 +104,7 @@ def estimate_tasks(
     together = estimate_in_memory(
         rest, setup, items, fitted_to_all, progress=progress, checks=checks
     )
-    return with_tasks(together, items.task, each)
+    return with_tasks(together, items.task, each, guides)
 
 
 def of_streams(
@@ -123,7 +137,7 @@ def of_streams(
         warnings=(reason,), describe=describe,
         predictions=first.predictions.noting(first.predictions.notes, reading),
     )  # fmt: skip
-    return with_tasks(together, column, each)
+    return with_tasks(together, column, each, {})
 
 
 _SIZES = ("n_items", "n_labeled")
@@ -131,8 +145,15 @@ _OF_ALL = ("status_messages", "method_info", "metric_info", "diagnostic_info")
 """Details of estimates that need no items."""
 
 
-def with_tasks(together: Estimates, column: str, each: Mapping[str, Estimates]) -> Estimates:
-    """The estimates of all rows with those of every task, as groups of a column, and their mean."""
+def with_tasks(
+    together: Estimates, column: str, each: Mapping[str, Estimates],
+    guides: Mapping[str, Mapping[str, Measured]],
+) -> Estimates:  # fmt: skip
+    """The estimates of all rows with those of every task, as groups of a column, and their mean.
+
+    `guides` are what the labels of a task say alone; without them draws are averaged as they are,
+    or, of streams, in their order.
+    """
     rows: list[Estimate] = []
     draws, paired, sizes = dict(together.draws), dict(together.paired), list[GroupSize]()
     for name, one in each.items():
@@ -147,14 +168,21 @@ def with_tasks(together: Estimates, column: str, each: Mapping[str, Estimates]) 
             paired |= {(metric, group): values for (metric, _), values in one.paired.items()}
         sizes.append(one.groups[0]._replace(group=group))
     group = f"{column}={MACRO}"
+    factors: dict[tuple[str, str], float] = {}
     mean, notes, metrics = list[Estimate](), list[str](), resolve(list(together.directions))
     for j, model in enumerate(together.models):
         for metric, of_metric in metrics.items():
             own = {task: _of(one, model, metric, group) for task, one in each.items()}
             there = [t for t, row in own.items() if row.status is not Status.NOT_APPLICABLE]
-            drawn = [draws[metric, f"{column}={task}"][:, j] for task in there]
+            drawn = apart = [draws[metric, f"{column}={task}"][:, j] for task in there]
             if together.streamed:
-                drawn = [np.sort(values) for values in drawn]
+                drawn = [np.sort(values) for values in apart]
+            elif guides:
+                drawn = [
+                    _in_order(values, guides.get(t, {}).get(metric), each[t].models.index(model))
+                    for t, values in zip(there, apart, strict=True)
+                ]
+                factors[model, metric] = _widening(drawn, apart)
             row, of_mean = _mean([own[t] for t in there or own], drawn, of_metric.bounds)
             mean.append(row)
             of_all = np.full((len(of_mean), len(together.models)), np.nan)
@@ -166,7 +194,10 @@ def with_tasks(together: Estimates, column: str, each: Mapping[str, Estimates]) 
                     f"without {absent}"
                 )
     for name in metrics if all(one.models == together.models for one in each.values()) else ():
-        paired[name, group] = _mean_of_pairs([one.pairs(name) for one in each.values()])
+        widest = max((factors.get((model, name), 1.0) for model in together.models), default=1.0)
+        paired[name, group] = _mean_of_pairs([one.pairs(name) for one in each.values()], widest)
+    together, wider = _widened(together, factors, metrics)
+    draws |= wider
     own_rows = together.predictions.tasks if together.predictions.task else {}
     of_tasks = {f"{column}={name}": some for name, some in own_rows.items()}
     return replace(
@@ -215,13 +246,48 @@ def _mean(
     return row, mean
 
 
-def _mean_of_pairs(each: Sequence[Paired]) -> Paired:
-    """What holds of differences of the tasks' mean; of as many items, as if tasks erred apart."""
+def _in_order(drawn: Floats, guide: Measured | None, j: int) -> Floats:
+    """Draws (D,) in the order of those of a classifier from labels alone; ascending without."""
+    ordered = np.sort(drawn)
+    if guide is None or len(guide.draws) < len(drawn) or np.isnan(guide.draws[:, j]).any():
+        return ordered
+    out: Floats = ordered[np.argsort(np.argsort(guide.draws[: len(drawn), j], kind="stable"))]
+    return out
+
+
+def _widening(ordered: Sequence[Floats], apart: Sequence[Floats]) -> float:
+    """By how much the spread of the mean of draws is larger in their order than as they are."""
+    if not ordered or not len(ordered[0]):
+        return 1.0
+    both = [float(np.std(np.mean(draws, axis=0))) for draws in (ordered, apart)]
+    return max(both[0] / both[1], 1.0) if both[1] > 0 else 1.0
+
+
+def _widened(
+    together: Estimates, factors: Mapping[tuple[str, str], float], metrics: Mapping[str, Metric]
+) -> tuple[Estimates, dict[tuple[str, str | None], Floats]]:
+    """Estimates of rows of all tasks with draws further from their values, and these draws."""
+    rows, draws = list[Estimate](), {key: d.copy() for key, d in together.draws.items()}
+    for row in together.rows:
+        factor = factors.get((row.model, row.metric), 1.0)
+        if factor > 1 and np.isfinite(row.value):
+            column = draws[row.metric, row.group][:, together.models.index(row.model)]
+            column[:] = inflated(column[:, None], np.array([row.value]), factor)[:, 0]
+            bounds, value = metrics[row.metric].bounds, np.array([row.value])
+            low, high = interval(value, column[:, None], row.confidence_level, bounds)
+            row = row._replace(low=float(low[0]), high=float(high[0]))
+        rows.append(row)
+    return replace(together, rows=tuple(rows)), draws
+
+
+def _mean_of_pairs(each: Sequence[Paired], factor: float) -> Paired:
+    """What holds of differences of the tasks' mean; draws are `factor` times as far from it."""
     size = min(len(one.draws) for one in each)
     variances = [one.item_variance for one in each if one.item_variance is not None]
+    values = np.mean([one.values for one in each], axis=0)
     return Paired(
-        np.mean([one.values for one in each], axis=0),
-        np.mean([one.draws[:size] for one in each], axis=0),
+        values,
+        inflated(np.mean([one.draws[:size] for one in each], axis=0), values, factor),
         np.mean(variances, axis=0) if len(variances) == len(each) else None,
     )
 
