@@ -27,9 +27,14 @@ from runs import averaged, grouped, where
 
 Floats, Ints = np.ndarray, np.ndarray
 LEVEL, METRICS, RUNS = 0.95, ("accuracy", "roc_auc"), 10
-WORLDS, ITEMS, WHOLE = ("alike", "opposite", "unlike"), 300, 40_000
-SIZES = ((2, 20), (6, 50), (2, 100), (14, 50))
-"""Tasks and labeled items of a cell."""
+WORLDS = {
+    "alike": ((2, 20), (2, 100), (6, 50), (14, 50)),
+    "opposite": ((2, 20), (2, 100), (6, 50)),
+    "unlike": ((2, 20), (6, 50)),
+}
+"""World -> tasks and labeled items of its cells."""
+
+ITEMS, WHOLE = 300, 40_000
 
 MOST_GROUPS = 6
 """With more tasks, one table with group curves takes too long to be tried."""
@@ -164,7 +169,10 @@ def _records(ways: dict, truth: dict, cell: Arguments) -> Iterator[Record]:
 
 
 def blocks(name: str, records: pd.DataFrame) -> dict[str, str]:
-    """Mean errors of a task by every way, and shares of intervals that hold the truth."""
+    """Mean errors of a task by every way, and shares of intervals that hold the truth.
+
+    Averages over tasks are shown of real items, whose errors go together as they do.
+    """
 
     def held(own: pd.DataFrame) -> str:
         return f"{own['held'].mean():.0%}" if len(own) else "-"
@@ -172,10 +180,11 @@ def blocks(name: str, records: pd.DataFrame) -> dict[str, str]:
     def of(way: str, what: str, say: object) -> object:
         return where("what", what, where("way", way, say))
 
+    records = records[records["error"].notna()]  # not of a class that a task lacks
     columns = {way: of(way, "task", averaged("error", 3)) for way in ("tasks", "alone", "groups")}
     columns |= {"labels only": of("labeled", "task", averaged("error", 3))}
     columns |= {f"{way} hold": of(way, "task", held) for way in ("tasks", "alone", "groups")}
-    for mean in ("macro", "micro"):
+    for mean in ("macro", "micro") if name == "real" else ():
         columns |= {mean: of("tasks", mean, averaged("error", 3))}
         columns |= {f"{mean} holds": of("tasks", mean, held)}
     by = ["world", "tasks", "labeled", "metric"]
@@ -185,11 +194,7 @@ def blocks(name: str, records: pd.DataFrame) -> dict[str, str]:
 def cells(name: str, plan: Plan) -> list[Arguments]:
     """A cell per run."""
     if name == "simulated":
-        some = [
-            (world, size, k)
-            for size, world, k in product(SIZES, WORLDS, range(RUNS))
-            if size[0] <= MOST_GROUPS or world == WORLDS[0]
-        ]
+        some = [(w, size, k) for w, sizes in WORLDS.items() for size in sizes for k in range(RUNS)]
     else:
         some = product(("chexpert", "llm_rubric"), ((5, REAL),), range(REAL_RUNS))
     every = [
