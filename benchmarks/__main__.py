@@ -71,6 +71,7 @@ STUDIES = {
     "study": Study(
         tuple(f"benchmarks/coverage-{n}" for n in ("study", "methods", "two-sets")), _ALL_SETS
     ),
+    "task_coverage": Study(("benchmarks/tasks",), ("chexpert", "llm_rubric")),
     "taxonomies": Study(("benchmarks/taxonomies",)),
     "votes": Study(("benchmarks/votes",), ("brain_fmri", "crowd", "nell")),
     "votes_paper": Study(("benchmarks/votes-paper",), ("brain_fmri", "nell")),

@@ -24,6 +24,7 @@ from fewlabels.pipeline import (
 )
 from fewlabels.predictions import Predictions
 from fewlabels.shifts.analysis import Correction
+from fewlabels.tasks import estimate_tasks
 
 
 def estimate(
@@ -133,7 +134,7 @@ def estimate(
     )
     if where is not None or query is not None:
         predictions = source(predictions, where=where, query=query)
-    items = predictions_of(predictions, columns, positive, cluster=cluster)
+    items = predictions_of(predictions, columns, positive, cluster=cluster, tasks=True)
     elsewhere = aligned_reference(reference, items, method, shift, columns=columns)
     many: tuple[ManyGroups, ...] = ()
     if isinstance(by, Iterable) and question.columns:  # whatever else it is is refused below
@@ -158,6 +159,9 @@ def run_question(
 
     `many` are columns of many groups, which the question does not name.
     """
+    if items.task is not None:
+        with using_workers(workers), reporting(progress):
+            return estimate_tasks(question, items, progress)
     setup = question.setup(items)
     with using_workers(workers), reporting(progress):
         if question.answered_in_parts(setup, items):

@@ -7,7 +7,7 @@ sums to `build_estimates`, the one place where estimates are made.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -168,11 +168,12 @@ def estimate_in_memory(
     *,
     progress: Callable[[int, int], None] | None = None,
     many: Sequence[ManyGroups] = (),
+    checks: Checks | None = None,
 ) -> Estimates:
     """Estimates of items that are held in memory all at once: fit, judge, evaluate.
 
     `fitted` is the label model if it is fitted to them already. `many` are columns of many groups,
-    which the question does not name.
+    which the question does not name. `checks` are those of the input where it was checked before.
     """
     judged = items.as_histograms() if setup.distribution else items
     group_rows, corrections = groups_by_column(items, question.by), tuple[str, ...]()
@@ -221,6 +222,7 @@ def estimate_in_memory(
         judged_by=posterior,
         group_rows=group_rows,
         diagnostics=posterior.diagnostics,
+        checks=checks,
     )
     return with_many_groups(estimates, question, setup, items, fitted, many) if many else estimates
 
@@ -262,6 +264,43 @@ def with_many_groups(
     )
 
 
+class Checks(NamedTuple):
+    """What the input shows by itself: `records` for the diagnostics, and `sentences` for people.
+
+    Whether labels are of a `random` sample, which classifiers seem to have been given labels, and
+    whether labels are significantly `suspect`.
+    """
+
+    records: Mapping[str, Any]
+    sentences: Sequence[str]
+    random: bool
+    given_labels: Collection[str]
+    suspect: bool
+
+    @staticmethod
+    def of(question: Question, setup: Setup, items: Predictions) -> Checks:
+        """The checks of these items."""
+        records, sentences, name = dict[str, Any](), list[str](), setup.name
+        elsewhere, shifted = question.reference, list[str]()
+        unheard, distribution = Unheard.from_predictions(items), setup.distribution
+        suspects = None if distribution else suspect_labels(items, unheard.others(items.models))
+        if question.shift is None:
+            chosen_notes, shifted = selection_facts(items, name, distribution=distribution)
+            records |= chosen_notes
+        if suspects is not None:
+            found, sentence = suspects.facts(items)
+            records |= found
+            sentences.append(sentence)
+        sentences += facts(
+            items, name, question.confidence_level, unheard, distribution=distribution
+        )
+        sentences += shifted
+        sentences += (f"reference: {note}" for note in (elsewhere.notes if elsewhere else ()))
+        significant = suspects is not None and suspects.significant
+        random = NOT_RANDOM not in records
+        return Checks(records, sentences, random, unheard.given_labels, significant)
+
+
 def build_estimates(
     question: Question,
     setup: Setup,
@@ -275,6 +314,7 @@ def build_estimates(
     judged: Predictions,
     judged_by: LabelPosterior,
     diagnostics: Mapping[str, Any],
+    checks: Checks | None = None,
     **data: Any,
 ) -> Estimates:
     """The estimates of all groups: measured, guarded by the labels, with warnings.
@@ -288,29 +328,14 @@ def build_estimates(
     settings are added; `data` are all other fields of the result.
     """
     reasons, level, name = Reasons(), question.confidence_level, setup.name
-    elsewhere, shown, shifted = question.reference, dict(diagnostics), list[str]()
-    unheard = Unheard.from_predictions(items)
-    suspects = None if setup.distribution else suspect_labels(items, unheard.others(items.models))
-    if question.shift is None:
-        chosen_notes, shifted = selection_facts(items, name, distribution=setup.distribution)
-        shown |= chosen_notes
-    if suspects is not None:
-        records, sentence = suspects.facts(items)
-        shown |= records
-        reasons.add(sentence)
+    checks = checks or Checks.of(question, setup, items)
+    shown = dict(diagnostics) | dict(checks.records)
     if setup.settings:
         shown["settings"] = setup.settings
-    for sentence in (
-        *facts(items, name, level, unheard, distribution=setup.distribution),
-        *shifted,
-        *(f"reference: {note}" for note in (elsewhere.notes if elsewhere else ())),
-        *_order_of_grades(evaluator),
-        *warnings,
-    ):  # fmt: skip
+    for sentence in (*checks.sentences, *_order_of_grades(evaluator), *warnings):
         reasons.add(sentence)
-    random, given_labels = NOT_RANDOM not in shown, unheard.given_labels
-    told = () if setup.distribution else given_labels
-    guard = Guard.from_evaluator(evaluator, name, random=random, given_labels=told)
+    told = () if setup.distribution else checks.given_labels
+    guard = Guard.from_evaluator(evaluator, name, random=checks.random, given_labels=told)
     n_items = {size.group: size.n_items for size in sizes}
     rows: list[Estimate] = []
     draws: dict[tuple[str, str | None], Floats] = {}
@@ -324,9 +349,9 @@ def build_estimates(
         draws |= {(metric, group.name): m.draws for metric, m in guarded.measured.items()}
         residuals |= {(metric, group.name): r for metric, r in guarded.residuals.items()}
     predictions = evaluator.predictions
-    doubts_all = not random or (suspects is not None and suspects.significant)
+    doubted = items.models if not checks.random or checks.suspect else checks.given_labels
     estimates = Estimates(
-        rows=tuple(_doubting(rows, items.models if doubts_all else given_labels)),
+        rows=tuple(_doubting(rows, doubted)),
         method=name,
         estimand=question.estimand,
         seed=question.seed,
@@ -342,7 +367,7 @@ def build_estimates(
         warnings=tuple(reasons.sentences()),
         judged=judged,
         judged_by=judged_by,
-        reference=reference_facts(elsewhere),
+        reference=reference_facts(question.reference),
         describe=Details.from_metrics(setup.metrics),
         diagnostics=shown,
         **data,

@@ -145,6 +145,10 @@ class Predictions(Frozen, HasSummary):
         labels uses it; label models do not need it.
     item
         The group that holds the names of the items, which is kept in everything that is written.
+    task
+        The group that says of which task a row is, where items have several tasks (tags of a text,
+        criteria of a rubric), each with labels of its own. `estimate` estimates every task by
+        itself, and `of_task` gives the rows of one.
     notes, reading
         Lines for the reader of results: what to be careful with, and which column of a file was
         taken for what where nobody had said it.
@@ -179,6 +183,7 @@ class Predictions(Frozen, HasSummary):
     multiplicity: Floats | None
     label_weight: Floats | None
     item: str | None
+    task: str | None
     notes: tuple[str, ...]
     reading: tuple[str, ...]
     part_keys: UInts | None = None
@@ -203,6 +208,7 @@ class Predictions(Frozen, HasSummary):
         label_weight: Any = None,
         positive: Any = None,
         item: str | None = None,
+        task: str | None = None,
         notes: Iterable[str] = (),
         reading: Iterable[str] = (),
     ) -> None:
@@ -222,6 +228,8 @@ class Predictions(Frozen, HasSummary):
             for name, value in (("labels", labels), ("votes", votes), ("scores", scores))
         )
         probabilities = one_of_classes(probabilities, models, messages)
+        if task is not None and task not in (groups or {}):
+            raise InputError(f"`task` must be the name of a group; got {task!r}")
         names = model_names(models, probabilities, votes, scores)
         p = None if probabilities is None else probability_block(probabilities, names, messages)
         s = None if scores is None else matrix("scores", scores)
@@ -278,6 +286,7 @@ class Predictions(Frozen, HasSummary):
             multiplicity=None if multiplicity is None else positive_counts(multiplicity, n),
             label_weight=None if label_weight is None else label_weights(label_weight, y),
             item=item,
+            task=task,
             notes=tuple(dict.fromkeys(messages)),
             reading=tuple(reading),
         )
@@ -734,6 +743,36 @@ class Predictions(Frozen, HasSummary):
             weight=sampling_weight(self.weight[rows], len(self.weight[rows])),
         )
 
+    @computed_once
+    def tasks(self) -> Mapping[str, Ints]:
+        """Task -> its rows, by first appearance; one of no name where `task` is None."""
+        if self.task is None:
+            return FrozenDict({"": np.arange(self.n_items)})
+        names = np.array([str(t) for t in self.groups[self.task].tolist()], dtype=object)
+        return FrozenDict({t: np.flatnonzero(names == t) for t in dict.fromkeys(names.tolist())})
+
+    def of_task(self, name: str, *, together: bool = False) -> Predictions:
+        """The rows of one task, as items by themselves.
+
+        With `together` their clusters stay, of a row each or not, so that draws of row weights are
+        those of the other tasks' rows of the same items.
+
+        Raises
+        ------
+        UsageError
+            If there is no such task.
+        """
+        if self.task is None or name not in self.tasks:
+            raise UsageError(unknown("task", name, self.tasks if self.task else ()))
+        own = self.take(self.tasks[name])
+        several = {c for c, values in own.clusters.items() if len({*values}) < own.n_items}
+        return own._with(
+            task=None,
+            groups={g: values for g, values in own.groups.items() if g != self.task},
+            clusters={c: v for c, v in own.clusters.items() if together or c in several},
+            known_correlation=None if several else (0.0,) * len(own.clusters) * together,
+        )
+
     def with_labels(self, labels: Any) -> Predictions:
         """The same predictions with other labels, shape (n,); -1 = unknown."""
         return self._with(
@@ -751,7 +790,8 @@ class Predictions(Frozen, HasSummary):
 
     def keeping(self, groups: Iterable[str]) -> Predictions:
         """The same items with no other groups than some of these; their names are one of them."""
-        retained = {name: self.groups[name] for name in groups if name in self.groups}
+        wanted = {*groups, *([] if self.task is None else [self.task])}
+        retained = {name: values for name, values in self.groups.items() if name in wanted}
         if len(retained) == len(self.groups):
             return self
         return self._with(groups=retained, item=self.item if self.item in retained else None)

@@ -147,7 +147,7 @@ def estimate(
 
         items = [ITEM] if output.labels_out is not None and source.names_items() else []
         with progress_bar("reading") as progress:
-            predictions = source.read([*groups, *items])
+            predictions = source.read([*groups, *items], tasks=True)
             chosen = settings.chosen(predictions.models)
             predictions = predictions.select_models(chosen) if chosen else predictions
             if everyone is not None:
@@ -256,7 +256,7 @@ def compare(source: Input, settings: Settings, ranking: Ranking, output: Output)
     if metrics:
         check_ranking(metrics)
     groups = settings.groups(source)
-    predictions = source.read(groups)
+    predictions = source.read(groups, tasks=True)
     with progress_bar("estimating") as progress:
         compared = run(
             predictions,
@@ -308,14 +308,15 @@ def score(source: Input, passing: Passing, settings: Settings, output: Output) -
     """
     from fewlabels.data import read_predictions
     from fewlabels.data.sources import by_criterion
-    from fewlabels.questions.score import scored
+    from fewlabels.questions.score import scored, tasks_of
 
     each = [(None, None)] if source.file is None else by_criterion(source.file)
     arguments = settings.arguments("method", "confidence_level", "random_state", "workers")
     with progress_bar("scoring"):
         read = (
-            (name, read_predictions(keep=[], **source.but(file=path).reading()))
+            one
             for name, path in each
+            for one in tasks_of(name, read_predictions(keep=[], **source.but(file=path).reading()))
         )
         scores = scored(read, positive=passing.positive, models=settings.chosen(), **arguments)
     output.save_all(scores.to_dict)

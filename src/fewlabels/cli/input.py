@@ -143,6 +143,15 @@ class Input(Record):
         (),
         rare=True,
     )
+    task: tuple[str, ...] = option(
+        INPUT,
+        "One of several tasks (tags of a text, criteria of a rubric) and its columns, labels and "
+        "predictions; other options then name what is left of their names. By default those that "
+        "the names show. COL alone: the column that says of which task a row is (docs/tasks.md).",
+        "NAME=COL,COL",
+        (),
+        rare=True,
+    )
     domain: str | None = option(INPUT, "Column of the domain.", "COL", rare=True)
     cluster: tuple[str, ...] = option(
         INPUT,
@@ -349,9 +358,11 @@ class Input(Record):
 
     def arguments(self) -> dict[str, Any]:
         """Keyword arguments of `fewlabels.read_predictions` and `fewlabels.diagnose`."""
-        from fewlabels.data import parse_model_options, parse_pairs
+        from fewlabels.data import parse_model_options, parse_pairs, parse_task_options
 
-        mapped = (*self.model, *self.logits, *self.hard, *self.score, *self.confidence)
+        mapped = (
+            *self.model, *self.logits, *self.hard, *self.score, *self.confidence, *self.task,
+        )  # fmt: skip
         names = self.column_names() if any(text.count("=") > 1 for text in mapped) else ()
         return {
             "label": self.label,
@@ -367,6 +378,7 @@ class Input(Record):
             "classes": comma_list(self.classes) if self.classes is not None else None,
             "no_label": self.no_label,
             "same": parse_pairs("--same", "CLASS", self.same),
+            **parse_task_options(self.task, names),
         }
 
     def to_toml(self) -> str:
@@ -413,12 +425,18 @@ class Input(Record):
             **self.arguments(),
         }
 
-    def read(self, groups: Sequence[str] | None) -> Predictions:
-        """The predictions, with some other columns, or all (None), as groups."""
-        from fewlabels.data import read_predictions
-        from fewlabels.data.inputs import against_the_rest
+    def read(self, groups: Sequence[str] | None, *, tasks: bool = False) -> Predictions:
+        """The predictions, with some other columns, or all (None), as groups.
 
-        return against_the_rest(read_predictions(keep=groups, **self.reading()), self.positive)
+        Several tasks are refused unless the command takes `tasks`.
+        """
+        from fewlabels.data import read_predictions
+        from fewlabels.data.inputs import against_the_rest, refuse_tasks
+
+        read = read_predictions(keep=groups, **self.reading())
+        if not tasks:
+            refuse_tasks(read, f"`fewlabels {click.get_current_context().info_name}`")
+        return against_the_rest(read, self.positive)
 
     def read_reference_for(self, predictions: Predictions) -> Predictions:
         """The labeled items of --reference in the terms of these predictions."""
@@ -618,10 +636,13 @@ class Engine(Record):
         if chosen is not None:
             return chosen
         from fewlabels.data.options import column_options
-        from fewlabels.streaming.units import lay_out
+        from fewlabels.streaming.units import SeveralTasksError, lay_out
 
         options = column_options(**source.arguments())
-        layout = lay_out(source.place, options, skip_bad_files=self.skip_bad_files)
+        try:
+            layout = lay_out(source.place, options, skip_bad_files=self.skip_bad_files)
+        except SeveralTasksError as several:
+            return list(several.models)
         return list(layout.roles.models)
 
     @contextmanager

@@ -33,7 +33,12 @@ of rows of the file (from 1, after the header), Python objects of items (from 0)
 
 from fewlabels.data.doctor import Diagnosis, Finding, diagnose
 from fewlabels.data.native import frame_kind
-from fewlabels.data.options import parse_model_option, parse_model_options, parse_pairs
+from fewlabels.data.options import (
+    parse_model_option,
+    parse_model_options,
+    parse_pairs,
+    parse_task_options,
+)
 from fewlabels.data.read import column_names, read_predictions, read_reference
 
 __all__ = [
@@ -45,6 +50,7 @@ __all__ = [
     "parse_model_option",
     "parse_model_options",
     "parse_pairs",
+    "parse_task_options",
     "read_predictions",
     "read_reference",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -23,13 +23,14 @@ def predictions_of(
     *,
     against_rest: bool = True,
     cluster: Any = None,
+    tasks: bool = False,
 ) -> Predictions:
     """`source` itself, or the predictions read from a path or frame, the positive class last.
 
     Without `positive` the positive class is that of the predictions. If `against_rest`, one of more
     than two classes is judged against the rest, and a note says so. `cluster` names columns, or
-    groups of `Predictions`, whose values say which rows belong together. Readers are imported only
-    if needed.
+    groups of `Predictions`, whose values say which rows belong together. Unless `tasks`, several
+    tasks are refused. Readers are imported only if needed.
     """
     if not isinstance(source, Predictions):
         from fewlabels.data import read_predictions
@@ -39,7 +40,23 @@ def predictions_of(
     elif columns is not None:
         raise UsageError("`columns` says what the columns of a file or frame are; leave it out")
     source = source if cluster is None else source.with_clusters(cluster)
+    if not tasks:
+        refuse_tasks(source)
     return against_the_rest(source, positive) if against_rest else source.with_positive()
+
+
+def refuse_tasks(predictions: Predictions, what: str = "this") -> None:
+    """Refuse several tasks where one is looked at."""
+    if predictions.task is not None:
+        raise one_at_a_time(predictions.tasks, what)
+
+
+def one_at_a_time(tasks: Collection[str], what: str) -> UsageError:
+    """Say that something is about one of several tasks."""
+    return UsageError(
+        f"there are {len(tasks)} tasks ({listed(tasks, 5)}), and {what} looks at one of them: name "
+        "the column of its labels with --label COL (in Python `Predictions.of_task`)"
+    )
 
 
 def against_the_rest(predictions: Predictions, positive: Any) -> Predictions:

@@ -13,11 +13,14 @@ from fewlabels.checks.arguments import parse_toml, side_text
 from fewlabels.data.table import class_text, naming_file
 from fewlabels.errors import InputError, UsageError, did_you_mean, listed, quoted
 
-_TEXTS = ("label", "item", "domain", "weight", "annotator", "answer", "positive")
-_TABLES = ("models", "logits", "hard", "scores", "confidence", "votes", "same")
+_TEXTS = ("label", "item", "domain", "weight", "annotator", "answer", "task", "positive")
+_TABLES = ("models", "logits", "hard", "scores", "confidence", "votes", "same", "tasks")
 _LISTS = ("classes", "no_label", "cluster")
 _KEYS = (*_TEXTS, *_LISTS, *_TABLES)
 _OTHER_NAMES = {"model": "models", "score": "scores"}
+
+_LISTED = ("models", "tasks")
+"""Tables of which an entry is a list of columns."""
 
 COLUMN_KEYS = frozenset([*_KEYS, *_OTHER_NAMES])
 """What the file of `columns` may say, with `-` or `_`."""
@@ -50,6 +53,8 @@ class ColumnArguments(TypedDict, total=False):
     annotator: str | None
     answer: str | None
     vote_columns: Mapping[str, str] | None
+    task: str | None
+    tasks: Mapping[str, str | Sequence[str]] | None
 
 
 @dataclass(frozen=True)
@@ -64,7 +69,9 @@ class ColumnOptions:
     by; `votes` maps `VOTE_ROLES` to the columns of the long votes. `positive` is the positive
     class; `no_label` are texts that stand for an unknown label; `same` maps a text to the class it
     means. `perhaps_weights` are columns that may be sampling weights, which nobody has said.
-    `cluster` names the columns whose values tell which rows belong together.
+    `cluster` names the columns whose values tell which rows belong together. `tasks` maps a task to
+    its columns, of labels and of predictions (`tasks.find_tasks`); the other options then name what
+    its columns are without the task. `task` is the column that says of which task a row is.
     """
 
     label: str | None = None
@@ -84,6 +91,8 @@ class ColumnOptions:
     cluster: tuple[str, ...] = ()
     perhaps_weights: tuple[str, ...] = ()
     logits: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    tasks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    task: str | None = None
 
     @property
     def by_class(self) -> dict[str, tuple[str, ...]]:
@@ -104,7 +113,10 @@ class ColumnOptions:
 
     def to_dict(self) -> dict[str, Any]:
         """What is said, by the keys of the TOML file, the tables last."""
-        order = ("label", "item", "domain", "cluster", "weight", "positive", "classes", "no_label")
+        order = (
+            *("label", "item", "task", "domain", "cluster", "weight"),
+            *("positive", "classes", "no_label"),
+        )
         out: dict[str, Any] = {}
         for key in (*order, *_TABLES):
             value = getattr(self, key)
@@ -117,7 +129,7 @@ class ColumnOptions:
     def arguments(self) -> list[str]:
         """The same as options of the command line."""
         out: list[str] = []
-        for key in ("label", "item", "domain", "weight", "positive"):
+        for key in ("label", "item", "task", "domain", "weight", "positive"):
             if getattr(self, key) is not None:
                 out += [f"--{key}", getattr(self, key)]
         if self.classes is not None:
@@ -125,7 +137,8 @@ class ColumnOptions:
         for flag, texts in (("--cluster", self.cluster), ("--no-label", self.no_label)):
             for text in texts:
                 out += [flag, text]
-        for flag, several in (("--model", self.models), ("--logits", self.logits)):
+        by_name = {"--task": self.tasks, "--model": self.models, "--logits": self.logits}
+        for flag, several in by_name.items():
             for name, columns in several.items():
                 out += [flag, f"{_name(name)}={_joined(columns)}"]
         pairs = {
@@ -230,6 +243,8 @@ def column_options(**arguments: Unpack[ColumnArguments]) -> ColumnOptions:
         {str(text): class_text(meant) for text, meant in (get("same") or {}).items()},
         tuple(dict.fromkeys(cluster)),
         logits=_model_columns(get("logits") or {}, "logits"),
+        tasks=_model_columns(get("tasks") or {}, "tasks"),
+        task=get("task"),
     )
     for name in given.logits:
         if name in given.models:
@@ -295,6 +310,23 @@ def parse_model_options(
     return _no_name_twice(option, (parse_model_option(text, known, option) for text in texts))
 
 
+def parse_task_options(texts: Sequence[str], known: Collection[str] = ()) -> dict[str, Any]:
+    """Read every `--task` text, as arguments: tasks and their columns, or the one column of tasks.
+
+    Examples
+    --------
+    >>> parse_task_options(["toxic=true_toxic,pred_toxic"])
+    {'tasks': {'toxic': ('true_toxic', 'pred_toxic')}}
+    >>> parse_task_options(["criterion"])
+    {'task': 'criterion'}
+    """
+    if len(texts) == 1 and (texts[0] in known or "=" not in texts[0]):
+        return {"task": texts[0]}
+    pairs = parse_pairs("--task", "LABEL,PREDICTION,..", texts, known)
+    named = {task: tuple(map(str.strip, columns.split(","))) for task, columns in pairs.items()}
+    return {"tasks": named}
+
+
 def parse_pairs(
     option: str, what: str, texts: Iterable[str], known: Collection[str] = ()
 ) -> dict[str, str]:
@@ -319,7 +351,8 @@ def _no_name_twice(option: str, pairs: Iterable[tuple[str, T]]) -> dict[str, T]:
     found: dict[str, T] = {}
     for name, value in pairs:
         if name in found:
-            raise UsageError(f"{option} names two classifiers {quoted(name)}; rename one of them")
+            what = "tasks" if option == "--task" else "classifiers"
+            raise UsageError(f"{option} names two {what} {quoted(name)}; rename one of them")
         found[name] = value
     return found
 

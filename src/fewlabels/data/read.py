@@ -35,8 +35,9 @@ from fewlabels.data.profiles import truth_in_name
 from fewlabels.data.recognise import ITEM_NAMES, recognise
 from fewlabels.data.roles import Roles, assign_roles, missing_column, repeated_items, split_native
 from fewlabels.data.shapes import shaped, telling
-from fewlabels.data.sources import chosen, locate, open_source, path_of
+from fewlabels.data.sources import LOG, chosen, locate, open_source, path_of
 from fewlabels.data.table import NOTHING, Place, Source, naming_file
+from fewlabels.data.tasks import Found, find_tasks, of_items, recognise_tasks
 from fewlabels.errors import InputError, UsageError, listed, one_line, quoted
 from fewlabels.kernels.arrays import Ints
 from fewlabels.predictions import Predictions
@@ -71,6 +72,8 @@ def read_predictions(
     vote_columns: Mapping[str, str] | None = None,
     where: str | None = None,
     query: str | None = None,
+    task: str | None = None,
+    tasks: Mapping[str, str | Sequence[str]] | None = None,
 ) -> Predictions:
     """Read predictions and labels from files, a database, or a frame.
 
@@ -154,6 +157,13 @@ def read_predictions(
         item, annotator, label, domain -> the column of the votes by that role.
     where, query
         Which rows of `source`, as in `fewlabels.source`.
+    task
+        Column that says of which task a row is, where each item has a row per task.
+    tasks
+        Task -> its columns, of labels and of predictions, where a table has several tasks (tags of
+        a text, criteria of a rubric); the other arguments then name what is left of their names
+        without the task. None: those that the names show. The items are then a row per item and
+        task, in clusters by item; see `Predictions.task`.
 
     Raises
     ------
@@ -173,7 +183,7 @@ def read_predictions(
         label=label, models=models, logits=logits, hard=hard, scores=scores, confidence=confidence,
         domain=domain, cluster=cluster, weight=weight, columns=columns, classes=classes,
         positive=positive, no_label=no_label, same=same, keep=keep, item=item, annotator=annotator,
-        answer=answer, vote_columns=vote_columns,
+        answer=answer, vote_columns=vote_columns, task=task, tasks=tasks,
     )  # fmt: skip
     source = chosen(source, where, query)
     if isinstance(source, Mapping) and source:
@@ -196,8 +206,9 @@ def read_predictions(
         drawn = source.weights(table) if isinstance(source, WithLabels) else None
         arguments, table_classes = assemble(table, roles, opened.options, voted)
         arguments["label_weight"] = drawn
+        arguments["task"] = opened.task
         if source is not None and long is None:
-            arguments["notes"] = (*arguments["notes"], *repeated_items(source, roles))
+            arguments["notes"] = (*arguments["notes"], *repeated_items(*of_items(source, roles)))
         keys = [] if long is None else item_keys(table, roles, long)
         place, files = table.place, table.files
         del table  # gone before `Predictions` makes its own copy
@@ -289,7 +300,9 @@ class Opened:
 
     `name` is what messages call the input, None for a frame. `table` is None where there are votes
     alone, `arrays` are the files of an NPZ. `options` say what every column is, `lines` which of
-    that was recognised, and `votes_alone` that the rows of the source are votes.
+    that was recognised, and `votes_alone` that the rows of the source are votes. `task` is the
+    column of tasks, where there are several, and `said` are the options as the caller would say
+    them.
     """
 
     name: str | None
@@ -299,6 +312,8 @@ class Opened:
     arrays: tuple[Path, ...] | None = None
     lines: tuple[str, ...] = ()
     votes_alone: bool = False
+    task: str | None = None
+    said: ColumnOptions | None = None
 
 
 def open_input(
@@ -396,12 +411,23 @@ def open_input(
                 else:
                     table = WithCounts(table, kept, item)
                 return Opened(name, options, table, long, lines=reading.lines)
-        reading = recognise(table, options, joined=long is not None)
+        tasks = Found(table, options)
+        if long is None and labels is None and (located is None or located.kind != LOG):
+            tasks = find_tasks(table, options)
+        elif options.tasks or options.task is not None:
+            raise UsageError(
+                "--task is of a table with labels and predictions; leave out --votes and --labels"
+            )
+        of_table, table = getattr(table, "lines", ()), tasks.source
+        reading = recognise_tasks(tasks, joined=long is not None)
     if reading.votes:
         long = read_votes(source, reading.options, duplicates, alone=True)
         return Opened(name, reading.options, votes=long, lines=reading.lines, votes_alone=True)
-    lines = (*getattr(table, "lines", ()), *reading.lines)
-    return Opened(name, reading.options, table, long, lines=lines)
+    lines = (*of_table, *tasks.lines, *reading.lines)
+    return Opened(
+        name, reading.options, table, long, lines=lines, task=tasks.column,
+        said=tasks.said(reading.options),
+    )  # fmt: skip
 
 
 def judge_of(name: str | None) -> str:

@@ -79,7 +79,8 @@ def comparison(
     columns = [estimates.judged.place[model] for model in chosen]
     variance = None if variance is None else variance[np.ix_(columns, columns)]
     if variance is None and len(draws):
-        rows, judged = _rows_of(estimates, group), estimates.judged
+        by_group, judged = _rows_by_group(estimates), estimates.judged
+        rows = by_group.get(group, by_group[None])  # a mean over groups is of all items
         variance = item_variance(judged, estimates.judged_by, [metric], rows, columns).get(metric)
     return compare(
         chosen,

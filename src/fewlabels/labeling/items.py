@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple, Unpack
 import numpy as np
 
 from fewlabels.data.chosen_rows import choose_rows, item_column
+from fewlabels.data.inputs import refuse_tasks
 from fewlabels.data.label_record import Header, LabelRecord, content_digest
 from fewlabels.data.native import ChosenRows
 from fewlabels.data.options import ColumnArguments, ColumnOptions, column_options
@@ -184,6 +185,7 @@ def open_items(
         table = _chosen(opened, column, options, recorded, seed)
         options = replace(options, item=column, keep=())
         predictions = read_predictions(table, columns=options.to_dict(), keep=())
+        refuse_tasks(predictions, "labeling")
         shown = _shown(table, options, show, images)
     return Items(name, column, table, predictions, shown, _folder(images))
 

@@ -164,7 +164,7 @@ def compare(
         chosen = _chosen(models, predictions.models)
         with using_workers(workers):
             return compared(predictions, chosen, requested)
-    items = predictions_of(predictions, columns, positive)
+    items = predictions_of(predictions, columns, positive, tasks=True)
     elsewhere = aligned_reference(reference, items, method, columns=columns)
     usual = "accuracy" if items.has_hard.any() else "roc_auc"
     names = [usual] if metric is None else [metric] if isinstance(metric, str) else list(metric)

@@ -157,7 +157,8 @@ def score(
     ----------
     predictions
         Verdicts of judges and labels of people: `Predictions`, or a path or frame that
-        `read_predictions` would read. Of a log with several criteria each is scored.
+        `read_predictions` would read. Of a log with several criteria, or a table with several
+        tasks, each is scored.
     method
         By which the judges are put together, as for `fewlabels.estimate`.
     confidence_level, random_state, workers, columns
@@ -193,8 +194,19 @@ def score(
     each: list[tuple[str | None, Any]] = [(None, predictions)]
     if not isinstance(predictions, Predictions):
         each = by_criterion(predictions)
-    read = ((name, predictions_of(source, columns, against_rest=False)) for name, source in each)
+    read = (
+        one
+        for name, source in each
+        for one in tasks_of(name, predictions_of(source, columns, against_rest=False, tasks=True))
+    )
     return scored(read, method, confidence_level, random_state, workers, positive, models)
+
+
+def tasks_of(name: str | None, items: Predictions) -> list[tuple[str | None, Predictions]]:
+    """The items of a criterion; where there are several tasks, each is a criterion."""
+    if items.task is None:
+        return [(name, items)]
+    return [(task, items.of_task(task)) for task in items.tasks]
 
 
 def scored(

@@ -11,7 +11,7 @@ What happens, in order:
    `external` the caller has the rows.
 
 Start with `two_passes`. The room imports `annotations`, `checks`, `data`, `errors`, `estimates`,
-`evaluation`, `kernels`, `methods`, `metrics`, `pipeline`, `posterior` and `predictions`.
+`evaluation`, `kernels`, `methods`, `metrics`, `pipeline`, `posterior`, `predictions` and `tasks`.
 
 Traps: row numbers count from the start of the file, not of the batch or unit, and a byte range of a
 CSV file does not know at which row it starts; files of a folder may hold one column in several

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fewlabels.data.inputs import apply_thresholds
+from fewlabels.data.inputs import apply_thresholds, one_at_a_time
 from fewlabels.data.options import column_options
 from fewlabels.data.read import gaps_of_files
 from fewlabels.data.sources import chosen as chosen_rows
@@ -29,7 +29,8 @@ from fewlabels.streaming.posterior_files import PosteriorFiles, PosteriorFolder
 from fewlabels.streaming.reading import Feed, Reader, example_of, find_classes
 from fewlabels.streaming.scan import Scan
 from fewlabels.streaming.two_passes import STEPS, TALLY, Provenance, in_two_passes
-from fewlabels.streaming.units import Layout, Unit, lay_out, skipped_words
+from fewlabels.streaming.units import Layout, SeveralTasksError, Unit, lay_out, skipped_words
+from fewlabels.tasks import of_streams
 
 
 def estimate_files(
@@ -64,8 +65,9 @@ def estimate_files(
     """Estimate from files or tables of any size, in memory that does not grow with the rows.
 
     The files are read twice: once for counts and for a sample, which the label model is fitted to;
-    once to apply it to every row. The answer does not depend on the order of rows and files, nor on
-    how rows are spread over files, nor on who does the work (to rounding; docs/scaling.md).
+    once to apply it to every row; of several tasks, twice for each. The answer does not depend on
+    the order of rows and files, nor on how rows are spread over files, nor on who does the work (to
+    rounding; docs/scaling.md).
 
     Parameters
     ----------
@@ -123,7 +125,27 @@ def estimate_files(
     question = Question(method, metrics, groups, confidence_level, estimand, against, random_state)
     options = column_options(positive=positive, cluster=cluster, columns=columns)
     source = chosen_rows(source, where, query)
-    layout = lay_out(source, options, skip_bad_files=skip_bad_files)
+    try:
+        layout = lay_out(source, options, skip_bad_files=skip_bad_files)
+    except SeveralTasksError as several:
+        refused = {"--posterior": posterior, "--reference": reference}
+        refused |= {f"--by {c} in parts": c for c in groups if c != several.column}
+        for what, held in refused.items():
+            if held is not None:
+                raise one_at_a_time(several.each, what) from None
+        each = {}
+        for name, own in several.each.items():
+            theirs = {*own.models, *own.hard, *own.scores}
+            each[name] = estimate_files(
+                source, method, metrics, None, confidence_level, estimand, against, random_state,
+                engine=engine, workers=workers, scheduler=scheduler, resume=resume,
+                skip_bad_files=skip_bad_files, checkpoints=checkpoints, done=done,
+                progress=progress, threshold=threshold, positive=positive, columns=own,
+                thresholds={m: cut for m, cut in (thresholds or {}).items() if m in theirs},
+                models=None if models is None else [m for m in models if m in theirs],
+            )  # fmt: skip
+        chosen_models = tuple(models or several.models)
+        return of_streams(several.column, each, chosen_models, several.reading)
     kept, item = layout.groups(groups), layout.roles.item
     if posterior is not None and item in layout.roles.groups:
         kept = layout.groups((*kept, item))

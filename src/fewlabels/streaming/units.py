@@ -7,7 +7,7 @@ import itertools
 import os
 import re
 import shlex
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -18,9 +18,9 @@ from fewlabels.data.binary import ParquetFile, parquet_file
 from fewlabels.data.content import compression
 from fewlabels.data.databases import SqlTable
 from fewlabels.data.delimited import NO_HEADER, DelimitedFile
+from fewlabels.data.inputs import one_at_a_time
 from fewlabels.data.limits import refuse_wide
 from fewlabels.data.options import ColumnOptions
-from fewlabels.data.recognise import recognise
 from fewlabels.data.roles import Roles, assign_roles, repeated_items
 from fewlabels.data.shapes import Shaped, shaped, telling
 from fewlabels.data.sources import (
@@ -35,6 +35,7 @@ from fewlabels.data.sources import (
 )
 from fewlabels.data.stores import File, StoredFile, native_file
 from fewlabels.data.table import Source, Table, naming_file, readable, row_place
+from fewlabels.data.tasks import find_tasks, recognise_tasks
 from fewlabels.data.where import Condition, Filter, refuse_no_row
 from fewlabels.errors import InputError, UsageError, listed, one_line, redacted, unknown
 
@@ -245,12 +246,23 @@ def lay_out(
         if not files:
             raise InputError(nothing_read(skipped, alone=len(located.files) == 1))
         head, options = shaped(_Head(heads, located.where), options)
-        reading = recognise(head, options)
+        tasks = find_tasks(head, options)
+        reading = recognise_tasks(tasks)
+        if options.task is not None:
+            raise UsageError(
+                "--task COL, a row for every task, is read whole; add --engine memory, or give "
+                "every task columns of its own"
+            )
+        if tasks.column is not None:
+            lines = (*tasks.lines, *reading.lines)
+            raise SeveralTasksError(
+                tasks.column, tasks.of_each(reading.options), reading.options, lines
+            )
         if reading.votes:
             said = shlex.join(["--votes", *reading.options.arguments()])
             raise InputError(f"each row is the vote of an annotator; say so with {said}")
         with telling(head):
-            roles, notes = _fit(assign_roles(head.names, reading.options), files)
+            roles, notes = _fit(assign_roles(tasks.source.names, reading.options), files)
         notes = (*notes, *(head.notes if isinstance(head, Shaped) else ()))
         if not units:
             raise InputError("there are no rows; a file needs at least one item")
@@ -258,7 +270,7 @@ def lay_out(
     in_order = sorted(skipped, key=lambda bad: bad.name)
     return Layout(
         located.name, tuple(units), roles, tuple(in_order), (*located.notes, *notes),
-        reading.lines, reading.options, located.kept,
+        (*tasks.lines, *reading.lines), reading.options, located.kept,
     )  # fmt: skip
 
 
@@ -289,6 +301,22 @@ def _units(file: Opened, path: Any, name: str, located: Located, chosen: Filter)
             place, name, kind, *piece[:5], stamp, *piece[5:], header=header, source=path,
             filter=chosen,
         )  # fmt: skip
+
+
+class SeveralTasksError(UsageError):
+    """Files hold several tasks: `each` has the options that read one, `column` is for which it is.
+
+    `models` are the classifiers of all, and `reading` says what was recognised.
+    """
+
+    def __init__(
+        self, column: str, each: Mapping[str, ColumnOptions], options: ColumnOptions,
+        reading: tuple[str, ...],
+    ) -> None:  # fmt: skip
+        self.column, self.each, self.reading = column, each, reading
+        self.models = (*options.models, *(m for m in options.hard if m not in options.models))
+        self.models += tuple(m for m in options.scores if m not in self.models)
+        super().__init__(str(one_at_a_time(each, "reading in parts")))
 
 
 @dataclass(frozen=True)

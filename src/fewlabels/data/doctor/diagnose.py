@@ -27,6 +27,7 @@ from fewlabels.data.recognise import ColumnEvidence, evidence_table
 from fewlabels.data.roles import assign_roles, repeated_items
 from fewlabels.data.sources import locate, open_source, typed
 from fewlabels.data.table import NOTHING, Source, Table, class_text, naming_file
+from fewlabels.data.tasks import of_items
 from fewlabels.errors import InputError, one_line
 from fewlabels.predictions import Predictions
 
@@ -71,6 +72,7 @@ def diagnose(
         with naming_file(None):
             opened = open_input(source, options, votes, duplicates, labels, labels_as, join)
             case.options, case.reading = opened.options, opened.lines
+            case.task, case.said = opened.task, opened.said
             file, chosen = typed(votes if source is None else source)
             kept = labels if isinstance(labels, list | tuple) else [labels]
             further = join if isinstance(join, list | tuple) else [join]
@@ -84,7 +86,7 @@ def diagnose(
             given = [(flag, value) for flag, value in beside if value is not None]
             # The command line can say paths alone.
             if file is not None and all(isinstance(value, str | Path) for _, value in given):
-                shown, table = opened.options, opened.table
+                shown, table = opened.said or opened.options, opened.table
                 if isinstance(table, WithLabels) and not table.label_is_own:
                     shown = replace(shown, label=None)  # the labels' own file has it
                 parts = [shown.command(file, votes=table is None and opened.arrays is None)]
@@ -114,7 +116,8 @@ def diagnose(
 class Case:
     """What has been learned so far, in memory or of files in parts; reading may stop at any step.
 
-    `command` is the command line that reads the data this way, or None.
+    `command` is the command line that reads the data this way, or None; `said` are the options
+    that it says, where they are not the `options`.
     """
 
     name: str
@@ -122,6 +125,8 @@ class Case:
     command: str | None = None
     positive: str | None = None
     reading: tuple[str, ...] = ()
+    task: str | None = None
+    said: ColumnOptions | None = None
     findings: list[Finding] = field(default_factory=list)
     described: dict[str, str] = field(default_factory=dict)
     evidence: tuple[ColumnEvidence, ...] = ()
@@ -155,8 +160,8 @@ class Case:
         refused = bool(ordered) and ordered[0].severity == "error"
         return Diagnosis(
             self.name, self.described, self.counts, self.balance, tuple(ordered), self.positive,
-            self.reading, None if refused else self.command, self.options.to_toml(),
-            self.evidence,
+            self.reading, None if refused else self.command,
+            (self.said or self.options).to_toml(), self.evidence,
         )  # fmt: skip
 
 
@@ -183,7 +188,10 @@ def _look_at_table(case: Case, opened: Opened) -> None:
             case.error(str(bad_cell))
         if not wrong:
             if source is not None and votes is None:
-                arguments["notes"] = (*arguments["notes"], *repeated_items(source, roles))
+                arguments["notes"] = (
+                    *arguments["notes"],
+                    *repeated_items(*of_items(source, roles)),
+                )
             if votes is not None:
                 keys, keep = item_keys(table, roles, votes), case.options.keep
                 try:
@@ -195,7 +203,7 @@ def _look_at_table(case: Case, opened: Opened) -> None:
                     # Said by the error already.
                     arguments["notes"] = [n for n in arguments["notes"] if "--duplicates" not in n]
             with naming_rows(roles, table.place):
-                predictions = Predictions(**arguments)
+                predictions = Predictions(**arguments, task=case.task)
     except InputError as error:
         case.error(str(error))
     if predictions is None:

@@ -1,0 +1,558 @@
+"""Several tasks in one table: tags of a text, criteria of a rubric, findings of an image.
+
+Every task has a label of its own and its own columns of every classifier, whose names differ from
+those of the other tasks in the words of the task alone: true_toxic, pred_toxic, true_insult,
+pred_insult. Without those words they are the columns of a longer table, with a row for every item
+and task (`ByTask`): true, pred, and which task it is. That table is recognised, read and diagnosed
+as any other; the rows of one item are a cluster.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from fewlabels.checks.class_words import folded, same_answer
+from fewlabels.data.options import ColumnOptions
+from fewlabels.data.profiles import Profile, profile
+from fewlabels.data.recognise import Reading, recognise
+from fewlabels.data.roles import Roles, missing_column, split_native
+from fewlabels.data.table import Source, Table, in_order
+from fewlabels.data.task_names import (
+    LABEL,
+    MOST_COLUMNS,
+    NamedTasks,
+    Task,
+    split_name,
+    stem_without,
+    tasks_by_name,
+)
+from fewlabels.errors import InputError, UsageError, did_you_mean, listed, quoted
+from fewlabels.kernels.arrays import Floats
+
+TASK, ROW = "task", "row"
+"""Names of the columns of tasks, and of items where they have none."""
+
+_FEWEST, _SHOWN = 20, 3.0
+"""Labels, and standard errors, from which a prediction shows that it is of its own task."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the columns of a table are of: `source` is the table to recognise and to read.
+
+    `tasks` are several tasks, whose rows `source` has one below the other, in groups by the column
+    `column`; empty where there is one. `lines` say so.
+    """
+
+    source: Source
+    options: ColumnOptions
+    tasks: tuple[Task, ...] = ()
+    column: str | None = None
+    lines: tuple[str, ...] = ()
+
+    def said(self, options: ColumnOptions) -> ColumnOptions:
+        """The options that read the table as it stands in this way."""
+        if not self.tasks:
+            return options
+        assert isinstance(self.source, ByTask)
+        item = None if options.item == self.source.row else options.item
+        return replace(
+            options,
+            tasks={task.name: tuple(task.columns.values()) for task in self.tasks},
+            item=item,
+            cluster=tuple(c for c in options.cluster if c != options.item),
+        )
+
+    def of_each(self, options: ColumnOptions) -> dict[str, ColumnOptions]:
+        """For every task the options that read it alone, from those of the longer table."""
+        return {task.name: self._of_one(task, options) for task in self.tasks}
+
+    def _of_one(self, task: Task, options: ColumnOptions) -> ColumnOptions:
+        assert isinstance(self.source, ByTask)
+        absent = {stem for other in self.tasks for stem in other.columns} - {*task.columns}
+        added = {self.column, self.source.row}
+
+        def column(name: str) -> str:
+            return task.columns.get(name, name)
+
+        def by_class(mapped: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+            return {
+                model: tuple(map(column, columns))
+                for model, columns in mapped.items()
+                if not absent & {*columns}
+            }
+
+        def there(mapped: Mapping[str, str]) -> dict[str, str]:
+            return {model: column(c) for model, c in mapped.items() if c not in absent}
+
+        return replace(
+            options,
+            tasks={},
+            label=None if options.label is None else column(options.label),
+            models=by_class(options.models),
+            logits=by_class(options.logits),
+            hard=there(options.hard),
+            scores=there(options.scores),
+            confidence=there(options.confidence),
+            item=None if options.item in added else options.item,
+            cluster=tuple(c for c in options.cluster if c != options.item and c not in added),
+            keep=None if options.keep is None else tuple(k for k in options.keep if k not in added),
+        )
+
+
+def recognise_tasks(found: Found, *, joined: bool = False) -> Reading:
+    """Recognise the columns of what was found.
+
+    Those of tasks come first and by themselves, as beside them all others repeat for every task.
+    """
+    options = found.options
+    if not found.tasks:
+        return recognise(found.source, options, joined=joined)
+    assert isinstance(found.source, ByTask)
+    alone = replace(found.source, others=(), row=None, hidden=True)
+    of_tasks = recognise(
+        alone, replace(options, item=None, cluster=(), domain=None, weight=None, keep=None)
+    )
+    told = of_tasks.options
+    known = {
+        name: getattr(told, name)
+        for name in ("label", "models", "logits", "hard", "scores", "confidence")
+    }
+    rest = replace(options, **known)
+    if not told.names_classifiers and not any(map(split_native, alone.names)):
+        return Reading(rest, of_tasks.lines)
+    beside = recognise(found.source, rest)
+    return replace(beside, lines=(*of_tasks.lines, *beside.lines))
+
+
+def of_items(source: Source, roles: Roles) -> tuple[Source, Roles]:
+    """The table with a row per item, and its roles, where nobody has said which rows are together.
+
+    So it is seen whether its rows, too, are fewer items.
+    """
+    if not isinstance(source, ByTask) or roles.clusters != (roles.item,):
+        return source, roles
+    own = {*source.others}
+    return source.inner, replace(
+        roles,
+        clusters=(),
+        item=roles.item if roles.item in own else None,
+        groups=tuple(name for name in roles.groups if name in own),
+        ignored=tuple(name for name in roles.ignored if name in own),
+    )
+
+
+class OpenTasksError(InputError):
+    """A table can be read as several tasks or as one; the message says the options of each."""
+
+
+def find_tasks(source: Source, options: ColumnOptions) -> Found:
+    """The tasks of a table: those that are said, or that its names and values show.
+
+    Columns that the caller gives a role decide for the task that they are of.
+
+    Raises
+    ------
+    InputError
+        Where names and values leave open whether there are several tasks, or their classes differ.
+    """
+    names = [name for name in source.names if name]
+    if options.task is not None:
+        if options.task not in names:
+            raise InputError(missing_column(options.task, names, "--task"))
+        item = options.item or _item_of(names)
+        clustered = options.cluster or ((item,) if item in names and item is not None else ())
+        kept = None if options.keep is None else (options.task, *options.keep)
+        line = f"tasks: column {quoted(options.task)}; what is of no task is of all rows"
+        return Found(
+            source, replace(options, cluster=clustered, keep=kept), (), options.task, (line,)
+        )
+    if options.tasks:
+        return _reshaped(source, options, _said(options.tasks, names))
+    if "label" in names and any(split_native(name) is not None for name in names):
+        return Found(source, options)
+    if len(names) > MOST_COLUMNS or len(set(names)) < len(names):
+        return Found(source, options)
+    claimed = {name for name in (*options.of_classifiers, options.label) if name in names}
+    for named in tasks_by_name(names):
+        found = _found(source, options, named, claimed)
+        if found is not None:
+            return found
+    return Found(source, options)
+
+
+def _found(
+    source: Source, options: ColumnOptions, named: NamedTasks, claimed: Collection[str]
+) -> Found | None:
+    """What tasks by their names are by their values; None where they are none.
+
+    `claimed` are columns whose roles the caller says.
+    """
+    of_tasks = {column: task.name for task in named.tasks for column in task.columns.values()}
+    whose = {of_tasks.get(column) for column in claimed}
+    if len(whose) > 1 and None not in whose:
+        return Found(source, options, lines=_mixed(named, claimed))
+    if None in whose:
+        return None  # said in full, whatever the names are like
+    table = source.read((), named.columns)
+    if not table.n_rows:
+        return None
+    held = {name: profile(table, name, options) for name in named.columns}
+    if named.names == "unknown" and not _labels_are_few(named, held):
+        return None
+    if not whose and not _are_tasks(named, held, options):
+        return None
+    if len(whose) == 1 or len(named.tasks) == 1:
+        chosen = next(t for t in named.tasks if len(named.tasks) == 1 or t.name in whose)
+        hidden = [c for c in named.columns if c not in chosen.columns.values()]
+        line = (
+            f"task {quoted(chosen.name)} alone: the columns of other tasks "
+            f"({listed(map(quoted, hidden), 4)}) are not used"
+        )
+        return Found(_Without(source, frozenset(hidden)), options, lines=(line,) * bool(hidden))
+    _refuse_other_classes(named, held)
+    found = _reshaped(source, options, named.tasks, named.left)
+    return replace(found, lines=(*found.lines, *_left(named)))
+
+
+def _mixed(named: NamedTasks, claimed: Collection[str]) -> tuple[str, ...]:
+    """A line on labels of one task beside predictions of another, where names tell tasks."""
+    of = {c: task.name for task in named.tasks for c in task.columns.values() if c in claimed}
+    shown = listed(f"{quoted(c)} of {quoted(task)}" for c, task in of.items())
+    return (f"columns of several tasks, by their names, are read as one: {shown}",) * (
+        named.names == "sure"
+    )
+
+
+def _left(named: NamedTasks) -> Iterator[str]:
+    if named.left:
+        yield (
+            f"not used: {listed(map(quoted, named.left), 4)} (of a task without labels, or without "
+            "predictions)"
+        )
+
+
+def _said(said: Mapping[str, Sequence[str]], names: Sequence[str]) -> tuple[Task, ...]:
+    """Tasks by their columns, which are matched by what their names have besides the task.
+
+    Where names do not have the task, columns are matched by their order.
+    """
+    for task, columns in said.items():
+        for column in columns:
+            if column not in names:
+                near = did_you_mean(column, names)
+                raise InputError(
+                    f"no column {quoted(column)}, which --task {task} names; {near}the columns are "
+                    f"{listed(map(quoted, names))}"
+                )
+        if len(columns) < 2:
+            raise UsageError(
+                f"--task {task} names one column, and a task has a label and predictions: "
+                f"--task {task}=LABEL,PREDICTION,.."
+            )
+    if len(said) < 2:
+        raise UsageError("--task names one task; name two or more, or leave it out")
+    used = [column for columns in said.values() for column in columns]
+    twice = next((column for column in used if used.count(column) > 1), None)
+    if twice is not None:
+        raise UsageError(f"--task names column {quoted(twice)} twice; a column is of one task")
+    by_name = {
+        task: {stem_without(column, task): column for column in columns}
+        for task, columns in said.items()
+    }
+    if all(None not in f and len(f) == len(said[task]) for task, f in by_name.items()):
+        return tuple(Task(t, {s or LABEL: c for s, c in f.items()}) for t, f in by_name.items())
+    sizes = {len(columns) for columns in said.values()}
+    if len(sizes) > 1:
+        raise UsageError(
+            "the columns of --task must have the names of their tasks in theirs, or be as many and "
+            "in the same order for every task"
+        )
+    stems: list[str] = []
+    for together in zip(*said.values(), strict=True):
+        words = [split_name(column) for column in together]
+        common = [w for w in words[0] if all(w.casefold() in map(str.casefold, o) for o in words)]
+        stem = "_".join(common) or (LABEL if not stems else together[0])
+        stems.append(stem if stem not in stems else f"{stem}_{len(stems) + 1}")
+    return tuple(Task(t, dict(zip(stems, columns, strict=True))) for t, columns in said.items())
+
+
+# Values -----------------------------------------------------------------------------------------
+
+
+def _are_tasks(named: NamedTasks, held: Mapping[str, Profile], options: ColumnOptions) -> bool:
+    """Whether the values go with tasks; a table is refused where nothing says."""
+    pairs = named.pairs()
+    labels = [held[label] for _, label, _ in pairs]
+    if not all(_like_classes(p) for p in labels) or not any(p.filled for p in labels):
+        return False
+    predicted = [[held[c] for c in columns] for _, _, columns in pairs]
+    predicted = [
+        [p for p in own if _predicts(p, label)]
+        for own, label in zip(predicted, labels, strict=True)
+    ]
+    if not any(predicted) or _one_of_several(labels, predicted):
+        return False
+    if len(pairs) == 1:
+        return named.names == "sure"
+    shown = _own_rather_than_others(labels, predicted)
+    sure = named.names == "sure"
+    if (sure and (shown is None or shown > -_SHOWN)) or (shown or 0.0) > _SHOWN:
+        return True
+    if named.names in ("guessed", "unknown"):
+        return False
+    raise _either(named, held, options)
+
+
+def _labels_are_few(named: NamedTasks, held: Mapping[str, Profile]) -> bool:
+    """Whether in every task fewer items have labels than have predictions."""
+    return all(
+        held[label].filled < min(held[column].filled for column in columns)
+        for _, label, columns in named.pairs()
+    )
+
+
+def _like_classes(p: Profile) -> bool:
+    return not p.filled or (p.counts is not None and len(p.counts) <= max(20, p.filled // 4))
+
+
+def _predicts(p: Profile, label: Profile) -> bool:
+    """Whether a column may be of a classifier of these labels: their values, or numbers."""
+    if not p.filled:
+        return True
+    numbers = p.numbers is not None and (label.numbers is not None or len(label.counts or ()) <= 2)
+    texts = list(label.counts or ())
+    return numbers or all(same_answer(text, texts) for text in p.counts or ("",))
+
+
+def _one_of_several(labels: Sequence[Profile], predicted: Sequence[Sequence[Profile]]) -> bool:
+    """Whether labels are those of one task, a column of 0 and 1 per class, and predictions too."""
+
+    def ones(columns: Sequence[Profile]) -> bool:
+        if any(p.numbers is None for p in columns):
+            return False
+        total = np.sum([p.numbers for p in columns if p.numbers is not None], axis=0)
+        known = total[~np.isnan(total)]
+        slack = 0.005 * len(columns) + 1e-6
+        return len(known) > 1 and bool((np.abs(known - 1) <= slack).all())
+
+    if not ones(labels) or min(map(len, predicted)) < 1:
+        return False
+    return any(ones(columns) for columns in zip(*predicted, strict=False))
+
+
+def _own_rather_than_others(
+    labels: Sequence[Profile], predicted: Sequence[Sequence[Profile]]
+) -> float | None:
+    """By how many standard errors predictions go with the labels of their own task rather.
+
+    For every item the mean over tasks t and others u of z(prediction_t) (z(label_t) - z(label_u)),
+    in standardised ranks; None on few items with both labels.
+    """
+    z_label = [_standard(_numbers_of(p, labels)) for p in labels]
+    z_own = [[_standard(_numbers_of(p, labels)) for p in own] for own in predicted]
+    total, times = np.zeros(labels[0].rows), np.zeros(labels[0].rows)
+    for t, own in enumerate(z_own):
+        for z in own:
+            for u in range(len(labels)):
+                part = z * (z_label[t] - z_label[u])
+                there = ~np.isnan(part) & (u != t)
+                total[there] += part[there]
+                times[there] += 1
+    gaps = total[times > 0] / times[times > 0]
+    if len(gaps) < _FEWEST or not gaps.any():
+        return None
+    return float(gaps.mean() / max(gaps.std(ddof=1) / np.sqrt(len(gaps)), 1e-12))
+
+
+def _numbers_of(p: Profile, labels: Sequence[Profile]) -> Floats:
+    """The numbers of a column, or the places of its classes."""
+    if p.numbers is not None:
+        return p.numbers
+    order = in_order({folded(t) for label in labels for t in label.counts or ()})
+    place = [order.index(folded(t)) if folded(t) in order else np.nan for t in p.texts]
+    return np.array([*place, np.nan], dtype=float)[np.where(p.codes < len(place), p.codes, -1)]
+
+
+def _standard(values: Floats) -> Floats:
+    """Ranks of mean 0 and variance 1; NaN where a value is missing."""
+    out, known = np.full(len(values), np.nan), ~np.isnan(values)
+    if known.any():
+        _, place, times = np.unique(values[known], return_inverse=True, return_counts=True)
+        ranks = (np.cumsum(times) - times / 2)[place]
+        out[known] = (ranks - ranks.mean()) / (ranks.std() or 1.0)
+    return out
+
+
+def _either(
+    named: NamedTasks, held: Mapping[str, Profile], options: ColumnOptions
+) -> OpenTasksError:
+    """Both readings: several tasks, or one with labels of several people."""
+    pairs = named.pairs()
+    several = " ".join(
+        f"--task {shlex.quote(f'{t}={label},' + ','.join(c))}" for t, label, c in pairs
+    )
+    label = options.label or pairs[0][1]
+    classifiers = [(c, held[c]) for _, _, columns in pairs for c in columns]
+    one = " ".join(f"{_flag(p)} {shlex.quote(f'{c}={c}')}" for c, p in classifiers)
+    return OpenTasksError(
+        f"columns {listed((quoted(label) for _, label, _ in pairs), 4)} are labels of several "
+        "tasks, or of several people, and neither names nor values tell which: say "
+        f"{several} or --label {shlex.quote(label)} {one}"
+    )
+
+
+def _flag(p: Profile) -> str:
+    if p.in_unit and not p.whole:
+        return "--model"
+    return "--hard" if p.counts is not None else "--score"
+
+
+def _refuse_other_classes(named: NamedTasks, held: Mapping[str, Profile]) -> None:
+    """Refuse tasks whose classes differ: they cannot stand below one another."""
+    classes = {label: list(held[label].counts or ()) for _, label, _ in named.pairs()}
+    largest = max(classes, key=lambda label: len(classes[label]))
+    for label, own in classes.items():
+        if all(same_answer(text, classes[largest]) for text in own):
+            continue
+        shown = [f"{quoted(n)}: {listed(in_order(classes[n]), 5)}" for n in (largest, label)]
+        raise OpenTasksError(
+            f"the tasks have different classes ({'; '.join(shown)}), and are estimated one at a "
+            f"time: say --label {shlex.quote(largest)} or --label {shlex.quote(label)}"
+        )
+
+
+# The longer table -------------------------------------------------------------------------------
+
+
+def _reshaped(
+    source: Source, options: ColumnOptions, tasks: Sequence[Task], left: Collection[str] = ()
+) -> Found:
+    of_tasks = {column for task in tasks for column in task.columns.values()}
+    others = tuple(name for name in source.names if name not in of_tasks and name not in left)
+    stems = list(dict.fromkeys(stem for task in tasks for stem in task.columns))
+    taken = {stem: f"{stem}_of_task" for stem in stems if stem in others}
+    tasks = tuple(Task(t.name, {taken.get(s, s): c for s, c in t.columns.items()}) for t in tasks)
+    column = TASK
+    while column in others or column in {s for t in tasks for s in t.columns}:
+        column += "_"
+    item = options.item or _item_of(others)
+    row = None if item is not None else next(n for n in (ROW, f"{ROW}_") if n not in others)
+    item = item or str(row)
+    reshaped = ByTask(source, tuple(tasks), others, column, row)
+    native = {s.removeprefix("p__"): (s,) for s in stems if _PROBABILITY.fullmatch(s)}
+    options = replace(
+        options,
+        tasks={},
+        models={**native, **options.models},
+        item=item,
+        cluster=options.cluster or (item,),
+        keep=None if options.keep is None else tuple(dict.fromkeys([column, *options.keep])),
+    )
+    shown = "; ".join(f"{t.name} = {', '.join(map(quoted, t.columns.values()))}" for t in tasks[:4])
+    more = f" and {len(tasks) - 4} more" if len(tasks) > 4 else ""
+    line = (
+        f"{len(tasks)} tasks, each with labels and predictions of its own: {shown}{more}; what is "
+        "of no task is of all rows (micro average)"
+    )
+    return Found(reshaped, options, tuple(tasks), column, (line,))
+
+
+_PROBABILITY = re.compile(r"p__(?:(?!__).)+")
+"""What is left of a native column of probabilities that ends in the task."""
+
+_ITEM = re.compile(r"(?i)(item|example|doc|sample|record|text|comment|image)?_?(id|uuid)|uuid")
+
+
+def _item_of(names: Collection[str]) -> str | None:
+    """The column that names the items by its own name, where one does."""
+    alike = [name for name in names if _ITEM.fullmatch(name)]
+    return "item" if "item" in names else alike[0] if len(alike) == 1 else None
+
+
+@dataclass(frozen=True)
+class ByTask:
+    """A source with a row for every item and task; all rows of a task one after another.
+
+    `others` are the columns that are of no task; `column` has the task, and `row`, where it is
+    named, the number of the item. Where `hidden`, which task it is stays out of the names.
+    """
+
+    inner: Source
+    tasks: tuple[Task, ...]
+    others: tuple[str, ...]
+    column: str
+    row: str | None
+    hidden: bool = False
+
+    @property
+    def name(self) -> str | None:
+        """What messages call it."""
+        return self.inner.name
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The other columns, those of all tasks, and which task it is."""
+        stems = dict.fromkeys(stem for task in self.tasks for stem in task.columns)
+        row = () if self.row is None else (self.row,)
+        return (*row, *self.others, *stems, *([] if self.hidden else [self.column]))
+
+    def read(self, numbers: Collection[str], texts: Collection[str]) -> Table:
+        """Read some columns; what a task has not got is empty there."""
+
+        def own(names: Collection[str]) -> list[str]:
+            of_tasks = [t.columns[n] for n in names for t in self.tasks if n in t.columns]
+            return list(dict.fromkeys([*(n for n in names if n in self.others), *of_tasks]))
+
+        table, times = self.inner.read(own(numbers), own(texts)), len(self.tasks)
+        if not own([*numbers, *texts]):
+            table = self.inner.read((), self.inner.names[:1])
+        n, place, called = table.n_rows, table.place, [task.name for task in self.tasks]
+
+        def pieces(name: str) -> list[pa.ChunkedArray]:
+            if name == self.column:
+                of = pa.DictionaryArray.from_arrays(np.repeat(np.arange(times), n), called)
+                return [pa.chunked_array([of])]
+            if name == self.row:
+                return [pa.chunked_array([np.tile(np.arange(1, n + 1), times)])]
+            found: list[pa.ChunkedArray] = []
+            for task in self.tasks:
+                column = name if name in self.others else task.columns.get(name)
+                found += (
+                    [pa.chunked_array([pa.nulls(n)])] if column is None else table.pieces(column)
+                )
+            return found
+
+        def where(row: int) -> str:
+            return f"{place(row % n)} (task {called[row // n]})"
+
+        return Table(
+            tuple(dict.fromkeys([*numbers, *texts])), pieces, n * times, where, table.notes,
+            table.decimal_comma,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Without:
+    """A source without some of its columns."""
+
+    inner: Source
+    hidden: frozenset[str]
+
+    @property
+    def name(self) -> str | None:
+        return self.inner.name
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        return tuple(name for name in self.inner.names if name not in self.hidden)
+
+    def read(self, numbers: Collection[str], texts: Collection[str]) -> Table:
+        return self.inner.read(numbers, texts)
