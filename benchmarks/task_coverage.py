@@ -30,7 +30,7 @@ LEVEL, METRICS, RUNS = 0.95, ("accuracy", "roc_auc"), 10
 WORLDS = {
     "alike": ((2, 20), (2, 100), (6, 50), (14, 50)),
     "opposite": ((2, 20), (2, 100), (6, 50)),
-    "unlike": ((2, 20), (6, 50)),
+    "unlike": ((2, 20),),
 }
 """World -> tasks and labeled items of its cells."""
 
