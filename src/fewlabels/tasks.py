@@ -196,8 +196,8 @@ def with_tasks(
     for name in metrics if all(one.models == together.models for one in each.values()) else ():
         widest = max((factors.get((model, name), 1.0) for model in together.models), default=1.0)
         paired[name, group] = _mean_of_pairs([one.pairs(name) for one in each.values()], widest)
-    together, wider = _widened(together, factors, metrics)
-    draws |= wider
+    together, widened = _widened(together, factors, metrics)
+    draws |= widened
     own_rows = together.predictions.tasks if together.predictions.task else {}
     of_tasks = {f"{column}={name}": some for name, some in own_rows.items()}
     return replace(
