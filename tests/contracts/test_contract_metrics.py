@@ -214,7 +214,7 @@ def test_agreement_of_one_class_is_undefined(hard, truth, kappa, mcc):
         ({"scores": [[0.2], [3.0]]}, ("roc_auc", "average_precision")),
         (
             {"scores": [[0.2, np.nan]], "votes": [[-1, 1]]},
-            ("roc_auc", "average_precision", "error_rate", "cohen_kappa"),
+            ("error_rate", "cohen_kappa", "roc_auc", "average_precision"),
         ),
         ({"votes": [[0], [1]]}, ("error_rate", "cohen_kappa")),
     ],

@@ -25,6 +25,7 @@ from fewlabels.data import recognise as recognise_module
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.profiles import name_evidence, name_words, words_table
 from fewlabels.data.recognise import evidence_table, recognise
+from fewlabels.data.shapes import shaped
 from fewlabels.data.sources import open_source
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -131,7 +132,7 @@ SHAPES = {
          "annotations": words(SAID, '[{"task": "T0", "value": "No"}]',
                               '[{"task": "T0", "value": "Yes"}]'),
          "subject_ids": 80 + ITEM},
-        votes=("subject_ids", "user_id", "annotations"),
+        votes=("subject_ids", "user_id", "annotations[value]"),
     ),
     "crowd-kit": Shape(
         {"task": named("t", ITEM), "worker": named("w", WORKER),
@@ -214,7 +215,7 @@ def check(shape: Shape, source: Any, run: Callable[..., tuple[int, str, str]], f
             code, _, err = run("estimate", file, *shlex.split(options), "--json", "-")
             assert code == 0, err
         return
-    reading = recognise(open_source(source, None), ColumnOptions())
+    reading = recognise(*shaped(open_source(source, None), ColumnOptions()))
     found = reading.options
     votes = dict(zip(("item", "annotator", "label"), shape.votes or (), strict=False))
     assert (dict(found.votes), reading.votes) == (votes, bool(votes))

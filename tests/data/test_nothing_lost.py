@@ -127,11 +127,17 @@ def test_links_pipes_and_folders_among_the_parts(tmp_path):
     with pytest.raises(fl.InputError, match=r"b\.csv: is not a regular file"):
         fl.read_predictions(tmp_path)
     odd.unlink()
-    for folder in ("b.parquet", "year=2020"):
-        (tmp_path / folder).mkdir()
-        with pytest.raises(fl.InputError, match=f"{folder}: is a folder within the folder"):
-            fl.read_predictions(tmp_path)
-        (tmp_path / folder).rmdir()
+    (tmp_path / "b.parquet").mkdir()
+    with pytest.raises(fl.InputError, match=r"b\.parquet: is a folder within the folder"):
+        fl.read_predictions(tmp_path)
+    (tmp_path / "b.parquet").rmdir()
+    (tmp_path / "year=2020").mkdir()  # a part without files
+    assert fl.read_predictions(tmp_path).n_items == 3
+    (tmp_path / "year=2020" / "b.csv").write_text(ROWS)
+    with pytest.raises(
+        fl.InputError, match=r"a\.csv and year=2020/b\.csv differ in the columns 'year'"
+    ):
+        fl.read_predictions(tmp_path)
 
 
 def test_rows_of_other_kinds_beside_are_said(tmp_path):

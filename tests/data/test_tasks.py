@@ -231,9 +231,6 @@ OPEN: dict[str, tuple[Columns, str]] = {
     "grades and classes": (
         {**RATINGS, "human_safe": LABELS["toxic"], "judge_safe": HARD["toxic"]},
         "different classes"),
-    "one task of three classes": (
-        {**{f"true_{c}": (k == KIND).astype(int) for k, c in enumerate(KINDS)},
-         **{f"pred_{c}": CHANCES[:, k] for k, c in enumerate(KINDS)}}, "may each hold"),
 }  # fmt: skip
 
 

@@ -135,7 +135,7 @@ SLIPS: dict[str, Slip] = {
     ),
     "archive": content(_zip, "items.zip", "archive", name="items.zip"),
     "tar": content(_tar, "items.tar", "archive", name="items.tar"),
-    "SQLite": content(_sqlite, "items.db", "SQLite", "CSV", name="items.db"),
+    "SQLite": content(_sqlite, "items.db", "database", "sqlite:///", name="items.db"),
     "pickle": content(pickle.dumps({"p": [0.1]}), "items.pkl", "pickle", name="items.pkl"),
     "URL": Slip(
         "estimate https://example.org/items.csv",

@@ -531,7 +531,9 @@ def two_signs(
 
     That -1 is a class, as support-vector machines have it, is told by the classifiers: what they
     say of the items of -1 ranks apart from what they say of those of 1 (Mann-Whitney), as of items
-    that lack a label at random it does not. `labels` are as they were given, `y` their indices.
+    that lack a label at random it does not, and of as many items as 1 has, those that rank highest,
+    most are 1, as they are not where only some of one class have a label. `labels` are as they were
+    given, `y` their indices.
     """
     above, below = int((labels == 1).sum()), int((labels == UNKNOWN).sum())
     if min(above, below) < _FEWEST_OF_A_SIGN or above + below < len(y):
@@ -541,9 +543,9 @@ def two_signs(
     said += [] if p is None else list(p[:, :, 1].T)
     if v is not None:
         said += list(np.where(v < 0, 0.0 if signs else np.nan, v).T)
-    gaps = [ranked_apart(values, y == 1) for values in said]
+    gaps = [_sign_apart(values, y == 1, above) for values in said]
     what = f"labels are 1 ({above:,} items) and -1 ({below:,})"
-    if np.nan_to_num(gaps).max(initial=0.0) <= _APART:
+    if max((gap for gap in gaps if gap is not None), default=0.0) <= _APART:
         notes.append(
             f"{what}, and -1 is read as unlabeled; if it is the other class, pass 0 instead of -1"
         )
@@ -553,6 +555,12 @@ def two_signs(
         "unlabeled, pass NaN instead of -1"
     )
     return np.maximum(y, 0), np.maximum(v, 0) if signs and v is not None else v
+
+
+def _sign_apart(values: Floats, positive: Bools, above: int) -> float | None:
+    """Standard errors between the two signs; None where most that rank highest are of the other."""
+    highest = np.argsort(np.where(np.isnan(values), -np.inf, values), kind="stable")[-above:]
+    return ranked_apart(values, positive) if 2 * positive[highest].sum() > above else None
 
 
 def _looked_up(array: Array, classes: tuple[Any, ...]) -> Ints:

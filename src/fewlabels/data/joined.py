@@ -295,7 +295,7 @@ def read_votes(
     with naming_file(name):
         if located is not None and located.kind == "NPZ":
             raise InputError("holds arrays; save votes as a table with item, annotator and label")
-        opened = open_source(source, located, "votes")
+        opened, options = shaped(open_source(source, located, "votes"), options)
         roles = assign_vote_roles(opened.names, options, alone=alone)
         known = options.label if alone else None
         if known is not None and known not in opened.names:

@@ -569,8 +569,9 @@ def _one_hot_families(
         block = np.stack([_flags(table, name) for name in columns], axis=1)
         ones = (block == 1).sum(axis=1)
         filled = int((~np.isnan(block)).any(axis=1).sum())
-        # Rows of two labels are mistakes where they are few, and refused with their place.
-        most = max(_NEARLY_ALL * (ones > 0).sum(), filled / 2)
+        # Rows of two labels are mistakes where nearly all others have one, and refused with their
+        # place; beside rows of none they say that an item may have several.
+        most = (_NEARLY_ALL if (ones > 1).any() else 0.5) * filled
         if not (block < 0).any() and (ones == 1).sum() > most:
             out |= dict.fromkeys(columns, "|".join(columns))
     return out
