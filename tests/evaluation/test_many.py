@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import fewlabels as fl
-from fewlabels.evaluation import draws, guard
+from fewlabels.evaluation import draws, evaluator, guard
 from fewlabels.methods.ensembles import informants
 
 
@@ -81,3 +81,24 @@ def test_shares_of_hundreds_of_classes_are_no_percentages(tmp_path: Path) -> Non
     read = fl.read_predictions(tmp_path / "a.parquet").probabilities
     assert read is not None
     np.testing.assert_allclose(read[:, 0], p, rtol=1e-12)
+
+
+def test_voters_measured_in_one_pass_or_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Voters of few items each, with labels: each is judged by the shares of its own draws."""
+    rng = np.random.default_rng(3)
+    truth, skill = rng.integers(2, size=300), np.linspace(0.55, 0.95, 40)
+    right = rng.random((300, 40)) < skill
+    votes = np.where(right, truth[:, None], 1 - truth[:, None])
+    votes = np.where(rng.random(votes.shape) < 0.15, votes, -1)
+    predictions = fl.Predictions(
+        votes=votes, labels=np.where(np.arange(300) < 60, truth, -1), classes=["no", "yes"]
+    )
+
+    def found() -> np.ndarray:
+        estimates = fl.estimate(predictions, "learned-ensemble", ["accuracy"])
+        return np.array([row[3:6] for row in estimates.rows])
+
+    together = found()
+    monkeypatch.setattr(evaluator, "MANY", 1_000)
+    np.testing.assert_allclose(together[:, 0], found()[:, 0], atol=1e-6)
+    assert np.abs(together[:, 0] - right.mean(axis=0)).mean() < 0.1

@@ -455,7 +455,8 @@ class _Task:
         self.prepared: list[dict[object, Plan]] = [{} for _ in views]
         self.n_columns = len(views) * self.entries.n_groups
         names = [predictions.models[int(j)] for j in columns]
-        self.who = np.repeat(names, self.entries.n_groups).tolist()
+        # Of one view of many voters, the groups are the voters themselves.
+        self.who = np.repeat(names, self.n_columns // len(names)).tolist()
         errors = posterior.log_odds_errors(names, self.n_draws)
         if errors is not None and errors.shape[1] < self.n_columns:
             errors = np.repeat(errors, self.entries.n_groups, axis=1)
