@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -26,6 +27,10 @@ from fewlabels.streaming.checkpoint import default_folder
 ITEM = "item"
 _RUN = b"fewlabels.run"
 Write = Callable[[str, int, Predictions, LabelPosterior], None]
+
+
+_LAST_FILES = 20
+"""Tenths of a second in which a worker that is stopped ends its last file."""
 
 
 @dataclass(frozen=True)
@@ -86,11 +91,15 @@ class PosteriorFolder:
             yield from parquet_batches(path, pq.read_schema(path).names)
 
     def discard(self) -> None:
-        """Delete the draft."""
-        with suppress(OSError):
-            for path in self.draft.iterdir():
-                path.unlink()
-            self.draft.rmdir()
+        """Delete the draft, in which workers that were stopped may still put a last file."""
+        for _ in range(_LAST_FILES):
+            with suppress(OSError):
+                for path in self.draft.iterdir():
+                    path.unlink(missing_ok=True)
+                self.draft.rmdir()
+            if not self.draft.exists():
+                return
+            time.sleep(0.1)
 
     @contextmanager
     def held(self) -> Iterator[None]:
