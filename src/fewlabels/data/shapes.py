@@ -495,6 +495,9 @@ def shaped(source: Source, options: ColumnOptions) -> tuple[Source, ColumnOption
         n: "|".join(parts[n]) for n, look in looks.items()
         if look.whole and look.sums and (n == options.label or truth_in_name(n) > 1)
     }  # fmt: skip
+    # What has a role by its name, or is named, is refused where it is read.
+    needed = {"label", "weight", "domain", options.label, options.weight, options.domain}
+    needed |= {options.item, *options.cluster, *(options.keep or ())}
     shown: dict[str, None] = {}
     why: list[str] = []
     for name in names:
@@ -510,7 +513,7 @@ def shaped(source: Source, options: ColumnOptions) -> tuple[Source, ColumnOption
             shown |= dict.fromkeys(parts[name])
         else:
             why.append(_not_used(name, own))
-            shown |= {name: None} if name in (options.keep or ()) else {}
+            shown |= {name: None} if name in needed else {}
     made = {n: p for n, p in parts.items() if p}
     return Shaped(source, tuple(shown), tuple(why)), _in_parts(options, made, {**joined, **one_hot})
 
