@@ -24,6 +24,7 @@ from fewlabels.data.roles import Roles, places, split_native
 from fewlabels.data.table import NOTHING, Names, Table, group_text, in_order, shown_number
 from fewlabels.errors import InputError, listed, quoted
 from fewlabels.kernels.arrays import Array, Floats
+from fewlabels.kernels.simplex import softmax
 
 Attempt = Callable[[Callable[[], Array]], Array]
 """Reads a column, or collects its errors."""
@@ -273,9 +274,6 @@ def _softmax(
             f"`logits` of classifier {quoted(model)} are all -inf in {table.place(int(nothing[0]))}"
             ", which is no prediction; leave the cells empty"
         )
-    z = z - z.max(axis=0)
-    p = np.exp(z)
-    total = p.sum(axis=0)
     shown = listed(map(quoted, columns.values()), 3)
     if len(each) == 1:
         how = "the logistic function turns it into the probability"
@@ -285,8 +283,8 @@ def _softmax(
             f"columns {shown} are read as logits, or logarithms of probabilities: a softmax over "
             f"the {len(each)} turns them into probabilities"
         )
-    for values, share in zip(each, p, strict=False):
-        values[:] = share / total
+    for values, share in zip(each, softmax(z, axis=0), strict=False):
+        values[:] = share
     return each[0]
 
 

@@ -25,12 +25,11 @@ from fewlabels.data.profiles import (
 from fewlabels.data.recognise import ITEM_NAMES
 from fewlabels.data.roles import missing_column, split_native
 from fewlabels.data.shapes import shaped
-from fewlabels.data.sources import is_part, locate, open_source, path_of
+from fewlabels.data.sources import is_part, locate, open_source, path_of, stem_of
+from fewlabels.data.stores import is_pattern
 from fewlabels.data.table import Names, Source, Table, naming_file
 from fewlabels.errors import InputError, UsageError, listed, quoted
 from fewlabels.kernels.arrays import Ints
-
-_PATTERN = "*?["
 
 
 @dataclass(frozen=True)
@@ -57,13 +56,17 @@ class JoinedFiles:
         return tuple(self.columns)
 
     @cached_property
+    def items(self) -> list[list[str]]:
+        """The item of each row of every source."""
+        return [_items(source, self.item) for source in self.sources]
+
+    @cached_property
     def rows(self) -> list[Ints]:
         """The row of each item in every source, (n,); -1 where it has none."""
-        keys = [_keys(source, self.item) for source in self.sources]
         rows = []
-        for names in keys:
-            place = {text: row for row, text in enumerate(_texts(names))}
-            rows.append(np.array([place.get(text, -1) for text in _texts(keys[0])], dtype=np.int64))
+        for items in self.items:
+            place = {item: row for row, item in enumerate(items)}
+            rows.append(np.array([place.get(one, -1) for one in self.items[0]], dtype=np.int64))
         return rows
 
     def read(self, numbers: Collection[str], texts: Collection[str]) -> Table:
@@ -115,7 +118,8 @@ def _first_value(parts: Sequence[pa.Array]) -> pa.Array:
     )
 
 
-def _keys(source: Source, item: str) -> Names:
+def _items(source: Source, item: str) -> list[str]:
+    """The item of each row of a source, which has each once."""
     with naming_file(source.name):
         table = source.read((), (item,))
         names = Names.of(table, item)
@@ -130,11 +134,7 @@ def _keys(source: Source, item: str) -> Names:
                 f"{what} in {places}, and files are joined by column {quoted(item)}: give each "
                 "item one row, or name another column with --item"
             )
-        return names
-
-
-def _texts(names: Names) -> list[str]:
-    return [names.texts[code] for code in names.codes.tolist()]
+        return [names.texts[code] for code in names.codes.tolist()]
 
 
 def joined_files(
@@ -155,12 +155,13 @@ def joined_files(
         if len(set(one.names)) < len(one.names):
             raise InputError(f"{one.name}: two columns have the same name; rename one of them")
     item = _item(sources, options)
-    stems = [_stem(path), *files]
+    first = stem_of(str(path)) if isinstance(path, str | Path) else "first"
+    stems = [first, *files]
     short = differences(stems)
     names = dict(enumerate(short if short and len(set(short)) == len(stems) else stems))
     joined = JoinedFiles(sources, item, {item: ((0, item),)}, ())
-    each = zip(files, joined.rows[1:], sources[1:], strict=True)
-    notes = [_left_out(stem, row, len(_keys(one, item).codes)) for stem, row, one in each]
+    each = zip(files, joined.rows[1:], joined.items[1:], strict=True)
+    notes = [_left_out(stem, rows, len(items)) for stem, rows, items in each]
     columns: dict[str, tuple[tuple[int, str], ...]] = {}
     where: dict[str, list[int]] = {}
     for k, one in enumerate(sources):
@@ -197,7 +198,7 @@ def _named_sources(others: Any, path: Any) -> dict[str, Any]:
         name = str(one)
         if os.path.isdir(name):
             found = sorted(str(f) for f in Path(name).iterdir() if f.is_file() and is_part(f.name))
-        elif not os.path.exists(name) and any(letter in name for letter in _PATTERN):
+        elif not os.path.exists(name) and is_pattern(name):
             found = sorted(glob.glob(name, recursive=True))
         else:
             found = [name]
@@ -208,15 +209,9 @@ def _named_sources(others: Any, path: Any) -> dict[str, Any]:
         raise InputError("--join names no file beside FILE")
     out: dict[str, Any] = {}
     for file in dict.fromkeys(files):
-        stem = _stem(file)
+        stem = stem_of(file)
         out[stem if stem not in out else file] = file
     return out
-
-
-def _stem(path: Any) -> str:
-    return (
-        Path(path_of(str(path))).name.partition(".")[0] if isinstance(path, str | Path) else "first"
-    )
 
 
 def _item(sources: Sequence[Source], options: ColumnOptions) -> str:
@@ -249,7 +244,7 @@ def _item(sources: Sequence[Source], options: ColumnOptions) -> str:
 def _tells_apart(sources: Sequence[Source], name: str) -> bool:
     try:
         for one in sources:
-            _keys(one, name)
+            _items(one, name)
     except InputError:
         return False
     return True
@@ -294,7 +289,7 @@ def _same(joined: JoinedFiles, name: str, where: Sequence[int]) -> bool:
                 continue
             if truth_in_name(name) < 3:
                 return False
-            at = _texts(_keys(joined.sources[0], joined.item))[i]
+            at = joined.items[0][i]
             both = [joined.sources[j].name or "the first" for j in (where[0], where[k])]
             raise InputError(
                 f"item {quoted(at)} has {quoted(a)} in column {quoted(name)} of {both[0]}, and "

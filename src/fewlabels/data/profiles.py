@@ -216,7 +216,7 @@ def name_evidence(name: str, role: str) -> float:
     Examples
     --------
     >>> [name_evidence(name, "label") for name in ("human_label", "outcome", "verdict", "gpt4")]
-    [16.0, 4.0, 5.0, 0.0]
+    [16.0, 4.0, 5.0, -7.0]
     """
     total = sum(of_word.get(role, 0.0) for of_word in _weights_of(name))
     return max(min(total, _MOST_OF_A_NAME), -_MOST_OF_A_NAME)

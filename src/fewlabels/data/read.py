@@ -35,7 +35,7 @@ from fewlabels.data.profiles import truth_in_name
 from fewlabels.data.recognise import ITEM_NAMES, recognise
 from fewlabels.data.roles import Roles, assign_roles, missing_column, repeated_items, split_native
 from fewlabels.data.shapes import shaped, telling
-from fewlabels.data.sources import LOG, chosen, locate, open_source, path_of
+from fewlabels.data.sources import LOG, chosen, locate, open_source, stem_of
 from fewlabels.data.table import NOTHING, Place, Source, naming_file
 from fewlabels.data.tasks import Found, find_tasks, of_items, recognise_tasks
 from fewlabels.errors import InputError, UsageError, listed, one_line, quoted
@@ -393,7 +393,11 @@ def open_input(
             judged = truth_in_name(label) < 2 and differs(table, item, label, kept)
             if label in options.of_classifiers or judged:
                 # Both files have it: what people say of a criterion, and what this judge says.
-                judge = {} if label in options.of_classifiers else {judge_of(name): label}
+                judge = (
+                    {}
+                    if label in options.of_classifiers
+                    else {"judge" if name is None else stem_of(name): label}
+                )
                 options = replace(options, hard={**options.hard, **judge})
                 label = "label" if "label" not in table.names else f"{label} of {kept[0].name}"
             options = replace(options, item=item, label=label)
@@ -428,11 +432,6 @@ def open_input(
         name, reading.options, table, long, lines=lines, task=tasks.column,
         said=tasks.said(reading.options),
     )  # fmt: skip
-
-
-def judge_of(name: str | None) -> str:
-    """What to call the classifier of a file: by its name."""
-    return "judge" if name is None else Path(path_of(name)).name.partition(".")[0]
 
 
 def column_names(source: Any) -> tuple[str, ...]:

@@ -31,6 +31,7 @@ from fewlabels.data.roles import split_native
 from fewlabels.data.table import MISSING_NUMBERS, Source, Table, class_text
 from fewlabels.errors import InputError, listed, quoted
 from fewlabels.kernels.arrays import Floats
+from fewlabels.kernels.simplex import softmax
 
 HEAD_ROWS = 1_000
 """First rows by which it is told what the cells of a column are."""
@@ -428,12 +429,6 @@ def with_made(table: Table, names: Iterable[str]) -> Table:
 
 def _place(table: Table, start: int, row: int) -> str:
     return table.place(start + row)
-
-
-def softmax(logits: Floats) -> Floats:
-    """exp(z_k) / sum_j exp(z_j) of each row, (n, K); rows with NaN are NaN."""
-    shares: Floats = np.exp(logits - np.max(logits, axis=1, keepdims=True))
-    return shares / shares.sum(axis=1, keepdims=True)
 
 
 def _one_hot(table: Table, columns: Sequence[str]) -> pa.ChunkedArray:

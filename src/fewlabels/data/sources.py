@@ -445,6 +445,17 @@ def path_of(source: str) -> str:
     return source if os.path.exists(source) else _divided(source)[0]
 
 
+def stem_of(source: str) -> str:
+    """What to call the classifier of a file: the name up to its first dot.
+
+    Examples
+    --------
+    >>> stem_of("runs/gpt4.csv.gz")
+    'gpt4'
+    """
+    return Path(path_of(source)).name.partition(".")[0]
+
+
 def _divided(name: str) -> tuple[str, str | None]:
     """The path and what stands behind its `#`, which may hold more of them, as names may."""
     parts = name.split("#")
