@@ -52,7 +52,8 @@ _ALONE = ""
 _Table = Literal["csv", "tsv", "jsonl", "json", "parquet", "feather", "npz", "excel"]
 _Log = Literal[
     "inspect", "promptfoo", "mlflow", "mlflow-table", "langfuse", "phoenix", "scores",
-    "label-studio", "lm-eval", "deepeval", "argilla", "doccano",
+    "label-studio", "lm-eval", "deepeval", "argilla", "doccano", "judgebench", "helm",
+    "openai-evals", "alpaca-eval", "sagemaker",
 ]  # fmt: skip
 
 _SAID, _ROWS = "fewlabels.columns", "fewlabels.rows"

@@ -383,7 +383,7 @@ def _of_path(source: str | Path, skipped: list[BadFile] | None, where: Condition
             if path.is_dir():
                 return _folder(path, name, skipped, where)
             if not path.exists():
-                if is_pattern(name):
+                if is_pattern(_divided(name)[0]):
                     return _of_pattern(name, name, skipped, where)
                 return _behind_a_mark(name)
             if not path.is_file():

@@ -15,7 +15,7 @@ import pytest
 import fewlabels as fl
 from fewlabels.cli.input import _Log
 from fewlabels.data import diagnose
-from fewlabels.data.logs import ALIASES, FORMATS
+from fewlabels.data.logs import ALIASES, tools
 from fewlabels.data.logs.columns import LogOptions
 from fewlabels.data.logs.documents import keys_at_the_beginning, opened
 from fewlabels.errors import InputError, UsageError
@@ -66,8 +66,13 @@ def test_what_stands_behind_the_mark():
 
 
 def test_every_format_has_a_name_that_the_command_line_takes():
-    assert {*FORMATS, *ALIASES} == {*get_args(_Log)}
-    assert {f.tool for f in FORMATS.values()} >= {"Inspect", "MLflow", "promptfoo", "DeepEval"}
+    assert {*tools(), *ALIASES} == {*get_args(_Log)}
+    assert {tool["tool"] for tool in tools().values()} >= {
+        "Inspect",
+        "MLflow",
+        "promptfoo",
+        "DeepEval",
+    }
 
 
 def test_people_are_labels_and_judges_classifiers(write):

@@ -1,25 +1,26 @@
 """Logs of evaluation tools to the columns that everything else reads.
 
-A tool's file is a reader of 30 to 60 lines here: it yields verdicts (`record.Verdict`) and counts
-what it leaves out. Nothing of the tools is imported. What happens, in order:
+Where a tool's log holds what is a table of paths in `tools.toml`. Nothing of the tools is imported.
+What happens, in order:
 
 1. `sources.locate` finds files and asks `recognised` whose they are, by their content.
-2. The format's reader takes values from `documents` (JSON of any size, an item at a time), from the
-   members of an `.eval`, or columns of a table (`flat`), and yields verdicts.
+2. Documents come from `documents` (JSON of any size, an item at a time) or the rows of a table.
+   `facts` follows the paths and yields verdicts (`record.Verdict`). What paths cannot say is a
+   reader: `inspect` (edits within an archive), `promptfoo` (thumbs that overwrite), `answers`
+   (likelihoods, and answers beside what is right).
 3. `record.collected` makes columns of them: item, criterion, kind of author, author, value, score.
 4. `columns.columns_of` makes the columns of one criterion: people are labels, judges classifiers.
 5. The result is a `Source` like a CSV file's, with the native names `label`, `y__<judge>`, ...
 
-To add a tool, copy `lm_eval.py`:
+To add a tool:
 
-1. a reader here;
-2. its `Format` in `FORMATS`, which are tried in that order, with a function like `_lm_eval`;
-3. its name in `_Log` of `cli/input.py`;
-4. layouts typed by hand in `tests/data/logs/test_logs.py`, which `make test` runs;
-5. if it can be installed: a writer in `tests/data/logs/tools.py`, a test of what that writes in
+1. a table in `tools.toml`;
+2. its name in `_Log` of `cli/input.py`;
+3. layouts typed by hand in `tests/data/logs/test_logs.py`, which `make test` runs;
+4. if it can be installed: a writer in `tests/data/logs/tools.py`, a test of what that writes in
    `tests/data/logs/test_written_by_tools.py` (`make test-logs`), the package in the group `logs` of
    `pyproject.toml`;
-6. lines in `docs/llm-judges.md`, `docs/formats.md` and `CHANGELOG.md`.
+5. lines in `docs/llm-judges.md`, `docs/formats.md` and `CHANGELOG.md`.
 
 Traps, each with a test: a person's correction overwrites the judge's verdict in the place where it
 stood; NaN is unscored; epochs are no items; cancelled annotations and drafts are no labels; one
@@ -32,7 +33,7 @@ import csv
 import filecmp
 import itertools
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,198 +41,67 @@ from typing import Any
 import pyarrow as pa
 
 from fewlabels.data.binary import open_feather, open_parquet
-from fewlabels.data.cells import RowCollector
 from fewlabels.data.content import INSPECT, file_kind, first_bytes
 from fewlabels.data.delimited import open_delimited
-from fewlabels.data.logs import (
-    flat,
-    inspect,
-    labeling,
-    lm_eval,
-    mlflow,
-    test_runs,
-)
+from fewlabels.data.logs import answers, inspect, promptfoo
 from fewlabels.data.logs.columns import LogOptions, columns_of, criteria_of
 from fewlabels.data.logs.documents import keys_at_the_beginning, opened
+from fewlabels.data.logs.facts import KINDS, facts, fold, tools
 from fewlabels.data.logs.record import Log, Record, Verdict, collected
-from fewlabels.data.table import Source, Table, naming_file, row_place
+from fewlabels.data.table import Source, Table, naming_file
 from fewlabels.errors import FewlabelsError, InputError, one_line, quoted, unknown
 
 Keys = frozenset[str]
-"""Keys of the first object of a JSON file, or the columns of a table."""
-
-Documents = Iterable[Any]
-
-
-@dataclass(frozen=True)
-class Format:
-    """One tool's format: how it is told by its keys, and who reads its files.
-
-    `read` yields what one file says; `keys` are some that it must have for `--format` to be
-    believed. `kinds` are the kinds of files that it comes in.
-    """
-
-    name: str
-    tool: str
-    is_it: Callable[[Keys], bool]
-    read: Callable[[Path, str, Log], Iterator[Verdict] | Record]
-    keys: str
-    kinds: tuple[str, ...] = ("JSON",)
-
+"""Keys of the first objects of a JSON file, or the columns of a table."""
 
 _OPENERS: Mapping[str, Callable[[Path, str], Source]] = {
     "CSV": open_delimited, "Parquet": open_parquet, "Feather": open_feather,
 }  # fmt: skip
 
-
-# Values of files ----------------------------------------------------------------------------------
-
-
-def _rows(path: Path, kind: str, *lists: tuple[str, ...]) -> Iterator[Any]:
-    """The objects of a file: its rows, the items of its list, or of a list within its object."""
-    if kind in ("Parquet", "Feather"):
-        source = (
-            open_parquet(path, path.name) if kind == "Parquet" else open_feather(path, path.name)
-        )
-        columns = source.read((), source.names)
-        pieces = {name: pa.chunked_array(columns.pieces(name)[0].chunks) for name in source.names}
-        for batch in pa.table(pieces).to_batches(max_chunksize=4096):
-            yield from batch.to_pylist()
-        return
-    keys = keys_at_the_beginning(path)
-    with opened(path) as scanner:
-        found: Iterator[Any]
-        if any(".".join(one) in keys for one in lists):
-            found = (value for where, value in scanner.within(lists) if where in lists)
-        else:
-            found = scanner.values()
-        for value in found:
-            if not isinstance(value, dict):
-                raise InputError(f"holds {quoted(value)} where an object is expected")
-            yield value
-
-
-def _mlflow(path: Path, kind: str, log: Log) -> Iterator[Verdict]:
-    return mlflow.traces(_rows(path, kind, ("traces",)), log)
-
-
-def _mlflow_table(path: Path, kind: str, log: Log) -> Iterator[Verdict]:
-    with opened(path) as scanner:
-        document = scanner.value()
-    return mlflow.table(document, log)
-
-
-def _argilla(path: Path, kind: str, log: Log) -> Iterator[Verdict]:
-    return labeling.argilla(_rows(path, kind), log)
-
-
-def _doccano(path: Path, kind: str, log: Log) -> Iterator[Verdict]:
-    author = path.name.partition(".")[0]
-    return labeling.doccano(_rows(path, kind), author, log)
-
-
-def _label_studio(path: Path, kind: str, log: Log) -> Iterator[Verdict]:
-    return labeling.label_studio(_rows(path, kind), log)
-
-
-def _lm_eval(path: Path, kind: str, log: Log) -> Iterator[Verdict]:
-    # output/<model>/samples_<task>_<date>.jsonl
-    task = re.sub(r"^samples_|_\d{4}-\d\d-\d\dT[\d.:-]*$", "", path.name.removesuffix(".jsonl"))
-    model = path.resolve().parent.name or "model"
-    log.about.append(f"lm-evaluation-harness: model {model}, task {task}")
-    return lm_eval.read(_rows(path, kind), model, task, log)
-
-
-def _flat(path: Path, kind: str, log: Log) -> Record:
-    if kind == "CSV":
-        source: Source = open_delimited(path, path.name)
-    elif kind in ("Parquet", "Feather"):
-        source = (
-            open_parquet(path, path.name) if kind == "Parquet" else open_feather(path, path.name)
-        )
-    else:
-        rows = RowCollector()
-        for row in _rows(path, kind, ("data",), ("scores",), ("annotations",)):
-            rows.add(row)
-        source = rows.table(path.name, row_place)
-    return flat.read(source, log)
-
-
-_TABLES = ("JSON", "Parquet", "Feather")
-
-FORMATS = {
-    one.name: one
-    for one in (
-        Format(
-            "inspect", "Inspect", lambda k: k >= {"eval", "eval.task"} or k == {INSPECT},
-            lambda path, kind, log: inspect.read(path, log), "eval, samples", ("JSON", INSPECT),
-        ),
-        Format(
-            "promptfoo", "promptfoo",
-            lambda k: k >= {"results", "results.version"} and bool(
-                k & {"evalId", "results.prompts", "results.stats", "results.timestamp"}),
-            lambda path, kind, log: test_runs.promptfoo(path, log), "results.results",
-        ),
-        Format(
-            "deepeval", "DeepEval",
-            lambda k: not k.isdisjoint({"testRunData.testCases", "testCases", "test_results",
-                                        "testRunData.conversationalTestCases"}),
-            lambda path, kind, log: test_runs.deepeval(path, log), "testRunData.testCases",
-        ),
-        Format(
-            "mlflow", "MLflow",
-            lambda k: bool(k & {"info.trace_id", "info.request_id", "traces.info"})
-            or k >= {"assessments", "trace_id"},
-            _mlflow, "info.trace_id, info.assessments", _TABLES,
-        ),
-        Format(
-            "mlflow-table", "MLflow", lambda k: k == {"columns", "data"}, _mlflow_table,
-            "columns, data",
-        ),
-        Format(
-            "label-studio", "Label Studio",
-            lambda k: bool(k & {"annotations", "completions"}) and bool(
-                k & {"annotations.result", "completions.result", "annotations.completed_by",
-                     "annotations.was_cancelled"} or k >= {"data", "id", "annotations"}),
-            _label_studio, "id, annotations", ("JSON",),
-        ),
-        Format(
-            "lm-eval", "lm-evaluation-harness", lambda k: k >= {"doc_id", "filtered_resps"},
-            _lm_eval, "doc_id, filtered_resps", _TABLES,
-        ),
-        Format(
-            "argilla", "Argilla",
-            lambda k: k >= {"fields", "responses", "suggestions"}
-            or any(f"{key}.users" in k for key in k if key.endswith(".responses")),
-            _argilla, "fields, responses", _TABLES,
-        ),
-        Format(
-            "doccano", "doccano",
-            lambda k: bool(k & {"text", "data"}) and bool(k & {"label", "cats"})
-            and bool(k & {"Comments", "is_confirmed", "annotation_approver"}),
-            _doccano, "text, label",
-        ),
-        Format(
-            "scores", "Langfuse, Phoenix and the like",
-            lambda k: flat.is_flat({key.removeprefix("data.") for key in k}), _flat,
-            "an item, a name, a source and a value", ("CSV", *_TABLES),
-        ),
-    )
-}  # fmt: skip
-"""Formats by the name that --format takes, in the order in which they are tried."""
-
 ALIASES = {"langfuse": "scores", "phoenix": "scores"}
+
+_BETWEEN = re.compile(r"[,;:&]")
+
+
+# Whose log it is ----------------------------------------------------------------------------------
 
 
 def recognised(path: Path, kind: str) -> str | None:
     """The format of a log by its content, given its `content.file_kind`; None if it is no log."""
     keys = _keys(path, kind)
-    if kind == "CSV":
-        column, rows = flat.columns_by_role(keys).get("kind"), _first_lines(path)
-        row = dict(zip(*rows, strict=False)) if len(rows) == 2 else {}
-        if not flat.is_flat(keys, [row.get(column, "")]):
-            return None
-    return next((f.name for f in FORMATS.values() if kind in f.kinds and f.is_it(keys)), None)
+    return next((name for name in tools() if _is_of(name, path, kind, keys)), None)
+
+
+def _is_of(name: str, path: Path, kind: str, keys: Keys) -> bool:
+    """Whether a file has the keys of a tool's log."""
+    tool = tools()[name]
+    if kind not in tool.get("kinds", ("JSON",)):
+        return False
+    if tool.get("folded"):  # told by what its columns are called
+        fact, found = tool["facts"][0], {fold(key.removeprefix("data.")): key for key in keys}
+        needed = [tool["item"], fact["criterion"], fact["kind"], fact["value"]]
+        if kind == "CSV" and (rows := _first_lines(path))[1:]:
+            word = next((found[w] for w in fact["kind"].split("|") if w in found), None)
+            said = dict(zip(*rows, strict=False)).get(str(word), "")
+            if said and fold(said) not in KINDS:
+                return False
+        return all(not found.keys().isdisjoint(words.split("|")) for words in needed)
+    if tool.get("only"):
+        return keys == set(tool["keys"][0].split())
+    return any(_has(keys, words.split()) for words in tool["keys"])
+
+
+def _has(keys: Keys, words: Sequence[str]) -> bool:
+    """Whether there is one alternative of every word; `*` is the same text in all of them."""
+    before, _, after = words[0].partition("*")
+    stems = [""]
+    if "*" in words[0]:
+        ends = (key for key in keys if key.startswith(before) and key.endswith(after))
+        stems = [key[len(before) : len(key) - len(after)] for key in ends]
+    return any(
+        all(any(w.replace("*", stem) in keys for w in word.split("|")) for word in words)
+        for stem in stems
+    )
 
 
 def _keys(path: Path, kind: str) -> Keys:
@@ -256,17 +126,68 @@ def _first_lines(path: Path) -> list[list[str]]:
 
 def check_format(name: str, path: Path, kind: str) -> str:
     """The format that --format says, where the file can be one."""
-    known = FORMATS.get(ALIASES.get(name, name))
-    if known is None:
-        raise InputError(unknown("format", name, [*FORMATS, *ALIASES]))
-    if kind not in known.kinds:
+    known = ALIASES.get(name, name)
+    if known not in tools():
+        raise InputError(unknown("format", name, [*tools(), *ALIASES]))
+    tool = tools()[known]
+    if kind not in tool.get("kinds", ("JSON",)):
         raise InputError(f"is {kind}, and --format says {name}; leave it out")
-    if not known.is_it(_keys(path, kind)):
+    if not _is_of(known, path, kind, _keys(path, kind)):
         raise InputError(
-            f"has not the fields of {known.tool} ({known.keys}), and --format says {name}: it is "
-            "another format, or a layout that is not known"
+            f"has not the fields of {tool['tool']} ({tool['fields']}), and --format says {name}: "
+            "it is another format, or a layout that is not known"
         )
-    return known.name
+    return known
+
+
+# What it says -------------------------------------------------------------------------------------
+
+
+def _rows(path: Path, kind: str, lists: Sequence[tuple[str, ...]]) -> Iterator[Any]:
+    """The objects of a file: its rows, the items of its list, or of a list within its object."""
+    if kind in _OPENERS:
+        source = _OPENERS[kind](path, path.name)
+        columns = source.read((), source.names)
+        pieces = {
+            name: pa.chunked_array([c for piece in columns.pieces(name) for c in piece.chunks])
+            for name in source.names
+        }
+        for batch in pa.table(pieces).to_batches(max_chunksize=4096):
+            yield from batch.to_pylist()
+        return
+    keys = keys_at_the_beginning(path)
+    with opened(path) as scanner:
+        found: Iterator[Any]
+        if any(".".join(one) in keys for one in lists):
+            found = (value for where, value in scanner.within(lists) if where in lists)
+        else:
+            found = scanner.values()
+        for value in found:
+            if not isinstance(value, dict):
+                raise InputError(f"holds {quoted(value)} where an object is expected")
+            yield value
+
+
+def _verdicts(path: Path, form: str, log: Log) -> Iterator[Verdict]:
+    """What one file of a tool says."""
+    if form == "inspect":
+        return inspect.read(path, log)
+    if form == "promptfoo":
+        return promptfoo.read(path, log)
+    if form == "mlflow-table":
+        with opened(path) as scanner:
+            return answers.table(scanner.value(), log)
+    tool, folder = tools()[form], path.resolve().parent.name
+    lists = [tuple(one.split(".")) for one in tool.get("lists", ())]
+    documents = _rows(path, file_kind(path), lists)
+    stem = path.name.partition(".")[0]
+    if form == "lm-eval":
+        # output/<model>/samples_<task>_<date>.jsonl
+        task = re.sub(r"^samples_|_\d{4}-\d\d-\d\dT[\d.:-]*$", "", path.name.removesuffix(".jsonl"))
+        return answers.samples(documents, folder or "model", task, log)
+    pairs = (part.partition("=") for part in _BETWEEN.split(f"{folder},{path.stem}"))
+    file = {name: value for name, _, value in pairs if value}
+    return facts(documents, tool, {**file, "stem": stem, "folder": folder}, log)
 
 
 @dataclass(frozen=True)
@@ -295,31 +216,24 @@ class LogTable:
 
 def record_of(files: Sequence[Path], form: str, name: str) -> tuple[Record, Log]:
     """What all files of one log say, and what there is to know of it."""
-    log, reader = Log(name, FORMATS[form].tool), FORMATS[form].read
-
-    def verdicts_of(file: Path) -> Iterator[Verdict] | Record:
-        return reader(file, file_kind(file), log)
+    log = Log(name, tools()[form]["tool"])
 
     def each() -> Iterator[Verdict]:
         for file in files:
             with naming_file(one_line(file.name) if len(files) > 1 else None):
                 # Runs call their samples alike, which are answers of different systems.
                 log.before = f"{one_line(file.stem, 80)}: " if len(files) > 1 else ""
-                verdicts = verdicts_of(file)
-                if isinstance(verdicts, Record):
-                    raise InputError("is a flat export in a folder; put their rows into one file")
-                yield from verdicts
+                yield from _verdicts(file, form, log)
 
     _check_twice(files)
     try:
-        verdicts = verdicts_of(files[0]) if len(files) == 1 else each()
-        record = verdicts if isinstance(verdicts, Record) else collected(verdicts)
-    except (AttributeError, TypeError, KeyError, IndexError) as error:
+        record = collected(each())
+    except (AttributeError, TypeError, KeyError, IndexError, ValueError) as error:
+        if isinstance(error, FewlabelsError):
+            raise
         # A value of another kind than the layout has where a reader looks into it.
-        raise InputError(
-            f"is a log of {log.tool} in a layout that is not known ({type(error).__name__}: "
-            f"{one_line(str(error), 80)}); docs/llm-judges.md says which versions are read"
-        ) from None
+        why = f"{type(error).__name__}: {one_line(str(error), 80)}"
+        raise log.unknown(why) from None
     return record, log
 
 
@@ -346,7 +260,6 @@ def open_log(
 
 __all__ = [
     "ALIASES",
-    "FORMATS",
     "LogOptions",
     "LogTable",
     "check_format",
@@ -354,4 +267,5 @@ __all__ = [
     "open_log",
     "recognised",
     "record_of",
+    "tools",
 ]

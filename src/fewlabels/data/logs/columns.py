@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from fewlabels.checks.class_words import polarity, positive_index, same_answer
-from fewlabels.data.logs.record import CODE, MODEL, PERSON, PROBABILITY, Log, Record
+from fewlabels.data.logs.record import CODE, GOLD, MODEL, PERSON, PROBABILITY, Log, Record
 from fewlabels.data.table import in_order
 from fewlabels.errors import (
     InputError,
@@ -108,7 +108,7 @@ class Columns:
 
 def columns_of(record: Record, log: Log, options: LogOptions) -> Columns:
     """The columns of one criterion: item, label, y__, s__ or p__ of each judge, texts."""
-    notes = [f"{n:,} {what}" for what, n in log.left.items() if n] + log.warnings
+    notes = log.notes()
     if not record.size:
         raise InputError(
             f"is a log of {log.tool} without a single score"
@@ -121,19 +121,25 @@ def columns_of(record: Record, log: Log, options: LogOptions) -> Columns:
     if options.pass_from is not None:
         record = _cut(record, options.pass_from)
     record = _one_of_each_cluster(record, options.repeats, notes)
-    people, judges = record.of_kind(PERSON), record.of_kind(MODEL, CODE)
-    people = _last_of_each(people, notes)
+    judges, gold = record.of_kind(MODEL, CODE), record.of_kind(GOLD)
+    # What is marked as the truth is the label, and what people answered beside it are votes.
+    marked = options.people == "auto" and gold.size > 0
+    people = _last_of_each(gold if marked else record.of_kind(PERSON, GOLD), notes)
+    voters = _last_of_each(record.of_kind(PERSON), notes) if marked else people
     classes = _classes(people, judges)
     items, row_of = _rows(record)
     columns: dict[str, Any] = {"item": [record.item.texts[i] for i in items.tolist()]}
-    labels, line = _labels(people, row_of, len(items), options.people, classes, notes)
+    labels, line = _labels(people, row_of, len(items), options.people, notes)
     columns |= labels
     columns |= _judges(judges, row_of, len(items), classes, chosen, notes)
     notes += _repeats_labels(columns)
-    if options.people == "votes":
+    if marked or options.people == "votes":
         taken = [c.removeprefix("y__") for c in columns]
-        columns |= _votes(people, row_of, len(items), taken)
+        columns |= _votes(voters, row_of, len(items), taken)
     lines += [line, _who("judges", judges)] if judges.size else [line]
+    if marked and voters.size:
+        line = _who("people beside the ground truth, each a classifier", voters)
+        lines.append(f"{line} (--people majority: all are labels)")
     for column, texts in log.texts.items():
         name = column if column not in columns else f"{column} text"
         columns[name] = [texts.get(item) for item in columns["item"]]
@@ -173,7 +179,7 @@ def criteria_of(record: Record) -> list[Criterion]:
     out = []
     scored = (record.value.codes >= 0) | ~np.isnan(record.score)
     person = np.isin(
-        record.kind.codes, [i for i, kind in enumerate(record.kind.texts) if kind == PERSON]
+        record.kind.codes, [i for i, kind in enumerate(record.kind.texts) if kind in (PERSON, GOLD)]
     )
     order = np.argsort(record.criterion.codes, kind="stable")
     bounds = np.searchsorted(
@@ -297,6 +303,7 @@ def _kept(record: Record, notes: list[str]) -> Record:
     empty = (record.value.codes < 0) & np.isnan(record.score)
     for kind, who in (
         (PERSON, "labels of people"),
+        (GOLD, "labels of the ground truth"),
         (MODEL, "verdicts"),
         (CODE, "verdicts of code"),
     ):
@@ -326,7 +333,7 @@ def _one_of_each_cluster(record: Record, repeats: Repeats, notes: list[str]) -> 
     """
     if (record.cluster.codes < 0).all():
         return record
-    person = np.array([kind == PERSON for kind in record.kind.texts])[record.kind.codes]
+    person = np.array([kind in (PERSON, GOLD) for kind in record.kind.texts])[record.kind.codes]
     # What is no repeat is a cluster of its own.
     own = np.where(record.cluster.codes < 0, record.item.codes, -1)
     cluster = np.where(own < 0, record.cluster.codes, own + len(record.cluster.texts))
@@ -411,7 +418,7 @@ _Columns = dict[str, Any]
 
 
 def _labels(
-    people: Record, row_of: Ints, n: int, how: People, classes: Sequence[str], notes: list[str]
+    people: Record, row_of: Ints, n: int, how: People, notes: list[str]
 ) -> tuple[_Columns, str]:
     """Columns of what people say, and a line on it."""
     if not people.size:

@@ -22,8 +22,8 @@ from fewlabels.data.table import Names, Table, class_text, group_text
 from fewlabels.errors import InputError, listed, quoted
 from fewlabels.kernels.arrays import Floats, Ints
 
-PERSON, MODEL, CODE = "human", "model", "code"
-"""Kinds of authors."""
+PERSON, MODEL, CODE, GOLD = "human", "model", "code", "gold"
+"""Kinds of authors; gold is what a person marked as the truth beside others' answers."""
 
 PROBABILITY = "P = "
 """What a value begins with that is a probability (the score) of the class behind it."""
@@ -58,42 +58,61 @@ class Verdict(NamedTuple):
 class Log:
     """What is learnt of a log beside its verdicts.
 
-    `about` are lines on what it is, `left` counts what is left out by the words for it, `warnings`
-    are what to be careful with, `corrected` counts people's corrections of judges. `texts` has
-    those of the items, by column; `seen` are the items that have been met, `before` is put before
-    the names of those of one of several files.
+    `about` are lines on what it is, `left` counts what is left out by the words for it (and
+    `unknown_kinds` by words for their authors), `warnings` are what to be careful with, `corrected`
+    counts people's corrections of judges. `texts` has those of the items, by column; `seen` are the
+    items that have been met, `before` is put before the names of those of one of several files.
     """
 
     name: str
     tool: str
     about: list[str] = field(default_factory=list)
     left: Counter[str] = field(default_factory=Counter)
+    unknown_kinds: Counter[str] = field(default_factory=Counter)
     warnings: list[str] = field(default_factory=list)
     corrected: Counter[str] = field(default_factory=Counter)
-    seen: set[str] = field(default_factory=set)
+    seen: Counter[str] = field(default_factory=Counter)
     before: str = ""
     texts: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    def notes(self) -> list[str]:
+        """What is left out, and what to be careful with."""
+        notes = [f"{n:,} {what}" for what, n in self.left.items() if n]
+        if self.unknown_kinds:
+            kinds = listed(map(quoted, self.unknown_kinds), 3)
+            total = self.unknown_kinds.total()
+            notes.append(f"{total:,} rows are of unknown authors ({kinds}) and left out")
+        return notes + self.warnings
+
+    def unknown(self, why: str) -> InputError:
+        """The refusal of a layout that is not known."""
+        return InputError(
+            f"is a log of {self.tool} in a layout that is not known: {why}; docs/llm-judges.md "
+            "says which versions are read"
+        )
 
     def need(self, where: Mapping[str, Any], key: str, of: str, kind: type = object) -> Any:
         """A field that this layout has."""
         found = where.get(key) if isinstance(where, Mapping) else None
-        if found is None or not isinstance(found, kind):
-            what = (
-                "no field" if found is None else f"another kind of field ({type(found).__name__})"
-            )
-            raise InputError(
-                f"is a log of {self.tool} in a layout that is not known: {of} has {what} "
-                f"{quoted(key)}; docs/llm-judges.md says which versions are read"
-            )
+        if found is None:
+            raise self.unknown(f"{of} has no field {quoted(key)}")
+        if not isinstance(found, kind):
+            another = type(found).__name__
+            raise self.unknown(f"{of} has another kind of field ({another}) {quoted(key)}")
         return found
 
     def once(self, item: str, what: str) -> None:
         """Meet an item."""
-        if item in self.seen:
+        if self.seen[item]:
             raise InputError(
                 f"has {what} {quoted(item)} twice; remove one, or give them different names"
             )
-        self.seen.add(item)
+        self.seen[item] += 1
+
+    def distinct(self, item: str) -> str:
+        """Meet an item that may be met again: its name, with a number from the second time on."""
+        self.seen[item] += 1
+        return item if self.seen[item] == 1 else f"{item} ({self.seen[item]})"
 
     def show(self, item: str, **texts: Any) -> None:
         """Keep texts of an item for whoever looks at it."""

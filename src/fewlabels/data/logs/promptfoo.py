@@ -1,13 +1,11 @@
-"""Test runs of promptfoo (version 3, also 2: a component per assertion) and of DeepEval.
+"""Test runs of promptfoo, version 3, also 2: a component per assertion.
 
-A person's thumb overwrites `pass` and `score` of a result of promptfoo, so that these are the
-person's: the judges are the other components, and all of them together. DeepEval's file
-(`.latest_test_run.json`) has verdict, score and threshold of each metric.
+A person's thumb overwrites `pass` and `score` of a result, so that these are the person's: the
+judges are the other components, and all of them together.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -32,7 +30,7 @@ _BY_MODEL = (
 """What types of assertions begin with that ask a model."""
 
 
-def promptfoo(path: Path, log: Log) -> Iterator[Verdict]:
+def read(path: Path, log: Log) -> Iterator[Verdict]:
     """What assertions and people say of the outputs."""
     with opened(path) as scanner:
         version: Any = None
@@ -62,11 +60,7 @@ def _promptfoo_result(result: Mapping[str, Any], log: Log) -> Iterator[Verdict]:
         f"test {test} prompt {prompt}" if named else str(log.need(result, "id", "a result"))
     )
     # What asks the same again (--repeat) is a repeat of one test.
-    item, again = cluster, 1
-    while item in log.seen:
-        again += 1
-        item = f"{cluster} repeat {again}"
-    log.once(item, "the result")
+    item = log.distinct(cluster)
     if result.get("error") and not result.get("gradingResult"):
         log.left["results ended in an error and were not graded"] += 1
         return
@@ -105,43 +99,3 @@ def _promptfoo_result(result: Mapping[str, Any], log: Log) -> Iterator[Verdict]:
         yield Verdict(item, CRITERION, CODE, TOGETHER, all(verdicts), cluster=cluster)
     elif human and not verdicts:
         log.left["labeled results have no assertion beside the person's: no judge there"] += 1
-
-
-DEEPEVAL_LISTS = tuple(
-    (*before, cases)
-    for before in ((), ("testRunData",))
-    for cases in ("testCases", "conversationalTestCases", "test_results")
-)
-
-
-def deepeval(path: Path, log: Log) -> Iterator[Verdict]:
-    """What metrics say of the test cases: people's labels are not in it."""
-    log.about.append("DeepEval test run")
-    seen: Counter[str] = Counter()
-    with opened(path) as scanner:
-        for where, case in scanner.within(DEEPEVAL_LISTS):
-            if where in DEEPEVAL_LISTS:
-                yield from _deepeval_case(case, log, seen)
-
-
-def _deepeval_case(case: Mapping[str, Any], log: Log, seen: Counter[str]) -> Iterator[Verdict]:
-    name = log.before + str(log.need(case, "name", "a test case"))
-    seen[name] += 1
-    # Runs that were put together name their cases alike.
-    item = name if seen[name] == 1 else f"{name} ({seen[name]})"
-    metrics = case.get("metricsData", case.get("metrics_data"))
-    if not metrics:
-        log.left["test cases have no metrics"] += 1
-        return
-    log.show(
-        item, input=case.get("input"), output=case.get("actualOutput", case.get("actual_output"))
-    )
-    for metric in metrics:
-        criterion = str(log.need(metric, "name", "a metric"))
-        if metric.get("error"):
-            log.left["judgments ended in an error and are left out"] += 1
-            continue
-        judge = metric.get("evaluationModel", metric.get("evaluation_model")) or criterion
-        success = metric.get("success")
-        word = None if success is None else "pass" if success else "fail"
-        yield Verdict(item, criterion, MODEL, str(judge), word, metric.get("score"))

@@ -1,0 +1,341 @@
+"""Verdicts by a table of paths: `tools.toml` says where a log holds who says what of an item.
+
+What no path leads to is brought into shape before, by one short generator per tool (`_SHAPED`).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from fewlabels.data.logs.record import CODE, GOLD, MODEL, PERSON, Log, Verdict, time_text
+from fewlabels.data.table import class_text, group_text
+from fewlabels.errors import quoted
+
+Scope = Mapping[str, Any]
+"""What paths begin with: the fields of an item, the names of what is gone through, and `file`."""
+
+KINDS = {
+    "human": PERSON, "annotation": PERSON, "person": PERSON, "user": PERSON, "yes": PERSON,
+    "llm": MODEL, "llmjudge": MODEL, "aijudge": MODEL, "eval": MODEL, "model": MODEL, "no": MODEL,
+    "code": CODE, "api": CODE, "heuristic": CODE,
+}  # fmt: skip
+"""Words for kinds of authors, folded."""
+
+_REFERENCE = re.compile(r"\{([^{}]*)\}")
+_MOST_UNKNOWN = 3
+
+
+@cache
+def tools() -> Mapping[str, Mapping[str, Any]]:
+    """The tables of `tools.toml`, by the names that --format takes."""
+    return tomllib.loads(files("fewlabels.data.logs").joinpath("tools.toml").read_text("utf-8"))
+
+
+@cache
+def fold(name: str) -> str:
+    """A name without case and separators: `traceId`, `trace_id`."""
+    return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
+@cache
+def _alternatives(path: str) -> tuple[tuple[str, ...], ...]:
+    return tuple((a,) if a.startswith("=") else tuple(a.split(".")) for a in path.split("|"))
+
+
+def at(scope: Any, path: str) -> Any:
+    """The first value that there is on a path; None, and the empty text, are none."""
+    for keys in _alternatives(path):
+        if keys[0].startswith("="):
+            return keys[0][1:]
+        value = scope
+        for key in keys:
+            if isinstance(value, Mapping):
+                value = list(value.values()) if key == "*" else value.get(key)
+            else:
+                inside = isinstance(value, list) and key.isdigit() and int(key) < len(value)
+                value = value[int(key)] if inside else None
+        if value is not None and value != "":
+            return value
+    return None
+
+
+def facts(
+    documents: Iterable[Any], tool: Mapping[str, Any], file: Mapping[str, str], log: Log
+) -> Iterator[Verdict]:
+    """What a log says of each item, by the paths of its tool."""
+    warned: Counter[tuple[int, bool]] = Counter()
+    shape = _SHAPED.get(log.tool, lambda documents, _: documents)
+    for row, document in enumerate(shape(documents, log), start=1):
+        if tool.get("folded"):
+            document = {fold(name): value for name, value in _flat(document, "")}
+        scope = {**document, "file": {**file, "row": f"row {row}"}}
+        if row == 1 and "about" in tool:
+            log.about.append(_filled(tool["about"], scope))
+        item = _text(scope, tool["item"])
+        if item is None and "noun" not in tool:
+            log.left["rows have no item and are left out"] += 1
+            continue
+        if item is None:
+            raise log.unknown(_lacks(tool["noun"], tool["item"]))
+        item = log.distinct(f"{log.before}{item}") if tool.get("again") else item
+        if tool.get("once"):
+            log.once(item, f"the {tool['noun']}")
+        log.show(
+            item, **{name: _shown(at(scope, path)) for name, path in tool.get("texts", {}).items()}
+        )
+        cluster = _text(scope, tool["cluster"]) if "cluster" in tool else None
+        for k, fact in enumerate(tool["facts"]):
+            first = True
+            for inner in _each(scope, fact, 0, log):
+                first = False
+                if inner is not None:
+                    yield from _verdicts(inner, fact, item, cluster, log)
+                    warned[k, "warn" in fact and _is(inner, fact.get("warn_of", {}))] += 1
+            if first and "empty" in fact:
+                log.left[fact["empty"]] += 1
+    for k, fact in enumerate(tool["facts"]):
+        if number := warned[k, True]:
+            total = number + warned[k, False]
+            log.warnings.append(f"{number:,} of {total:,} {fact['warn']}")
+
+
+def _each(scope: Scope, fact: Mapping[str, Any], level: int, log: Log) -> Iterator[Scope | None]:
+    """What a fact goes through, one in another; None for what is left out."""
+    each = fact.get("each", ())
+    names, _, path = each[level - 1].partition(" = ") if level else ("", "", "")
+    name = names.rpartition(", ")[2]
+    for reason in fact.get("left", ()):
+        if _binding(reason, each) == name and _leaves(scope, reason):
+            log.left[reason["why"]] += 1
+            yield None
+            return
+    if level == len(each):
+        if _is(scope, fact.get("when", {})):
+            yield scope
+        return
+    names, _, path = each[level].partition(" = ")
+    key_name, _, name = names.rpartition(", ")
+    values = at(scope, path)
+    if values is None and "need" in fact and not level:
+        raise log.unknown(_lacks(fact["need"], path))
+    if values is not None and not isinstance(values, list | Mapping):
+        raise log.unknown(f"{quoted(path)} is {quoted(values)}")
+    pairs = values.items() if isinstance(values, Mapping) else enumerate(values or ())
+    for key, value in pairs:
+        yield from _each({**scope, name: value, key_name or "number": key}, fact, level + 1, log)
+
+
+def _binding(reason: Mapping[str, Any], each: Iterable[str]) -> str:
+    """The name that a reason to leave something out begins with; empty for a field of the item."""
+    path = reason.get("when") or reason.get("unless") or reason.get("plain")
+    first = str(path or next(iter(reason["is"]))).partition("|")[0].partition(".")[0]
+    names = [one.partition(" = ")[0].rpartition(", ")[2] for one in each]
+    return first if first in names else ""
+
+
+def _leaves(scope: Scope, reason: Mapping[str, Any]) -> bool:
+    if "when" in reason:
+        value = at(scope, reason["when"])
+        return value is not None and value is not False
+    if "unless" in reason:
+        return at(scope, reason["unless"]) is None
+    if "plain" in reason:
+        return not isinstance(at(scope, reason["plain"]), Mapping)
+    return _is(scope, reason["is"])
+
+
+def _is(scope: Scope, values: Mapping[str, Any]) -> bool:
+    """Whether what paths lead to is what is wanted: a value, or one of several; "" is none."""
+    wanted = ((at(scope, path), value) for path, value in values.items())
+    return all(
+        ("" if found is None else found) in value
+        if isinstance(value, list)
+        else found is value or found == value
+        for found, value in wanted
+    )
+
+
+def _verdicts(
+    scope: Scope, fact: Mapping[str, Any], item: str, cluster: str | None, log: Log
+) -> Iterator[Verdict]:
+    criterion = _text(scope, fact["criterion"])
+    if criterion is None:
+        if "each" in fact:
+            raise log.unknown(_lacks(fact["criterion"].partition(".")[0], fact["criterion"]))
+        log.left["rows have no name and are left out"] += 1
+        return
+    written = at(scope, fact["kind"])
+    kind = KINDS.get(fold(str(written or "")))
+    if "person" in fact and at(scope, fact["person"]) is not None:
+        kind = PERSON
+    if "gold" in fact and at(scope, fact["gold"]) is True:
+        kind = GOLD
+    if kind is None:
+        log.unknown_kinds[str(written)] += 1
+        return
+    value = at(scope, fact["value"])
+    if isinstance(value, list) and len(value) > 1:
+        log.left[
+            fact.get("several", "verdicts are several things at once, which are no class")
+        ] += 1
+        return
+    if isinstance(value, list):
+        value = value[0] if value else None
+        value = " / ".join(map(str, value)) if isinstance(value, list) else value
+    if value is None and "lacking" in fact:
+        log.left[fact["lacking"]] += 1
+        return
+    if "words" in fact:
+        value = fact["words"].get(class_text(value), value)
+    author = _text(
+        scope, fact.get("judge", fact["author"]) if kind in (MODEL, CODE) else fact["author"]
+    )
+    if author is None and kind in (MODEL, CODE):  # known by what it judges
+        author = criterion
+    score = at(scope, fact["score"]) if "score" in fact else None
+    time = time_text(at(scope, fact["time"])) if "time" in fact else None
+    yield Verdict(item, criterion, kind, author, value, score, time, cluster)
+
+
+def _text(scope: Scope, paths: str | list[str]) -> str | None:
+    """A name: what is on a path, or on several, joined."""
+    parts = [at(scope, path) for path in ([paths] if isinstance(paths, str) else paths)]
+    return " ".join(group_text(part) or "" for part in parts if part is not None) or None
+
+
+def _filled(text: str, scope: Scope) -> str:
+    return _REFERENCE.sub(lambda match: str(at(scope, match[1])), text)
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, list):
+        return " | ".join(str(v) for v in value if isinstance(v, str | int | float))
+    return value
+
+
+def _lacks(noun: str, path: str | list[str]) -> str:
+    first = path if isinstance(path, str) else path[0]
+    field = first.partition("|")[0].rpartition(".")[2]
+    return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun} has no field {quoted(field)}"
+
+
+def _flat(row: Mapping[str, Any], before: str) -> Iterator[tuple[str, Any]]:
+    for name, value in row.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{before}{name}.")
+        else:
+            yield f"{before}{name}", value
+
+
+# What no path leads to ----------------------------------------------------------------------------
+
+
+def _traces(documents: Iterable[Any], log: Log) -> Iterator[Any]:
+    """Of MLflow: what stands in texts, and how often people corrected what a judge said.
+
+    An assessment that was overridden stays what its author said: `valid` is false of a judge's
+    verdict that a person corrected.
+    """
+    for trace in documents:
+        about = _parsed(trace.get("info", trace))
+        assessments = _parsed(about.get("assessments")) or []
+        judged = {
+            one.get("assessment_id"): one.get("feedback") or {}
+            for one in assessments
+            if KINDS.get(fold((one.get("source") or {}).get("source_type", ""))) in (MODEL, CODE)
+        }
+        for one in assessments:
+            if "overrides" in one and one["overrides"] in judged:
+                before, after = judged[one["overrides"]], one.get("feedback") or {}
+                same = before.get("value") == after.get("value")
+                what = "confirm" if same else "change"
+                log.corrected[f"{what} {one.get('assessment_name')}"] += 1
+        yield {**about, "assessments": assessments}
+
+
+def _parsed(value: Any) -> Any:
+    """An object, also where it went through a file of text."""
+    return json.loads(value) if isinstance(value, str) else value
+
+
+def _responses(documents: Iterable[Any], _: Log) -> Iterator[Any]:
+    """Of Argilla: flat rows (`to_list(flatten=True)`, data sets) as nested ones (`to_json`)."""
+    for row in documents:
+        if isinstance(row.get("responses"), Mapping):
+            yield row
+            continue
+        answers: dict[str, list[Any]] = {}
+        suggestions: dict[str, Any] = {}
+        for key, value in row.items():
+            question, _, what = key.rpartition(".")
+            if what == "responses":
+                users, states = row.get(f"{key}.users") or [], row.get(f"{key}.status") or []
+                answers[question] = [
+                    {
+                        "value": one,
+                        "user_id": users[k] if k < len(users) else None,
+                        "status": states[k] if k < len(states) else None,
+                    }
+                    for k, one in enumerate(value or [])
+                ]
+            elif what == "suggestion" and value is not None:
+                agent, score = row.get(f"{key}.agent"), row.get(f"{key}.score")
+                suggestions[question] = {"value": value, "agent": agent, "score": score}
+        yield {**row, "responses": answers, "suggestions": suggestions}
+
+
+_TURNED = {"A>B": "B>A", "B>A": "A>B"}
+
+
+def _games(documents: Iterable[Any], _: Log) -> Iterator[Any]:
+    """Of JudgeBench: what more games say, every second one with the answers turned round."""
+    for pair in documents:
+        said = [game.get("decision") for game in pair["judgments"] if game]
+        said = [_TURNED.get(one, one) if k % 2 else one for k, one in enumerate(said)]
+        first, second = said.count("A>B"), said.count("B>A")
+        decision = "A>B" if first > second else "B>A" if second > first else "A=B"
+        yield {**pair, "decision": decision if any(said) else None}
+
+
+def _events(documents: Iterable[Any], _: Log) -> Iterator[Any]:
+    """Of OpenAI evals: the events that compare an answer, each with what the run was."""
+    spec: Any = {}
+    for event in documents:
+        spec = event.get("spec", spec)
+        if event.get("type") == "match":
+            yield {**event, "spec": spec}
+
+
+def _preferences(documents: Iterable[Any], log: Log) -> Iterator[Any]:
+    """Of AlpacaEval: preferences from 1 to 2 as probabilities that the second answer is better."""
+    for row in documents:
+        if row.get("preference") is None:
+            log.left["pairs were not judged and are left out"] += 1
+            continue
+        yield {**row, "share": float(row["preference"]) - 1}
+
+
+def _jobs(documents: Iterable[Any], _: Log) -> Iterator[Any]:
+    """Of SageMaker: the answer of each job that stands in NAME-metadata."""
+    for row in documents:
+        jobs = {}
+        for key, value in row.items():
+            if key.endswith("-metadata") and isinstance(value, Mapping):
+                jobs[key.removesuffix("-metadata")] = {
+                    **value,
+                    "kind": value.get("human-annotated"),
+                }
+        yield {**row, "jobs": jobs}
+
+
+_SHAPED: Mapping[str, Callable[[Iterable[Any], Log], Iterable[Any]]] = {
+    "MLflow": _traces, "Argilla": _responses, "JudgeBench": _games, "OpenAI evals": _events,
+    "AlpacaEval": _preferences, "SageMaker Ground Truth": _jobs,
+}  # fmt: skip
