@@ -30,6 +30,7 @@ from fewlabels.data.joined import (
     read_labels,
     read_votes,
 )
+from fewlabels.data.logs import LogTable
 from fewlabels.data.options import ColumnOptions, column_options
 from fewlabels.data.profiles import truth_in_name
 from fewlabels.data.recognise import ITEM_NAMES, recognise
@@ -374,7 +375,12 @@ def open_input(
                     "table with a column of items, or add them as the arrays `votes` and `labels`"
                 )
             return Opened(name, options, arrays=located.files)
-        table, options = shaped(open_source(source, located), options)
+        opened = open_source(source, located)
+        if isinstance(opened, LogTable):
+            opened = opened.called(
+                options.label, {*options.by_class, *options.hard, *options.scores}
+            )
+        table, options = shaped(opened, options)
         if join is not None:
             from fewlabels.data.joined_files import joined_files
 

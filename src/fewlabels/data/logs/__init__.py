@@ -33,8 +33,7 @@ import csv
 import filecmp
 import itertools
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,11 +43,11 @@ from fewlabels.data.binary import open_feather, open_parquet
 from fewlabels.data.content import INSPECT, file_kind, first_bytes
 from fewlabels.data.delimited import open_delimited
 from fewlabels.data.logs import answers, inspect, promptfoo
-from fewlabels.data.logs.columns import LogOptions, columns_of, criteria_of
+from fewlabels.data.logs.columns import LogOptions, LogTable, columns_of, criteria_of
 from fewlabels.data.logs.documents import keys_at_the_beginning, opened
 from fewlabels.data.logs.facts import KINDS, facts, fold, tools
 from fewlabels.data.logs.record import Log, Record, Verdict, collected
-from fewlabels.data.table import Source, Table, naming_file
+from fewlabels.data.table import Source, naming_file
 from fewlabels.errors import FewlabelsError, InputError, one_line, quoted, unknown
 
 Keys = frozenset[str]
@@ -190,30 +189,6 @@ def _verdicts(path: Path, form: str, log: Log) -> Iterator[Verdict]:
     return facts(documents, tool, {**file, "stem": stem, "folder": folder}, log)
 
 
-@dataclass(frozen=True)
-class LogTable:
-    """A log as a source of columns; `lines` say what was taken for what."""
-
-    name: str
-    columns: dict[str, pa.ChunkedArray]
-    n_rows: int
-    notes: tuple[str, ...]
-    lines: tuple[str, ...]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The columns, by their native names."""
-        return tuple(self.columns)
-
-    def read(self, numbers: Collection[str], texts: Collection[str]) -> Table:
-        """Some of the columns."""
-        wanted = {n: c for n, c in self.columns.items() if n in numbers or n in texts}
-        items = self.columns["item"]
-        table = Table.of(wanted, self.n_rows, lambda row: f"item {quoted(items[row].as_py())}")
-        table.notes.extend(self.notes)
-        return table
-
-
 def record_of(files: Sequence[Path], form: str, name: str) -> tuple[Record, Log]:
     """What all files of one log say, and what there is to know of it."""
     log = Log(name, tools()[form]["tool"])
@@ -254,8 +229,7 @@ def open_log(
     """Read a log as a table of one criterion; `notes` are what there is to say of its files."""
     record, log = record_of(files, form, name)
     log.warnings += notes
-    made = columns_of(record, log, options)
-    return LogTable(name, made.columns, made.n_rows, made.notes, made.lines)
+    return columns_of(record, log, options)
 
 
 __all__ = [

@@ -6,8 +6,10 @@ counted, and said.
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping, Sequence
+import shlex
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
@@ -15,8 +17,18 @@ import numpy as np
 import pyarrow as pa
 
 from fewlabels.checks.class_words import polarity, positive_index, same_answer
-from fewlabels.data.logs.record import CODE, GOLD, MODEL, PERSON, PROBABILITY, Log, Record
-from fewlabels.data.table import in_order
+from fewlabels.data.logs.record import (
+    CODE,
+    GOLD,
+    MODEL,
+    PERSON,
+    PROBABILITY,
+    Log,
+    Record,
+    number_of,
+)
+from fewlabels.data.profiles import names_truth
+from fewlabels.data.table import Table, in_order
 from fewlabels.errors import (
     InputError,
     UsageError,
@@ -26,10 +38,11 @@ from fewlabels.errors import (
     quoted,
     unknown,
 )
-from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
+from fewlabels.kernels.arrays import Array, Floats, Ints
 
 People = Literal["auto", "majority", "histogram", "votes"]
 Repeats = Literal["one", "all"]
+_Columns = dict[str, Any]
 
 PASS, FAIL = "pass", "fail"
 
@@ -38,6 +51,11 @@ _MOST_GRADES = 20
 
 _MOST_CLASSES = 100
 _MOST_SHOWN, _MOST_ABOUT = 8, 4
+
+_LEAST_ALIKE = 20
+"""So many labels and no verdict beside them that differs is worth a word."""
+
+_WHOLE = re.compile(r"-?\d+")
 
 
 @dataclass(frozen=True)
@@ -84,29 +102,56 @@ class LogOptions:
     def under(self, criterion: str) -> str:
         """What stands behind the `#` for one criterion, with the same settings."""
         settings = {
-            "people": None if self.people == "auto" else self.people,
-            "repeats": None if self.repeats == "one" else self.repeats,
-            "pass-from": self.pass_from,
+            "people": self.people, "repeats": self.repeats, "pass-from": self.pass_from,
             "format": self.form,
-        }
-        texts = [f"{name}={value}" for name, value in settings.items() if value is not None]
-        return "&".join([criterion, *texts])
+        }  # fmt: skip
+        said = {n: v for n, v in settings.items() if v not in (None, "auto", "one")}
+        return "&".join([criterion, *(f"{name}={value}" for name, value in said.items())])
 
 
 _SETTING = re.compile(r"(.*?)(?:&|(?<![^&]))(people|repeats|pass-from|format)=([^&]*)", re.DOTALL)
 
 
 @dataclass(frozen=True)
-class Columns:
-    """Columns of one length; `notes` are warnings, `lines` say what was taken for what."""
+class LogTable:
+    """A log as a source of columns; `notes` are warnings, `lines` say what was taken for what."""
 
+    name: str
     columns: dict[str, pa.ChunkedArray]
     n_rows: int
     notes: tuple[str, ...]
     lines: tuple[str, ...]
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns, by their native names."""
+        return tuple(self.columns)
 
-def columns_of(record: Record, log: Log, options: LogOptions) -> Columns:
+    def read(self, numbers: Collection[str], texts: Collection[str]) -> Table:
+        """Some of the columns."""
+        wanted = {n: c for n, c in self.columns.items() if n in numbers or n in texts}
+        items = self.columns["item"]
+        table = Table.of(wanted, self.n_rows, lambda row: f"item {quoted(items[row].as_py())}")
+        table.notes.extend(self.notes)
+        return table
+
+    def called(self, label: str | None, classifiers: Collection[str]) -> LogTable:
+        """The same, where the caller says which columns are labels and classifiers.
+
+        A judge whose verdicts are the labels is no classifier, and a classifier of the caller
+        stands for ours of that name.
+        """
+        ours = self.columns
+        if label is not None and label not in ours and f"y__{label}" in ours:
+            ours = {label if name == f"y__{label}" else name: c for name, c in ours.items()}
+        drop = {f"{kind}__{name}" for name in classifiers for kind in "yps"}
+        if label is not None and label != "label" and label in ours:
+            drop.add("label")
+        kept = {n: c for n, c in ours.items() if drop.isdisjoint((n, n.rpartition("__")[0]))}
+        return replace(self, columns=kept)
+
+
+def columns_of(record: Record, log: Log, options: LogOptions) -> LogTable:
     """The columns of one criterion: item, label, y__, s__ or p__ of each judge, texts."""
     notes = log.notes()
     if not record.size:
@@ -115,7 +160,7 @@ def columns_of(record: Record, log: Log, options: LogOptions) -> Columns:
             + (f" ({listed(notes)})" if notes else "")
             + ": score it first, or name another file"
         )
-    chosen, lines = _chosen(record, options)
+    chosen, lines = _chosen(record, options, log.name)
     notes += _corrections(log, chosen)
     record = _kept(record.of_criteria(chosen), notes)
     if options.pass_from is not None:
@@ -127,15 +172,21 @@ def columns_of(record: Record, log: Log, options: LogOptions) -> Columns:
     people = _last_of_each(gold if marked else record.of_kind(PERSON, GOLD), notes)
     voters = _last_of_each(record.of_kind(PERSON), notes) if marked else people
     classes = _classes(people, judges)
-    items, row_of = _rows(record)
-    columns: dict[str, Any] = {"item": [record.item.texts[i] for i in items.tolist()]}
-    labels, line = _labels(people, row_of, len(items), options.people, notes)
+    distinct, first = np.unique(record.item.codes, return_index=True)
+    items = distinct[np.argsort(first)]
+    rows = _Rows(np.full(len(record.item.texts), -1), len(items))
+    rows.of_item[items] = np.arange(len(items))
+    columns: _Columns = {"item": [record.item.texts[i] for i in items.tolist()]}
+    labels, line = _labels(people, rows, options.people, notes)
     columns |= labels
-    columns |= _judges(judges, row_of, len(items), classes, chosen, notes)
+    for name, judge in _by_author(judges, chosen, set()):
+        columns |= _judge(name, judge, rows, classes, notes)
+    notes += _nothing_tells(columns, people, judges, rows, classes)
     notes += _repeats_labels(columns)
     if marked or options.people == "votes":
-        taken = [c.removeprefix("y__") for c in columns]
-        columns |= _votes(voters, row_of, len(items), taken)
+        taken = {name.removeprefix("y__") for name in columns}
+        for name, voter in _by_author(voters, (), taken):
+            columns |= _hard(name, voter, rows, notes)
     lines += [line, _who("judges", judges)] if judges.size else [line]
     if marked and voters.size:
         line = _who("people beside the ground truth, each a classifier", voters)
@@ -143,12 +194,11 @@ def columns_of(record: Record, log: Log, options: LogOptions) -> Columns:
     for column, texts in log.texts.items():
         name = column if column not in columns else f"{column} text"
         columns[name] = [texts.get(item) for item in columns["item"]]
-    made = {name: _arrow(values) for name, values in columns.items()}
     about = list(dict.fromkeys(log.about))
     if len(about) > _MOST_ABOUT:
         about = [*about[:_MOST_ABOUT], f"and {len(about) - _MOST_ABOUT:,} more logs"]
-    lines = [*about, *lines]
-    return Columns(made, len(items), tuple(dict.fromkeys(notes)), tuple(lines))
+    made = {name: _arrow(values) for name, values in columns.items()}
+    return LogTable(log.name, made, len(items), tuple(dict.fromkeys(notes)), (*about, *lines))
 
 
 def _arrow(values: Any) -> pa.ChunkedArray:
@@ -177,29 +227,26 @@ class Criterion:
 def criteria_of(record: Record) -> list[Criterion]:
     """What there is under each criterion, in the order of the log."""
     out = []
-    scored = (record.value.codes >= 0) | ~np.isnan(record.score)
-    person = np.isin(
-        record.kind.codes, [i for i, kind in enumerate(record.kind.texts) if kind in (PERSON, GOLD)]
-    )
-    order = np.argsort(record.criterion.codes, kind="stable")
+    scored = record.take((record.value.codes >= 0) | ~np.isnan(record.score))
+    order = np.argsort(scored.criterion.codes, kind="stable")
     bounds = np.searchsorted(
-        record.criterion.codes[order], np.arange(len(record.criterion.texts) + 1)
+        scored.criterion.codes[order], np.arange(len(record.criterion.texts) + 1)
     )
     for code, name in enumerate(record.criterion.texts):
-        rows = order[bounds[code] : bounds[code + 1]]
-        rows = rows[scored[rows]]
-        if not len(rows):
+        under = scored.take(order[bounds[code] : bounds[code + 1]])
+        if not under.size:
             continue
-        items = record.item.codes[rows]
-        authors = np.unique(record.author.codes[rows[~person[rows]]])
-        judges = tuple(record.author.texts[a] if a >= 0 else "judge" for a in authors.tolist())
-        out.append(
-            Criterion(name, len(np.unique(items)), len(np.unique(items[person[rows]])), judges)
+        judges = under.of_kind(MODEL, CODE)
+        authors = np.unique(judges.author.codes).tolist()
+        names = tuple(judges.author.texts[a] if a >= 0 else "judge" for a in authors)
+        items, labeled = (
+            len(np.unique(one.item.codes)) for one in (under, under.of_kind(PERSON, GOLD))
         )
+        out.append(Criterion(name, items, labeled, names))
     return out
 
 
-def _chosen(record: Record, options: LogOptions) -> tuple[tuple[str, ...], list[str]]:
+def _chosen(record: Record, options: LogOptions, file: str) -> tuple[tuple[str, ...], list[str]]:
     """The criteria that are meant, and lines on those that are not."""
     known = criteria_of(record)
     names = [one.name for one in known]
@@ -217,35 +264,40 @@ def _chosen(record: Record, options: LogOptions) -> tuple[tuple[str, ...], list[
     alone = both or known
     first = alone[0].name
     # The same answers by several filters: those of the first, which has the name of the task.
-    if len(alone) == 1 or all(one.name.startswith(f"{first}, filter ") for one in alone[1:]):
+    if all(one.name.startswith(f"{first}, filter ") for one in alone[1:]):
         others = [one for one in known if one is not alone[0]]
-        line = f"criterion: {quoted(alone[0].name)}"
+        line = f"criterion: {quoted(first)}"
         if others:
             line += f"; not looked at: {listed(map(str, others), 3)} (--criterion)"
-        return (alone[0].name,), [line]
-    labeled = [one for one in known if one.n_labeled]
+        return (first,), [line]
+    labeled = [one.name for one in known if one.n_labeled]
     judged = [one for one in known if one.judges]
     if not both and len(labeled) == len(judged) == 1:
-        pair = (labeled[0].name, judged[0].name)
-        return pair, [
-            f"criterion: people's {quoted(pair[0])} beside the judges' {quoted(pair[1])}, the only "
-            "ones there are"
-        ]
+        line = (
+            f"criterion: people's {quoted(labeled[0])} beside the judges' {quoted(judged[0].name)}"
+        )
+        return (labeled[0], judged[0].name), [f"{line}, the only ones there are"]
     shown = ", ".join(one_line(str(one), 160) for one in alone[:_MOST_SHOWN])
     shown += f" and {len(alone) - _MOST_SHOWN:,} more" * (len(alone) > _MOST_SHOWN)
-    name = alone[0].name
-    together = ""
-    if not both and labeled:
-        together = (
-            "; people and judges have no criterion in common: name theirs together, as "
-            f"--criterion {quoted(f'{labeled[0].name},{judged[0].name}' if judged else name)}"
+    command = f"fewlabels estimate {shlex.quote(file.partition('#')[0])} --criterion"
+    mend = (
+        f"choose one with --criterion, as {command} {shlex.quote(first)} (in Python FILE#{first})"
+    )
+    truth = [one for one in judged if names_truth(one.name) and one.judges == (one.name,)]
+    if not both and labeled and judged:
+        pair = shlex.quote(f"{labeled[0]},{judged[0].name}")
+        mend = (
+            f"people and judges have no criterion in common: name theirs together: {command} {pair}"
+        )
+    elif not labeled and len(truth) == 1 and len(judged) > 1:
+        every = ",".join([truth[0].name, *(one.name for one in judged if one is not truth[0])])
+        mend += (
+            f"; no person has labeled anything, unless {quoted(truth[0].name)} is what people say: "
+            f"{command} {shlex.quote(every)} --label {shlex.quote(truth[0].name)}"
         )
     elif not labeled:
-        together = "; no person has labeled anything: add labels with --labels FILE"
-    raise InputError(
-        f"has {len(alone)} criteria: {shown}: choose one with --criterion {quoted(name)} "
-        f"(in Python FILE#{name}){together}"
-    )
+        mend += "; no person has labeled anything: add labels with --labels FILE"
+    raise InputError(f"has {len(alone)} criteria: {shown}: {mend}")
 
 
 def _corrections(log: Log, chosen: Sequence[str]) -> list[str]:
@@ -273,10 +325,6 @@ def _corrections(log: Log, chosen: Sequence[str]) -> list[str]:
     return out
 
 
-_LEAST_ALIKE = 20
-"""So many labels and no verdict beside them that differs is worth a word."""
-
-
 def _repeats_labels(columns: Mapping[str, Any]) -> list[str]:
     """Judges that say what the labels say on every labeled item: perhaps the labels themselves."""
     label = columns.get("label")
@@ -293,6 +341,38 @@ def _repeats_labels(columns: Mapping[str, Any]) -> list[str]:
                 f"{len(pairs):,} labeled items: see whether its verdicts were overwritten by them"
             )
     return out
+
+
+def _nothing_tells(
+    columns: _Columns, people: Record, judges: Record, rows: _Rows, classes: Sequence[str]
+) -> list[str]:
+    """What to say where no label stands beside a verdict."""
+    names = list(
+        dict.fromkeys(judges.author.texts[a] for a in judges.author.codes.tolist() if a >= 0)
+    )
+    both = np.intersect1d(people.item.codes, judges.item.codes)
+    if people.size and judges.size and not len(both):
+        return [
+            f"no item has both a label and a verdict ({listed(map(quoted, names), 3)}), so nothing "
+            "here tells how often the verdicts are right: have people label some of those items"
+        ]
+    own = [name for name in columns if name[:3] in ("y__", "p__")]
+    if people.size or len(own) != 1:
+        return []
+    values = columns[own[0]]
+    if own[0].startswith("y__"):
+        said = [value for value in values if value is not None]
+        if len(classes) != 2 or not said:
+            return []
+        positive = classes[positive_index(list(classes))]
+        share = np.mean([value == positive for value in said])
+    else:
+        positive, share = own[0].rpartition("__")[2], np.nanmean(values)
+    return [
+        f"one judge and no person's label: nothing here tells how often it is right; its own share "
+        f"of {quoted(positive)} is {share:.3f}. `fewlabels label FILE` makes labels, and "
+        "`fewlabels score FILE --labels FILE.labels.jsonl` corrects that share by them"
+    ]
 
 
 # What counts --------------------------------------------------------------------------------------
@@ -376,15 +456,6 @@ def _last_of_each(people: Record, notes: list[str]) -> Record:
     return people.take(np.sort(order[last]))
 
 
-def _rows(record: Record) -> tuple[Ints, Ints]:
-    """Codes of the items (n,) by their first appearance, and the row of each code."""
-    distinct, first = np.unique(record.item.codes, return_index=True)
-    items = distinct[np.argsort(first)]
-    row_of = np.full(len(record.item.texts), -1)
-    row_of[items] = np.arange(len(items))
-    return items, row_of
-
-
 # Classes, labels, judges --------------------------------------------------------------------------
 
 
@@ -414,133 +485,117 @@ def _texts(record: Record) -> tuple[str, ...]:
     return in_order([record.value.texts[code] for code in codes[codes >= 0].tolist()])
 
 
-_Columns = dict[str, Any]
+_Grouped = Iterator[tuple[str, Record]]
 
 
-def _labels(
-    people: Record, row_of: Ints, n: int, how: People, notes: list[str]
-) -> tuple[_Columns, str]:
+@dataclass(frozen=True)
+class _Rows:
+    """The row of each code of an item, -1 where it has none, and how many rows there are."""
+
+    of_item: Ints
+    n: int
+
+    def counts(self, record: Record) -> tuple[Ints, tuple[str, ...]]:
+        """How often each class was said of each row (n, C), and the classes."""
+        texts = _texts(record)
+        place = np.full(len(record.value.texts) + 1, -1)
+        place[[record.value.texts.index(text) for text in texts]] = np.arange(len(texts))
+        code = place[record.value.codes]
+        counts = np.zeros((self.n, len(texts)), dtype=np.int64)
+        there = code >= 0
+        np.add.at(counts, (self.of_item[record.item.codes[there]], code[there]), 1)
+        return counts, texts
+
+
+def _labels(people: Record, rows: _Rows, how: People, notes: list[str]) -> tuple[_Columns, str]:
     """Columns of what people say, and a line on it."""
     if not people.size:
         return {}, "labels: none; no person has said anything"
     if how == "votes":
         return {}, _who("people, each a classifier (--people votes)", people)
-    counts, texts = _counts(people, row_of, n)
-    several = (counts > 0).sum(axis=1) > 1
+    counts, texts = rows.counts(people)
+    differ = int(((counts > 0).sum(axis=1) > 1).sum())
     line = f"{_who('labels', people)}, of {int(counts.any(axis=1).sum()):,} items"
-    if how == "histogram" or (how == "auto" and several.any()):
-        if several.any():
-            line += f"; they differ on {int(several.sum()):,}"
-        columns = {f"h__{text}": counts[:, k].astype(float) for k, text in enumerate(texts)}
-        return columns, line
-    top = counts.max(axis=1)
-    tied = ((counts == top[:, None]).sum(axis=1) > 1) & (top > 0)
-    if several.any():
+    if how == "histogram" or (how == "auto" and differ):
+        line += f"; they differ on {differ:,}" if differ else ""
+        return {f"h__{text}": counts[:, k].astype(float) for k, text in enumerate(texts)}, line
+    most = counts.max(axis=1)
+    tied = ((counts == most[:, None]).sum(axis=1) > 1) & (most > 0)
+    if differ:
         notes.append(
-            f"people differ on {int(several.sum()):,} items: what most say is the label"
+            f"people differ on {differ:,} items: what most say is the label"
             + (f", and {int(tied.sum()):,} ties are left unlabeled" if tied.any() else "")
         )
-    label = np.array([*texts, None], dtype=object)
-    chosen = np.where((top > 0) & ~tied, counts.argmax(axis=1), len(texts))
-    return {"label": label[chosen]}, line
+    counts[tied] = 0
+    return {"label": _most(counts, texts)}, line
 
 
-def _counts(record: Record, row_of: Ints, n: int) -> tuple[Ints, tuple[str, ...]]:
-    """How often each class was said of each row (n, C), and the classes."""
-    texts = _texts(record)
-    place = np.full(len(record.value.texts) + 1, -1)
-    for k, text in enumerate(texts):
-        place[record.value.texts.index(text)] = k
-    code = place[record.value.codes]
-    counts = np.zeros((n, len(texts)), dtype=np.int64)
-    there = code >= 0
-    np.add.at(counts, (row_of[record.item.codes[there]], code[there]), 1)
-    return counts, texts
+def _most(counts: Ints, texts: Sequence[str]) -> Array:
+    """What was said most of each row, (n,); None where nothing was."""
+    chosen = np.where(counts.any(axis=1), counts.argmax(axis=1), len(texts))
+    return np.array([*texts, None], dtype=object)[chosen]
 
 
-def _votes(people: Record, row_of: Ints, n: int, taken: Sequence[str]) -> _Columns:
-    """A column of votes per person."""
-    out: _Columns = {}
-    for name, rows in _by_author(people, ("",), taken):
-        votes = people.take(rows)
-        texts = np.array([*votes.value.texts, None], dtype=object)
-        column = np.full(n, None, dtype=object)
-        column[row_of[votes.item.codes]] = texts[votes.value.codes]
-        out[f"y__{name}"] = column
-    return out
-
-
-def _judges(
-    judges: Record, row_of: Ints, n: int, classes: Sequence[str], chosen: Sequence[str],
-    notes: list[str],
-) -> _Columns:  # fmt: skip
-    """Columns of every judge: words are hard predictions, numbers probabilities or scores."""
-    out: _Columns = {}
-    for name, rows in _by_author(judges, chosen, ()):
-        out |= _judge(name, judges.take(rows), row_of, n, classes, notes)
-    return out
-
-
-def _by_author(
-    record: Record, criteria: Sequence[str], taken: Sequence[str]
-) -> list[tuple[str, Ints]]:
-    """Every author under every criterion: a name that no other has, and its rows."""
+def _by_author(record: Record, criteria: Sequence[str], names: set[str]) -> _Grouped:
+    """Every author under every criterion, as met: a name that no other has, and the verdicts."""
     width = len(record.author.texts) + 1
     key = record.criterion.codes * width + record.author.codes + 1
     order = np.argsort(key, kind="stable")
     distinct, start = np.unique(key[order], return_index=True)
-    first = [order[s] for s in start]
-    found: list[tuple[str, Ints]] = []
-    names = set(taken)
     authors = np.bincount(distinct % width, minlength=width)
     pieces = np.split(order, start[1:]) if len(start) else []
-    for row, rows in sorted(zip(first, pieces, strict=True), key=lambda pair: pair[0]):
-        code, criterion = (
-            record.author.codes[row],
-            record.criterion.texts[record.criterion.codes[row]],
-        )
-        author = (
-            record.author.texts[code] if code >= 0 else record.kind.texts[record.kind.codes[row]]
-        )
+    for rows in sorted(pieces, key=lambda piece: piece[0]):
+        code = record.author.codes[rows[0]]
+        criterion = record.criterion.texts[record.criterion.codes[rows[0]]]
+        kind = record.kind.texts[record.kind.codes[rows[0]]]
+        author = record.author.texts[code] if code >= 0 else kind
         if len(criteria) > 1 and authors[code + 1] > 1 and author != criterion:
             author = f"{author} ({criterion})"
         while author in names:
             author += "'"
         names.add(author)
-        found.append((author, np.sort(rows)))
-    return found
+        yield author, record.take(np.sort(rows))
 
 
 def _judge(
-    name: str, judge: Record, row_of: Ints, n: int, classes: Sequence[str], notes: list[str]
+    name: str, judge: Record, rows: _Rows, classes: Sequence[str], notes: list[str]
 ) -> _Columns:
     """Columns of one judge: y__ of words and grades, p__ of shares, else s__."""
-    texts = judge.value.texts
-    numbers = np.array([*map(_is_number, texts), True])[judge.value.codes]
-    if texts and judge.value.codes.min() >= 0 and _texts(judge)[0].startswith(PROBABILITY):
-        return _shares(name, judge, row_of, n)
-    own = set(_texts(judge))
-    if numbers.all() and not _are_grades(own, classes):
-        score = _mean(row_of[judge.item.codes], judge.score, n)
-        given = score[~np.isnan(score)]
+    texts, own = judge.value.texts, _texts(judge)
+    numbers = np.array([*(not math.isnan(number_of(t)) for t in texts), True])[judge.value.codes]
+    row = rows.of_item[judge.item.codes]
+    if own and judge.value.codes.min() >= 0 and own[0].startswith(PROBABILITY):
+        # A row per class; a class that an item lacks has none.
+        block = np.full((rows.n, len(own)), np.nan)
+        block[np.unique(row)] = 0.0
+        for k, text in enumerate(own):
+            one = judge.value.codes == texts.index(text)
+            block[row[one], k] = judge.score[one]
+        return {f"p__{name}__{t.removeprefix(PROBABILITY)}": block[:, k] for k, t in enumerate(own)}
+    if numbers.all() and not _are_grades(set(own), classes):
+        size = np.bincount(row, minlength=rows.n)
+        mean: Floats = np.full(rows.n, np.nan)
+        np.divide(np.bincount(row, judge.score, rows.n), size, out=mean, where=size > 0)
         if len(classes) > 2:
             raise InputError(
-                f"judge {quoted(name)} gives numbers such as {given[0]:.4g}, and people the "
+                f"judge {quoted(name)} gives numbers such as {judge.score[0]:.4g}, and people the "
                 f"classes {listed(map(quoted, classes), 6)}: say from where on a number passes "
                 "with --pass-from X, for both"
             )
-        if given.min() >= 0 and given.max() <= 1:
+        if judge.score.min() >= 0 and judge.score.max() <= 1:
             positive = classes[positive_index(list(classes))] if len(classes) == 2 else PASS
-            return {f"p__{name}__{positive}": score}
-        return {f"s__{name}": score}
+            return {f"p__{name}__{positive}": mean}
+        return {f"s__{name}": mean}
     # Words decide; a score beside them says the same again.
-    known = numbers & ~np.isin(judge.value.codes, [texts.index(t) for t in own & {*classes}])
-    strange = known & (judge.value.codes >= 0) if not numbers.all() else np.zeros(judge.size, bool)
-    unworded = judge.value.codes < 0
-    dropped = int((strange | unworded).sum())
-    if dropped:
-        notes.append(f"{dropped:,} verdicts of {quoted(name)} are numbers among words: left out")
-    return _hard(name, judge.take(~(strange | unworded)), row_of, n, notes)
+    word = judge.value.codes >= 0
+    if not numbers.all():
+        graded = [texts.index(text) for text in {*own} & {*classes}]
+        word &= ~numbers | np.isin(judge.value.codes, graded)
+    if not word.all():
+        notes.append(
+            f"{(~word).sum():,} verdicts of {quoted(name)} are numbers among words: left out"
+        )
+    return _hard(name, judge.take(word), rows, notes)
 
 
 def _are_grades(own: set[str], classes: Sequence[str]) -> bool:
@@ -555,34 +610,11 @@ def _are_grades(own: set[str], classes: Sequence[str]) -> bool:
 _WHOLE = re.compile(r"-?\d+")
 
 
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _shares(name: str, judge: Record, row_of: Ints, n: int) -> _Columns:
-    """Probabilities that the log holds, a row per class; a class that an item lacks has none."""
-    texts = _texts(judge)
-    block = np.full((n, len(texts)), np.nan)
-    row = row_of[judge.item.codes]
-    block[np.unique(row)] = 0.0
-    for k, text in enumerate(texts):
-        own = judge.value.codes == judge.value.texts.index(text)
-        block[row[own], k] = judge.score[own]
-    return {f"p__{name}__{t.removeprefix(PROBABILITY)}": block[:, k] for k, t in enumerate(texts)}
-
-
-def _hard(name: str, judge: Record, row_of: Ints, n: int, notes: list[str]) -> _Columns:
+def _hard(name: str, judge: Record, rows: _Rows, notes: list[str]) -> _Columns:
     """Hard predictions; shares of a judge that says several things of one item."""
-    counts, texts = _counts(judge, row_of, n)
-    several = (counts > 0).sum(axis=1) > 1
-    if not several.any() or len(texts) > _MOST_CLASSES:
-        label = np.array([*texts, None], dtype=object)
-        chosen = np.where(counts.any(axis=1), counts.argmax(axis=1), len(texts))
-        return {f"y__{name}": label[chosen]}
+    counts, texts = rows.counts(judge)
+    if not ((counts > 0).sum(axis=1) > 1).any() or len(texts) > _MOST_CLASSES:
+        return {f"y__{name}": _most(counts, texts)}
     total = counts.sum(axis=1)
     share = np.where(total[:, None] > 0, counts / np.maximum(total, 1)[:, None], np.nan)
     notes.append(
@@ -592,17 +624,6 @@ def _hard(name: str, judge: Record, row_of: Ints, n: int, notes: list[str]) -> _
     return {f"p__{name}__{text}": share[:, k] for k, text in enumerate(texts)}
 
 
-def _mean(row: Ints, score: Floats, n: int) -> Floats:
-    """Mean score of each row, (n,); NaN where there is none."""
-    there: Bools = ~np.isnan(score)
-    total = np.bincount(row[there], score[there], minlength=n)
-    size = np.bincount(row[there], minlength=n)
-    out: Array = np.full(n, np.nan)
-    np.divide(total, size, out=out, where=size > 0)
-    return out
-
-
 def _who(what: str, record: Record) -> str:
-    codes = np.unique(record.author.codes)
-    names = [record.author.texts[c] for c in codes.tolist() if c >= 0]
+    names = [record.author.texts[c] for c in np.unique(record.author.codes).tolist() if c >= 0]
     return f"{what}: {listed(names, 4)}" if names else f"{what}: of people without names"
