@@ -339,6 +339,8 @@ def _never_predicted(seen: Counts, roles: Roles, classes: Classes) -> list[str]:
         f"classifier ever says it; if it stands for an unknown label: --no-label {text!r}"
         for text, rows in labels.items()
         if _is(text, classes) and classes.find(text) not in predicted and rows > 0.3 * total
+        # A word such as "incorrect" is a class; -1 or 0 may be none.
+        if polarity(text) is None or not text.isalpha()
     ]
 
 

@@ -35,6 +35,7 @@ from fewlabels.data.delimited import NO_HEADER, open_delimited
 from fewlabels.data.label_record import ENDING
 from fewlabels.data.limits import refuse_wide
 from fewlabels.data.logs import (
+    IN_FOLDERS,
     LogOptions,
     check_format,
     criteria_of,
@@ -618,8 +619,8 @@ def folder_columns(file: File, base: File) -> dict[str, str | None]:
 
 
 def _folder_of_logs(path: Path, name: str) -> Located | None:
-    """The logs of one tool in a folder (of lm-evaluation-harness: a folder per model), if any."""
-    below = sorted(path.glob("*/samples_*.jsonl"))
+    """The logs of one tool in a folder (of some tools: in a folder per model), if any."""
+    below = sorted(file for pattern in IN_FOLDERS for file in path.glob(pattern))
     there = [f for f in below or sorted(path.iterdir()) if f.suffix in _LOGGED and f.is_file()]
     forms: dict[Path, str] = {}
     for file in there[:_MOST_LOGS]:

@@ -381,6 +381,186 @@ def test_the_summaries_of_an_eval_are_not_asked(write):
     refused(cut, "zip archive that is damaged or cut short")
 
 
+# A truth beside what models say -------------------------------------------------------------------
+
+
+def accuracy(source, **options):
+    """The share of right predictions among the labeled items, by classifier."""
+    found = source if isinstance(source, fl.Predictions) else fl.read_predictions(source, **options)
+    both = found.has_hard & found.labeled[:, None]
+    right = (found.hard == found.labels[:, None]) & both
+    return dict(zip(found.models, (right.sum(axis=0) / both.sum(axis=0)).tolist(), strict=True))
+
+
+def test_what_is_marked_as_the_truth_is_the_label_and_others_answers_are_votes(write):
+    def said(who, choice, **more):
+        result = [{"from_name": "c", "value": {"choices": [choice]}}]
+        return {"completed_by": who, "result": result, **more}
+
+    def task(i):
+        truth = "ab"[i % 2]
+        people = [said(1, truth), said(2, "ab"[i % 4 > 1], ground_truth=False)]
+        people += [said(1, truth, ground_truth=True)] * (i < 12)
+        guess = {"model_version": "net", "score": 0.6, **said(0, "a" if i % 3 else truth)}
+        return {"id": i, "data": {}, "annotations": people, "predictions": [guess]}
+
+    path = write(json.dumps([task(i) for i in range(20)]), "tasks.json")
+    found = fl.read_predictions(path)
+    assert (found.models, found.n_labeled) == (("net", "1", "2"), 12)
+    assert accuracy(found) == {"net": 8 / 12, "1": 1.0, "2": 0.5}
+    every = fl.read_predictions(f"{path}#&people=majority")
+    assert (every.models, every.n_labeled) == (("net",), 10)  # the others differ
+
+
+def test_a_table_of_mlflow_with_what_is_right(write):
+    """Case and punctuation are no other answer, which is said; options name the columns."""
+    truth = ["bug", "other", "billing"] * 10
+    answers = ["BUG.", "other", "bug"] * 10
+    columns = ["inputs", "ground_truth", "outputs", "exact_match/score", "judge/v1/score"]
+    data = [["q", t, a, t == a, 4] for t, a in zip(truth, answers, strict=True)]
+    path = write(json.dumps({"columns": columns, "data": data}), "eval_results_table.json")
+    found = fl.read_predictions(path)
+    assert accuracy(found) == {"outputs": 2 / 3}
+    assert any(note.startswith("10 of 30 answers are a class but for case") for note in found.notes)
+    assert any("'exact_match' (judges exact_match), 'judge'" in line for line in found.reading)
+    plain = fl.read_predictions(path, label="ground_truth", hard={"net": "outputs"})
+    assert accuracy(plain)["net"] == 1 / 3
+    assert fl.read_predictions(f"{path}#exact_match").models == ("exact_match",)
+
+
+def pairs(judge, games):
+    return [
+        {"pair_id": f"p{i}", "label": "A>B", "judge_name": judge, "question": "q",
+         "judgments": [{"judgment": {}, "decision": one} for one in decisions]}
+        for i, decisions in enumerate(games)
+    ]  # fmt: skip
+
+
+def test_games_of_a_judge(write, tmp_path):
+    """Every second game has the answers turned round; a judge that contradicts itself is wrong."""
+    two = [("A>B", "B>A"), ("A>B", "A=B"), ("A>B", "A>B"), ("B>A", "A>B"), ("A>B", None)] * 4
+    one = [("A>B",), ("A>B",), ("B>A",), ("A>B",), (None,)] * 4
+    folder = tmp_path / "games"
+    for judge, games in (("arena", two), ("reward", one)):
+        rows(write, pairs(judge, games), f"games/judge_name={judge},judge_model=m-1.jsonl")
+    expected = {"arena m-1": 0.6, "reward m-1": 0.75}
+    assert accuracy(folder) == expected
+    single = folder / "judge_name=arena,judge_model=m-1.jsonl"
+    assert accuracy(single) == {"arena m-1": 0.6}
+
+
+def test_statistics_of_instances(tmp_path):
+    """An exact match says that the model is right; changed questions are no further items."""
+
+    def stat(name, value):
+        return {"name": {"name": name, "split": "test"}, "mean": value}
+
+    for model, right in (("small", 2), ("large", 3)):
+        instances = [
+            {"instance_id": f"id{i}", "train_trial_index": 0,
+             "stats": [stat("num_tokens", 7.0), stat("exact_match", float(i % 4 < right))]}
+            for i in range(40)
+        ]  # fmt: skip
+        instances.append({**instances[0], "perturbation": {"name": "typos"}})
+        folder = tmp_path / "runs" / f"task:subject=x,model={model}"
+        folder.mkdir(parents=True)
+        (folder / "per_instance_stats.json").write_text(json.dumps(instances), "utf-8")
+    assert accuracy(tmp_path / "runs") == {"large": 0.75, "small": 0.5}
+    one = tmp_path / "runs/task:subject=x,model=small/per_instance_stats.json"
+    found = fl.read_predictions(one)
+    assert (found.n_items, accuracy(found)) == (40, {"small": 0.5})
+    assert "1 answers to changed questions (perturbation) are left out" in found.notes
+
+
+def test_events_of_a_run(write, tmp_path):
+    """Only a comparison is an item; two runs meet by the sample; no answer is no verdict."""
+    for model, step in (("small", 2), ("large", 4)):
+        events = [{"spec": {"completion_fns": [model], "eval_name": "quiz"}}, {"final_report": {}}]
+        for i in sorted(range(20), key=lambda i: i * 7 % 20):
+            picked = None if i == 0 else "AB"[(i + (i % step == 1)) % 2]
+            about = {"run_id": "r", "sample_id": f"quiz.{i}"}
+            events.append({**about, "type": "sampling", "data": {"sampled": ["x"]}})
+            data = {"expected": "AB"[i % 2], "picked": picked, "correct": None}
+            events.append({**about, "type": "match", "data": data})
+        rows(write, events, f"evals/{model}.jsonl")
+    assert accuracy(tmp_path / "evals") == {"large": 14 / 19, "small": 9 / 19}
+    found = fl.read_predictions(tmp_path / "evals" / "small.jsonl")
+    assert (found.n_items, found.n_labeled, found.models) == (20, 20, ("small",))
+
+
+def test_two_models_of_one_task_are_joined_by_the_document(write, tmp_path):
+    def sample(i, best):
+        scores = [[str(-1.0 - 2.0 * (k != best)), "False"] for k in range(3)]
+        return {"doc_id": i, "target": i % 3, "filtered_resps": scores, "doc_hash": f"{best}{i}",
+                "filter": "none", "metrics": ["acc"], "acc": 1.0}  # fmt: skip
+
+    files = [
+        rows(write, [sample(i, (i + (i % step == 0)) % 3) for i in range(30)],
+             f"{name}/samples_task_2026-01-01T00-00-00.1.jsonl")
+        for name, step in (("small", 2), ("large", 5))
+    ]  # fmt: skip
+    expected = {"small": 0.5, "large": 0.8}
+    assert accuracy(files[0], join=str(files[1])) == expected
+    assert accuracy(tmp_path) == expected
+
+
+def test_one_judge_and_no_label(write):
+    """A preference from 1 to 2 is a probability, and how often it is right nobody knows."""
+    judged = [
+        {"instruction": "q", "output_1": "x", "generator_1": "base", "output_2": "y",
+         "generator_2": "new", "annotator": "gpt", "preference": None if i == 3 else 1 + i % 5 / 4,
+         "price_per_example": 0.1}
+        for i in range(40)
+    ]  # fmt: skip
+    path = write(json.dumps(judged), "annotations.json")
+    found = fl.read_predictions(path)
+    assert (found.n_items, found.n_labeled, found.models) == (39, 0, ("gpt",))
+    assert found.probabilities[1, 0].tolist() == [0.75, 0.25]
+    note = next(note for note in found.notes if note.startswith("the log has one judge"))
+    assert "its own share of 'preferred' is 0.494" in note
+    labels = {"item": [f"row {i + 1}" for i in range(20)], "label": ["preferred"] * 20}
+    # The command that is proposed, with labels that people made.
+    assert f"fewlabels score {path} --labels" in note
+    scores = fl.score(fl.read_predictions(path, labels=labels))
+    assert scores.get("labels only").value > 0.9
+
+
+def test_labels_of_people_and_of_a_machine(write):
+    """SageMaker: a row is a person's answer or a machine's, so that nothing tells who is right."""
+    lines = [
+        {"source-ref": f"s3://b/{i}.png", "job": i % 2, "job-metadata": {
+            "class-name": "ab"[i % 2], "confidence": 0.8, "job-name": "labeling-job/job",
+            "human-annotated": "no" if i % 3 else "yes", "creation-date": "2026-01-01"}}
+        for i in range(30)
+    ]  # fmt: skip
+    found = fl.read_predictions(rows(write, lines, "output.manifest"))
+    assert (found.n_items, found.n_labeled, found.models) == (30, 10, ("job",))
+    assert found.has_hard.sum() == 20
+    assert any("no item has both a label and a verdict ('job')" in note for note in found.notes)
+
+
+def test_a_scorer_that_may_be_a_person(write):
+    """Which criterion is asked by a command that runs; a scorer's verdicts may be the labels."""
+    samples = [
+        {"id": i, "epoch": 1, "scores": {
+            "rubric": {"value": None if i == 0 else {"good": i % 2, "short": i % 3 > 0}},
+            "human_check": {"value": "CI"[i % 2 == 0]}}}
+        for i in range(20)
+    ]  # fmt: skip
+    log = {"version": 2, "eval": {"task": "t", "model": "m"}, "samples": samples}
+    path = write(json.dumps(log), "log.json")
+    with pytest.raises(InputError, match="unless 'human_check' is what people say") as caught:
+        fl.read_predictions(path)
+    criteria = "human_check,rubric/good,rubric/short"
+    assert f"fewlabels estimate {path} --criterion {criteria} --label human_check" in str(
+        caught.value
+    )
+    found = fl.read_predictions(f"{path}#{criteria}", label="human_check")
+    assert accuracy(found)["rubric (rubric/good)"] == 1.0
+    assert found.n_labeled == 20
+    assert fl.read_predictions(f"{path}#human_check").models == ("human_check",)
+
+
 # Hostile -----------------------------------------------------------------------------------------
 
 

@@ -59,6 +59,9 @@ _OPENERS: Mapping[str, Callable[[Path, str], Source]] = {
 
 ALIASES = {"langfuse": "scores", "phoenix": "scores"}
 
+IN_FOLDERS = ("*/samples_*.jsonl", "*/per_instance_stats.json")
+"""Logs of which a folder holds a folder per model."""
+
 _BETWEEN = re.compile(r"[,;:&]")
 
 
@@ -234,6 +237,7 @@ def open_log(
 
 __all__ = [
     "ALIASES",
+    "IN_FOLDERS",
     "LogOptions",
     "LogTable",
     "check_format",

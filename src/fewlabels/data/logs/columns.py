@@ -148,7 +148,11 @@ class LogTable:
         if label is not None and label != "label" and label in ours:
             drop.add("label")
         kept = {n: c for n, c in ours.items() if drop.isdisjoint((n, n.rpartition("__")[0]))}
-        return replace(self, columns=kept)
+        lines = self.lines
+        if label is not None and label in kept:
+            lines = tuple(line for line in lines if not line.startswith("labels: "))
+            lines += (f"labels: {label} (--label)",)
+        return replace(self, columns=kept, lines=lines)
 
 
 def columns_of(record: Record, log: Log, options: LogOptions) -> LogTable:
@@ -181,7 +185,7 @@ def columns_of(record: Record, log: Log, options: LogOptions) -> LogTable:
     columns |= labels
     for name, judge in _by_author(judges, chosen, set()):
         columns |= _judge(name, judge, rows, classes, notes)
-    notes += _nothing_tells(columns, people, judges, rows, classes)
+    notes += _nothing_tells(columns, people, judges, classes, log.name)
     notes += _repeats_labels(columns)
     if marked or options.people == "votes":
         taken = {name.removeprefix("y__") for name in columns}
@@ -344,7 +348,7 @@ def _repeats_labels(columns: Mapping[str, Any]) -> list[str]:
 
 
 def _nothing_tells(
-    columns: _Columns, people: Record, judges: Record, rows: _Rows, classes: Sequence[str]
+    columns: _Columns, people: Record, judges: Record, classes: Sequence[str], file: str
 ) -> list[str]:
     """What to say where no label stands beside a verdict."""
     names = list(
@@ -368,10 +372,12 @@ def _nothing_tells(
         share = np.mean([value == positive for value in said])
     else:
         positive, share = own[0].rpartition("__")[2], np.nanmean(values)
+    file = shlex.quote(file.partition("#")[0])
     return [
-        f"one judge and no person's label: nothing here tells how often it is right; its own share "
-        f"of {quoted(positive)} is {share:.3f}. `fewlabels label FILE` makes labels, and "
-        "`fewlabels score FILE --labels FILE.labels.jsonl` corrects that share by them"
+        "the log has one judge and no label of a person: nothing in it tells how often it is "
+        f"right; its own share of {quoted(positive)} is {share:.3f}. `fewlabels label {file}` "
+        "makes labels, and "
+        f"`fewlabels score {file} --labels {file}.labels.jsonl` corrects that share by them"
     ]
 
 
@@ -477,7 +483,9 @@ def _classes(people: Record, judges: Record) -> tuple[str, ...]:
                 "which are texts and no classes: choose another criterion"
             )
         return texts
-    return _texts(judges.take(np.isnan(judges.score)))
+    texts = _texts(judges.take(np.isnan(judges.score)))
+    # Several words for yes and no say nothing against 1 and 0.
+    return () if len(texts) > 2 and all(polarity(t) is not None for t in texts) else texts
 
 
 def _texts(record: Record) -> tuple[str, ...]:

@@ -313,13 +313,11 @@ def _events(documents: Iterable[Any], _: Log) -> Iterator[Any]:
             yield {**event, "spec": spec}
 
 
-def _preferences(documents: Iterable[Any], log: Log) -> Iterator[Any]:
+def _preferences(documents: Iterable[Any], _: Log) -> Iterator[Any]:
     """Of AlpacaEval: preferences from 1 to 2 as probabilities that the second answer is better."""
     for row in documents:
-        if row.get("preference") is None:
-            log.left["pairs were not judged and are left out"] += 1
-            continue
-        yield {**row, "share": float(row["preference"]) - 1}
+        preference = row.get("preference")
+        yield {**row, "share": None if preference is None else float(preference) - 1}
 
 
 def _jobs(documents: Iterable[Any], _: Log) -> Iterator[Any]:
