@@ -6,8 +6,8 @@ What happens, in order:
 1. `sources.locate` finds files and asks `recognised` whose they are, by their content.
 2. Documents come from `documents` (JSON of any size, an item at a time) or the rows of a table.
    `facts` follows the paths and yields verdicts (`record.Verdict`). What paths cannot say is a
-   reader: `inspect` (edits within an archive), `promptfoo` (thumbs that overwrite), `answers`
-   (likelihoods, and answers beside what is right).
+   reader: `inspect` (edits within an archive), `answers` (likelihoods, and answers beside what is
+   right).
 3. `record.collected` makes columns of them: item, criterion, kind of author, author, value, score.
 4. `columns.columns_of` makes the columns of one criterion: people are labels, judges classifiers.
 5. The result is a `Source` like a CSV file's, with the native names `label`, `y__<judge>`, ...
@@ -42,7 +42,7 @@ import pyarrow as pa
 from fewlabels.data.binary import open_feather, open_parquet
 from fewlabels.data.content import INSPECT, file_kind, first_bytes
 from fewlabels.data.delimited import open_delimited
-from fewlabels.data.logs import answers, inspect, promptfoo
+from fewlabels.data.logs import answers, inspect
 from fewlabels.data.logs.columns import LogOptions, LogTable, columns_of, criteria_of
 from fewlabels.data.logs.documents import keys_at_the_beginning, opened
 from fewlabels.data.logs.facts import KINDS, facts, fold, tools
@@ -145,8 +145,9 @@ def check_format(name: str, path: Path, kind: str) -> str:
 # What it says -------------------------------------------------------------------------------------
 
 
-def _rows(path: Path, kind: str, lists: Sequence[tuple[str, ...]]) -> Iterator[Any]:
+def _rows(path: Path, tool: Mapping[str, Any], log: Log) -> Iterator[Any]:
     """The objects of a file: its rows, the items of its list, or of a list within its object."""
+    kind = file_kind(path)
     if kind in _OPENERS:
         source = _OPENERS[kind](path, path.name)
         columns = source.read((), source.names)
@@ -157,31 +158,32 @@ def _rows(path: Path, kind: str, lists: Sequence[tuple[str, ...]]) -> Iterator[A
         for batch in pa.table(pieces).to_batches(max_chunksize=4096):
             yield from batch.to_pylist()
         return
+    lists = [tuple(one.split(".")) for one in tool.get("lists", ())]
     keys = keys_at_the_beginning(path)
     with opened(path) as scanner:
-        found: Iterator[Any]
-        if any(".".join(one) in keys for one in lists):
+        if tool.get("one") or not keys.isdisjoint(tool.get("lists", ())):
             found = (value for where, value in scanner.within(lists) if where in lists)
         else:
             found = scanner.values()
+        none = True
         for value in found:
+            none = False
             if not isinstance(value, dict):
                 raise InputError(f"holds {quoted(value)} where an object is expected")
             yield value
+        if none and lists:
+            raise log.unknown(f"the log has no field {quoted(tool['lists'][0])}")
 
 
 def _verdicts(path: Path, form: str, log: Log) -> Iterator[Verdict]:
     """What one file of a tool says."""
     if form == "inspect":
         return inspect.read(path, log)
-    if form == "promptfoo":
-        return promptfoo.read(path, log)
     if form == "mlflow-table":
         with opened(path) as scanner:
             return answers.table(scanner.value(), log)
     tool, folder = tools()[form], path.resolve().parent.name
-    lists = [tuple(one.split(".")) for one in tool.get("lists", ())]
-    documents = _rows(path, file_kind(path), lists)
+    documents = _rows(path, tool, log)
     stem = path.name.partition(".")[0]
     if form == "lm-eval":
         # output/<model>/samples_<task>_<date>.jsonl

@@ -90,7 +90,7 @@ def facts(
         log.show(
             item, **{name: _shown(at(scope, path)) for name, path in tool.get("texts", {}).items()}
         )
-        cluster = _text(scope, tool["cluster"]) if "cluster" in tool else None
+        cluster = f"{log.before}{_text(scope, tool['cluster'])}" if "cluster" in tool else None
         for k, fact in enumerate(tool["facts"]):
             first = True
             for inner in _each(scope, fact, 0, log):
@@ -109,11 +109,11 @@ def facts(
 def _each(scope: Scope, fact: Mapping[str, Any], level: int, log: Log) -> Iterator[Scope | None]:
     """What a fact goes through, one in another; None for what is left out."""
     each = fact.get("each", ())
-    names, _, path = each[level - 1].partition(" = ") if level else ("", "", "")
-    name = names.rpartition(", ")[2]
-    for reason in fact.get("left", ()):
-        if _binding(reason, each) == name and _leaves(scope, reason):
-            log.left[reason["why"]] += 1
+    bound = {one.partition(" = ")[0].rpartition(", ")[2]: k for k, one in enumerate(each, start=1)}
+    for why, condition in fact.get("left", {}).items():
+        first = next(iter(condition)).partition("|")[0].partition(".")[0]
+        if bound.get(first, 0) == level and _is(scope, condition):
+            log.left[why] += 1
             yield None
             return
     if level == len(each):
@@ -132,34 +132,21 @@ def _each(scope: Scope, fact: Mapping[str, Any], level: int, log: Log) -> Iterat
         yield from _each({**scope, name: value, key_name or "number": key}, fact, level + 1, log)
 
 
-def _binding(reason: Mapping[str, Any], each: Iterable[str]) -> str:
-    """The name that a reason to leave something out begins with; empty for a field of the item."""
-    path = reason.get("when") or reason.get("unless") or reason.get("plain")
-    first = str(path or next(iter(reason["is"]))).partition("|")[0].partition(".")[0]
-    names = [one.partition(" = ")[0].rpartition(", ")[2] for one in each]
-    return first if first in names else ""
-
-
-def _leaves(scope: Scope, reason: Mapping[str, Any]) -> bool:
-    if "when" in reason:
-        value = at(scope, reason["when"])
-        return value is not None and value is not False
-    if "unless" in reason:
-        return at(scope, reason["unless"]) is None
-    if "plain" in reason:
-        return not isinstance(at(scope, reason["plain"]), Mapping)
-    return _is(scope, reason["is"])
-
-
-def _is(scope: Scope, values: Mapping[str, Any]) -> bool:
-    """Whether what paths lead to is what is wanted: a value, or one of several; "" is none."""
-    wanted = ((at(scope, path), value) for path, value in values.items())
-    return all(
-        ("" if found is None else found) in value
-        if isinstance(value, list)
-        else found is value or found == value
-        for found, value in wanted
-    )
+def _is(scope: Scope, condition: Mapping[str, Any]) -> bool:
+    """Whether what paths lead to is what is wanted."""
+    for path, wanted in condition.items():
+        found = at(scope, path)
+        if wanted == "*":
+            holds = found is not None and found is not False
+        elif wanted == "":
+            holds = found is None
+        elif wanted == "#":
+            holds = isinstance(found, int)
+        else:
+            holds = found in wanted if isinstance(wanted, list) else found == wanted
+        if not holds:
+            return False
+    return True
 
 
 def _verdicts(
@@ -173,10 +160,9 @@ def _verdicts(
         return
     written = at(scope, fact["kind"])
     kind = KINDS.get(fold(str(written or "")))
-    if "person" in fact and at(scope, fact["person"]) is not None:
-        kind = PERSON
-    if "gold" in fact and at(scope, fact["gold"]) is True:
-        kind = GOLD
+    for other in (PERSON, GOLD):
+        if other in fact and _is(scope, fact[other]):
+            kind = other
     if kind is None:
         log.unknown_kinds[str(written)] += 1
         return
@@ -260,6 +246,61 @@ def _traces(documents: Iterable[Any], log: Log) -> Iterator[Any]:
         yield {**about, "assessments": assessments}
 
 
+_BY_MODEL = (
+    "llm-rubric", "model-graded", "g-eval", "factuality", "answer-relevance", "context-",
+    "select-best", "moderation", "classifier", "similar", "pi", "search-rubric", "conversation-",
+    "agent-rubric", "trajectory:goal",
+)  # fmt: skip
+"""What types of assertions of promptfoo begin with that ask a model."""
+
+TOGETHER = "all assertions"
+FOLLOWS = (
+    f"{TOGETHER!r} follows from the single assertions and is no judge beside them: where labels "
+    "are few, look at it alone (--models) or at them"
+)
+
+
+def _results(documents: Iterable[Any], log: Log) -> Iterator[Any]:
+    """Of promptfoo: who each component is of, and what all assertions say together.
+
+    A person's thumb overwrites `pass` and `score` of a result, so that these are the person's: the
+    judges are the other components. What asks the same again (--repeat) is a repeat of one test.
+    """
+    for result in documents:
+        test, prompt = result.get("testIdx"), result.get("promptIdx")
+        graded, shown = result.get("gradingResult") or {}, result.get("vars")
+        shown = shown or (result.get("testCase") or {}).get("vars") or {}
+        name = result.get("id") if test is None else f"test {test} prompt {prompt}"
+        components, human = [], False
+        for component in filter(None, graded.get("componentResults") or []):
+            assertion = component.get("assertion") or {}
+            kind = str(assertion.get("type") or "assertion")
+            passed = log.need(component, "pass", "a component of a result")
+            if kind == "human":
+                human = True
+                components.append({"kind": kind, "name": "person", "pass": passed})
+                continue
+            by = "model" if kind.removeprefix("not-").startswith(_BY_MODEL) else "code"
+            called = str(assertion.get("metric") or kind)
+            components.append({**component, "kind": by, "name": called, "pass": passed})
+        verdicts = [bool(one["pass"]) for one in components if one["kind"] != "human"]
+        if not human and str(graded.get("reason") or "").startswith("Manual result"):
+            log.left[
+                "results say 'Manual result' without the person's verdict among their components: "
+                "they count as unlabeled, and what is called pass there is not used"
+            ] += 1
+        if len(verdicts) > 1:
+            components.append({"kind": "code", "name": TOGETHER, "pass": all(verdicts)})
+            if FOLLOWS not in log.warnings:
+                log.warnings.append(FOLLOWS)
+        elif human and not verdicts:
+            log.left["labeled results have no assertion beside the person's: no judge there"] += 1
+        yield {
+            **result, "test": name, "components": components, "gradingResult": graded or None,
+            "shown": ", ".join(map(str, shown.values())),
+        }  # fmt: skip
+
+
 def _parsed(value: Any) -> Any:
     """An object, also where it went through a file of text."""
     return json.loads(value) if isinstance(value, str) else value
@@ -335,5 +376,5 @@ def _jobs(documents: Iterable[Any], _: Log) -> Iterator[Any]:
 
 _SHAPED: Mapping[str, Callable[[Iterable[Any], Log], Iterable[Any]]] = {
     "MLflow": _traces, "Argilla": _responses, "JudgeBench": _games, "OpenAI evals": _events,
-    "AlpacaEval": _preferences, "SageMaker Ground Truth": _jobs,
+    "AlpacaEval": _preferences, "promptfoo": _results, "SageMaker Ground Truth": _jobs,
 }  # fmt: skip
