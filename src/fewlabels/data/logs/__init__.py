@@ -161,10 +161,9 @@ def _rows(path: Path, tool: Mapping[str, Any], log: Log) -> Iterator[Any]:
     lists = [tuple(one.split(".")) for one in tool.get("lists", ())]
     keys = keys_at_the_beginning(path)
     with opened(path) as scanner:
+        found = scanner.values()
         if tool.get("one") or not keys.isdisjoint(tool.get("lists", ())):
             found = (value for where, value in scanner.within(lists) if where in lists)
-        else:
-            found = scanner.values()
         none = True
         for value in found:
             none = False

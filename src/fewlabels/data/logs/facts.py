@@ -45,18 +45,22 @@ def fold(name: str) -> str:
 
 
 @cache
-def _alternatives(path: str) -> tuple[tuple[str, ...], ...]:
-    return tuple((a,) if a.startswith("=") else tuple(a.split(".")) for a in path.split("|"))
+def _alternatives(path: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """A text itself, or the first field and those within."""
+    return tuple(
+        (one[1:], ("=",)) if one.startswith("=") else (one.split(".")[0], tuple(one.split(".")[1:]))
+        for one in path.split("|")
+    )
 
 
-def at(scope: Any, path: str) -> Any:
+def at(scope: Mapping[str, Any], path: str) -> Any:
     """The first value that there is on a path; None, and the empty text, are none."""
-    for keys in _alternatives(path):
-        if keys[0].startswith("="):
-            return keys[0][1:]
-        value = scope
-        for key in keys:
-            if isinstance(value, Mapping):
+    for first, within in _alternatives(path):
+        if within == ("=",):
+            return first
+        value: Any = scope.get(first)
+        for key in within:
+            if isinstance(value, dict):
                 value = list(value.values()) if key == "*" else value.get(key)
             else:
                 inside = isinstance(value, list) and key.isdigit() and int(key) < len(value)
@@ -71,19 +75,20 @@ def facts(
 ) -> Iterator[Verdict]:
     """What a log says of each item, by the paths of its tool."""
     warned: Counter[tuple[int, bool]] = Counter()
-    shape = _SHAPED.get(log.tool, lambda documents, _: documents)
-    for row, document in enumerate(shape(documents, log), start=1):
+    if log.tool in _SHAPED:
+        documents = _SHAPED[log.tool](documents, log)
+    for row, document in enumerate(documents, start=1):
         if tool.get("folded"):
-            document = {fold(name): value for name, value in _flat(document, "")}
+            document = {fold(name): value for name, value in _flat(document)}
         scope = {**document, "file": {**file, "row": f"row {row}"}}
         if row == 1 and "about" in tool:
             log.about.append(_filled(tool["about"], scope))
         item = _text(scope, tool["item"])
-        if item is None and "noun" not in tool:
+        if item is None:
+            if "noun" in tool:
+                raise log.unknown(_lacks(tool["noun"], tool["item"]))
             log.left["rows have no item and are left out"] += 1
             continue
-        if item is None:
-            raise log.unknown(_lacks(tool["noun"], tool["item"]))
         item = log.distinct(f"{log.before}{item}") if tool.get("again") else item
         if tool.get("once"):
             log.once(item, f"the {tool['noun']}")
@@ -109,10 +114,11 @@ def facts(
 def _each(scope: Scope, fact: Mapping[str, Any], level: int, log: Log) -> Iterator[Scope | None]:
     """What a fact goes through, one in another; None for what is left out."""
     each = fact.get("each", ())
-    bound = {one.partition(" = ")[0].rpartition(", ")[2]: k for k, one in enumerate(each, start=1)}
+    name = each[level - 1].partition(" = ")[0].rpartition(", ")[2] if level else ""
+    bound = [one.partition(" = ")[0].rpartition(", ")[2] for one in each] if "left" in fact else []
     for why, condition in fact.get("left", {}).items():
         first = next(iter(condition)).partition("|")[0].partition(".")[0]
-        if bound.get(first, 0) == level and _is(scope, condition):
+        if (first if first in bound else "") == name and _is(scope, condition):
             log.left[why] += 1
             yield None
             return
@@ -125,9 +131,9 @@ def _each(scope: Scope, fact: Mapping[str, Any], level: int, log: Log) -> Iterat
     values = at(scope, path)
     if values is None and "need" in fact and not level:
         raise log.unknown(_lacks(fact["need"], path))
-    if values is not None and not isinstance(values, list | Mapping):
+    if values is not None and not isinstance(values, list | dict):
         raise log.unknown(f"{quoted(path)} is {quoted(values)}")
-    pairs = values.items() if isinstance(values, Mapping) else enumerate(values or ())
+    pairs = values.items() if isinstance(values, dict) else enumerate(values or ())
     for key, value in pairs:
         yield from _each({**scope, name: value, key_name or "number": key}, fact, level + 1, log)
 
@@ -192,8 +198,10 @@ def _verdicts(
 
 def _text(scope: Scope, paths: str | list[str]) -> str | None:
     """A name: what is on a path, or on several, joined."""
-    parts = [at(scope, path) for path in ([paths] if isinstance(paths, str) else paths)]
-    return " ".join(group_text(part) or "" for part in parts if part is not None) or None
+    if isinstance(paths, str):
+        value = at(scope, paths)
+        return value if value is None or isinstance(value, str) else group_text(value)
+    return " ".join(filter(None, (_text(scope, path) for path in paths))) or None
 
 
 def _filled(text: str, scope: Scope) -> str:
@@ -212,12 +220,14 @@ def _lacks(noun: str, path: str | list[str]) -> str:
     return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun} has no field {quoted(field)}"
 
 
-def _flat(row: Mapping[str, Any], before: str) -> Iterator[tuple[str, Any]]:
+def _flat(row: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    cells: list[tuple[str, Any]] = []
     for name, value in row.items():
         if isinstance(value, dict):
-            yield from _flat(value, f"{before}{name}.")
+            cells += [(f"{name}.{inner}", one) for inner, one in _flat(value)]
         else:
-            yield f"{before}{name}", value
+            cells.append((name, value))
+    return cells
 
 
 # What no path leads to ----------------------------------------------------------------------------

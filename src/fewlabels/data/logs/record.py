@@ -47,7 +47,7 @@ class Verdict(NamedTuple):
     item: str
     criterion: str
     kind: str
-    author: str
+    author: str | None
     value: Any
     score: float | None = None
     time: str | None = None
@@ -169,22 +169,31 @@ def collected(verdicts: Iterable[Verdict]) -> Record:
     """The columns of verdicts that come one after another."""
     names = ("item", "criterion", "kind", "author", "value", "time", "cluster")
     chunks: dict[str, list[pa.Array]] = {name: [] for name in names}
-    scores: list[Floats] = []
-    seen: dict[str, set[str]] = {"criterion": set(), "author": set()}
-    verdicts = iter(verdicts)
-    for chunk in _chunks(verdicts):
-        columns: dict[str, Sequence[Any]] = dict(
-            zip(Verdict._fields, zip(*chunk, strict=True), strict=True)
-        )
-        columns["value"], score = _words_and_numbers(columns["value"], columns["score"])
-        scores.append(score)
+    scores: list[Floats] = [np.empty(0)]
+    met: dict[str, set[str]] = {"criterion": set(), "author": set()}
+    for chunk in _chunks(iter(verdicts)):
+        columns = dict(zip(Verdict._fields, zip(*chunk, strict=True), strict=True))
+        said = _words_and_numbers(columns["value"])
+        beside = np.array([number_of(score) for score in columns["score"]])
+        scores.append(np.where(np.isnan(beside), [number for _, number in said], beside))
         for name in names:
-            coded = _strings(columns[name]).dictionary_encode()
+            values = [word for word, _ in said] if name == "value" else columns[name]
+            coded = _strings(values).dictionary_encode()
             chunks[name].append(coded)
-            if name in seen:
-                seen[name].update(t for t in coded.dictionary.to_pylist() if t is not None)
-        _check_names(chunks, seen)
-    return of_columns(chunks, scores)
+            if name in met:
+                met[name].update(t for t in coded.dictionary.to_pylist() if t is not None)
+        _check_names({name: chunks[name][-1] for name in names}, met)
+    score = np.concatenate(scores)
+    made = {name: pa.chunked_array(c or [pa.array([], pa.string())]) for name, c in chunks.items()}
+    table = Table.of(made, len(score))
+    named = {name: Names.of(table, name, group_text) for name in names}
+    # What has no time stands in the order of the log.
+    times = named.pop("time")
+    rank = np.argsort(np.argsort(np.array(times.texts, dtype=object))) + 1
+    late = np.concatenate([rank, [0]])[times.codes]
+    order = np.empty(len(score), dtype=np.int64)
+    order[np.lexsort([np.arange(len(score)), late])] = np.arange(len(score))
+    return Record(**named, score=score, order=order)
 
 
 def _chunks(verdicts: Iterator[Verdict]) -> Iterator[list[Verdict]]:
@@ -199,8 +208,8 @@ def _chunks(verdicts: Iterator[Verdict]) -> Iterator[list[Verdict]]:
             gc.enable()
 
 
-def _check_names(chunks: Mapping[str, list[pa.Array]], seen: Mapping[str, set[str]]) -> None:
-    for name, texts in seen.items():
+def _check_names(chunk: Mapping[str, Any], met: Mapping[str, set[str]]) -> None:
+    for name, texts in met.items():
         if len(texts) > _MOST_NAMES:
             what = {"criterion": "criteria"}.get(name, f"{name}s")
             raise InputError(
@@ -208,30 +217,12 @@ def _check_names(chunks: Mapping[str, list[pa.Array]], seen: Mapping[str, set[st
                 "and so on): that is no log of judges; see which field holds them"
             )
     for name in ("item", "criterion", "author"):
-        longest = max(map(len, filter(None, chunks[name][-1].dictionary.to_pylist())), default=0)
+        longest = max(map(len, filter(None, chunk[name].dictionary.to_pylist())), default=0)
         if longest > LONGEST_NAME:
             raise InputError(
                 f"has {'an' if name != 'criterion' else 'a'} {name} whose name is {longest:,} "
                 f"characters long; names have at most {LONGEST_NAME:,}"
             )
-
-
-def of_columns(chunks: Mapping[str, list[pa.Array]], scores: list[Floats]) -> Record:
-    """The record of columns of text in pieces, and of the scores beside them."""
-    score = np.concatenate(scores) if scores else np.empty(0)
-    table = Table.of(
-        {name: pa.chunked_array(pieces or [pa.array([], pa.string())])
-         for name, pieces in chunks.items()},
-        len(score),
-    )  # fmt: skip
-    named = {name: Names.of(table, name, group_text) for name in chunks if name != "time"}
-    # What has no time stands in the order of the log.
-    times = Names.of(table, "time", group_text)
-    rank = np.argsort(np.argsort(np.array(times.texts, dtype=object))) + 1
-    late = np.concatenate([rank, [0]])[times.codes]
-    order = np.empty(len(score), dtype=np.int64)
-    order[np.lexsort([np.arange(len(score)), late])] = np.arange(len(score))
-    return Record(**named, score=score, order=order)
 
 
 def _strings(values: Iterable[Any]) -> pa.Array:
@@ -244,39 +235,24 @@ def _strings(values: Iterable[Any]) -> pa.Array:
         return pa.array(clean, pa.string())
 
 
-def _words_and_numbers(
-    values: Sequence[Any], beside: Sequence[float | None]
-) -> tuple[list[str | None], Floats]:
-    """What was said as words, and as numbers: its own where it is one, else the score beside it."""
-    kinds = set(map(type, values))
-    if kinds <= {bool}:
-        words: list[str | None] = ["true" if value else "false" for value in values]
-        return words, _numbers(beside)
+def _words_and_numbers(values: Sequence[Any]) -> list[tuple[str | None, float]]:
+    """What was said as a word and as a number, each value looked at once."""
     known: dict[tuple[type, Any], tuple[str | None, float]] = {}
-    pairs = []
+    said = []
     for value in values:
-        key = (type(value), value)
         try:
-            found = known[key]
-        except KeyError:
-            found = known[key] = word_and_number(value)
+            key = (type(value), value)
+            if key not in known:
+                known[key] = word_and_number(value)
+            said.append(known[key])
         except TypeError:  # a list or an object, which is no verdict
-            found = (None, math.nan)
-        pairs.append(found)
-    score = _numbers(beside)
-    own = np.array([number for _, number in pairs])
-    return [word for word, _ in pairs], np.where(np.isnan(score), own, score)
+            said.append((None, math.nan))
+    return said
 
 
 def time_text(time: Any) -> str | None:
     """A time as text that sorts by it: as it is written, or seconds or milliseconds as digits."""
     return time if isinstance(time, str) or time is None else f"{float(time):020.3f}"
-
-
-def _numbers(values: Sequence[Any]) -> Floats:
-    if not any(value is not None for value in values):
-        return np.full(len(values), np.nan)
-    return np.array([number_of(value) for value in values], dtype=np.float64)
 
 
 def number_of(value: Any) -> float:
