@@ -176,13 +176,11 @@ def _rows(path: Path, tool: Mapping[str, Any], log: Log) -> Iterator[Any]:
 
 def _verdicts(path: Path, form: str, log: Log) -> Iterator[Verdict]:
     """What one file of a tool says."""
-    if form == "inspect":
-        return inspect.read(path, log)
     if form == "mlflow-table":
         with opened(path) as scanner:
             return answers.table(scanner.value(), log)
     tool, folder = tools()[form], path.resolve().parent.name
-    documents = _rows(path, tool, log)
+    documents = inspect.samples(path, log) if form == "inspect" else _rows(path, tool, log)
     stem = path.name.partition(".")[0]
     if form == "lm-eval":
         # output/<model>/samples_<task>_<date>.jsonl

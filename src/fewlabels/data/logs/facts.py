@@ -89,13 +89,17 @@ def facts(
                 raise log.unknown(_lacks(tool["noun"], tool["item"]))
             log.left["rows have no item and are left out"] += 1
             continue
-        item = log.distinct(f"{log.before}{item}") if tool.get("again") else item
+        item = f"{log.before if tool.get('of_run') else ''}{item}"
+        if tool.get("again"):
+            item = log.distinct(item)
         if tool.get("once"):
             log.once(item, f"the {tool['noun']}")
         log.show(
             item, **{name: _shown(at(scope, path)) for name, path in tool.get("texts", {}).items()}
         )
-        cluster = f"{log.before}{_text(scope, tool['cluster'])}" if "cluster" in tool else None
+        cluster = _text(scope, tool["cluster"]) if "cluster" in tool else None
+        if cluster is not None and tool.get("of_run"):
+            cluster = f"{log.before}{cluster}"
         for k, fact in enumerate(tool["facts"]):
             first = True
             for inner in _each(scope, fact, 0, log):

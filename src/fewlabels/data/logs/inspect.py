@@ -11,7 +11,7 @@ import itertools
 import re
 import struct
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,117 +20,81 @@ import pyarrow as pa
 
 from fewlabels.data.limits import Inflation
 from fewlabels.data.logs.documents import Scanner, opened
-from fewlabels.data.logs.record import CODE, MODEL, PERSON, Log, Verdict
+from fewlabels.data.logs.record import Log
 from fewlabels.errors import InputError, quoted
 
 _SAMPLES = ("samples",)
 _UNCHANGED = "UNCHANGED"
-_WORDS = {"C": "correct", "I": "incorrect", "P": "partial", "N": "no answer"}
 _ZSTANDARD = 93
 _EXPLAINED = re.compile(r"(^|[/_])model_graded")
 
 
-def read(path: Path, log: Log) -> Iterator[Verdict]:
-    """What scorers and people say of the samples of one log."""
-    with _header_and_samples(path, log) as (header, samples):
-        task = header.get("task"), header.get("model")
-        log.about.append(f"Inspect log: task {quoted(task[0])}, model {quoted(task[1])}")
-        epochs = (header.get("config") or {}).get("epochs") or 1
-        for sample in samples:
-            yield from _of_sample(sample, log, repeated=epochs > 1)
+def samples(path: Path, log: Log) -> Iterator[Mapping[str, Any]]:
+    """The samples of one log, each with its `verdicts` of scorers and people."""
+    with _header_and_samples(path, log) as (header, documents):
+        repeated = ((header.get("config") or {}).get("epochs") or 1) > 1
+        for sample in documents:
+            name, epoch = str(log.need(sample, "id", "a sample")), sample.get("epoch", 1)
+            again = f"{name}_epoch_{epoch}" if repeated or epoch != 1 else None
+            scores = sample.get("scores")
+            if scores is None and "score" in sample:  # before version 0.3
+                scores = {"score": sample["score"]}
+            said = [] if sample.get("invalidation") else (scores or {}).items()
+            asked = sample.get("input")
+            if isinstance(asked, list):  # the last that a user said
+                users = [m for m in asked if isinstance(m, Mapping) and m.get("role") == "user"]
+                asked = users[-1].get("content") if users else None
+            answer = ((sample.get("output") or {}).get("choices") or [{}])[0].get("message") or {}
+            yield {
+                **sample, "run": header, "item": again or name, "repeats": name if again else None,
+                "verdicts": [one for pair in said for one in _of_scorer(*pair, log)],
+                "asked": _content(asked), "answer": _content(answer.get("content")),
+            }  # fmt: skip
 
 
-def _of_sample(sample: Mapping[str, Any], log: Log, *, repeated: bool) -> Iterator[Verdict]:
-    name = str(log.need(sample, "id", "a sample"))
-    epoch = sample.get("epoch", 1)
-    item = f"{name}_epoch_{epoch}" if repeated or epoch != 1 else name
-    item, name = f"{log.before}{item}", f"{log.before}{name}"
-    cluster = name if item != name else None
-    log.once(item, "the sample")
-    if sample.get("invalidation"):
-        log.left["samples were invalidated and are left out"] += 1
-        return
-    scores = sample.get("scores")
-    if scores is None and "score" in sample:  # before version 0.3
-        scores = {"score": sample["score"]}
-    if not scores:
-        log.left["samples have no scores"] += 1
-        return
-    log.show(item, input=_text(sample.get("input")), output=_answer(sample.get("output")))
-    for scorer, score in scores.items():
-        original, edits = _history(score, log)
-        if original is not None:
-            graded = (score.get("metadata") or {}).get("grading") or _EXPLAINED.search(scorer)
-            kind = MODEL if graded else CODE
-            for criterion, value in _values(scorer, original):
-                yield Verdict(item, criterion, kind, scorer, value, cluster=cluster)
-        for edit in edits:
-            by = edit["provenance"]
-            if original is not None:
-                same = "confirm" if _same(edit["value"], original) else "change"
-                log.corrected[f"{same} {scorer}"] += 1
-            for criterion, value in _values(scorer, edit["value"]):
-                author, time = str(by.get("author") or "person"), by.get("timestamp")
-                yield Verdict(item, criterion, PERSON, author, value, None, time, cluster)
-
-
-def _history(score: Any, log: Log) -> tuple[Any, list[Mapping[str, Any]]]:
-    """What the scorer said (None: nothing), and what people made of it."""
+def _of_scorer(scorer: str, score: Any, log: Log) -> Iterator[Mapping[str, Any]]:
+    """What a scorer said, and what people made of it."""
     if score is None or (isinstance(score, Mapping) and score.get("value", "") is None):
         log.left["scores are null: nothing was scored"] += 1
-        return None, []
-    log.need(score, "value", "a score")
+        return
+    value = log.need(score, "value", "a score")
     history = score.get("history") or []
-    edits = [e for e in history if e.get("provenance") and e.get("value") != _UNCHANGED]
-    if not history:
-        return score["value"], []
     own = [e["value"] for e in history if not e.get("provenance")]
-    confirmed = [  # looked at, and its value left as it is
-        e | {"value": own[0]}
-        for e in history
-        if own and e.get("provenance") and e.get("value") == _UNCHANGED
-    ]
-    return (own[0] if own and own[0] != _UNCHANGED else None), [*edits, *confirmed]
+    if history:
+        value = own[0] if own and own[0] != _UNCHANGED else None
+    if value is not None:
+        graded = (score.get("metadata") or {}).get("grading") or _EXPLAINED.search(scorer)
+        kind = "model" if graded else "code"
+        for criterion, one in _criteria(scorer, value):
+            yield {"criterion": criterion, "kind": kind, "author": scorer, "value": one}
+    for edit in history:
+        by, edited = edit.get("provenance"), edit.get("value")
+        if edited == _UNCHANGED:  # looked at, and left as it is
+            edited = own[0] if own else None
+        if not by or edited is None:
+            continue
+        if value is not None:
+            log.corrected[f"{'confirm' if edited == value else 'change'} {scorer}"] += 1
+        for criterion, one in _criteria(scorer, edited):
+            yield {
+                "criterion": criterion, "kind": "human", "author": by.get("author") or "person",
+                "value": one, "time": by.get("timestamp"),
+            }  # fmt: skip
 
 
-def _same(value: Any, other: Any) -> bool:
-    return bool(value == other)
-
-
-def _values(scorer: str, value: Any) -> Iterable[tuple[str, Any]]:
+def _criteria(scorer: str, value: Any) -> Iterator[tuple[str, Any]]:
     """Criterion and value; those of an object or a list are criteria of their own."""
-    if isinstance(value, Mapping):
-        return [(f"{scorer}/{key}", _word(v)) for key, v in value.items()]
-    if isinstance(value, list):
-        return [(f"{scorer}/{k}", _word(v)) for k, v in enumerate(value)]
-    return [(scorer, _word(value))]
-
-
-def _word(value: Any) -> Any:
-    return _WORDS.get(value, value) if isinstance(value, str) else value
-
-
-def _text(messages: Any) -> str | None:
-    """The last that a user said."""
-    if isinstance(messages, str) or not isinstance(messages, list):
-        return messages if isinstance(messages, str) else None
-    contents = [
-        m.get("content") for m in messages if isinstance(m, Mapping) and m.get("role") == "user"
-    ]
-    return _content(contents[-1]) if contents else None
+    if isinstance(value, Mapping | list):
+        pairs = value.items() if isinstance(value, Mapping) else enumerate(value)
+        yield from ((f"{scorer}/{key}", one) for key, one in pairs)
+    else:
+        yield scorer, value
 
 
 def _content(content: Any) -> str | None:
     if isinstance(content, list):
         return " ".join(str(part.get("text", "")) for part in content if isinstance(part, Mapping))
     return content if isinstance(content, str) else None
-
-
-def _answer(output: Any) -> str | None:
-    choices = output.get("choices") if isinstance(output, Mapping) else None
-    if not choices:
-        return None
-    return _content((choices[0].get("message") or {}).get("content"))
 
 
 # Where header and samples stand -------------------------------------------------------------------
