@@ -178,7 +178,7 @@ def _verdicts(path: Path, form: str, log: Log) -> Iterator[Verdict]:
     """What one file of a tool says."""
     if form == "mlflow-table":
         with opened(path) as scanner:
-            return answers.table(scanner.value(), log)
+            return answers.table(scanner.value(), tools()[form], log)
     tool, folder = tools()[form], path.resolve().parent.name
     documents = inspect.samples(path, log) if form == "inspect" else _rows(path, tool, log)
     stem = path.name.partition(".")[0]

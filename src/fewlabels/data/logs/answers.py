@@ -28,8 +28,6 @@ _MOST_CLASSES = 20
 """More of what is right than this are answers in free words, as of sums."""
 
 _LAYOUT = {"doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter"}
-_RIGHT = ("ground_truth", "targets", "target", "expected_response", "label")
-_ANSWER = ("outputs", "output", "response", "prediction", "predictions")
 
 
 class Answer(NamedTuple):
@@ -109,7 +107,7 @@ def samples(
     yield from judged(worded, beside=False, log=log)
 
 
-def table(document: Mapping[str, Any], log: Log) -> Iterator[Verdict]:
+def table(document: Mapping[str, Any], tool: Mapping[str, Any], log: Log) -> Iterator[Verdict]:
     """`eval_results_table.json` of MLflow: columns `metric/v1/score`, and perhaps what is right."""
     log.about.append("MLflow table of evaluation results")
     columns = log.need(document, "columns", "the table", list)
@@ -118,8 +116,10 @@ def table(document: Mapping[str, Any], log: Log) -> Iterator[Verdict]:
         for name in map(str, columns)
         if name.endswith(("/score", "/value"))
     }
-    right = next((name for name in _RIGHT if name in columns), None)
-    answer = next((name for name in _ANSWER if name in columns), None)
+    right, answer = (
+        next((name for name in tool[what].split("|") if name in columns), None)
+        for what in ("right", "answer")
+    )
     if not metrics and (right is None or answer is None):
         raise InputError(
             f"is an MLflow table whose columns are {listed(map(quoted, columns), 6)}, none of them "

@@ -218,7 +218,6 @@ class Criterion:
     """What a log holds under one criterion."""
 
     name: str
-    n_items: int
     n_labeled: int
     judges: tuple[str, ...]
 
@@ -243,10 +242,8 @@ def criteria_of(record: Record) -> list[Criterion]:
         judges = under.of_kind(MODEL, CODE)
         authors = np.unique(judges.author.codes).tolist()
         names = tuple(judges.author.texts[a] if a >= 0 else "judge" for a in authors)
-        items, labeled = (
-            len(np.unique(one.item.codes)) for one in (under, under.of_kind(PERSON, GOLD))
-        )
-        out.append(Criterion(name, items, labeled, names))
+        labeled = len(np.unique(under.of_kind(PERSON, GOLD).item.codes))
+        out.append(Criterion(name, labeled, names))
     return out
 
 
@@ -493,9 +490,6 @@ def _texts(record: Record) -> tuple[str, ...]:
     return in_order([record.value.texts[code] for code in codes[codes >= 0].tolist()])
 
 
-_Grouped = Iterator[tuple[str, Record]]
-
-
 @dataclass(frozen=True)
 class _Rows:
     """The row of each code of an item, -1 where it has none, and how many rows there are."""
@@ -544,7 +538,9 @@ def _most(counts: Ints, texts: Sequence[str]) -> Array:
     return np.array([*texts, None], dtype=object)[chosen]
 
 
-def _by_author(record: Record, criteria: Sequence[str], names: set[str]) -> _Grouped:
+def _by_author(
+    record: Record, criteria: Sequence[str], names: set[str]
+) -> Iterator[tuple[str, Record]]:
     """Every author under every criterion, as met: a name that no other has, and the verdicts."""
     width = len(record.author.texts) + 1
     key = record.criterion.codes * width + record.author.codes + 1

@@ -352,7 +352,7 @@ _TURNED = {"A>B": "B>A", "B>A": "A>B"}
 def _games(documents: Iterable[Any], _: Log) -> Iterator[Any]:
     """Of JudgeBench: what more games say, every second one with the answers turned round."""
     for pair in documents:
-        said = [game.get("decision") for game in pair["judgments"] if game]
+        said = [(game or {}).get("decision") for game in pair["judgments"]]
         said = [_TURNED.get(one, one) if k % 2 else one for k, one in enumerate(said)]
         first, second = said.count("A>B"), said.count("B>A")
         decision = "A>B" if first > second else "B>A" if second > first else "A=B"
