@@ -45,7 +45,7 @@ from fewlabels.data.delimited import open_delimited
 from fewlabels.data.logs import answers, inspect
 from fewlabels.data.logs.columns import LogOptions, LogTable, columns_of, criteria_of
 from fewlabels.data.logs.documents import keys_at_the_beginning, opened
-from fewlabels.data.logs.facts import KINDS, facts, fold, tools
+from fewlabels.data.logs.facts import facts, fold, kind_of, tools
 from fewlabels.data.logs.record import Log, Record, Verdict, collected
 from fewlabels.data.table import Source, naming_file
 from fewlabels.errors import FewlabelsError, InputError, one_line, quoted, unknown
@@ -85,7 +85,7 @@ def _is_of(name: str, path: Path, kind: str, keys: Keys) -> bool:
         if kind == "CSV" and (rows := _first_lines(path))[1:]:
             word = next((found[w] for w in fact["kind"].split("|") if w in found), None)
             said = dict(zip(*rows, strict=False)).get(str(word), "")
-            if said and fold(said) not in KINDS:
+            if said and kind_of(said) is None:
                 return False
         return all(not found.keys().isdisjoint(words.split("|")) for words in needed)
     if tool.get("only"):

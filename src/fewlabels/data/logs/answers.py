@@ -12,7 +12,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from fewlabels.checks.class_words import folded
+from fewlabels.data.logs.facts import at
 from fewlabels.data.logs.record import (
     CODE,
     MODEL,
@@ -23,6 +26,7 @@ from fewlabels.data.logs.record import (
     number_of,
 )
 from fewlabels.errors import InputError, listed, quoted
+from fewlabels.kernels.simplex import softmax
 
 _MOST_CLASSES = 20
 """More of what is right than this are answers in free words, as of sums."""
@@ -89,12 +93,16 @@ def samples(
         answers = log.need(row, "filtered_resps", "a sample", list)
         criterion = task if name in (None, "none") else f"{task}, {name}"
         criterion += f", filter {again}" if again > 1 else ""
-        log.show(item, input=_first_argument(row), reference=row.get("target"))
+        asked = at(row, "arguments.*.0.*.0|arguments.0.0")
+        log.show(item, input=asked, reference=row.get("target"))
         likelihoods = [_likelihood(answer) for answer in answers]
         place = number_of(row.get("target"))
         if len(answers) > 1 and None not in likelihoods and 0 <= place < len(answers):
             yield Verdict(item, criterion, PERSON, "target", int(place))
-            yield from _choices(item, criterion, model, [x for x in likelihoods if x is not None])
+            for k, p in enumerate(
+                softmax(np.array(likelihoods, dtype=np.float64), axis=0).tolist()
+            ):
+                yield Verdict(item, criterion, MODEL, model, f"{PROBABILITY}{k}", p)
             continue
         # Before there was a field of their names, numbers under keys of no layout.
         names = row.get("metrics") or [
@@ -150,21 +158,3 @@ def _likelihood(answer: Any) -> float | None:
     number = number_of(answer[0])
     greedy = str(answer[1]) in ("True", "False")
     return number if greedy and not math.isnan(number) else None
-
-
-def _choices(item: str, criterion: str, model: str, likelihoods: list[float]) -> Iterator[Verdict]:
-    """Softmax of the log-likelihoods: P(choice), as scores of the choices' numbers."""
-    largest = max(likelihoods)
-    mass = [math.exp(x - largest) for x in likelihoods]
-    for k, m in enumerate(mass):
-        yield Verdict(item, criterion, MODEL, model, f"{PROBABILITY}{k}", m / sum(mass))
-
-
-def _first_argument(row: Mapping[str, Any]) -> Any:
-    arguments = row.get("arguments")
-    if isinstance(arguments, Mapping):
-        arguments = [list(first.values()) for first in arguments.values()]
-    try:
-        return arguments[0][0] if arguments else None
-    except (KeyError, IndexError, TypeError):
-        return None

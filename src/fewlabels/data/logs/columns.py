@@ -348,9 +348,7 @@ def _nothing_tells(
     columns: _Columns, people: Record, judges: Record, classes: Sequence[str], file: str
 ) -> list[str]:
     """What to say where no label stands beside a verdict."""
-    names = list(
-        dict.fromkeys(judges.author.texts[a] for a in judges.author.codes.tolist() if a >= 0)
-    )
+    names = [judges.author.texts[a] for a in np.unique(judges.author.codes).tolist() if a >= 0]
     both = np.intersect1d(people.item.codes, judges.item.codes)
     if people.size and judges.size and not len(both):
         return [
@@ -360,20 +358,17 @@ def _nothing_tells(
     own = [name for name in columns if name[:3] in ("y__", "p__")]
     if people.size or len(own) != 1:
         return []
-    values = columns[own[0]]
+    share, positive = columns[own[0]], own[0].rpartition("__")[2]
     if own[0].startswith("y__"):
-        said = [value for value in values if value is not None]
-        if len(classes) != 2 or not said:
+        if len(classes) != 2:
             return []
         positive = classes[positive_index(list(classes))]
-        share = np.mean([value == positive for value in said])
-    else:
-        positive, share = own[0].rpartition("__")[2], np.nanmean(values)
+        share = np.array([None if v is None else v == positive for v in share], dtype=np.float64)
     file = shlex.quote(file.partition("#")[0])
     return [
         "the log has one judge and no label of a person: nothing in it tells how often it is "
-        f"right; its own share of {quoted(positive)} is {share:.3f}. `fewlabels label {file}` "
-        "makes labels, and "
+        f"right; its own share of {quoted(positive)} is {np.nanmean(share):.3f}. `fewlabels label "
+        f"{file}` makes labels, and "
         f"`fewlabels score {file} --labels {file}.labels.jsonl` corrects that share by them"
     ]
 

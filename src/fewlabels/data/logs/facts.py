@@ -5,6 +5,7 @@ What no path leads to is brought into shape before, by one short generator per t
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import tomllib
@@ -21,13 +22,6 @@ from fewlabels.errors import quoted
 Scope = Mapping[str, Any]
 """What paths begin with: the fields of an item, the names of what is gone through, and `file`."""
 
-KINDS = {
-    "human": PERSON, "annotation": PERSON, "person": PERSON, "user": PERSON, "yes": PERSON,
-    "llm": MODEL, "llmjudge": MODEL, "aijudge": MODEL, "eval": MODEL, "model": MODEL, "no": MODEL,
-    "code": CODE, "api": CODE, "heuristic": CODE,
-}  # fmt: skip
-"""Words for kinds of authors, folded."""
-
 _REFERENCE = re.compile(r"\{([^{}]*)\}")
 _MOST_UNKNOWN = 3
 
@@ -35,7 +29,19 @@ _MOST_UNKNOWN = 3
 @cache
 def tools() -> Mapping[str, Mapping[str, Any]]:
     """The tables of `tools.toml`, by the names that --format takes."""
+    return {name: tool for name, tool in _tables().items() if name != "kinds"}
+
+
+@cache
+def _tables() -> Mapping[str, Mapping[str, Any]]:
     return tomllib.loads(files("fewlabels.data.logs").joinpath("tools.toml").read_text("utf-8"))
+
+
+@cache
+def kind_of(written: str) -> str | None:
+    """The kind of an author by the word for it."""
+    word = fold(written)
+    return next((kind for kind, words in _tables()["kinds"].items() if word in words), None)
 
 
 @cache
@@ -169,7 +175,7 @@ def _verdicts(
         log.left["rows have no name and are left out"] += 1
         return
     written = at(scope, fact["kind"])
-    kind = KINDS.get(fold(str(written or "")))
+    kind = kind_of(str(written))
     for other in (PERSON, GOLD):
         if other in fact and _is(scope, fact[other]):
             kind = other
@@ -249,7 +255,7 @@ def _traces(documents: Iterable[Any], log: Log) -> Iterator[Any]:
         judged = {
             one.get("assessment_id"): one.get("feedback") or {}
             for one in assessments
-            if KINDS.get(fold((one.get("source") or {}).get("source_type", ""))) in (MODEL, CODE)
+            if kind_of(str((one.get("source") or {}).get("source_type"))) in (MODEL, CODE)
         }
         for one in assessments:
             if "overrides" in one and one["overrides"] in judged:
@@ -259,13 +265,6 @@ def _traces(documents: Iterable[Any], log: Log) -> Iterator[Any]:
                 log.corrected[f"{what} {one.get('assessment_name')}"] += 1
         yield {**about, "assessments": assessments}
 
-
-_BY_MODEL = (
-    "llm-rubric", "model-graded", "g-eval", "factuality", "answer-relevance", "context-",
-    "select-best", "moderation", "classifier", "similar", "pi", "search-rubric", "conversation-",
-    "agent-rubric", "trajectory:goal",
-)  # fmt: skip
-"""What types of assertions of promptfoo begin with that ask a model."""
 
 TOGETHER = "all assertions"
 FOLLOWS = (
@@ -294,8 +293,9 @@ def _results(documents: Iterable[Any], log: Log) -> Iterator[Any]:
                 human = True
                 components.append({"kind": kind, "name": "person", "pass": passed})
                 continue
-            by = "model" if kind.removeprefix("not-").startswith(_BY_MODEL) else "code"
+            by_model = kind.removeprefix("not-").startswith(tuple(tools()["promptfoo"]["by_model"]))
             called = str(assertion.get("metric") or kind)
+            by = MODEL if by_model else CODE
             components.append({**component, "kind": by, "name": called, "pass": passed})
         verdicts = [bool(one["pass"]) for one in components if one["kind"] != "human"]
         if not human and str(graded.get("reason") or "").startswith("Manual result"):
@@ -331,14 +331,10 @@ def _responses(documents: Iterable[Any], _: Log) -> Iterator[Any]:
         for key, value in row.items():
             question, _, what = key.rpartition(".")
             if what == "responses":
-                users, states = row.get(f"{key}.users") or [], row.get(f"{key}.status") or []
+                each = [row.get(f"{key}.{of}") or [] for of in ("users", "status")]
                 answers[question] = [
-                    {
-                        "value": one,
-                        "user_id": users[k] if k < len(users) else None,
-                        "status": states[k] if k < len(states) else None,
-                    }
-                    for k, one in enumerate(value or [])
+                    {"value": one, "user_id": user, "status": status}
+                    for one, user, status in itertools.zip_longest(value or [], *each)
                 ]
             elif what == "suggestion" and value is not None:
                 agent, score = row.get(f"{key}.agent"), row.get(f"{key}.score")
@@ -353,7 +349,7 @@ def _games(documents: Iterable[Any], _: Log) -> Iterator[Any]:
     """Of JudgeBench: what more games say, every second one with the answers turned round."""
     for pair in documents:
         said = [(game or {}).get("decision") for game in pair["judgments"]]
-        said = [_TURNED.get(one, one) if k % 2 else one for k, one in enumerate(said)]
+        said = [_TURNED.get(str(one), one) if k % 2 else one for k, one in enumerate(said)]
         first, second = said.count("A>B"), said.count("B>A")
         decision = "A>B" if first > second else "B>A" if second > first else "A=B"
         yield {**pair, "decision": decision if any(said) else None}

@@ -39,7 +39,7 @@ def samples(path: Path, log: Log) -> Iterator[Mapping[str, Any]]:
             scores = sample.get("scores")
             if scores is None and "score" in sample:  # before version 0.3
                 scores = {"score": sample["score"]}
-            said = [] if sample.get("invalidation") else (scores or {}).items()
+            said = {} if sample.get("invalidation") else scores or {}
             asked = sample.get("input")
             if isinstance(asked, list):  # the last that a user said
                 users = [m for m in asked if isinstance(m, Mapping) and m.get("role") == "user"]
@@ -47,7 +47,7 @@ def samples(path: Path, log: Log) -> Iterator[Mapping[str, Any]]:
             answer = ((sample.get("output") or {}).get("choices") or [{}])[0].get("message") or {}
             yield {
                 **sample, "run": header, "item": again or name, "repeats": name if again else None,
-                "verdicts": [one for pair in said for one in _of_scorer(*pair, log)],
+                "verdicts": [v for scorer in said for v in _of_scorer(scorer, said[scorer], log)],
                 "asked": _content(asked), "answer": _content(answer.get("content")),
             }  # fmt: skip
 
