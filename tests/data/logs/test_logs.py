@@ -486,6 +486,12 @@ def test_events_of_a_run(write, tmp_path):
     assert accuracy(tmp_path / "evals") == {"large": 14 / 19, "small": 9 / 19}
     found = fl.read_predictions(tmp_path / "evals" / "small.jsonl")
     assert (found.n_items, found.n_labeled, found.models) == (20, 20, ("small",))
+    # Of free words the label is whether they are right.
+    free = [{"spec": {"completion_fns": ["m"]}}]
+    for i in range(40):
+        data = {"expected": f"sum {i}", "picked": f"sum {i + i % 2}", "correct": i % 2 == 0}
+        free.append({"sample_id": f"s{i}", "type": "match", "data": data})
+    assert accuracy(rows(write, free, "free.jsonl")) == {"m": 0.5}
 
 
 def test_two_models_of_one_task_are_joined_by_the_document(write, tmp_path):

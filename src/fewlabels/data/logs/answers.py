@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fewlabels.checks.class_words import folded
-from fewlabels.data.logs.facts import at
+from fewlabels.data.logs.facts import are_classes, at
 from fewlabels.data.logs.record import (
     CODE,
     MODEL,
@@ -27,9 +27,6 @@ from fewlabels.data.logs.record import (
 )
 from fewlabels.errors import InputError, listed, quoted
 from fewlabels.kernels.simplex import softmax
-
-_MOST_CLASSES = 20
-"""More of what is right than this are answers in free words, as of sums."""
 
 _LAYOUT = {"doc_id", "doc", "target", "arguments", "resps", "filtered_resps", "filter"}
 
@@ -53,9 +50,7 @@ def judged(answers: Iterable[Answer], *, beside: bool, log: Log) -> Iterator[Ver
     answers = list(answers)
     targets = {one.target for one in answers}
     alike = {folded(target): target for target in targets if target is not None}
-    right = sum(one.word in targets for one in answers)
-    few = None not in targets and 1 < len(targets) <= min(_MOST_CLASSES, len(answers) / 2)
-    classes = few and right >= len(answers) / 2
+    classes = are_classes([one.word for one in answers], [one.target for one in answers])
     odd = 0
     for item, criterion, model, word, target, metrics in answers:
         if classes:

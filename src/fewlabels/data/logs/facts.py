@@ -10,7 +10,7 @@ import json
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -23,7 +23,8 @@ Scope = Mapping[str, Any]
 """What paths begin with: the fields of an item, the names of what is gone through, and `file`."""
 
 _REFERENCE = re.compile(r"\{([^{}]*)\}")
-_MOST_UNKNOWN = 3
+_MOST_CLASSES = 20
+"""More of what is right than this are answers in free words, as of sums."""
 
 
 @cache
@@ -230,6 +231,17 @@ def _lacks(noun: str, path: str | list[str]) -> str:
     return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun} has no field {quoted(field)}"
 
 
+def are_classes(words: Sequence[Any], targets: Sequence[Any]) -> bool:
+    """Whether answers are classes: what is right is one of few, as most of the answers are."""
+    try:
+        few = set(targets)
+        right = sum(word in few for word in words)
+    except TypeError:  # several answers that are right
+        return False
+    size = len(targets)
+    return None not in few and 1 < len(few) <= min(_MOST_CLASSES, size / 2) and right >= size / 2
+
+
 def _flat(row: Mapping[str, Any]) -> list[tuple[str, Any]]:
     cells: list[tuple[str, Any]] = []
     for name, value in row.items():
@@ -355,13 +367,27 @@ def _games(documents: Iterable[Any], _: Log) -> Iterator[Any]:
         yield {**pair, "decision": decision if any(said) else None}
 
 
-def _events(documents: Iterable[Any], _: Log) -> Iterator[Any]:
-    """Of OpenAI evals: the events that compare an answer, each with what the run was."""
+def _events(documents: Iterable[Any], log: Log) -> Iterator[Any]:
+    """Of OpenAI evals: the events that compare an answer, each with what the run was.
+
+    Of answers in free words the label is whether they are right, which the model says of each.
+    """
     spec: Any = {}
+    events = []
     for event in documents:
         spec = event.get("spec", spec)
         if event.get("type") == "match":
-            yield {**event, "spec": spec}
+            events.append({**event, **event.get("data", {}), "spec": spec})
+    words = [one.get("picked") for one in events]
+    if any("correct" not in one for one in events) or are_classes(
+        words, [one.get("expected") for one in events]
+    ):
+        yield from events
+        return
+    log.about.append("answers in free words: whether they are right is the label")
+    for event in events:
+        right = "correct" if event["correct"] else "incorrect"
+        yield {**event, "expected": right, "picked": "correct"}
 
 
 def _preferences(documents: Iterable[Any], _: Log) -> Iterator[Any]:
