@@ -301,14 +301,13 @@ def _results(documents: Iterable[Any], log: Log) -> Iterator[Any]:
             assertion = component.get("assertion") or {}
             kind = str(assertion.get("type") or "assertion")
             passed = log.need(component, "pass", "a component of a result")
+            human |= kind == "human"
+            models = tuple(tools()["promptfoo"]["by_model"])
+            by = MODEL if kind.removeprefix("not-").startswith(models) else CODE
+            about = {"kind": by, "name": str(assertion.get("metric") or kind)}
             if kind == "human":
-                human = True
-                components.append({"kind": kind, "name": "person", "pass": passed})
-                continue
-            by_model = kind.removeprefix("not-").startswith(tuple(tools()["promptfoo"]["by_model"]))
-            called = str(assertion.get("metric") or kind)
-            by = MODEL if by_model else CODE
-            components.append({**component, "kind": by, "name": called, "pass": passed})
+                about = {"kind": kind, "name": "person"}
+            components.append({**about, "pass": passed, "score": component.get("score")})
         verdicts = [bool(one["pass"]) for one in components if one["kind"] != "human"]
         if not human and str(graded.get("reason") or "").startswith("Manual result"):
             log.left[
