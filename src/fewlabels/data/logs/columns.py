@@ -11,6 +11,7 @@ import re
 import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -205,6 +206,12 @@ def columns_of(record: Record, log: Log, options: LogOptions) -> LogTable:
     return LogTable(log.name, made, len(items), tuple(dict.fromkeys(notes)), (*about, *lines))
 
 
+def _typed(name: str) -> str:
+    """A log as a command has it; what was piped in has no name."""
+    path = name.partition("#")[0]
+    return shlex.quote(path) if Path(path).exists() else "FILE"
+
+
 def _arrow(values: Any) -> pa.ChunkedArray:
     kind = None if isinstance(values, np.ndarray) and values.dtype != object else pa.string()
     return pa.chunked_array([pa.array(values, kind, from_pandas=True)])
@@ -280,7 +287,7 @@ def _chosen(record: Record, options: LogOptions, file: str) -> tuple[tuple[str, 
         return (labeled[0], judged[0].name), [f"{line}, the only ones there are"]
     shown = ", ".join(one_line(str(one), 160) for one in alone[:_MOST_SHOWN])
     shown += f" and {len(alone) - _MOST_SHOWN:,} more" * (len(alone) > _MOST_SHOWN)
-    command = f"fewlabels estimate {shlex.quote(file.partition('#')[0])} --criterion"
+    command = f"fewlabels estimate {_typed(file)} --criterion"
     mend = (
         f"choose one with --criterion, as {command} {shlex.quote(first)} (in Python FILE#{first})"
     )
@@ -364,7 +371,7 @@ def _nothing_tells(
             return []
         positive = classes[positive_index(list(classes))]
         share = np.array([None if v is None else v == positive for v in share], dtype=np.float64)
-    file = shlex.quote(file.partition("#")[0])
+    file = _typed(file)
     return [
         "the log has one judge and no label of a person: nothing in it tells how often it is "
         f"right; its own share of {quoted(positive)} is {np.nanmean(share):.3f}. `fewlabels label "
