@@ -511,9 +511,8 @@ class ByTask:
             of_tasks = [t.columns[n] for n in names for t in self.tasks if n in t.columns]
             return list(dict.fromkeys([*(n for n in names if n in self.others), *of_tasks]))
 
-        table, times = self.inner.read(own(numbers), own(texts)), len(self.tasks)
-        if not own([*numbers, *texts]):
-            table = self.inner.read((), self.inner.names[:1])
+        some = own(texts) or self.inner.names[:1] * (not own(numbers))
+        table, times = self.inner.read(own(numbers), some), len(self.tasks)
         n, place, called = table.n_rows, table.place, [task.name for task in self.tasks]
 
         def pieces(name: str) -> list[pa.ChunkedArray]:
