@@ -20,6 +20,8 @@ import scipy.sparse
 from fewlabels.checks.arrays import UNKNOWN
 from fewlabels.data.chosen_rows import items_here
 from fewlabels.data.classes import Classes
+from fewlabels.data.delimited import NO_HEADER, NoHeaderError
+from fewlabels.data.keys import names_of, repeats, same_values, with_item
 from fewlabels.data.label_record import LabelRecord, is_record, read_record
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.profiles import names_role
@@ -32,7 +34,7 @@ from fewlabels.data.roles import (
     missing_column,
 )
 from fewlabels.data.shapes import shaped
-from fewlabels.data.sources import locate, open_source
+from fewlabels.data.sources import Located, locate, open_source
 from fewlabels.data.table import (
     NO_LABEL,
     Names,
@@ -71,6 +73,7 @@ class LongVotes:
     duplicates: Duplicates
     known: Names | None = None
     clusters: tuple[Names, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def class_texts(self) -> dict[str, dict[str, int]]:
         """The texts of the votes and of the known labels, by column, and in how many rows."""
@@ -144,25 +147,30 @@ class LongVotes:
             "groups": groups,
             "clusters": self._clusters(list(rows), item, kept, wide["clusters"]),
             "item": ITEMS if ITEMS in groups else None,
-            "notes": (*wide["notes"], *notes),
+            "notes": (*wide["notes"], *self.notes, *notes),
         }
 
     def _known_labels(self, known: Names, item: Ints, kept: Ints, n: int, classes: Classes) -> Ints:
         """The known label of every item, (n,), which all rows of the item say."""
         answers = classes.indices(known, self.place)[kept].astype(np.int64)
-        labels = np.full(n, UNKNOWN, dtype=np.int64)
-        there = answers >= 0
-        labels[item[there][::-1]] = answers[there][::-1]
-        odd = np.flatnonzero(there & (labels[item] != answers))
+        there = np.flatnonzero(answers >= 0)
+        labels = _first_of_each(answers[there], item[there], n)
+        odd = there[labels[item[there]] != answers[there]]
         if odd.size:
-            row = int(odd[0])
-            first, other = (classes.texts[k] for k in (labels[item[row]], answers[row]))
+            first, other = (classes.texts[k] for k in (labels[item[odd[0]]], answers[odd[0]]))
             raise InputError(
                 f"the known labels (column {quoted(known.column)}) of one item differ: "
-                f"{quoted(first)} and, in {self.place(int(kept[row]))}, {quoted(other)}; an item "
-                "has one"
+                f"{quoted(first)} and, in {self.place(int(kept[odd[0]]))}, {quoted(other)}; an "
+                "item has one"
             )
         return labels
+
+    def with_labels(self, kept: KeptLabels) -> LongVotes:
+        """The votes with labels that are kept apart, where the items have none of their own."""
+        matched = match_items(self.items, kept, self.roles.item)
+        texts = pa.array(fill_in(self.known, self.items, kept, self.place), pa.string())
+        table = Table.of({"label": pa.chunked_array([texts])}, len(texts))
+        return replace(self, known=Names.of(table, "label"), notes=(*self.notes, *matched))
 
     def _item_codes(self, kept: Ints, *, by_pair: bool) -> tuple[Ints, Sequence[Key]]:
         items = replace(self.items, codes=self.items.codes[kept])
@@ -184,8 +192,7 @@ class LongVotes:
     ) -> Array:
         """What all votes on an item agree on, (n,)."""
         codes = names.codes[kept]
-        of_item = np.full(len(keys), -1)
-        of_item[item[::-1]] = codes[::-1]
+        of_item = _first_of_each(codes, item, len(keys))
         odd = np.flatnonzero(of_item[item] != codes)
         if odd.size:
             raise InputError(
@@ -265,7 +272,7 @@ class _Votes:
 
     def repeated(self) -> Array:
         """Which votes come after another one by the same annotator on the same item, (V,)."""
-        return _after_another(self.pair)
+        return repeats(self.pair)
 
     def settled(
         self, repeated: Array, duplicates: Duplicates
@@ -275,49 +282,52 @@ class _Votes:
         if not size:
             return self, None, []
         if duplicates == "last":
-            later = _after_another(self.pair[::-1])[::-1]
+            later = repeats(self.pair[::-1])[::-1]
             note = f"{size:,} votes are left out: their annotators vote on the same items again"
             return self.take(~later), None, [f"{note} later (--duplicates last)"]
         note = f"{size:,} repeated votes of annotators on the same items count as well"
         return self.take(~repeated), self.take(repeated), [f"{note} (--duplicates keep)"]
 
 
+def open_votes(source: Any, options: ColumnOptions) -> tuple[Source, ColumnOptions]:
+    """Open long votes, a file, a folder or a frame, and say what the options are of them."""
+    located = locate(source)
+    with naming_file("votes" if located is None else located.name):
+        if located is not None and located.kind == "NPZ":
+            raise InputError("holds arrays; save votes as a table with item, annotator and label")
+        return shaped(open_source(source, located, "votes"), options)
+
+
 def read_votes(
-    source: Any, options: ColumnOptions, duplicates: Duplicates, *, alone: bool = False
+    source: Source, options: ColumnOptions, duplicates: Duplicates, *, alone: bool = False
 ) -> LongVotes:
-    """Read long votes from a file, a folder or a frame.
+    """Read long votes of a table.
 
     If `alone`, there is no table beside them, and `options.label` is one of their columns: the
     known label of the vote's item.
     """
-    located = locate(source)
-    name = "votes" if located is None else located.name
-    with naming_file(name):
-        if located is not None and located.kind == "NPZ":
-            raise InputError("holds arrays; save votes as a table with item, annotator and label")
-        opened, options = shaped(open_source(source, located, "votes"), options)
-        roles = assign_vote_roles(opened.names, options, alone=alone)
-        known = options.label if alone else None
-        if known is not None and known not in opened.names:
-            raise InputError(missing_column(known, opened.names, "--label"))
-        table = opened.read((), (*roles.columns, *(() if known is None else (known,))))
-        if table.n_rows == 0:
-            raise InputError("there are no rows; a file of votes needs at least one")
-        place = table.place
-        if located is None:
-            place = "vote {} (from 0)".format
-        items, annotators = (
-            _identities(table, column, what, place)
-            for column, what in ((roles.item, "item"), (roles.annotator, "annotator"))
-        )
-        domains = None if roles.domain is None else Names.of(table, roles.domain, group_text)
-        labels = Names.of(table, roles.label)
-        _refuse_names(labels)
-        gold = None if known is None else Names.of(table, known)
-        clusters = tuple(Names.of(table, column, group_text) for column in roles.clusters)
-        return LongVotes(
-            name, roles, items, annotators, labels, domains, place, duplicates, gold, clusters
-        )
+    roles = assign_vote_roles(source.names, options, alone=alone)
+    known = options.label if alone else None
+    if known is not None and known not in source.names:
+        raise InputError(missing_column(known, source.names, "--label"))
+    gold = () if known is None else (known,)
+    table = source.read((), (*roles.columns, *gold))
+    if table.n_rows == 0:
+        raise InputError("there are no rows; a file of votes needs at least one")
+    place = table.place if source.name is not None else "vote {} (from 0)".format
+    items, annotators = (
+        _identities(table, column, what, place)
+        for column, what in ((roles.item, "item"), (roles.annotator, "annotator"))
+    )
+    domains = None if roles.domain is None else Names.of(table, roles.domain, group_text)
+    labels = Names.of(table, roles.label)
+    _refuse_names(labels)
+    clusters = tuple(Names.of(table, column, group_text) for column in roles.clusters)
+    known_labels = None if known is None else Names.of(table, known)
+    return LongVotes(
+        source.name or "votes", roles, items, annotators, labels, domains, place, duplicates,
+        known_labels, clusters,
+    )  # fmt: skip
 
 
 MOST_CLASSES_UNASKED = 20
@@ -343,7 +353,7 @@ def item_keys(table: Table, roles: Roles, votes: LongVotes) -> list[Key]:
     domains = None if roles.domain is None else Names.of(table, roles.domain, group_text)
     by_pair = domains is not None and votes.domains is not None
     codes, texts = _pairs(items, domains) if by_pair and domains else (items.codes, items.texts)
-    repeated = np.flatnonzero(_after_another(codes))
+    repeated = np.flatnonzero(repeats(codes))
     if repeated.size:
         again = int(repeated[0])
         before = int(np.flatnonzero(codes == codes[again])[0])
@@ -389,12 +399,10 @@ def _numbered(codes: Ints, texts: Sequence[Key], known: dict[Key, int]) -> Ints:
     return out
 
 
-def _after_another(key: Ints) -> Array:
-    """Which entries equal an earlier one, (n,)."""
-    order = np.argsort(key, kind="stable")
-    out = np.zeros(len(key), dtype=bool)
-    ordered = key[order]
-    out[order[1:]] = ordered[1:] == ordered[:-1]
+def _first_of_each(codes: Ints, item: Ints, n: int) -> Ints:
+    """What the first row of every item says, (n,); -1 where it has none."""
+    out = np.full(n, UNKNOWN, dtype=np.int64)
+    out[item[::-1]] = codes[::-1]
     return out
 
 
@@ -427,9 +435,10 @@ def _longer(array: Array, n: int, missing: Any) -> Array:
 class KeptLabels:
     """Labels by item, as they were read; `name` is what messages call the file.
 
-    `by` has the annotator of every label, and `weight_of_item` the weight of one that was drawn
-    with a known probability (a record of labels has it), for a mean over all items. `classes` are
-    those that a record knows. `notes` are worth a warning. `record` is the record they are of.
+    `item` is the column of the table that they are joined by, `by` has the annotator of every
+    label, and `weight_of_item` the weight of one that was drawn with a known probability (a record
+    of labels has it), for a mean over all items. `classes` are those that a record knows. `notes`
+    are worth a warning. `record` is the record they are of.
     """
 
     name: str
@@ -442,153 +451,185 @@ class KeptLabels:
     record: LabelRecord | None = None
 
 
+class SeveralLabelsError(InputError):
+    """A file of labels has several columns of them, and nothing says which is meant."""
+
+
 def read_labels(
-    source: Any, names: Collection[str], options: ColumnOptions, *, several: bool = False
+    source: Any, table: Source, options: ColumnOptions, *, several: bool = False
 ) -> tuple[KeptLabels, ...]:
     """Read labels that are kept apart, from a record or table, or a list of several.
 
-    `names` are the columns of the table that they are joined to. If `several`, an item may have
-    several labels in one table, each of which is of another annotator.
+    They are joined to a `table`. If `several`, an item may have several labels in one file, each of
+    which is of another annotator.
     """
     listing = isinstance(source, list | tuple) and not all(isinstance(s, Mapping) for s in source)
-    each = [_kept(one, names, options, several) for one in (source if listing else [source])]
+    each = [_kept(one, table, options, several) for one in (source if listing else [source])]
     return tuple(kept for some in each for kept in some)
 
 
-def _kept(
-    source: Any, names: Collection[str], options: ColumnOptions, several: bool
-) -> list[KeptLabels]:
+def _kept(source: Any, table: Source, options: ColumnOptions, several: bool) -> list[KeptLabels]:
     if isinstance(source, str | Path) and is_record(source):
-        return [_of_record(str(source))]
+        return [_of_record(str(source), table, options)]
     located = locate(source)
     name = "labels" if located is None else located.name
     with naming_file(name):
-        opened, options = shaped(open_source(source, located, "labels"), options)
-        of_labels = opened.names
-        if {"event", "item", "annotator"} <= set(of_labels):
-            raise InputError(
-                "holds the events of a record of labels without its first line, which says of "
-                "which items it is; put that line back, or restore the record from a copy"
-            )
-        asked = [c for c in (options.item, "item") if c is not None and c in of_labels]
-        shared = [n for n in of_labels if n and n in names and n != "label"]
-        # A table of two columns, one of which is that of the labels: the other names the items.
-        others = [n for n in of_labels if n and not names_role(n, "label") and n != options.label]
-        named = [n for n in shared if ITEM_NAMES.fullmatch(n)]
-        shared = named if len(named) == 1 else shared
-        if asked or len(shared) == 1:
-            item = (asked or shared)[0]
-        elif len(others) == 1 and len(of_labels) == 2:
-            item = others[0]
-        else:
-            wanted_item = options.item or "item"
-            missing = missing_column(wanted_item, of_labels, "what labels are joined by")
-            raise InputError(f"{missing}; say which it is with --item COL")
-        rest = [n for n in opened.names if n != item]
+        opened, theirs, item = _paired(source, located, table, options)
+        rest = [n for n in opened.names if n not in (theirs, *theirs.split(","))]
         wanted = [n for n in (options.label, options.votes.get("label"), "label") if n in rest]
         likely = wanted[:1] or [n for n in rest if names_role(n, "label")] or rest
         if len(likely) != 1:
-            table = opened.read((), rest)
-            few = {n: len(Names.of(table, n).texts) for n in rest if n in names}
-            both = [n for n, size in few.items() if 1 < size <= MOST_CLASSES_UNASKED]
-            raise InputError(
+            held = names_of(opened, rest)
+            few = [n for n in rest if 1 < len(held[n].texts) <= MOST_CLASSES_UNASKED]
+            ways = [f"--label {shlex.quote(n)}" for n in few[:3] or ["COL"]]
+            raise SeveralLabelsError(
                 f"no column 'label'; the columns are {listed(map(quoted, rest))}: say which it is "
-                f"with {' or '.join(f'--label {shlex.quote(n)}' for n in both[:3] or ['COL'])}"
+                f"with {' or '.join(ways)}"
             )
-        label = str(likely[0])
         by = options.votes.get("annotator") or "annotator"
         by = by if several and by in rest else ""
-        table = opened.read((), (item, label, *([by] if by else [])))
-        items, labels = Names.of(table, item), Names.of(table, label)
-        if several:
-            people = Names.of(table, by) if by else None
-            found = _of_annotators(items, labels, people, table.place, name, item)
-            if len(found) > 1:
-                return found
-        by_item: dict[str, str] = {}
-        first: dict[str, int] = {}
-        for row, (i, k) in enumerate(zip(items.codes.tolist(), labels.codes.tolist(), strict=True)):
-            if i < 0 or k < 0 or not labels.texts[k]:
-                continue
-            named, text = items.texts[i], labels.texts[k]
-            if by_item.setdefault(named, text) != text:
-                raise InputError(
-                    f"item {quoted(named)} has two labels: {quoted(by_item[named])} in "
-                    f"{table.place(first[named])} and {quoted(text)} in {table.place(row)}; keep "
-                    "one of them, or judge by all of them with --labels-as counts"
-                )
-            first.setdefault(named, row)
-        if not by_item:
+        columns = (theirs, str(likely[0]), *([by] if by else []))
+        return _by_annotator(opened, columns, name, item, several=several)
+
+
+def _paired(
+    source: Any, located: Located | None, table: Source, options: ColumnOptions
+) -> tuple[Source, str, str]:
+    """A file of labels, its column of items, and that of the table: by their names, or values.
+
+    A file whose columns are called as one of the items has no header.
+    """
+    try:
+        opened = with_item(
+            shaped(open_source(source, located, "labels"), options)[0], options.item, (table,)
+        )
+    except NoHeaderError:
+        return _paired(source, _headless(located), table, options)
+    names = opened.names
+    if {"event", "item", "annotator"} <= set(names):
+        raise InputError(
+            "holds the events of a record of labels without its first line, which says of "
+            "which items it is; put that line back, or restore the record from a copy"
+        )
+    named_so = located is None or located.fragment != NO_HEADER
+    theirs = [c for c in (options.item, "item") if named_so and c is not None and c in names][:1]
+    shared = [n for n in names if named_so and n and n in table.names and n != "label"]
+    named = [n for n in shared if ITEM_NAMES.fullmatch(n)]
+    # A table of two columns, one of which is that of the labels: the other names the items.
+    others = [n for n in names if n and not names_role(n, "label") and n != options.label]
+    found = theirs or (named if len(named) == 1 else shared)
+    found = found if len(found) == 1 else others if len(names) == 2 and len(others) == 1 else []
+    item = _item_of(table, options, found[0] if found else None)
+    pair = (item, found[0]) if found and item else same_values(table, opened, item)
+    if pair is None:
+        lacking = names if not found else table.names
+        missing = missing_column(options.item or "item", lacking, "what labels are joined by")
+        raise InputError(f"{missing}; say which it is with --item COL")
+    if (
+        pair[1] not in theirs
+        and located is not None
+        and named_so
+        and {*map(class_text, names)} & {*names_of(table, pair[:1])[pair[0]].texts}
+    ):
+        return _paired(source, _headless(located), table, options)
+    return opened, pair[1], pair[0]
+
+
+def _headless(located: Located | None) -> Located:
+    assert located is not None
+    return replace(located, fragment=NO_HEADER)
+
+
+def _item_of(table: Source, options: ColumnOptions, theirs: str | None) -> str | None:
+    """The column of a table that labels are joined to; None where its values have to say."""
+    if options.item is not None:
+        if options.item not in table.names:
             raise InputError(
-                "there are no labels in it; every cell of the column of labels is empty"
+                missing_column(options.item, table.names, "what labels are joined by")
+                + "; say which it is with --item COL"
             )
-        return [KeptLabels(name, by_item, item, dict.fromkeys(by_item, Path(name).name))]
+        return options.item
+    alike = [name for name in table.names if ITEM_NAMES.fullmatch(name)]
+    there = [c for c in ("item", theirs, *(alike if len(alike) == 1 else [])) if c in table.names]
+    return there[0] if there else None
 
 
-def _of_annotators(
-    items: Names, labels: Names, people: Names | None, place: Place, name: str, item: str
+def _by_annotator(
+    opened: Source, columns: Sequence[str], name: str, item: str, *, several: bool
 ) -> list[KeptLabels]:
-    """The labels by annotator, or where nobody is named, the first, the second ... of each item."""
+    """The labels of each item; of several by annotator, or as the first, the second ..."""
+    table = opened.read((), columns)
+    items, labels, *people = (
+        Names.of(table, column, lambda value: class_text(value) or None) for column in columns
+    )
     by: dict[str, dict[str, str]] = {}
     met: Counter[str] = Counter()
+    first: dict[str, int] = {}
     for row, (i, k) in enumerate(zip(items.codes.tolist(), labels.codes.tolist(), strict=True)):
-        if i < 0 or k < 0 or not labels.texts[k]:
+        if i < 0 or k < 0:
             continue
-        key = items.texts[i]
+        key, text = items.texts[i], labels.texts[k]
         met[key] += 1
-        who = f"label {met[key]}"
-        if people is not None:
-            code = int(people.codes[row])
-            if code < 0 or not people.texts[code]:
-                raise InputError(f"{place(row)} has a label and no annotator; say whose it is")
-            who = people.texts[code]
+        who = f"label {met[key]}" if several else Path(name).name
+        if people:
+            code = int(people[0].codes[row])
+            if code < 0:
+                raise InputError(
+                    f"{table.place(row)} has a label and no annotator; say whose it is"
+                )
+            who = people[0].texts[code]
         own = by.setdefault(who, {})
-        if key in own:
+        if key in own and people:
             raise InputError(
                 f"annotator {quoted(who)} labels item {quoted(key)} more than once (again in "
-                f"{place(row)}); keep one of them"
+                f"{table.place(row)}); keep one of them"
             )
-        own[key] = labels.texts[k]
+        if own.setdefault(key, text) != text:
+            raise InputError(
+                f"item {quoted(key)} has two labels: {quoted(own[key])} in "
+                f"{table.place(first[key])} and {quoted(text)} in {table.place(row)}; keep one of "
+                "them, or judge by all of them with --labels-as counts"
+            )
+        first.setdefault(key, row)
+    if not by:
+        raise InputError("there are no labels in it; every cell of the column of labels is empty")
+    alone = len(by) == 1
     return [
-        KeptLabels(f"{name} ({who})", own, item, dict.fromkeys(own, who)) for who, own in by.items()
-    ]
+        KeptLabels(
+            name if alone else f"{name} ({who})", own, item,
+            dict.fromkeys(own, Path(name).name if alone else who),
+        )
+        for who, own in by.items()
+    ]  # fmt: skip
 
 
-def _of_record(path: str) -> KeptLabels:
+def _of_record(path: str, table: Source, options: ColumnOptions) -> KeptLabels:
+    """The labels of a record, held to the items of the table."""
     record = read_record(path)
     if not record.labels:
         raise InputError(f"{path}: there are no labels in it yet; `fewlabels label` adds them")
+    item = _item_of(table, options, record.header.item)
+    if item is None:
+        missing = missing_column(record.header.item, table.names, "what labels are joined by")
+        raise InputError(f"{missing}; say which it is with --item COL")
+    here = items_here(table, item, record, table.name or "the frame")
+    with naming_file(path):
+        notes = record.match(here)
     return KeptLabels(
-        path,
-        record.labels,
-        record.header.item,
-        {item: record.decisions[item].annotator for item in record.labels},
-        record.weights,
-        record.header.classes,
-        record.notes(path),
-        record,
-    )
-
-
-def held_to(kept: KeptLabels, source: Source, item: str) -> KeptLabels:
-    """Check a record of labels against the items of this source; other labels pass."""
-    if kept.record is None:
-        return kept
-    here = items_here(source, item, kept.record, source.name or "the frame")
-    with naming_file(kept.name):
-        notes = kept.record.match(here)
-    return replace(kept, notes=(*kept.notes, *(f"{kept.name}: {note}" for note in notes)))
+        path, record.labels, item, {i: record.decisions[i].annotator for i in record.labels},
+        record.weights, record.header.classes,
+        (*record.notes(path), *(f"{path}: {note}" for note in notes)), record,
+    )  # fmt: skip
 
 
 def differs(source: Source, item: str, label: str, kept: Sequence[KeptLabels]) -> bool:
     """Whether the source's own column says something else of an item than the labels."""
     if label not in source.names:
         return False
-    table = source.read((), (item, label))
-    items, own = Names.of(table, item), Names.of(table, label)
-    for i, k in zip(items.codes.tolist(), own.codes.tolist(), strict=True):
-        text = own.texts[k] if k >= 0 else ""
-        others = [one.by_item.get(items.texts[i]) for one in kept] if i >= 0 else []
+    names = names_of(source, (item, label))
+    for i, k in zip(names[item].codes.tolist(), names[label].codes.tolist(), strict=True):
+        text = names[label].texts[k] if k >= 0 else ""
+        others = [one.by_item.get(names[item].texts[i]) for one in kept] if i >= 0 else []
         if text not in NO_LABEL and any(other not in (None, text) for other in others):
             return True
     return False
@@ -598,12 +639,10 @@ def one_label(kept: Sequence[KeptLabels]) -> KeptLabels:
     """Merge the labels of several files; an item with the same label twice has it once."""
     if len(kept) == 1:
         return kept[0]
-    by_item: dict[str, str] = {}
     first: dict[str, KeptLabels] = {}
-    by: dict[str, str] = {}
     for one in kept:
         for item, label in one.by_item.items():
-            if by_item.setdefault(item, label) != label:
+            if first.setdefault(item, one).by_item[item] != label:
                 texts = [
                     f"{quoted(k.by_item[item])} ({one_line(k.by[item])}, {k.name})"
                     for k in (first[item], one)
@@ -613,15 +652,12 @@ def one_label(kept: Sequence[KeptLabels]) -> KeptLabels:
                     "counts judges by all of them, --labels-as votes takes annotators for "
                     "classifiers"
                 )
-            first.setdefault(item, one)
-            by.setdefault(item, one.by[item])
-    weights = [{i: w for i, w in k.weight_of_item.items() if first.get(i) is k} for k in kept]
     return KeptLabels(
         listed([k.name for k in kept]),
-        by_item,
+        {item: k.by_item[item] for item, k in first.items()},
         kept[0].item,
-        by,
-        {item: weight for one in weights for item, weight in one.items()},
+        {item: k.by[item] for item, k in first.items()},
+        {i: k.weight_of_item[i] for i, k in first.items() if i in k.weight_of_item},
         tuple(dict.fromkeys(c for k in kept for c in k.classes)),
         tuple(note for k in kept for note in k.notes),
     )
@@ -632,7 +668,7 @@ def labels_as_votes(kept: Sequence[KeptLabels], duplicates: Duplicates) -> LongV
     rows = [(i, k.by[i], label) for k in kept for i, label in k.by_item.items()]
     columns = zip(*rows, strict=True)
     table = pa.table({n: pa.array(c, pa.string()) for n, c in zip(VOTES, columns, strict=True)})
-    votes = read_votes(table, ColumnOptions(), duplicates)
+    votes = read_votes(open_source(table, None), ColumnOptions(), duplicates)
     return replace(votes, name=listed([k.name for k in kept]))
 
 
@@ -643,95 +679,48 @@ VOTES = ("item", "annotator", "label")
 """The columns of long votes, by their usual names."""
 
 
-@dataclass(frozen=True)
-class WithCounts:
-    """A source with how many labels kept apart name each class, in columns `h__<class>`."""
+def match_items(items: Names, kept: KeptLabels, column: str) -> list[str]:
+    """Notes on labels and on those that are of no item here; refused where all are."""
+    strangers = len(kept.by_item.keys() - {*items.texts})
+    if strangers == len(kept.by_item):
+        here = f", here {quoted(items.texts[0])}" if items.texts else ""
+        raise InputError(
+            f"no item of {kept.name} is in column {quoted(column)}; are the items the same? "
+            f"there {quoted(next(iter(kept.by_item)))}{here}"
+        )
+    unused = (
+        f"{strangers:,} of {len(kept.by_item):,} labels in {kept.name} are of items that "
+        "are not in the file; they are not used"
+    )
+    return [*[unused] * bool(strangers), *kept.notes]
 
-    inner: Source
-    kept: tuple[KeptLabels, ...]
-    item: str
 
-    @property
-    def name(self) -> str | None:
-        """What messages call it."""
-        return self.inner.name
-
-    @cached_property
-    def counts(self) -> dict[str, dict[str, int]]:
-        """Column -> item -> how many labels."""
-        known = [c for k in self.kept for c in k.classes]
-        labels = [label for k in self.kept for label in k.by_item.values()]
-        found: dict[str, dict[str, int]] = {f"h__{c}": {} for c in dict.fromkeys([*known, *labels])}
-        for kept in self.kept:
-            for item, label in kept.by_item.items():
-                of = found[f"h__{label}"]
-                of[item] = of.get(item, 0) + 1
-        return found
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        """The columns, those of the counts last."""
-        own = [name for name in self.inner.names if name.startswith("h__")]
-        if own:
+def fill_in(own: Names | None, items: Names, kept: KeptLabels, place: Place) -> list[str | None]:
+    """The labels of rows by their items; a row's own label counts, and none may differ."""
+    joined = [kept.by_item.get(items.texts[i]) if i >= 0 else None for i in items.codes.tolist()]
+    for row, k in enumerate([] if own is None else own.codes.tolist()):
+        mine = own.texts[k] if own is not None and k >= 0 and own.texts[k] not in NO_LABEL else ""
+        label = joined[row]
+        if mine and label is not None and mine != label:
             raise InputError(
-                f"column {quoted(own[0])} already counts annotators; leave out --labels-as counts, "
-                "or the column"
+                f"item {quoted(items.texts[items.codes[row]])} has two labels: {quoted(mine)} in "
+                f"{place(row)} and {quoted(label)} in {kept.name}; correct one of them"
             )
-        return (*self.inner.names, *self.counts)
-
-    def read(self, numbers: Collection[str], texts: Collection[str]) -> Table:
-        """Read some columns; counts are joined by the item."""
-        asked = [n for n in dict.fromkeys([*numbers, *texts]) if n in self.counts]
-        own = [t for t in dict.fromkeys([*texts, self.item]) if t not in asked]
-        table = self.inner.read([n for n in numbers if n not in asked], own)
-        if not asked:
-            return table
-        items = joined_items(table, self.item, self.kept)
-        keys = [items.texts[i] if i >= 0 else None for i in items.codes.tolist()]
-        columns = {
-            n: [pa.chunked_array([pa.array([self.counts[n].get(k or "", 0) for k in keys])])]
-            for n in asked
-        }
-        return table.with_columns(columns)
-
-
-def joined_items(table: Table, column: str, kept: Sequence[KeptLabels]) -> Names:
-    """The items of a table that labels are joined to; notes say which labels are of no item."""
-    items = Names.of(table, column)
-    count = np.bincount(items.codes[items.codes >= 0], minlength=len(items.texts))
-    known = set(items.texts)
-    for one in kept:
-        named = [i for i in np.flatnonzero(count > 1).tolist() if items.texts[i] in one.by_item]
-        if named:
-            rows = np.flatnonzero(items.codes == named[0])[:2].tolist()
-            raise InputError(
-                f"item {quoted(items.texts[named[0]])} is in {table.place(rows[0])} and in "
-                f"{table.place(rows[1])}, so its label cannot be joined; give each item one row"
-            )
-        strangers = len(one.by_item.keys() - known)
-        if strangers == len(one.by_item):
-            here = f", here {quoted(items.texts[0])}" if items.texts else ""
-            raise InputError(
-                f"no item of {one.name} is in column {quoted(column)}; are the items the same? "
-                f"there {quoted(next(iter(one.by_item)))}{here}"
-            )
-        if strangers:
-            table.notes.append(
-                f"{strangers:,} of {len(one.by_item):,} labels in {one.name} are of items that "
-                "are not in the file; they are not used"
-            )
-        table.notes.extend(one.notes)
-    return items
+        joined[row] = mine or label
+    return joined
 
 
 @dataclass(frozen=True)
 class WithLabels:
-    """A source whose column of labels is filled from labels that are kept apart."""
+    """A source with labels that are kept apart: in its column `label`, which they fill.
+
+    Where `label` is None, how many of them name each class, in columns `h__<class>`.
+    """
 
     inner: Source
-    labels: KeptLabels
+    kept: tuple[KeptLabels, ...]
     item: str
-    label: str
+    label: str | None
 
     @property
     def label_is_own(self) -> bool:
@@ -744,26 +733,75 @@ class WithLabels:
         return self.inner.name
 
     @cached_property
+    def labels(self) -> KeptLabels:
+        """The one label of each item."""
+        return one_label(self.kept)
+
+    @cached_property
+    def counts(self) -> dict[str, Counter[str]]:
+        """Column -> item -> how many labels."""
+        known = [c for k in self.kept for c in k.classes]
+        labels = [label for k in self.kept for label in k.by_item.values()]
+        found = {f"h__{c}": Counter[str]() for c in dict.fromkeys([*known, *labels])}
+        for kept in self.kept:
+            for item, label in kept.by_item.items():
+                found[f"h__{label}"][item] += 1
+        return found
+
+    @cached_property
     def names(self) -> tuple[str, ...]:
-        """The columns, that of the labels among them."""
-        inner = self.inner.names
-        return inner if self.label in inner else (*inner, self.label)
+        """The columns, and those of the labels last."""
+        if self.label is not None:
+            return tuple(dict.fromkeys([*self.inner.names, self.label]))
+        own = [name for name in self.inner.names if name.startswith("h__")]
+        if own:
+            raise InputError(
+                f"column {quoted(own[0])} already counts annotators; leave out --labels-as counts, "
+                "or the column"
+            )
+        return (*self.inner.names, *self.counts)
 
     def read(self, numbers: Collection[str], texts: Collection[str]) -> Table:
         """Read some columns; labels are joined by the item."""
-        own = self.label in self.inner.names
-        wanted = [t for t in dict.fromkeys([*texts, self.item]) if own or t != self.label]
-        table = self.inner.read(numbers, wanted)
-        if self.label not in texts:
+        made = {self.label} if self.label is not None else {*self.counts}
+        asked = [n for n in dict.fromkeys([*numbers, *texts]) if n in made]
+        there = {*self.inner.names}
+        table = self.inner.read(
+            [n for n in numbers if n in there],
+            [t for t in dict.fromkeys([*texts, self.item]) if t in there],
+        )
+        if not asked:
             return table
-        return table.with_columns({self.label: [self._joined(table, own=own)]})
+        items = Names.of(table, self.item)
+        for one in self.kept if self.label is None else [self.labels]:
+            self._refuse_repeated(table, items, one)
+            table.notes.extend(match_items(items, one, self.item))
+        if self.label is not None:
+            own = Names.of(table, self.label) if self.label_is_own else None
+            filled = pa.array(fill_in(own, items, self.labels, table.place), pa.string())
+            return table.with_columns({self.label: [pa.chunked_array([filled])]})
+        keys = [items.texts[i] if i >= 0 else "" for i in items.codes.tolist()]
+        counted = {n: pa.array([self.counts[n][key] for key in keys]) for n in asked}
+        return table.with_columns({n: [pa.chunked_array([c])] for n, c in counted.items()})
+
+    @staticmethod
+    def _refuse_repeated(table: Table, items: Names, kept: KeptLabels) -> None:
+        labeled = np.array([*(text in kept.by_item for text in items.texts), False])[items.codes]
+        again = np.flatnonzero(labeled & repeats(items.codes))
+        if len(again):
+            code = items.codes[again[0]]
+            first, second = np.flatnonzero(items.codes == code)[:2].tolist()
+            raise InputError(
+                f"item {quoted(items.texts[code])} is in {table.place(first)} and in "
+                f"{table.place(second)}, so its label cannot be joined; give each item one row"
+            )
 
     def weights(self, table: Table) -> Floats | None:
         """Weights of the labels, (n,), by the probabilities of their draws; None if all were equal.
 
         `table` has the column of items.
         """
-        of = self.labels.weight_of_item
+        of = self.labels.weight_of_item if self.label is not None else {}
         if all(abs(weight - 1) < _EVEN for weight in of.values()):
             return None
         items = Names.of(table, self.item)
@@ -775,20 +813,3 @@ class WithLabels:
                 "beside those that were, each counts as one"
             )
         return np.array([*drawn, 1.0])[items.codes]
-
-    def _joined(self, table: Table, *, own: bool) -> pa.ChunkedArray:
-        items = joined_items(table, self.item, [self.labels])
-        by_item = self.labels.by_item
-        joined = [by_item.get(items.texts[i]) if i >= 0 else None for i in items.codes.tolist()]
-        if own:
-            known = Names.of(table, self.label)
-            for row, (k, label) in enumerate(zip(known.codes.tolist(), joined, strict=True)):
-                mine = known.texts[k] if k >= 0 and known.texts[k] not in NO_LABEL else ""
-                if mine and label is not None and mine != label:
-                    raise InputError(
-                        f"item {quoted(items.texts[items.codes[row]])} has two labels: "
-                        f"{quoted(mine)} in {table.place(row)} and {quoted(label)} in "
-                        f"{self.labels.name}; correct one of them"
-                    )
-                joined[row] = mine or label
-        return pa.chunked_array([pa.array(joined, pa.string())])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import shlex
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,7 +16,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fewlabels.data.delimited import NO_HEADER, NoHeaderError
-from fewlabels.data.keys import Keyed, item_columns, may_name_items, names_of, with_item
+from fewlabels.data.keys import (
+    Keyed,
+    fractions_in,
+    item_columns,
+    may_name_items,
+    names_of,
+    with_item,
+)
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.profiles import (
     differences,
@@ -25,7 +33,7 @@ from fewlabels.data.profiles import (
     truth_in_name,
 )
 from fewlabels.data.roles import split_native
-from fewlabels.data.shapes import shaped
+from fewlabels.data.shapes import first_rows, shaped
 from fewlabels.data.sources import LOG, is_part, locate, open_source, path_of, stem_of
 from fewlabels.data.stores import is_pattern
 from fewlabels.data.table import NO_LABEL, Source, Table
@@ -161,7 +169,8 @@ def joined_files(
         lines.append(_checked_order(joined, stems))
     elif "," in item:
         lines.append(f"items: named by columns {listed(map(quoted, item.split(',')))} together")
-    notes = [_left_out(stem, keys[0], one) for stem, one in zip(stems[1:], keys[1:], strict=True)]
+    each = zip(stems[1:], keys[1:], strict=True)
+    notes = [_left_out(stem, keys[0], one, some=truth) for stem, one in each]
     left = keys[0].left
     notes += [f"{left:,} rows of {quoted(first)} are of no item, and are left out"] * bool(left)
     where: dict[str, list[int]] = {}
@@ -189,9 +198,7 @@ def joined_files(
         label = _of_file(options.label, TRUTH) if label_of is not None else options.label
     elif options.label is not None:
         label = options.label
-    made = replace(
-        joined, columns=columns, lines=(*lines, *said), notes=tuple(filter(None, notes))
-    )
+    made = replace(joined, columns=columns, lines=(*lines, *said), notes=tuple(filter(None, notes)))
     return shaped(made, replace(options, item=item, label=label))
 
 
@@ -283,15 +290,15 @@ def _checked_order(joined: JoinedFiles, stems: Sequence[str]) -> str:
     )
 
 
-def _left_out(stem: str, first: Keyed, other: Keyed) -> str:
-    """A note on the items that only one of two files has."""
+def _left_out(stem: str, first: Keyed, other: Keyed, *, some: bool) -> str:
+    """A note on the items that only one of two files has; the other may have but `some`."""
     here, there = {*first.texts}, {*other.texts}
     if here.isdisjoint(there):
         raise InputError(
             f"no item of {quoted(stem)} is in the first file; are the items the same? --item says "
             "by which column they are joined"
         )
-    without, further = len(here - there), len(there - here)
+    without, further = 0 if some else len(here - there), len(there - here)
     said = [f"has no row of {without:,} of the {len(here):,} items"] * bool(without)
     said += [f"has {further:,} items that the first file has not"] * bool(further)
     said += [f"has {other.left:,} rows of no item, which are left out"] * bool(other.left)
@@ -351,7 +358,8 @@ def _labels(
     lines = (
         f"labels are columns {shown} of {quoted(names[k])}: 0 and 1, where the columns of the same "
         f"names hold fractions; they are called {quoted(_of_file(own[0], TRUTH))}"
-        + ", ..." * (len(own) > 1),
+        + ", ..."
+        * (len(own) > 1),
     )
     ones = zip(*(joined.named(k, name) for name in own), strict=True)
     filled = [row for row in ones if not {*row} <= {None, *NO_LABEL}]
@@ -363,13 +371,7 @@ def _labels(
 
 def _kind(texts: Collection[str]) -> str:
     """What a column holds: "flags" (0 and 1), "fractions", or something else."""
-    if texts <= _FLAGS:
-        return "flags"
-    try:
-        numbers = np.array([float(text) for text in texts])
-    except ValueError:
-        return "other"
-    return "fractions" if (numbers % 1 != 0).any() else "other"
+    return "flags" if texts <= _FLAGS else "fractions" if fractions_in(texts) else "other"
 
 
 def _refuse_two_labels(joined: JoinedFiles, name: str, where: Sequence[int]) -> None:
@@ -391,33 +393,39 @@ def _of_file(name: str, file: str) -> str:
     return f"{kind}__{file}__{text}" if kind == "p" else f"{kind}__{file}"
 
 
-def refuse_pooled(files: Sequence[Source], folder: str) -> None:
-    """Refuse a folder with a file per classifier: the same items, or labels, in each of its files.
+_BY_CHANCE = 1e-6
+"""Chance of the same labels row by row, below which two files are of the same items."""
 
-    Taken one after another their rows would be more items. The first rows of two files tell.
+
+def refuse_pooled(parts: Sequence[Source], files: Sequence[Any], folder: str) -> None:
+    """Refuse a folder with a file per classifier: the same labels of the same items in each file.
+
+    Taken one after another their rows would be more items. The first rows of two files tell;
+    `files` are their paths.
     """
-    if len(files) < 2:
+    if len(parts) < 2:
         return
-    a, b = files[:2]
     try:
-        keys = item_columns((a, b), ColumnOptions())
-    except InputError:
+        heads = [pa.table(first_rows(part, part.names)) for part in parts[:2]]
+        first, second = (open_source(head, None) for head in heads)
+        keys = item_columns((first, second), ColumnOptions())
+    except (InputError, pa.ArrowException):
         return
-    joined = JoinedFiles((a, b), tuple(keys), (keys[0].rows, keys[1].find(keys[0].texts)))
-    labels = [n for n in a.names if n in b.names and truth_in_name(n) == 3]
-    same = keys[0].column is not None and {*keys[0].texts} == {*keys[1].texts}
-    for name in labels:
-        filled = [t for t in joined.named(0, name) if t not in (None, *NO_LABEL)]
-        same |= len(filled) >= _FEWEST and len({*filled}) > 1
-        if joined.differ(name, (0, 1)) is not None:
-            return
-    if same and any(_predicts(n) for n in a.names):
-        said = shlex.join([os.path.join(folder, str(a.name)), "--join", folder])
-        raise InputError(
-            f"{a.name} and {b.name} hold the same items, as where every file is of another "
-            f"classifier, and the rows of a folder are all items: join them by {said}"
-        )
-
-
-_FEWEST = 20
-"""Labels that are the same row by row by chance in no two files."""
+    joined = JoinedFiles((first, second), tuple(keys), (keys[0].rows, keys[1].find(keys[0].texts)))
+    shared = [n for n in first.names if n in second.names and split_native(n) is None]
+    labels_of = [n for n in shared if truth_in_name(n) == 3]
+    others = [n for n in shared if n not in labels_of]
+    if all(joined.differ(name, (0, 1)) is None for name in others):
+        return  # the same file twice, or one classifier by its name
+    for name in labels_of:
+        both = zip(joined.named(0, name), joined.named(1, name), strict=True)
+        labels = [(a, b) for a, b in both if a not in NO_LABEL and b not in NO_LABEL and a and b]
+        times = Counter(a for a, _ in labels).values()
+        chance = sum((t / len(labels)) ** 2 for t in times)
+        if all(a == b for a, b in labels) and labels and chance ** len(labels) < _BY_CHANCE:
+            command = ["fewlabels", "estimate", str(files[0]), "--join", folder]
+            raise InputError(
+                f"{parts[0].name} and {parts[1].name} have the same labels (column {quoted(name)}), as "
+                "where each file is of another classifier, and all rows of a folder would be "
+                f"items: join the files by {shlex.join(command)}"
+            )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,6 +55,14 @@ def names_of(source: Source, columns: Sequence[str]) -> dict[str, Names]:
     """Some columns of a source as texts, which are null where a cell is empty."""
     table = source.read((), columns)
     return {c: Names.of(table, c, lambda value: class_text(value) or None) for c in columns}
+
+
+def fractions_in(texts: Collection[str]) -> bool:
+    """Whether all are numbers, and some no whole ones: what a classifier says, and no class."""
+    try:
+        return bool(texts) and any(float(text) % 1 != 0 for text in texts)
+    except ValueError:
+        return False
 
 
 def repeats(codes: Array) -> Array:
@@ -133,7 +141,7 @@ def item_columns(sources: Sequence[Source], options: ColumnOptions) -> list[Keye
     if len(named) == 1:
         return [keyed(one, named[0]) for one in sources]
     pairs = [same_values(first, one) for one in others]
-    if not shared and all(pairs) and len({pair[0] for pair in pairs if pair}) == 1:
+    if all(pairs) and len({pair[0] for pair in pairs if pair}) == 1:
         columns = [pairs[0][0], *(pair[1] for pair in pairs if pair)] if pairs[0] else []
         return [keyed(one, column) for one, column in zip(sources, columns, strict=True)]
     ordered = [by_order(one) for one in sources]
@@ -144,7 +152,9 @@ def item_columns(sources: Sequence[Source], options: ColumnOptions) -> list[Keye
             if shared
             else "they have no column in common"
         )
-        rows = listed(f"{one.name or 'the frame'} {size:,}" for one, size in zip(sources, sizes))
+        rows = listed(
+            f"{one.name or 'the frame'} {size:,}" for one, size in zip(sources, sizes, strict=True)
+        )
         alone = f", nor as many rows ({rows})" * (len(set(sizes)) > 1)
         raise InputError(
             f"files are joined by a column of items, and {have}{alone}: say which with --item COL, "
@@ -184,24 +194,32 @@ def _as(keys: Sequence[Keyed], other: Sequence[Keyed]) -> bool:
     return all(np.array_equal(x, y) for x, y in zip(a, b, strict=True))
 
 
-def same_values(source: Source, other: Source) -> tuple[str, str] | None:
+def same_values(source: Source, other: Source, item: str | None = None) -> tuple[str, str] | None:
     """The column of a source, and that of another whose values, all different, are among its own.
 
-    None where there is no such pair, or none that shares most.
+    None where there is no such pair, or none that shares most. Numbers that count the rows say
+    nothing but the order. `item` is the column of the source where it is known.
     """
     if max(len(source.names), len(other.names)) > _MOST_COLUMNS:
         return None
-    own = names_of(source, tuple(filter(None, source.names)))
+    own = names_of(source, [n for n in source.names if n and (n == item or item is None)])
+    own = {n: names for n, names in own.items() if n == item or not _counts_rows(names)}
     shares: dict[tuple[str, str], float] = {}
-    for b, theirs in names_of(other, tuple(filter(None, other.names))).items():
+    for b, theirs in names_of(other, [n for n in other.names if n]).items():
         codes = theirs.codes[theirs.codes >= 0]
-        if len(codes) < 2 or repeats(codes).any():
+        if len(codes) < 2 or repeats(codes).any() or (item is None and _counts_rows(theirs)):
             continue
         for a, mine in own.items():
             shares[a, b] = len({*theirs.texts} & {*mine.texts}) / len(theirs.texts)
     most = max(shares.values(), default=0.0)
     best = [pair for pair, share in shares.items() if share == most >= _SHARED]
     return best[0] if len(best) == 1 else None
+
+
+def _counts_rows(names: Names) -> bool:
+    """Whether a column holds the numbers of the rows, from 0 or from 1."""
+    numbers = [[str(i + k) for i in range(len(names.codes))] for k in (0, 1)]
+    return list(names.texts) in numbers
 
 
 def with_item(source: Source, item: str | None, whole: Sequence[Source] = ()) -> Source:

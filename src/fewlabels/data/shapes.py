@@ -490,7 +490,8 @@ def shaped(source: Source, options: ColumnOptions) -> tuple[Source, ColumnOption
     """The source with vectors, objects and one-hot labels as columns, and the options in them.
 
     An option that names the column of a vector means all its numbers; `--label A,B,C` the labels
-    that these columns hold one-hot, `--item A,B` what these say together. Columns that have a native name are what it says.
+    that these columns hold one-hot, `--item A,B` what these say together. Columns that have a
+    native name are what it says.
     """
     names = source.names
     if len(set(names)) < len(names):
@@ -531,7 +532,8 @@ def shaped(source: Source, options: ColumnOptions) -> tuple[Source, ColumnOption
             why.append(_not_used(name, own))
             shown |= {name: None} if name in needed else {}
     made = {n: p for n, p in parts.items() if p}
-    return Shaped(source, (*shown, *key), tuple(why)), _in_parts(options, made, {**joined, **one_hot})
+    shown |= dict.fromkeys(key)
+    return Shaped(source, tuple(shown), tuple(why)), _in_parts(options, made, {**joined, **one_hot})
 
 
 def _not_used(name: str, look: Look) -> str:

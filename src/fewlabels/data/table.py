@@ -146,9 +146,8 @@ def naming_file(name: str | None) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        if name is None and one_line(str(error)) == str(error):
-            raise  # of its own kind
-        raise InputError(one_line(f"{where}{error}")) from None
+        error.args = (one_line(f"{where}{error}"),)
+        raise  # of its own kind
     except MemoryError:
         raise InputError(f"{where}does not fit into memory; read fewer columns or rows") from None
     except (OSError, pa.ArrowException, UnicodeError, RecursionError) as error:
