@@ -112,7 +112,7 @@ class LabelOptions(Record):
         "labels_as",
     ),
     positive={"rare": True},
-    item="Column that names the items; each must have a name of its own.",
+    items="Column that names the items; each must have a name of its own.",
 )
 @takes(
     "settings",

@@ -369,7 +369,7 @@ def _labels(
     return k, ",".join(_of_file(name, TRUTH) for name in own), lines
 
 
-def _kind(texts: Collection[str]) -> str:
+def _kind(texts: set[str]) -> str:
     """What a column holds: "flags" (0 and 1), "fractions", or something else."""
     return "flags" if texts <= _FLAGS else "fractions" if fractions_in(texts) else "other"
 
@@ -425,7 +425,7 @@ def refuse_pooled(parts: Sequence[Source], files: Sequence[Any], folder: str) ->
         if all(a == b for a, b in labels) and labels and chance ** len(labels) < _BY_CHANCE:
             command = ["fewlabels", "estimate", str(files[0]), "--join", folder]
             raise InputError(
-                f"{parts[0].name} and {parts[1].name} have the same labels (column {quoted(name)}), as "
-                "where each file is of another classifier, and all rows of a folder would be "
+                f"{parts[0].name} and {parts[1].name} have one column {quoted(name)}, row by row, "
+                "as where each file is of another classifier, and all rows of a folder would be "
                 f"items: join the files by {shlex.join(command)}"
             )

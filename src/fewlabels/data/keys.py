@@ -142,8 +142,8 @@ def item_columns(sources: Sequence[Source], options: ColumnOptions) -> list[Keye
         return [keyed(one, named[0]) for one in sources]
     pairs = [same_values(first, one) for one in others]
     if all(pairs) and len({pair[0] for pair in pairs if pair}) == 1:
-        columns = [pairs[0][0], *(pair[1] for pair in pairs if pair)] if pairs[0] else []
-        return [keyed(one, column) for one, column in zip(sources, columns, strict=True)]
+        own = [*(a for a, _ in filter(None, pairs[:1])), *(b for _, b in filter(None, pairs))]
+        return [keyed(one, column) for one, column in zip(sources, own, strict=True)]
     ordered = [by_order(one) for one in sources]
     sizes = [len(keys.rows) for keys in ordered]
     if len(set(sizes)) > 1 or named:

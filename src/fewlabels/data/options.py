@@ -49,7 +49,7 @@ class ColumnArguments(TypedDict, total=False):
     no_label: Sequence[str] | None
     same: Mapping[str, Any] | None
     keep: str | Sequence[str] | None
-    item: str | None
+    item: str | Sequence[str] | None
     annotator: str | None
     answer: str | None
     vote_columns: Mapping[str, str] | None
@@ -209,7 +209,8 @@ def column_options(**arguments: Unpack[ColumnArguments]) -> ColumnOptions:
             raise TypeError(f"column_options() got an unexpected keyword argument {name!r}")
     get = dict[str, Any](arguments).get
     classes, keep, columns = get("classes"), get("keep"), get("columns")
-    positive = get("positive")
+    positive, item = get("positive"), get("item")
+    item = (item,) if isinstance(item, str) else item
     if isinstance(classes, str):
         raise UsageError(f"`classes` must be a list of classes; got the text {quoted(classes)}")
     cluster = _texts("cluster", get("cluster"), "names of columns")
@@ -230,7 +231,7 @@ def column_options(**arguments: Unpack[ColumnArguments]) -> ColumnOptions:
         get("weight"),
         None if classes is None else tuple(classes),
         (keep,) if isinstance(keep, str) else None if keep is None else tuple(keep),
-        get("item"),
+        None if item is None else ",".join(item),
         {
             **{role: column for role, column in of_votes.items() if column is not None},
             **_single_columns(said_votes, "vote_columns", what),

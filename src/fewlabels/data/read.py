@@ -67,7 +67,7 @@ def read_predictions(
     no_label: Sequence[str] | None = None,
     same: Mapping[str, Any] | None = None,
     keep: str | Sequence[str] | None = None,
-    item: str | None = None,
+    item: str | Sequence[str] | None = None,
     annotator: str | None = None,
     answer: str | None = None,
     vote_columns: Mapping[str, str] | None = None,
@@ -104,16 +104,18 @@ def read_predictions(
         What several votes of an annotator on an item are: an error ("refuse"), votes that count
         each ("keep"; metrics go by the first), or changes of mind ("last").
     labels
-        Labels kept apart, joined by the item: a path or frame with a row per label, a record that
-        `fewlabels label` wrote, or a list of several.
+        Labels kept apart, joined by the item to a table or to long votes: a path or frame with a
+        row per label, or with a column per task or class; a record that `fewlabels label` wrote; or
+        a list of several.
     labels_as
         What labels of several annotators are: counts of annotators ("counts"), or votes, so that
         every annotator is a classifier ("votes"). None: an item has one label, and two that differ
         are an error.
     join
-        Files of further classifiers, joined to `source` by the item: paths, patterns and folders,
-        or a mapping of names to paths or frames. Classifiers whose columns do not name them are
-        called by their files.
+        Files of further classifiers, joined to `source` by the item, or by the order of the rows
+        where nothing names the items: paths, patterns and folders, or a mapping of names to paths
+        or frames. Classifiers whose columns do not name them are called by their files. Columns of
+        0 and 1 that others have with fractions are labels.
     label, domain, weight
         Columns of that role, where they have other names. "A,B,C" as `label` are columns of 0 and
         1, one per class.
@@ -151,7 +153,8 @@ def read_predictions(
     keep
         Which other columns to keep as groups; None = all, () = none.
     item
-        Column of the item in `source` and, where they have it, in the votes.
+        Column of the item in `source` and, where they have it, in the votes; or several ("A,B")
+        that name it together.
     annotator, answer
         Columns of the annotator and of the class voted for, in long votes.
     vote_columns
