@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 import shlex
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -194,10 +195,11 @@ def joined_files(
                 own = TRUTH if k == label_of and name in mirrored else names[k]
                 alone = len(sources[k].names) == 1 and name == "c1"
                 columns[names[k] if alone else _of_file(name, own)] = ((k, name),)
-    if options.label is not None and options.label not in columns:
-        label = _of_file(options.label, TRUTH) if label_of is not None else options.label
-    elif options.label is not None:
-        label = options.label
+    if options.label is not None:
+        parts = re.split("[,|]", options.label)
+        ours = label_of is not None and all(label_of in mirrored.get(part, ()) for part in parts)
+        renamed = ",".join(_of_file(part, TRUTH) for part in parts)
+        label = renamed if ours and options.label not in columns else options.label
     made = replace(joined, columns=columns, lines=(*lines, *said), notes=tuple(filter(None, notes)))
     return shaped(made, replace(options, item=item, label=label))
 
@@ -227,9 +229,10 @@ def _named_sources(others: Any, path: Any) -> dict[str, Any]:
     if not files:
         raise InputError("--join names no file beside FILE")
     out: dict[str, Any] = {}
+    taken = None if own is None else stem_of(own)
     for file in dict.fromkeys(files):
         stem = stem_of(file)
-        if stem in out or stem == stem_of(str(path)):  # results_a/x.csv, results_b/x.csv
+        if stem in out or stem == taken:  # a/results.csv, b/results.csv
             stem = "_".join(Path(path_of(file)).with_name(stem).parts[-2:])
         out[stem if stem not in out else file] = file
     return out
