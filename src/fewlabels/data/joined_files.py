@@ -194,7 +194,8 @@ def joined_files(
             for k in ks:
                 own = TRUTH if k == label_of and name in mirrored else names[k]
                 alone = len(sources[k].names) == 1 and name == "c1"
-                columns[names[k] if alone else _of_file(name, own)] = ((k, name),)
+                called = f"{names[k]}_prediction" if alone else _of_file(name, own)
+                columns[called] = ((k, name),)
     if options.label is not None:
         parts = re.split("[,|]", options.label)
         ours = label_of is not None and all(label_of in mirrored.get(part, ()) for part in parts)

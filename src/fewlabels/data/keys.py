@@ -140,6 +140,7 @@ def item_columns(sources: Sequence[Source], options: ColumnOptions) -> list[Keye
         return found[0]
     if len(named) == 1:
         return [keyed(one, named[0]) for one in sources]
+    _refuse_wide(sources, [n for n in shared if may_name_items(n)])
     pairs = [same_values(first, one) for one in others]
     if all(pairs) and len({pair[0] for pair in pairs if pair}) == 1:
         own = [*(a for a, _ in filter(None, pairs[:1])), *(b for _, b in filter(None, pairs))]
@@ -161,6 +162,24 @@ def item_columns(sources: Sequence[Source], options: ColumnOptions) -> list[Keye
             "or --item A,B for two that name an item together"
         )
     return ordered
+
+
+def _refuse_wide(sources: Sequence[Source], shared: Sequence[str]) -> None:
+    """Say how files are joined of which one has a column for each part of an item."""
+    for one, other in itertools.permutations(sources, 2):
+        for name in (n for n in one.names if n not in other.names and shared):
+            item = f"{shared[0]},{name}"
+            held = names_of(one, (name,))[name].texts
+            if 1 < len(held) <= _MOST_PARTS and with_item(other, item, (one,)) is not other:
+                raise InputError(
+                    f"{other.name or 'a frame'} has columns for each {quoted(name)} "
+                    f"({listed(held, 3)}) of {quoted(shared[0])}, and {one.name or 'the other'} a "
+                    f"row: join them by both, with --item {shlex.quote(item)}"
+                )
+
+
+_MOST_PARTS = 20
+"""Columns of one kind for parts of an item, at most."""
 
 
 def may_name_items(name: str) -> bool:
