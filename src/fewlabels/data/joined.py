@@ -99,56 +99,93 @@ class LongVotes:
         `keys` are the `item_keys` of the items of `wide`. Items that only have votes follow, by
         first appearance. `keep` names the columns to keep as groups; None keeps all.
         """
-        label = classes.indices(self.labels, self.place)
+        label = classes.indices(self.labels, self.place).astype(np.int64)
         kept = np.flatnonzero(label >= 0)
         if not kept.size:
             raise InputError(f"there are no votes; column {quoted(self.roles.label)} is empty")
         paired = not keys or isinstance(keys[0], tuple)
         rows: dict[Key, int] = {key: i for i, key in enumerate(keys)}
-        item = _numbered(*self._item_codes(kept, by_pair=paired), rows)
-        domain = self._domain(list(rows), item, kept, wide["domain"])
+        codes, texts = _item_codes(self.items, self.domains if paired else None)
+        item = _numbered(codes[kept], texts, rows)
         people: dict[Key, int] = {}
         annotator = _numbered(self.annotators.codes[kept], self.annotators.texts, people)
-        models = (*wide["models"], *map(str, people))
-        both = set(wide["models"]) & set(models[len(wide["models"]) :])
+        both = {*wide["models"]} & people.keys()
         if both:
             raise InputError(
-                f"annotator {listed(map(quoted, sorted(both)), 3)} has the name of a classifier in "
-                "the other file; rename one of them"
+                f"annotator {listed(map(quoted, sorted(map(str, both))), 3)} has the name of a "
+                "classifier in the other file; rename one of them"
             )
-        votes = _Votes(item, annotator + len(wide["models"]), label[kept], kept)
-        repeated = votes.repeated()
-        if repeated.any() and self.duplicates == "refuse":
-            self._refuse_repeated(votes, repeated)
-        first, again, notes = votes.settled(repeated, self.duplicates)
-        entries = [(first.item, first.annotator, first.label.astype(np.int64))]
+        models = (*wide["models"], *map(str, people))
+        votes = np.column_stack([item, annotator + len(wide["models"]), label[kept]])
+        again, notes = self._repeated(votes, kept)
+        entries = votes if again is None else votes[~again]
         if (given := wide["votes"]) is not None:
             place = np.nonzero(given >= 0)
-            entries.append((*place, given[place]))
-        row, column, answers = (np.concatenate(part) for part in zip(*entries, strict=True))
-        shape = (len(rows), len(models))
-        small = np.min_scalar_type(-int(answers.max()) - 1)
-        ballots = scipy.sparse.csr_matrix(((answers + 1).astype(small), (row, column)), shape)
+            entries = np.concatenate([entries, np.column_stack([*place, given[place]])])
+        small = np.min_scalar_type(-int(entries[:, 2].max()) - 1)
+        ballots = scipy.sparse.csr_matrix(
+            ((entries[:, 2] + 1).astype(small), (entries[:, 0], entries[:, 1])),
+            (len(rows), len(models)),
+        )
         if keys and item.min() >= len(keys):
             notes.append(f"no item of {self.name} is in the other file; are the items the same?")
         grown = _grown(wide, len(keys), len(rows), len(models))
+        names, groups = list(rows), grown["groups"]
+        domain = grown["domain"]
+        if isinstance(names[0], tuple):
+            domain = np.array([key[1] for key in names], dtype=object)
+        elif self.domains is not None:
+            column = quoted(self.domains.column)
+            mend = f"but the other file has no domain: give it the column {column}"
+            domain = self._of_items(self.domains, names, item, kept, "domains", mend)
         if self.known is not None:
             grown["labels"] = self._known_labels(self.known, item, kept, len(rows), classes)
-        groups = self._groups(list(rows), domain, grown["groups"], keep)
+        for one in self.clusters:
+            what = f"clusters of column {quoted(one.column)}"
+            own = self._of_items(one, names, item, kept, what, "and an item is of one")
+            grown["clusters"].setdefault(one.column, own)
+        called = self.roles.domain
+        if called not in (None, "domain", *groups) and (keep is None or called in keep):
+            groups[str(called)] = domain
+        if keep is not None and ITEMS in keep and ITEMS not in groups:
+            # As many values as there are items.
+            groups[ITEMS] = np.array([k if isinstance(k, str) else k[0] for k in names], object)
         return {
             **wide,
             **grown,
             "votes": ballots,
             "models": models,
-            "repeated_votes": None
-            if again is None
-            else np.column_stack([again.item, again.annotator, again.label.astype(np.int64)]),
+            "repeated_votes": None if again is None or self.duplicates == "last" else votes[again],
             "domain": domain,
-            "groups": groups,
-            "clusters": self._clusters(list(rows), item, kept, wide["clusters"]),
             "item": ITEMS if ITEMS in groups else None,
             "notes": (*wide["notes"], *self.notes, *notes),
         }
+
+    def _repeated(self, votes: Ints, kept: Ints) -> tuple[Array | None, list[str]]:
+        """Which votes (V, 3) come beside another by the same annotator on the same item."""
+        pair = votes[:, 0] * (votes[:, 1].max() + 1) + votes[:, 1]
+        again = repeats(pair)
+        size = int(again.sum())
+        if not size:
+            return None, []
+        if self.duplicates == "last":
+            note = f"{size:,} votes are left out: their annotators vote on the same items again"
+            return repeats(pair[::-1])[::-1], [f"{note} later (--duplicates last)"]
+        if self.duplicates == "keep":
+            note = f"{size:,} repeated votes of annotators on the same items count as well"
+            return again, [f"{note} (--duplicates keep)"]
+        second = int(np.flatnonzero(again)[0])
+        first, row = kept[[int(np.flatnonzero(pair == pair[second])[0]), second]].tolist()
+        item, annotator = (
+            names.texts[names.codes[row]] for names in (self.items, self.annotators)
+        )  # fmt: skip
+        pairs = len(np.unique(pair[again])) - 1
+        raise RepeatedVotesError(
+            f"annotator {quoted(annotator)} votes on item {quoted(item)} more than once "
+            f"({self.place(first)} and {self.place(row)})"
+            + f", and {pairs:,} more pairs do so" * (pairs > 0)
+            + ": --duplicates keep counts every vote, --duplicates last the last one"
+        )
 
     def _known_labels(self, known: Names, item: Ints, kept: Ints, n: int, classes: Classes) -> Ints:
         """The known label of every item, (n,), which all rows of the item say."""
@@ -165,28 +202,6 @@ class LongVotes:
             )
         return labels
 
-    def with_labels(self, kept: KeptLabels) -> LongVotes:
-        """The votes with labels that are kept apart, where the items have none of their own."""
-        matched = match_items(self.items, kept, self.roles.item)
-        texts = pa.array(fill_in(self.known, self.items, kept, self.place), pa.string())
-        table = Table.of({"label": pa.chunked_array([texts])}, len(texts))
-        return replace(self, known=Names.of(table, "label"), notes=(*self.notes, *matched))
-
-    def _item_codes(self, kept: Ints, *, by_pair: bool) -> tuple[Ints, Sequence[Key]]:
-        items = replace(self.items, codes=self.items.codes[kept])
-        if not by_pair or self.domains is None:
-            return items.codes, items.texts
-        return _pairs(items, replace(self.domains, codes=self.domains.codes[kept]))
-
-    def _domain(self, keys: list[Key], item: Ints, kept: Ints, known: Array | None) -> Array | None:
-        """Domain of every item, (n,): the wide table's, the votes', or what the key says."""
-        if self.domains is None:
-            return None if known is None else _longer(known, len(keys), None)
-        if isinstance(keys[0], tuple):
-            return np.array([key[1] for key in keys], dtype=object)
-        mend = f"but the other file has no domain: give it the column {quoted(self.domains.column)}"
-        return self._of_items(self.domains, keys, item, kept, "domains", mend)
-
     def _of_items(
         self, names: Names, keys: Sequence[Key], item: Ints, kept: Ints, what: str, mend: str
     ) -> Array:
@@ -201,92 +216,16 @@ class LongVotes:
             )
         return np.array([*names.texts, None], dtype=object)[of_item]
 
-    def _clusters(
-        self, keys: Sequence[Key], item: Ints, kept: Ints, wide: Mapping[str, Array]
-    ) -> dict[str, Array]:
-        """Clusters of every item: the wide table's, and by columns of the votes alone."""
-        out = {name: _longer(values, len(keys), None) for name, values in wide.items()}
-        for names in self.clusters:
-            what = f"clusters of column {quoted(names.column)}"
-            own = self._of_items(names, keys, item, kept, what, "and an item is of one")
-            out.setdefault(names.column, own)
-        return out
-
-    def _groups(
-        self,
-        keys: Sequence[Key],
-        domain: Array | None,
-        wide: Mapping[str, Any],
-        keep: Sequence[str] | None,
-    ) -> dict[str, Any]:
-        """The wide table's groups, a domain by another name, and items where they are asked for."""
-        groups, name = dict(wide), self.roles.domain
-        if name not in (None, "domain", *groups) and (keep is None or name in keep):
-            groups[str(name)] = domain
-        if keep is not None and ITEMS in keep and ITEMS not in groups:
-            # As many values as there are items.
-            names = [key if isinstance(key, str) else key[0] for key in keys]
-            groups[ITEMS] = np.array(names, object)
-        return groups
-
-    def _refuse_repeated(self, votes: _Votes, repeated: Array) -> None:
-        key = votes.pair
-        again = int(np.flatnonzero(repeated)[0])
-        before = int(np.flatnonzero(key == key[again])[0])
-        pairs = len(np.unique(key[repeated]))
-        places = [self.place(int(votes.row[i])) for i in (before, again)]
-        item, annotator = (
-            names.texts[names.codes[votes.row[again]]] for names in (self.items, self.annotators)
-        )
-        others = "" if pairs == 1 else f", and {pairs - 1:,} more pairs do so"
-        raise RepeatedVotesError(
-            f"annotator {quoted(annotator)} votes on item {quoted(item)} more than once "
-            f"({places[0]} and {places[1]}){others}: --duplicates keep counts every vote, "
-            "--duplicates last the last one"
-        )
+    def with_labels(self, kept: KeptLabels) -> LongVotes:
+        """The votes with labels that are kept apart, where the items have none of their own."""
+        matched = match_items(self.items, kept, self.roles.item)
+        texts = pa.array(fill_in(self.known, self.items, kept, self.place), pa.string())
+        table = Table.of({"label": pa.chunked_array([texts])}, len(texts))
+        return replace(self, known=Names.of(table, "label"), notes=(*self.notes, *matched))
 
 
 Key = str | tuple[str, str | None]
 """What identifies an item: its name, or name and domain if both files have a domain."""
-
-
-@dataclass(frozen=True)
-class _Votes:
-    """Votes (V,): item, annotator and class as indices, and the row of the file."""
-
-    item: Ints
-    annotator: Ints
-    label: Array
-    row: Ints
-
-    def take(self, chosen: Array) -> _Votes:
-        return _Votes(
-            self.item[chosen], self.annotator[chosen], self.label[chosen], self.row[chosen]
-        )
-
-    @property
-    def pair(self) -> Ints:
-        """One number per item and annotator, (V,)."""
-        out: Ints = self.item * (self.annotator.max() + 1) + self.annotator
-        return out
-
-    def repeated(self) -> Array:
-        """Which votes come after another one by the same annotator on the same item, (V,)."""
-        return repeats(self.pair)
-
-    def settled(
-        self, repeated: Array, duplicates: Duplicates
-    ) -> tuple[_Votes, _Votes | None, list[str]]:
-        """One vote per item and annotator, the others where they count too, and notes."""
-        size = int(repeated.sum())
-        if not size:
-            return self, None, []
-        if duplicates == "last":
-            later = repeats(self.pair[::-1])[::-1]
-            note = f"{size:,} votes are left out: their annotators vote on the same items again"
-            return self.take(~later), None, [f"{note} later (--duplicates last)"]
-        note = f"{size:,} repeated votes of annotators on the same items count as well"
-        return self.take(~repeated), self.take(repeated), [f"{note} (--duplicates keep)"]
 
 
 def open_votes(source: Any, options: ColumnOptions) -> tuple[Source, ColumnOptions]:
@@ -351,8 +290,7 @@ def item_keys(table: Table, roles: Roles, votes: LongVotes) -> list[Key]:
         return []
     items = _identities(table, roles.item, "item", table.place)
     domains = None if roles.domain is None else Names.of(table, roles.domain, group_text)
-    by_pair = domains is not None and votes.domains is not None
-    codes, texts = _pairs(items, domains) if by_pair and domains else (items.codes, items.texts)
+    codes, texts = _item_codes(items, None if votes.domains is None else domains)
     repeated = np.flatnonzero(repeats(codes))
     if repeated.size:
         again = int(repeated[0])
@@ -380,13 +318,14 @@ def _identities(table: Table, column: str, what: str, place: Place) -> Names:
     return names
 
 
-def _pairs(items: Names, domains: Names) -> tuple[Ints, list[Key]]:
-    """Codes (n,) of items and domains together, and what they stand for."""
+def _item_codes(items: Names, domains: Names | None) -> tuple[Ints, Sequence[Key]]:
+    """Codes (n,) of items, with their domains if these are given, and what they stand for."""
+    if domains is None:
+        return items.codes, items.texts
     width = len(domains.texts) + 1
     distinct, codes = np.unique(items.codes * width + domains.codes + 1, return_inverse=True)
     texts = (*domains.texts, None)  # Code 0 is that of no domain.
-    pairs: list[Key] = [(items.texts[c // width], texts[c % width - 1]) for c in distinct.tolist()]
-    return codes, pairs
+    return codes, [(items.texts[c // width], texts[c % width - 1]) for c in distinct.tolist()]
 
 
 def _numbered(codes: Ints, texts: Sequence[Key], known: dict[Key, int]) -> Ints:
@@ -418,10 +357,12 @@ def _grown(wide: Mapping[str, Any], before: int, n: int, models: int) -> dict[st
         if (array := wide[name]) is not None:
             grown[name] = np.full((n, models, *array.shape[2:]), missing)
             grown[name][:before, : array.shape[1]] = array
-    for name, missing in (("labels", UNKNOWN), ("histogram", 0), ("label_weight", 1.0)):
+    for name, fill in (("labels", UNKNOWN), ("histogram", 0), ("label_weight", 1.0)):
         if (array := wide.get(name)) is not None:
-            grown[name] = _longer(array, n, missing)
-    grown["groups"] = {name: _longer(group, n, None) for name, group in wide["groups"].items()}
+            grown[name] = _longer(array, n, fill)
+    grown["domain"] = None if wide["domain"] is None else _longer(wide["domain"], n, None)
+    for several in ("groups", "clusters"):
+        grown[several] = {name: _longer(one, n, None) for name, one in wide[several].items()}
     return grown
 
 
