@@ -11,7 +11,7 @@ The room imports `checks`, `errors`, `kernels`, `predictions` and `report`. What
    `cells`, all at once; text is read by `content`, which decompresses it and detects UTF-16. A CSV
    file read whole is its parts one after another, as `streaming.reading` takes them one by one.
    `shapes` makes columns of what one cell or several columns hold: vectors, objects, one-hot
-   labels; `joined_files` joins a file per classifier.
+   labels; `joined_files` joins a file per classifier, by the items that `keys` finds.
 4. `recognise` (with `profiles`): guesses what no option says about the columns, from their values
    and names; if two readings are possible, it refuses the file.
 5. `roles`: every column gets a role, by its native name or by the options.

@@ -9,6 +9,7 @@ import shlex
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -168,6 +169,9 @@ def joined_files(
     joined = JoinedFiles(sources, tuple(keys), rows)
     if item is None:
         lines.append(_checked_order(joined, stems))
+    elif len({one.column for one in keys}) > 1:
+        shown = [f"{one.column!r} of {stem!r}" for one, stem in zip(keys, stems, strict=True)]
+        lines.append(f"items: {listed(shown, 4)} hold the same values")
     elif "," in item:
         lines.append(f"items: named by columns {listed(map(quoted, item.split(',')))} together")
     each = zip(stems[1:], keys[1:], strict=True)
@@ -338,11 +342,13 @@ def _labels(
         of = {k: _kind({t for t in joined.named(k, name) if t is not None}) for k in ks}
         if "fractions" in of.values():
             kinds[name] = of
-    if not kinds:
+    labeled = any(truth_in_name(n) == 3 and n not in kinds for s in joined.sources for n in s.names)
+    if not kinds or (labeled and not truth):
         return None, None, ()
     flags = [
         k for k in range(len(joined.sources))
-        if {of.get(k) for of in kinds.values()} <= {"flags", None}
+        if (truth or not predicts_in_name(name_words(names[k])))
+        and {of.get(k) for of in kinds.values()} <= {"flags", None}
         and any(k in of for of in kinds.values())
     ]  # fmt: skip
     shown = listed(map(quoted, kinds), 4)
@@ -397,8 +403,9 @@ def _of_file(name: str, file: str) -> str:
     return f"{kind}__{file}__{text}" if kind == "p" else f"{kind}__{file}"
 
 
-_BY_CHANCE = 1e-6
-"""Chance of the same labels row by row, below which two files are of the same items."""
+_BY_CHANCE, _LONGEST_PERIOD = 1e-6, 12
+"""Chance of the same labels row by row, below which two files are of the same items, unless their
+labels are sorted, or come again and again in one order."""
 
 
 def refuse_pooled(parts: Sequence[Source], files: Sequence[Any], folder: str) -> None:
@@ -424,9 +431,13 @@ def refuse_pooled(parts: Sequence[Source], files: Sequence[Any], folder: str) ->
     for name in labels_of:
         both = zip(joined.named(0, name), joined.named(1, name), strict=True)
         labels = [(a, b) for a, b in both if a not in NO_LABEL and b not in NO_LABEL and a and b]
-        times = Counter(a for a, _ in labels).values()
-        chance = sum((t / len(labels)) ** 2 for t in times)
-        if all(a == b for a, b in labels) and labels and chance ** len(labels) < _BY_CHANCE:
+        if not labels or any(a != b for a, b in labels):
+            return
+        said = [a for a, _ in labels]
+        runs = 1 + sum(a != b for a, b in pairwise(said))
+        regular = any(said[p:] == said[:-p] for p in range(1, _LONGEST_PERIOD))
+        chance = sum((times / len(said)) ** 2 for times in Counter(said).values())
+        if chance ** (runs if keys[0].column is None else len(said)) < _BY_CHANCE and not regular:
             command = ["fewlabels", "estimate", str(files[0]), "--join", folder]
             raise InputError(
                 f"{parts[0].name} and {parts[1].name} have one column {quoted(name)}, row by row, "

@@ -130,7 +130,8 @@ def item_columns(sources: Sequence[Source], options: ColumnOptions) -> list[Keye
         return [keyed(one, item) for one in sources]
     free = [n for n in shared if may_name_items(n)]
     named = [n for n in free if ITEM_NAMES.fullmatch(n)]
-    found = _unique(sources, [(n,) for n in named or free])
+    found = _unique(sources, [(n,) for n in named], 0.0) if named else []
+    found = found or _unique(sources, [(n,) for n in free])
     found = found or _unique(sources, list(itertools.combinations(free[:10], 2)))
     if found:
         if any(not _as(found[0], one) for one in found[1:]):
@@ -191,8 +192,13 @@ def _predicts(name: str) -> bool:
     return predicts_in_name(name_words(name)) and truth_in_name(name) < 3
 
 
-def _unique(sources: Sequence[Source], ways: Sequence[tuple[str, ...]]) -> list[list[Keyed]]:
-    """The ways, columns by themselves or together, in which items are told apart in all sources."""
+def _unique(
+    sources: Sequence[Source], ways: Sequence[tuple[str, ...]], share: float = _SHARED
+) -> list[list[Keyed]]:
+    """The ways, columns by themselves or together, in which items are told apart in all sources.
+
+    More than a `share` of the fewer items of two must be in both.
+    """
     found = []
     for way in ways:
         try:
@@ -200,7 +206,9 @@ def _unique(sources: Sequence[Source], ways: Sequence[tuple[str, ...]]) -> list[
         except InputError:
             continue
         known = set(keys[0].texts)
-        if all(not known.isdisjoint(one.texts) for one in keys[1:]):
+        both = [len(known.intersection(one.texts)) for one in keys[1:]]
+        fewest = [min(len(known), len(one.texts)) for one in keys[1:]]
+        if all(n > share * most for n, most in zip(both, fewest, strict=True)):
             found.append(keys)
     return found
 

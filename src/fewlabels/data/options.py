@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypedDict, TypeVar, Unpack
@@ -108,6 +108,23 @@ class ColumnOptions:
         singles = (self.hard, self.scores, self.confidence)
         several = (column for columns in self.by_class.values() for column in columns)
         return frozenset([*several, *(c for mapped in singles for c in mapped.values())])
+
+    def renamed(self, to: Callable[[str], str | None]) -> ColumnOptions:
+        """The same of a table whose columns have other names, or where `to` gives None, no such."""
+        out: dict[str, Any] = {}
+        for key, (kind, _) in (SAID | {"votes": ("one", "")}).items():
+            value = getattr(self, key)
+            if kind == "several" and key != "tasks":
+                mapped = {name: tuple(map(to, columns)) for name, columns in value.items()}
+                out[key] = {name: of for name, of in mapped.items() if None not in of}
+            elif kind == "one":
+                named = {name: to(column) for name, column in value.items()}
+                out[key] = {name: column for name, column in named.items() if column is not None}
+            elif kind == "text" and value is not None:
+                out[key] = to(value)
+            elif key == "cluster":
+                out[key] = tuple(column for one in value if (column := to(one)) is not None)
+        return replace(self, **out)
 
     def to_dict(self) -> dict[str, Any]:
         """What is said, by the keys of the TOML file, the tables last."""

@@ -531,21 +531,9 @@ def read_reference(source: Any, positive: Any = None, **columns: Any) -> Predict
         return read_predictions(source, positive=positive, keep=())
     names = column_names(source)
 
-    def there(mapped: Mapping[str, str]) -> dict[str, str]:
-        return {name: column for name, column in mapped.items() if column in names}
-
-    # The label stays, for the message that it is not there.
-    kept = replace(
-        options,
-        item=options.item if options.item in names else None,
-        domain=options.domain if options.domain in names else None,
-        cluster=tuple(name for name in options.cluster if name in names),
-        weight=options.weight if options.weight in names else None,
-        models={m: c for m, c in options.models.items() if any(one in names for one in c)},
-        logits={m: c for m, c in options.logits.items() if any(one in names for one in c)},
-        hard=there(options.hard),
-        scores=there(options.scores),
-        confidence=there(options.confidence),
-        votes=there(options.votes),
-    )
+    # The label stays, for the message that it is not there, and so does a part of a classifier.
+    several = options.by_class.values()
+    partly = {c for columns in several if not {*names}.isdisjoint(columns) for c in columns}
+    there = {*names, *partly, options.label}
+    kept = options.renamed(lambda column: column if column in there else None)
     return read_predictions(source, columns=kept.to_dict(), positive=positive, keep=())

@@ -23,6 +23,7 @@ from fewlabels.data.options import ColumnOptions
 from fewlabels.data.profiles import Profile, profile
 from fewlabels.data.recognise import Reading, recognise
 from fewlabels.data.roles import Roles, missing_column, split_native
+from fewlabels.data.shapes import Shaped
 from fewlabels.data.table import Source, Table, in_order
 from fewlabels.data.task_names import (
     LABEL,
@@ -79,32 +80,12 @@ class Found:
         absent = {stem for other in self.tasks for stem in other.columns} - {*task.columns}
         added = {self.column, self.source.row}
 
-        def column(name: str) -> str:
-            return task.columns.get(name, name)
+        def column(name: str) -> str | None:
+            return None if name in absent or name in added else task.columns.get(name, name)
 
-        def by_class(mapped: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-            return {
-                model: tuple(map(column, columns))
-                for model, columns in mapped.items()
-                if not absent & {*columns}
-            }
-
-        def there(mapped: Mapping[str, str]) -> dict[str, str]:
-            return {model: column(c) for model, c in mapped.items() if c not in absent}
-
-        return replace(
-            options,
-            tasks={},
-            label=None if options.label is None else column(options.label),
-            models=by_class(options.models),
-            logits=by_class(options.logits),
-            hard=there(options.hard),
-            scores=there(options.scores),
-            confidence=there(options.confidence),
-            item=None if options.item in added else options.item,
-            cluster=tuple(c for c in options.cluster if c != options.item and c not in added),
-            keep=None if options.keep is None else tuple(k for k in options.keep if k not in added),
-        )
+        clusters = tuple(name for name in options.cluster if name != options.item)
+        kept = None if options.keep is None else tuple(k for k in options.keep if k not in added)
+        return replace(options, tasks={}, cluster=clusters, keep=kept).renamed(column)
 
 
 def recognise_tasks(found: Found, *, joined: bool = False) -> Reading:
@@ -216,7 +197,8 @@ def _found(
             f"task {quoted(chosen.name)} alone: the columns of other tasks "
             f"({listed(map(quoted, hidden), 4)}) are not used"
         )
-        return Found(_Without(source, frozenset(hidden)), options, lines=(line,) * bool(hidden))
+        names = tuple(name for name in source.names if name not in hidden)
+        return Found(Shaped(source, names), options, lines=(line,) * bool(hidden))
     _refuse_other_classes(named, held)
     found = _reshaped(source, options, named.tasks, named.left)
     return replace(found, lines=(*found.lines, *_left(named)))
@@ -536,22 +518,3 @@ class ByTask:
             tuple(dict.fromkeys([*numbers, *texts])), pieces, n * times, where, table.notes,
             table.decimal_comma,
         )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class _Without:
-    """A source without some of its columns."""
-
-    inner: Source
-    hidden: frozenset[str]
-
-    @property
-    def name(self) -> str | None:
-        return self.inner.name
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        return tuple(name for name in self.inner.names if name not in self.hidden)
-
-    def read(self, numbers: Collection[str], texts: Collection[str]) -> Table:
-        return self.inner.read(numbers, texts)
