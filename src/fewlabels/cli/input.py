@@ -240,14 +240,9 @@ class Input(Record):
         rare=True,
     )
     items: tuple[str, ...] = option(
-        INPUT,
-        "Column of item names, or several that name an item together; votes, labels and files are "
-        "joined by it.",
-        "COL",
-        (),
-        flag="--item",
-        rare=True,
-    )
+        INPUT, "Columns that name an item together; votes, labels and files are joined by them.",
+        "COL", (), flag="--item", rare=True,
+    )  # fmt: skip
     annotator: str | None = option(INPUT, "Column of the annotator of a vote.", "COL", rare=True)
     answer: str | None = option(INPUT, "Column of the class voted for.", "COL", rare=True)
     format_name: Literal[_Table, _Log] | None = option(

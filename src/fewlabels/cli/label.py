@@ -102,15 +102,7 @@ class LabelOptions(Record):
 @takes(
     "source",
     Input,
-    without=(
-        "reference",
-        "votes",
-        "duplicates",
-        "annotator",
-        "answer",
-        "labels",
-        "labels_as",
-    ),
+    without=("reference", "votes", "duplicates", "annotator", "answer", "labels", "labels_as"),
     positive={"rare": True},
     items="Column that names the items; each must have a name of its own.",
 )

@@ -34,7 +34,6 @@ of rows of the file (from 1, after the header), Python objects of items (from 0)
 from fewlabels.data.doctor import Diagnosis, Finding, diagnose
 from fewlabels.data.native import frame_kind
 from fewlabels.data.options import (
-    parse_model_option,
     parse_model_options,
     parse_pairs,
     parse_task_options,
@@ -47,7 +46,6 @@ __all__ = [
     "column_names",
     "diagnose",
     "frame_kind",
-    "parse_model_option",
     "parse_model_options",
     "parse_pairs",
     "parse_task_options",

@@ -7,15 +7,13 @@ import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, TypedDict, TypeVar, Unpack
+from typing import Any, TypedDict, Unpack
 
 from fewlabels.checks.arguments import parse_toml, side_text
 from fewlabels.data.table import class_text, naming_file
 from fewlabels.errors import InputError, UsageError, did_you_mean, listed, quoted
 
 _OTHER_NAMES = {"model": "models", "score": "scores"}
-
-T = TypeVar("T")
 
 VOTE_ROLES = ("item", "annotator", "label", "domain")
 """What a column of long votes can hold; each is the name of that column unless said otherwise."""
@@ -292,10 +290,10 @@ def _divided(text: str, known: Collection[str]) -> tuple[str, str, str]:
     return text.partition("=")
 
 
-def parse_model_option(
-    text: str, known: Collection[str] = (), option: str = "--model"
-) -> tuple[str, tuple[str, ...]]:
-    """Read `NAME=COL` (the probability of the positive class) or `NAME=COL,COL,...`.
+def parse_model_options(
+    texts: Iterable[str], known: Collection[str] = (), option: str = "--model"
+) -> dict[str, tuple[str, ...]]:
+    """Read `NAME=COL` (the probability of the positive class) or `NAME=COL,COL,...` texts.
 
     Parameters
     ----------
@@ -304,25 +302,17 @@ def parse_model_option(
 
     Examples
     --------
-    >>> parse_model_option("forest=rf_no,rf_yes")
-    ('forest', ('rf_no', 'rf_yes'))
+    >>> parse_model_options(["forest=rf_no,rf_yes"])
+    {'forest': ('rf_no', 'rf_yes')}
     """
-    what = "probability" if option == "--model" else "log-odds"
-    name, equals, rest = _divided(text, known)
-    columns = tuple(column.strip() for column in rest.split(","))
-    if not (name.strip() and equals and all(columns)):
-        raise UsageError(
-            f"{option} must be NAME=COL ({what} of the positive class) or NAME=COL,COL,.. (one "
-            f"column per class); got {quoted(text)}"
-        )
-    return name.strip(), columns
+    one = "probability" if option == "--model" else "log-odds"
+    what = f"COL ({one} of the positive class) or NAME=COL,COL,.. (one column per class)"
+    pairs = parse_pairs(option, what, texts, known, several=True)
+    return {name: _split(columns) for name, columns in pairs.items()}
 
 
-def parse_model_options(
-    texts: Iterable[str], known: Collection[str] = (), option: str = "--model"
-) -> dict[str, tuple[str, ...]]:
-    """Read every `--model` text, or every one of `--logits`."""
-    return _no_name_twice(option, (parse_model_option(text, known, option) for text in texts))
+def _split(columns: str) -> tuple[str, ...]:
+    return tuple(column.strip() for column in columns.split(","))
 
 
 def parse_task_options(texts: Sequence[str], known: Collection[str] = ()) -> dict[str, Any]:
@@ -338,36 +328,33 @@ def parse_task_options(texts: Sequence[str], known: Collection[str] = ()) -> dic
     if len(texts) == 1 and (texts[0] in known or "=" not in texts[0]):
         return {"task": texts[0]}
     pairs = parse_pairs("--task", "LABEL,PREDICTION,..", texts, known)
-    named = {task: tuple(map(str.strip, columns.split(","))) for task, columns in pairs.items()}
-    return {"tasks": named}
+    return {"tasks": {task: _split(columns) for task, columns in pairs.items()}}
 
 
 def parse_pairs(
-    option: str, what: str, texts: Iterable[str], known: Collection[str] = ()
+    option: str,
+    what: str,
+    texts: Iterable[str],
+    known: Collection[str] = (),
+    *,
+    several: bool = False,
 ) -> dict[str, str]:
-    """Read `NAME=VALUE` texts, such as those of --hard and --score.
+    """Read `NAME=VALUE` texts, such as those of --hard and --score; `several` columns are values.
 
     Examples
     --------
     >>> parse_pairs("--hard", "COL", ["gpt=gpt_verdict"])
     {'gpt': 'gpt_verdict'}
     """
-    pairs = []
+    found: dict[str, str] = {}
     for text in texts:
-        name, equals, value = _divided(text, known)
-        if not (name.strip() and equals and value.strip()):
+        name, equals, value = (part.strip() for part in _divided(text, known))
+        if not (name and equals and (all(_split(value)) if several else value)):
             mend = "; the level of intervals is --confidence-level" * (option == "--confidence")
             raise UsageError(f"{option} must be NAME={what}; got {quoted(text)}{mend}")
-        pairs.append((name.strip(), value.strip()))
-    return _no_name_twice(option, pairs)
-
-
-def _no_name_twice(option: str, pairs: Iterable[tuple[str, T]]) -> dict[str, T]:
-    found: dict[str, T] = {}
-    for name, value in pairs:
         if name in found:
-            what = "tasks" if option == "--task" else "classifiers"
-            raise UsageError(f"{option} names two {what} {quoted(name)}; rename one of them")
+            of = "tasks" if option == "--task" else "classifiers"
+            raise UsageError(f"{option} names two {of} {quoted(name)}; rename one of them")
         found[name] = value
     return found
 
