@@ -8,6 +8,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -445,7 +446,8 @@ def _paired(
             shaped(open_source(source, located, "labels"), options)[0], options.item, (table,)
         )
     except NoHeaderError:
-        return _paired(source, _headless(located), table, options)
+        assert located is not None
+        return _paired(source, replace(located, fragment=NO_HEADER), table, options)
     names = opened.names
     if {"event", "item", "annotator"} <= set(names):
         raise InputError(
@@ -472,13 +474,8 @@ def _paired(
         and named_so
         and {*map(class_text, names)} & {*names_of(table, pair[:1])[pair[0]].texts}
     ):
-        return _paired(source, _headless(located), table, options)
+        return _paired(source, replace(located, fragment=NO_HEADER), table, options)
     return opened, pair[1], pair[0]
-
-
-def _headless(located: Located | None) -> Located:
-    assert located is not None
-    return replace(located, fragment=NO_HEADER)
 
 
 def _item_of(table: Source, options: ColumnOptions, theirs: str | None) -> str | None:
@@ -568,12 +565,11 @@ def differs(source: Source, item: str, label: str, kept: Sequence[KeptLabels]) -
     if label not in source.names:
         return False
     names = names_of(source, (item, label))
-    for i, k in zip(names[item].codes.tolist(), names[label].codes.tolist(), strict=True):
-        text = names[label].texts[k] if k >= 0 else ""
-        others = [one.by_item.get(names[item].texts[i]) for one in kept] if i >= 0 else []
-        if text not in NO_LABEL and any(other not in (None, text) for other in others):
-            return True
-    return False
+    with suppress(InputError):
+        for one in kept:
+            fill_in(names[label], names[item], one, "row {}".format)
+        return False
+    return True
 
 
 def one_label(kept: Sequence[KeptLabels]) -> KeptLabels:

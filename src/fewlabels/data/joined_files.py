@@ -170,7 +170,10 @@ def joined_files(
     if item is None:
         lines.append(_checked_order(joined, stems))
     elif len({one.column for one in keys}) > 1:
-        shown = [f"{one.column!r} of {stem!r}" for one, stem in zip(keys, stems, strict=True)]
+        shown = [
+            f"{quoted(str(one.column))} of {quoted(stem)}"
+            for one, stem in zip(keys, stems, strict=True)
+        ]
         lines.append(f"items: {listed(shown, 4)} hold the same values")
     elif "," in item:
         lines.append(f"items: named by columns {listed(map(quoted, item.split(',')))} together")
@@ -199,6 +202,8 @@ def joined_files(
                 own = TRUTH if k == label_of and name in mirrored else names[k]
                 alone = len(sources[k].names) == 1 and name == "c1"
                 called = f"{names[k]}_prediction" if alone else _of_file(name, own)
+                while called in where or called in columns:
+                    called += "_"
                 columns[called] = ((k, name),)
     if options.label is not None:
         parts = re.split("[,|]", options.label)
