@@ -9,10 +9,10 @@ import shlex
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -219,10 +219,9 @@ class LongVotes:
 
     def with_labels(self, kept: KeptLabels) -> LongVotes:
         """The votes with labels that are kept apart, where the items have none of their own."""
-        matched = match_items(self.items, kept, self.roles.item)
         texts = pa.array(fill_in(self.known, self.items, kept, self.place), pa.string())
         table = Table.of({"label": pa.chunked_array([texts])}, len(texts))
-        return replace(self, known=Names.of(table, "label"), notes=(*self.notes, *matched))
+        return replace(self, known=Names.of(table, "label"), notes=(*self.notes, *kept.notes))
 
 
 Key = str | tuple[str, str | None]
@@ -373,24 +372,53 @@ def _longer(array: Array, n: int, missing: Any) -> Array:
     return out
 
 
+class Label(NamedTuple):
+    """What somebody says of an item, where that stands, and its weight if it was drawn.
+
+    The weight is that of a label drawn with a known probability, for a mean over all items.
+    """
+
+    item: str
+    text: str
+    by: str
+    where: str
+    weight: float | None = None
+
+
 @dataclass(frozen=True)
 class KeptLabels:
-    """Labels by item, as they were read; `name` is what messages call the file.
+    """Labels kept apart; `name` is what messages call their files.
 
-    `item` is the column of the table that they are joined by, `by` has the annotator of every
-    label, and `weight_of_item` the weight of one that was drawn with a known probability (a record
-    of labels has it), for a mean over all items. `classes` are those that a record knows. `notes`
-    are worth a warning. `record` is the record they are of.
+    They are joined by the column `item` of the table. `classes` are those that a record knows,
+    `notes` are worth a warning.
     """
 
     name: str
-    by_item: Mapping[str, str]
     item: str
-    by: Mapping[str, str]
-    weight_of_item: Mapping[str, float] = field(default_factory=dict)
+    labels: tuple[Label, ...]
     classes: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    record: LabelRecord | None = None
+
+    @cached_property
+    def by_item(self) -> dict[str, Label]:
+        """The one label of each item."""
+        found: dict[str, Label] = {}
+        for label in self.labels:
+            first = found.setdefault(label.item, label)
+            if first.text != label.text:
+                both = [f"{quoted(one.text)} ({one_line(one.where)})" for one in (first, label)]
+                raise InputError(
+                    f"item {quoted(label.item)} has two labels: {' and '.join(both)}; keep one of "
+                    "them, judge by all of them with --labels-as counts, or take annotators for "
+                    "classifiers with --labels-as votes"
+                )
+        return found
+
+    @property
+    def first_of_each(self) -> KeptLabels:
+        """The first label of each item alone."""
+        first = {label.item: label for label in reversed(self.labels)}
+        return replace(self, labels=tuple(first.values()))
 
 
 class SeveralLabelsError(InputError):
@@ -399,7 +427,7 @@ class SeveralLabelsError(InputError):
 
 def read_labels(
     source: Any, table: Source, options: ColumnOptions, *, several: bool = False
-) -> tuple[KeptLabels, ...]:
+) -> KeptLabels:
     """Read labels that are kept apart, from a record or table, or a list of several.
 
     They are joined to a `table`. If `several`, an item may have several labels in one file, each of
@@ -407,12 +435,37 @@ def read_labels(
     """
     listing = isinstance(source, list | tuple) and not all(isinstance(s, Mapping) for s in source)
     each = [_kept(one, table, options, several) for one in (source if listing else [source])]
-    return tuple(kept for some in each for kept in some)
+    items = names_of(table, (each[0].item,))[each[0].item]
+    return KeptLabels(
+        listed([kept.name for kept in each]),
+        each[0].item,
+        tuple(label for kept in each for label in kept.labels),
+        tuple(dict.fromkeys(c for kept in each for c in kept.classes)),
+        tuple(note for kept in each for note in (*_strangers(items, kept), *kept.notes)),
+    )
 
 
-def _kept(source: Any, table: Source, options: ColumnOptions, several: bool) -> list[KeptLabels]:
+def _strangers(items: Names, kept: KeptLabels) -> list[str]:
+    """A note on labels that are of no item here; refused where all are."""
+    known = {*items.texts}
+    labeled = list(dict.fromkeys(label.item for label in kept.labels))
+    strangers = sum(item not in known for item in labeled)
+    if strangers == len(labeled):
+        here = f", here {quoted(items.texts[0])}" if items.texts else ""
+        raise InputError(
+            f"no item of {kept.name} is in column {quoted(kept.item)}; are the items the same? "
+            f"there {quoted(labeled[0])}{here}"
+        )
+    note = (
+        f"{strangers:,} of {len(labeled):,} labels in {kept.name} are of items that are not in the "
+        "file; they are not used"
+    )
+    return [note] * bool(strangers)
+
+
+def _kept(source: Any, table: Source, options: ColumnOptions, several: bool) -> KeptLabels:
     if isinstance(source, str | Path) and is_record(source):
-        return [_of_record(str(source), table, options)]
+        return _of_record(str(source), table, options)
     located = locate(source)
     name = "labels" if located is None else located.name
     with naming_file(name):
@@ -429,9 +482,10 @@ def _kept(source: Any, table: Source, options: ColumnOptions, several: bool) -> 
                 f"with {' or '.join(ways)}"
             )
         by = options.votes.get("annotator") or "annotator"
-        by = by if several and by in rest else ""
-        columns = (theirs, str(likely[0]), *([by] if by else []))
-        return _by_annotator(opened, columns, name, item, several=several)
+        by = by if several and by in rest else None
+        return KeptLabels(
+            name, item, _rows_of(opened, theirs, str(likely[0]), by, name, several=several)
+        )
 
 
 def _paired(
@@ -492,53 +546,43 @@ def _item_of(table: Source, options: ColumnOptions, theirs: str | None) -> str |
     return there[0] if there else None
 
 
-def _by_annotator(
-    opened: Source, columns: Sequence[str], name: str, item: str, *, several: bool
-) -> list[KeptLabels]:
-    """The labels of each item; of several by annotator, or as the first, the second ..."""
+def _rows_of(
+    opened: Source, item: str, label: str, by: str | None, name: str, *, several: bool
+) -> tuple[Label, ...]:
+    """The labels of a table, each of the annotator that it names, else the first, the second ..."""
+    columns = [item, label, *([] if by is None else [by])]
     table = opened.read((), columns)
-    items, labels, *people = (
-        Names.of(table, column, lambda value: class_text(value) or None) for column in columns
-    )
-    by: dict[str, dict[str, str]] = {}
+    each = [Names.of(table, c, lambda value: class_text(value) or None) for c in columns]
+    cells = zip(*(np.array([*n.texts, None], object)[n.codes] for n in each), strict=True)
     met: Counter[str] = Counter()
-    first: dict[str, int] = {}
-    for row, (i, k) in enumerate(zip(items.codes.tolist(), labels.codes.tolist(), strict=True)):
-        if i < 0 or k < 0:
+    found: list[Label] = []
+    for row, (key, text, *person) in enumerate(cells):
+        if key is None or text is None:
             continue
-        key, text = items.texts[i], labels.texts[k]
         met[key] += 1
-        who = f"label {met[key]}" if several else Path(name).name
-        if people:
-            code = int(people[0].codes[row])
-            if code < 0:
-                raise InputError(
-                    f"{table.place(row)} has a label and no annotator; say whose it is"
-                )
-            who = people[0].texts[code]
-        own = by.setdefault(who, {})
-        if key in own and people:
-            raise InputError(
-                f"annotator {quoted(who)} labels item {quoted(key)} more than once (again in "
-                f"{table.place(row)}); keep one of them"
-            )
-        if own.setdefault(key, text) != text:
-            raise InputError(
-                f"item {quoted(key)} has two labels: {quoted(own[key])} in "
-                f"{table.place(first[key])} and {quoted(text)} in {table.place(row)}; keep one of "
-                "them, or judge by all of them with --labels-as counts"
-            )
-        first.setdefault(key, row)
-    if not by:
-        raise InputError("there are no labels in it; every cell of the column of labels is empty")
-    alone = len(by) == 1
-    return [
-        KeptLabels(
-            name if alone else f"{name} ({who})", own, item,
-            dict.fromkeys(own, Path(name).name if alone else who),
+        if person == [None]:
+            raise InputError(f"{table.place(row)} has a label and no annotator; say whose it is")
+        who = person[0] if person else f"label {met[key]}" if several else Path(name).name
+        found.append(Label(key, text, who, f"{table.place(row)} of {name}"))
+    again = Counter((one.item, one.by) for one in found if by is not None)
+    twice = next((one for one in reversed(found) if again[one.item, one.by] > 1), None)
+    if twice is not None:
+        raise InputError(
+            f"annotator {quoted(twice.by)} labels item {quoted(twice.item)} more than once (again "
+            f"in {twice.where}); keep one of them"
         )
-        for who, own in by.items()
-    ]  # fmt: skip
+    if not found:
+        raise InputError("there are no labels in it; every cell of the column of labels is empty")
+    return tuple(found)
+
+
+def labels_of(record: LabelRecord, name: str) -> tuple[Label, ...]:
+    """The labels of a record."""
+    by, weights = record.decisions, record.weights
+    return tuple(
+        Label(item, text, by[item].annotator, f"{by[item].annotator}, {name}", weights.get(item))
+        for item, text in record.labels.items()
+    )
 
 
 def _of_record(path: str, table: Source, options: ColumnOptions) -> KeptLabels:
@@ -552,61 +596,30 @@ def _of_record(path: str, table: Source, options: ColumnOptions) -> KeptLabels:
         raise InputError(f"{missing}; say which it is with --item COL")
     here = items_here(table, item, record, table.name or "the frame")
     with naming_file(path):
-        notes = record.match(here)
+        notes = (f"{path}: {note}" for note in record.match(here))
     return KeptLabels(
-        path, record.labels, item, {i: record.decisions[i].annotator for i in record.labels},
-        record.weights, record.header.classes,
-        (*record.notes(path), *(f"{path}: {note}" for note in notes)), record,
-    )  # fmt: skip
+        path, item, labels_of(record, path), record.header.classes, (*record.notes(path), *notes)
+    )
 
 
-def differs(source: Source, item: str, label: str, kept: Sequence[KeptLabels]) -> bool:
+def differs(source: Source, item: str, label: str, kept: KeptLabels) -> bool:
     """Whether the source's own column says something else of an item than the labels."""
     if label not in source.names:
         return False
     names = names_of(source, (item, label))
     with suppress(InputError):
-        for one in kept:
-            fill_in(names[label], names[item], one, "row {}".format)
+        fill_in(names[label], names[item], kept.first_of_each, "row {}".format)
         return False
     return True
 
 
-def one_label(kept: Sequence[KeptLabels]) -> KeptLabels:
-    """Merge the labels of several files; an item with the same label twice has it once."""
-    if len(kept) == 1:
-        return kept[0]
-    first: dict[str, KeptLabels] = {}
-    for one in kept:
-        for item, label in one.by_item.items():
-            if first.setdefault(item, one).by_item[item] != label:
-                texts = [
-                    f"{quoted(k.by_item[item])} ({one_line(k.by[item])}, {k.name})"
-                    for k in (first[item], one)
-                ]
-                raise InputError(
-                    f"item {quoted(item)} has two labels: {' and '.join(texts)}; --labels-as "
-                    "counts judges by all of them, --labels-as votes takes annotators for "
-                    "classifiers"
-                )
-    return KeptLabels(
-        listed([k.name for k in kept]),
-        {item: k.by_item[item] for item, k in first.items()},
-        kept[0].item,
-        {item: k.by[item] for item, k in first.items()},
-        {i: k.weight_of_item[i] for i, k in first.items() if i in k.weight_of_item},
-        tuple(dict.fromkeys(c for k in kept for c in k.classes)),
-        tuple(note for k in kept for note in k.notes),
-    )
-
-
-def labels_as_votes(kept: Sequence[KeptLabels], duplicates: Duplicates) -> LongVotes:
+def labels_as_votes(kept: KeptLabels, duplicates: Duplicates) -> LongVotes:
     """Labels kept apart as long votes, so that every annotator is a classifier."""
-    rows = [(i, k.by[i], label) for k in kept for i, label in k.by_item.items()]
+    rows = ((label.item, label.by, label.text) for label in kept.labels)
     columns = zip(*rows, strict=True)
     table = pa.table({n: pa.array(c, pa.string()) for n, c in zip(VOTES, columns, strict=True)})
     votes = read_votes(open_source(table, None), ColumnOptions(), duplicates)
-    return replace(votes, name=listed([k.name for k in kept]))
+    return replace(votes, name=kept.name)
 
 
 _EVEN = 1e-9
@@ -616,25 +629,10 @@ VOTES = ("item", "annotator", "label")
 """The columns of long votes, by their usual names."""
 
 
-def match_items(items: Names, kept: KeptLabels, column: str) -> list[str]:
-    """Notes on labels and on those that are of no item here; refused where all are."""
-    strangers = len(kept.by_item.keys() - {*items.texts})
-    if strangers == len(kept.by_item):
-        here = f", here {quoted(items.texts[0])}" if items.texts else ""
-        raise InputError(
-            f"no item of {kept.name} is in column {quoted(column)}; are the items the same? "
-            f"there {quoted(next(iter(kept.by_item)))}{here}"
-        )
-    unused = (
-        f"{strangers:,} of {len(kept.by_item):,} labels in {kept.name} are of items that "
-        "are not in the file; they are not used"
-    )
-    return [*[unused] * bool(strangers), *kept.notes]
-
-
 def fill_in(own: Names | None, items: Names, kept: KeptLabels, place: Place) -> list[str | None]:
     """The labels of rows by their items; a row's own label counts, and none may differ."""
-    joined = [kept.by_item.get(items.texts[i]) if i >= 0 else None for i in items.codes.tolist()]
+    of_item = [*(one and one.text for one in map(kept.by_item.get, items.texts)), None]
+    joined = [of_item[i] for i in items.codes.tolist()]
     for row, k in enumerate([] if own is None else own.codes.tolist()):
         mine = own.texts[k] if own is not None and k >= 0 and own.texts[k] not in NO_LABEL else ""
         label = joined[row]
@@ -655,7 +653,7 @@ class WithLabels:
     """
 
     inner: Source
-    kept: tuple[KeptLabels, ...]
+    kept: KeptLabels
     item: str
     label: str | None
 
@@ -670,19 +668,12 @@ class WithLabels:
         return self.inner.name
 
     @cached_property
-    def labels(self) -> KeptLabels:
-        """The one label of each item."""
-        return one_label(self.kept)
-
-    @cached_property
     def counts(self) -> dict[str, Counter[str]]:
         """Column -> item -> how many labels."""
-        known = [c for k in self.kept for c in k.classes]
-        labels = [label for k in self.kept for label in k.by_item.values()]
-        found = {f"h__{c}": Counter[str]() for c in dict.fromkeys([*known, *labels])}
-        for kept in self.kept:
-            for item, label in kept.by_item.items():
-                found[f"h__{label}"][item] += 1
+        texts = dict.fromkeys([*self.kept.classes, *(label.text for label in self.kept.labels)])
+        found = {f"h__{text}": Counter[str]() for text in texts}
+        for label in self.kept.labels:
+            found[f"h__{label.text}"][label.item] += 1
         return found
 
     @cached_property
@@ -710,21 +701,10 @@ class WithLabels:
         if not asked:
             return table
         items = Names.of(table, self.item)
-        for one in self.kept if self.label is None else [self.labels]:
-            self._refuse_repeated(table, items, one)
-            table.notes.extend(match_items(items, one, self.item))
-        if self.label is not None:
-            own = Names.of(table, self.label) if self.label_is_own else None
-            filled = pa.array(fill_in(own, items, self.labels, table.place), pa.string())
-            return table.with_columns({self.label: [pa.chunked_array([filled])]})
-        keys = [items.texts[i] if i >= 0 else "" for i in items.codes.tolist()]
-        counted = {n: pa.array([self.counts[n][key] for key in keys]) for n in asked}
-        return table.with_columns({n: [pa.chunked_array([c])] for n, c in counted.items()})
-
-    @staticmethod
-    def _refuse_repeated(table: Table, items: Names, kept: KeptLabels) -> None:
-        labeled = np.array([*(text in kept.by_item for text in items.texts), False])[items.codes]
-        again = np.flatnonzero(labeled & repeats(items.codes))
+        table.notes.extend(self.kept.notes)
+        labeled = {label.item for label in self.kept.labels}
+        known = np.array([*(text in labeled for text in items.texts), False])[items.codes]
+        again = np.flatnonzero(known & repeats(items.codes))
         if len(again):
             code = items.codes[again[0]]
             first, second = np.flatnonzero(items.codes == code)[:2].tolist()
@@ -732,21 +712,29 @@ class WithLabels:
                 f"item {quoted(items.texts[code])} is in {table.place(first)} and in "
                 f"{table.place(second)}, so its label cannot be joined; give each item one row"
             )
+        if self.label is not None:
+            own = Names.of(table, self.label) if self.label_is_own else None
+            filled = pa.array(fill_in(own, items, self.kept, table.place), pa.string())
+            return table.with_columns({self.label: [pa.chunked_array([filled])]})
+        keys = [items.texts[i] if i >= 0 else "" for i in items.codes.tolist()]
+        counted = {n: pa.array([self.counts[n][key] for key in keys]) for n in asked}
+        return table.with_columns({n: [pa.chunked_array([c])] for n, c in counted.items()})
 
     def weights(self, table: Table) -> Floats | None:
         """Weights of the labels, (n,), by the probabilities of their draws; None if all were equal.
 
         `table` has the column of items.
         """
-        of = self.labels.weight_of_item if self.label is not None else {}
+        labels = self.kept.by_item.values() if self.label is not None else ()
+        of = {one.item: one.weight for one in labels if one.weight is not None}
         if all(abs(weight - 1) < _EVEN for weight in of.values()):
             return None
         items = Names.of(table, self.item)
         drawn = [of.get(text, 1.0) for text in items.texts]
-        other = len(self.labels.by_item.keys() - of.keys())
+        other = len(labels) - len(of)
         if other:
             table.notes.append(
-                f"{other:,} labels in {self.labels.name} were not drawn with a known probability; "
+                f"{other:,} labels in {self.kept.name} were not drawn with a known probability; "
                 "beside those that were, each counts as one"
             )
         return np.array([*drawn, 1.0])[items.codes]

@@ -25,7 +25,6 @@ from fewlabels.data.joined import (
     differs,
     item_keys,
     labels_as_votes,
-    one_label,
     open_votes,
     read_labels,
     read_votes,
@@ -359,7 +358,7 @@ def open_input(
             long = read_votes(of_votes, said, duplicates, alone=source is None)
             if source is None and labels is not None and labels_as is None:
                 by = replace(options, item=long.roles.item)
-                long = long.with_labels(one_label(read_labels(labels, of_votes, by)))
+                long = long.with_labels(read_labels(labels, of_votes, by))
     if source is None:
         given = [flag for name, flag in _OF_WIDE if getattr(options, name)]
         if given:
@@ -444,17 +443,18 @@ def _with_labels(
         if said.label is None and not find_tasks(joined, said).tasks:
             raise
         return joined, said
-    item = kept[0].item
+    item = kept.item
     if long is None and labels_as is None:
         items = names_of(table, (item,))[item]
         codes = items.codes[items.codes >= 0]
-        if any(items.texts[code] in one.by_item for one in kept for code in codes[repeats(codes)]):
+        labeled = {one.item for one in kept.labels}
+        if any(items.texts[code] in labeled for code in codes[repeats(codes)].tolist()):
             of_table = options.label if options.label in table.names else None
             votes = recognise(table, replace(options, label=of_table))
             if votes.votes:
                 long = read_votes(table, votes.options, duplicates, alone=True)
-                long = long.with_labels(one_label(kept))
-                line = f"labels: {one_label(kept).name}, by item {quoted(item)}"
+                long = long.with_labels(kept)
+                line = f"labels: {kept.name}, by item {quoted(item)}"
                 return Opened(
                     name, votes.options, votes=long, lines=(*votes.lines, line), votes_alone=True
                 )
@@ -468,12 +468,12 @@ def _with_labels(
                 options = replace(options, models={**options.models, judge: (label,)})
             else:
                 options = replace(options, hard={**options.hard, judge: label})
-        label = "label" if "label" not in table.names else f"{label} of {kept[0].name}"
+        label = "label" if "label" not in table.names else f"{label} of {kept.name}"
     options = replace(options, item=item, label=label)
     if labels_as is None:
         return WithLabels(table, kept, item, label), options
     # Recognised by what the labels are; then the labels are votes, or counts.
-    known = WithLabels(table, kept[:1], item, label)
+    known = WithLabels(table, kept.first_of_each, item, label)
     reading = recognise(known, options, joined=long is not None)
     options = reading.options
     if not known.label_is_own:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from fewlabels.data.chosen_rows import batches_of, item_column, items_here
 from fewlabels.data.delimited import without_formulas
-from fewlabels.data.joined import KeptLabels, fill_in
+from fewlabels.data.joined import KeptLabels, fill_in, labels_of
 from fewlabels.data.label_record import is_record, read_record
 from fewlabels.data.sources import locate, open_source
 from fewlabels.data.table import Names, Table, naming_file
@@ -136,7 +136,7 @@ def write_joined(
         raise InputError(f"{record}: there is no record of labels; label some items first")
     read = read_record(record)
     labels, notes = read.labels, read.notes(record)
-    kept = KeptLabels(str(record), labels, item or "", {})
+    kept = KeptLabels(str(record), item or "", labels_of(read, str(record)))
     located = locate(source)
     where = None if located is None else located.name
     with naming_file(where):
