@@ -116,8 +116,8 @@ def arguments_of(
     return arguments | {"notes": (*classes.notes, *roles.notes, *table.notes, *notes)}
 
 
-def _first(wrong: Array) -> int | None:
-    """The first row of a mask; None where there is none."""
+def _first(wrong: Any) -> int | None:
+    """The first row of a mask (n,); None where there is none."""
     return int(np.argmax(wrong)) if wrong.any() else None
 
 
@@ -303,9 +303,9 @@ def _to_shares(
         table.scaled.update(columns.values())
         table.notes.append(f"columns {shown} sum to 100 in every row: read as percentages")
     for text, values in read.items():
-        bad = np.flatnonzero((values < -1e-6) | (values > 1 + 1e-6))
-        if len(bad):
-            row, column = int(bad[0]), columns[text]
+        bad = (values < -1e-6) | (values > 1 + 1e-6)
+        if (row := _first(bad)) is not None:
+            column, size = columns[text], int(bad.sum())
             given = values[~np.isnan(values)]
             mend = ""
             if given.min() >= 0 and 1 < given.max() <= 100:
@@ -313,7 +313,7 @@ def _to_shares(
             elif several:
                 said = shlex.quote(f"{model}={','.join(columns.values())}")
                 mend = f"if they are logits or log-probabilities, a softmax is --logits {said}; "
-            more = f" (and in {len(bad) - 1:,} more rows)" if len(bad) > 1 else ""
+            more = f" (and in {size - 1:,} more rows)" * (size > 1)
             raise InputError(
                 f"`probabilities` must be between 0 and 1; got {table.cell(column, row)} for "
                 f"{table.place(row)}, classifier {quoted(model)} (column {quoted(column)}){more}: "

@@ -482,10 +482,8 @@ def _kept(source: Any, table: Source, options: ColumnOptions, several: bool) -> 
                 f"with {' or '.join(ways)}"
             )
         by = options.votes.get("annotator") or "annotator"
-        by = by if several and by in rest else None
-        return KeptLabels(
-            name, item, _rows_of(opened, theirs, str(likely[0]), by, name, several=several)
-        )
+        columns = [theirs, str(likely[0]), *([by] if several and by in rest else [])]
+        return KeptLabels(name, item, _rows_of(opened, columns, name, several=several))
 
 
 def _paired(
@@ -547,10 +545,9 @@ def _item_of(table: Source, options: ColumnOptions, theirs: str | None) -> str |
 
 
 def _rows_of(
-    opened: Source, item: str, label: str, by: str | None, name: str, *, several: bool
+    opened: Source, columns: Sequence[str], name: str, *, several: bool
 ) -> tuple[Label, ...]:
     """The labels of a table, each of the annotator that it names, else the first, the second ..."""
-    columns = [item, label, *([] if by is None else [by])]
     table = opened.read((), columns)
     each = [Names.of(table, c, lambda value: class_text(value) or None) for c in columns]
     cells = zip(*(np.array([*n.texts, None], object)[n.codes] for n in each), strict=True)
@@ -564,7 +561,7 @@ def _rows_of(
             raise InputError(f"{table.place(row)} has a label and no annotator; say whose it is")
         who = person[0] if person else f"label {met[key]}" if several else Path(name).name
         found.append(Label(key, text, who, f"{table.place(row)} of {name}"))
-    again = Counter((one.item, one.by) for one in found if by is not None)
+    again = Counter((one.item, one.by) for one in found if len(columns) > 2)
     twice = next((one for one in reversed(found) if again[one.item, one.by] > 1), None)
     if twice is not None:
         raise InputError(
