@@ -219,3 +219,11 @@ def test_rows_of_no_item_are_none(write: Any) -> None:
     found = accuracy("one.csv", join="two.csv")
     assert found == pytest.approx(sorted(right(p) for p in P.values()))
     assert fl.read_predictions("one.csv", join="two.csv").n_items == N
+
+
+def test_fractions_are_no_words_of_classes(write: Any) -> None:
+    write("p.csv", {"id": IDS, "label": Y, "toxic": P["one"]})
+    with pytest.raises(fl.InputError, match="no classes: say --model toxic=toxic if they") as said:
+        fl.read_predictions("p.csv", hard={"toxic": "toxic"})
+    assert "--same" not in str(said.value)
+    assert accuracy("p.csv", models={"toxic": "toxic"}) == pytest.approx([right(P["one"])])

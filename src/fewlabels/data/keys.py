@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import shlex
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,14 +55,6 @@ def names_of(source: Source, columns: Sequence[str]) -> dict[str, Names]:
     """Some columns of a source as texts, which are null where a cell is empty."""
     table = source.read((), columns)
     return {c: Names.of(table, c, lambda value: class_text(value) or None) for c in columns}
-
-
-def fractions_in(texts: Collection[str]) -> bool:
-    """Whether all are numbers, and some no whole ones: what a classifier says, and no class."""
-    try:
-        return bool(texts) and any(float(text) % 1 != 0 for text in texts)
-    except ValueError:
-        return False
 
 
 def repeats(codes: Array) -> Array:

@@ -29,14 +29,14 @@ from fewlabels.data.joined import (
     read_labels,
     read_votes,
 )
-from fewlabels.data.keys import fractions_in, names_of, repeats
+from fewlabels.data.keys import names_of, repeats
 from fewlabels.data.options import ColumnOptions, column_options
 from fewlabels.data.profiles import truth_in_name
 from fewlabels.data.recognise import recognise
 from fewlabels.data.roles import Roles, assign_roles, repeated_items, split_native
 from fewlabels.data.shapes import shaped, telling
 from fewlabels.data.sources import LOG, chosen, locate, open_source, stem_of
-from fewlabels.data.table import NOTHING, Place, Source, naming_file
+from fewlabels.data.table import NOTHING, Place, Source, fractions_in, naming_file
 from fewlabels.data.tasks import Found, find_tasks, of_items, recognise_tasks
 from fewlabels.errors import InputError, UsageError, listed, one_line, quoted
 from fewlabels.kernels.arrays import Ints
