@@ -79,7 +79,7 @@ def test_rows_in_one_order(write: Any) -> None:
     with pytest.raises(fl.InputError, match=f"row {row} has '.*' in column 'actual' of 'v1', and"):
         fl.read_predictions(one, join=two)
     write("v2.tsv", {"actual": Y == 1, "pred_score": P["two"]}, range(N - 1))
-    with pytest.raises(fl.InputError, match=r"nor as many rows \(v1.tsv 80, v2.tsv 79\)"):
+    with pytest.raises(fl.InputError, match=r"and not as many rows \(v1.tsv 80, v2.tsv 79\)"):
         fl.read_predictions(one, join=two)
 
 

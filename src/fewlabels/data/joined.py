@@ -655,6 +655,11 @@ class WithLabels:
     label: str | None
 
     @property
+    def lines(self) -> tuple[str, ...]:
+        """What the source says of itself."""
+        return tuple(getattr(self.inner, "lines", ()))
+
+    @property
     def label_is_own(self) -> bool:
         """Whether the table has a column of labels of its own."""
         return self.label in self.inner.names

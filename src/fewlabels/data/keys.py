@@ -14,8 +14,8 @@ from fewlabels.data.options import ColumnOptions
 from fewlabels.data.profiles import name_words, predicts_in_name, truth_in_name
 from fewlabels.data.recognise import ITEM_NAMES
 from fewlabels.data.roles import missing_column, split_native
-from fewlabels.data.shapes import shaped, together
-from fewlabels.data.table import NO_LABEL, Names, Source, class_text, naming_file
+from fewlabels.data.shapes import first_rows, shaped, together
+from fewlabels.data.table import NO_LABEL, Names, Source, Table, class_text, naming_file
 from fewlabels.data.task_names import Task, stem_without
 from fewlabels.data.tasks import ByTask
 from fewlabels.errors import InputError, listed, quoted
@@ -124,7 +124,7 @@ def item_columns(sources: Sequence[Source], options: ColumnOptions) -> list[Keye
     named = [n for n in free if ITEM_NAMES.fullmatch(n)]
     found = _unique(sources, [(n,) for n in named], 0.0) if named else []
     found = found or _unique(sources, [(n,) for n in free])
-    found = found or _unique(sources, list(itertools.combinations(free[:10], 2)))
+    found = found or _unique(sources, _pairs_apart(first, free))
     if found:
         if any(not _as(found[0], one) for one in found[1:]):
             columns = listed(quoted(str(keys[0].column)) for keys in found)
@@ -149,7 +149,7 @@ def item_columns(sources: Sequence[Source], options: ColumnOptions) -> list[Keye
         rows = listed(
             f"{one.name or 'the frame'} {size:,}" for one, size in zip(sources, sizes, strict=True)
         )
-        alone = f", nor as many rows ({rows})" * (len(set(sizes)) > 1)
+        alone = f", {'and not' if shared else 'nor'} as many rows ({rows})" * (len({*sizes}) > 1)
         raise InputError(
             f"files are joined by a column of items, and {have}{alone}: say which with --item COL, "
             "or --item A,B for two that name an item together"
@@ -182,6 +182,23 @@ def may_name_items(name: str) -> bool:
 
 def _predicts(name: str) -> bool:
     return predicts_in_name(name_words(name)) and truth_in_name(name) < 3
+
+
+def _pairs_apart(source: Source, names: Sequence[str]) -> list[tuple[str, ...]]:
+    """Pairs of columns that together tell the first rows of a source apart."""
+    head = first_rows(source, names)
+    codes = {
+        n: Names.of(Table.of({n: column}, len(column)), n).codes
+        for n, column in itertools.islice(head.items(), _MOST_PAIRED)
+    }
+    pairs = itertools.combinations(codes, 2)
+    return [
+        (a, b) for a, b in pairs if not repeats(codes[a] * (len(codes[b]) + 1) + codes[b]).any()
+    ]
+
+
+_MOST_PAIRED = 10
+"""Columns of which pairs may name the items."""
 
 
 def _unique(

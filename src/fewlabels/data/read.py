@@ -475,12 +475,12 @@ def _with_labels(
     # Recognised by what the labels are; then the labels are votes, or counts.
     known = WithLabels(table, kept.first_of_each, item, label)
     reading = recognise(known, options, joined=long is not None)
-    options = reading.options
+    options, lines = reading.options, (*known.lines, *reading.lines)
     if not known.label_is_own:
         options = replace(options, label=None)
     if labels_as == "votes":
-        return Opened(name, options, table, labels_as_votes(kept, duplicates), lines=reading.lines)
-    return Opened(name, options, WithLabels(table, kept, item, None), long, lines=reading.lines)
+        return Opened(name, options, table, labels_as_votes(kept, duplicates), lines=lines)
+    return Opened(name, options, WithLabels(table, kept, item, None), long, lines=lines)
 
 
 def column_names(source: Any) -> tuple[str, ...]:
