@@ -179,7 +179,7 @@ def joined_files(
     each = zip(stems[1:], keys[1:], strict=True)
     notes = [_left_out(stem, keys[0], one, some=truth) for stem, one in each]
     left = keys[0].left
-    notes += [f"{left:,} rows of {quoted(first)} are of no item, and are left out"] * bool(left)
+    notes += [f"{quoted(first)} has {left:,} rows {_LEFT}"] * bool(left)
     where: dict[str, list[int]] = {}
     for k, (one, key) in enumerate(zip(sources, keys, strict=True)):
         for name in one.names:
@@ -302,6 +302,9 @@ def _checked_order(joined: JoinedFiles, stems: Sequence[str]) -> str:
     )
 
 
+_LEFT = "without an item, or without the label that another row of it has, which are left out"
+
+
 def _left_out(stem: str, first: Keyed, other: Keyed, *, some: bool) -> str:
     """A note on the items that only one of two files has; the other may have but `some`."""
     here, there = {*first.texts}, {*other.texts}
@@ -313,7 +316,7 @@ def _left_out(stem: str, first: Keyed, other: Keyed, *, some: bool) -> str:
     without, further = 0 if some else len(here - there), len(there - here)
     said = [f"has no row of {without:,} of the {len(here):,} items"] * bool(without)
     said += [f"has {further:,} items that the first file has not"] * bool(further)
-    said += [f"has {other.left:,} rows of no item, which are left out"] * bool(other.left)
+    said += [f"has {other.left:,} rows {_LEFT}"] * bool(other.left)
     return f"{quoted(stem)} {' and '.join(said)}" if said else ""
 
 
