@@ -227,3 +227,15 @@ def test_fractions_are_no_words_of_classes(write: Any) -> None:
         fl.read_predictions("p.csv", hard={"toxic": "toxic"})
     assert "--same" not in str(said.value)
     assert accuracy("p.csv", models={"toxic": "toxic"}) == pytest.approx([right(P["one"])])
+
+
+def test_files_without_headers_of_which_one_column_differs(write: Any) -> None:
+    key = np.where(Y == 1, "bonafide", "spoof")
+    for name, p in P.items():
+        columns = {"id": IDS, "attack": "A1", "key": key, "score": np.log(p / (1 - p))}
+        write(f"{name}/net.txt", columns, ORDER if name == "two" else None, header=False)
+    reading = {"label": "c3", "positive": "bonafide"}
+    items = fl.read_predictions("one/net.txt#no-header", join="two/net.txt", **reading)
+    assert items.models == ("net", "two_net")
+    found = auc("one/net.txt#no-header", join="two/net.txt", **reading)
+    assert found == pytest.approx(BOTH, abs=1e-3)

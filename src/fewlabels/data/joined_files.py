@@ -199,7 +199,9 @@ def joined_files(
         else:
             for k in ks:
                 own = TRUTH if k == label_of and name in mirrored else names[k]
-                alone = len(sources[k].names) == 1 and name == "c1"
+                plain = [n for n in filter(_PLAIN.fullmatch, sources[k].names) if n in where]
+                own_ones = [n for n in plain if n in mirrored or where[n] == [k]]
+                alone = own_ones == [name] or own_ones == [keys[k].column, name]
                 called = f"{names[k]}_prediction" if alone else _of_file(name, own)
                 while called in where or called in columns:
                     called += "_"
@@ -328,8 +330,12 @@ def _predicts(name: str) -> bool:
 
 def _nameless(name: str) -> bool:
     """Whether a column says that it holds predictions, and not of which classifier."""
-    plain = name[:1] == "c" and name[1:].isdigit()
-    return plain or (_predicts(name) and split_native(name) is None and is_role(name))
+    by_itself = _predicts(name) and split_native(name) is None and is_role(name)
+    return by_itself or _PLAIN.fullmatch(name) is not None
+
+
+_PLAIN = re.compile(r"c\d+")
+"""Names of the columns of a file without a header."""
 
 
 _FLAGS = {*NO_LABEL, "0", "1", "true", "false"}
