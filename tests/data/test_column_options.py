@@ -5,19 +5,19 @@ from __future__ import annotations
 import pytest
 
 import fewlabels as fl
-from fewlabels.data import parse_model_option, parse_model_options
+from fewlabels.data import parse_model_options
 from fewlabels.data.options import column_options, read_column_file
 
 
 def test_model_option():
-    assert parse_model_option("a=x") == ("a", ("x",))
-    assert parse_model_option(" a = x , y=z ") == ("a", ("x", "y=z"))
+    assert parse_model_options(["a=x"]) == {"a": ("x",)}
+    assert parse_model_options([" a = x , y=z "]) == {"a": ("x", "y=z")}
 
 
 @pytest.mark.parametrize("text", ["", "a", "=x", "a=", "a=x,", "a=,x", " =x"])
 def test_model_option_of_another_form(text):
     with pytest.raises(fl.UsageError, match=r"--model must be NAME=COL .*; got "):
-        parse_model_option(text)
+        parse_model_options([text])
 
 
 def test_model_options_have_different_names():

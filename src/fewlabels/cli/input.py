@@ -194,7 +194,8 @@ class Input(Record):
     )
     join: tuple[str, ...] = option(
         INPUT,
-        "Files of further classifiers (or a pattern or folder), joined to FILE by the item; "
+        "Files of further classifiers (or a pattern or folder), joined to FILE by the item, or row "
+        "by row; "
         "classifiers without a name are called by their files.",
         "FILE..",
         (),
@@ -239,9 +240,10 @@ class Input(Record):
         default="refuse",
         rare=True,
     )
-    item: str | None = option(
-        INPUT, "Column of item names; votes and labels are joined by it.", "COL", rare=True
-    )
+    items: tuple[str, ...] = option(
+        INPUT, "Columns that name an item together; votes, labels and files are joined by them.",
+        "COL", (), flag="--item", rare=True,
+    )  # fmt: skip
     annotator: str | None = option(INPUT, "Column of the annotator of a vote.", "COL", rare=True)
     answer: str | None = option(INPUT, "Column of the class voted for.", "COL", rare=True)
     format_name: Literal[_Table, _Log] | None = option(
@@ -387,6 +389,11 @@ class Input(Record):
         fields = fields_of(Input)
         table = {_key(n): v for n in _besides() if (v := getattr(self, n)) != fields[n].default}
         return "".join(f"{k} = {json.dumps(v, ensure_ascii=False)}\n" for k, v in table.items())
+
+    @property
+    def item(self) -> str | None:
+        """The column of item names; "A,B" are two that name an item together."""
+        return ",".join(self.items) or None
 
     @property
     def place(self) -> Any:

@@ -102,17 +102,9 @@ class LabelOptions(Record):
 @takes(
     "source",
     Input,
-    without=(
-        "reference",
-        "votes",
-        "duplicates",
-        "annotator",
-        "answer",
-        "labels",
-        "labels_as",
-    ),
+    without=("reference", "votes", "duplicates", "annotator", "answer", "labels", "labels_as"),
     positive={"rare": True},
-    item="Column that names the items; each must have a name of its own.",
+    items="Column that names the items; each must have a name of its own.",
 )
 @takes(
     "settings",

@@ -11,7 +11,7 @@ The room imports `checks`, `errors`, `kernels`, `predictions` and `report`. What
    `cells`, all at once; text is read by `content`, which decompresses it and detects UTF-16. A CSV
    file read whole is its parts one after another, as `streaming.reading` takes them one by one.
    `shapes` makes columns of what one cell or several columns hold: vectors, objects, one-hot
-   labels; `joined_files` joins a file per classifier.
+   labels; `joined_files` joins a file per classifier, by the items that `keys` finds.
 4. `recognise` (with `profiles`): guesses what no option says about the columns, from their values
    and names; if two readings are possible, it refuses the file.
 5. `roles`: every column gets a role, by its native name or by the options.
@@ -34,7 +34,6 @@ of rows of the file (from 1, after the header), Python objects of items (from 0)
 from fewlabels.data.doctor import Diagnosis, Finding, diagnose
 from fewlabels.data.native import frame_kind
 from fewlabels.data.options import (
-    parse_model_option,
     parse_model_options,
     parse_pairs,
     parse_task_options,
@@ -47,7 +46,6 @@ __all__ = [
     "column_names",
     "diagnose",
     "frame_kind",
-    "parse_model_option",
     "parse_model_options",
     "parse_pairs",
     "parse_task_options",

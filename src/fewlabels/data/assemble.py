@@ -90,34 +90,23 @@ def arguments_of(
                 raise
             notes.append(f"not kept as a group: {error}")
 
-    def numbers(column: str, what: str) -> Array:
-        return attempt(partial(_finite, table, column, what))
-
+    scores = {m: attempt(partial(_score, table, roles, m, classes)) for m in roles.scores}
+    counted = [roles.histogram[c] for c in classes.texts if c in roles.histogram]
+    weight = roles.weight
     arguments = {
         "probabilities": _probabilities(table, roles, classes, by_column, attempt),
         "labels": None if roles.label is None else by_column[roles.label],
         "votes": _matrix(
-            [by_column[roles.votes[m]] if m in roles.votes else None for m in roles.models],
+            [by_column.get(roles.votes.get(m, "")) for m in roles.models],
             np.full(n, UNKNOWN, dtype=np.int8),
         ),
-        "scores": _matrix(
-            [
-                attempt(partial(_score, table, roles, m, classes)) if m in roles.scores else None
-                for m in roles.models
-            ],
-            np.full(n, np.nan),
-        ),
+        "scores": _matrix([scores.get(m) for m in roles.models], np.full(n, np.nan)),
         "histogram": _matrix(
-            [
-                attempt(partial(_counts, table, roles.histogram[c]))
-                for c in classes.texts
-                if c in roles.histogram
-            ],
-            np.empty(0),
+            [attempt(partial(_counts, table, column)) for column in counted], np.empty(0)
         ),
         "domain": None if roles.domain is None else _group(table, roles.domain),
         "clusters": {name: _group(table, name) for name in roles.clusters},
-        "weight": None if roles.weight is None else numbers(roles.weight, "weight"),
+        "weight": weight and attempt(partial(_finite, table, weight, "weight")),
         "groups": groups,
         "models": roles.models,
         "classes": classes.names,
@@ -127,20 +116,21 @@ def arguments_of(
     return arguments | {"notes": (*classes.notes, *roles.notes, *table.notes, *notes)}
 
 
+def _first(wrong: Any) -> int | None:
+    """The first row of a mask (n,); None where there is none."""
+    return int(np.argmax(wrong)) if wrong.any() else None
+
+
 def _finite(table: Table, column: str, what: str) -> Floats:
     """Numbers, none of them infinite."""
     values = table.numbers(column)
-    if np.isinf(values).any():
-        row = int(np.flatnonzero(np.isinf(values))[0])
+    if (row := _first(np.isinf(values))) is not None:
         raise InputError(
             f"`{what}` must be finite or NaN; got {table.cell(column, row)} in "
             f"{table.place(row)}: correct it, "
             f"or leave it empty (column {quoted(column)})"
         )
-    large = (np.abs(values) > LARGEST_SCORE) & (what == "scores")
-    beyond = np.flatnonzero(large)
-    if len(beyond):
-        row = int(beyond[0])
+    if what == "scores" and (row := _first(np.abs(values) > LARGEST_SCORE)) is not None:
         raise too_large(table.cell(column, row), f"in {table.place(row)} (column {quoted(column)})")
     return values
 
@@ -260,19 +250,16 @@ def _softmax(
     """
     each = list(read.values())
     for text, values in read.items():
-        bad = np.flatnonzero(np.isposinf(values))
-        if len(bad):
+        if (row := _first(np.isposinf(values))) is not None:
             raise InputError(
-                f"column {quoted(columns[text])} holds "
-                f"{table.cell(columns[text], int(bad[0]))} in {table.place(int(bad[0]))}, which is "
-                "no logit: correct it, or leave it empty"
+                f"column {quoted(columns[text])} holds {table.cell(columns[text], row)} in "
+                f"{table.place(row)}, which is no logit: correct it, or leave it empty"
             )
     z = np.stack([*each, *([np.zeros(len(each[0]))] if len(each) == 1 else [])])
-    nothing = np.flatnonzero(np.isneginf(z).all(axis=0))
-    if len(nothing):
+    if (row := _first(np.isneginf(z).all(axis=0))) is not None:
         raise InputError(
-            f"`logits` of classifier {quoted(model)} are all -inf in {table.place(int(nothing[0]))}"
-            ", which is no prediction; leave the cells empty"
+            f"`logits` of classifier {quoted(model)} are all -inf in {table.place(row)}, which is "
+            "no prediction; leave the cells empty"
         )
     shown = listed(map(quoted, columns.values()), 3)
     if len(each) == 1:
@@ -316,9 +303,9 @@ def _to_shares(
         table.scaled.update(columns.values())
         table.notes.append(f"columns {shown} sum to 100 in every row: read as percentages")
     for text, values in read.items():
-        bad = np.flatnonzero((values < -1e-6) | (values > 1 + 1e-6))
-        if len(bad):
-            row, column = int(bad[0]), columns[text]
+        bad = (values < -1e-6) | (values > 1 + 1e-6)
+        if (row := _first(bad)) is not None:
+            column, size = columns[text], int(bad.sum())
             given = values[~np.isnan(values)]
             mend = ""
             if given.min() >= 0 and 1 < given.max() <= 100:
@@ -326,7 +313,7 @@ def _to_shares(
             elif several:
                 said = shlex.quote(f"{model}={','.join(columns.values())}")
                 mend = f"if they are logits or log-probabilities, a softmax is --logits {said}; "
-            more = f" (and in {len(bad) - 1:,} more rows)" if len(bad) > 1 else ""
+            more = f" (and in {size - 1:,} more rows)" * (size > 1)
             raise InputError(
                 f"`probabilities` must be between 0 and 1; got {table.cell(column, row)} for "
                 f"{table.place(row)}, classifier {quoted(model)} (column {quoted(column)}){more}: "
@@ -339,9 +326,7 @@ def _to_shares(
     if not (off > SUM_TOLERANCE).any():
         return each[0]
     most, _ = rounding(each)
-    bad = np.flatnonzero((off > most) | (total == 0))
-    if len(bad):
-        row = int(bad[0])
+    if (row := _first((off > most) | (total == 0))) is not None:
         cells = " + ".join(table.cell(columns[text], row) for text in list(read)[:6])
         cells += " + ..." * (len(each) > 6)
         raise InputError(
@@ -393,9 +378,7 @@ def _counts(table: Table, column: str) -> Floats:
     """How many annotators chose a class; 0 where the cell is empty."""
     counts = table.numbers(column)
     whole = (counts >= 0) & (counts == np.floor(counts)) & (counts < np.inf)
-    wrong = np.flatnonzero(~whole & ~np.isnan(counts))
-    if len(wrong):
-        row = int(wrong[0])
+    if (row := _first(~whole & ~np.isnan(counts))) is not None:
         raise InputError(
             f"column {quoted(column)} must hold whole numbers of annotators, 0 or more; got "
             f"{counts[row]:g} in {table.place(row)}: correct it, or leave the cell empty"
@@ -412,6 +395,5 @@ def _matrix(columns: Sequence[Array | None], absent: Array) -> Array | None:
 
 def _group(table: Table, column: str) -> Array:
     """Group of each item as text, shape (n,); None where none is given."""
-    codes, values = table.categories(column)
-    texts = np.array([*(group_text(value) for value in values), None], dtype=object)
-    return texts[codes]
+    names = Names.of(table, column, group_text)
+    return np.array([*names.texts, None], dtype=object)[names.codes]

@@ -24,7 +24,7 @@ from fewlabels.checks.class_words import (
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.profiles import MOST_CLASSES, by_names, class_of_one, differences
 from fewlabels.data.roles import Roles, places, split_native
-from fewlabels.data.table import Names, Place, class_names, class_text, in_order
+from fewlabels.data.table import Names, Place, class_names, class_text, fractions_in, in_order
 from fewlabels.errors import InputError, UsageError, listed, quoted, unknown
 from fewlabels.kernels.arrays import Array
 
@@ -311,10 +311,17 @@ def _refuse_strangers(seen: Counts, roles: Roles, classes: Classes) -> None:
     if sum(labels.values()) < _FEW or len({classes.find(t) for t in labels}) < 2:
         return
     known = {classes.find(text) for text in labels}
-    for column in roles.votes.values():
+    for model, column in roles.votes.items():
         texts = [t for t in seen.get(column, {}) if _is(t, classes)]
         if texts and not known & {classes.find(text) for text in texts}:
             shown = in_order(classes.texts[k] for k in known if k is not None)
+            if fractions_in(texts):
+                said = shlex.quote(f"{model}={column}")
+                raise InputError(
+                    f"column {quoted(column)} holds fractions such as {quoted(max(texts))}, which "
+                    f"are no classes: say --model {said} if they are probabilities, else --score "
+                    f"{said}"
+                )
             raise InputError(
                 f"column {quoted(column)} holds {listed(map(quoted, sorted(texts)))}, none of "
                 f"which is a label (column {quoted(roles.label)}: {listed(shown)}); say what means "

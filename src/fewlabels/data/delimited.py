@@ -355,6 +355,10 @@ def _has_row_names(
     return wider and len(set(first)) == len(first)
 
 
+class NoHeaderError(InputError):
+    """The first row is one of data, and no header."""
+
+
 _NATIVE = re.compile(r"[pysh]__.")
 _DECIMAL = re.compile(r"[-+]?\d*\.\d+(?:[eE][-+]?\d+)?")
 
@@ -377,7 +381,7 @@ def _refuse_data(names: Sequence[str], row: Sequence[str], sample: Sequence[list
     digits = [k for k in filled if k not in numbers and names[k].isdigit()]
     data = numbers and len(numbers) + len(digits) == len(filled)
     if data or (words and 2 * len({*words, *numbers, *digits}) > len(filled)):
-        raise InputError(
+        raise NoHeaderError(
             f"the first row ({listed(map(quoted, filter(None, names)), 3)}) looks like an item, "
             "and not like names of columns: if the file has no header, add --no-header (in Python "
             f"FILE#{NO_HEADER}), and the columns are c1 to c{len(names)}"

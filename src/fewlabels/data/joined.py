@@ -8,10 +8,11 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +21,8 @@ import scipy.sparse
 from fewlabels.checks.arrays import UNKNOWN
 from fewlabels.data.chosen_rows import items_here
 from fewlabels.data.classes import Classes
+from fewlabels.data.delimited import NO_HEADER, NoHeaderError
+from fewlabels.data.keys import names_of, repeats, same_values, with_item
 from fewlabels.data.label_record import LabelRecord, is_record, read_record
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.profiles import names_role
@@ -32,7 +35,7 @@ from fewlabels.data.roles import (
     missing_column,
 )
 from fewlabels.data.shapes import shaped
-from fewlabels.data.sources import locate, open_source
+from fewlabels.data.sources import Located, locate, open_source
 from fewlabels.data.table import (
     NO_LABEL,
     Names,
@@ -71,6 +74,7 @@ class LongVotes:
     duplicates: Duplicates
     known: Names | None = None
     clusters: tuple[Names, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def class_texts(self) -> dict[str, dict[str, int]]:
         """The texts of the votes and of the known labels, by column, and in how many rows."""
@@ -96,96 +100,115 @@ class LongVotes:
         `keys` are the `item_keys` of the items of `wide`. Items that only have votes follow, by
         first appearance. `keep` names the columns to keep as groups; None keeps all.
         """
-        label = classes.indices(self.labels, self.place)
+        label = classes.indices(self.labels, self.place).astype(np.int64)
         kept = np.flatnonzero(label >= 0)
         if not kept.size:
             raise InputError(f"there are no votes; column {quoted(self.roles.label)} is empty")
         paired = not keys or isinstance(keys[0], tuple)
         rows: dict[Key, int] = {key: i for i, key in enumerate(keys)}
-        item = _numbered(*self._item_codes(kept, by_pair=paired), rows)
-        domain = self._domain(list(rows), item, kept, wide["domain"])
+        codes, texts = _item_codes(self.items, self.domains if paired else None)
+        item = _numbered(codes[kept], texts, rows)
         people: dict[Key, int] = {}
         annotator = _numbered(self.annotators.codes[kept], self.annotators.texts, people)
-        models = (*wide["models"], *map(str, people))
-        both = set(wide["models"]) & set(models[len(wide["models"]) :])
+        both = {*wide["models"]} & people.keys()
         if both:
             raise InputError(
-                f"annotator {listed(map(quoted, sorted(both)), 3)} has the name of a classifier in "
-                "the other file; rename one of them"
+                f"annotator {listed(map(quoted, sorted(map(str, both))), 3)} has the name of a "
+                "classifier in the other file; rename one of them"
             )
-        votes = _Votes(item, annotator + len(wide["models"]), label[kept], kept)
-        repeated = votes.repeated()
-        if repeated.any() and self.duplicates == "refuse":
-            self._refuse_repeated(votes, repeated)
-        first, again, notes = votes.settled(repeated, self.duplicates)
-        entries = [(first.item, first.annotator, first.label.astype(np.int64))]
+        models = (*wide["models"], *map(str, people))
+        votes = np.column_stack([item, annotator + len(wide["models"]), label[kept]])
+        again, notes = self._repeated(votes, kept)
+        entries = votes if again is None else votes[~again]
         if (given := wide["votes"]) is not None:
             place = np.nonzero(given >= 0)
-            entries.append((*place, given[place]))
-        row, column, answers = (np.concatenate(part) for part in zip(*entries, strict=True))
-        shape = (len(rows), len(models))
-        small = np.min_scalar_type(-int(answers.max()) - 1)
-        ballots = scipy.sparse.csr_matrix(((answers + 1).astype(small), (row, column)), shape)
+            entries = np.concatenate([entries, np.column_stack([*place, given[place]])])
+        small = np.min_scalar_type(-int(entries[:, 2].max()) - 1)
+        ballots = scipy.sparse.csr_matrix(
+            ((entries[:, 2] + 1).astype(small), (entries[:, 0], entries[:, 1])),
+            (len(rows), len(models)),
+        )
         if keys and item.min() >= len(keys):
             notes.append(f"no item of {self.name} is in the other file; are the items the same?")
         grown = _grown(wide, len(keys), len(rows), len(models))
+        names, groups = list(rows), grown["groups"]
+        domain = grown["domain"]
+        if isinstance(names[0], tuple):
+            domain = np.array([key[1] for key in names], dtype=object)
+        elif self.domains is not None:
+            column = quoted(self.domains.column)
+            mend = f"but the other file has no domain: give it the column {column}"
+            domain = self._of_items(self.domains, names, item, kept, "domains", mend)
         if self.known is not None:
             grown["labels"] = self._known_labels(self.known, item, kept, len(rows), classes)
-        groups = self._groups(list(rows), domain, grown["groups"], keep)
+        for one in self.clusters:
+            what = f"clusters of column {quoted(one.column)}"
+            own = self._of_items(one, names, item, kept, what, "and an item is of one")
+            grown["clusters"].setdefault(one.column, own)
+        called = self.roles.domain
+        if called not in (None, "domain", *groups) and (keep is None or called in keep):
+            groups[str(called)] = domain
+        if keep is not None and ITEMS in keep and ITEMS not in groups:
+            # As many values as there are items.
+            groups[ITEMS] = np.array([k if isinstance(k, str) else k[0] for k in names], object)
         return {
             **wide,
             **grown,
             "votes": ballots,
             "models": models,
-            "repeated_votes": None
-            if again is None
-            else np.column_stack([again.item, again.annotator, again.label.astype(np.int64)]),
+            "repeated_votes": None if again is None or self.duplicates == "last" else votes[again],
             "domain": domain,
-            "groups": groups,
-            "clusters": self._clusters(list(rows), item, kept, wide["clusters"]),
             "item": ITEMS if ITEMS in groups else None,
-            "notes": (*wide["notes"], *notes),
+            "notes": (*wide["notes"], *self.notes, *notes),
         }
+
+    def _repeated(self, votes: Ints, kept: Ints) -> tuple[Array | None, list[str]]:
+        """Which votes (V, 3) come beside another by the same annotator on the same item."""
+        pair = votes[:, 0] * (votes[:, 1].max() + 1) + votes[:, 1]
+        again = repeats(pair)
+        size = int(again.sum())
+        if not size:
+            return None, []
+        if self.duplicates == "last":
+            note = f"{size:,} votes are left out: their annotators vote on the same items again"
+            return repeats(pair[::-1])[::-1], [f"{note} later (--duplicates last)"]
+        if self.duplicates == "keep":
+            note = f"{size:,} repeated votes of annotators on the same items count as well"
+            return again, [f"{note} (--duplicates keep)"]
+        second = int(np.flatnonzero(again)[0])
+        first, row = kept[[int(np.flatnonzero(pair == pair[second])[0]), second]].tolist()
+        item, annotator = (
+            names.texts[names.codes[row]] for names in (self.items, self.annotators)
+        )  # fmt: skip
+        pairs = len(np.unique(pair[again])) - 1
+        raise RepeatedVotesError(
+            f"annotator {quoted(annotator)} votes on item {quoted(item)} more than once "
+            f"({self.place(first)} and {self.place(row)})"
+            + f", and {pairs:,} more pairs do so" * (pairs > 0)
+            + ": --duplicates keep counts every vote, --duplicates last the last one"
+        )
 
     def _known_labels(self, known: Names, item: Ints, kept: Ints, n: int, classes: Classes) -> Ints:
         """The known label of every item, (n,), which all rows of the item say."""
         answers = classes.indices(known, self.place)[kept].astype(np.int64)
-        labels = np.full(n, UNKNOWN, dtype=np.int64)
-        there = answers >= 0
-        labels[item[there][::-1]] = answers[there][::-1]
-        odd = np.flatnonzero(there & (labels[item] != answers))
+        there = np.flatnonzero(answers >= 0)
+        labels = _first_of_each(answers[there], item[there], n)
+        odd = there[labels[item[there]] != answers[there]]
         if odd.size:
-            row = int(odd[0])
-            first, other = (classes.texts[k] for k in (labels[item[row]], answers[row]))
+            first, other = (classes.texts[k] for k in (labels[item[odd[0]]], answers[odd[0]]))
             raise InputError(
                 f"the known labels (column {quoted(known.column)}) of one item differ: "
-                f"{quoted(first)} and, in {self.place(int(kept[row]))}, {quoted(other)}; an item "
-                "has one"
+                f"{quoted(first)} and, in {self.place(int(kept[odd[0]]))}, {quoted(other)}; an "
+                "item has one"
             )
         return labels
-
-    def _item_codes(self, kept: Ints, *, by_pair: bool) -> tuple[Ints, Sequence[Key]]:
-        items = replace(self.items, codes=self.items.codes[kept])
-        if not by_pair or self.domains is None:
-            return items.codes, items.texts
-        return _pairs(items, replace(self.domains, codes=self.domains.codes[kept]))
-
-    def _domain(self, keys: list[Key], item: Ints, kept: Ints, known: Array | None) -> Array | None:
-        """Domain of every item, (n,): the wide table's, the votes', or what the key says."""
-        if self.domains is None:
-            return None if known is None else _longer(known, len(keys), None)
-        if isinstance(keys[0], tuple):
-            return np.array([key[1] for key in keys], dtype=object)
-        mend = f"but the other file has no domain: give it the column {quoted(self.domains.column)}"
-        return self._of_items(self.domains, keys, item, kept, "domains", mend)
 
     def _of_items(
         self, names: Names, keys: Sequence[Key], item: Ints, kept: Ints, what: str, mend: str
     ) -> Array:
         """What all votes on an item agree on, (n,)."""
         codes = names.codes[kept]
-        of_item = np.full(len(keys), -1)
-        of_item[item[::-1]] = codes[::-1]
+        of_item = _first_of_each(codes, item, len(keys))
         odd = np.flatnonzero(of_item[item] != codes)
         if odd.size:
             raise InputError(
@@ -194,130 +217,56 @@ class LongVotes:
             )
         return np.array([*names.texts, None], dtype=object)[of_item]
 
-    def _clusters(
-        self, keys: Sequence[Key], item: Ints, kept: Ints, wide: Mapping[str, Array]
-    ) -> dict[str, Array]:
-        """Clusters of every item: the wide table's, and by columns of the votes alone."""
-        out = {name: _longer(values, len(keys), None) for name, values in wide.items()}
-        for names in self.clusters:
-            what = f"clusters of column {quoted(names.column)}"
-            own = self._of_items(names, keys, item, kept, what, "and an item is of one")
-            out.setdefault(names.column, own)
-        return out
-
-    def _groups(
-        self,
-        keys: Sequence[Key],
-        domain: Array | None,
-        wide: Mapping[str, Any],
-        keep: Sequence[str] | None,
-    ) -> dict[str, Any]:
-        """The wide table's groups, a domain by another name, and items where they are asked for."""
-        groups, name = dict(wide), self.roles.domain
-        if name not in (None, "domain", *groups) and (keep is None or name in keep):
-            groups[str(name)] = domain
-        if keep is not None and ITEMS in keep and ITEMS not in groups:
-            # As many values as there are items.
-            names = [key if isinstance(key, str) else key[0] for key in keys]
-            groups[ITEMS] = np.array(names, object)
-        return groups
-
-    def _refuse_repeated(self, votes: _Votes, repeated: Array) -> None:
-        key = votes.pair
-        again = int(np.flatnonzero(repeated)[0])
-        before = int(np.flatnonzero(key == key[again])[0])
-        pairs = len(np.unique(key[repeated]))
-        places = [self.place(int(votes.row[i])) for i in (before, again)]
-        item, annotator = (
-            names.texts[names.codes[votes.row[again]]] for names in (self.items, self.annotators)
-        )
-        others = "" if pairs == 1 else f", and {pairs - 1:,} more pairs do so"
-        raise RepeatedVotesError(
-            f"annotator {quoted(annotator)} votes on item {quoted(item)} more than once "
-            f"({places[0]} and {places[1]}){others}: --duplicates keep counts every vote, "
-            "--duplicates last the last one"
-        )
+    def with_labels(self, kept: KeptLabels) -> LongVotes:
+        """The votes with labels that are kept apart, where the items have none of their own."""
+        texts = pa.array(fill_in(self.known, self.items, kept, self.place), pa.string())
+        table = Table.of({"label": pa.chunked_array([texts])}, len(texts))
+        return replace(self, known=Names.of(table, "label"), notes=(*self.notes, *kept.notes))
 
 
 Key = str | tuple[str, str | None]
 """What identifies an item: its name, or name and domain if both files have a domain."""
 
 
-@dataclass(frozen=True)
-class _Votes:
-    """Votes (V,): item, annotator and class as indices, and the row of the file."""
-
-    item: Ints
-    annotator: Ints
-    label: Array
-    row: Ints
-
-    def take(self, chosen: Array) -> _Votes:
-        return _Votes(
-            self.item[chosen], self.annotator[chosen], self.label[chosen], self.row[chosen]
-        )
-
-    @property
-    def pair(self) -> Ints:
-        """One number per item and annotator, (V,)."""
-        out: Ints = self.item * (self.annotator.max() + 1) + self.annotator
-        return out
-
-    def repeated(self) -> Array:
-        """Which votes come after another one by the same annotator on the same item, (V,)."""
-        return _after_another(self.pair)
-
-    def settled(
-        self, repeated: Array, duplicates: Duplicates
-    ) -> tuple[_Votes, _Votes | None, list[str]]:
-        """One vote per item and annotator, the others where they count too, and notes."""
-        size = int(repeated.sum())
-        if not size:
-            return self, None, []
-        if duplicates == "last":
-            later = _after_another(self.pair[::-1])[::-1]
-            note = f"{size:,} votes are left out: their annotators vote on the same items again"
-            return self.take(~later), None, [f"{note} later (--duplicates last)"]
-        note = f"{size:,} repeated votes of annotators on the same items count as well"
-        return self.take(~repeated), self.take(repeated), [f"{note} (--duplicates keep)"]
+def open_votes(source: Any, options: ColumnOptions) -> tuple[Source, ColumnOptions]:
+    """Open long votes, a file, a folder or a frame, and say what the options are of them."""
+    located = locate(source)
+    with naming_file("votes" if located is None else located.name):
+        if located is not None and located.kind == "NPZ":
+            raise InputError("holds arrays; save votes as a table with item, annotator and label")
+        return shaped(open_source(source, located, "votes"), options)
 
 
 def read_votes(
-    source: Any, options: ColumnOptions, duplicates: Duplicates, *, alone: bool = False
+    source: Source, options: ColumnOptions, duplicates: Duplicates, *, alone: bool = False
 ) -> LongVotes:
-    """Read long votes from a file, a folder or a frame.
+    """Read long votes of a table.
 
     If `alone`, there is no table beside them, and `options.label` is one of their columns: the
     known label of the vote's item.
     """
-    located = locate(source)
-    name = "votes" if located is None else located.name
-    with naming_file(name):
-        if located is not None and located.kind == "NPZ":
-            raise InputError("holds arrays; save votes as a table with item, annotator and label")
-        opened, options = shaped(open_source(source, located, "votes"), options)
-        roles = assign_vote_roles(opened.names, options, alone=alone)
-        known = options.label if alone else None
-        if known is not None and known not in opened.names:
-            raise InputError(missing_column(known, opened.names, "--label"))
-        table = opened.read((), (*roles.columns, *(() if known is None else (known,))))
-        if table.n_rows == 0:
-            raise InputError("there are no rows; a file of votes needs at least one")
-        place = table.place
-        if located is None:
-            place = "vote {} (from 0)".format
-        items, annotators = (
-            _identities(table, column, what, place)
-            for column, what in ((roles.item, "item"), (roles.annotator, "annotator"))
-        )
-        domains = None if roles.domain is None else Names.of(table, roles.domain, group_text)
-        labels = Names.of(table, roles.label)
-        _refuse_names(labels)
-        gold = None if known is None else Names.of(table, known)
-        clusters = tuple(Names.of(table, column, group_text) for column in roles.clusters)
-        return LongVotes(
-            name, roles, items, annotators, labels, domains, place, duplicates, gold, clusters
-        )
+    roles = assign_vote_roles(source.names, options, alone=alone)
+    known = options.label if alone else None
+    if known is not None and known not in source.names:
+        raise InputError(missing_column(known, source.names, "--label"))
+    gold = () if known is None else (known,)
+    table = source.read((), (*roles.columns, *gold))
+    if table.n_rows == 0:
+        raise InputError("there are no rows; a file of votes needs at least one")
+    place = table.place if source.name is not None else "vote {} (from 0)".format
+    items, annotators = (
+        _identities(table, column, what, place)
+        for column, what in ((roles.item, "item"), (roles.annotator, "annotator"))
+    )
+    domains = None if roles.domain is None else Names.of(table, roles.domain, group_text)
+    labels = Names.of(table, roles.label)
+    _refuse_names(labels)
+    clusters = tuple(Names.of(table, column, group_text) for column in roles.clusters)
+    known_labels = None if known is None else Names.of(table, known)
+    return LongVotes(
+        source.name or "votes", roles, items, annotators, labels, domains, place, duplicates,
+        known_labels, clusters,
+    )  # fmt: skip
 
 
 MOST_CLASSES_UNASKED = 20
@@ -341,9 +290,8 @@ def item_keys(table: Table, roles: Roles, votes: LongVotes) -> list[Key]:
         return []
     items = _identities(table, roles.item, "item", table.place)
     domains = None if roles.domain is None else Names.of(table, roles.domain, group_text)
-    by_pair = domains is not None and votes.domains is not None
-    codes, texts = _pairs(items, domains) if by_pair and domains else (items.codes, items.texts)
-    repeated = np.flatnonzero(_after_another(codes))
+    codes, texts = _item_codes(items, None if votes.domains is None else domains)
+    repeated = np.flatnonzero(repeats(codes))
     if repeated.size:
         again = int(repeated[0])
         before = int(np.flatnonzero(codes == codes[again])[0])
@@ -370,13 +318,14 @@ def _identities(table: Table, column: str, what: str, place: Place) -> Names:
     return names
 
 
-def _pairs(items: Names, domains: Names) -> tuple[Ints, list[Key]]:
-    """Codes (n,) of items and domains together, and what they stand for."""
+def _item_codes(items: Names, domains: Names | None) -> tuple[Ints, Sequence[Key]]:
+    """Codes (n,) of items, with their domains if these are given, and what they stand for."""
+    if domains is None:
+        return items.codes, items.texts
     width = len(domains.texts) + 1
     distinct, codes = np.unique(items.codes * width + domains.codes + 1, return_inverse=True)
     texts = (*domains.texts, None)  # Code 0 is that of no domain.
-    pairs: list[Key] = [(items.texts[c // width], texts[c % width - 1]) for c in distinct.tolist()]
-    return codes, pairs
+    return codes, [(items.texts[c // width], texts[c % width - 1]) for c in distinct.tolist()]
 
 
 def _numbered(codes: Ints, texts: Sequence[Key], known: dict[Key, int]) -> Ints:
@@ -389,12 +338,10 @@ def _numbered(codes: Ints, texts: Sequence[Key], known: dict[Key, int]) -> Ints:
     return out
 
 
-def _after_another(key: Ints) -> Array:
-    """Which entries equal an earlier one, (n,)."""
-    order = np.argsort(key, kind="stable")
-    out = np.zeros(len(key), dtype=bool)
-    ordered = key[order]
-    out[order[1:]] = ordered[1:] == ordered[:-1]
+def _first_of_each(codes: Ints, item: Ints, n: int) -> Ints:
+    """What the first row of every item says, (n,); -1 where it has none."""
+    out = np.full(n, UNKNOWN, dtype=np.int64)
+    out[item[::-1]] = codes[::-1]
     return out
 
 
@@ -410,10 +357,12 @@ def _grown(wide: Mapping[str, Any], before: int, n: int, models: int) -> dict[st
         if (array := wide[name]) is not None:
             grown[name] = np.full((n, models, *array.shape[2:]), missing)
             grown[name][:before, : array.shape[1]] = array
-    for name, missing in (("labels", UNKNOWN), ("histogram", 0), ("label_weight", 1.0)):
+    for name, fill in (("labels", UNKNOWN), ("histogram", 0), ("label_weight", 1.0)):
         if (array := wide.get(name)) is not None:
-            grown[name] = _longer(array, n, missing)
-    grown["groups"] = {name: _longer(group, n, None) for name, group in wide["groups"].items()}
+            grown[name] = _longer(array, n, fill)
+    grown["domain"] = None if wide["domain"] is None else _longer(wide["domain"], n, None)
+    for several in ("groups", "clusters"):
+        grown[several] = {name: _longer(one, n, None) for name, one in wide[several].items()}
     return grown
 
 
@@ -423,217 +372,251 @@ def _longer(array: Array, n: int, missing: Any) -> Array:
     return out
 
 
+class Label(NamedTuple):
+    """What somebody says of an item, where that stands, and its weight if it was drawn.
+
+    The weight is that of a label drawn with a known probability, for a mean over all items.
+    """
+
+    item: str
+    text: str
+    by: str
+    where: str
+    weight: float | None = None
+
+
 @dataclass(frozen=True)
 class KeptLabels:
-    """Labels by item, as they were read; `name` is what messages call the file.
+    """Labels kept apart; `name` is what messages call their files.
 
-    `by` has the annotator of every label, and `weight_of_item` the weight of one that was drawn
-    with a known probability (a record of labels has it), for a mean over all items. `classes` are
-    those that a record knows. `notes` are worth a warning. `record` is the record they are of.
+    They are joined by the column `item` of the table. `classes` are those that a record knows,
+    `notes` are worth a warning.
     """
 
     name: str
-    by_item: Mapping[str, str]
     item: str
-    by: Mapping[str, str]
-    weight_of_item: Mapping[str, float] = field(default_factory=dict)
+    labels: tuple[Label, ...]
     classes: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    record: LabelRecord | None = None
+
+    @cached_property
+    def by_item(self) -> dict[str, Label]:
+        """The one label of each item."""
+        found: dict[str, Label] = {}
+        for label in self.labels:
+            first = found.setdefault(label.item, label)
+            if first.text != label.text:
+                both = [f"{quoted(one.text)} ({one_line(one.where)})" for one in (first, label)]
+                raise InputError(
+                    f"item {quoted(label.item)} has two labels: {' and '.join(both)}; keep one of "
+                    "them, judge by all of them with --labels-as counts, or take annotators for "
+                    "classifiers with --labels-as votes"
+                )
+        return found
+
+    @property
+    def first_of_each(self) -> KeptLabels:
+        """The first label of each item alone."""
+        first = {label.item: label for label in reversed(self.labels)}
+        return replace(self, labels=tuple(first.values()))
+
+
+class SeveralLabelsError(InputError):
+    """A file of labels has several columns of them, and nothing says which is meant."""
 
 
 def read_labels(
-    source: Any, names: Collection[str], options: ColumnOptions, *, several: bool = False
-) -> tuple[KeptLabels, ...]:
+    source: Any, table: Source, options: ColumnOptions, *, several: bool = False
+) -> KeptLabels:
     """Read labels that are kept apart, from a record or table, or a list of several.
 
-    `names` are the columns of the table that they are joined to. If `several`, an item may have
-    several labels in one table, each of which is of another annotator.
+    They are joined to a `table`. If `several`, an item may have several labels in one file, each of
+    which is of another annotator.
     """
     listing = isinstance(source, list | tuple) and not all(isinstance(s, Mapping) for s in source)
-    each = [_kept(one, names, options, several) for one in (source if listing else [source])]
-    return tuple(kept for some in each for kept in some)
+    each = [_kept(one, table, options, several) for one in (source if listing else [source])]
+    items = names_of(table, (each[0].item,))[each[0].item]
+    return KeptLabels(
+        listed([kept.name for kept in each]),
+        each[0].item,
+        tuple(label for kept in each for label in kept.labels),
+        tuple(dict.fromkeys(c for kept in each for c in kept.classes)),
+        tuple(note for kept in each for note in (*_strangers(items, kept), *kept.notes)),
+    )
 
 
-def _kept(
-    source: Any, names: Collection[str], options: ColumnOptions, several: bool
-) -> list[KeptLabels]:
+def _strangers(items: Names, kept: KeptLabels) -> list[str]:
+    """A note on labels that are of no item here; refused where all are."""
+    known = {*items.texts}
+    labeled = list(dict.fromkeys(label.item for label in kept.labels))
+    strangers = sum(item not in known for item in labeled)
+    if strangers == len(labeled):
+        here = f", here {quoted(items.texts[0])}" if items.texts else ""
+        raise InputError(
+            f"no item of {kept.name} is in column {quoted(kept.item)}; are the items the same? "
+            f"there {quoted(labeled[0])}{here}"
+        )
+    note = (
+        f"{strangers:,} of {len(labeled):,} labels in {kept.name} are of items that are not in the "
+        "file; they are not used"
+    )
+    return [note] * bool(strangers)
+
+
+def _kept(source: Any, table: Source, options: ColumnOptions, several: bool) -> KeptLabels:
     if isinstance(source, str | Path) and is_record(source):
-        return [_of_record(str(source))]
+        return _of_record(str(source), table, options)
     located = locate(source)
     name = "labels" if located is None else located.name
     with naming_file(name):
-        opened, options = shaped(open_source(source, located, "labels"), options)
-        of_labels = opened.names
-        if {"event", "item", "annotator"} <= set(of_labels):
-            raise InputError(
-                "holds the events of a record of labels without its first line, which says of "
-                "which items it is; put that line back, or restore the record from a copy"
-            )
-        asked = [c for c in (options.item, "item") if c is not None and c in of_labels]
-        shared = [n for n in of_labels if n and n in names and n != "label"]
-        # A table of two columns, one of which is that of the labels: the other names the items.
-        others = [n for n in of_labels if n and not names_role(n, "label") and n != options.label]
-        named = [n for n in shared if ITEM_NAMES.fullmatch(n)]
-        shared = named if len(named) == 1 else shared
-        if asked or len(shared) == 1:
-            item = (asked or shared)[0]
-        elif len(others) == 1 and len(of_labels) == 2:
-            item = others[0]
-        else:
-            wanted_item = options.item or "item"
-            missing = missing_column(wanted_item, of_labels, "what labels are joined by")
-            raise InputError(f"{missing}; say which it is with --item COL")
-        rest = [n for n in opened.names if n != item]
+        opened, theirs, item = _paired(source, located, table, options)
+        rest = [n for n in opened.names if n not in (theirs, *theirs.split(","))]
         wanted = [n for n in (options.label, options.votes.get("label"), "label") if n in rest]
         likely = wanted[:1] or [n for n in rest if names_role(n, "label")] or rest
         if len(likely) != 1:
-            table = opened.read((), rest)
-            few = {n: len(Names.of(table, n).texts) for n in rest if n in names}
-            both = [n for n, size in few.items() if 1 < size <= MOST_CLASSES_UNASKED]
-            raise InputError(
+            held = names_of(opened, rest)
+            few = [n for n in rest if 1 < len(held[n].texts) <= MOST_CLASSES_UNASKED]
+            ways = [f"--label {shlex.quote(n)}" for n in few[:3] or ["COL"]]
+            raise SeveralLabelsError(
                 f"no column 'label'; the columns are {listed(map(quoted, rest))}: say which it is "
-                f"with {' or '.join(f'--label {shlex.quote(n)}' for n in both[:3] or ['COL'])}"
+                f"with {' or '.join(ways)}"
             )
-        label = str(likely[0])
         by = options.votes.get("annotator") or "annotator"
-        by = by if several and by in rest else ""
-        table = opened.read((), (item, label, *([by] if by else [])))
-        items, labels = Names.of(table, item), Names.of(table, label)
-        if several:
-            people = Names.of(table, by) if by else None
-            found = _of_annotators(items, labels, people, table.place, name, item)
-            if len(found) > 1:
-                return found
-        by_item: dict[str, str] = {}
-        first: dict[str, int] = {}
-        for row, (i, k) in enumerate(zip(items.codes.tolist(), labels.codes.tolist(), strict=True)):
-            if i < 0 or k < 0 or not labels.texts[k]:
-                continue
-            named, text = items.texts[i], labels.texts[k]
-            if by_item.setdefault(named, text) != text:
-                raise InputError(
-                    f"item {quoted(named)} has two labels: {quoted(by_item[named])} in "
-                    f"{table.place(first[named])} and {quoted(text)} in {table.place(row)}; keep "
-                    "one of them, or judge by all of them with --labels-as counts"
-                )
-            first.setdefault(named, row)
-        if not by_item:
+        columns = [theirs, str(likely[0]), *([by] if several and by in rest else [])]
+        return KeptLabels(name, item, _rows_of(opened, columns, name, several=several))
+
+
+def _paired(
+    source: Any, located: Located | None, table: Source, options: ColumnOptions
+) -> tuple[Source, str, str]:
+    """A file of labels, its column of items, and that of the table: by their names, or values.
+
+    A file whose columns are called as one of the items has no header.
+    """
+    try:
+        opened = with_item(
+            shaped(open_source(source, located, "labels"), options)[0], options.item, (table,)
+        )
+    except NoHeaderError:
+        assert located is not None
+        return _paired(source, replace(located, fragment=NO_HEADER), table, options)
+    names = opened.names
+    if {"event", "item", "annotator"} <= set(names):
+        raise InputError(
+            "holds the events of a record of labels without its first line, which says of "
+            "which items it is; put that line back, or restore the record from a copy"
+        )
+    named_so = located is None or located.fragment != NO_HEADER
+    theirs = [c for c in (options.item, "item") if named_so and c is not None and c in names][:1]
+    shared = [n for n in names if named_so and n and n in table.names and n != "label"]
+    named = [n for n in shared if ITEM_NAMES.fullmatch(n)]
+    # A table of two columns, one of which is that of the labels: the other names the items.
+    others = [n for n in names if n and not names_role(n, "label") and n != options.label]
+    found = theirs or (named if len(named) == 1 else shared)
+    found = found if len(found) == 1 else others if len(names) == 2 and len(others) == 1 else []
+    item = _item_of(table, options, found[0] if found else None)
+    pair = (item, found[0]) if found and item else same_values(table, opened, item)
+    if pair is None:
+        lacking = names if not found else table.names
+        missing = missing_column(options.item or "item", lacking, "what labels are joined by")
+        raise InputError(f"{missing}; say which it is with --item COL")
+    if (
+        pair[1] not in theirs
+        and located is not None
+        and named_so
+        and {*map(class_text, names)} & {*names_of(table, pair[:1])[pair[0]].texts}
+    ):
+        return _paired(source, replace(located, fragment=NO_HEADER), table, options)
+    return opened, pair[1], pair[0]
+
+
+def _item_of(table: Source, options: ColumnOptions, theirs: str | None) -> str | None:
+    """The column of a table that labels are joined to; None where its values have to say."""
+    if options.item is not None:
+        if options.item not in table.names:
             raise InputError(
-                "there are no labels in it; every cell of the column of labels is empty"
+                missing_column(options.item, table.names, "what labels are joined by")
+                + "; say which it is with --item COL"
             )
-        return [KeptLabels(name, by_item, item, dict.fromkeys(by_item, Path(name).name))]
+        return options.item
+    alike = [name for name in table.names if ITEM_NAMES.fullmatch(name)]
+    there = [c for c in ("item", theirs, *(alike if len(alike) == 1 else [])) if c in table.names]
+    return there[0] if there else None
 
 
-def _of_annotators(
-    items: Names, labels: Names, people: Names | None, place: Place, name: str, item: str
-) -> list[KeptLabels]:
-    """The labels by annotator, or where nobody is named, the first, the second ... of each item."""
-    by: dict[str, dict[str, str]] = {}
+def _rows_of(
+    opened: Source, columns: Sequence[str], name: str, *, several: bool
+) -> tuple[Label, ...]:
+    """The labels of a table, each of the annotator that it names, else the first, the second ..."""
+    table = opened.read((), columns)
+    each = [Names.of(table, c, lambda value: class_text(value) or None) for c in columns]
+    cells = zip(*(np.array([*n.texts, None], object)[n.codes] for n in each), strict=True)
     met: Counter[str] = Counter()
-    for row, (i, k) in enumerate(zip(items.codes.tolist(), labels.codes.tolist(), strict=True)):
-        if i < 0 or k < 0 or not labels.texts[k]:
+    found: list[Label] = []
+    for row, (key, text, *person) in enumerate(cells):
+        if key is None or text is None:
             continue
-        key = items.texts[i]
         met[key] += 1
-        who = f"label {met[key]}"
-        if people is not None:
-            code = int(people.codes[row])
-            if code < 0 or not people.texts[code]:
-                raise InputError(f"{place(row)} has a label and no annotator; say whose it is")
-            who = people.texts[code]
-        own = by.setdefault(who, {})
-        if key in own:
-            raise InputError(
-                f"annotator {quoted(who)} labels item {quoted(key)} more than once (again in "
-                f"{place(row)}); keep one of them"
-            )
-        own[key] = labels.texts[k]
-    return [
-        KeptLabels(f"{name} ({who})", own, item, dict.fromkeys(own, who)) for who, own in by.items()
-    ]
+        if person == [None]:
+            raise InputError(f"{table.place(row)} has a label and no annotator; say whose it is")
+        who = person[0] if person else f"label {met[key]}" if several else Path(name).name
+        found.append(Label(key, text, who, f"{table.place(row)} of {name}"))
+    again = Counter((one.item, one.by) for one in found if len(columns) > 2)
+    twice = next((one for one in reversed(found) if again[one.item, one.by] > 1), None)
+    if twice is not None:
+        raise InputError(
+            f"annotator {quoted(twice.by)} labels item {quoted(twice.item)} more than once (again "
+            f"in {twice.where}); keep one of them"
+        )
+    if not found:
+        raise InputError("there are no labels in it; every cell of the column of labels is empty")
+    return tuple(found)
 
 
-def _of_record(path: str) -> KeptLabels:
+def labels_of(record: LabelRecord, name: str) -> tuple[Label, ...]:
+    """The labels of a record."""
+    by, weights = record.decisions, record.weights
+    return tuple(
+        Label(item, text, by[item].annotator, f"{by[item].annotator}, {name}", weights.get(item))
+        for item, text in record.labels.items()
+    )
+
+
+def _of_record(path: str, table: Source, options: ColumnOptions) -> KeptLabels:
+    """The labels of a record, held to the items of the table."""
     record = read_record(path)
     if not record.labels:
         raise InputError(f"{path}: there are no labels in it yet; `fewlabels label` adds them")
+    item = _item_of(table, options, record.header.item)
+    if item is None:
+        missing = missing_column(record.header.item, table.names, "what labels are joined by")
+        raise InputError(f"{missing}; say which it is with --item COL")
+    here = items_here(table, item, record, table.name or "the frame")
+    with naming_file(path):
+        notes = (f"{path}: {note}" for note in record.match(here))
     return KeptLabels(
-        path,
-        record.labels,
-        record.header.item,
-        {item: record.decisions[item].annotator for item in record.labels},
-        record.weights,
-        record.header.classes,
-        record.notes(path),
-        record,
+        path, item, labels_of(record, path), record.header.classes, (*record.notes(path), *notes)
     )
 
 
-def held_to(kept: KeptLabels, source: Source, item: str) -> KeptLabels:
-    """Check a record of labels against the items of this source; other labels pass."""
-    if kept.record is None:
-        return kept
-    here = items_here(source, item, kept.record, source.name or "the frame")
-    with naming_file(kept.name):
-        notes = kept.record.match(here)
-    return replace(kept, notes=(*kept.notes, *(f"{kept.name}: {note}" for note in notes)))
-
-
-def differs(source: Source, item: str, label: str, kept: Sequence[KeptLabels]) -> bool:
+def differs(source: Source, item: str, label: str, kept: KeptLabels) -> bool:
     """Whether the source's own column says something else of an item than the labels."""
     if label not in source.names:
         return False
-    table = source.read((), (item, label))
-    items, own = Names.of(table, item), Names.of(table, label)
-    for i, k in zip(items.codes.tolist(), own.codes.tolist(), strict=True):
-        text = own.texts[k] if k >= 0 else ""
-        others = [one.by_item.get(items.texts[i]) for one in kept] if i >= 0 else []
-        if text not in NO_LABEL and any(other not in (None, text) for other in others):
-            return True
-    return False
+    names = names_of(source, (item, label))
+    with suppress(InputError):
+        fill_in(names[label], names[item], kept.first_of_each, "row {}".format)
+        return False
+    return True
 
 
-def one_label(kept: Sequence[KeptLabels]) -> KeptLabels:
-    """Merge the labels of several files; an item with the same label twice has it once."""
-    if len(kept) == 1:
-        return kept[0]
-    by_item: dict[str, str] = {}
-    first: dict[str, KeptLabels] = {}
-    by: dict[str, str] = {}
-    for one in kept:
-        for item, label in one.by_item.items():
-            if by_item.setdefault(item, label) != label:
-                texts = [
-                    f"{quoted(k.by_item[item])} ({one_line(k.by[item])}, {k.name})"
-                    for k in (first[item], one)
-                ]
-                raise InputError(
-                    f"item {quoted(item)} has two labels: {' and '.join(texts)}; --labels-as "
-                    "counts judges by all of them, --labels-as votes takes annotators for "
-                    "classifiers"
-                )
-            first.setdefault(item, one)
-            by.setdefault(item, one.by[item])
-    weights = [{i: w for i, w in k.weight_of_item.items() if first.get(i) is k} for k in kept]
-    return KeptLabels(
-        listed([k.name for k in kept]),
-        by_item,
-        kept[0].item,
-        by,
-        {item: weight for one in weights for item, weight in one.items()},
-        tuple(dict.fromkeys(c for k in kept for c in k.classes)),
-        tuple(note for k in kept for note in k.notes),
-    )
-
-
-def labels_as_votes(kept: Sequence[KeptLabels], duplicates: Duplicates) -> LongVotes:
+def labels_as_votes(kept: KeptLabels, duplicates: Duplicates) -> LongVotes:
     """Labels kept apart as long votes, so that every annotator is a classifier."""
-    rows = [(i, k.by[i], label) for k in kept for i, label in k.by_item.items()]
+    rows = ((label.item, label.by, label.text) for label in kept.labels)
     columns = zip(*rows, strict=True)
     table = pa.table({n: pa.array(c, pa.string()) for n, c in zip(VOTES, columns, strict=True)})
-    votes = read_votes(table, ColumnOptions(), duplicates)
-    return replace(votes, name=listed([k.name for k in kept]))
+    votes = read_votes(open_source(table, None), ColumnOptions(), duplicates)
+    return replace(votes, name=kept.name)
 
 
 _EVEN = 1e-9
@@ -643,95 +626,38 @@ VOTES = ("item", "annotator", "label")
 """The columns of long votes, by their usual names."""
 
 
-@dataclass(frozen=True)
-class WithCounts:
-    """A source with how many labels kept apart name each class, in columns `h__<class>`."""
-
-    inner: Source
-    kept: tuple[KeptLabels, ...]
-    item: str
-
-    @property
-    def name(self) -> str | None:
-        """What messages call it."""
-        return self.inner.name
-
-    @cached_property
-    def counts(self) -> dict[str, dict[str, int]]:
-        """Column -> item -> how many labels."""
-        known = [c for k in self.kept for c in k.classes]
-        labels = [label for k in self.kept for label in k.by_item.values()]
-        found: dict[str, dict[str, int]] = {f"h__{c}": {} for c in dict.fromkeys([*known, *labels])}
-        for kept in self.kept:
-            for item, label in kept.by_item.items():
-                of = found[f"h__{label}"]
-                of[item] = of.get(item, 0) + 1
-        return found
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        """The columns, those of the counts last."""
-        own = [name for name in self.inner.names if name.startswith("h__")]
-        if own:
+def fill_in(own: Names | None, items: Names, kept: KeptLabels, place: Place) -> list[str | None]:
+    """The labels of rows by their items; a row's own label counts, and none may differ."""
+    of_item = [*(one and one.text for one in map(kept.by_item.get, items.texts)), None]
+    joined = [of_item[i] for i in items.codes.tolist()]
+    for row, k in enumerate([] if own is None else own.codes.tolist()):
+        mine = own.texts[k] if own is not None and k >= 0 and own.texts[k] not in NO_LABEL else ""
+        label = joined[row]
+        if mine and label is not None and mine != label:
             raise InputError(
-                f"column {quoted(own[0])} already counts annotators; leave out --labels-as counts, "
-                "or the column"
+                f"item {quoted(items.texts[items.codes[row]])} has two labels: {quoted(mine)} in "
+                f"{place(row)} and {quoted(label)} in {kept.name}; correct one of them"
             )
-        return (*self.inner.names, *self.counts)
-
-    def read(self, numbers: Collection[str], texts: Collection[str]) -> Table:
-        """Read some columns; counts are joined by the item."""
-        asked = [n for n in dict.fromkeys([*numbers, *texts]) if n in self.counts]
-        own = [t for t in dict.fromkeys([*texts, self.item]) if t not in asked]
-        table = self.inner.read([n for n in numbers if n not in asked], own)
-        if not asked:
-            return table
-        items = joined_items(table, self.item, self.kept)
-        keys = [items.texts[i] if i >= 0 else None for i in items.codes.tolist()]
-        columns = {
-            n: [pa.chunked_array([pa.array([self.counts[n].get(k or "", 0) for k in keys])])]
-            for n in asked
-        }
-        return table.with_columns(columns)
-
-
-def joined_items(table: Table, column: str, kept: Sequence[KeptLabels]) -> Names:
-    """The items of a table that labels are joined to; notes say which labels are of no item."""
-    items = Names.of(table, column)
-    count = np.bincount(items.codes[items.codes >= 0], minlength=len(items.texts))
-    known = set(items.texts)
-    for one in kept:
-        named = [i for i in np.flatnonzero(count > 1).tolist() if items.texts[i] in one.by_item]
-        if named:
-            rows = np.flatnonzero(items.codes == named[0])[:2].tolist()
-            raise InputError(
-                f"item {quoted(items.texts[named[0]])} is in {table.place(rows[0])} and in "
-                f"{table.place(rows[1])}, so its label cannot be joined; give each item one row"
-            )
-        strangers = len(one.by_item.keys() - known)
-        if strangers == len(one.by_item):
-            here = f", here {quoted(items.texts[0])}" if items.texts else ""
-            raise InputError(
-                f"no item of {one.name} is in column {quoted(column)}; are the items the same? "
-                f"there {quoted(next(iter(one.by_item)))}{here}"
-            )
-        if strangers:
-            table.notes.append(
-                f"{strangers:,} of {len(one.by_item):,} labels in {one.name} are of items that "
-                "are not in the file; they are not used"
-            )
-        table.notes.extend(one.notes)
-    return items
+        joined[row] = mine or label
+    return joined
 
 
 @dataclass(frozen=True)
 class WithLabels:
-    """A source whose column of labels is filled from labels that are kept apart."""
+    """A source with labels that are kept apart: in its column `label`, which they fill.
+
+    Where `label` is None, how many of them name each class, in columns `h__<class>`.
+    """
 
     inner: Source
-    labels: KeptLabels
+    kept: KeptLabels
     item: str
-    label: str
+    label: str | None
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """What the source says of itself."""
+        return tuple(getattr(self.inner, "lines", ()))
 
     @property
     def label_is_own(self) -> bool:
@@ -744,51 +670,73 @@ class WithLabels:
         return self.inner.name
 
     @cached_property
+    def counts(self) -> dict[str, Counter[str]]:
+        """Column -> item -> how many labels."""
+        texts = dict.fromkeys([*self.kept.classes, *(label.text for label in self.kept.labels)])
+        found = {f"h__{text}": Counter[str]() for text in texts}
+        for label in self.kept.labels:
+            found[f"h__{label.text}"][label.item] += 1
+        return found
+
+    @cached_property
     def names(self) -> tuple[str, ...]:
-        """The columns, that of the labels among them."""
-        inner = self.inner.names
-        return inner if self.label in inner else (*inner, self.label)
+        """The columns, and those of the labels last."""
+        if self.label is not None:
+            return tuple(dict.fromkeys([*self.inner.names, self.label]))
+        own = [name for name in self.inner.names if name.startswith("h__")]
+        if own:
+            raise InputError(
+                f"column {quoted(own[0])} already counts annotators; leave out --labels-as counts, "
+                "or the column"
+            )
+        return (*self.inner.names, *self.counts)
 
     def read(self, numbers: Collection[str], texts: Collection[str]) -> Table:
         """Read some columns; labels are joined by the item."""
-        own = self.label in self.inner.names
-        wanted = [t for t in dict.fromkeys([*texts, self.item]) if own or t != self.label]
-        table = self.inner.read(numbers, wanted)
-        if self.label not in texts:
+        made = {self.label} if self.label is not None else {*self.counts}
+        asked = [n for n in dict.fromkeys([*numbers, *texts]) if n in made]
+        there = {*self.inner.names}
+        table = self.inner.read(
+            [n for n in numbers if n in there],
+            [t for t in dict.fromkeys([*texts, self.item]) if t in there],
+        )
+        if not asked:
             return table
-        return table.with_columns({self.label: [self._joined(table, own=own)]})
+        items = Names.of(table, self.item)
+        table.notes.extend(self.kept.notes)
+        labeled = {label.item for label in self.kept.labels}
+        known = np.array([*(text in labeled for text in items.texts), False])[items.codes]
+        again = np.flatnonzero(known & repeats(items.codes))
+        if len(again):
+            code = items.codes[again[0]]
+            first, second = np.flatnonzero(items.codes == code)[:2].tolist()
+            raise InputError(
+                f"item {quoted(items.texts[code])} is in {table.place(first)} and in "
+                f"{table.place(second)}, so its label cannot be joined; give each item one row"
+            )
+        if self.label is not None:
+            own = Names.of(table, self.label) if self.label_is_own else None
+            filled = pa.array(fill_in(own, items, self.kept, table.place), pa.string())
+            return table.with_columns({self.label: [pa.chunked_array([filled])]})
+        keys = [items.texts[i] if i >= 0 else "" for i in items.codes.tolist()]
+        counted = {n: pa.array([self.counts[n][key] for key in keys]) for n in asked}
+        return table.with_columns({n: [pa.chunked_array([c])] for n, c in counted.items()})
 
     def weights(self, table: Table) -> Floats | None:
         """Weights of the labels, (n,), by the probabilities of their draws; None if all were equal.
 
         `table` has the column of items.
         """
-        of = self.labels.weight_of_item
+        labels = self.kept.by_item.values() if self.label is not None else ()
+        of = {one.item: one.weight for one in labels if one.weight is not None}
         if all(abs(weight - 1) < _EVEN for weight in of.values()):
             return None
         items = Names.of(table, self.item)
         drawn = [of.get(text, 1.0) for text in items.texts]
-        other = len(self.labels.by_item.keys() - of.keys())
+        other = len(labels) - len(of)
         if other:
             table.notes.append(
-                f"{other:,} labels in {self.labels.name} were not drawn with a known probability; "
+                f"{other:,} labels in {self.kept.name} were not drawn with a known probability; "
                 "beside those that were, each counts as one"
             )
         return np.array([*drawn, 1.0])[items.codes]
-
-    def _joined(self, table: Table, *, own: bool) -> pa.ChunkedArray:
-        items = joined_items(table, self.item, [self.labels])
-        by_item = self.labels.by_item
-        joined = [by_item.get(items.texts[i]) if i >= 0 else None for i in items.codes.tolist()]
-        if own:
-            known = Names.of(table, self.label)
-            for row, (k, label) in enumerate(zip(known.codes.tolist(), joined, strict=True)):
-                mine = known.texts[k] if k >= 0 and known.texts[k] not in NO_LABEL else ""
-                if mine and label is not None and mine != label:
-                    raise InputError(
-                        f"item {quoted(items.texts[items.codes[row]])} has two labels: "
-                        f"{quoted(mine)} in {table.place(row)} and {quoted(label)} in "
-                        f"{self.labels.name}; correct one of them"
-                    )
-                joined[row] = mine or label
-        return pa.chunked_array([pa.array(joined, pa.string())])

@@ -1,12 +1,15 @@
-"""One file per classifier: their columns joined to the items of the first file."""
+"""Several files of the same items, such as one per classifier: their columns beside one another."""
 
 from __future__ import annotations
 
 import glob
 import os
+import re
+import shlex
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fewlabels.data.delimited import NO_HEADER, NoHeaderError
+from fewlabels.data.keys import (
+    Keyed,
+    item_columns,
+    may_name_items,
+    names_of,
+    with_item,
+)
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.profiles import (
     differences,
@@ -22,28 +33,33 @@ from fewlabels.data.profiles import (
     predicts_in_name,
     truth_in_name,
 )
-from fewlabels.data.recognise import ITEM_NAMES
-from fewlabels.data.roles import missing_column, split_native
-from fewlabels.data.shapes import shaped
-from fewlabels.data.sources import is_part, locate, open_source, path_of, stem_of
+from fewlabels.data.roles import split_native
+from fewlabels.data.shapes import first_rows, shaped
+from fewlabels.data.sources import LOG, is_part, locate, open_source, path_of, stem_of
 from fewlabels.data.stores import is_pattern
-from fewlabels.data.table import Names, Source, Table, naming_file
+from fewlabels.data.table import NO_LABEL, Source, Table, fractions_in
 from fewlabels.errors import InputError, UsageError, listed, quoted
 from fewlabels.kernels.arrays import Ints
+
+TRUTH = "true"
+"""What the names of columns of labels begin with, which have the names of those of predictions."""
 
 
 @dataclass(frozen=True)
 class JoinedFiles:
-    """A source with the columns of others beside its own, joined by the item.
+    """A source with the columns of others beside its own.
 
     `columns` maps a name to the sources that have it, by number (0 is the first one, whose items
     there are), each with its own name of the column: of several, the first value that there is.
+    `rows` are the rows of the items in every source, (n,), -1 where it has none.
     """
 
     sources: tuple[Source, ...]
-    item: str
-    columns: Mapping[str, tuple[tuple[int, str], ...]]
-    notes: tuple[str, ...]
+    keys: tuple[Keyed, ...]
+    rows: tuple[Ints, ...]
+    columns: Mapping[str, tuple[tuple[int, str], ...]] = field(default_factory=dict)
+    lines: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def name(self) -> str | None:
@@ -55,46 +71,49 @@ class JoinedFiles:
         """The columns."""
         return tuple(self.columns)
 
-    @cached_property
-    def items(self) -> list[list[str]]:
-        """The item of each row of every source."""
-        return [_items(source, self.item) for source in self.sources]
-
-    @cached_property
-    def rows(self) -> list[Ints]:
-        """The row of each item in every source, (n,); -1 where it has none."""
-        rows = []
-        for items in self.items:
-            place = {item: row for row, item in enumerate(items)}
-            rows.append(np.array([place.get(one, -1) for one in self.items[0]], dtype=np.int64))
-        return rows
-
     def read(self, numbers: Collection[str], texts: Collection[str]) -> Table:
         """Read some columns; those of other files are in the order of the first one's items."""
         wanted = tuple(dict.fromkeys([*numbers, *texts]))
-        plain = [
-            name for name in wanted
-            if self.columns[name] == ((0, name),)
-        ]  # fmt: skip
-        table = self.sources[0].read(
-            [n for n in numbers if n in plain],
-            list(dict.fromkeys([*(n for n in texts if n in plain), self.item])),
-        )
-        table.notes.extend(self.notes)
-        needed: dict[int, list[str]] = {}
+        needed: dict[int, dict[str, None]] = {0: {}}
         for name in wanted:
-            for source, column in () if name in plain else self.columns[name]:
-                needed.setdefault(source, []).append(column)
-        held = {k: self.sources[k].read((), tuple(dict.fromkeys(of))) for k, of in needed.items()}
+            for source, column in self.columns[name]:
+                needed.setdefault(source, {})[column] = None
+        own = [n for n in numbers if self.columns[n] == ((0, n),)]
+        first = self.sources[0].read(own, [n for n in needed[0] if n not in own] or self.names[:1])
+        first.notes.extend(self.notes)
+        held = {k: first if k == 0 else self.sources[k].read((), tuple(of)) for k, of in
+                needed.items()}  # fmt: skip
+        whole = len(self.rows[0]) == first.n_rows
         made: dict[str, list[pa.ChunkedArray]] = {}
         for name in wanted:
-            if name not in plain:
-                parts = [
-                    _taken(held[source].pieces(column), self.rows[source])
-                    for source, column in self.columns[name]
-                ]
+            if not (whole and self.columns[name] == ((0, name),)):
+                parts = [_taken(held[k].pieces(c), self.rows[k]) for k, c in self.columns[name]]
                 made[name] = [pa.chunked_array([_first_value(parts)])]
-        return table.with_columns(made)
+        if whole:
+            return first.with_columns(made)
+        rows, place = self.rows[0], first.place
+        return replace(
+            first, names=wanted, pieces=made.__getitem__, n_rows=len(rows), files=(),
+            place=lambda row: place(int(rows[row])),
+        )  # fmt: skip
+
+    def named(self, k: int, name: str) -> list[str | None]:
+        """What a column of one of the sources says of each item."""
+        names, row = names_of(self.sources[k], (name,))[name], self.rows[k]
+        cells = [*names.texts, None]
+        return [cells[c] for c in np.where(row < 0, -1, names.codes[row]).tolist()]
+
+    def differ(self, name: str, where: Sequence[int]) -> tuple[int, int, str, str] | None:
+        """The first item of which two sources say different things in a column, by number.
+
+        Item, number of the source, and both texts; None where they say the same.
+        """
+        first, *others = ((k, self.named(k, name)) for k in where)
+        for k, texts in others:
+            for i, (a, b) in enumerate(zip(first[1], texts, strict=True)):
+                if a is not None and b is not None and a != b:
+                    return i, k, a, b
+        return None
 
 
 def _taken(pieces: Sequence[pa.ChunkedArray], rows: Ints) -> pa.Array:
@@ -118,69 +137,82 @@ def _first_value(parts: Sequence[pa.Array]) -> pa.Array:
     )
 
 
-def _items(source: Source, item: str) -> list[str]:
-    """The item of each row of a source, which has each once."""
-    with naming_file(source.name):
-        table = source.read((), (item,))
-        names = Names.of(table, item)
-        _, first, count = np.unique(names.codes, return_index=True, return_counts=True)
-        wrong = np.flatnonzero((count > 1) | (names.codes[first] < 0))
-        if len(wrong):
-            code = int(names.codes[first[wrong[0]]])
-            rows = np.flatnonzero(names.codes == code)[:2].tolist()
-            places = " and in ".join(table.place(row) for row in rows)
-            what = f"item {quoted(names.texts[code])} is" if code >= 0 else "an empty item is"
-            raise InputError(
-                f"{what} in {places}, and files are joined by column {quoted(item)}: give each "
-                "item one row, or name another column with --item"
-            )
-        return [names.texts[code] for code in names.codes.tolist()]
-
-
 def joined_files(
-    source: Source, others: Any, options: ColumnOptions, path: Any
+    source: Source, others: Any, options: ColumnOptions, path: Any, *, truth: bool = False
 ) -> tuple[Source, ColumnOptions]:
     """The source with the columns of other files, and the options with the item.
 
     `others` are paths, patterns and folders, or a mapping, name -> path or frame; `path` is where
     the source is from, which a pattern may name again. Columns of one name in several files are one
-    where they hold the same; predictions, and what differs, are called by their files as well.
+    where they hold the same; predictions, and what differs, are called by their files as well. If
+    `truth`, the others are one file that holds the labels.
     """
     files = _named_sources(others, path)
-    opened = [
-        shaped(open_source(one, locate(one), "join"), ColumnOptions())[0] for one in files.values()
-    ]
-    sources = (source, *opened)
-    for one in sources:
+    logs = _one_log(path, list(files.values()))
+    if logs is not None:
+        return logs, options
+    lines: list[str] = list(getattr(source, "lines", ()))
+    opened: list[Source] = [_opened(name, one, lines) for name, one in files.items()]
+    for one in (source, *opened):
         if len(set(one.names)) < len(one.names):
             raise InputError(f"{one.name}: two columns have the same name; rename one of them")
-    item = _item(sources, options)
     first = stem_of(str(path)) if isinstance(path, str | Path) else "first"
     stems = [first, *files]
     short = differences(stems)
-    names = dict(enumerate(short if short and len(set(short)) == len(stems) else stems))
-    joined = JoinedFiles(sources, item, {item: ((0, item),)}, ())
-    each = zip(files, joined.rows[1:], joined.items[1:], strict=True)
-    notes = [_left_out(stem, rows, len(items)) for stem, rows, items in each]
-    columns: dict[str, tuple[tuple[int, str], ...]] = {}
+    names = short if short and len(set(short)) == len(stems) else tuple(stems)
+    sources = tuple(with_item(one, options.item, (source, *opened)) for one in (source, *opened))
+    keys = item_columns(sources, options)
+    item = keys[0].column
+    sources = tuple(with_item(one, k.column) for one, k in zip(sources, keys, strict=True))
+    rows = (keys[0].rows, *(one.find(keys[0].texts) for one in keys[1:]))
+    joined = JoinedFiles(sources, tuple(keys), rows)
+    if item is None:
+        lines.append(_checked_order(joined, stems))
+    elif len({one.column for one in keys}) > 1:
+        shown = [
+            f"{quoted(str(one.column))} of {quoted(stem)}"
+            for one, stem in zip(keys, stems, strict=True)
+        ]
+        lines.append(f"items: {listed(shown, 4)} hold the same values")
+    elif "," in item:
+        lines.append(f"items: named by columns {listed(map(quoted, item.split(',')))} together")
+    each = zip(stems[1:], keys[1:], strict=True)
+    notes = [_left_out(stem, keys[0], one, some=truth) for stem, one in each]
+    left = keys[0].left
+    notes += [f"{quoted(first)} has {left:,} rows {_LEFT}"] * bool(left)
     where: dict[str, list[int]] = {}
-    for k, one in enumerate(sources):
+    for k, (one, key) in enumerate(zip(sources, keys, strict=True)):
         for name in one.names:
-            where.setdefault(name, []).append(k)
-    for name in (n for one in sources for n in one.names):
-        if name == item:
-            columns.setdefault(item, ((0, item),))
-        elif not name or name in columns:
-            continue
-        elif len(where[name]) == 1 and not (where[name] != [0] and _nameless(name)):
-            columns[name] = ((where[name][0], name),)
-        elif len(where[name]) > 1 and not _predicts(name) and _same(joined, name, where[name]):
-            columns[name] = tuple((k, name) for k in where[name])
+            if name and (not k or name != key.column):
+                where.setdefault(name, []).append(k)
+    several = {n: ks for n, ks in where.items() if len(ks) > 1 and n != item}
+    mirrored = {n: ks for n, ks in several.items() if joined.differ(n, ks) is not None}
+    label_of, label, said = _labels(joined, mirrored, truth=truth, names=stems)
+    columns: dict[str, tuple[tuple[int, str], ...]] = {}
+    for name, ks in where.items():
+        if name in mirrored and truth_in_name(name) == 3 and label_of is None:
+            _refuse_two_labels(joined, name, ks)
+        if len(ks) > 1 and name not in mirrored and not _predicts(name):
+            columns[name] = tuple((k, name) for k in ks)
+        elif len(ks) == 1 and not (ks != [0] and _nameless(name)):
+            columns[name] = ((ks[0], name),)
         else:
-            for k in where[name]:
-                columns[_of_file(name, names[k])] = ((k, name),)
-    found = replace(joined, columns=columns, notes=tuple(filter(None, notes)))
-    return found, replace(options, item=item)
+            for k in ks:
+                own = TRUTH if k == label_of and name in mirrored else names[k]
+                plain = [n for n in filter(_PLAIN.fullmatch, sources[k].names) if n in where]
+                own_ones = [n for n in plain if n in mirrored or where[n] == [k]]
+                alone = own_ones == [name] or own_ones == [keys[k].column, name]
+                called = f"{names[k]}_prediction" if alone else _of_file(name, own)
+                while called in where or called in columns:
+                    called += "_"
+                columns[called] = ((k, name),)
+    if options.label is not None:
+        parts = re.split("[,|]", options.label)
+        ours = label_of is not None and all(label_of in mirrored.get(part, ()) for part in parts)
+        renamed = ",".join(_of_file(part, TRUTH) for part in parts)
+        label = renamed if ours and options.label not in columns else options.label
+    made = replace(joined, columns=columns, lines=(*lines, *said), notes=tuple(filter(None, notes)))
+    return shaped(made, replace(options, item=item, label=label))
 
 
 def _named_sources(others: Any, path: Any) -> dict[str, Any]:
@@ -208,58 +240,85 @@ def _named_sources(others: Any, path: Any) -> dict[str, Any]:
     if not files:
         raise InputError("--join names no file beside FILE")
     out: dict[str, Any] = {}
+    taken = None if own is None else stem_of(own)
     for file in dict.fromkeys(files):
         stem = stem_of(file)
+        if stem in out or stem == taken:  # a/results.csv, b/results.csv
+            stem = "_".join(Path(path_of(file)).with_name(stem).parts[-2:])
         out[stem if stem not in out else file] = file
     return out
 
 
-def _item(sources: Sequence[Source], options: ColumnOptions) -> str:
-    """The column by which the files are joined."""
-    shared = [n for n in sources[0].names if n and all(n in one.names for one in sources[1:])]
-    if options.item is not None or "item" in shared:
-        item = options.item or "item"
-        for one in sources:
-            if item not in one.names:
-                with naming_file(one.name):
-                    raise InputError(missing_column(item, one.names, "what files are joined by"))
-        return item
-    named = [n for n in shared if ITEM_NAMES.fullmatch(n)]
-    free = [
-        n for n in shared if split_native(n) is None and not truth_in_name(n) and not _predicts(n)
-    ]
-    unique = named if len(named) == 1 else [n for n in named or free if _tells_apart(sources, n)]
-    if len(unique) == 1 or (unique and named):
-        return unique[0]
-    have = (
-        f"the columns that all have are {listed(map(quoted, shared))}"
-        if shared
-        else ("they have no column in common")
-    )
-    raise InputError(
-        f"files are joined by a column of items, and {have}: say which with --item COL"
-    )
-
-
-def _tells_apart(sources: Sequence[Source], name: str) -> bool:
+def _opened(name: str, one: Any, lines: list[str]) -> Source:
+    """A file to join; one without a header says so by its first row."""
+    located = locate(one)
+    if located is not None and located.kind == "NPZ":
+        raise InputError(f"{located.name}: holds arrays, whose items have no names; save a table")
     try:
-        for one in sources:
-            _items(one, name)
-    except InputError:
-        return False
-    return True
+        found = open_source(one, located, "join")
+    except NoHeaderError:
+        if located is None or len(located.files) > 1:
+            raise
+        found = open_source(one, replace(located, fragment=NO_HEADER), "join")
+        lines.append(f"{quoted(name)} is read without a header: columns {listed(found.names, 3)}")
+    return shaped(found, ColumnOptions())[0]
 
 
-def _left_out(stem: str, rows: Ints, size: int) -> str:
-    """A note on the items that only one of two files has; `size` is how many this one has."""
-    without, there = int((rows < 0).sum()), int((rows >= 0).sum())
-    if not there:
+def _one_log(path: Any, others: Sequence[Any]) -> Source | None:
+    """Several logs of one tool as the one that they are together."""
+    if not all(isinstance(one, str | Path) for one in (path, *others)):
+        return None
+    first, *rest = (locate(one) for one in (path, *others))
+    if first is None or first.kind != LOG:
+        return None
+    odd = next((one for one in rest if one is None or one.form != first.form), None)
+    if odd is not None:
+        raise InputError(f"{odd.name} is no log of {first.form}, and logs are joined by their tool")
+    files = dict.fromkeys(file for one in (first, *rest) if one is not None for file in one.files)
+    return open_source(path, replace(first, files=tuple(files)))
+
+
+def _checked_order(joined: JoinedFiles, stems: Sequence[str]) -> str:
+    """What to say of files without a column of items; refused where a shared column differs."""
+    first = joined.sources[0]
+    alike: dict[str, None] = {}
+    for k, one in enumerate(joined.sources[1:], 1):
+        for name in one.names:
+            if name not in first.names or not (truth_in_name(name) == 3 or may_name_items(name)):
+                continue
+            odd = joined.differ(name, (0, k))
+            fixed = all(len(set(joined.named(j, name))) == 1 for j in (0, k))
+            if odd is not None and not fixed:
+                row, _, a, b = odd
+                raise InputError(
+                    f"the files have no column of items, and their rows are not in one order: row "
+                    f"{row + 1} has {quoted(a)} in column {quoted(name)} of {quoted(stems[0])}, "
+                    f"and {quoted(b)} in that of {quoted(stems[k])}; give both a column of items, "
+                    "or drop this one"
+                )
+            alike |= {} if fixed else {name: None}
+    checked = f"{listed(map(quoted, alike), 4)} agree" if alike else "no other column checks that"
+    return (
+        f"joined by the order of their {len(joined.rows[0]):,} rows, as nothing names the items: "
+        f"{listed(map(quoted, stems), 4)} ({checked})"
+    )
+
+
+_LEFT = "without an item, or without the label that another row of it has, which are left out"
+
+
+def _left_out(stem: str, first: Keyed, other: Keyed, *, some: bool) -> str:
+    """A note on the items that only one of two files has; the other may have but `some`."""
+    here, there = {*first.texts}, {*other.texts}
+    if here.isdisjoint(there):
         raise InputError(
             f"no item of {quoted(stem)} is in the first file; are the items the same? --item says "
             "by which column they are joined"
         )
-    said = [f"has no row of {without:,} of the {len(rows):,} items"] * bool(without)
-    said += [f"has {size - there:,} items that the first file has not"] * (size > there)
+    without, further = 0 if some else len(here - there), len(there - here)
+    said = [f"has no row of {without:,} of the {len(here):,} items"] * bool(without)
+    said += [f"has {further:,} items that the first file has not"] * bool(further)
+    said += [f"has {other.left:,} rows {_LEFT}"] * bool(other.left)
     return f"{quoted(stem)} {' and '.join(said)}" if said else ""
 
 
@@ -271,31 +330,81 @@ def _predicts(name: str) -> bool:
 
 def _nameless(name: str) -> bool:
     """Whether a column says that it holds predictions, and not of which classifier."""
-    return _predicts(name) and split_native(name) is None and is_role(name)
+    by_itself = _predicts(name) and split_native(name) is None and is_role(name)
+    return by_itself or _PLAIN.fullmatch(name) is not None
 
 
-def _same(joined: JoinedFiles, name: str, where: Sequence[int]) -> bool:
-    """Whether a column holds the same in all files, wherever two have a value."""
-    texts: list[Sequence[str | None]] = []
-    for k in where:
-        names = Names.of(joined.sources[k].read((), (name,)), name)
-        cells = [*names.texts, None]
-        row = joined.rows[k]
-        codes = np.where(row < 0, len(names.texts), names.codes[row])
-        texts.append([cells[c] or None for c in codes.tolist()])
-    for k, other in enumerate(texts[1:], 1):
-        for i, (a, b) in enumerate(zip(texts[0], other, strict=True)):
-            if a is None or b is None or a == b:
-                continue
-            if truth_in_name(name) < 3:
-                return False
-            at = joined.items[0][i]
-            both = [joined.sources[j].name or "the first" for j in (where[0], where[k])]
+_PLAIN = re.compile(r"c\d+")
+"""Names of the columns of a file without a header."""
+
+
+_FLAGS = {*NO_LABEL, "0", "1", "true", "false"}
+
+
+def _labels(
+    joined: JoinedFiles, mirrored: Mapping[str, Sequence[int]], *, truth: bool,
+    names: Sequence[str],
+) -> tuple[int | None, str | None, tuple[str, ...]]:  # fmt: skip
+    """Which source has the labels, in columns that others have with predictions of that name.
+
+    They hold 0 and 1 where all others hold fractions. The number of the source, the label where
+    there is one (A,B,C where these say by 1 which class an item is of), and lines that say so.
+    """
+    kinds: dict[str, dict[int, str]] = {}
+    for name, ks in mirrored.items():
+        of = {k: _kind({t for t in joined.named(k, name) if t is not None}) for k in ks}
+        if "fractions" in of.values():
+            kinds[name] = of
+    labeled = any(truth_in_name(n) == 3 and n not in kinds for s in joined.sources for n in s.names)
+    if not kinds or (labeled and not truth):
+        return None, None, ()
+    flags = [
+        k for k in range(len(joined.sources))
+        if (truth or not predicts_in_name(name_words(names[k])))
+        and {of.get(k) for of in kinds.values()} <= {"flags", None}
+        and any(k in of for of in kinds.values())
+    ]  # fmt: skip
+    shown = listed(map(quoted, kinds), 4)
+    if len(flags) != 1 or (truth and flags != [1]):
+        soft = [k for k in range(len(names)) if all(of.get(k) for of in kinds.values())][:1]
+        rows = zip(*(joined.named(k, name) for k in soft for name in kinds), strict=True)
+        sums = [sum(float(cell or "nan") for cell in row) for row in rows]
+        if truth or (len(kinds) > 1 and any(abs(total - 1) > 0.01 * len(kinds) for total in sums)):
             raise InputError(
-                f"item {quoted(at)} has {quoted(a)} in column {quoted(name)} of {both[0]}, and "
-                f"{quoted(b)} in that of {both[1]}; an item has one label: correct one of them"
+                f"columns {shown} hold fractions in {listed(map(quoted, names), 4)}, and fractions "
+                "are no labels: labels are classes, 0 and 1, or counts of annotators (h__CLASS); "
+                "round them to 0 and 1 to judge by them"
             )
-    return True
+        return None, None, ()
+    k = flags[0]
+    own = [name for name, of in kinds.items() if k in of]
+    lines = (
+        f"labels are columns {shown} of {quoted(names[k])}: 0 and 1, where the columns of the same "
+        f"names hold fractions; they are called {quoted(_of_file(own[0], TRUTH))}"
+        + ", ..."
+        * (len(own) > 1),
+    )
+    ones = zip(*(joined.named(k, name) for name in own), strict=True)
+    filled = [row for row in ones if not {*row} <= {None, *NO_LABEL}]
+    hot = all(sum(cell in ("1", "true") for cell in row) == 1 for row in filled)
+    if len(own) > 1 and not hot:
+        return k, None, lines  # a task each
+    return k, ",".join(_of_file(name, TRUTH) for name in own), lines
+
+
+def _kind(texts: set[str]) -> str:
+    """What a column holds: "flags" (0 and 1), "fractions", or something else."""
+    return "flags" if texts <= _FLAGS else "fractions" if fractions_in(texts) else "other"
+
+
+def _refuse_two_labels(joined: JoinedFiles, name: str, where: Sequence[int]) -> None:
+    i, k, a, b = joined.differ(name, where) or (0, 0, "", "")
+    both = [joined.sources[j].name or "the first" for j in (where[0], k)]
+    raise InputError(
+        f"item {quoted(joined.keys[0].texts[i])} has {quoted(a)} in column {quoted(name)} of "
+        f"{both[0]}, and {quoted(b)} in that of {both[1]}; an item has one label: correct one of "
+        "them"
+    )
 
 
 def _of_file(name: str, file: str) -> str:
@@ -305,3 +414,46 @@ def _of_file(name: str, file: str) -> str:
         return f"{file}_{name}"
     kind, _, text = native
     return f"{kind}__{file}__{text}" if kind == "p" else f"{kind}__{file}"
+
+
+_BY_CHANCE, _LONGEST_PERIOD = 1e-6, 12
+"""Chance of the same labels row by row, below which two files are of the same items, unless their
+labels are sorted, or come again and again in one order."""
+
+
+def refuse_pooled(parts: Sequence[Source], files: Sequence[Any], folder: str) -> None:
+    """Refuse a folder with a file per classifier: the same labels of the same items in each file.
+
+    Taken one after another their rows would be more items. The first rows of two files tell;
+    `files` are their paths.
+    """
+    if len(parts) < 2:
+        return
+    try:
+        heads = [pa.table(first_rows(part, part.names)) for part in parts[:2]]
+        first, second = (open_source(head, None) for head in heads)
+        keys = item_columns((first, second), ColumnOptions())
+    except (InputError, pa.ArrowException):
+        return
+    joined = JoinedFiles((first, second), tuple(keys), (keys[0].rows, keys[1].find(keys[0].texts)))
+    shared = [n for n in first.names if n in second.names and split_native(n) is None]
+    labels_of = [n for n in shared if truth_in_name(n) == 3]
+    others = [n for n in shared if n not in labels_of]
+    if all(joined.differ(name, (0, 1)) is None for name in others):
+        return  # the same file twice, or one classifier by its name
+    for name in labels_of:
+        both = zip(joined.named(0, name), joined.named(1, name), strict=True)
+        labels = [(a, b) for a, b in both if a not in NO_LABEL and b not in NO_LABEL and a and b]
+        if not labels or any(a != b for a, b in labels):
+            return
+        said = [a for a, _ in labels]
+        runs = 1 + sum(a != b for a, b in pairwise(said))
+        regular = any(said[p:] == said[:-p] for p in range(1, _LONGEST_PERIOD))
+        chance = sum((times / len(said)) ** 2 for times in Counter(said).values())
+        if chance ** (runs if keys[0].column is None else len(said)) < _BY_CHANCE and not regular:
+            command = ["fewlabels", "estimate", str(files[0]), "--join", folder]
+            raise InputError(
+                f"{parts[0].name} and {parts[1].name} have one column {quoted(name)}, row by row, "
+                "as where each file is of another classifier, and all rows of a folder would be "
+                f"items: join the files by {shlex.join(command)}"
+            )

@@ -4,28 +4,16 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, TypedDict, TypeVar, Unpack
+from typing import Any, TypedDict, Unpack
 
 from fewlabels.checks.arguments import parse_toml, side_text
 from fewlabels.data.table import class_text, naming_file
 from fewlabels.errors import InputError, UsageError, did_you_mean, listed, quoted
 
-_TEXTS = ("label", "item", "domain", "weight", "annotator", "answer", "task", "positive")
-_TABLES = ("models", "logits", "hard", "scores", "confidence", "votes", "same", "tasks")
-_LISTS = ("classes", "no_label", "cluster")
-_KEYS = (*_TEXTS, *_LISTS, *_TABLES)
 _OTHER_NAMES = {"model": "models", "score": "scores"}
-
-_LISTED = ("models", "tasks")
-"""Tables of which an entry is a list of columns."""
-
-COLUMN_KEYS = frozenset([*_KEYS, *_OTHER_NAMES])
-"""What the file of `columns` may say, with `-` or `_`."""
-
-T = TypeVar("T")
 
 VOTE_ROLES = ("item", "annotator", "label", "domain")
 """What a column of long votes can hold; each is the name of that column unless said otherwise."""
@@ -49,12 +37,20 @@ class ColumnArguments(TypedDict, total=False):
     no_label: Sequence[str] | None
     same: Mapping[str, Any] | None
     keep: str | Sequence[str] | None
-    item: str | None
+    item: str | Sequence[str] | None
     annotator: str | None
     answer: str | None
     vote_columns: Mapping[str, str] | None
     task: str | None
     tasks: Mapping[str, str | Sequence[str]] | None
+
+
+def _said(kind: str, flag: str) -> Any:
+    """A field that a key of the TOML file says, and an option of the command line."""
+    metadata = {"kind": kind, "flag": flag}
+    if kind in ("several", "one", "means"):
+        return field(default_factory=dict, metadata=metadata)
+    return field(default=() if kind == "texts" else None, metadata=metadata)
 
 
 @dataclass(frozen=True)
@@ -74,25 +70,25 @@ class ColumnOptions:
     its columns are without the task. `task` is the column that says of which task a row is.
     """
 
-    label: str | None = None
-    models: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    domain: str | None = None
-    weight: str | None = None
-    classes: tuple[Any, ...] | None = None
-    keep: tuple[str, ...] | None = None
-    item: str | None = None
+    label: str | None = _said("text", "--label")
+    item: str | None = _said("text", "--item")
+    task: str | None = _said("text", "--task")
+    domain: str | None = _said("text", "--domain")
+    weight: str | None = _said("text", "--weight")
+    positive: str | None = _said("class", "--positive")
+    classes: tuple[Any, ...] | None = _said("classes", "--classes")
+    cluster: tuple[str, ...] = _said("texts", "--cluster")
+    no_label: tuple[str, ...] = _said("texts", "--no-label")
+    tasks: Mapping[str, tuple[str, ...]] = _said("several", "--task")
+    models: Mapping[str, tuple[str, ...]] = _said("several", "--model")
+    logits: Mapping[str, tuple[str, ...]] = _said("several", "--logits")
+    hard: Mapping[str, str] = _said("one", "--hard")
+    scores: Mapping[str, str] = _said("one", "--score")
+    confidence: Mapping[str, str] = _said("one", "--confidence")
+    same: Mapping[str, str] = _said("means", "--same")
     votes: Mapping[str, str] = field(default_factory=dict)
-    hard: Mapping[str, str] = field(default_factory=dict)
-    scores: Mapping[str, str] = field(default_factory=dict)
-    confidence: Mapping[str, str] = field(default_factory=dict)
-    positive: str | None = None
-    no_label: tuple[str, ...] = ()
-    same: Mapping[str, str] = field(default_factory=dict)
-    cluster: tuple[str, ...] = ()
+    keep: tuple[str, ...] | None = None
     perhaps_weights: tuple[str, ...] = ()
-    logits: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    tasks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    task: str | None = None
 
     @property
     def by_class(self) -> dict[str, tuple[str, ...]]:
@@ -111,45 +107,47 @@ class ColumnOptions:
         several = (column for columns in self.by_class.values() for column in columns)
         return frozenset([*several, *(c for mapped in singles for c in mapped.values())])
 
+    def renamed(self, to: Callable[[str], str | None]) -> ColumnOptions:
+        """The same of a table whose columns have other names, or where `to` gives None, no such."""
+        out: dict[str, Any] = {}
+        for key, (kind, _) in (SAID | {"votes": ("one", "")}).items():
+            value = getattr(self, key)
+            if kind == "several" and key != "tasks":
+                mapped = {name: tuple(map(to, columns)) for name, columns in value.items()}
+                out[key] = {name: of for name, of in mapped.items() if None not in of}
+            elif kind == "one":
+                named = {name: to(column) for name, column in value.items()}
+                out[key] = {name: column for name, column in named.items() if column is not None}
+            elif kind == "text" and value is not None:
+                out[key] = to(value)
+            elif key == "cluster":
+                out[key] = tuple(column for one in value if (column := to(one)) is not None)
+        return replace(self, **out)
+
     def to_dict(self) -> dict[str, Any]:
         """What is said, by the keys of the TOML file, the tables last."""
-        order = (
-            *("label", "item", "task", "domain", "cluster", "weight"),
-            *("positive", "classes", "no_label"),
-        )
         out: dict[str, Any] = {}
-        for key in (*order, *_TABLES):
+        for key in (*SAID, "votes"):
             value = getattr(self, key)
             if isinstance(value, Mapping):
                 value = {n: list(c) if isinstance(c, tuple) else c for n, c in value.items()}
-            if value is not None and (value or key not in ("no_label", "cluster", *_TABLES)):
+            if value is not None and (value or key == "classes"):
                 out[key] = list(value) if isinstance(value, tuple) else value
         return out
 
     def arguments(self) -> list[str]:
         """The same as options of the command line."""
         out: list[str] = []
-        for key in ("label", "item", "task", "domain", "weight", "positive"):
-            if getattr(self, key) is not None:
-                out += [f"--{key}", getattr(self, key)]
-        if self.classes is not None:
-            out += ["--classes", _joined(map(str, self.classes))]
-        for flag, texts in (("--cluster", self.cluster), ("--no-label", self.no_label)):
-            for text in texts:
-                out += [flag, text]
-        by_name = {"--task": self.tasks, "--model": self.models, "--logits": self.logits}
-        for flag, several in by_name.items():
-            for name, columns in several.items():
-                out += [flag, f"{_name(name)}={_joined(columns)}"]
-        pairs = {
-            "--hard": self.hard,
-            "--score": self.scores,
-            "--confidence": self.confidence,
-            "--same": self.same,
-        }
-        for flag, mapped in pairs.items():
-            for name, value in mapped.items():
-                out += [flag, f"{_name(name)}={value}"]
+        for key, (kind, flag) in SAID.items():
+            value = getattr(self, key)
+            if isinstance(value, Mapping):
+                joined = _joined if kind == "several" else str
+                texts = [f"{_name(name)}={joined(one)}" for name, one in value.items()]
+            elif kind == "classes":
+                texts = [] if value is None else [_joined(map(str, value))]
+            else:
+                texts = [value] if isinstance(value, str) else list(value or ())
+            out += [word for text in texts for word in (flag, text)]
         for role, flag in (("item", "--item"), ("annotator", "--annotator"), ("label", "--answer")):
             if role in self.votes and not (role == "item" and self.item is not None):
                 out += [flag, self.votes[role]]
@@ -173,6 +171,19 @@ class ColumnOptions:
             return shlex.join([*words, *self.arguments()])
         except UsageError:
             return shlex.join([*words, "--columns", "columns.toml"])
+
+
+SAID = {
+    one.name: (str(one.metadata["kind"]), str(one.metadata["flag"]))
+    for one in fields(ColumnOptions)
+    if one.metadata
+}
+"""Field -> what it holds (a text, texts, a table of one column or of several), and its option."""
+
+_KEYS = (*SAID, "annotator", "answer", "votes")
+
+COLUMN_KEYS = frozenset([*_KEYS, *_OTHER_NAMES])
+"""What the file of `columns` may say, with `-` or `_`."""
 
 
 def _quoted_toml(value: Any) -> str:
@@ -202,19 +213,34 @@ def _texts(name: str, value: Any, what: str) -> tuple[str, ...]:
     return () if value is None else texts
 
 
+def _checked(name: str, kind: str, value: Any) -> Any:
+    """What an argument says, as its field holds it."""
+    if kind == "several":
+        return _model_columns(value or {}, name)
+    if kind == "one":
+        return _single_columns(value or {}, name)
+    if kind == "means":
+        return {str(text): class_text(meant) for text, meant in (value or {}).items()}
+    if kind == "classes" and isinstance(value, str):
+        raise UsageError(f"`classes` must be a list of classes; got the text {quoted(value)}")
+    if kind == "texts":
+        of = name == "cluster"
+        texts = _texts(name, value, "names of columns" if of else "texts")
+        if of and "" in texts:
+            raise UsageError(f"`cluster` must be names of columns; got {quoted(texts)}")
+        return tuple(dict.fromkeys(texts)) if of else texts
+    if value is None or kind == "text":
+        return value
+    return class_text(value) if kind == "class" else tuple(value)
+
+
 def column_options(**arguments: Unpack[ColumnArguments]) -> ColumnOptions:
     """Join the arguments and `columns` (a TOML file, a mapping, or options); arguments win."""
     for name in arguments:
         if name not in ColumnArguments.__annotations__:
             raise TypeError(f"column_options() got an unexpected keyword argument {name!r}")
     get = dict[str, Any](arguments).get
-    classes, keep, columns = get("classes"), get("keep"), get("columns")
-    positive = get("positive")
-    if isinstance(classes, str):
-        raise UsageError(f"`classes` must be a list of classes; got the text {quoted(classes)}")
-    cluster = _texts("cluster", get("cluster"), "names of columns")
-    if "" in cluster:
-        raise UsageError(f"`cluster` must be names of columns; got {quoted(cluster)}")
+    keep, columns, item = get("keep"), get("columns"), get("item")
     said_votes, what = get("vote_columns") or {}, f"{', '.join(VOTE_ROLES)} to columns of the votes"
     for role in said_votes if isinstance(said_votes, Mapping) else ():
         if role not in VOTE_ROLES:
@@ -224,28 +250,15 @@ def column_options(**arguments: Unpack[ColumnArguments]) -> ColumnOptions:
             )
     of_votes = {"annotator": get("annotator"), "label": get("answer")}
     given = ColumnOptions(
-        get("label"),
-        _model_columns(get("models") or {}),
-        get("domain"),
-        get("weight"),
-        None if classes is None else tuple(classes),
-        (keep,) if isinstance(keep, str) else None if keep is None else tuple(keep),
-        get("item"),
-        {
+        **{name: _checked(name, kind, get(name)) for name, (kind, _) in SAID.items()},
+        keep=(keep,) if isinstance(keep, str) else None if keep is None else tuple(keep),
+        votes={
             **{role: column for role, column in of_votes.items() if column is not None},
             **_single_columns(said_votes, "vote_columns", what),
         },
-        _single_columns(get("hard") or {}, "hard"),
-        _single_columns(get("scores") or {}, "scores"),
-        _single_columns(get("confidence") or {}, "confidence"),
-        None if positive is None else class_text(positive),
-        _texts("no_label", get("no_label"), "texts"),
-        {str(text): class_text(meant) for text, meant in (get("same") or {}).items()},
-        tuple(dict.fromkeys(cluster)),
-        logits=_model_columns(get("logits") or {}, "logits"),
-        tasks=_model_columns(get("tasks") or {}, "tasks"),
-        task=get("task"),
     )
+    if item is not None and not isinstance(item, str):
+        given = replace(given, item=",".join(item))
     for name in given.logits:
         if name in given.models:
             raise UsageError(f"two classifiers are named {quoted(name)}; rename one of them")
@@ -277,10 +290,10 @@ def _divided(text: str, known: Collection[str]) -> tuple[str, str, str]:
     return text.partition("=")
 
 
-def parse_model_option(
-    text: str, known: Collection[str] = (), option: str = "--model"
-) -> tuple[str, tuple[str, ...]]:
-    """Read `NAME=COL` (the probability of the positive class) or `NAME=COL,COL,...`.
+def parse_model_options(
+    texts: Iterable[str], known: Collection[str] = (), option: str = "--model"
+) -> dict[str, tuple[str, ...]]:
+    """Read `NAME=COL` (the probability of the positive class) or `NAME=COL,COL,...` texts.
 
     Parameters
     ----------
@@ -289,25 +302,17 @@ def parse_model_option(
 
     Examples
     --------
-    >>> parse_model_option("forest=rf_no,rf_yes")
-    ('forest', ('rf_no', 'rf_yes'))
+    >>> parse_model_options(["forest=rf_no,rf_yes"])
+    {'forest': ('rf_no', 'rf_yes')}
     """
-    what = "probability" if option == "--model" else "log-odds"
-    name, equals, rest = _divided(text, known)
-    columns = tuple(column.strip() for column in rest.split(","))
-    if not (name.strip() and equals and all(columns)):
-        raise UsageError(
-            f"{option} must be NAME=COL ({what} of the positive class) or NAME=COL,COL,.. (one "
-            f"column per class); got {quoted(text)}"
-        )
-    return name.strip(), columns
+    one = "probability" if option == "--model" else "log-odds"
+    what = f"COL ({one} of the positive class) or NAME=COL,COL,.. (one column per class)"
+    pairs = parse_pairs(option, what, texts, known, several=True)
+    return {name: _split(columns) for name, columns in pairs.items()}
 
 
-def parse_model_options(
-    texts: Iterable[str], known: Collection[str] = (), option: str = "--model"
-) -> dict[str, tuple[str, ...]]:
-    """Read every `--model` text, or every one of `--logits`."""
-    return _no_name_twice(option, (parse_model_option(text, known, option) for text in texts))
+def _split(columns: str) -> tuple[str, ...]:
+    return tuple(column.strip() for column in columns.split(","))
 
 
 def parse_task_options(texts: Sequence[str], known: Collection[str] = ()) -> dict[str, Any]:
@@ -323,36 +328,33 @@ def parse_task_options(texts: Sequence[str], known: Collection[str] = ()) -> dic
     if len(texts) == 1 and (texts[0] in known or "=" not in texts[0]):
         return {"task": texts[0]}
     pairs = parse_pairs("--task", "LABEL,PREDICTION,..", texts, known)
-    named = {task: tuple(map(str.strip, columns.split(","))) for task, columns in pairs.items()}
-    return {"tasks": named}
+    return {"tasks": {task: _split(columns) for task, columns in pairs.items()}}
 
 
 def parse_pairs(
-    option: str, what: str, texts: Iterable[str], known: Collection[str] = ()
+    option: str,
+    what: str,
+    texts: Iterable[str],
+    known: Collection[str] = (),
+    *,
+    several: bool = False,
 ) -> dict[str, str]:
-    """Read `NAME=VALUE` texts, such as those of --hard and --score.
+    """Read `NAME=VALUE` texts, such as those of --hard and --score; `several` columns are values.
 
     Examples
     --------
     >>> parse_pairs("--hard", "COL", ["gpt=gpt_verdict"])
     {'gpt': 'gpt_verdict'}
     """
-    pairs = []
+    found: dict[str, str] = {}
     for text in texts:
-        name, equals, value = _divided(text, known)
-        if not (name.strip() and equals and value.strip()):
+        name, equals, value = (part.strip() for part in _divided(text, known))
+        if not (name and equals and (all(_split(value)) if several else value)):
             mend = "; the level of intervals is --confidence-level" * (option == "--confidence")
             raise UsageError(f"{option} must be NAME={what}; got {quoted(text)}{mend}")
-        pairs.append((name.strip(), value.strip()))
-    return _no_name_twice(option, pairs)
-
-
-def _no_name_twice(option: str, pairs: Iterable[tuple[str, T]]) -> dict[str, T]:
-    found: dict[str, T] = {}
-    for name, value in pairs:
         if name in found:
-            what = "tasks" if option == "--task" else "classifiers"
-            raise UsageError(f"{option} names two {what} {quoted(name)}; rename one of them")
+            of = "tasks" if option == "--task" else "classifiers"
+            raise UsageError(f"{option} names two {of} {quoted(name)}; rename one of them")
         found[name] = value
     return found
 
@@ -385,27 +387,20 @@ def _options_of(settings: Mapping[str, Any], others: Collection[str] = ()) -> Co
                 f"unknown key {quoted(key)}; {did_you_mean(key, known)}the keys are "
                 f"{', '.join(known)}"
             )
-    texts: dict[str, Any] = {key: settings.get(key) for key in _TEXTS if key != "positive"}
-    for key, value in texts.items():
-        if key in settings and (not isinstance(value, str) or not value):
+    for key, value in settings.items():
+        kind = SAID[key][0] if key in SAID else "table" if key == "votes" else "text"
+        if kind == "text" and key in _KEYS and (not isinstance(value, str) or not value):
             raise InputError(f"`{key}` must be the name of a column in quotes; got {quoted(value)}")
-    lists: dict[str, Any] = {}
-    for key in _LISTS:
-        value = settings.get(key)
-        if value is not None and not isinstance(value, (list, tuple)):
+        if kind in ("classes", "texts") and not isinstance(value, list | tuple):
             raise InputError(f'`{key}` must be a list like ["no", "yes"]; got {quoted(value)}')
-        lists[key] = None if value is None else tuple(value)
-    for key in _TABLES:
-        if not isinstance(settings.get(key, {}), Mapping):
-            raise InputError(
-                f'`{key}` must be a table: [{key}] NAME = "COL"; got {quoted(settings[key])}'
-            )
+        if kind in ("several", "one", "means", "table") and not isinstance(value, Mapping):
+            raise InputError(f'`{key}` must be a table: [{key}] NAME = "COL"; got {quoted(value)}')
+    named = {key: value for key, value in settings.items() if key in _KEYS}
     try:
-        tables: dict[str, Any] = {key: settings.get(key) for key in _TABLES if key != "votes"}
-        positive, votes = settings.get("positive"), settings.get("votes")
-        return column_options(**texts, **lists, **tables, positive=positive, vote_columns=votes)
+        return column_options(vote_columns=named.pop("votes", None), **named)
     except UsageError as error:
-        dotted = any(isinstance(v, Mapping) for k in _TABLES for v in settings.get(k, {}).values())
+        tables = (value for value in settings.values() if isinstance(value, Mapping))
+        dotted = any(isinstance(one, Mapping) for table in tables for one in table.values())
         mend = "; put names that hold a dot in quotes" if dotted else ""
         raise InputError(f"{error}{mend}") from None
 

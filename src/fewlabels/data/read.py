@@ -20,24 +20,24 @@ from fewlabels.data.joined import (
     Duplicates,
     LabelsAs,
     LongVotes,
-    WithCounts,
+    SeveralLabelsError,
     WithLabels,
     differs,
-    held_to,
     item_keys,
     labels_as_votes,
-    one_label,
+    open_votes,
     read_labels,
     read_votes,
 )
+from fewlabels.data.keys import names_of, repeats
 from fewlabels.data.logs import LogTable
 from fewlabels.data.options import ColumnOptions, column_options
 from fewlabels.data.profiles import truth_in_name
-from fewlabels.data.recognise import ITEM_NAMES, recognise
-from fewlabels.data.roles import Roles, assign_roles, missing_column, repeated_items, split_native
+from fewlabels.data.recognise import recognise
+from fewlabels.data.roles import Roles, assign_roles, repeated_items, split_native
 from fewlabels.data.shapes import shaped, telling
 from fewlabels.data.sources import LOG, chosen, locate, open_source, stem_of
-from fewlabels.data.table import NOTHING, Place, Source, naming_file
+from fewlabels.data.table import NOTHING, Place, Source, fractions_in, naming_file
 from fewlabels.data.tasks import Found, find_tasks, of_items, recognise_tasks
 from fewlabels.errors import InputError, UsageError, listed, one_line, quoted
 from fewlabels.kernels.arrays import Ints
@@ -67,7 +67,7 @@ def read_predictions(
     no_label: Sequence[str] | None = None,
     same: Mapping[str, Any] | None = None,
     keep: str | Sequence[str] | None = None,
-    item: str | None = None,
+    item: str | Sequence[str] | None = None,
     annotator: str | None = None,
     answer: str | None = None,
     vote_columns: Mapping[str, str] | None = None,
@@ -104,16 +104,18 @@ def read_predictions(
         What several votes of an annotator on an item are: an error ("refuse"), votes that count
         each ("keep"; metrics go by the first), or changes of mind ("last").
     labels
-        Labels kept apart, joined by the item: a path or frame with a row per label, a record that
-        `fewlabels label` wrote, or a list of several.
+        Labels kept apart, joined by the item to a table or to long votes: a path or frame with a
+        row per label, or with a column per task or class; a record that `fewlabels label` wrote; or
+        a list of several.
     labels_as
         What labels of several annotators are: counts of annotators ("counts"), or votes, so that
         every annotator is a classifier ("votes"). None: an item has one label, and two that differ
         are an error.
     join
-        Files of further classifiers, joined to `source` by the item: paths, patterns and folders,
-        or a mapping of names to paths or frames. Classifiers whose columns do not name them are
-        called by their files.
+        Files of further classifiers, joined to `source` by the item, or by the order of the rows
+        where nothing names the items: paths, patterns and folders, or a mapping of names to paths
+        or frames. Classifiers whose columns do not name them are called by their files. Columns of
+        0 and 1 that others have with fractions are labels.
     label, domain, weight
         Columns of that role, where they have other names. "A,B,C" as `label` are columns of 0 and
         1, one per class.
@@ -151,7 +153,8 @@ def read_predictions(
     keep
         Which other columns to keep as groups; None = all, () = none.
     item
-        Column of the item in `source` and, where they have it, in the votes.
+        Column of the item in `source` and, where they have it, in the votes; or several ("A,B")
+        that name it together.
     annotator, answer
         Columns of the annotator and of the class voted for, in long votes.
     vote_columns
@@ -349,9 +352,14 @@ def open_input(
     if join is not None and source is None:
         raise UsageError("--join adds files to a table, and there are votes alone; name a FILE")
     located = locate(source)
-    long = None
+    long: LongVotes | None = None
     if votes is not None:
-        long = read_votes(votes, options, duplicates, alone=source is None)
+        of_votes, said = open_votes(votes, options)
+        with naming_file(of_votes.name or "votes"):
+            long = read_votes(of_votes, said, duplicates, alone=source is None)
+            if source is None and labels is not None and labels_as is None:
+                by = replace(options, item=long.roles.item)
+                long = long.with_labels(read_labels(labels, of_votes, by))
     if source is None:
         given = [flag for name, flag in _OF_WIDE if getattr(options, name)]
         if given:
@@ -360,10 +368,10 @@ def open_input(
                 "columns of the votes are named by --item, --annotator, --answer and --label "
                 "(known labels)"
             )
-        if labels is not None:
+        if labels_as is not None:
             raise UsageError(
-                "labels kept apart (--labels) are joined to a file of predictions; give the votes "
-                "beside one (FILE --votes VOTES), or the labels in a column of the votes (--label)"
+                "--labels-as adds annotators to a file of predictions, and there are votes alone; "
+                "give the votes beside one (FILE --votes VOTES), or leave it out"
             )
         return Opened(None if long is None else long.name, options, votes=long)
     name = None if located is None else located.name
@@ -381,48 +389,25 @@ def open_input(
                 options.label, {*options.by_class, *options.hard, *options.scores}
             )
         table, options = shaped(opened, options)
+        if located is not None and len(located.files) > 1:
+            from fewlabels.data.joined_files import refuse_pooled
+
+            refuse_pooled(getattr(opened, "parts", ()), located.files, located.name)
         if join is not None:
             from fewlabels.data.joined_files import joined_files
 
             table, options = joined_files(table, join, options, source)
         if labels is not None:
-            kept = read_labels(labels, table.names, options, several=labels_as is not None)
-            item = options.item or ("item" if "item" in table.names else kept[0].item)
-            alike = [name for name in table.names if ITEM_NAMES.fullmatch(name)]
-            if item not in table.names and options.item is None and len(alike) == 1:
-                item = alike[0]
-            if item not in table.names:
-                missing = missing_column(item, table.names, "what labels are joined by")
-                raise InputError(f"{missing}; say which it is with --item COL")
-            kept = tuple(held_to(one, table, item) for one in kept)
-            label = options.label if options.label in table.names and options.label else "label"
-            judged = truth_in_name(label) < 2 and differs(table, item, label, kept)
-            if label in options.of_classifiers or judged:
-                # Both files have it: what people say of a criterion, and what this judge says.
-                judge = (
-                    {}
-                    if label in options.of_classifiers
-                    else {"judge" if name is None else stem_of(name): label}
-                )
-                options = replace(options, hard={**options.hard, **judge})
-                label = "label" if "label" not in table.names else f"{label} of {kept[0].name}"
-            options = replace(options, item=item, label=label)
-            if labels_as is None:
-                table = WithLabels(table, one_label(kept), item, label)
-            else:
-                # Recognised by what the labels are; then the labels are votes, or counts.
-                known = WithLabels(table, kept[0], item, label)
-                reading = recognise(known, options, joined=long is not None)
-                options = reading.options
-                if not known.label_is_own:
-                    options = replace(options, label=None)
-                if labels_as == "votes":
-                    long = labels_as_votes(kept, duplicates)
-                else:
-                    table = WithCounts(table, kept, item)
-                return Opened(name, options, table, long, lines=reading.lines)
+            found = _with_labels(source, table, name, options, long, duplicates, labels, labels_as)
+            if isinstance(found, Opened):
+                return found
+            table, options = found
         tasks = Found(table, options)
-        if long is None and labels is None and (located is None or located.kind != LOG):
+        if (
+            not isinstance(table, WithLabels)
+            and long is None
+            and (located is None or located.kind != LOG)
+        ):
             tasks = find_tasks(table, options)
         elif options.tasks or options.task is not None:
             raise UsageError(
@@ -431,13 +416,76 @@ def open_input(
         of_table, table = getattr(table, "lines", ()), tasks.source
         reading = recognise_tasks(tasks, joined=long is not None)
     if reading.votes:
-        long = read_votes(source, reading.options, duplicates, alone=True)
+        with naming_file(name or "votes"):
+            long = read_votes(table, reading.options, duplicates, alone=True)
         return Opened(name, reading.options, votes=long, lines=reading.lines, votes_alone=True)
     lines = (*of_table, *tasks.lines, *reading.lines)
     return Opened(
         name, reading.options, table, long, lines=lines, task=tasks.column,
         said=tasks.said(reading.options),
     )  # fmt: skip
+
+
+def _with_labels(
+    source: Any, table: Source, name: str | None, options: ColumnOptions, long: LongVotes | None,
+    duplicates: Duplicates, labels: Any, labels_as: LabelsAs | None,
+) -> Opened | tuple[Source, ColumnOptions]:  # fmt: skip
+    """A table with labels that are kept apart, or all that there is to read with them."""
+    one = labels[0] if isinstance(labels, list | tuple) and len(labels) == 1 else labels
+    single = isinstance(one, str | Path) or hasattr(one, "columns")
+    try:
+        if options.tasks and single and labels_as is None:
+            raise SeveralLabelsError("--task says columns of labels")
+        kept = read_labels(labels, table, options, several=labels_as is not None)
+    except SeveralLabelsError:
+        if not single or labels_as is not None:
+            raise
+        # A label for each of several tasks, or for each class: columns beside the others.
+        from fewlabels.data.joined_files import joined_files
+
+        join = {"labels": one} if not isinstance(one, str | Path) else one
+        joined, said = joined_files(table, join, options, source, truth=True)
+        if said.label is None and not find_tasks(joined, said).tasks:
+            raise
+        return joined, said
+    item = kept.item
+    if long is None and labels_as is None:
+        items = names_of(table, (item,))[item]
+        codes = items.codes[items.codes >= 0]
+        labeled = {one.item for one in kept.labels}
+        if any(items.texts[code] in labeled for code in codes[repeats(codes)].tolist()):
+            of_table = options.label if options.label in table.names else None
+            votes = recognise(table, replace(options, label=of_table))
+            if votes.votes:
+                long = read_votes(table, votes.options, duplicates, alone=True)
+                long = long.with_labels(kept)
+                line = f"labels: {kept.name}, by item {quoted(item)}"
+                return Opened(
+                    name, votes.options, votes=long, lines=(*votes.lines, line), votes_alone=True
+                )
+    label = options.label if options.label in table.names and options.label else "label"
+    judged = truth_in_name(label) < 2 and differs(table, item, label, kept)
+    if label in options.of_classifiers or judged:
+        # Both files have it: what people say of a criterion, and what this judge says.
+        if label not in options.of_classifiers:
+            judge = "judge" if name is None else stem_of(name)
+            if fractions_in(names_of(table, (label,))[label].texts):
+                options = replace(options, models={**options.models, judge: (label,)})
+            else:
+                options = replace(options, hard={**options.hard, judge: label})
+        label = "label" if "label" not in table.names else f"{label} of {kept.name}"
+    options = replace(options, item=item, label=label)
+    if labels_as is None:
+        return WithLabels(table, kept, item, label), options
+    # Recognised by what the labels are; then the labels are votes, or counts.
+    known = WithLabels(table, kept.first_of_each, item, label)
+    reading = recognise(known, options, joined=long is not None)
+    options, lines = reading.options, (*known.lines, *reading.lines)
+    if not known.label_is_own:
+        options = replace(options, label=None)
+    if labels_as == "votes":
+        return Opened(name, options, table, labels_as_votes(kept, duplicates), lines=lines)
+    return Opened(name, options, WithLabels(table, kept, item, None), long, lines=lines)
 
 
 def column_names(source: Any) -> tuple[str, ...]:
@@ -488,21 +536,9 @@ def read_reference(source: Any, positive: Any = None, **columns: Any) -> Predict
         return read_predictions(source, positive=positive, keep=())
     names = column_names(source)
 
-    def there(mapped: Mapping[str, str]) -> dict[str, str]:
-        return {name: column for name, column in mapped.items() if column in names}
-
-    # The label stays, for the message that it is not there.
-    kept = replace(
-        options,
-        item=options.item if options.item in names else None,
-        domain=options.domain if options.domain in names else None,
-        cluster=tuple(name for name in options.cluster if name in names),
-        weight=options.weight if options.weight in names else None,
-        models={m: c for m, c in options.models.items() if any(one in names for one in c)},
-        logits={m: c for m, c in options.logits.items() if any(one in names for one in c)},
-        hard=there(options.hard),
-        scores=there(options.scores),
-        confidence=there(options.confidence),
-        votes=there(options.votes),
-    )
+    # The label stays, for the message that it is not there, and so does a part of a classifier.
+    several = options.by_class.values()
+    partly = {c for columns in several if not {*names}.isdisjoint(columns) for c in columns}
+    there = {*names, *partly, options.label}
+    kept = options.renamed(lambda column: column if column in there else None)
     return read_predictions(source, columns=kept.to_dict(), positive=positive, keep=())

@@ -28,7 +28,7 @@ from fewlabels.data.cells import column_of
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.profiles import differences, tokens, truth_in_name
 from fewlabels.data.roles import split_native
-from fewlabels.data.table import MISSING_NUMBERS, Source, Table, class_text
+from fewlabels.data.table import MISSING_NUMBERS, Names, Source, Table, class_text
 from fewlabels.errors import InputError, listed, quoted
 from fewlabels.kernels.arrays import Floats
 from fewlabels.kernels.simplex import softmax
@@ -84,9 +84,17 @@ def one_of(name: str, columns: Collection[str]) -> tuple[str, ...]:
     return names if there else ()
 
 
+def together(name: str | None, columns: Collection[str]) -> tuple[str, ...]:
+    """The columns of a made column `A,B`, which name an item together; none of others."""
+    if name is None or "," not in name or name in columns:
+        return ()
+    names = tuple(name.split(","))
+    return names if all(n in columns for n in names) else ()
+
+
 def made_of(name: str, columns: Collection[str]) -> tuple[str, ...]:
     """The columns of the source that must be read for a column."""
-    parts = one_of(name, columns) or (name,)
+    parts = one_of(name, columns) or together(name, columns) or (name,)
     found = ((part_of(n, columns) or (n,))[0] for n in parts)
     return tuple(dict.fromkeys(found))
 
@@ -393,7 +401,7 @@ def needs(
 
 def is_made(name: str, own: Collection[str]) -> bool:
     """Whether a column is made of others of a source."""
-    return bool(part_of(name, own) or one_of(name, own))
+    return bool(part_of(name, own) or one_of(name, own) or together(name, own))
 
 
 def with_made(table: Table, names: Iterable[str]) -> Table:
@@ -424,7 +432,19 @@ def with_made(table: Table, names: Iterable[str]) -> Table:
     table = table.with_columns(made)
     hot = {name: several for name in names if (several := one_of(name, own))}
     labels = {name: [_one_hot(table, several)] for name, several in hot.items()}
+    labels |= {name: [_key(table, several)] for name in names if (several := together(name, own))}
     return replace(table.with_columns(labels), names=names)
+
+
+def _cells(names: Names) -> list[Any]:
+    return np.array([*names.texts, None], dtype=object)[names.codes].tolist()
+
+
+def _key(table: Table, columns: Sequence[str]) -> pa.ChunkedArray:
+    """What several columns say of an item together; null where one of them is empty."""
+    each = [Names.of(table, column, lambda value: class_text(value) or None) for column in columns]
+    rows = zip(*(_cells(names) for names in each), strict=True)
+    return pa.chunked_array([pa.array([None if None in row else ", ".join(row) for row in rows])])
 
 
 def _place(table: Table, start: int, row: int) -> str:
@@ -470,7 +490,8 @@ def shaped(source: Source, options: ColumnOptions) -> tuple[Source, ColumnOption
     """The source with vectors, objects and one-hot labels as columns, and the options in them.
 
     An option that names the column of a vector means all its numbers; `--label A,B,C` the labels
-    that these columns hold one-hot. Columns that have a native name are what it says.
+    that these columns hold one-hot, `--item A,B` what these say together. Columns that have a
+    native name are what it says.
     """
     names = source.names
     if len(set(names)) < len(names):
@@ -482,7 +503,8 @@ def shaped(source: Source, options: ColumnOptions) -> tuple[Source, ColumnOption
         return source, options  # whoever reads it says what is wrong
     looks = {name: look for name, column in head.items() if (look := look_at(column)) != Look()}
     joined = _one_hot_families(head, options)
-    if not looks and not joined:
+    key = [options.item] if options.item and together(options.item, names) else []
+    if not looks and not joined and not key:
         return source, options
     claimed = options.of_classifiers
     parts = {n: tuple(f"{n}[{key}]" for key in look.keys) for n, look in looks.items()}
@@ -510,6 +532,7 @@ def shaped(source: Source, options: ColumnOptions) -> tuple[Source, ColumnOption
             why.append(_not_used(name, own))
             shown |= {name: None} if name in needed else {}
     made = {n: p for n, p in parts.items() if p}
+    shown |= dict.fromkeys(key)
     return Shaped(source, tuple(shown), tuple(why)), _in_parts(options, made, {**joined, **one_hot})
 
 

@@ -86,6 +86,14 @@ def shown_number(value: float) -> str:
     return str(single) if float(single) == value else repr(float(value))
 
 
+def fractions_in(texts: Collection[str]) -> bool:
+    """Whether all are numbers, and some no whole ones: what a classifier says, and no class."""
+    try:
+        return bool(texts) and any(float(text) % 1 != 0 for text in texts)
+    except ValueError:
+        return False
+
+
 def in_order(texts: Iterable[str]) -> tuple[str, ...]:
     """Numbers by value, then the rest by alphabet.
 
@@ -146,7 +154,8 @@ def naming_file(name: str | None) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        raise InputError(one_line(f"{where}{error}")) from None
+        error.args = (one_line(f"{where}{error}"),)
+        raise  # of its own kind
     except MemoryError:
         raise InputError(f"{where}does not fit into memory; read fewer columns or rows") from None
     except (OSError, pa.ArrowException, UnicodeError, RecursionError) as error:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -23,6 +23,7 @@ from fewlabels.data.options import ColumnOptions
 from fewlabels.data.profiles import Profile, profile
 from fewlabels.data.recognise import Reading, recognise
 from fewlabels.data.roles import Roles, missing_column, split_native
+from fewlabels.data.shapes import Shaped
 from fewlabels.data.table import Source, Table, in_order
 from fewlabels.data.task_names import (
     LABEL,
@@ -79,32 +80,12 @@ class Found:
         absent = {stem for other in self.tasks for stem in other.columns} - {*task.columns}
         added = {self.column, self.source.row}
 
-        def column(name: str) -> str:
-            return task.columns.get(name, name)
+        def column(name: str) -> str | None:
+            return None if name in absent or name in added else task.columns.get(name, name)
 
-        def by_class(mapped: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-            return {
-                model: tuple(map(column, columns))
-                for model, columns in mapped.items()
-                if not absent & {*columns}
-            }
-
-        def there(mapped: Mapping[str, str]) -> dict[str, str]:
-            return {model: column(c) for model, c in mapped.items() if c not in absent}
-
-        return replace(
-            options,
-            tasks={},
-            label=None if options.label is None else column(options.label),
-            models=by_class(options.models),
-            logits=by_class(options.logits),
-            hard=there(options.hard),
-            scores=there(options.scores),
-            confidence=there(options.confidence),
-            item=None if options.item in added else options.item,
-            cluster=tuple(c for c in options.cluster if c != options.item and c not in added),
-            keep=None if options.keep is None else tuple(k for k in options.keep if k not in added),
-        )
+        clusters = tuple(name for name in options.cluster if name != options.item)
+        kept = None if options.keep is None else tuple(k for k in options.keep if k not in added)
+        return replace(options, tasks={}, cluster=clusters, keep=kept).renamed(column)
 
 
 def recognise_tasks(found: Found, *, joined: bool = False) -> Reading:
@@ -198,14 +179,19 @@ def _found(
     of_tasks = {column: task.name for task in named.tasks for column in task.columns.values()}
     whose = {of_tasks.get(column) for column in claimed}
     if len(whose) > 1 and None not in whose:
-        return Found(source, options, lines=_mixed(named, claimed))
+        shown = listed(
+            f"{quoted(c)} of {quoted(str(of_tasks[c]))}" for c in of_tasks if c in claimed
+        )
+        line = f"columns of several tasks, by their names, are read as one: {shown}"
+        return Found(source, options, lines=(line,) * (named.names == "sure"))
     if None in whose:
         return None  # said in full, whatever the names are like
     table = source.read((), named.columns)
     if not table.n_rows:
         return None
     held = {name: profile(table, name, options) for name in named.columns}
-    if named.names == "unknown" and not _labels_are_few(named, held):
+    filled = [(held[label].filled, [held[c].filled for c in cs]) for _, label, cs in named.pairs()]
+    if named.names == "unknown" and any(labels >= min(others) for labels, others in filled):
         return None
     if not whose and not _are_tasks(named, held, options):
         return None
@@ -216,27 +202,15 @@ def _found(
             f"task {quoted(chosen.name)} alone: the columns of other tasks "
             f"({listed(map(quoted, hidden), 4)}) are not used"
         )
-        return Found(_Without(source, frozenset(hidden)), options, lines=(line,) * bool(hidden))
+        names = tuple(name for name in source.names if name not in hidden)
+        return Found(Shaped(source, names), options, lines=(line,) * bool(hidden))
     _refuse_other_classes(named, held)
-    found = _reshaped(source, options, named.tasks, named.left)
-    return replace(found, lines=(*found.lines, *_left(named)))
-
-
-def _mixed(named: NamedTasks, claimed: Collection[str]) -> tuple[str, ...]:
-    """A line on labels of one task beside predictions of another, where names tell tasks."""
-    of = {c: task.name for task in named.tasks for c in task.columns.values() if c in claimed}
-    shown = listed(f"{quoted(c)} of {quoted(task)}" for c, task in of.items())
-    return (f"columns of several tasks, by their names, are read as one: {shown}",) * (
-        named.names == "sure"
+    found, left = (
+        _reshaped(source, options, named.tasks, named.left),
+        listed(map(quoted, named.left), 4),
     )
-
-
-def _left(named: NamedTasks) -> Iterator[str]:
-    if named.left:
-        yield (
-            f"not used: {listed(map(quoted, named.left), 4)} (of a task without labels, or without "
-            "predictions)"
-        )
+    line = f"not used: {left} (of a task without labels, or without predictions)"
+    return replace(found, lines=(*found.lines, *[line] * bool(named.left)))
 
 
 def _said(said: Mapping[str, Sequence[str]], names: Sequence[str]) -> tuple[Task, ...]:
@@ -291,7 +265,8 @@ def _are_tasks(named: NamedTasks, held: Mapping[str, Profile], options: ColumnOp
     """Whether the values go with tasks; a table is refused where nothing says."""
     pairs = named.pairs()
     labels = [held[label] for _, label, _ in pairs]
-    if not all(_like_classes(p) for p in labels) or not any(p.filled for p in labels):
+    known = [p for p in labels if p.filled]
+    if not known or any(p.counts is None or len(p.counts) > max(20, p.filled // 4) for p in known):
         return False
     predicted = [[held[c] for c in columns] for _, _, columns in pairs]
     predicted = [
@@ -309,18 +284,6 @@ def _are_tasks(named: NamedTasks, held: Mapping[str, Profile], options: ColumnOp
     if named.names in ("guessed", "unknown"):
         return False
     raise _either(named, held, options)
-
-
-def _labels_are_few(named: NamedTasks, held: Mapping[str, Profile]) -> bool:
-    """Whether in every task fewer items have labels than have predictions."""
-    return all(
-        held[label].filled < min(held[column].filled for column in columns)
-        for _, label, columns in named.pairs()
-    )
-
-
-def _like_classes(p: Profile) -> bool:
-    return not p.filled or (p.counts is not None and len(p.counts) <= max(20, p.filled // 4))
 
 
 def _predicts(p: Profile, label: Profile) -> bool:
@@ -401,18 +364,17 @@ def _either(
     )
     label = options.label or pairs[0][1]
     classifiers = [(c, held[c]) for _, _, columns in pairs for c in columns]
-    one = " ".join(f"{_flag(p)} {shlex.quote(f'{c}={c}')}" for c, p in classifiers)
+    flags = [
+        "--model" if p.in_unit and not p.whole else "--score" if p.counts is None else "--hard"
+        for _, p in classifiers
+    ]
+    said = [shlex.quote(f"{c}={c}") for c, _ in classifiers]
+    one = " ".join(f"{flag} {pair}" for flag, pair in zip(flags, said, strict=True))
     return OpenTasksError(
         f"columns {listed((quoted(label) for _, label, _ in pairs), 4)} are labels of several "
         "tasks, or of several people, and neither names nor values tell which: say "
         f"{several} or --label {shlex.quote(label)} {one}"
     )
-
-
-def _flag(p: Profile) -> str:
-    if p.in_unit and not p.whole:
-        return "--model"
-    return "--hard" if p.counts is not None else "--score"
 
 
 def _refuse_other_classes(named: NamedTasks, held: Mapping[str, Profile]) -> None:
@@ -511,9 +473,8 @@ class ByTask:
             of_tasks = [t.columns[n] for n in names for t in self.tasks if n in t.columns]
             return list(dict.fromkeys([*(n for n in names if n in self.others), *of_tasks]))
 
-        table, times = self.inner.read(own(numbers), own(texts)), len(self.tasks)
-        if not own([*numbers, *texts]):
-            table = self.inner.read((), self.inner.names[:1])
+        some = own(texts) or self.inner.names[:1] * (not own(numbers))
+        table, times = self.inner.read(own(numbers), some), len(self.tasks)
         n, place, called = table.n_rows, table.place, [task.name for task in self.tasks]
 
         def pieces(name: str) -> list[pa.ChunkedArray]:
@@ -537,22 +498,3 @@ class ByTask:
             tuple(dict.fromkeys([*numbers, *texts])), pieces, n * times, where, table.notes,
             table.decimal_comma,
         )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class _Without:
-    """A source without some of its columns."""
-
-    inner: Source
-    hidden: frozenset[str]
-
-    @property
-    def name(self) -> str | None:
-        return self.inner.name
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        return tuple(name for name in self.inner.names if name not in self.hidden)
-
-    def read(self, numbers: Collection[str], texts: Collection[str]) -> Table:
-        return self.inner.read(numbers, texts)

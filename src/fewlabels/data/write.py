@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
 
 from fewlabels.data.chosen_rows import batches_of, item_column, items_here
+from fewlabels.data.delimited import without_formulas
+from fewlabels.data.joined import KeptLabels, fill_in, labels_of
 from fewlabels.data.label_record import is_record, read_record
 from fewlabels.data.sources import locate, open_source
-from fewlabels.data.table import NO_LABEL, class_text, naming_file
+from fewlabels.data.table import Names, Table, naming_file
 from fewlabels.errors import InputError, UsageError, listed, one_line, quoted
 from fewlabels.predictions import Predictions
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 TableKind = Literal["csv", "parquet"]
 
@@ -71,8 +69,6 @@ def native_columns(predictions: Predictions) -> dict[str, Any]:
 @contextmanager
 def _one_line() -> Iterator[None]:
     """Say in one line what a library refuses to write; the system's errors are left to others."""
-    import pyarrow as pa
-
     try:
         yield
     except (pa.ArrowException, UnicodeError) as error:
@@ -93,8 +89,6 @@ def write_table(
 
 def batches_of_columns(columns: Mapping[str, Any]) -> list[pa.RecordBatch]:
     """Named columns of one length as rows; None and NaN are null."""
-    import pyarrow as pa
-
     with _one_line():
         table = pa.table({name: pa.array(c, from_pandas=True) for name, c in columns.items()})
         return table.to_batches() or [pa.RecordBatch.from_pylist([], table.schema)]
@@ -108,8 +102,6 @@ def write_batches(
     If `raw`, cells of CSV that a spreadsheet would take for formulas stay as they are.
     """
     from pyarrow import csv, parquet
-
-    from fewlabels.data.delimited import without_formulas
 
     inert = kind == "csv" and not raw
     rest = map(without_formulas, batches) if inert else iter(batches)
@@ -144,6 +136,7 @@ def write_joined(
         raise InputError(f"{record}: there is no record of labels; label some items first")
     read = read_record(record)
     labels, notes = read.labels, read.notes(record)
+    kept = KeptLabels(str(record), item or "", labels_of(read, str(record)))
     located = locate(source)
     where = None if located is None else located.name
     with naming_file(where):
@@ -158,21 +151,15 @@ def write_joined(
     def joined() -> Iterator[pa.RecordBatch]:
         nonlocal found
         for batch in batches_of(opened, names):
-            keys = [class_text(v) for v in batch.rows.column(column).to_pylist()]
-            recorded = [labels.get(key) for key in keys]
-            if target in names:
-                own = [class_text(v) for v in batch.rows.column(target).to_pylist()]
-                for row, (mine, other) in enumerate(zip(own, recorded, strict=True)):
-                    if mine in NO_LABEL:
-                        continue
-                    if other not in (None, mine):
-                        raise InputError(
-                            f"item {quoted(keys[row])} has two labels: {quoted(mine)} in "
-                            f"{batch.place(row)} and {quoted(other)} in {record}; correct one"
-                        )
-                    recorded[row] = mine
-            found += sum(key in labels for key in keys)
-            yield _with_column(batch.rows, target, pa.array(recorded, pa.string()))
+            table = Table.of_batches([batch.rows], batch.rows.schema.names, batch.place)
+            keys = Names.of(table, column)
+            own = Names.of(table, target) if target in names else None
+            filled = fill_in(own, keys, kept, batch.place)
+            labeled = [i for i, text in enumerate(keys.texts) if text in labels]
+            found += int(np.isin(keys.codes, labeled).sum())
+            columns = dict(zip(batch.rows.schema.names, batch.rows.columns, strict=True))
+            columns[target] = pa.array(filled, pa.string())
+            yield pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
 
     def read_joined() -> Iterator[pa.RecordBatch]:
         with naming_file(where):  # not what fails in writing them
@@ -186,8 +173,3 @@ def write_joined(
                 f"{listed(map(quoted, labels), 3) or 'none'}"
             )
     return found, notes
-
-
-def _with_column(rows: pa.RecordBatch, name: str, column: pa.Array) -> pa.RecordBatch:
-    columns = dict(zip(rows.schema.names, rows.columns, strict=True)) | {name: column}
-    return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))

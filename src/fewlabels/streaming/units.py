@@ -19,6 +19,7 @@ from fewlabels.data.content import compression
 from fewlabels.data.databases import SqlTable
 from fewlabels.data.delimited import NO_HEADER, DelimitedFile
 from fewlabels.data.inputs import one_at_a_time
+from fewlabels.data.joined_files import refuse_pooled
 from fewlabels.data.limits import refuse_wide
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.roles import Roles, assign_roles, repeated_items
@@ -246,6 +247,7 @@ def lay_out(
         if not files:
             raise InputError(nothing_read(skipped, alone=len(located.files) == 1))
         head, options = shaped(_Head(heads, located.where), options)
+        refuse_pooled(heads, located.files, located.name)
         tasks = find_tasks(head, options)
         reading = recognise_tasks(tasks)
         if options.task is not None:

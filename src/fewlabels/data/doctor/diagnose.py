@@ -88,7 +88,7 @@ def diagnose(
             if file is not None and all(isinstance(value, str | Path) for _, value in given):
                 shown, table = opened.said or opened.options, opened.table
                 if isinstance(table, WithLabels) and not table.label_is_own:
-                    shown = replace(shown, label=None)  # the labels' own file has it
+                    shown = replace(shown, label=options.label)  # of the labels' own file
                 parts = [shown.command(file, votes=table is None and opened.arrays is None)]
                 parts += [shlex.quote(str(part)) for pair in given for part in pair]
                 case.command = " ".join(parts) + chosen

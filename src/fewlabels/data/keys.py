@@ -1,0 +1,282 @@
+"""Which rows of two tables are of the same item: by a column, by several together, or by order."""
+
+from __future__ import annotations
+
+import itertools
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fewlabels.data.options import ColumnOptions
+from fewlabels.data.profiles import name_words, predicts_in_name, truth_in_name
+from fewlabels.data.recognise import ITEM_NAMES
+from fewlabels.data.roles import missing_column, split_native
+from fewlabels.data.shapes import first_rows, shaped, together
+from fewlabels.data.table import NO_LABEL, Names, Source, Table, class_text, naming_file
+from fewlabels.data.task_names import Task, stem_without
+from fewlabels.data.tasks import ByTask
+from fewlabels.errors import InputError, listed, quoted
+from fewlabels.kernels.arrays import Array, Ints
+
+_MOST_COLUMNS = 200
+"""Wider tables are joined by columns of the same name alone."""
+
+_SHARED = 0.5
+"""Share of one column's values from which those of another table are the same items."""
+
+
+@dataclass(frozen=True)
+class Keyed:
+    """The items of a source, `texts` by `rows`; `column` names them, None where their order does.
+
+    `left` counts the rows that are of no item.
+    """
+
+    column: str | None
+    texts: tuple[str, ...]
+    rows: Ints
+    left: int = 0
+
+    def find(self, texts: Sequence[str]) -> Ints:
+        """The row of each of some items, (n,); -1 where it has none."""
+        place = dict(zip(self.texts, self.rows.tolist(), strict=True))
+        return np.array([place.get(text, -1) for text in texts], dtype=np.int64)
+
+
+def _label_text(value: Any) -> str | None:
+    text = class_text(value)
+    return None if text in NO_LABEL else text
+
+
+def names_of(source: Source, columns: Sequence[str]) -> dict[str, Names]:
+    """Some columns of a source as texts, which are null where a cell is empty."""
+    table = source.read((), columns)
+    return {c: Names.of(table, c, lambda value: class_text(value) or None) for c in columns}
+
+
+def repeats(codes: Array) -> Array:
+    """Which entries equal an earlier one, (n,)."""
+    out = np.ones(len(codes), dtype=bool)
+    out[np.unique(codes, return_index=True)[1]] = False
+    return out
+
+
+def keyed(source: Source, column: str) -> Keyed:
+    """The items by a column, which has each once.
+
+    Rows without an item are left out, unless they have a label. Of several rows of an item the one
+    with a label counts: a log of events says of most items more than what came of them.
+    """
+    labels = [n for n in source.names if truth_in_name(n) == 3 and n != column]
+    with naming_file(source.name):
+        table = source.read((), (column, *labels))
+        items = Names.of(table, column, lambda value: class_text(value) or None)
+        each = (Names.of(table, n, _label_text) for n in labels)
+        filled = np.any([names.codes >= 0 for names in each], axis=0) if labels else None
+        there = items.codes >= 0
+        rows = np.flatnonzero(there if filled is None else there | filled)
+        if filled is not None:
+            again = np.isin(items.codes, np.unique(items.codes[rows][repeats(items.codes[rows])]))
+            of_labels = rows[~again[rows] | filled[rows]]
+            if len(np.unique(items.codes[of_labels])) == len(np.unique(items.codes[rows])):
+                rows = of_labels
+        codes = items.codes[rows]
+        wrong = np.flatnonzero(repeats(codes) | (codes < 0))
+        if len(wrong):
+            code = codes[wrong[0]]
+            places = " and in ".join(table.place(row) for row in rows[codes == code][:2].tolist())
+            what = f"item {quoted(items.texts[code])} is" if code >= 0 else "a label of no item is"
+            raise InputError(
+                f"{what} in {places}, and files are joined by column {quoted(column)}: give each "
+                "item one row, or name another column with --item (A,B for two that name it "
+                "together)"
+            )
+        texts = tuple(items.texts[code] for code in codes.tolist())
+        return Keyed(column, texts, rows, table.n_rows - len(rows))
+
+
+def by_order(source: Source) -> Keyed:
+    """The rows of a source as its items, called by their numbers."""
+    n = source.read((), source.names[:1]).n_rows
+    return Keyed(None, tuple(map(str, range(1, n + 1))), np.arange(n))
+
+
+def item_columns(sources: Sequence[Source], options: ColumnOptions) -> list[Keyed]:
+    """The items of each source, by what names them in all; by the order of rows if nothing does.
+
+    Columns are of the same name, or the values of one are those of the other. `sources` have the
+    column of `options.item` (see `with_item`).
+    """
+    first, *others = sources
+    shared = [n for n in first.names if n and all(n in one.names for one in others)]
+    if options.item is not None or "item" in shared:
+        item = options.item or "item"
+        for one in sources:
+            if item not in one.names:
+                with naming_file(one.name):
+                    missing = missing_column(item, one.names, "what files are joined by")
+                    raise InputError(missing)
+        return [keyed(one, item) for one in sources]
+    free = [n for n in shared if may_name_items(n)]
+    named = [n for n in free if ITEM_NAMES.fullmatch(n)]
+    found = _unique(sources, [(n,) for n in named], 0.0) if named else []
+    found = found or _unique(sources, [(n,) for n in free])
+    found = found or _unique(sources, _pairs_apart(first, free))
+    if found:
+        if any(not _as(found[0], one) for one in found[1:]):
+            columns = listed(quoted(str(keys[0].column)) for keys in found)
+            said = " or ".join(f"--item {shlex.quote(str(keys[0].column))}" for keys in found)
+            raise InputError(f"files are joined by one of {columns}: say which with {said}")
+        return found[0]
+    if len(named) == 1:
+        return [keyed(one, named[0]) for one in sources]
+    _refuse_wide(sources, [n for n in shared if may_name_items(n)])
+    pairs = [same_values(first, one) for one in others]
+    if all(pairs) and len({pair[0] for pair in pairs if pair}) == 1:
+        own = [*(a for a, _ in filter(None, pairs[:1])), *(b for _, b in filter(None, pairs))]
+        return [keyed(one, column) for one, column in zip(sources, own, strict=True)]
+    ordered = [by_order(one) for one in sources]
+    sizes = [len(keys.rows) for keys in ordered]
+    if len(set(sizes)) > 1 or named:
+        have = (
+            f"the columns that all have are {listed(map(quoted, shared))}"
+            if shared
+            else "they have no column in common"
+        )
+        rows = listed(
+            f"{one.name or 'the frame'} {size:,}" for one, size in zip(sources, sizes, strict=True)
+        )
+        alone = f", {'and not' if shared else 'nor'} as many rows ({rows})" * (len({*sizes}) > 1)
+        raise InputError(
+            f"files are joined by a column of items, and {have}{alone}: say which with --item COL, "
+            "or --item A,B for two that name an item together"
+        )
+    return ordered
+
+
+def _refuse_wide(sources: Sequence[Source], shared: Sequence[str]) -> None:
+    """Say how files are joined of which one has a column for each part of an item."""
+    for one, other in itertools.permutations(sources, 2):
+        for name in (n for n in one.names if n not in other.names and shared):
+            item = f"{shared[0]},{name}"
+            held = names_of(one, (name,))[name].texts
+            if 1 < len(held) <= _MOST_PARTS and with_item(other, item, (one,)) is not other:
+                raise InputError(
+                    f"{other.name or 'a frame'} has columns for each {quoted(name)} "
+                    f"({listed(held, 3)}) of {quoted(shared[0])}, and {one.name or 'the other'} a "
+                    f"row: join them by both, with --item {shlex.quote(item)}"
+                )
+
+
+_MOST_PARTS = 20
+"""Columns of one kind for parts of an item, at most."""
+
+
+def may_name_items(name: str) -> bool:
+    """Whether a column may name items: it is no prediction and no label by its name."""
+    return split_native(name) is None and not truth_in_name(name) and not _predicts(name)
+
+
+def _predicts(name: str) -> bool:
+    return predicts_in_name(name_words(name)) and truth_in_name(name) < 3
+
+
+def _pairs_apart(source: Source, names: Sequence[str]) -> list[tuple[str, ...]]:
+    """Pairs of columns that together tell the first rows of a source apart."""
+    head = first_rows(source, names)
+    codes = {
+        n: Names.of(Table.of({n: column}, len(column)), n).codes
+        for n, column in itertools.islice(head.items(), _MOST_PAIRED)
+    }
+    pairs = itertools.combinations(codes, 2)
+    return [
+        (a, b) for a, b in pairs if not repeats(codes[a] * (len(codes[b]) + 1) + codes[b]).any()
+    ]
+
+
+_MOST_PAIRED = 10
+"""Columns of which pairs may name the items."""
+
+
+def _unique(
+    sources: Sequence[Source], ways: Sequence[tuple[str, ...]], share: float = _SHARED
+) -> list[list[Keyed]]:
+    """The ways, columns by themselves or together, in which items are told apart in all sources.
+
+    More than a `share` of the fewer items of two must be in both.
+    """
+    found = []
+    for way in ways:
+        try:
+            keys = [keyed(with_item(one, ",".join(way)), ",".join(way)) for one in sources]
+        except InputError:
+            continue
+        known = set(keys[0].texts)
+        both = [len(known.intersection(one.texts)) for one in keys[1:]]
+        fewest = [min(len(known), len(one.texts)) for one in keys[1:]]
+        if all(n > share * most for n, most in zip(both, fewest, strict=True)):
+            found.append(keys)
+    return found
+
+
+def _as(keys: Sequence[Keyed], other: Sequence[Keyed]) -> bool:
+    """Whether two ways put the same rows side by side."""
+    a, b = (
+        [way[0].rows, *(one.find(way[0].texts) for one in way[1:])] for way in (keys, other)
+    )  # fmt: skip
+    return all(np.array_equal(x, y) for x, y in zip(a, b, strict=True))
+
+
+def same_values(source: Source, other: Source, item: str | None = None) -> tuple[str, str] | None:
+    """The column of a source, and that of another whose values, all different, are among its own.
+
+    None where there is no such pair, or none that shares most. Numbers that count the rows say
+    nothing but the order. `item` is the column of the source where it is known.
+    """
+    if max(len(source.names), len(other.names)) > _MOST_COLUMNS:
+        return None
+    own = names_of(source, [n for n in source.names if n and (n == item or item is None)])
+    own = {n: names for n, names in own.items() if n == item or not _counts_rows(names)}
+    shares: dict[tuple[str, str], float] = {}
+    for b, theirs in names_of(other, [n for n in other.names if n]).items():
+        codes = theirs.codes[theirs.codes >= 0]
+        if len(codes) < 2 or repeats(codes).any() or (item is None and _counts_rows(theirs)):
+            continue
+        for a, mine in own.items():
+            shares[a, b] = len({*theirs.texts} & {*mine.texts}) / len(theirs.texts)
+    most = max(shares.values(), default=0.0)
+    best = [pair for pair, share in shares.items() if share == most >= _SHARED]
+    return best[0] if len(best) == 1 else None
+
+
+def _counts_rows(names: Names) -> bool:
+    """Whether a column holds the numbers of the rows, from 0 or from 1."""
+    numbers = [[str(i + k) for i in range(len(names.codes))] for k in (0, 1)]
+    return list(names.texts) in numbers
+
+
+def with_item(source: Source, item: str | None, whole: Sequence[Source] = ()) -> Source:
+    """The source with a column of items, which may be several together (A,B).
+
+    Where it lacks the last of these, and has columns that end in its values instead (cancerL,
+    cancerR for side L and R, as one of `whole` has it), it is read as a row for each of them.
+    """
+    parts = [] if item is None or item in source.names else item.split(",")
+    lacking = [part for part in parts if part not in source.names]
+    other = next((one for one in whole if all(part in one.names for part in parts)), None)
+    if len(lacking) == 1 and len(parts) > 1 and other is not None:
+        values = names_of(other, lacking)[lacking[0]].texts
+        stems = {n: {v: stem_without(n, v) for v in values} for n in source.names}
+        tasks = tuple(
+            Task(v, {stem: n for n, of in stems.items() if (stem := of[v])}) for v in values
+        )
+        if tasks and tasks[0].columns and len({frozenset(t.columns) for t in tasks}) == 1:
+            taken = {column for task in tasks for column in task.columns.values()}
+            others = tuple(n for n in source.names if n not in taken)
+            source = ByTask(source, tasks, others, lacking[0], None)
+    if together(item, source.names):
+        return shaped(source, ColumnOptions(item=item))[0]
+    return source
