@@ -32,6 +32,7 @@ from fewlabels.data.joined import (
 )
 from fewlabels.data.options import ColumnOptions, column_options
 from fewlabels.data.profiles import truth_in_name
+from fewlabels.data.proposals import Proposals
 from fewlabels.data.recognise import ITEM_NAMES, recognise
 from fewlabels.data.roles import Roles, assign_roles, missing_column, repeated_items, split_native
 from fewlabels.data.shapes import shaped, telling
@@ -193,6 +194,23 @@ def read_predictions(
         wide = any(hasattr(v, "columns") or getattr(v, "ndim", 1) == 2 for v in source.values())
         if not native and (wide or all(isinstance(v, np.ndarray) for v in source.values())):
             return _of_classifiers(source, options, votes, labels)
+    beside = {
+        "votes": votes, "duplicates": duplicates, "labels": labels, "labels_as": labels_as,
+        "join": join,
+    }  # fmt: skip
+    proposals = Proposals(source, options, read_as_said, beside)
+    with proposals.checked():
+        items = read_as_said(source, options, **beside)
+    if any("--" in line for line in (*items.reading, *items.notes)):
+        return items.noting(proposals.lines(items.notes), proposals.lines(items.reading))
+    return items
+
+
+def read_as_said(
+    source: Any, options: ColumnOptions, votes: Any = None, duplicates: Duplicates = "refuse",
+    labels: Any = None, labels_as: LabelsAs | None = None, join: Any = None,
+) -> Predictions:  # fmt: skip
+    """The predictions of a source, by these options; messages may propose what is refused too."""
     opened = open_input(source, options, votes, duplicates, labels, labels_as, join)
     with naming_file(opened.name):
         if opened.arrays is not None:

@@ -13,6 +13,7 @@ import re
 import shlex
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -20,6 +21,8 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
+
+import pyarrow as pa
 
 from fewlabels.data.binary import open_feather, open_parquet
 from fewlabels.data.cells import open_json, open_workbook
@@ -56,7 +59,7 @@ from fewlabels.data.stores import (
     temporary_folder,
 )
 from fewlabels.data.table import Source, Table, concatenate, naming_file
-from fewlabels.data.where import Condition, Filter, FilteredSource, refuse_no_row
+from fewlabels.data.where import Condition, Filter, FilteredSource, refuse_no_row, rows_of
 from fewlabels.errors import (
     InputError,
     UsageError,
@@ -680,6 +683,8 @@ def open_source(source: Any, located: Located | None, argument: str = "source") 
     """Open what `locate` found (anything but NPZ), or the frame that the argument holds."""
     if located is None:
         selection = source if isinstance(source, Selection) else Selection(source)
+        if isinstance(selection.place, FirstRows):
+            return selection.place
         frame = open_frame(selection.place, argument)
         refuse_wide(len(frame.names))
         return _rows_of(frame, selection.where)
@@ -701,6 +706,55 @@ def open_source(source: Any, located: Located | None, argument: str = "source") 
     if len(parts) == 1 and not located.notes:
         return parts[0]
     return FolderOfTables(located.name, tuple(parts), located.notes, located.where)
+
+
+@dataclass(frozen=True, eq=False)
+class FirstRows:
+    """The first rows of a source, with all its columns, which are read once."""
+
+    inner: Source
+    most: int
+
+    @property
+    def name(self) -> str | None:
+        """What messages call it."""
+        return self.inner.name
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns."""
+        return self.inner.names
+
+    @property
+    def single(self) -> list[str]:
+        """Columns whose names occur once."""
+        return [name for name, times in Counter(self.names).items() if times == 1]
+
+    @cached_property
+    def _held(self) -> Table:
+        names = self.single
+        if not callable(getattr(self.inner, "batches", None)):
+            table = self.inner.read((), names)
+
+            def pieces(name: str) -> list[pa.ChunkedArray]:
+                left, out = self.most, []
+                for piece in table.pieces(name):
+                    out.append(piece.slice(0, left))
+                    left -= len(out[-1])
+                return out
+
+            return replace(table, pieces=pieces, n_rows=min(table.n_rows, self.most), files=())
+        held = list[pa.RecordBatch]()
+        for batch in rows_of(self.inner, names):
+            held.append(batch.select(names).slice(0, self.most - sum(map(len, held))))
+            if sum(map(len, held)) >= self.most:
+                break
+        comma = getattr(self.inner, "delimiter", None) == ";"
+        return Table.of_batches(held, names, decimal_comma=comma)
+
+    def read(self, numbers: Collection[str], texts: Collection[str]) -> Table:
+        """Some columns, of which a file's texts are told for numbers when these are taken."""
+        return replace(self._held, names=tuple(dict.fromkeys([*numbers, *texts])), notes=[])
 
 
 def filtered(part: Any, located: Located, file: Any) -> tuple[Source, Filter]:

@@ -602,8 +602,7 @@ def column_findings(
             "info",
             "look like probabilities that add up to 1" if several else "looks like a probability",
             f"column{'s' if several else ''} {', '.join(map(quoted, columns))}",
-            f"if a classifier gave {'them' if several else 'it'}, add to the command below: "
-            f"--model {option}",
+            f"if a classifier gave {'them' if several else 'it'}, add --model {option}",
         )
 
 
