@@ -44,8 +44,8 @@ ROWS = 5_000
 _MOST = 12
 """Proposals that are tried for one source; what comes after them is left out."""
 
-_TOKEN = r"""(?:[\w@%+=:./,-]|'[^']*'|"'")+"""
-_OPTION = re.compile(rf"--(?:votes|no-header)\b|--[a-z][a-z-]*(?:=| (?!--)){_TOKEN}")
+_WORD = r"""(?:[\w@%+=:./,-]|'[^']*'|"'")+"""
+_OPTION = re.compile(rf"--(?:votes|no-header)\b|--[a-z][a-z-]*(?:=| (?!--)){_WORD}")
 
 _ALIKE = 0.2
 """Rank correlation of two scores from which they may be of one thing."""
