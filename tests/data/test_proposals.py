@@ -148,7 +148,7 @@ def test_without_a_header_the_whole_way_is_proposed(cli: Any, tmp_path: Path) ->
 
 
 def test_where_nothing_reads_it_says_why() -> None:
-    table = pd.DataFrame({"output": KNOWN, "preference": 1 + RNG.random(N), "x": RNG.random(N)})
+    table = pd.DataFrame({"preference": 1 + RNG.random(N), "weighing": 9 * RNG.random(N)})
     with pytest.raises(fl.InputError) as error:
         fl.read_predictions(table)
     assert "--" not in str(error.value)
