@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
@@ -99,16 +99,10 @@ class Proposals:
         if self.source is None:
             self.source, self.beside = self.beside.get("votes"), {**self.beside, "votes": True}
 
-    @contextmanager
-    def checked(self) -> Iterator[None]:
-        """Leave in a refusal only those proposals with which the source is read."""
-        try:
-            yield
-        except InputError as error:
-            text = self.text(str(error), refusal=True)
-            if text == str(error):
-                raise
-            raise InputError(text) from None
+    def tried(self, error: InputError) -> InputError:
+        """A refusal with those proposals alone with which the source is read."""
+        text = self.text(str(error), refusal=True)
+        return error if text == str(error) else InputError(text)
 
     def lines(self, lines: Iterable[str]) -> tuple[str, ...]:
         """Lines without the proposals that are refused."""

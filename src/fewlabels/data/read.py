@@ -198,11 +198,13 @@ def read_predictions(
         "votes": votes, "duplicates": duplicates, "labels": labels, "labels_as": labels_as,
         "join": join,
     }  # fmt: skip
-    proposals = Proposals(source, options, read_as_said, beside)
-    with proposals.checked():
+    try:
         items = read_as_said(source, options, **beside)
+    except InputError as error:
+        raise Proposals(source, options, read_as_said, beside).tried(error) from None
     if any("--" in line for line in (*items.reading, *items.notes)):
-        return items.noting(proposals.lines(items.notes), proposals.lines(items.reading))
+        lines = Proposals(source, options, read_as_said, beside).lines
+        return items.noting(lines(items.notes), lines(items.reading))
     return items
 
 

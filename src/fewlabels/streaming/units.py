@@ -209,8 +209,10 @@ def lay_out(
     out instead of refused.
     """
     proposals = Proposals(source, options, read_as_said)
-    with proposals.checked():
+    try:
         layout = _lay_out(source, options, skip_bad_files)
+    except InputError as error:
+        raise proposals.tried(error) from None
     notes = proposals.lines((*layout.roles.notes, *layout.notes))
     reading = proposals.lines(layout.reading)
     return replace(layout, notes=notes, reading=reading)
