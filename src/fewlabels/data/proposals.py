@@ -129,7 +129,7 @@ class Proposals:
         edits += [(*_fragment(text, span, [a for a, _ in alive]), "") for span in dead]
         for start, stop, said in sorted(edits, reverse=True):
             text = text[:start] + said + text[stop:]
-        place = self.source.place if isinstance(self.source, Selection) else self.source
+        place = Selection.of(self.source).place
         name = f"{place}: " if isinstance(place, str | Path) else ""
         if refusal and dead and not alive and not re.search("; |: ", text.removeprefix(name)):
             return one_line(f"{text}; it cannot be read as it stands: {why[0]}")
@@ -193,7 +193,7 @@ class Proposals:
     def _head(self, fragment: str | None = None) -> FirstRows | None:
         """The first rows of the source, perhaps with more behind its `#`; None of arrays."""
         if fragment not in self._heads:
-            chosen = self.source if isinstance(self.source, Selection) else Selection(self.source)
+            chosen = Selection.of(self.source)
             place = chosen.place
             if fragment is not None and isinstance(place, str | Path):
                 place = f"{place}#{fragment}"
