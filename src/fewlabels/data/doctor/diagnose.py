@@ -79,25 +79,7 @@ def diagnose(
             opened = open_input(source, options, votes, duplicates, labels, labels_as, join)
             case.options, case.reading = opened.options, opened.lines
             case.task, case.said = opened.task, opened.said
-            file, chosen = typed(votes if source is None else source)
-            kept = labels if isinstance(labels, list | tuple) else [labels]
-            further = join if isinstance(join, list | tuple) else [join]
-            flags = [
-                *(("--join", one) for one in further),
-                ("--votes", None if source is None else votes),
-                *(("--labels", one) for one in kept),
-                ("--labels-as", labels_as),
-                ("--duplicates", None if duplicates == "refuse" else duplicates),
-            ]
-            given = [(flag, value) for flag, value in flags if value is not None]
-            # The command line can say paths alone.
-            if file is not None and all(isinstance(value, str | Path) for _, value in given):
-                shown, table = opened.said or opened.options, opened.table
-                if isinstance(table, WithLabels) and not table.label_is_own:
-                    shown = replace(shown, label=None)  # the labels' own file has it
-                parts = [shown.command(file, votes=table is None and opened.arrays is None)]
-                parts += [shlex.quote(str(part)) for pair in given for part in pair]
-                case.command = " ".join(parts) + chosen
+            case.command = _command(opened, source, beside)
             if opened.arrays is not None:
                 arguments = read_npz(opened.arrays, case.options)
                 case.described = described(arguments)
@@ -176,13 +158,31 @@ class Case:
         )  # fmt: skip
 
 
+def _command(opened: Opened, source: Any, beside: dict[str, Any]) -> str | None:
+    """The command line that reads a source so; None where it can say no path."""
+    file, chosen = typed(beside["votes"] if source is None else source)
+    flags = {"--join": beside["join"], "--votes": None if source is None else beside["votes"]}
+    flags |= {"--labels": beside["labels"], "--labels-as": beside["labels_as"]}
+    flags["--duplicates"] = None if beside["duplicates"] == "refuse" else beside["duplicates"]
+    given = [
+        (flag, one)
+        for flag, value in flags.items()
+        for one in (value if isinstance(value, list | tuple) else [value])
+        if one is not None
+    ]
+    if file is None or not all(isinstance(value, str | Path) for _, value in given):
+        return None
+    shown, table = opened.said or opened.options, opened.table
+    if isinstance(table, WithLabels) and not table.label_is_own:
+        shown = replace(shown, label=None)  # the labels' own file has it
+    parts = [shown.command(file, votes=table is None and opened.arrays is None)]
+    return " ".join([*parts, *(shlex.quote(str(part)) for pair in given for part in pair)]) + chosen
+
+
 def _tried(finding: Finding, proposals: Proposals, said: ColumnOptions | None) -> Finding:
     """A finding with those proposals that the source is read with, beside the command below."""
-    if finding.severity == "error":
-        return replace(finding, what=proposals.text(finding.what, refusal=True))
-    return replace(
-        finding, what=proposals.text(finding.what), mend=proposals.text(finding.mend, said)
-    )
+    refused, mend = finding.severity == "error", proposals.text(finding.mend, said)
+    return replace(finding, what=proposals.text(finding.what, refusal=refused), mend=mend)
 
 
 def _look_at_table(case: Case, opened: Opened) -> None:
