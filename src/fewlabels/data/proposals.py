@@ -136,15 +136,12 @@ class Proposals:
         return text.strip()
 
     def reads(self, words: Sequence[str]) -> bool:
-        """Whether the source is read with these options alone; of what is none, nobody knows."""
+        """Whether the source is read with these options alone, if they are options of columns."""
         try:
             said = self._said(words)
-            groups = said.columns.pop("by", None)
-            self._read(said, column_options(**said.columns, keep=groups))
-        except InputError:
-            return False
-        except FewlabelsError:
-            return True
+            self._read(said, column_options(keep=said.columns.pop("by", None), **said.columns))
+        except FewlabelsError as error:
+            return isinstance(error, UsageError)
         return True
 
     def outcome(self, proposal: str, options: ColumnOptions | None = None) -> Outcome | None:

@@ -147,6 +147,8 @@ class Case:
         if self.proposals is not None:
             self.reading = self.proposals.lines(self.reading)
             said = None if self.command is None else self.options
+            if self.command and not self.proposals.reads(shlex.split(self.command)[3:]):
+                self.command = None
             self.findings = [_tried(one, self.proposals, said) for one in self.findings]
         order = ("error", "warning", "info")
         ordered = sorted(self.findings, key=lambda finding: order.index(finding.severity))
