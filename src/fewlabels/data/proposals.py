@@ -41,7 +41,7 @@ from fewlabels.predictions import Predictions
 ROWS = 5_000
 """Rows of a source that a proposal is tried on."""
 
-_MOST = 12
+_MOST = 8
 """Proposals that are tried for one source; what comes after them is left out."""
 
 _WORD = r"""(?:[\w@%+=:./,-]|'[^']*'|"'")+"""
@@ -163,22 +163,24 @@ class Proposals:
         head, groups = self._head(said.fragment), said.columns.pop("by", ())
         if head is None:
             return Outcome(proposal)
-        named = column_options(columns=options or self.options, **said.columns)
+        named = column_options(columns=options or self.options, keep=groups or None, **said.columns)
         try:
             read = self._read(said, named)
             missing = [name for name in groups if name not in read.groups]
             why = f"{missing[0]!r} is no group" if missing else nothing_tells(read)
             if why is None:
                 return Outcome(proposal)
-            more = _labels(head, read)
+            more = [_labels(head, read)]
         except FewlabelsError as error:
             text, why = str(error), _first_clause(str(error))
-            more = [text[slice(*choice[0])] for choice in _choices(text)]
+            more = [[text[a:b] for a, b in choice] for choice in _choices(text)]
         further = Proposals(head, named, self.read, self.beside, self.most_more - 1)
-        for words in more if self.most_more else ():
-            found = None if words in proposal else further.outcome(words)
-            if found is not None and found.options:
-                return Outcome(f"{proposal} {found.options}")
+        for choice in more if self.most_more else ():
+            outcomes = [further.outcome(words) for words in choice if words not in proposal]
+            found = [one.options for one in outcomes if one is not None and one.options]
+            if found:  # which says the proposal again where it is of the same kind
+                whole = [f if f.startswith(proposal) else f"{proposal} {f}" for f in found]
+                return Outcome(" or ".join(whole))
         return Outcome(None, why)
 
     def _read(self, said: Said, options: ColumnOptions) -> Predictions:
