@@ -304,3 +304,11 @@ def test_scores_rise_with_the_positive_class_wherever_it_stands() -> None:
         assert not [f.what for f in found.findings if "wrong way" in f.what]
     turned = diagnose(pd.DataFrame({"label": truth, "s__m": -20 * score}))
     assert [f.what for f in turned.findings if "wrong way round" in f.what]
+
+
+def test_what_is_found_of_many_columns_is_one_line(healthy):
+    many = {f"prob_{k}": np.random.default_rng(k).random(N).round(3) for k in range(360)}
+    diagnosis = diagnose(pd.DataFrame(healthy | many))
+    (found,) = (f for f in diagnosis.findings if "looks like" in f.what or "look like" in f.what)
+    assert found.where == "columns 'prob_0', 'prob_1', 'prob_2' and 357 more"
+    assert len(diagnosis.summary().splitlines()) < 60

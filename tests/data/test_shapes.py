@@ -199,7 +199,8 @@ def test_what_is_no_vector_of_classes_is_said_and_not_used(tmp_path: Path) -> No
     )
     items = both_ways(path)
     assert accuracy(items) == pytest.approx({"net": TRUTH})
-    assert any("'emb' holds 8 numbers" in note and "--logits" in note for note in items.notes)
+    assert any("'emb' holds 8 numbers" in note for note in items.notes)
+    assert not any("--logits" in note for note in items.notes), "of three classes it is refused"
     assert any("'tokens' holds lists of 1 to 5 numbers" in note for note in items.notes)
 
 

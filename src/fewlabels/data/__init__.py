@@ -22,6 +22,7 @@ The room imports `checks`, `errors`, `kernels`, `predictions` and `report`. What
    are read before the columns of the table are recognised (4), because they may be what defines
    the classes.
 
+What a message proposes is tried on the first rows before it is said (`proposals`).
 NPZ files hold the arrays already (`binary`). `doctor` goes the same way and reports where it ends;
 `streaming.diagnose_files` runs the same checks on large files, from facts about all parts and a
 sample of rows.

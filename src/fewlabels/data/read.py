@@ -33,6 +33,7 @@ from fewlabels.data.keys import names_of, repeats
 from fewlabels.data.logs import LogTable
 from fewlabels.data.options import ColumnOptions, column_options
 from fewlabels.data.profiles import truth_in_name
+from fewlabels.data.proposals import Proposals
 from fewlabels.data.recognise import recognise
 from fewlabels.data.roles import Roles, assign_roles, repeated_items, split_native
 from fewlabels.data.shapes import shaped, telling
@@ -197,6 +198,25 @@ def read_predictions(
         wide = any(hasattr(v, "columns") or getattr(v, "ndim", 1) == 2 for v in source.values())
         if not native and (wide or all(isinstance(v, np.ndarray) for v in source.values())):
             return _of_classifiers(source, options, votes, labels)
+    beside = {
+        "votes": votes, "duplicates": duplicates, "labels": labels, "labels_as": labels_as,
+        "join": join,
+    }  # fmt: skip
+    try:
+        items = read_as_said(source, options, **beside)
+    except InputError as error:
+        raise Proposals(source, options, read_as_said, beside).tried(error) from None
+    if any("--" in line for line in (*items.reading, *items.notes)):
+        lines = Proposals(source, options, read_as_said, beside).lines
+        return items.noting(lines(items.notes), lines(items.reading))
+    return items
+
+
+def read_as_said(
+    source: Any, options: ColumnOptions, votes: Any = None, duplicates: Duplicates = "refuse",
+    labels: Any = None, labels_as: LabelsAs | None = None, join: Any = None,
+) -> Predictions:  # fmt: skip
+    """The predictions of a source, by these options; messages may propose what is refused too."""
     opened = open_input(source, options, votes, duplicates, labels, labels_as, join)
     with naming_file(opened.name):
         if opened.arrays is not None:

@@ -13,6 +13,7 @@ import re
 import shlex
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -21,11 +22,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+import pyarrow as pa
+
 from fewlabels.data.binary import open_feather, open_parquet
 from fewlabels.data.cells import open_json, open_workbook
 from fewlabels.data.content import ENDINGS, file_kind
 from fewlabels.data.databases import (
-    SqlTable,
     TableAt,
     keep_rows,
     open_table,
@@ -57,7 +59,7 @@ from fewlabels.data.stores import (
     temporary_folder,
 )
 from fewlabels.data.table import Source, Table, concatenate, naming_file
-from fewlabels.data.where import Condition, Filter, FilteredSource, refuse_no_row
+from fewlabels.data.where import Condition, Filter, FilteredSource, refuse_no_row, rows_of
 from fewlabels.errors import (
     InputError,
     UsageError,
@@ -81,11 +83,8 @@ FORMATS = {
 """What may be said of it -> the kind of the file."""
 
 
-class _Kept:
-    """What was read of standard input last, and from which stream."""
-
-    stream: Any = None
-    path: Path | None = None
+_kept: list[tuple[Any, Path]] = []
+"""The stream that was read as standard input last, and the file with what it held."""
 
 
 def is_standard_input(source: str) -> bool:
@@ -101,17 +100,18 @@ def standard_input(format_name: str | None = None) -> Path:
     if format_name is not None and format_name not in FORMATS:
         raise UsageError(unknown("format", format_name, FORMATS))
     stream = getattr(sys.stdin, "buffer", None)
-    if _Kept.path is None or stream is not _Kept.stream:
+    if not _kept or stream is not _kept[0][0]:
         if stream is None or stream.closed or sys.stdin.isatty():
             raise InputError("has nothing to read; send a file: fewlabels ... - < FILE")
         path = temporary_folder() / "standard-input"
         with path.open("wb") as file:
             shutil.copyfileobj(stream, file, 1 << 20)
-        _Kept.path, _Kept.stream = path, stream
+        _kept[:] = [(stream, path)]
     # The ending tells a tab for a delimiter, and what the content must be.
     ending = "" if format_name in (None, "excel") else f".{format_name}"
-    _Kept.path = _Kept.path.rename(_Kept.path.with_suffix(ending))
-    return _Kept.path
+    path = _kept[0][1]
+    _kept[:] = [(stream, path.rename(path.with_suffix(ending)))]
+    return _kept[0][1]
 
 
 SUFFIXES = (
@@ -153,6 +153,11 @@ class Selection:
     place: Any
     where: Condition | None = None
     query: str | None = None
+
+    @classmethod
+    def of(cls, place: Any) -> Selection:
+        """The place itself where it says which rows, else all of it."""
+        return place if isinstance(place, cls) else cls(place)
 
     def __str__(self) -> str:
         text = redacted(str(self.place)) if isinstance(self.place, str | Path) else ""
@@ -222,7 +227,7 @@ def chosen(place: Any, where: str | None, query: str | None) -> Any:
 
 def typed(place: Any) -> tuple[str | None, str]:
     """FILE as the command line says the same source, and its options; None where it cannot."""
-    selection = place if isinstance(place, Selection) else Selection(place)
+    selection = Selection.of(place)
     said = {"--where": selection.where and selection.where.text, "--query": selection.query}
     options = "".join(f" {flag} {shlex.quote(value)}" for flag, value in said.items() if value)
     file = selection.place
@@ -248,11 +253,10 @@ def identity(place: Any) -> str:
 class Located:
     """Files of one kind in order of their names, and what to call them.
 
-    `fragment` is what stands behind the `#` of the path: the sheet of a workbook, the options of a
-    log (`logs.LogOptions`), or that a table has no header (`NO_HEADER`). `form` is the format of a
-    log, whose `kind` is `LOG` whatever its files are. `notes` say what of a folder is not read.
-    `base` is the folder that the files are called from, and whose folders `name=value` are columns;
-    `where` chooses rows. Files that are `kept` on disk while a command runs are others in the next.
+    `fragment` is what stands behind the `#` of the path; `form` is the format of a log, whose
+    `kind` is `LOG`. `notes` say what of a folder is not read. `base` is the folder that the files
+    are called from, and whose folders `name=value` are columns; `where` chooses rows. Files that
+    are `kept` on disk while a command runs are others in the next.
     """
 
     kind: str
@@ -324,13 +328,12 @@ def nothing_read(skipped: Sequence[BadFile], *, alone: bool) -> str:
 def locate(source: Any, skipped: list[BadFile] | None = None) -> Located | None:
     """Find the files of a path; None if the source is no path.
 
-    `-` is standard input; `*` and the like stand for several files. Text after `#` adds what a path
-    does not say: the sheet of a workbook (`book.xlsx#Sheet 2`), the criterion of a log
-    (`run.eval#helpful`), or the format of standard input (`-#tsv`). Files of a folder that are no
-    tables, or of another kind than the first, go to `skipped`; if it is None, the folder is
-    refused.
+    Text after `#` adds what a path does not say: the sheet of a workbook (`book.xlsx#Sheet 2`), the
+    criterion of a log (`run.eval#helpful`), the format of standard input (`-#tsv`). Files of a
+    folder that are no tables, or of another kind than the first, go to `skipped`; if it is None,
+    the folder is refused.
     """
-    selection = source if isinstance(source, Selection) else Selection(source)
+    selection = Selection.of(source)
     if selection.query is not None or is_database(selection.place):
         return _of_database(selection)
     if not isinstance(selection.place, (str, Path)):
@@ -390,15 +393,14 @@ def _of_path(source: str | Path, skipped: list[BadFile] | None, where: Condition
             if not path.is_file():
                 raise InputError("is not a regular file; save it as a file first")
             return Located.of_file(path, name)
+        except InputError:
+            raise
+        except PermissionError:
+            mend = "may not be read (permission denied); change its permissions"
+            raise InputError(mend) from None
         except (OSError, ValueError) as error:
-            if isinstance(error, InputError):
-                raise
-            if isinstance(error, PermissionError):
-                mend = "may not be read (permission denied); change its permissions"
-                raise InputError(mend) from None
-            raise InputError(
-                f"cannot be read: {getattr(error, 'strerror', None) or error}"
-            ) from None
+            why = getattr(error, "strerror", None) or error
+            raise InputError(f"cannot be read: {why}") from None
 
 
 def _of_store(
@@ -663,35 +665,24 @@ def by_criterion(source: Any) -> list[tuple[str | None, Any]]:
     return [(name, f"{path}#{options.under(name)}") for name in both]
 
 
-def _itself(table: SqlTable, _: str) -> SqlTable:
-    return table
-
-
 OPENERS: Mapping[str, Callable[[Any, str], Any]] = {
-    "CSV": open_delimited,
-    "Parquet": open_parquet,
-    "JSON": open_json,
-    "Feather": open_feather,
-    "Excel": open_workbook,
-    SQL: _itself,
-}
+    "CSV": open_delimited, "Parquet": open_parquet, "JSON": open_json, "Feather": open_feather,
+    "Excel": open_workbook, SQL: lambda table, _: table,
+}  # fmt: skip
 
 
 def open_source(source: Any, located: Located | None, argument: str = "source") -> Source:
     """Open what `locate` found (anything but NPZ), or the frame that the argument holds."""
     if located is None:
-        selection = source if isinstance(source, Selection) else Selection(source)
+        selection = Selection.of(source)
+        if isinstance(selection.place, FirstRows):
+            return selection.place
         frame = open_frame(selection.place, argument)
         refuse_wide(len(frame.names))
         return _rows_of(frame, selection.where)
     if located.form is not None:
-        log = open_log(
-            located.files,
-            located.form,
-            located.name,
-            LogOptions.parse(located.fragment),
-            located.notes,
-        )
+        options = LogOptions.parse(located.fragment)
+        log = open_log(located.files, located.form, located.name, options, located.notes)
         return _rows_of(log, located.where)
     parts: list[Source] = []
     for file in located.files:
@@ -702,6 +693,43 @@ def open_source(source: Any, located: Located | None, argument: str = "source") 
     if len(parts) == 1 and not located.notes:
         return parts[0]
     return FolderOfTables(located.name, tuple(parts), located.notes, located.where)
+
+
+@dataclass(frozen=True, eq=False)
+class FirstRows:
+    """The first rows of a source, with all its columns, which are read once."""
+
+    inner: Source
+    most: int
+
+    @property
+    def name(self) -> str | None:
+        """What messages call it."""
+        return self.inner.name
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns."""
+        return self.inner.names
+
+    @cached_property
+    def single(self) -> list[str]:
+        """Columns whose names occur once."""
+        return [name for name, times in Counter(self.names).items() if times == 1]
+
+    @cached_property
+    def _held(self) -> Table:
+        held = list[pa.RecordBatch]()
+        for batch in rows_of(self.inner, self.single):
+            held.append(batch.select(self.single).slice(0, self.most - sum(map(len, held))))
+            if sum(map(len, held)) >= self.most:
+                break
+        comma = getattr(self.inner, "delimiter", None) == ";"
+        return Table.of_batches(held, self.single, decimal_comma=comma)
+
+    def read(self, numbers: Collection[str], texts: Collection[str]) -> Table:
+        """Some columns, of which a file's texts are told for numbers when these are taken."""
+        return replace(self._held, names=tuple(dict.fromkeys([*numbers, *texts])), notes=[])
 
 
 def filtered(part: Any, located: Located, file: Any) -> tuple[Source, Filter]:

@@ -453,15 +453,20 @@ def refuse_no_row(there: object, where: Condition | None) -> None:
 
 def rows_of(source: Any, texts: Collection[str]) -> Iterator[pa.RecordBatch]:
     """Some columns of a source as they are written, some thousand rows at a time."""
-    return source.rows(texts) if hasattr(source, "rows") else _batches(source, (), texts)
+    return (
+        source.rows(texts)
+        if callable(getattr(source, "rows", None))
+        else _batches(source, (), texts)
+    )
 
 
 def _batches(
     source: Any, numbers: Collection[str], texts: Collection[str]
 ) -> Iterator[pa.RecordBatch]:
-    if hasattr(source, "batches"):
+    if callable(getattr(source, "batches", None)):
         yield from source.batches(numbers, texts)
         return
-    table = source.read(numbers, texts)
-    columns = {name: pa.chunked_array(table.pieces(name)[0]) for name in (*numbers, *texts)}
-    yield from pa.table(columns).to_batches(_BATCH_ROWS)
+    for part in getattr(source, "parts", (source,)):
+        table = part.read(numbers, texts)
+        columns = {name: pa.chunked_array(table.pieces(name)[0]) for name in (*numbers, *texts)}
+        yield from pa.table(columns).to_batches(_BATCH_ROWS)

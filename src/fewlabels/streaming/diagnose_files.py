@@ -17,7 +17,8 @@ from fewlabels.data.doctor.checks import minus_one_findings
 from fewlabels.data.doctor.diagnose import Case
 from fewlabels.data.doctor.facts import Diagnosis, Evidence, Facts, Finding, row_hashes
 from fewlabels.data.options import column_options
-from fewlabels.data.read import column_names
+from fewlabels.data.proposals import Proposals
+from fewlabels.data.read import column_names, read_as_said
 from fewlabels.data.sources import BadFile, Selection, is_standard_input, typed
 from fewlabels.data.table import Table
 from fewlabels.errors import InputError
@@ -58,6 +59,7 @@ def diagnose_files(
     """
     options = column_options(positive=positive, columns=columns)
     case = Case(str(source), options)
+    case.proposals = Proposals(source, options, read_as_said)
     try:
         layout = lay_out(source, options, skip_bad_files=True)
         case.options, case.reading = layout.options, layout.reading

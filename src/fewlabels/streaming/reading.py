@@ -60,7 +60,7 @@ class Reader:
     @property
     def notes(self) -> tuple[str, ...]:
         """What is worth a warning about all units; a batch notes what it is about its rows."""
-        return (*self.classes.notes, *self.layout.roles.notes, *self.layout.notes)
+        return (*self.classes.notes, *self.layout.notes)
 
     def batches(self, unit: Unit) -> Iterator[Batch]:
         """The rows of a unit, `BATCH_ROWS` at a time."""

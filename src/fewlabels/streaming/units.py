@@ -22,6 +22,8 @@ from fewlabels.data.inputs import one_at_a_time
 from fewlabels.data.joined_files import refuse_pooled
 from fewlabels.data.limits import refuse_wide
 from fewlabels.data.options import ColumnOptions
+from fewlabels.data.proposals import Proposals
+from fewlabels.data.read import read_as_said
 from fewlabels.data.roles import Roles, assign_roles, repeated_items
 from fewlabels.data.shapes import Shaped, shaped, telling
 from fewlabels.data.sources import (
@@ -207,6 +209,19 @@ def lay_out(
     With `skip_bad_files` one that cannot be opened, or has other columns than the first, is left
     out instead of refused.
     """
+    proposals = Proposals(source, options, read_as_said)
+    try:
+        layout = _lay_out(source, options, skip_bad_files)
+    except InputError as error:
+        raise proposals.tried(error) from None
+    notes = proposals.lines((*layout.roles.notes, *layout.notes))
+    reading = proposals.lines(layout.reading)
+    return replace(layout, notes=notes, reading=reading)
+
+
+def _lay_out(
+    source: str | Path | Selection, options: ColumnOptions, skip_bad_files: bool
+) -> Layout:
     skipped: list[BadFile] = []
     located = locate(source, skipped if skip_bad_files else None)
     if located is None:

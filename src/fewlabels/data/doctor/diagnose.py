@@ -22,7 +22,8 @@ from fewlabels.data.doctor.checks import (
 from fewlabels.data.doctor.facts import Diagnosis, Evidence, Facts, Finding, row_hashes
 from fewlabels.data.joined import Duplicates, LabelsAs, RepeatedVotesError, WithLabels, item_keys
 from fewlabels.data.options import ColumnArguments, ColumnOptions, column_options
-from fewlabels.data.read import Opened, naming_rows, open_input
+from fewlabels.data.proposals import Proposals
+from fewlabels.data.read import Opened, naming_rows, open_input, read_as_said
 from fewlabels.data.recognise import ColumnEvidence, evidence_table
 from fewlabels.data.roles import assign_roles, repeated_items
 from fewlabels.data.sources import locate, open_source, typed
@@ -68,30 +69,17 @@ def diagnose(
     tabular = source is not None and (located is None or located.kind != "NPZ")
     case = Case("the frame" if named is None else named.name, options)
     opened: Opened | None = None
+    beside = {
+        "votes": votes, "duplicates": duplicates, "labels": labels, "labels_as": labels_as,
+        "join": join,
+    }  # fmt: skip
+    case.proposals = Proposals(source, options, read_as_said, beside)
     try:
         with naming_file(None):
             opened = open_input(source, options, votes, duplicates, labels, labels_as, join)
             case.options, case.reading = opened.options, opened.lines
             case.task, case.said = opened.task, opened.said
-            file, chosen = typed(votes if source is None else source)
-            kept = labels if isinstance(labels, list | tuple) else [labels]
-            further = join if isinstance(join, list | tuple) else [join]
-            beside = [
-                *(("--join", one) for one in further),
-                ("--votes", None if source is None else votes),
-                *(("--labels", one) for one in kept),
-                ("--labels-as", labels_as),
-                ("--duplicates", None if duplicates == "refuse" else duplicates),
-            ]
-            given = [(flag, value) for flag, value in beside if value is not None]
-            # The command line can say paths alone.
-            if file is not None and all(isinstance(value, str | Path) for _, value in given):
-                shown, table = opened.said or opened.options, opened.table
-                if isinstance(table, WithLabels) and not table.label_is_own:
-                    shown = replace(shown, label=options.label)  # of the labels' own file
-                parts = [shown.command(file, votes=table is None and opened.arrays is None)]
-                parts += [shlex.quote(str(part)) for pair in given for part in pair]
-                case.command = " ".join(parts) + chosen
+            case.command = _command(opened, source, beside, options)
             if opened.arrays is not None:
                 arguments = read_npz(opened.arrays, case.options)
                 case.described = described(arguments)
@@ -130,6 +118,7 @@ class Case:
     findings: list[Finding] = field(default_factory=list)
     described: dict[str, str] = field(default_factory=dict)
     evidence: tuple[ColumnEvidence, ...] = ()
+    proposals: Proposals | None = None
     counts: dict[str, int] = field(default_factory=dict)
     balance: dict[str, Any] = field(
         default_factory=lambda: {"labels": None, "predicted": {}, "classes": []}
@@ -154,7 +143,13 @@ class Case:
         self.findings.extend(column_findings(self.described, table, models))
 
     def diagnosis(self) -> Diagnosis:
-        """The diagnosis, with the worst findings first."""
+        """The diagnosis, with the worst findings first; what is proposed is tried."""
+        if self.proposals is not None:
+            self.reading = self.proposals.lines(self.reading)
+            said = None if self.command is None else self.options
+            if self.command and not self.proposals.reads(shlex.split(self.command)[3:]):
+                self.command = None
+            self.findings = [_tried(one, self.proposals, said) for one in self.findings]
         order = ("error", "warning", "info")
         ordered = sorted(self.findings, key=lambda finding: order.index(finding.severity))
         refused = bool(ordered) and ordered[0].severity == "error"
@@ -163,6 +158,35 @@ class Case:
             self.reading, None if refused else self.command,
             (self.said or self.options).to_toml(), self.evidence,
         )  # fmt: skip
+
+
+def _command(
+    opened: Opened, source: Any, beside: dict[str, Any], options: ColumnOptions
+) -> str | None:
+    """The command line that reads a source so; None where it can say no path."""
+    file, chosen = typed(beside["votes"] if source is None else source)
+    flags = {"--join": beside["join"], "--votes": None if source is None else beside["votes"]}
+    flags |= {"--labels": beside["labels"], "--labels-as": beside["labels_as"]}
+    flags["--duplicates"] = None if beside["duplicates"] == "refuse" else beside["duplicates"]
+    given = [
+        (flag, one)
+        for flag, value in flags.items()
+        for one in (value if isinstance(value, list | tuple) else [value])
+        if one is not None
+    ]
+    if file is None or not all(isinstance(value, str | Path) for _, value in given):
+        return None
+    shown, table = opened.said or opened.options, opened.table
+    if isinstance(table, WithLabels) and not table.label_is_own:
+        shown = replace(shown, label=None)  # the labels' own file has it
+    parts = [shown.command(file, votes=table is None and opened.arrays is None)]
+    return " ".join([*parts, *(shlex.quote(str(part)) for pair in given for part in pair)]) + chosen
+
+
+def _tried(finding: Finding, proposals: Proposals, said: ColumnOptions | None) -> Finding:
+    """A finding with those proposals that the source is read with, beside the command below."""
+    refused, mend = finding.severity == "error", proposals.text(finding.mend, said)
+    return replace(finding, what=proposals.text(finding.what, refusal=refused), mend=mend)
 
 
 def _look_at_table(case: Case, opened: Opened) -> None:

@@ -23,7 +23,7 @@ from fewlabels.data.recognise import ColumnEvidence
 from fewlabels.errors import listed, one_line
 from fewlabels.kernels.arrays import Array, Bools, Floats, Frozen, Ints, UInts
 from fewlabels.kernels.counter_based import hash_columns
-from fewlabels.kernels.ranking import areas, dense_codes
+from fewlabels.kernels.ranking import dense_codes
 from fewlabels.predictions import Predictions
 from fewlabels.report.shown import Result
 from fewlabels.report.words import style
@@ -167,13 +167,8 @@ class Facts:
 
     def counts(self) -> dict[str, int]:
         """How many items, labels, classifiers and classes there are."""
-        n_models, n_classes = self.total.shape
-        return {
-            "n_items": self.n_items,
-            "n_labeled": self.n_labeled,
-            "n_models": n_models,
-            "n_classes": n_classes,
-        }
+        sizes = (self.n_items, self.n_labeled, *self.total.shape)
+        return dict(zip(("n_items", "n_labeled", "n_models", "n_classes"), sizes, strict=True))
 
     def balance(self, models: Sequence[str], classes: Sequence[Any]) -> dict[str, Any]:
         """Share of each class among the labels, and as each classifier sees it."""
@@ -322,17 +317,15 @@ def rank_shares(values: Floats) -> Floats:
 
 
 def order_auc(values: Floats, positive: Array, negative: Array) -> float:
-    """AUC of the scores, shape (n,), on the items with a score; NaN where a class has none."""
-    present = ~np.isnan(values)
-    own, other = positive & present, negative & present
-    if not (own.any() and other.any()):
+    """AUC of the scores, shape (n,), on the items with a score; NaN where a class has none.
+
+    The mean ranks of the two, as shares of all items, differ by the AUC less one half.
+    """
+    own, other = (values[of & ~np.isnan(values)] for of in (positive, negative))
+    if not (len(own) and len(other)):
         return float("nan")
-    codes, size = dense_codes(values[present])
-    above, all_of = (
-        np.bincount(codes, chosen[present], minlength=size).astype(np.float64)[::-1, None]
-        for chosen in (own, own | other)
-    )
-    return float(areas(above, all_of)[0, 0])
+    shares = rank_shares(np.concatenate([own, other]))
+    return float(0.5 + shares[: len(own)].mean() - shares[len(own) :].mean())
 
 
 def row_hashes(predictions: Predictions) -> UInts | None:
@@ -395,16 +388,11 @@ class Diagnosis(Frozen, Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as a dictionary of plain values."""
+        plain = ("name", "ok", "counts", "roles", "positive", "command", "class_balance")
         return {
-            "name": self.name,
-            "ok": self.ok,
-            "counts": dict(self.counts),
-            "roles": dict(self.roles),
-            "class_balance": dict(self.class_balance),
+            **{name: getattr(self, name) for name in plain},
             "findings": [asdict(finding) for finding in self.findings],
-            "positive": self.positive,
             "reading": list(self.reading),
-            "command": self.command,
             "evidence": [one._asdict() for one in self.evidence],
         }
 
@@ -445,19 +433,11 @@ class Diagnosis(Frozen, Result):
 
 
 _KINDS = {
-    "label": "labels",
-    "item": "item",
-    "probability": "probabilities",
-    "hard prediction": "hard predictions",
-    "score": "scores",
-    "annotators": "annotator counts",
-    "domain": "domain",
-    "cluster": "clusters",
-    "weight": "weight",
-    "group": "groups",
-    "not used": "not used",
-    "not recognised": "not recognised",
-}
+    "label": "labels", "item": "item", "probability": "probabilities",
+    "hard prediction": "hard predictions", "score": "scores", "annotators": "annotator counts",
+    "domain": "domain", "cluster": "clusters", "weight": "weight", "group": "groups",
+    "not used": "not used", "not recognised": "not recognised",
+}  # fmt: skip
 """How the role of a column begins -> what the summary calls all such columns."""
 
 _MOST_COLUMNS = 12
