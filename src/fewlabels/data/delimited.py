@@ -11,6 +11,7 @@ import csv
 import io
 import itertools
 import re
+import shlex
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -24,8 +25,17 @@ import pyarrow.csv
 from fewlabels.data.content import ENDINGS, byte_stream, check_fits, compression, is_plain, not_utf8
 from fewlabels.data.limits import Inflation, refuse_whole
 from fewlabels.data.stores import File
-from fewlabels.data.table import MISSING_NUMBERS, Table
-from fewlabels.errors import InputError, listed, quoted
+from fewlabels.data.table import (
+    HEADER_SURE as _SURE,
+)
+from fewlabels.data.table import (
+    MISSING_NUMBERS,
+    Table,
+    check_header,
+    distinct_names,
+    header_evidence,
+)
+from fewlabels.errors import InputError, quoted
 
 _BLOCK = 8 << 20
 """Bytes that Arrow parses at once. A row must fit in, which limits the memory for broken files."""
@@ -88,7 +98,8 @@ class DelimitedFile:
     """One CSV or TSV file; `skip` rows, which are `body` bytes, come before the first item.
 
     Rows have `width` cells; those behind the named columns are empty. If `spaced`, its columns are
-    separated by spaces, and `body` counts the bytes of the tabs that stand for them.
+    separated by spaces, and `body` counts the bytes of the tabs that stand for them. `titled` says
+    that it has a header; `notes` what of the file is not read, or in doubt.
     """
 
     path: File
@@ -99,6 +110,8 @@ class DelimitedFile:
     body: int
     width: int
     spaced: bool = False
+    titled: bool = True
+    notes: tuple[str, ...] = ()
 
     @property
     def plain(self) -> bool:
@@ -119,7 +132,9 @@ class DelimitedFile:
         if not batches and _check_text(self.path).line_breaks < self.skip:
             raise InputError("has a header but no rows; a file needs at least one item")
         place, comma = partial(self.place, self.body), self.delimiter == ";"
-        return Table.of_batches(batches, (*numbers, *texts), place, decimal_comma=comma)
+        table = Table.of_batches(batches, (*numbers, *texts), place, decimal_comma=comma)
+        table.notes.extend(self.notes)
+        return table
 
     @staticmethod
     def _held(parts: Iterator[pa.RecordBatch]) -> list[pa.RecordBatch]:
@@ -183,7 +198,7 @@ class DelimitedFile:
     def place(self, start: int, row: int) -> str:
         """Where a person finds a row, counted from 0 among those that begin at byte `start`."""
         if start <= self.body:
-            return f"row {row + 1}{' after the header' if self.skip else ''}"
+            return f"row {row + 1}{' after the header' if self.titled else ''}"
         # Files with quotes are read from the body on: here every line is a row.
         with self.path.open("rb") as stream:
             stream.seek(start)
@@ -275,8 +290,26 @@ class DelimitedFile:
         raise InputError(f"cannot be read as CSV: {message}") from None
 
 
+NO_HEADER = "no-header"
+"""What stands behind the `#` of the path of a file without a header."""
+
+_FRONT_ROWS = 1_000
+"""First rows among which the table begins."""
+
+
+class _Row(NamedTuple):
+    """A row of a text: its cells, its number from 1, and the bytes up to its end."""
+
+    cells: list[str]
+    number: int
+    after: int
+
+
 def open_delimited(path: File, name: str, *, header: bool = True) -> DelimitedFile:
-    """Read the header of a CSV file; without one its columns are c1, c2, ..."""
+    """Read the header of a CSV file; without one its columns are c1, c2, ...
+
+    Lines of text before the table are passed over, and said.
+    """
     with byte_stream(path) as stream:
         head = stream.read(_HEADER)
     try:
@@ -291,54 +324,128 @@ def open_delimited(path: File, name: str, *, header: bool = True) -> DelimitedFi
         raise InputError(
             f"has a first row of more than {_HEADER >> 20} MB; it must name the columns"
         )
-    delimiter = "\t"
-    if not path.name.lower().endswith((".tsv", *(f".tsv{ending}" for ending in ENDINGS))):
-        # The one that the header has most of.
-        first = re.sub(r'"[^"]*"', "", text.lstrip("\r\n").partition("\n")[0])
-        delimiter = max(_DELIMITERS, key=first.count)
-    spaced = _is_spaced(text, delimiter)
-    body = len(codecs.BOM_UTF8) if head.startswith(codecs.BOM_UTF8) and not spaced else 0
-    if spaced:
-        text, delimiter = by_tabs(text), "\t"
-
-    def lines() -> Iterator[str]:
-        """The lines with their ends, whose bytes are counted."""
-        nonlocal body
-        for line in io.StringIO(text, newline=""):
-            body += len(line.encode())
-            yield line
-
-    start = body
-    rows = csv.reader(lines(), delimiter=delimiter)
-    try:
-        for skip, row in enumerate(rows, 1):
-            if row:
-                after = body
-                sample = _sample(rows)
-                if not header:
-                    names = tuple(f"c{k + 1}" for k in range(len(row)))
-                    return DelimitedFile(path, name, names, delimiter, 0, start, len(row), spaced)
-                names = tuple(as_written(pa.array([cell.strip() for cell in row])).to_pylist())
-                if _has_row_names(names, sample, numbered=not spaced):
-                    names = ("", *names)
-                _refuse_data(names, row, sample)
-                file = DelimitedFile(path, name, names, delimiter, skip, after, len(names), spaced)
-                return _without_empty_columns(file, iter(sample))
-    except csv.Error as error:
-        raise InputError(f"has a header that cannot be read as CSV: {error}") from None
-    raise InputError("has no header; the first row must name the columns")
+    lines = text.lstrip("\r\n").splitlines()[:_FRONT_ROWS]
+    spaced = _is_spaced(lines, whole=len(head) < _HEADER)
+    start = len(codecs.BOM_UTF8) if head.startswith(codecs.BOM_UTF8) and not spaced else 0
+    file = DelimitedFile(path, name, (), "\t", 0, start, 0, spaced)
+    if _ARFF.match(text):
+        return _declared(file, text)
+    delimiters = ["\t"]
+    if not spaced and not path.name.lower().endswith((".tsv", *(f".tsv{e}" for e in ENDINGS))):
+        # The one that the header has most of, or the last row where lines of text come before.
+        bare = [re.sub(r'"[^"]*"', "", line) for line in (*lines[:1], *lines[-2:-1], "")]
+        delimiters = list(dict.fromkeys(max(_DELIMITERS, key=line.count) for line in bare[:2]))
+    found: tuple[list[_Row], int] = ([], 0)
+    for delimiter in delimiters:
+        rows = _rows(by_tabs(text) if spaced else text, delimiter, start)
+        try:
+            front = list(itertools.islice(rows, 1))
+        except csv.Error as error:
+            raise InputError(f"has a header that cannot be read as CSV: {error}") from None
+        with suppress(csv.Error):
+            front.extend(itertools.islice(rows, _SAMPLE_ROWS))
+        if len({len(row.cells) for row in front}) > 1:
+            with suppress(csv.Error):
+                front.extend(itertools.islice(rows, _FRONT_ROWS))
+            if len(head) == _HEADER and len(front) <= _FRONT_ROWS:
+                front.pop()  # it may be cut
+        first = _table_start(front, header=header)
+        if first or not found[0]:
+            found, file = (front, first), replace(file, delimiter=delimiter)
+        if first or len({len(row.cells) for row in front} - {1}) == 1:
+            break
+    front, first = found
+    if not front:
+        raise InputError("has no header; the first row must name the columns")
+    row, before = front[first], front[first - 1] if first else _Row([], 0, start)
+    sample = [row.cells for row in front[first + 1 :][:_SAMPLE_ROWS]]
+    if first:
+        text_before = quoted(file.delimiter.join(before.cells))
+        where = f"line {before.number}" if first == 1 else f"lines 1 to {before.number}"
+        file = replace(
+            file, notes=(f"{where} before the table ({text_before} is the last): not read",)
+        )
+    if not header:
+        names = tuple(f"c{k + 1}" for k in range(len(row.cells)))
+        return replace(
+            file, names=names, skip=before.number, body=before.after, width=len(names), titled=False
+        )
+    names = tuple(as_written(pa.array([cell.strip() for cell in row.cells])).to_pylist())
+    if _has_row_names(names, sample, numbered=not spaced):
+        names = ("", *names)
+    doubt = check_header(
+        names, sample,
+        f"if the file has no header, add --no-header (in Python FILE#{NO_HEADER}), and the columns "
+        f"are c1 to c{len(names)}: fewlabels doctor {shlex.quote(str(path))} --no-header",
+    )  # fmt: skip
+    file = replace(
+        file, names=names, skip=row.number, body=row.after, width=len(names),
+        notes=(*file.notes, *doubt),
+    )  # fmt: skip
+    return _with_one_name_each(_without_empty_columns(file, sample))
 
 
 _SAMPLE_ROWS = 100
 """Rows behind the header by which it is told whether it is one."""
 
 
-def _sample(rows: Iterator[list[str]]) -> list[list[str]]:
-    """The next rows that are not empty, up to one that cannot be parsed."""
-    sample: list[list[str]] = []
-    with suppress(csv.Error):
-        sample.extend(itertools.islice((row for row in rows if row), _SAMPLE_ROWS))
-    return sample
+def _rows(text: str, delimiter: str, start: int) -> Iterator[_Row]:
+    """The rows of a text that are not empty; `start` bytes come before."""
+    after = start
+
+    def lines() -> Iterator[str]:
+        """The lines with their ends, whose bytes are counted."""
+        nonlocal after
+        for line in io.StringIO(text, newline=""):
+            after += len(line.encode())
+            yield line
+
+    for number, cells in enumerate(csv.reader(lines(), delimiter=delimiter), 1):
+        if cells:
+            yield _Row(cells, number, after)
+
+
+def _table_start(rows: Sequence[_Row], *, header: bool) -> int:
+    """The row with which the table begins, from which on all have one width; 0 where in doubt.
+
+    Lines of text before it have fewer cells, the last one alone, and are no words that may be a
+    header, and there are no more of them than rows.
+    """
+    widths = [len(row.cells) for row in rows]
+    first = max((i for i, width in enumerate(widths) if width != widths[-1]), default=-1) + 1
+    if not 0 < first <= len(rows) - first or max(widths[:first]) >= widths[-1]:
+        return 0
+    texts = [row.cells for row in rows[:first]]
+    sample = [row.cells for row in rows[first + 1 :][:_SAMPLE_ROWS]]
+    if len(texts[-1]) > 1 or any(re.fullmatch(r"[\w.+-]*", cells[0].strip()) for cells in texts):
+        return 0
+    named = [cell.strip() for cell in rows[first].cells]
+    return 0 if header and 0 <= header_evidence(named, sample) < _SURE else first
+
+
+_ARFF = re.compile(r"(?i)(?:\s*%.*\n)*\s*@relation\b")
+_ATTRIBUTE = re.compile(r"""(?i)\s*@attribute\s+(?:'([^']*)'|"([^"]*)"|(\S+))""")
+
+
+def _declared(file: DelimitedFile, text: str) -> DelimitedFile:
+    """A file of ARFF, whose header declares the columns line by line."""
+    names: list[str] = []
+    body = file.body
+    for number, line in enumerate(io.StringIO(text, newline=""), 1):
+        body += len(line.encode())
+        if found := _ATTRIBUTE.match(line):
+            names.append(next(filter(None, found.groups()), ""))
+        elif line.strip().lower() == "@data":
+            rest = text[len(text.encode()[: body - file.body].decode()) :].lstrip()
+            if rest.startswith("{"):
+                raise InputError(
+                    f"is sparse ARFF (its first item is {quoted(rest.partition(chr(10))[0])}), "
+                    "which is not read; save all values of every item (in WEKA the filter "
+                    "SparseToNonSparse), or CSV"
+                )
+            file = replace(file, names=tuple(names), delimiter=",", skip=number, body=body)
+            return _with_one_name_each(replace(file, width=len(names)))
+    raise InputError("is ARFF without a line @data; the rows of the table come after it")
 
 
 def _has_row_names(
@@ -355,49 +462,14 @@ def _has_row_names(
     return wider and len(set(first)) == len(first)
 
 
-_NATIVE = re.compile(r"[pysh]__.")
-_DECIMAL = re.compile(r"[-+]?\d*\.\d+(?:[eE][-+]?\d+)?")
-
-
-def _refuse_data(names: Sequence[str], row: Sequence[str], sample: Sequence[list[str]]) -> None:
-    """Refuse a header that is a row of data: numbers alone, or words that recur below it.
-
-    Numbers beside words are names where the words are (the quantiles .05 and .95).
-    """
-    filled = [k for k, name in enumerate(names) if name]
-    if any(_NATIVE.match(names[k]) for k in filled):
-        return
-    numbers = [k for k in filled if _DECIMAL.fullmatch(names[k])]
-    others = [one for one in sample if one != list(row)]
-    words = [
-        k for k in filled
-        if not names[k].replace(".", "").isdigit()
-        and any(len(one) > k and one[k].strip() == names[k] for one in others)
-    ]  # fmt: skip
-    digits = [k for k in filled if k not in numbers and names[k].isdigit()]
-    data = numbers and len(numbers) + len(digits) == len(filled)
-    if data or (words and 2 * len({*words, *numbers, *digits}) > len(filled)):
-        raise InputError(
-            f"the first row ({listed(map(quoted, filter(None, names)), 3)}) looks like an item, "
-            "and not like names of columns: if the file has no header, add --no-header (in Python "
-            f"FILE#{NO_HEADER}), and the columns are c1 to c{len(names)}"
-        )
-
-
-NO_HEADER = "no-header"
-"""What stands behind the `#` of the path of a file without a header."""
-
-
-def _is_spaced(text: str, delimiter: str) -> bool:
+def _is_spaced(lines: Sequence[str], *, whole: bool) -> bool:
     """Whether the columns of a text are separated by spaces, or by them and by tabs."""
-    lines = [line for line in text.splitlines()[: _SAMPLE_ROWS + 1] if line.strip()]
+    lines = [line for line in lines[: _SAMPLE_ROWS + 1] if line.strip()]
     if len(lines) < 2 or any("," in line or ";" in line for line in lines):
         return False
-    if len({line.count("\t") for line in lines}) == 1 and delimiter in lines[0]:
+    if len({line.count("\t") for line in lines}) == 1 and "\t" in lines[0]:
         return False
-    if len(text) < _HEADER:
-        pass
-    elif len(lines) <= _SAMPLE_ROWS:
+    if not whole and len(lines) <= _SAMPLE_ROWS:
         lines = lines[:-1]  # the last one may be cut
     try:
         header, *rows = _by_spaces("\n".join(lines))
@@ -437,29 +509,49 @@ def text_stream(path: File, *, spaced: bool = False) -> Iterator[Any]:
         yield stream
 
 
-def _without_empty_columns(file: DelimitedFile, rows: Iterator[list[str]]) -> DelimitedFile:
+def _without_empty_columns(file: DelimitedFile, sample: Sequence[list[str]]) -> DelimitedFile:
     """The file without columns at its end that have neither a name nor a cell.
 
-    Spreadsheets write them, in the header or in the rows alone, of which `rows` are the next.
+    Spreadsheets write them, in the header or in the rows alone.
     """
     named = len(file.names)
     while named and not file.names[named - 1]:
         named -= 1
-    try:
-        row = next((row for row in rows if row), [])
-    except csv.Error:
-        row = []
+    row = sample[0] if sample else []
     wider = len(row) > len(file.names) and not "".join(row[len(file.names) :]).strip()
     shorter = named <= len(row) < len(file.names)
     width = len(row) if wider or shorter else len(file.names)
     if not named or named == width == len(file.names):
         return file
-    status = file.path.stat()
-    stamp = (status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-    filled = _filled(replace(file, width=width), named, stamp)
+    filled = _filled(replace(file, width=width), named, _stamp(file.path))
     if filled is None or filled > len(file.names):
         return file
     return replace(file, names=file.names[:filled], width=width)
+
+
+def _with_one_name_each(file: DelimitedFile) -> DelimitedFile:
+    """The file with columns of one name as `table.distinct_names` has them."""
+    if len(set(file.names)) == len(file.names):
+        return file
+    names, notes = distinct_names(file.names, partial(_alike, file, _stamp(file.path)))
+    return replace(file, names=names, notes=(*file.notes, *notes))
+
+
+def _stamp(path: File) -> tuple[int, int, int]:
+    """What tells when a file has changed."""
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+@lru_cache(64)
+def _alike(file: DelimitedFile, stamp: tuple[int, int, int], one: int, other: int) -> bool:
+    """Whether two columns have the same cells; kept as those of `_filled` are."""
+    try:
+        parts = file._pass(dict.fromkeys((str(one), str(other)), pa.string()), _BLOCK, file.body,
+                           file._size)  # fmt: skip
+        return all(part.column(0).equals(part.column(1)) for part in parts)
+    except pa.ArrowInvalid:
+        return False  # whoever reads it says what is wrong
 
 
 @lru_cache(64)

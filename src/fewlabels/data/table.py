@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -18,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fewlabels.data.limits import refuse_whole
-from fewlabels.errors import FewlabelsError, InputError, one_line, quoted
+from fewlabels.errors import FewlabelsError, InputError, listed, one_line, quoted
 from fewlabels.kernels.arrays import Array, Floats, Ints
 
 # No leading zero: 007 and 7 may well be two codes.
@@ -116,6 +117,118 @@ def class_names(texts: Iterable[str]) -> tuple[int, ...] | tuple[str, ...]:
     return names
 
 
+MISSING_NUMBERS = (
+    *("", "NA", "N/A", "n/a", "#N/A", "<NA>", "None"),
+    *("NaN", "nan", "-NaN", "-nan", "NULL", "null"),
+)
+"""Texts that stand for a missing number."""
+
+HEADER_SURE = 2.0
+"""Evidence from which a first row is names of columns, or, below 0, an item."""
+
+_NATIVE = re.compile(r"label|item|annotator|domain|weight|[pysh]__.+")
+
+
+def _shape(text: str) -> str:
+    """A text with every run of digits as one 0, without a sign."""
+    return re.sub(r"\d+", "0", text.removeprefix("-"))
+
+
+def header_evidence(names: Sequence[str], sample: Sequence[Sequence[str]]) -> float:
+    """How much says that a first row names columns (above 0), or is an item as those below it.
+
+    Per column: a word above numbers is a name. A value that recurs below among few is an item's,
+    and so is a number or an identifier of the shape of those below; a word that does not recur
+    among few is rather a name. Numbers in order (0, 1, 2) are names that were counted.
+    """
+    if any(map(_NATIVE.fullmatch, names)):
+        return math.inf
+    digits = [name for name in names if name.isdecimal()]
+    counted = digits in ([str(i + k) for i in range(len(digits))] for k in (0, 1))
+    rows = [row for row in sample if list(row) != list(names)]
+    evidence = 0.0
+    for k, name in enumerate(names):
+        below = [row[k].strip() for row in rows if len(row) > k and row[k].strip()]
+        if name in MISSING_NUMBERS or not below or (counted and name.isdecimal()):
+            continue
+        shapes = Counter(map(_shape, below))
+        most, often = shapes.most_common(1)[0]
+        alike = "0" in _shape(name) and _shape(name) == most and 2 * often >= len(below)
+        numbers = all(map(_is_number, below))
+        if numbers and not _is_number(name):
+            evidence += 2 * HEADER_SURE
+        elif _is_number(name):
+            evidence -= (alike or name in below) * HEADER_SURE / 2
+        elif 2 * len(set(below)) <= len(below):
+            evidence += -HEADER_SURE if name in below else HEADER_SURE / 2
+        elif alike:
+            evidence -= HEADER_SURE
+    return evidence
+
+
+def check_header(
+    names: Sequence[str], sample: Sequence[Sequence[str]], mend: str
+) -> tuple[str, ...]:
+    """Refuse a first row that is an item, with how to say so; a note where it may be one."""
+    evidence = header_evidence(names, sample)
+    shown = listed(map(quoted, filter(None, names)), 3)
+    if evidence <= -HEADER_SURE / 2:
+        raise InputError(
+            f"the first row ({shown}) looks like an item, and not like names of columns: {mend}"
+        )
+    again = [
+        name for k, name in enumerate(names) if name and evidence < HEADER_SURE
+        and sum(len(row) > k and row[k].strip() == name for row in sample) > 1
+    ]  # fmt: skip
+    if not again:
+        return ()
+    return (
+        f"the first row ({shown}) is taken for names of columns, though {quoted(again[0])} is a "
+        f"value below it too: {mend}",
+    )
+
+
+def _is_number(text: str) -> bool:
+    """Whether a text is a number, a missing one, or one as people write them."""
+    return text in MISSING_NUMBERS or bool(_WRITTEN.fullmatch(text))
+
+
+_WRITTEN = re.compile(r"[-+]?(?:\d+[.,]?\d*|[.,]\d+)(?:[eE][-+]?\d+)?%?")
+
+
+def distinct_names(
+    names: Sequence[str], alike: Callable[[int, int], bool]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Names of columns of which none repeats, and notes: `alike` says whether two are equal.
+
+    Equal columns of one name are one, and the others have none; different ones are numbered.
+    Native names say what a column is, and those of two that differ are refused.
+    """
+    places: dict[str, list[int]] = {}
+    out, notes = list(names), []
+    for i, name in enumerate(names):
+        before = places.setdefault(name, [])
+        if not name or not before:
+            before.append(i)
+            continue
+        if any(alike(j, i) for j in before):
+            out[i] = ""
+            notes.append(f"two columns named {quoted(name)} are equal, and read as one")
+            continue
+        if _NATIVE.fullmatch(name):
+            raise InputError(f"two columns are named {quoted(name)}; rename or drop one of them")
+        before.append(i)
+        number = len(before)
+        while f"{name}.{number}" in names:
+            number += 1
+        out[i] = f"{name}.{number}"
+        notes.append(
+            f"two columns are named {quoted(name)} and differ: the later one is called "
+            f"{quoted(out[i])}"
+        )
+    return tuple(out), tuple(dict.fromkeys(notes))
+
+
 @contextmanager
 def readable(
     kind: str, *, mend: str = "write it again", memory: str = "does not fit into memory"
@@ -153,12 +266,6 @@ def naming_file(name: str | None) -> Iterator[None]:
         why = (isinstance(error, OSError) and error.strerror) or error
         raise InputError(one_line(f"{where}cannot be read: {why}")) from None
 
-
-MISSING_NUMBERS = (
-    *("", "NA", "N/A", "n/a", "#N/A", "<NA>", "None"),
-    *("NaN", "nan", "-NaN", "-nan", "NULL", "null"),
-)
-"""Texts that stand for a missing number."""
 
 Place = Callable[[int], str]
 """Index of an item, from 0 -> where a person finds it."""
