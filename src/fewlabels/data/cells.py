@@ -19,7 +19,9 @@ import pyarrow as pa
 
 from fewlabels.data.content import byte_stream, check_fits, not_utf8
 from fewlabels.data.limits import MOST_COLUMNS, refuse_workbook
-from fewlabels.data.table import Place, Table, group_text
+from fewlabels.data.profiles import truth_in_name
+from fewlabels.data.roles import split_native
+from fewlabels.data.table import Place, Table, check_header, distinct_names, group_text
 from fewlabels.errors import (
     FewlabelsError,
     InputError,
@@ -46,6 +48,19 @@ class Cells:
     columns: tuple[tuple[str, pa.ChunkedArray], ...]
     n_rows: int
     place: Place
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls, name: str | None, columns: Sequence[tuple[str, pa.ChunkedArray]], n_rows: int,
+        place: Place, notes: Sequence[str] = (),
+    ) -> Cells:  # fmt: skip
+        """Columns of which some may have one name; see `distinct_names`."""
+        names, more = distinct_names(
+            [column for column, _ in columns], lambda i, j: columns[i][1].equals(columns[j][1])
+        )
+        named = zip(names, (cells for _, cells in columns), strict=True)
+        return cls(name, tuple(named), n_rows, place, (*notes, *more))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -55,7 +70,7 @@ class Cells:
     def read(self, numbers: Collection[str], texts: Collection[str]) -> Table:
         """Some of the columns."""
         wanted = {n: column for n, column in self.columns if n in numbers or n in texts}
-        return Table.of(wanted, self.n_rows, self.place)
+        return Table.of(wanted, self.n_rows, self.place, self.notes)
 
 
 class RowCollector:
@@ -237,7 +252,7 @@ def open_json(path: Path, name: str) -> Cells:
             first = _parsed(_text(head[0][1]))
         by_line = isinstance(first, dict)
         if len(head) == 1:
-            by_line = by_line and not (_is_columns(first) or _tables(first))
+            by_line = by_line and not (_is_columns(first) or _tables(first) or _by_item(first))
         elif not by_line:
             # Two lines are rows although the first is no JSON, and not parts of one document.
             both = all(line.startswith(b"{") for _, line in head)
@@ -291,6 +306,10 @@ def _item(row: int) -> str:
     return f"item {row + 1} (from 1)"
 
 
+_FEWEST = 3
+"""Fewer objects in one are no rows."""
+
+
 def _is_columns(document: Mapping[str, Any]) -> bool:
     """Whether an object may be the whole table: columns, or columns by row as pandas has them."""
     values = list(document.values())
@@ -300,11 +319,36 @@ def _is_columns(document: Mapping[str, Any]) -> bool:
     return bool(values) and all(v and list(v) == list(map(str, range(len(v)))) for v in values)
 
 
+def _by_item(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The rows of an object of objects: one for each, or for each of their keys; none of others.
+
+    Objects of one row each share most of their keys. Where each holds values of one kind, and there
+    are more keys than objects, each object is what somebody answered by item.
+    """
+    rows = [row for row in document.values() if isinstance(row, dict) and row]
+    keys = list(dict.fromkeys(key for row in rows for key in row))
+    shared = 2 * sum(map(len, rows)) >= len(rows) * len(keys)
+    if len(rows) < len(document) or max(len(rows), len(keys)) < _FEWEST or not shared:
+        return []
+    name = "item" if "item" not in keys else "key"
+    kinds = [{_plain(value)[0] for value in row.values()} - {""} for row in rows]
+    if len(keys) <= len(rows) or any(len(kind) > 1 or kind & {_ONE, "list"} for kind in kinds):
+        return [{name: key, **row} for key, row in document.items()]
+    columns = {}
+    for key, answers in document.items():
+        shares = any(isinstance(value, float) and value % 1 for value in answers.values())
+        said = shares or truth_in_name(key) or split_native(key)
+        columns[key if said else f"y__{key}"] = answers
+    return [{name: key, **{c: own.get(key) for c, own in columns.items()}} for key in keys]
+
+
 def _rows_of_columns(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """The rows of an object of columns."""
     if not document:
         raise InputError("holds an object without columns; it needs at least one item")
     if set(document) == {"columns", "index", "data"} or not _is_columns(document):
+        if rows := _by_item(document):
+            return iter(rows)
         if tables := _tables(document):
             raise InputError(
                 f"holds one object, and its key {quoted(tables[0])} a list of rows; save that list"
@@ -428,14 +472,21 @@ def open_workbook(path: Path, name: str, sheet: str | None = None) -> Cells:
     width = len(header)
     while width and not header[width - 1] and all(rows[i][width - 1] == "" for i in kept):
         width -= 1
-    columns = tuple(
+    columns = [
         (header[k], column_of([None if rows[i][k] == "" else rows[i][k] for i in kept]))
         for k in range(width)
-    )
-    return Cells(
-        name, columns, len(kept), lambda row: f"row {start + kept[row] + 1} of the sheet {chosen!r}"
-    )
+    ]
+    sample = [[group_text(cell) or "" for cell in rows[i]] for i in kept[:_SAMPLE_ROWS]]
+    mend = "write names of columns into a row before it"
+    return Cells.of(
+        name, columns, len(kept),
+        lambda row: f"row {start + kept[row] + 1} of the sheet {chosen!r}",
+        check_header(header[:width], sample, mend),
+    )  # fmt: skip
 
+
+_SAMPLE_ROWS = 100
+"""Rows behind the header by which it is told whether it is one."""
 
 _Sheet = tuple[str, int, list[list[Any]]]
 """Name, row of the first filled cell (from 0), and the rows of cells from there on."""

@@ -132,9 +132,8 @@ class DelimitedFile:
         if not batches and _check_text(self.path).line_breaks < self.skip:
             raise InputError("has a header but no rows; a file needs at least one item")
         place, comma = partial(self.place, self.body), self.delimiter == ";"
-        table = Table.of_batches(batches, (*numbers, *texts), place, decimal_comma=comma)
-        table.notes.extend(self.notes)
-        return table
+        wanted = (*numbers, *texts)
+        return Table.of_batches(batches, wanted, place, decimal_comma=comma, notes=self.notes)
 
     @staticmethod
     def _held(parts: Iterator[pa.RecordBatch]) -> list[pa.RecordBatch]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from fewlabels.checks.arguments import plain_array
 from fewlabels.data.cells import Cells, RowCollector, column_of
-from fewlabels.data.table import Source, Table
+from fewlabels.data.table import Source, Table, distinct_names
 from fewlabels.errors import InputError, UsageError, listed, quoted
 from fewlabels.kernels.arrays import Ints
 
@@ -39,6 +39,7 @@ class NativeFrame:
 
     frame: Any
     keys: tuple[Any, ...]
+    notes: tuple[str, ...] = ()
     name: None = None
 
     @property
@@ -49,7 +50,8 @@ class NativeFrame:
     def read(self, numbers: Collection[str], texts: Collection[str]) -> Table:
         """Convert some columns to Arrow."""
         frame = nw.from_native(self.frame, eager_only=True)
-        return Table.of(self._columns(frame, {*numbers, *texts}), len(frame), _place)
+        columns = self._columns(frame, {*numbers, *texts})
+        return Table.of(columns, len(frame), _place, self.notes)
 
     def head(self, names: Collection[str], rows: int) -> dict[str, pa.ChunkedArray]:
         """The first rows of some columns."""
@@ -117,9 +119,24 @@ def open_frame(source: Any, argument: str = "source") -> Source:
         frame = _computed(source)
         if frame is None:
             _refuse(source, argument)
-    # narwhals refuses repeated names with a message of its own; roles.py says it for all sources.
-    names = frame.column_names if isinstance(frame, pa.Table) else frame.columns
-    return NativeFrame(frame, tuple(names))
+    arrow = isinstance(frame, pa.Table)
+    keys = tuple(frame.column_names if arrow else frame.columns)
+    notes: tuple[str, ...] = ()
+    if len(set(keys)) < len(keys):
+        # narwhals refuses repeated names with a message of its own.
+        def alike(i: int, j: int) -> bool:
+            if arrow:
+                return bool(frame.column(i).equals(frame.column(j)))
+            return bool(frame.iloc[:, i].equals(frame.iloc[:, j]))
+
+        names, notes = distinct_names(tuple(map(str, keys)), alike)
+        read = [i for i, name in enumerate(names) if name]
+        keys = tuple(names[i] for i in read)
+        if arrow:
+            frame = frame.select(read).rename_columns(keys)
+        else:
+            frame = frame.iloc[:, read].set_axis(list(keys), axis=1)
+    return NativeFrame(frame, keys, notes)
 
 
 def _place(row: int) -> str:

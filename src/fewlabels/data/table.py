@@ -298,10 +298,11 @@ class Table:
 
     @classmethod
     def of(
-        cls, columns: Mapping[str, pa.ChunkedArray], n_rows: int, place: Place = row_place
-    ) -> Table:
+        cls, columns: Mapping[str, pa.ChunkedArray], n_rows: int, place: Place = row_place,
+        notes: Iterable[str] = (),
+    ) -> Table:  # fmt: skip
         """Columns that have been read."""
-        return cls(tuple(columns), lambda name: [columns[name]], n_rows, place)
+        return cls(tuple(columns), lambda name: [columns[name]], n_rows, place, list(notes))
 
     @classmethod
     def of_batches(
@@ -311,6 +312,7 @@ class Table:
         place: Place = row_place,
         *,
         decimal_comma: bool = False,
+        notes: Iterable[str] = (),
     ) -> Table:
         """Record batches one after another, though their types may differ."""
         same = itertools.groupby(batches, key=lambda batch: batch.schema)
@@ -318,7 +320,7 @@ class Table:
         n_rows = sum(len(table) for table in tables)
         return cls(
             tuple(names), lambda name: [table.column(name) for table in tables], n_rows, place,
-            decimal_comma=decimal_comma,
+            list(notes), decimal_comma=decimal_comma,
         )  # fmt: skip
 
     def with_columns(self, columns: Mapping[str, Sequence[pa.ChunkedArray]]) -> Table:
@@ -542,7 +544,10 @@ def concatenate(tables: Sequence[Table], names: Sequence[str | None]) -> Table:
     # Only where all files say so: 1,434 of one may be 1434 in another.
     comma = all(table.decimal_comma for table in tables)
     files = tuple((str(n), table.n_rows) for n, table in zip(names, tables, strict=True))
-    return Table(tables[0].names, pieces, int(ends[-1]), place, decimal_comma=comma, files=files)
+    notes = list(dict.fromkeys(note for table in tables for note in table.notes))
+    return Table(
+        tables[0].names, pieces, int(ends[-1]), place, notes, decimal_comma=comma, files=files
+    )
 
 
 # Array.to_numpy and fill_null do what follows too, but import pandas where it is installed, which
