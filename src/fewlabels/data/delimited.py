@@ -351,7 +351,8 @@ def open_delimited(path: File, name: str, *, header: bool = True) -> DelimitedFi
         first = _table_start(front, header=header)
         if first or not found[0]:
             found, file = (front, first), replace(file, delimiter=delimiter)
-        if first or len({len(row.cells) for row in front} - {1}) == 1:
+        widths = {len(row.cells) for row in front}
+        if first or (len(widths) == 1 and widths != {1}):
             break
     front, first = found
     if not front:

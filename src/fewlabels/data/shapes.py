@@ -42,6 +42,9 @@ _MOST_CLASSES = 2_000
 _MOST_FIELDS = 20
 """An object of texts with more keys is no table of its own."""
 
+_MOST_CODES = 20
+"""Vectors of more different whole numbers are no votes."""
+
 _FEW = 50
 """So few different cells are groups, unless they are probabilities."""
 
@@ -285,14 +288,15 @@ class Look:
     """What the cells of a column are in the first rows: keys, if they hold values by key.
 
     `mixed` says that some of these are texts, `sums` that the numbers of every cell sum to 1 (or
-    100), `whole` that they are 0 and 1; `why` is what keeps cells that look like vectors from being
-    read as such.
+    100), `whole` that they are 0 and 1, `votes` that they are codes of classes, -1 for none; `why`
+    is what keeps cells that look like vectors from being read as such.
     """
 
     keys: tuple[str, ...] = ()
     sums: bool = False
     whole: bool = False
     mixed: bool = False
+    votes: bool = False
     why: str = ""
 
 
@@ -341,6 +345,9 @@ def look_at(piece: pa.ChunkedArray) -> Look:
     off = np.abs(totals - 1) < 0.01 + 0.001 * len(keys)
     percent = np.abs(totals - 100) < 1 + 0.1 * len(keys)
     sums = len(totals) > 0 and not min(every) < 0 and (off.all() or percent.all())
+    codes = set(every)
+    if vectors and -1 in codes and len(codes) <= _MOST_CODES and all(c % 1 == 0 for c in codes):
+        return Look(keys, votes=True)
     few = len({tuple(cell) for cell in numbers})
     if not sums and 2 * few <= len(cells) and few <= _FEW:
         return Look()  # intervals, and other groups that are written so
@@ -351,12 +358,14 @@ def look_at(piece: pa.ChunkedArray) -> Look:
 class Shaped:
     """A source whose vectors, objects and one-hot labels are columns of their own.
 
-    `names` has them in place of what they are made of. `notes` say what is not read.
+    `names` has them in place of what they are made of. `notes` say what is not read, `said` what
+    cells are predictions.
     """
 
     inner: Source
     names: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    said: tuple[str, ...] = ()
 
     @property
     def name(self) -> str | None:
@@ -365,8 +374,8 @@ class Shaped:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """What the source says of itself."""
-        return tuple(getattr(self.inner, "lines", ()))
+        """What the source says of itself, and what is read of its cells as predictions."""
+        return (*getattr(self.inner, "lines", ()), *self.said)
 
     @cached_property
     def own(self) -> frozenset[str]:
@@ -502,7 +511,7 @@ def shaped(source: Source, options: ColumnOptions) -> tuple[Source, ColumnOption
         elif name in one_hot:
             shown[one_hot[name]] = None
         elif (
-            own.sums or own.mixed or claimed & {name, *parts[name]}
+            own.sums or own.mixed or own.votes or claimed & {name, *parts[name]}
             or (own.keys and _OF_LOGITS.fullmatch(name))
         ):  # fmt: skip
             shown |= dict.fromkeys(parts[name])
@@ -510,7 +519,15 @@ def shaped(source: Source, options: ColumnOptions) -> tuple[Source, ColumnOption
             why.append(_not_used(name, own))
             shown |= {name: None} if name in needed else {}
     made = {n: p for n, p in parts.items() if p}
-    return Shaped(source, tuple(shown), tuple(why)), _in_parts(options, made, {**joined, **one_hot})
+    votes = [n for n, own in looks.items() if own.votes and not claimed & {n, *parts[n]}]
+    said = tuple(
+        f"hard predictions: the {len(parts[n])} numbers in each cell of column {quoted(n)}; -1 is "
+        "none" for n in votes
+    )  # fmt: skip
+    options = replace(options, hard={**options.hard, **{p: p for n in votes for p in parts[n]}})
+    return Shaped(source, tuple(shown), tuple(why), said), _in_parts(
+        options, made, {**joined, **one_hot}
+    )
 
 
 def _not_used(name: str, look: Look) -> str:
@@ -600,11 +617,36 @@ def _in_parts(
 
 @contextmanager
 def telling(source: Source | None) -> Iterator[None]:
-    """Add to the message that nothing is a prediction what vectors there are that nobody named."""
+    """Add to the message that nothing is a prediction what cells hold that is not read as one."""
     try:
         yield
     except InputError as error:
-        notes = source.notes if isinstance(source, Shaped) else ()
-        if type(error) is not InputError or not notes or "no prediction columns" not in str(error):
+        if type(error) is not InputError or "no prediction columns" not in str(error):
             raise
-        raise InputError("; ".join([str(error), *notes])) from None
+        every = () if source is None else getattr(source, "sources", (source,))
+        notes = [note for one in every for note in getattr(one, "notes", ())]
+        notes += [note for one in every for note in _tagged(one)]
+        if not notes:
+            raise
+        raise InputError("; ".join([str(error), *dict.fromkeys(notes)])) from None
+
+
+_TAGS_EACH = 1.5
+"""Tags of a cell, on average, from which its column holds several."""
+
+
+def _tagged(source: Source) -> Iterator[str]:
+    """Say of columns whose cells are sets of few words that a word needs a column of its own."""
+    for name, column in first_rows(source, [n for n in source.names if n]).items():
+        texts = {str(value).strip() for value in _values(_plain(column)) if value is not None}
+        sets = [re.split(r"[\s,;|]+", text) for text in texts if text]
+        tags = Counter(tag for one in sets for tag in one)
+        several = sum(map(len, sets)) >= _TAGS_EACH * len(sets) and len({*map(len, sets)}) > 1
+        if not several or any(len({*one}) < len(one) for one in sets) or len(tags) >= len(sets):
+            continue
+        apart = next((mark for mark in ",;|" if any(mark in text for text in texts)), " ")
+        yield (
+            f"column {quoted(name)} holds several tags in a cell, which is not read: give each tag "
+            f"a column of 0 and 1, true_TAG of the labels and pred_TAG of a classifier (pandas: "
+            f"frame[{name!r}].str.get_dummies({apart!r})), and every tag is a task"
+        )
