@@ -12,8 +12,9 @@ import io
 import itertools
 import re
 import shlex
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections import deque
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any, NamedTuple, NoReturn
@@ -60,12 +61,11 @@ _FORMULA, _NUMBER = r"'*[=+\-@\t\r\n]", r"^'*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE
 
 
 def without_formulas(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows for a CSV file, with an apostrophe before each text that would be a formula.
-
-    Names of columns are treated alike. Numbers stay as they are; `as_written` is the inverse.
-    """
+    """The rows for a CSV file, an apostrophe before each text or name that would be a formula."""
     names, *columns = (
-        _changed(cells, lambda texts: pc.binary_join_element_wise("'", texts, ""), "")
+        pc.if_else(_formulas(cells, ""), pc.binary_join_element_wise("'", cells, ""), cells)
+        if pa.types.is_string(cells.type)
+        else cells
         for cells in (pa.array(rows.schema.names, pa.string()), *rows.columns)
     )
     return pa.RecordBatch.from_arrays(columns, names.to_pylist())
@@ -73,16 +73,15 @@ def without_formulas(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 def as_written(cells: pa.Array) -> pa.Array:
     """Cells of a CSV file as they were before `without_formulas`."""
-    return _changed(cells, lambda texts: pc.utf8_slice_codeunits(texts, 1), "'")
-
-
-def _changed(cells: pa.Array, change: Callable[[pa.Array], pa.Array], front: str) -> pa.Array:
-    """Cells with the texts changed that begin so and go on as a formula does."""
-    if not pa.types.is_string(cells.type) or not pc.any(pc.starts_with(cells, front)).as_py():
+    if not pa.types.is_string(cells.type) or not pc.any(pc.starts_with(cells, "'")).as_py():
         return cells
+    return pc.if_else(_formulas(cells, "'"), pc.utf8_slice_codeunits(cells, 1), cells)
+
+
+def _formulas(cells: pa.Array, front: str) -> pa.Array:
+    """Which texts begin so and go on as a formula does."""
     formula = pc.match_substring_regex(cells, f"^{front}{_FORMULA}")
-    formula = pc.and_not(formula, pc.match_substring_regex(cells, _NUMBER))
-    return pc.if_else(formula, change(cells), cells) if pc.any(formula).as_py() else cells
+    return pc.and_not(formula, pc.match_substring_regex(cells, _NUMBER))
 
 
 class _Text(NamedTuple):
@@ -118,44 +117,43 @@ class DelimitedFile:
         """Whether the bytes of `stream` are those of the file, at the same places."""
         return not self.spaced and is_plain(self.path)
 
-    def stream(self) -> AbstractContextManager[Any]:
-        """The bytes of the file as they are parsed."""
-        return text_stream(self.path, spaced=self.spaced)
+    @contextmanager
+    def stream(self) -> Iterator[Any]:
+        """The bytes of the file as they are parsed: tabs for spaces between columns."""
+        with byte_stream(self.path) as stream:
+            if not self.spaced:
+                yield stream
+                return
+            # At once: who writes so writes small files.
+            check_fits(self.path)
+            text = stream.read().decode("utf-8-sig", "replace")
+        with pa.BufferReader(by_tabs(text).encode()) as stream:
+            yield stream
 
     def read(self, numbers: Collection[str], texts: Collection[str]) -> Table:
         """Read some columns: numbers as such, the others as they are written."""
-        end = self._size
-        batches = self._held(self.parts(numbers, texts, self.body, end))
-        if len({batch.schema for batch in batches}) > 1:
+        batches: list[pa.RecordBatch] = []
+        for asked in ((numbers, texts), ((), (*numbers, *texts))):
+            batches, n_bytes = [], 0
+            for batch in self.parts(*asked, self.body, self._size):
+                batches.append(batch)
+                n_bytes += batch.nbytes
+                if len(batches) % _BATCHES_BETWEEN == 0:
+                    # Compressed files may have any number; what is held is gone from what is free.
+                    refuse_whole(n_bytes // 2, "its rows")
             # All as text where a cell is no number: how numbers are written is told by them all.
-            batches = self._held(self.parts((), (*numbers, *texts), self.body, end))
+            if len({batch.schema for batch in batches}) < 2:
+                break
         if not batches and _check_text(self.path).line_breaks < self.skip:
             raise InputError("has a header but no rows; a file needs at least one item")
         place, comma = partial(self.place, self.body), self.delimiter == ";"
         wanted = (*numbers, *texts)
         return Table.of_batches(batches, wanted, place, decimal_comma=comma, notes=self.notes)
 
-    @staticmethod
-    def _held(parts: Iterator[pa.RecordBatch]) -> list[pa.RecordBatch]:
-        """All rows at once, if they fit; compressed files may have any number."""
-        held: list[pa.RecordBatch] = []
-        n_bytes = 0
-        for batch in parts:
-            held.append(batch)
-            n_bytes += batch.nbytes
-            if len(held) % _BATCHES_BETWEEN == 0:
-                # What is held is gone from what is free.
-                refuse_whole(n_bytes // 2, "its rows")
-        return held
-
     def parts(
         self, numbers: Collection[str], texts: Collection[str], start: int, stop: int
     ) -> Iterator[pa.RecordBatch]:
-        """The rows that begin at the bytes from `start` to `stop`, some megabytes at a time.
-
-        From where a cell is no number on, all columns are text, so that whoever asks for the
-        numbers can name that cell.
-        """
+        """The rows that begin at these bytes, all as text from where a cell is no number on."""
         text = _check_text(self.path, start if start > self.body else 0, stop)
         types = self._types(numbers, texts)
         block, rows, complete = _SMALL_BLOCK, 0, False
@@ -177,7 +175,16 @@ class DelimitedFile:
                 else:
                     self._refuse(error, text, start)
         if text.quotes % 2 and text.line_breaks > rows + self.skip:
-            self._refuse_open_quote()
+            # Arrow takes all that follows an open quote as one cell.
+            with self.stream() as stream:
+                lines = io.TextIOWrapper(stream, "utf-8-sig", newline="")
+                try:
+                    deque(csv.reader(lines, delimiter=self.delimiter, strict=True), 0)
+                except csv.Error:
+                    raise InputError(
+                        "has a double quote that is opened and never closed; close it, or write a "
+                        'quote within a cell as ""'
+                    ) from None
 
     def rows(self, texts: Collection[str]) -> Iterator[pa.RecordBatch]:
         """Some columns as they are written, from the first row to the last, checked."""
@@ -255,19 +262,6 @@ class DelimitedFile:
                 for batch in reader:
                     yield pa.RecordBatch.from_arrays(list(map(as_written, batch.columns)), names)
 
-    def _refuse_open_quote(self) -> None:
-        """Refuse a quote that is open at the end; Arrow takes all that follows it as one cell."""
-        with self.stream() as stream:
-            lines = io.TextIOWrapper(stream, "utf-8-sig", newline="")
-            try:
-                for _ in csv.reader(lines, delimiter=self.delimiter, strict=True):
-                    pass
-            except csv.Error:
-                raise InputError(
-                    "has a double quote that is opened and never closed; close it, or write a "
-                    'quote within a cell as ""'
-                ) from None
-
     def _refuse(self, error: pa.ArrowInvalid, text: _Text, start: int) -> NoReturn:
         """Say in our words what Arrow found in a text of rows that begin at byte `start`."""
         message = str(error)
@@ -323,7 +317,7 @@ def open_delimited(path: File, name: str, *, header: bool = True) -> DelimitedFi
         raise InputError(
             f"has a first row of more than {_HEADER >> 20} MB; it must name the columns"
         )
-    lines = text.lstrip("\r\n").splitlines()[:_FRONT_ROWS]
+    lines = [line for line in text.splitlines()[:_FRONT_ROWS] if line]
     spaced = _is_spaced(lines, whole=len(head) < _HEADER)
     start = len(codecs.BOM_UTF8) if head.startswith(codecs.BOM_UTF8) and not spaced else 0
     file = DelimitedFile(path, name, (), "\t", 0, start, 0, spaced)
@@ -331,47 +325,41 @@ def open_delimited(path: File, name: str, *, header: bool = True) -> DelimitedFi
         return _declared(file, text)
     delimiters = ["\t"]
     if not spaced and not path.name.lower().endswith((".tsv", *(f".tsv{e}" for e in ENDINGS))):
-        # The one that the header has most of, or the last row where lines of text come before.
-        bare = [re.sub(r'"[^"]*"', "", line) for line in (*lines[:1], *lines[-2:-1], "")]
-        delimiters = list(dict.fromkeys(max(_DELIMITERS, key=line.count) for line in bare[:2]))
-    found: tuple[list[_Row], int] = ([], 0)
+        # The one that the header has most of, or a later row where lines of text come before.
+        bare = [re.sub(r'"[^"]*"', "", line) for line in (*lines[:1], *lines[-2:-1])] or [""]
+        delimiters = list(dict.fromkeys(max(_DELIMITERS, key=line.count) for line in bare))
+    tried: list[tuple[list[_Row], int]] = []
     for delimiter in delimiters:
-        rows = _rows(by_tabs(text) if spaced else text, delimiter, start)
-        try:
-            front = list(itertools.islice(rows, 1))
-        except csv.Error as error:
-            raise InputError(f"has a header that cannot be read as CSV: {error}") from None
-        with suppress(csv.Error):
-            front.extend(itertools.islice(rows, _SAMPLE_ROWS))
-        if len({len(row.cells) for row in front}) > 1:
-            with suppress(csv.Error):
-                front.extend(itertools.islice(rows, _FRONT_ROWS))
-            if len(head) == _HEADER and len(front) <= _FRONT_ROWS:
-                front.pop()  # it may be cut
-        first = _table_start(front, header=header)
-        if first or not found[0]:
-            found, file = (front, first), replace(file, delimiter=delimiter)
-        widths = {len(row.cells) for row in front}
-        if first or (len(widths) == 1 and widths != {1}):
+        rows = _first_rows(by_tabs(text) if spaced else text, delimiter, start)
+        if len(head) == _HEADER and 1 < len(rows) <= _SAMPLE_ROWS:
+            rows.pop()  # it may be cut
+        tried.append((rows, _table_start(rows, header=header)))
+        if tried[-1][1] or (
+            rows and {len(row.cells) for row in rows} == {len(rows[0].cells)} != {1}
+        ):
             break
-    front, first = found
-    if not front:
+    k = len(tried) - 1 if tried[-1][1] else 0
+    rows, first = tried[k]
+    file = replace(file, delimiter=delimiters[k])
+    if not rows:
         raise InputError("has no header; the first row must name the columns")
-    row, before = front[first], front[first - 1] if first else _Row([], 0, start)
-    sample = [row.cells for row in front[first + 1 :][:_SAMPLE_ROWS]]
     if first:
-        text_before = quoted(file.delimiter.join(before.cells))
-        where = f"line {before.number}" if first == 1 else f"lines 1 to {before.number}"
-        file = replace(
-            file, notes=(f"{where} before the table ({text_before} is the last): not read",)
-        )
+        last = quoted(file.delimiter.join(rows[first - 1].cells))
+        where = "line 1" if first == 1 else f"lines 1 to {rows[first - 1].number}"
+        file = replace(file, notes=(f"{where} before the table ({last} is the last): not read",))
+    before = rows[first - 1] if first else _Row([], 0, start)
+    row, sample = rows[first], [one.cells for one in rows[first + 1 :][:_SAMPLE_ROWS]]
     if not header:
         names = tuple(f"c{k + 1}" for k in range(len(row.cells)))
         return replace(
             file, names=names, skip=before.number, body=before.after, width=len(names), titled=False
         )
     names = tuple(as_written(pa.array([cell.strip() for cell in row.cells])).to_pylist())
-    if _has_row_names(names, sample, numbered=not spaced):
+    if (
+        sample
+        and len(sample[0]) > len(names)
+        and _has_row_names(names, sample, numbered=not spaced)
+    ):
         names = ("", *names)
     doubt = check_header(
         names, sample,
@@ -382,16 +370,21 @@ def open_delimited(path: File, name: str, *, header: bool = True) -> DelimitedFi
         file, names=names, skip=row.number, body=row.after, width=len(names),
         notes=(*file.notes, *doubt),
     )  # fmt: skip
-    return _with_one_name_each(_without_empty_columns(file, sample))
+    if not names[-1] or (sample and len(sample[0]) > len(names)):
+        file = _without_empty_columns(file, sample[0] if sample else [])
+    if len(set(file.names)) < len(file.names):
+        names, notes = distinct_names(file.names, partial(_alike, file, _stamp(path)))
+        file = replace(file, names=names, notes=(*file.notes, *notes))
+    return file
 
 
 _SAMPLE_ROWS = 100
 """Rows behind the header by which it is told whether it is one."""
 
 
-def _rows(text: str, delimiter: str, start: int) -> Iterator[_Row]:
-    """The rows of a text that are not empty; `start` bytes come before."""
-    after = start
+def _first_rows(text: str, delimiter: str, start: int) -> list[_Row]:
+    """The first rows that are not empty, up to one that cannot be parsed; more if widths differ."""
+    after, rows = start, list[_Row]()
 
     def lines() -> Iterator[str]:
         """The lines with their ends, whose bytes are counted."""
@@ -400,9 +393,17 @@ def _rows(text: str, delimiter: str, start: int) -> Iterator[_Row]:
             after += len(line.encode())
             yield line
 
-    for number, cells in enumerate(csv.reader(lines(), delimiter=delimiter), 1):
-        if cells:
-            yield _Row(cells, number, after)
+    try:
+        for number, cells in enumerate(csv.reader(lines(), delimiter=delimiter), 1):
+            if cells:
+                rows.append(_Row(cells, number, after))
+            alike = len(rows) > _SAMPLE_ROWS and len({len(row.cells) for row in rows}) == 1
+            if alike or len(rows) > _FRONT_ROWS:
+                break
+    except csv.Error as error:
+        if not rows:
+            raise InputError(f"has a header that cannot be read as CSV: {error}") from None
+    return rows
 
 
 def _table_start(rows: Sequence[_Row], *, header: bool) -> int:
@@ -412,6 +413,8 @@ def _table_start(rows: Sequence[_Row], *, header: bool) -> int:
     header, and there are no more of them than rows.
     """
     widths = [len(row.cells) for row in rows]
+    if len(set(widths)) < 2:
+        return 0
     first = max((i for i, width in enumerate(widths) if width != widths[-1]), default=-1) + 1
     if not 0 < first <= len(rows) - first or max(widths[:first]) >= widths[-1]:
         return 0
@@ -443,8 +446,9 @@ def _declared(file: DelimitedFile, text: str) -> DelimitedFile:
                     "which is not read; save all values of every item (in WEKA the filter "
                     "SparseToNonSparse), or CSV"
                 )
-            file = replace(file, names=tuple(names), delimiter=",", skip=number, body=body)
-            return _with_one_name_each(replace(file, width=len(names)))
+            return replace(
+                file, names=tuple(names), delimiter=",", skip=number, body=body, width=len(names)
+            )
     raise InputError("is ARFF without a line @data; the rows of the table come after it")
 
 
@@ -495,29 +499,11 @@ def by_tabs(text: str) -> str:
     return out.getvalue()
 
 
-@contextmanager
-def text_stream(path: File, *, spaced: bool = False) -> Iterator[Any]:
-    """The bytes of a text; where its columns are separated by spaces, by tabs instead."""
-    with byte_stream(path) as stream:
-        if not spaced:
-            yield stream
-            return
-        # At once: who writes so writes small files.
-        check_fits(path)
-        text = stream.read().decode("utf-8-sig", "replace")
-    with pa.BufferReader(by_tabs(text).encode()) as stream:
-        yield stream
-
-
-def _without_empty_columns(file: DelimitedFile, sample: Sequence[list[str]]) -> DelimitedFile:
-    """The file without columns at its end that have neither a name nor a cell.
-
-    Spreadsheets write them, in the header or in the rows alone.
-    """
+def _without_empty_columns(file: DelimitedFile, row: Sequence[str]) -> DelimitedFile:
+    """The file without columns at its end that have neither a name nor a cell, as sheets have."""
     named = len(file.names)
     while named and not file.names[named - 1]:
         named -= 1
-    row = sample[0] if sample else []
     wider = len(row) > len(file.names) and not "".join(row[len(file.names) :]).strip()
     shorter = named <= len(row) < len(file.names)
     width = len(row) if wider or shorter else len(file.names)
@@ -527,14 +513,6 @@ def _without_empty_columns(file: DelimitedFile, sample: Sequence[list[str]]) -> 
     if filled is None or filled > len(file.names):
         return file
     return replace(file, names=file.names[:filled], width=width)
-
-
-def _with_one_name_each(file: DelimitedFile) -> DelimitedFile:
-    """The file with columns of one name as `table.distinct_names` has them."""
-    if len(set(file.names)) == len(file.names):
-        return file
-    names, notes = distinct_names(file.names, partial(_alike, file, _stamp(file.path)))
-    return replace(file, names=names, notes=(*file.notes, *notes))
 
 
 def _stamp(path: File) -> tuple[int, int, int]:
@@ -582,7 +560,7 @@ def _check_text(path: File, start: int = 0, stop: int | None = None) -> _Text:
         if start:
             stream.seek(start)
         left = _CHUNK if stop is None else stop - start
-        inflation = Inflation(path, packed=compression(path) is not None)
+        inflation = Inflation(path, packed=True) if compression(path) is not None else None
         while chunk := stream.read(min(_CHUNK, left)):
             try:
                 decoder.decode(chunk)
@@ -595,7 +573,8 @@ def _check_text(path: File, start: int = 0, stop: int | None = None) -> _Text:
             quotes += chunk.count(b'"')
             line_breaks += chunk.count(b"\n")
             size += len(chunk)
-            inflation.take(len(chunk))
+            if inflation is not None:
+                inflation.take(len(chunk))
             left -= 0 if stop is None else len(chunk)
     try:
         decoder.decode(b"", final=True)
