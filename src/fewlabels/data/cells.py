@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import codecs
 import datetime
+import io
 import itertools
 import json
 from array import array
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -181,10 +181,8 @@ def _plain(value: Any) -> tuple[str, Any]:
     """What a value is, and the value as a number, truth value or text; ("", None) for none."""
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
-    if value is None:
-        return "", None
-    if isinstance(value, str):
-        return "text", value
+    if value is None or isinstance(value, str):
+        return ("" if value is None else "text"), value
     if isinstance(value, bool):
         return "truth", value
     if isinstance(value, int | float):
@@ -202,8 +200,6 @@ def _plain(value: Any) -> tuple[str, Any]:
         return "text", (value.date() if midnight else value).isoformat()
     if isinstance(value, datetime.date | datetime.time):
         return "text", value.isoformat()
-    if isinstance(value, Decimal):
-        return "text", str(value)
     return "text", group_text(value)
 
 
@@ -377,25 +373,20 @@ def _tables(document: Mapping[str, Any]) -> list[str]:
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """The lines that are not blank, and their numbers from 1."""
-    number, held = 1, bytearray()
     with byte_stream(path) as stream:
-        block = stream.read(_BLOCK).removeprefix(codecs.BOM_UTF8)
-        while block:
-            *whole, rest = block.split(b"\n")
-            for line in whole:
-                held += line
-                if held.strip():
-                    yield number, bytes(held).strip()
-                held.clear()
-                number += 1
-            held += rest
-            if len(held) > _LONGEST_LINE:
+        lines = io.BufferedReader(stream, _BLOCK)
+        for number in itertools.count(1):
+            line = lines.readline(_LONGEST_LINE + 1)
+            if len(line) > _LONGEST_LINE:
                 raise InputError(
                     f"has a line of more than {_LONGEST_LINE >> 20} MB (line {number})"
                 )
-            block = stream.read(_BLOCK)
-    if held.strip():
-        yield number, bytes(held).strip()
+            if not line:
+                return
+            if number == 1:
+                line = line.removeprefix(codecs.BOM_UTF8)
+            if line := line.strip():
+                yield number, line
 
 
 def _text(content: bytes) -> str:

@@ -333,10 +333,9 @@ def open_delimited(path: File, name: str, *, header: bool = True) -> DelimitedFi
         rows = _first_rows(by_tabs(text) if spaced else text, delimiter, start)
         if len(head) == _HEADER and 1 < len(rows) <= _SAMPLE_ROWS:
             rows.pop()  # it may be cut
-        tried.append((rows, _table_start(rows, header=header)))
-        if tried[-1][1] or (
-            rows and {len(row.cells) for row in rows} == {len(rows[0].cells)} != {1}
-        ):
+        widths = {len(row.cells) for row in rows}
+        tried.append((rows, _table_start(rows, header=header) if len(widths) > 1 else 0))
+        if tried[-1][1] or (len(widths) == 1 and widths != {1}):
             break
     k = len(tried) - 1 if tried[-1][1] else 0
     rows, first = tried[k]
@@ -384,17 +383,13 @@ _SAMPLE_ROWS = 100
 
 def _first_rows(text: str, delimiter: str, start: int) -> list[_Row]:
     """The first rows that are not empty, up to one that cannot be parsed; more if widths differ."""
-    after, rows = start, list[_Row]()
-
-    def lines() -> Iterator[str]:
-        """The lines with their ends, whose bytes are counted."""
-        nonlocal after
-        for line in io.StringIO(text, newline=""):
-            after += len(line.encode())
-            yield line
-
+    after, seen, rows = start, 0, list[_Row]()
+    lines = list(io.StringIO(text, newline=""))
+    reader = csv.reader(lines, delimiter=delimiter)
     try:
-        for number, cells in enumerate(csv.reader(lines(), delimiter=delimiter), 1):
+        for number, cells in enumerate(reader, 1):
+            after += sum(len(line.encode()) for line in lines[seen : reader.line_num])
+            seen = reader.line_num
             if cells:
                 rows.append(_Row(cells, number, after))
             alike = len(rows) > _SAMPLE_ROWS and len({len(row.cells) for row in rows}) == 1
@@ -413,8 +408,6 @@ def _table_start(rows: Sequence[_Row], *, header: bool) -> int:
     header, and there are no more of them than rows.
     """
     widths = [len(row.cells) for row in rows]
-    if len(set(widths)) < 2:
-        return 0
     first = max((i for i, width in enumerate(widths) if width != widths[-1]), default=-1) + 1
     if not 0 < first <= len(rows) - first or max(widths[:first]) >= widths[-1]:
         return 0

@@ -481,10 +481,13 @@ def read_reference(source: Any, positive: Any = None, **columns: Any) -> Predict
     if options == ColumnOptions():
         return read_predictions(source, positive=positive, keep=())
     names = column_names(source)
-
-    def there(mapped: Mapping[str, str]) -> dict[str, str]:
-        return {name: column for name, column in mapped.items() if column in names}
-
+    mapped = {
+        kind: {
+            model: of for model, of in getattr(options, kind).items()
+            if any(one in names for one in ((of,) if isinstance(of, str) else of))
+        }
+        for kind in ("models", "logits", "hard", "scores", "confidence", "votes")
+    }  # fmt: skip
     # The label stays, for the message that it is not there.
     kept = replace(
         options,
@@ -492,11 +495,6 @@ def read_reference(source: Any, positive: Any = None, **columns: Any) -> Predict
         domain=options.domain if options.domain in names else None,
         cluster=tuple(name for name in options.cluster if name in names),
         weight=options.weight if options.weight in names else None,
-        models={m: c for m, c in options.models.items() if any(one in names for one in c)},
-        logits={m: c for m, c in options.logits.items() if any(one in names for one in c)},
-        hard=there(options.hard),
-        scores=there(options.scores),
-        confidence=there(options.confidence),
-        votes=there(options.votes),
+        **mapped,
     )
     return read_predictions(source, columns=kept.to_dict(), positive=positive, keep=())

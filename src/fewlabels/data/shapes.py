@@ -17,8 +17,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from typing import Any
+from functools import cached_property
+from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -115,10 +115,7 @@ def _number(value: Any) -> float:
 
 
 def _cell(value: Any) -> Mapping[str, Any] | None:
-    """The values of a cell by key, the places of a vector as texts; None where it is empty.
-
-    ValueError of what is no vector of numbers, and no object of single values.
-    """
+    """The values of a cell by key, the places of a vector as texts; None where it is empty."""
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, str):
@@ -182,37 +179,18 @@ def _plain(piece: pa.ChunkedArray) -> pa.ChunkedArray:
     return piece.cast(piece.type.value_type) if pa.types.is_dictionary(piece.type) else piece
 
 
-def _numeric(kind: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-        or pa.types.is_boolean(kind)
-    )  # fmt: skip
-
-
 def is_nested(kind: pa.DataType) -> bool:
     """Whether cells of a type of Arrow are lists, objects or maps."""
     return bool(pa.types.is_nested(kind) and not pa.types.is_dictionary(kind))
 
 
-def _is_list(kind: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
-    )
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+_TEXTS = (pa.string(), pa.large_string())
 
 
 def parts_of(
     piece: pa.ChunkedArray, keys: Sequence[str], column: str, place: Callable[[int], str]
 ) -> list[pa.Array | pa.ChunkedArray]:
-    """What the cells of a column hold by some keys, a column each; null where a cell is empty.
-
-    A cell that holds anything else is refused with its place.
-    """
+    """What the cells of a column hold by some keys, a column each; others are refused."""
     piece = _plain(piece)
     of_logits = _OF_LOGITS.fullmatch(column) is not None
     block = _vectors(piece) if all(key.isdigit() for key in keys) else None
@@ -238,7 +216,7 @@ def parts_of(
     return [column_of([cell.get(key) for cell in cells]) for key in keys]
 
 
-def _refuse(column: str, value: Any, cell: Mapping[str, Any], size: int, where: str) -> None:
+def _refuse(column: str, value: Any, cell: Mapping[str, Any], size: int, where: str) -> NoReturn:
     text = quoted(value if isinstance(value, str) else str(value))
     if "..." in text:
         raise InputError(
@@ -253,11 +231,11 @@ def _refuse(column: str, value: Any, cell: Mapping[str, Any], size: int, where: 
 
 def _vectors(piece: pa.ChunkedArray) -> Floats | None:
     """The numbers of vectors of one size, (n, K), all at once; None of other cells."""
-    if _is_text(piece.type):
+    if piece.type in _TEXTS:
         bare = pc.replace_substring_regex(pc.utf8_trim_whitespace(piece), r"^[\[(]+|[\])]+$", "")
         bare = pc.utf8_trim_whitespace(pc.replace_substring_regex(bare, r"[\s,]+", " "))
         lists = pc.split_pattern(pc.if_else(pc.equal(bare, ""), None, bare), " ")
-    elif _is_list(piece.type) and _numeric(piece.type.value_type):
+    elif is_nested(piece.type) and hasattr(piece.type, "value_type"):
         lists = piece
     else:
         return None
@@ -303,7 +281,7 @@ class Look:
 def look_at(piece: pa.ChunkedArray) -> Look:
     """Look at the cells of a column; no keys where they are something else."""
     piece = _plain(piece.slice(0, HEAD_ROWS))
-    if _is_text(piece.type):
+    if piece.type in _TEXTS:
         opens = pc.match_substring_regex(piece, _OPENS)
         filled = pc.sum(pc.invert(pc.is_in(piece, pa.array(MISSING_NUMBERS, piece.type)))).as_py()
         if not filled or (pc.sum(opens).as_py() or 0) < filled - piece.null_count:
@@ -421,7 +399,10 @@ def with_made(table: Table, names: Iterable[str]) -> Table:
     for column, own_keys in keys.items():
         start = 0
         for piece in table.pieces(column):
-            place = partial(_place, table, start)
+
+            def place(row: int, start: int = start) -> str:
+                return table.place(start + row)
+
             for key, part in zip(own_keys, parts_of(piece, own_keys, column, place), strict=True):
                 made.setdefault(f"{column}[{key}]", []).append(pa.chunked_array(part))
             start += len(piece)
@@ -434,10 +415,6 @@ def with_made(table: Table, names: Iterable[str]) -> Table:
     hot = {name: several for name in names if (several := one_of(name, own))}
     labels = {name: [_one_hot(table, several)] for name, several in hot.items()}
     return replace(table.with_columns(labels), names=names)
-
-
-def _place(table: Table, start: int, row: int) -> str:
-    return table.place(start + row)
 
 
 def _one_hot(table: Table, columns: Sequence[str]) -> pa.ChunkedArray:
@@ -490,7 +467,7 @@ def shaped(source: Source, options: ColumnOptions) -> tuple[Source, ColumnOption
     except (InputError, pa.ArrowException, OSError):
         return source, options  # whoever reads it says what is wrong
     looks = {name: look for name, column in head.items() if (look := look_at(column)) != Look()}
-    joined = _one_hot_families(head, options)
+    joined = _one_hot_families(head, options) if len(head) > 1 else {}
     if not looks and not joined:
         return source, options
     claimed = options.of_classifiers

@@ -95,12 +95,10 @@ def in_order(texts: Iterable[str]) -> tuple[str, ...]:
     >>> in_order({"b", "10", "9", "a"})
     ('9', '10', 'a', 'b')
     """
-
-    def rank(text: str) -> tuple[bool, float, str]:
-        number = _NUMBER.fullmatch(text)
-        return (number is None, float(text) if number else 0.0, text)
-
-    return tuple(sorted(texts, key=rank))
+    ordered = sorted(texts)
+    numbers = [text for text in ordered if _NUMBER.fullmatch(text)]
+    rest = [text for text in ordered if not _NUMBER.fullmatch(text)]
+    return (*sorted(numbers, key=float), *rest)
 
 
 def class_names(texts: Iterable[str]) -> tuple[int, ...] | tuple[str, ...]:
@@ -170,6 +168,8 @@ def check_header(
     names: Sequence[str], sample: Sequence[Sequence[str]], mend: str
 ) -> tuple[str, ...]:
     """Refuse a first row that is an item, with how to say so; a note where it may be one."""
+    if any(map(_NATIVE.fullmatch, names)):
+        return ()
     evidence = header_evidence(names, sample)
     shown = listed(map(quoted, filter(None, names)), 3)
     if evidence <= -HEADER_SURE / 2:
@@ -350,9 +350,7 @@ class Table:
                     refuse_mixed(name)
                 before = name in self.scaled
             for chunk in found.chunks:
-                part = out[start : start + len(chunk)]
-                part[:] = _values(chunk, np.float16 if pa.types.is_float16(chunk.type) else float)
-                _fill_nulls(chunk, part, np.nan)
+                out[start : start + len(chunk)] = _values(chunk, math.nan)
                 start += len(chunk)
         return out
 
@@ -550,24 +548,14 @@ def concatenate(tables: Sequence[Table], names: Sequence[str | None]) -> Table:
     )
 
 
-# Array.to_numpy and fill_null do what follows too, but import pandas where it is installed, which
-# takes longer than everything else on a file of ordinary size.
-
-
-def _values(array: pa.Array, dtype: type) -> Array:
-    """The numbers of an array without a copy; what stands where it is null is arbitrary."""
-    data = array.buffers()[1]
-    kind = np.dtype(dtype)
-    if data is None:
-        return np.zeros(len(array), kind)
-    return np.frombuffer(data, kind, len(array), array.offset * kind.itemsize)
-
-
-def _fill_nulls(array: pa.Array, out: Array, value: float) -> None:
+def _values(array: pa.Array, null: float) -> Array:
+    """The numbers of an array, (n,), another where it is null."""
+    # Array.to_numpy and fill_null import pandas where it is installed, which takes longer than
+    # everything else on a file of ordinary size.
     if array.null_count:
-        valid = array.is_valid()
-        bits = np.unpackbits(np.frombuffer(valid.buffers()[1], np.uint8), bitorder="little")
-        out[bits[valid.offset : valid.offset + len(valid)] == 0] = value
+        array = pc.coalesce(array, pa.scalar(null, array.type))
+    values: Array = np.from_dlpack(array)
+    return values
 
 
 def _encode(piece: pa.ChunkedArray, codes: Ints) -> list[Any]:
@@ -586,9 +574,7 @@ def _encode(piece: pa.ChunkedArray, codes: Ints) -> list[Any]:
     chunks = piece.unify_dictionaries().chunks
     start = 0
     for chunk in chunks:
-        part = codes[start : start + len(chunk)]
-        part[:] = _values(chunk.indices.cast(pa.int64()), int)
-        _fill_nulls(chunk.indices, part, -1)
+        codes[start : start + len(chunk)] = _values(chunk.indices.cast(pa.int64()), -1)
         start += len(chunk)
     values = chunks[0].dictionary if chunks else pa.array([], pa.string())
     if pa.types.is_temporal(values.type):
