@@ -135,7 +135,7 @@ class DelimitedFile:
         batches: list[pa.RecordBatch] = []
         for asked in ((numbers, texts), ((), (*numbers, *texts))):
             batches, n_bytes = [], 0
-            for batch in self.parts(*asked, self.body, self._size):
+            for batch in self.parts(*asked, self.body, _TO_THE_END):
                 batches.append(batch)
                 n_bytes += batch.nbytes
                 if len(batches) % _BATCHES_BETWEEN == 0:
@@ -188,18 +188,11 @@ class DelimitedFile:
 
     def rows(self, texts: Collection[str]) -> Iterator[pa.RecordBatch]:
         """Some columns as they are written, from the first row to the last, checked."""
-        if self.body < self._size:
-            yield from self.parts((), texts, self.body, self._size)
+        return self.parts((), texts, self.body, _TO_THE_END)
 
     def batches(self, numbers: Collection[str], texts: Collection[str]) -> Iterator[pa.RecordBatch]:
         """Some columns from the first row on, some megabytes at a time, unchecked."""
-        if self.body < self._size:
-            yield from self._pass(self._types(numbers, texts), _SMALL_BLOCK, self.body, self._size)
-
-    @property
-    def _size(self) -> int:
-        """Bytes up to the end of the rows; unknown for compressed files."""
-        return self.path.stat().st_size if self.plain else _TO_THE_END
+        return self._pass(self._types(numbers, texts), _SMALL_BLOCK, self.body, _TO_THE_END)
 
     def place(self, start: int, row: int) -> str:
         """Where a person finds a row, counted from 0 among those that begin at byte `start`."""
@@ -226,7 +219,7 @@ class DelimitedFile:
         with self.stream() as stream:
             part = stream
             if self.plain:
-                part = stream.get_stream(start, stop - start)
+                part = stream.get_stream(start, max(min(stop, stream.size()) - start, 0))
             else:
                 while start and (chunk := stream.read(start)):
                     start -= len(chunk)
@@ -318,7 +311,8 @@ def open_delimited(path: File, name: str, *, header: bool = True) -> DelimitedFi
             f"has a first row of more than {_HEADER >> 20} MB; it must name the columns"
         )
     lines = [line for line in text.splitlines()[:_FRONT_ROWS] if line]
-    spaced = _is_spaced(lines, whole=len(head) < _HEADER)
+    marked = not lines or "," in lines[0] or ";" in lines[0]
+    spaced = not marked and _is_spaced(lines, whole=len(head) < _HEADER)
     start = len(codecs.BOM_UTF8) if head.startswith(codecs.BOM_UTF8) and not spaced else 0
     file = DelimitedFile(path, name, (), "\t", 0, start, 0, spaced)
     if _ARFF.match(text):
@@ -518,8 +512,8 @@ def _stamp(path: File) -> tuple[int, int, int]:
 def _alike(file: DelimitedFile, stamp: tuple[int, int, int], one: int, other: int) -> bool:
     """Whether two columns have the same cells; kept as those of `_filled` are."""
     try:
-        parts = file._pass(dict.fromkeys((str(one), str(other)), pa.string()), _BLOCK, file.body,
-                           file._size)  # fmt: skip
+        types = dict.fromkeys((str(one), str(other)), pa.string())
+        parts = file._pass(types, _BLOCK, file.body, _TO_THE_END)
         return all(part.column(0).equals(part.column(1)) for part in parts)
     except pa.ArrowInvalid:
         return False  # whoever reads it says what is wrong
@@ -536,7 +530,7 @@ def _filled(file: DelimitedFile, named: int, stamp: tuple[int, int, int]) -> int
     types = {str(i): pa.string() for i in columns}
     filled = {named}
     try:
-        for batch in file._pass(types, _BLOCK, file.body, file._size):
+        for batch in file._pass(types, _BLOCK, file.body, _TO_THE_END):
             for i, column in zip(columns[1:], batch.columns[1:], strict=True):
                 if i + 1 not in filled and any(v.strip() for v in column.unique().to_pylist()):
                     filled.add(i + 1)
