@@ -481,7 +481,7 @@ def read_reference(source: Any, positive: Any = None, **columns: Any) -> Predict
     if options == ColumnOptions():
         return read_predictions(source, positive=positive, keep=())
     names = column_names(source)
-    mapped = {
+    mapped: dict[str, Any] = {
         kind: {
             model: of for model, of in getattr(options, kind).items()
             if any(one in names for one in ((of,) if isinstance(of, str) else of))
