@@ -228,12 +228,7 @@ _MANY = 0.01
 def gaps_of_files(
     files: Sequence[str], rows: Ints, given: Ints, models: Sequence[str]
 ) -> tuple[str, ...]:
-    """Warn of files that lack many predictions of a classifier that most files have in full.
-
-    Missing predictions are no error, but in one file alone they may mean a damaged or half-written
-    part. `rows` (F,) counts the rows of each file, `given` (F, M) those with a prediction of each
-    classifier.
-    """
+    """Warn of files with few predictions, `given` (F, M), where most have all of `rows` (F,)."""
     missing = rows[:, None] - given
     there = rows > 0
     odd = (missing > _MANY * rows[:, None]) & there[:, None]
@@ -251,10 +246,7 @@ def gaps_of_files(
 
 
 def with_gaps(predictions: Predictions, files: Sequence[tuple[str, int]]) -> Predictions:
-    """The predictions with a note on such gaps; `files` are names and rows, in order of the rows.
-
-    Rows behind those of the files, of items that have votes alone, belong to none.
-    """
+    """The predictions with a note on such gaps; `files` are names and rows, in their order."""
     rows = np.array([n for _, n in files])
     says = predictions.has_hard | predictions.provides("ranking")
     starts = np.cumsum(rows) - rows

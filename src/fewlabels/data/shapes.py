@@ -9,6 +9,7 @@ a source; `with_made` makes them of the columns that were read.
 from __future__ import annotations
 
 import ast
+import itertools
 import json
 import math
 import re
@@ -90,8 +91,7 @@ def one_of(name: str, columns: Collection[str]) -> tuple[str, ...]:
 def made_of(name: str, columns: Collection[str]) -> tuple[str, ...]:
     """The columns of the source that must be read for a column."""
     parts = one_of(name, columns) or (name,)
-    found = ((part_of(n, columns) or (n,))[0] for n in parts)
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys((part_of(n, columns) or (n,))[0] for n in parts))
 
 
 # The cells ----------------------------------------------------------------------------------------
@@ -200,7 +200,7 @@ def parts_of(
         return [pa.array(numbers, mask=np.isnan(numbers)) for numbers in columns]
     cells: list[Mapping[str, Any]] = []
     size = 0
-    for row, value in enumerate(_values(piece)):
+    for row, value in enumerate(piece.to_pylist()):
         try:
             cell = _cell(value)
             if cell and of_logits:
@@ -253,11 +253,6 @@ def _vectors(piece: pa.ChunkedArray) -> Floats | None:
     return out
 
 
-def _values(piece: pa.ChunkedArray) -> Iterator[Any]:
-    for chunk in piece.chunks:
-        yield from chunk.to_pylist()
-
-
 # The columns of a source --------------------------------------------------------------------------
 
 
@@ -289,7 +284,7 @@ def look_at(piece: pa.ChunkedArray) -> Look:
     elif not is_nested(piece.type):
         return Look()
     cells: list[Mapping[str, Any]] = []
-    for value in _values(piece):
+    for value in piece.to_pylist():
         try:
             cell = _cell(value)
         except (ValueError, TypeError):
@@ -493,7 +488,10 @@ def shaped(source: Source, options: ColumnOptions) -> tuple[Source, ColumnOption
         ):  # fmt: skip
             shown |= dict.fromkeys(parts[name])
         else:
-            why.append(_not_used(name, own))
+            what = own.why or f"{len(own.keys)} numbers in each cell that do not sum to 1"
+            said = f"--logits {shlex.quote(f'NAME={name}')}"
+            mend = "" if own.why else f": if they are logits or log-probabilities, say {said}"
+            why.append(f"column {quoted(name)} holds {what}, and is not used{mend}")
             shown |= {name: None} if name in needed else {}
     made = {n: p for n, p in parts.items() if p}
     votes = [n for n, own in looks.items() if own.votes and not claimed & {n, *parts[n]}]
@@ -507,17 +505,6 @@ def shaped(source: Source, options: ColumnOptions) -> tuple[Source, ColumnOption
     )
 
 
-def _not_used(name: str, look: Look) -> str:
-    """Say of a column that holds vectors that nothing tells what they are."""
-    if look.why:
-        return f"column {quoted(name)} holds {look.why}, and is not used"
-    said = shlex.quote(f"NAME={name}")
-    return (
-        f"column {quoted(name)} holds {len(look.keys)} numbers in each cell that do not sum to 1, "
-        f"and is not used: if they are logits or log-probabilities, say --logits {said}"
-    )
-
-
 def first_rows(source: Source, names: Sequence[str]) -> dict[str, pa.ChunkedArray]:
     """The first rows of some columns."""
     if not names:
@@ -527,13 +514,10 @@ def first_rows(source: Source, names: Sequence[str]) -> dict[str, pa.ChunkedArra
         if hasattr(part, "head"):
             return dict(part.head(names, HEAD_ROWS))
         if callable(getattr(part, "batches", None)):
-            batch = next(iter(part.batches((), names)), None)
-            if batch is None or not len(batch):
-                continue
-            return {
-                name: pa.chunked_array([batch.column(name).slice(0, HEAD_ROWS)]) for name in names
-            }
-        table = part.read((), names)
+            batches = itertools.islice(part.batches((), names), 1)
+            table = Table.of_batches(batches, names)
+        else:
+            table = part.read((), names)
         if table.n_rows:
             return {name: table.pieces(name)[0].slice(0, HEAD_ROWS) for name in names}
     return {}
@@ -615,7 +599,7 @@ _TAGS_EACH = 1.5
 def _tagged(source: Source) -> Iterator[str]:
     """Say of columns whose cells are sets of few words that a word needs a column of its own."""
     for name, column in first_rows(source, [n for n in source.names if n]).items():
-        texts = {str(value).strip() for value in _values(_plain(column)) if value is not None}
+        texts = {str(value).strip() for value in _plain(column).to_pylist() if value is not None}
         sets = [re.split(r"[\s,;|]+", text) for text in texts if text]
         tags = Counter(tag for one in sets for tag in one)
         several = sum(map(len, sets)) >= _TAGS_EACH * len(sets) and len({*map(len, sets)}) > 1

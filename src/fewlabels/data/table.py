@@ -233,10 +233,7 @@ def distinct_names(
 def readable(
     kind: str, *, mend: str = "write it again", memory: str = "does not fit into memory"
 ) -> Iterator[None]:
-    """Say of whatever stops the reading of a file of some kind that it is damaged.
-
-    Broken bytes raise whatever the decoder stumbles on: Arrow, operating system, Unicode errors.
-    """
+    """Say of whatever stops the reading of a file, which may be any error, that it is damaged."""
     try:
         yield
     except FewlabelsError:
@@ -251,10 +248,7 @@ def readable(
 
 @contextmanager
 def naming_file(name: str | None) -> Iterator[None]:
-    """Put the file's name before the message of an `InputError`, and keep it to one line.
-
-    What libraries and the system raise within becomes one here.
-    """
+    """Put the file's name before the message of an error of the input, and keep it to one line."""
     where = "" if name is None else f"{name}: "
     try:
         yield
@@ -355,10 +349,7 @@ class Table:
         return out
 
     def categories(self, name: str) -> tuple[Ints, list[Any]]:
-        """A column as codes, shape (n,), into a list of its values; -1 where it is null.
-
-        A value may be in the list more than once.
-        """
+        """A column as codes (n,), -1 where it is null, into its values, which may repeat."""
         codes = np.empty(self.n_rows, dtype=np.int64)
         values: list[Any] = []
         start = 0
@@ -394,17 +385,13 @@ class Table:
         return part.numbers(name)
 
     def _refuse_bytes(self, name: str, piece: pa.ChunkedArray, start: int) -> None:
-        """Refuse texts that are not UTF-8, with the place of the first; else nothing.
-
-        Formats of binary columns store whatever bytes they are given.
-        """
+        """Refuse texts that are not UTF-8, as binary formats store any, with their place."""
         kind = piece.type
         if pa.types.is_dictionary(kind):
             piece, kind = piece.cast(kind.value_type), kind.value_type
         if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
             return
-        raw = pa.large_binary() if pa.types.is_large_string(kind) else pa.binary()
-        for row, value in enumerate(piece.cast(raw).to_pylist()):
+        for row, value in enumerate(piece.cast(pa.large_binary()).to_pylist()):
             try:
                 _ = value and value.decode()
             except UnicodeDecodeError:
