@@ -38,10 +38,7 @@ _STORED_BUFFER = 1 << 21
 
 
 def parquet_file(path: File, **options: Any) -> pq.ParquetFile:
-    """Open a Parquet file so that the checksums of its pages, if any, are verified.
-
-    No read-ahead: column by column takes half the memory and the same time.
-    """
+    """Open a Parquet file so that the checksums of its pages, if any, are verified."""
     source = path if isinstance(path, Path) else path.open()
     return pq.ParquetFile(source, pre_buffer=False, page_checksum_verification=True, **options)
 

@@ -11,6 +11,7 @@ from array import array
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -148,7 +149,9 @@ class _Column:
         elif kinds == {"truth"}:
             self._chunks.append(pa.array(cells, pa.bool_()))
         elif kinds == {"number"} and any(isinstance(cell, float) for cell in cells):
-            self._chunks.append(pa.array([c and _float(c) for c in cells], pa.float64()))
+            # What is too large for a float is infinite so.
+            cells = [float(Decimal(c)) if isinstance(c, int) else c for c in cells]
+            self._chunks.append(pa.array(cells, pa.float64()))
         elif kinds == {"number"} and all(c is None or abs(c) < _LONGEST_INTEGER for c in cells):
             self._chunks.append(pa.array(cells, pa.int64()))
         else:
@@ -156,21 +159,15 @@ class _Column:
 
     def arrow(self) -> pa.ChunkedArray:
         """The whole column, of one type."""
-        chunks = self._chunks
         if self._kinds == {_ONE}:
-            values = [v and json.loads(v)[0] for chunk in chunks for v in chunk.to_pylist()]
-            return column_of(values)
-        if self._kinds == {"number"}:
-            whole = all(c.type in (pa.int64(), pa.null()) for c in chunks)
-            kind = pa.int64() if whole else pa.float64()
-            if any(pa.types.is_large_string(c.type) for c in chunks):
-                return self._as_text()  # integers too long for a number
-            return pa.chunked_array([c.cast(kind, safe=False) for c in chunks], kind)
-        if self._kinds == {"truth"}:
-            return pa.chunked_array([c.cast(pa.bool_()) for c in chunks], pa.bool_())
-        return self._as_text()
-
-    def _as_text(self) -> pa.ChunkedArray:
+            return column_of(
+                [v and json.loads(v)[0] for chunk in self._chunks for v in chunk.to_pylist()]
+            )
+        types = {chunk.type for chunk in self._chunks} - {pa.null()}
+        # Integers too long for a number are texts.
+        if self._kinds in ({"number"}, {"truth"}) and pa.large_string() not in types:
+            kind = types.pop() if len(types) == 1 else pa.float64()
+            return pa.chunked_array([c.cast(kind, safe=False) for c in self._chunks], kind)
         texts = [
             c if pa.types.is_large_string(c.type) else _texts(c.to_pylist()) for c in self._chunks
         ]
@@ -201,13 +198,6 @@ def _plain(value: Any) -> tuple[str, Any]:
     if isinstance(value, datetime.date | datetime.time):
         return "text", value.isoformat()
     return "text", group_text(value)
-
-
-def _float(value: float) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        return float("inf") if value > 0 else float("-inf")
 
 
 def _texts(values: list[Any]) -> pa.Array:
@@ -316,11 +306,7 @@ def _is_columns(document: Mapping[str, Any]) -> bool:
 
 
 def _by_item(document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The rows of an object of objects: one for each, or for each of their keys; none of others.
-
-    Objects of one row each share most of their keys. Where each holds values of one kind, and there
-    are more keys than objects, each object is what somebody answered by item.
-    """
+    """The rows of an object of objects: one for each, or for each key of answers by item."""
     rows = [row for row in document.values() if isinstance(row, dict) and row]
     keys = list(dict.fromkeys(key for row in rows for key in row))
     shared = 2 * sum(map(len, rows)) >= len(rows) * len(keys)

@@ -52,12 +52,7 @@ def choose_rows(
     most_bytes: int,
     seed: int,
 ) -> ChosenRows:
-    """Read a source once and keep a random sample of its rows, drawn with `seed`.
-
-    Rows with a label, that is with a cell filled in one of the columns `known`, and rows without
-    are sampled apart: `most_rows` and `most_bytes` limit either, so fewer rows with long texts are
-    kept. Items whose keys (column `item`) are in `keep` are always kept.
-    """
+    """Keep random rows with a label (in `known`), others without, and the items in `keep`."""
     names = tuple(name for name in source.names if name)
     labels = [column for column in known if column in names]
     kept = _Sample(most_rows, most_bytes)

@@ -292,10 +292,7 @@ class _Row(NamedTuple):
 
 
 def open_delimited(path: File, name: str, *, header: bool = True) -> DelimitedFile:
-    """Read the header of a CSV file; without one its columns are c1, c2, ...
-
-    Lines of text before the table are passed over, and said.
-    """
+    """Read the header of a CSV file, or name its columns c1, c2, ...; notes say what is skipped."""
     with byte_stream(path) as stream:
         head = stream.read(_HEADER)
     try:
@@ -396,11 +393,7 @@ def _first_rows(text: str, delimiter: str, start: int) -> list[_Row]:
 
 
 def _table_start(rows: Sequence[_Row], *, header: bool) -> int:
-    """The row with which the table begins, from which on all have one width; 0 where in doubt.
-
-    Lines of text before it have fewer cells, the last one alone, and are no words that may be a
-    header, and there are no more of them than rows.
-    """
+    """The row from which all have one width, behind lines of text; 0 where that is in doubt."""
     widths = [len(row.cells) for row in rows]
     first = max((i for i, width in enumerate(widths) if width != widths[-1]), default=-1) + 1
     if not 0 < first <= len(rows) - first or max(widths[:first]) >= widths[-1]:
@@ -442,10 +435,7 @@ def _declared(file: DelimitedFile, text: str) -> DelimitedFile:
 def _has_row_names(
     names: Sequence[str], sample: Sequence[list[str]], *, numbered: bool = True
 ) -> bool:
-    """Whether the rows have a first cell that the header has no name for, as R writes their names.
-
-    They are the numbers of the rows, or, unless they must be `numbered`, all different.
-    """
+    """Whether rows have a cell more than the header, as R writes their numbers or names."""
     wider = all(len(row) == len(names) + 1 for row in sample) and len(sample) > 1
     first = [row[0] for row in sample]
     if numbered:
@@ -521,10 +511,7 @@ def _alike(file: DelimitedFile, stamp: tuple[int, int, int], one: int, other: in
 
 @lru_cache(64)
 def _filled(file: DelimitedFile, named: int, stamp: tuple[int, int, int]) -> int | None:
-    """How many columns there are up to the last that has a name or a cell; None if rows differ.
-
-    Kept, as a file is opened once for each of its parts; `stamp` tells when it has changed.
-    """
+    """How many columns there are up to the last that has a name or a cell; None if rows differ."""
     # With a column that has a name, as there may be none behind them.
     columns = range(named - 1, file.width)
     types = {str(i): pa.string() for i in columns}

@@ -77,11 +77,7 @@ def one_against(positive: Any, n_classes: int) -> str:
 def apply_thresholds(
     reference: Predictions, threshold: float | None, thresholds: Mapping[str, float] | None
 ) -> Predictions:
-    """The reference with hard predictions thresholded as those of the target.
-
-    A threshold is the least P(positive) that is called positive, for all classifiers or by
-    classifier. Classifiers without probabilities keep their votes.
-    """
+    """The reference with hard predictions by the thresholds on P(positive) of the target."""
     given = np.flatnonzero(reference.has_probabilities.any(axis=0))
     found = {
         reference.models[j]: (thresholds or {}).get(reference.models[j], threshold) for j in given

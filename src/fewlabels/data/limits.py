@@ -268,10 +268,7 @@ _DICTIONARY, _RECORDS = 2, 3
 
 
 def _batch(metadata: bytes) -> tuple[int, bool, list[tuple[int, int]]]:
-    """Of a batch: rows, whether buffers are compressed, their offsets and lengths; none of others.
-
-    Its tables are flatbuffers (Message.fbs).
-    """
+    """Rows of a batch, whether it is compressed, offsets and lengths of buffers (Message.fbs)."""
     (root,) = struct.unpack_from("<I", metadata)
     kind, header = _field(metadata, root, 1, "<B"), _field(metadata, root, 2)
     if kind == _DICTIONARY and header:

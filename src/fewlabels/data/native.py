@@ -91,12 +91,7 @@ class ChosenRows:
 
 
 def open_frame(source: Any, argument: str = "source") -> Source:
-    """Take a table in memory; `argument` names it in messages.
-
-    It may be a frame of pandas, polars (eager or lazy), pyarrow or narwhals, an object with Arrow's
-    stream interface, a Hugging Face data set, a dictionary of columns, or a list of rows, each a
-    dictionary.
-    """
+    """Take a table in memory of any kind that is known; `argument` names it in messages."""
     if isinstance(source, ChosenRows):
         return source
     frame = source

@@ -448,11 +448,7 @@ def _flags(table: Table, column: str) -> Floats:
 
 
 def shaped(source: Source, options: ColumnOptions) -> tuple[Source, ColumnOptions]:
-    """The source with vectors, objects and one-hot labels as columns, and the options in them.
-
-    An option that names the column of a vector means all its numbers; `--label A,B,C` the labels
-    that these columns hold one-hot. Columns that have a native name are what it says.
-    """
+    """The source with vectors, objects and one-hot labels as columns, and the options in them."""
     names = source.names
     if len(set(names)) < len(names):
         return source, options
@@ -556,10 +552,7 @@ def _one_hot_families(
 def _in_parts(
     options: ColumnOptions, parts: Mapping[str, tuple[str, ...]], labels: Mapping[str, str]
 ) -> ColumnOptions:
-    """The options, where they name columns of vectors or of one-hot labels, by the made columns.
-
-    Vectors of logits by their name have become probabilities.
-    """
+    """The options by the made columns, where they name columns of vectors or of one-hot labels."""
     models: dict[str, tuple[str, ...]] = {}
     logits: dict[str, tuple[str, ...]] = {}
     for own, mapped in ((models, options.models), (logits, options.logits)):

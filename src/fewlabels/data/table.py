@@ -199,11 +199,7 @@ _WRITTEN = re.compile(r"[-+]?(?:\d+[.,]?\d*|[.,]\d+)(?:[eE][-+]?\d+)?%?")
 def distinct_names(
     names: Sequence[str], alike: Callable[[int, int], bool]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Names of columns of which none repeats, and notes: `alike` says whether two are equal.
-
-    Equal columns of one name are one, and the others have none; different ones are numbered.
-    Native names say what a column is, and those of two that differ are refused.
-    """
+    """Names of which none repeats, and notes: equal columns are one, different ones numbered."""
     places: dict[str, list[int]] = {}
     out, notes = list(names), []
     for i, name in enumerate(names):
