@@ -22,7 +22,7 @@ from fewlabels.data.content import byte_stream, check_fits, not_utf8
 from fewlabels.data.limits import MOST_COLUMNS, refuse_workbook
 from fewlabels.data.profiles import truth_in_name
 from fewlabels.data.roles import split_native
-from fewlabels.data.table import Place, Table, check_header, distinct_names, group_text
+from fewlabels.data.table import SAMPLE_ROWS, Place, Table, check_header, distinct_names, group_text
 from fewlabels.errors import (
     FewlabelsError,
     InputError,
@@ -453,7 +453,7 @@ def open_workbook(path: Path, name: str, sheet: str | None = None) -> Cells:
         (header[k], column_of([None if rows[i][k] == "" else rows[i][k] for i in kept]))
         for k in range(width)
     ]
-    sample = [[group_text(cell) or "" for cell in rows[i]] for i in kept[:_SAMPLE_ROWS]]
+    sample = [[group_text(cell) or "" for cell in rows[i]] for i in kept[:SAMPLE_ROWS]]
     mend = "write names of columns into a row before it"
     return Cells.of(
         name, columns, len(kept),
@@ -461,9 +461,6 @@ def open_workbook(path: Path, name: str, sheet: str | None = None) -> Cells:
         check_header(header[:width], sample, mend),
     )  # fmt: skip
 
-
-_SAMPLE_ROWS = 100
-"""Rows behind the header by which it is told whether it is one."""
 
 _Sheet = tuple[str, int, list[list[Any]]]
 """Name, row of the first filled cell (from 0), and the rows of cells from there on."""

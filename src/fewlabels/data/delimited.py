@@ -12,7 +12,7 @@ import io
 import itertools
 import re
 import shlex
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -27,10 +27,9 @@ from fewlabels.data.content import ENDINGS, byte_stream, check_fits, compression
 from fewlabels.data.limits import Inflation, refuse_whole
 from fewlabels.data.stores import File
 from fewlabels.data.table import (
-    HEADER_SURE as _SURE,
-)
-from fewlabels.data.table import (
+    HEADER_SURE,
     MISSING_NUMBERS,
+    SAMPLE_ROWS,
     Table,
     check_header,
     distinct_names,
@@ -82,14 +81,6 @@ def _formulas(cells: pa.Array, front: str) -> pa.Array:
     """Which texts begin so and go on as a formula does."""
     formula = pc.match_substring_regex(cells, f"^{front}{_FORMULA}")
     return pc.and_not(formula, pc.match_substring_regex(cells, _NUMBER))
-
-
-class _Text(NamedTuple):
-    """What a pass over the bytes found."""
-
-    quotes: int
-    line_breaks: int
-    size: int
 
 
 @dataclass(frozen=True)
@@ -144,7 +135,7 @@ class DelimitedFile:
             # All as text where a cell is no number: how numbers are written is told by them all.
             if len({batch.schema for batch in batches}) < 2:
                 break
-        if not batches and _check_text(self.path).line_breaks < self.skip:
+        if not batches and _check_text(self.path)[1] < self.skip:
             raise InputError("has a header but no rows; a file needs at least one item")
         place, comma = partial(self.place, self.body), self.delimiter == ";"
         wanted = (*numbers, *texts)
@@ -154,7 +145,8 @@ class DelimitedFile:
         self, numbers: Collection[str], texts: Collection[str], start: int, stop: int
     ) -> Iterator[pa.RecordBatch]:
         """The rows that begin at these bytes, all as text from where a cell is no number on."""
-        text = _check_text(self.path, start if start > self.body else 0, stop)
+        start_of_text = start if start > self.body else 0
+        quotes, line_breaks, size = _check_text(self.path, start_of_text, stop)
         types = self._types(numbers, texts)
         block, rows, complete = _SMALL_BLOCK, 0, False
         while not complete:
@@ -173,8 +165,8 @@ class DelimitedFile:
                 elif "straddling" in str(error) and block < _BLOCK:
                     block = _BLOCK
                 else:
-                    self._refuse(error, text, start)
-        if text.quotes % 2 and text.line_breaks > rows + self.skip:
+                    self._refuse(error, size, start)
+        if quotes % 2 and line_breaks > rows + self.skip:
             # Arrow takes all that follows an open quote as one cell.
             with self.stream() as stream:
                 lines = io.TextIOWrapper(stream, "utf-8-sig", newline="")
@@ -255,10 +247,10 @@ class DelimitedFile:
                 for batch in reader:
                     yield pa.RecordBatch.from_arrays(list(map(as_written, batch.columns)), names)
 
-    def _refuse(self, error: pa.ArrowInvalid, text: _Text, start: int) -> NoReturn:
+    def _refuse(self, error: pa.ArrowInvalid, size: int, start: int) -> NoReturn:
         """Say in our words what Arrow found in a text of rows that begin at byte `start`."""
         message = str(error)
-        if "straddling" in message and text.size > _BLOCK:
+        if "straddling" in message and size > _BLOCK:
             raise InputError(
                 f"has a row of more than {_BLOCK >> 20} MB; look for a quote that is never closed, "
                 "or drop the column with the long text"
@@ -322,7 +314,7 @@ def open_delimited(path: File, name: str, *, header: bool = True) -> DelimitedFi
     tried: list[tuple[list[_Row], int]] = []
     for delimiter in delimiters:
         rows = _first_rows(by_tabs(text) if spaced else text, delimiter, start)
-        if len(head) == _HEADER and 1 < len(rows) <= _SAMPLE_ROWS:
+        if len(head) == _HEADER and 1 < len(rows) <= SAMPLE_ROWS:
             rows.pop()  # it may be cut
         widths = {len(row.cells) for row in rows}
         tried.append((rows, _table_start(rows, header=header) if len(widths) > 1 else 0))
@@ -338,7 +330,7 @@ def open_delimited(path: File, name: str, *, header: bool = True) -> DelimitedFi
         where = "line 1" if first == 1 else f"lines 1 to {rows[first - 1].number}"
         file = replace(file, notes=(f"{where} before the table ({last} is the last): not read",))
     before = rows[first - 1] if first else _Row([], 0, start)
-    row, sample = rows[first], [one.cells for one in rows[first + 1 :][:_SAMPLE_ROWS]]
+    row, sample = rows[first], [one.cells for one in rows[first + 1 :][:SAMPLE_ROWS]]
     if not header:
         names = tuple(f"c{k + 1}" for k in range(len(row.cells)))
         return replace(
@@ -353,7 +345,7 @@ def open_delimited(path: File, name: str, *, header: bool = True) -> DelimitedFi
         names = ("", *names)
     doubt = check_header(
         names, sample,
-        f"if the file has no header, add --no-header (in Python FILE#{NO_HEADER}), and the columns "
+        f"if the file has no header, add --no-header, or #{NO_HEADER} to its name, and the columns "
         f"are c1 to c{len(names)}: fewlabels doctor {shlex.quote(str(path))} --no-header",
     )  # fmt: skip
     file = replace(
@@ -362,14 +354,14 @@ def open_delimited(path: File, name: str, *, header: bool = True) -> DelimitedFi
     )  # fmt: skip
     if not names[-1] or (sample and len(sample[0]) > len(names)):
         file = _without_empty_columns(file, sample[0] if sample else [])
-    if len(set(file.names)) < len(file.names):
-        names, notes = distinct_names(file.names, partial(_alike, file, _stamp(path)))
+    times = Counter(file.names)
+    if again := tuple(i for i, name in enumerate(file.names) if name and times[name] > 1):
+        held = _contents(file, again, _stamp(path)) or {}
+        names, notes = distinct_names(
+            file.names, lambda i, j: i in held and j in held and held[i] == held[j]
+        )
         file = replace(file, names=names, notes=(*file.notes, *notes))
     return file
-
-
-_SAMPLE_ROWS = 100
-"""Rows behind the header by which it is told whether it is one."""
 
 
 def _first_rows(text: str, delimiter: str, start: int) -> list[_Row]:
@@ -383,7 +375,7 @@ def _first_rows(text: str, delimiter: str, start: int) -> list[_Row]:
             seen = reader.line_num
             if cells:
                 rows.append(_Row(cells, number, after))
-            alike = len(rows) > _SAMPLE_ROWS and len({len(row.cells) for row in rows}) == 1
+            alike = len(rows) > SAMPLE_ROWS and len({len(row.cells) for row in rows}) == 1
             if alike or len(rows) > _FRONT_ROWS:
                 break
     except csv.Error as error:
@@ -399,11 +391,11 @@ def _table_start(rows: Sequence[_Row], *, header: bool) -> int:
     if not 0 < first <= len(rows) - first or max(widths[:first]) >= widths[-1]:
         return 0
     texts = [row.cells for row in rows[:first]]
-    sample = [row.cells for row in rows[first + 1 :][:_SAMPLE_ROWS]]
+    sample = [row.cells for row in rows[first + 1 :][:SAMPLE_ROWS]]
     if len(texts[-1]) > 1 or any(re.fullmatch(r"[\w.+-]*", cells[0].strip()) for cells in texts):
         return 0
     named = [cell.strip() for cell in rows[first].cells]
-    return 0 if header and 0 <= header_evidence(named, sample) < _SURE else first
+    return 0 if header and 0 <= header_evidence(named, sample) < HEADER_SURE else first
 
 
 _ARFF = re.compile(r"(?i)(?:\s*%.*\n)*\s*@relation\b")
@@ -413,18 +405,17 @@ _ATTRIBUTE = re.compile(r"""(?i)\s*@attribute\s+(?:'([^']*)'|"([^"]*)"|(\S+))"""
 def _declared(file: DelimitedFile, text: str) -> DelimitedFile:
     """A file of ARFF, whose header declares the columns line by line."""
     names: list[str] = []
-    body = file.body
-    for number, line in enumerate(io.StringIO(text, newline=""), 1):
+    body, lines = file.body, io.StringIO(text, newline="")
+    for number, line in enumerate(lines, 1):
         body += len(line.encode())
         if found := _ATTRIBUTE.match(line):
             names.append(next(filter(None, found.groups()), ""))
         elif line.strip().lower() == "@data":
-            rest = text[len(text.encode()[: body - file.body].decode()) :].lstrip()
-            if rest.startswith("{"):
+            first = next((line.strip() for line in lines if line.strip()), "")
+            if first.startswith("{"):
                 raise InputError(
-                    f"is sparse ARFF (its first item is {quoted(rest.partition(chr(10))[0])}), "
-                    "which is not read; save all values of every item (in WEKA the filter "
-                    "SparseToNonSparse), or CSV"
+                    f"is sparse ARFF (its first item is {quoted(first)}), which is not read; save "
+                    "all values of every item (in WEKA the filter SparseToNonSparse), or CSV"
                 )
             return replace(
                 file, names=tuple(names), delimiter=",", skip=number, body=body, width=len(names)
@@ -445,12 +436,12 @@ def _has_row_names(
 
 def _is_spaced(lines: Sequence[str], *, whole: bool) -> bool:
     """Whether the columns of a text are separated by spaces, or by them and by tabs."""
-    lines = [line for line in lines[: _SAMPLE_ROWS + 1] if line.strip()]
+    lines = [line for line in lines[: SAMPLE_ROWS + 1] if line.strip()]
     if len(lines) < 2 or any("," in line or ";" in line for line in lines):
         return False
     if len({line.count("\t") for line in lines}) == 1 and "\t" in lines[0]:
         return False
-    if not whole and len(lines) <= _SAMPLE_ROWS:
+    if not whole and len(lines) <= SAMPLE_ROWS:
         lines = lines[:-1]  # the last one may be cut
     try:
         header, *rows = _by_spaces("\n".join(lines))
@@ -486,10 +477,13 @@ def _without_empty_columns(file: DelimitedFile, row: Sequence[str]) -> Delimited
     width = len(row) if wider or shorter else len(file.names)
     if not named or named == width == len(file.names):
         return file
-    filled = _filled(replace(file, width=width), named, _stamp(file.path))
-    if filled is None or filled > len(file.names):
+    # With a column that has a name, as there may be none behind them.
+    columns = tuple(range(named - 1, width))
+    held = _contents(replace(file, width=width), columns, _stamp(file.path))
+    filled = max((i + 1 for i in columns if held and held[i]), default=named)
+    if held is None or filled > len(file.names):
         return file
-    return replace(file, names=file.names[:filled], width=width)
+    return replace(file, names=file.names[: max(filled, named)], width=width)
 
 
 def _stamp(path: File) -> tuple[int, int, int]:
@@ -499,35 +493,25 @@ def _stamp(path: File) -> tuple[int, int, int]:
 
 
 @lru_cache(64)
-def _alike(file: DelimitedFile, stamp: tuple[int, int, int], one: int, other: int) -> bool:
-    """Whether two columns have the same cells; kept as those of `_filled` are."""
-    try:
-        types = dict.fromkeys((str(one), str(other)), pa.string())
-        parts = file._pass(types, _BLOCK, file.body, _TO_THE_END)
-        return all(part.column(0).equals(part.column(1)) for part in parts)
-    except pa.ArrowInvalid:
-        return False  # whoever reads it says what is wrong
-
-
-@lru_cache(64)
-def _filled(file: DelimitedFile, named: int, stamp: tuple[int, int, int]) -> int | None:
-    """How many columns there are up to the last that has a name or a cell; None if rows differ."""
-    # With a column that has a name, as there may be none behind them.
-    columns = range(named - 1, file.width)
-    types = {str(i): pa.string() for i in columns}
-    filled = {named}
+def _contents(
+    file: DelimitedFile, columns: tuple[int, ...], stamp: tuple[int, int, int]
+) -> dict[int, int] | None:
+    """A hash of all cells of some columns, 0 where they are blank; None where rows differ."""
+    # Kept, as a file is opened once for each of its parts.
+    found, types = dict.fromkeys(columns, 0), {str(i): pa.string() for i in columns}
     try:
         for batch in file._pass(types, _BLOCK, file.body, _TO_THE_END):
-            for i, column in zip(columns[1:], batch.columns[1:], strict=True):
-                if i + 1 not in filled and any(v.strip() for v in column.unique().to_pylist()):
-                    filled.add(i + 1)
+            for i, column in zip(columns, batch.columns, strict=True):
+                texts = column.to_pylist()
+                if found[i] or any(map(str.strip, texts)):
+                    found[i] = hash((found[i], *texts))
     except pa.ArrowInvalid:
         return None
-    return max(filled)
+    return found
 
 
-def _check_text(path: File, start: int = 0, stop: int | None = None) -> _Text:
-    """Refuse what is not UTF-8, with the place where it stops being that; bytes [start, stop)."""
+def _check_text(path: File, start: int = 0, stop: int | None = None) -> tuple[int, int, int]:
+    """Quotes, line breaks and size of the bytes [start, stop); what is not UTF-8 is refused."""
     quotes = line_breaks = size = 0
     decoder = codecs.getincrementaldecoder("utf-8")()
     with byte_stream(path) as stream:
@@ -554,4 +538,4 @@ def _check_text(path: File, start: int = 0, stop: int | None = None) -> _Text:
         decoder.decode(b"", final=True)
     except UnicodeDecodeError:
         raise InputError("is not UTF-8 (it ends within a character); save it again") from None
-    return _Text(quotes, line_breaks, size)
+    return quotes, line_breaks, size

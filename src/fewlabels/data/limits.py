@@ -132,18 +132,18 @@ class _Span:
     """First and last rows and columns of filled cells."""
 
     def __init__(self) -> None:
-        self.rows = self.columns = (1 << 40, -1)
+        self.ends: list[list[int]] = [[], []]
 
     def take(self, rows: list[int], columns: list[int]) -> None:
         """More filled cells."""
-        if rows and columns:
-            self.rows = (min(self.rows[0], *rows), max(self.rows[1], *rows))
-            self.columns = (min(self.columns[0], *columns), max(self.columns[1], *columns))
+        for ends, more in zip(self.ends, (rows, columns), strict=True):
+            every = [*ends, *more]
+            ends[:] = [min(every), max(every)] if every else []
 
     @property
     def cells(self) -> int:
         """Cells between them."""
-        return math.prod(max(last - first + 1, 0) for first, last in (self.rows, self.columns))
+        return math.prod(ends[1] - ends[0] + 1 if ends else 0 for ends in self.ends)
 
 
 _KINDS = {b"b", b"d", b"e", b"inlineStr", b"n", b"s", b"str"}
@@ -192,10 +192,7 @@ def _of_binary(parts: Iterator[bytes]) -> int:
 
 def _varied(data: bytes, place: int, most: int) -> tuple[int, int]:
     out = 0
-    for k in range(most):
-        if place >= len(data):
-            break
-        byte = data[place]
+    for k, byte in enumerate(data[place : place + most]):
         place += 1
         out |= (byte & 127) << 7 * k
         if byte < 128:

@@ -64,12 +64,7 @@ class NativeFrame:
 
 @dataclass(frozen=True, eq=False)
 class ChosenRows:
-    """Rows of a source, in its order, with all its columns; a source by itself.
-
-    `keys` are the texts of their items, `rows` (n,) their numbers in the source, from 0, and
-    `places` what messages call them. `n_items` are all items of the source, and `digest` stands
-    for their keys, whatever the order.
-    """
+    """Rows of a source of `n_items`, by keys, numbers (n,) and places; `digest` is of all keys."""
 
     names: tuple[str, ...]
     batches: tuple[pa.RecordBatch, ...]

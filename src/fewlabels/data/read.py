@@ -288,14 +288,7 @@ def _of_classifiers(
 
 @dataclass(frozen=True)
 class Opened:
-    """What there is to read, none of it read yet but long votes and labels kept apart.
-
-    `name` is what messages call the input, None for a frame. `table` is None where there are votes
-    alone, `arrays` are the files of an NPZ. `options` say what every column is, `lines` which of
-    that was recognised, and `votes_alone` that the rows of the source are votes. `task` is the
-    column of tasks, where there are several, and `said` are the options as the caller would say
-    them.
-    """
+    """What there is to read: a table, long votes or files of arrays, and what was recognised."""
 
     name: str | None
     options: ColumnOptions
@@ -455,20 +448,8 @@ def naming_rows(roles: Roles, place: Place) -> Iterator[None]:
 
 
 def read_reference(source: Any, positive: Any = None, **columns: Any) -> Predictions:
-    """Read reference data by the column options of other data, as far as its columns have them.
-
-    A last month's file may lack a classifier, the weight or the domain that this month's has; what
-    the options say of those is then left out.
-
-    Parameters
-    ----------
-    source
-        As in `read_predictions`.
-    positive
-        The positive class of the other data; it says what scores are scores of.
-    columns
-        What is said of the columns of the other data, as in `read_predictions`.
-    """
+    """Read reference data by the column options of other data, as far as its columns have them."""
+    # A last month's file may lack a classifier, the weight or the domain that this month's has.
     options = column_options(**columns)
     if options == ColumnOptions():
         return read_predictions(source, positive=positive, keep=())

@@ -66,13 +66,7 @@ _NONE_OF_THEM = "none"
 
 
 def part_of(name: str, columns: Collection[str]) -> tuple[str, str] | None:
-    """The column and the key of a made column `COL[KEY]`; None of others.
-
-    Examples
-    --------
-    >>> part_of("probs[0]", ["probs", "label"]), part_of("probs[0]", ["probs[0]"])
-    (('probs', '0'), None)
-    """
+    """The column and the key of a made column `COL[KEY]`; None of others."""
     if not name.endswith("]") or name in columns or one_of(name, columns):
         return None
     starts = (i for i, letter in enumerate(name) if letter == "[")
@@ -485,8 +479,8 @@ def shaped(source: Source, options: ColumnOptions) -> tuple[Source, ColumnOption
             shown |= dict.fromkeys(parts[name])
         else:
             what = own.why or f"{len(own.keys)} numbers in each cell that do not sum to 1"
-            said = f"--logits {shlex.quote(f'NAME={name}')}"
-            mend = "" if own.why else f": if they are logits or log-probabilities, say {said}"
+            asked = f"--logits {shlex.quote(f'NAME={name}')}"
+            mend = "" if own.why else f": if they are logits or log-probabilities, say {asked}"
             why.append(f"column {quoted(name)} holds {what}, and is not used{mend}")
             shown |= {name: None} if name in needed else {}
     made = {n: p for n, p in parts.items() if p}

@@ -49,13 +49,7 @@ NO_LABEL = ("", "-1")
 
 
 def group_text(value: Any) -> str | None:
-    """The text of a group: strings as they are, 1 and 1.0 as 1; None for null, NaN and blank.
-
-    Examples
-    --------
-    >>> group_text("1.0"), group_text(1.0), group_text(0.5), group_text("")
-    ('1.0', '1', '0.5', None)
-    """
+    """The text of a group: strings as they are, 1 and 1.0 as 1; None for null, NaN and blank."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None:
@@ -75,26 +69,14 @@ def group_text(value: Any) -> str | None:
 
 
 def shown_number(value: float) -> str:
-    """A number as a file has it: the fewest digits that are this number, of single precision too.
-
-    Examples
-    --------
-    >>> shown_number(66.6), shown_number(float(np.float32(66.6))), shown_number(3.0)
-    ('66.6', '66.6', '3.0')
-    """
+    """A number as a file has it: the fewest digits that are this number, in either precision."""
     with np.errstate(over="ignore", under="ignore"):
         single = np.float32(value)
     return str(single) if float(single) == value else repr(float(value))
 
 
 def in_order(texts: Iterable[str]) -> tuple[str, ...]:
-    """Numbers by value, then the rest by alphabet.
-
-    Examples
-    --------
-    >>> in_order({"b", "10", "9", "a"})
-    ('9', '10', 'a', 'b')
-    """
+    """Numbers by value, then the rest by alphabet."""
     ordered = sorted(texts)
     numbers = [text for text in ordered if _NUMBER.fullmatch(text)]
     rest = [text for text in ordered if not _NUMBER.fullmatch(text)]
@@ -102,13 +84,7 @@ def in_order(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def class_names(texts: Iterable[str]) -> tuple[int, ...] | tuple[str, ...]:
-    """Integers when every class is written as one, else the texts.
-
-    Examples
-    --------
-    >>> class_names(["0", "1"]), class_names(["0", "x"])
-    ((0, 1), ('0', 'x'))
-    """
+    """Integers when every class is written as one, else the texts."""
     names = tuple(texts)
     if all(_INTEGRAL.fullmatch(t) and "." not in t and len(t) <= _MOST_DIGITS for t in names):
         return tuple(int(t) for t in names)
@@ -120,6 +96,9 @@ MISSING_NUMBERS = (
     *("NaN", "nan", "-NaN", "-nan", "NULL", "null"),
 )
 """Texts that stand for a missing number."""
+
+SAMPLE_ROWS = 100
+"""Rows behind a header by which it is told whether it is one."""
 
 HEADER_SURE = 2.0
 """Evidence from which a first row is names of columns, or, below 0, an item."""
