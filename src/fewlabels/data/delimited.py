@@ -327,7 +327,7 @@ def open_delimited(path: File, name: str, *, header: bool = True) -> DelimitedFi
         raise InputError("has no header; the first row must name the columns")
     if first:
         last = quoted(file.delimiter.join(rows[first - 1].cells))
-        where = "line 1" if first == 1 else f"lines 1 to {rows[first - 1].number}"
+        where = f"{'line' if first == 1 else 'lines 1 to'} {rows[first - 1].number}"
         file = replace(file, notes=(f"{where} before the table ({last} is the last): not read",))
     before = rows[first - 1] if first else _Row([], 0, start)
     row, sample = rows[first], [one.cells for one in rows[first + 1 :][:SAMPLE_ROWS]]
@@ -345,8 +345,8 @@ def open_delimited(path: File, name: str, *, header: bool = True) -> DelimitedFi
         names = ("", *names)
     doubt = check_header(
         names, sample,
-        f"if the file has no header, add --no-header, or #{NO_HEADER} to its name, and the columns "
-        f"are c1 to c{len(names)}: fewlabels doctor {shlex.quote(str(path))} --no-header",
+        f"if the file has no header, add --no-header, or #{NO_HEADER} to its name, which calls the "
+        f"columns c1, c2, ...: fewlabels doctor {shlex.quote(str(path))} --no-header",
     )  # fmt: skip
     file = replace(
         file, names=names, skip=row.number, body=row.after, width=len(names),

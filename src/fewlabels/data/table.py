@@ -123,6 +123,7 @@ def header_evidence(names: Sequence[str], sample: Sequence[Sequence[str]]) -> fl
     digits = [name for name in names if name.isdecimal()]
     counted = digits in ([str(i + k) for i in range(len(digits))] for k in (0, 1))
     rows = [row for row in sample if list(row) != list(names)]
+    times = Counter(names)
     evidence = 0.0
     for k, name in enumerate(names):
         below = [row[k].strip() for row in rows if len(row) > k and row[k].strip()]
@@ -135,7 +136,7 @@ def header_evidence(names: Sequence[str], sample: Sequence[Sequence[str]]) -> fl
         if numbers and not _is_number(name):
             evidence += 2 * HEADER_SURE
         elif _is_number(name):
-            evidence -= (alike or name in below) * HEADER_SURE / 2
+            evidence -= (alike or name in below or times[name] > 1) * HEADER_SURE / 2
         elif 2 * len(set(below)) <= len(below):
             evidence += -HEADER_SURE if name in below else HEADER_SURE / 2
         elif alike:
