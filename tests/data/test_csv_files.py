@@ -88,6 +88,7 @@ WEKA = "\n".join(
 FRONTS = {
     "lines of text": "\n=== Predictions on test data ===\n\ninst#,actual,predicted,error\n" + WEKA,
     "text with a comma": "A run, invented\nModel: trees\ninst#,actual,predicted,error\n" + WEKA,
+    "the delimiter said": "sep=;\n" + ("inst#,actual,predicted,error\n" + WEKA).replace(",", ";"),
     "columns by tabs": "A run, by trees\nMade by hand\n"
     + ("inst#,actual,predicted,error\n" + WEKA).replace(",", "\t"),
     "ARFF": "@relation 'a run'\n% invented\n@attribute inst numeric\n"

@@ -392,7 +392,9 @@ def _table_start(rows: Sequence[_Row], *, header: bool) -> int:
         return 0
     texts = [row.cells for row in rows[:first]]
     sample = [row.cells for row in rows[first + 1 :][:SAMPLE_ROWS]]
-    if len(texts[-1]) > 1 or any(re.fullmatch(r"[\w.+-]*", cells[0].strip()) for cells in texts):
+    if sum(map(bool, texts[-1])) > 1 or any(
+        re.fullmatch(r"[\w.+-]*", cells[0].strip()) for cells in texts
+    ):
         return 0
     named = [cell.strip() for cell in rows[first].cells]
     return 0 if header and 0 <= header_evidence(named, sample) < HEADER_SURE else first
