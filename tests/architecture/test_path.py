@@ -16,6 +16,9 @@ file fifteen count what rows are worth, of clusters or not. One file looks for l
 wrong, one for groups, one for vectors in cells, and one tells files of this machine from those of
 stores; four say which rows of them are read."""
 
+OF_DATA = 109
+"""Functions of the room of files alone, of a file with native names; what is wanted is 100."""
+
 PRINTING = 62
 """Functions that format the finished estimates as a table: none of them computes a statistic."""
 
@@ -58,6 +61,39 @@ finally:
     rooms = {Path(f).relative_to(source).parts[0] for f, _ in printed}
     print(len({f for f, _ in every}), len(every), len(printed), *sorted(rooms), file=sys.stderr)
 """
+
+
+READ = """
+import sys
+from pathlib import Path
+import fewlabels as fl
+from fewlabels import data
+
+source, seen = str(Path(data.__file__).parent), set()
+fl.read_predictions
+
+def profile(frame, event, argument):
+    code = frame.f_code
+    if event == "call" and code.co_filename.startswith(source) and code.co_flags & 2:
+        if not code.co_name.startswith("<"):
+            seen.add((code.co_filename, code.co_qualname))
+
+sys.setprofile(profile)
+items = fl.read_predictions(sys.argv[1])
+sys.setprofile(None)
+print(items.n_items, len(seen))
+"""
+
+
+def test_the_path_of_a_native_file(tmp_path: Path) -> None:
+    path = tmp_path / "native.csv"
+    rows = (f"{'' if i % 3 else i % 2},{i % 10 / 10},{i % 2}\n" for i in range(1_000))
+    path.write_text("label,p__net__1,y__rule\n" + "".join(rows), encoding="utf-8")
+    run = [sys.executable, "-c", READ, str(path)]
+    done = subprocess.run(run, capture_output=True, text=True, check=True)
+    items, functions = map(int, done.stdout.split())
+    assert items == 1_000
+    assert functions <= OF_DATA
 
 
 def test_the_path_of_an_estimate() -> None:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pytest
 
 import fewlabels as fl
@@ -66,3 +71,131 @@ def test_a_wide_and_long_file(write):
     predictions = read(path)
     assert predictions.probabilities.shape == (20_000, 40, 5)
     assert (predictions.probabilities == 0.2).all()
+
+
+# Where the table begins, and what its columns are called ------------------------------------------
+
+N = 60
+RNG = np.random.default_rng(42)
+TRUE = RNG.integers(0, 2, N)
+SAID = np.where(RNG.random(N) < 0.8, TRUE, 1 - TRUE)
+RIGHT = float((TRUE == SAID)[::2].mean())
+WORDS = ("1:low", "2:high")
+WEKA = "\n".join(
+    f"{i + 1},{'1:?' if i % 2 else WORDS[t]},{WORDS[s]},{'+' if t != s else ''}"
+    for i, (t, s) in enumerate(zip(TRUE, SAID, strict=True))
+)
+FRONTS = {
+    "lines of text": "\n=== Predictions on test data ===\n\ninst#,actual,predicted,error\n" + WEKA,
+    "text with a comma": "A run, invented\nModel: trees\ninst#,actual,predicted,error\n" + WEKA,
+    "the delimiter said": "sep=;\n" + ("inst#,actual,predicted,error\n" + WEKA).replace(",", ";"),
+    "columns by tabs": "A run, by trees\nMade by hand\n"
+    + ("inst#,actual,predicted,error\n" + WEKA).replace(",", "\t"),
+    "ARFF": "@relation 'a run'\n% invented\n@attribute inst numeric\n"
+    "@ATTRIBUTE 'actual' {1:low,2:high}\n@attribute predicted {1:low,2:high}\n"
+    "@attribute error {+}\n\n@data\n" + WEKA,
+}
+
+
+@pytest.mark.parametrize("front", FRONTS)
+def test_what_stands_before_the_table(front, write):
+    path = write(FRONTS[front], "t.arff" if front == "ARFF" else "t.csv")
+    items = read(path)
+    assert (items.n_items, items.n_labeled, items.models) == (N, N // 2, ("predicted",))
+    assert items.classes == WORDS
+    known = items.labels >= 0
+    assert (items.votes[known, 0] == items.labels[known]).mean() == pytest.approx(RIGHT)
+    assert any("before the table" in note for note in items.notes) == (front != "ARFF")
+    streamed = fl.estimate_files(path, method="labeled", metrics="accuracy")
+    assert {*items.notes} <= {*streamed.warnings}
+
+
+DOUBTS = {
+    "a ragged row": ("a,label,p\n1,x,.5\n2,.5\n3,y,.4\n4,x,.3\n", "row 2 after the header has 2"),
+    "a header of one cell": (
+        "text\nhello, world\nfoo, bar\nbaz, x\n",
+        "row 1 after the header has",
+    ),
+    "a header over two lines": (
+        "id;a name\nof;two\n1;yes;no\n2;yes;no\n",
+        "has 2 columns, but row 2",
+    ),
+    "a row of totals": ("a,label,p\n1,x,.5\n2,y,.5\ntotal,3\n", "row 3 after the header has 2"),
+    "sparse ARFF": (
+        "@relation r\n@attribute a numeric\n@data\n{0 1}\n",
+        "is sparse ARFF .*'{0 1}'",
+    ),
+    "ARFF without data": ("@relation r\n@attribute a numeric\n", "without a line @data"),
+}
+
+
+@pytest.mark.parametrize("doubt", DOUBTS)
+def test_fronts_in_doubt_are_refused_with_the_row(doubt, write):
+    text, message = DOUBTS[doubt]
+    with pytest.raises(fl.InputError, match=message):
+        read(write(text))
+
+
+def test_a_quoted_header_of_several_lines(write):
+    path = write('"the\nitem",label,p__net__1\n' + "".join(f"{i},{i % 2},.5\n" for i in range(9)))
+    assert fl.data.column_names(path) == ("the\nitem", "label", "p__net__1")
+
+
+READINGS = "\n".join(
+    f"{r},{i},{0 if r < 0 else 1},{(i + r) % 5}" for r in (-1, 1) for i in range(9)
+)
+HEADLESS = {
+    "items with classes": "".join(f"http://site{i:03}.org/\t{'GPRX'[i % 4]}\n" for i in range(40)),
+    "votes": "".join(f"A{i % 7}X\thttp://s{i // 3}.org\t{'GP'[i % 2]}\n" for i in range(60)),
+    "numbers": "".join(f"{i // 10}\t{i % 10}\t{i % 2}\t{i % 3 % 2}\n" for i in range(60)),
+    "numbers after text": "A study\n\nNR: 2\n\nBEGIN DATA:\n" + READINGS,
+}
+
+
+@pytest.mark.parametrize("kind", HEADLESS)
+def test_a_file_without_a_header_proposes_a_command_that_reads_it(kind, write, cli):
+    path = write(HEADLESS[kind], "t.txt")
+    with pytest.raises(fl.InputError, match="looks like an item") as refused:
+        read(path)
+    command = shlex.split(str(refused.value).rpartition(": fewlabels ")[2])
+    out = cli(*command)[1]
+    width = len(HEADLESS[kind].splitlines()[-1].replace("\t", ",").split(","))
+    rows = HEADLESS[kind].partition("DATA:\n")[2] or HEADLESS[kind]
+    assert f"{len(rows.splitlines())} items" in out
+    assert fl.data.column_names(f"{path}#no-header") == tuple(f"c{k + 1}" for k in range(width))
+
+
+def test_a_name_that_is_a_value_below_too_is_said(write):
+    answers = ["ham", "spam"]
+    rows = "".join(f"{answers[i % 2]},{answers[i % 3 % 2]},{'xy'[i % 2]}\n" for i in range(40))
+    items = read(write("truth,spam,city\n" + rows), label="truth", hard={"net": "spam"})
+    assert items.n_items == 40
+    assert any("'spam' is a value below it too" in note for note in items.notes)
+
+
+REPEATED = pd.DataFrame(
+    [
+        [WORDS[t], WORDS[s], i % 3, i % 3, i % 5, i % 4]
+        for i, (t, s) in enumerate(zip(TRUE, SAID, strict=True))
+    ],
+    columns=["truth", "predicted", "site", "site", "count", "count"],
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["CSV", "workbook", "pandas", "Arrow"])
+def test_columns_of_one_name_are_one_or_numbered(kind, write, tmp_path):
+    source = REPEATED
+    if kind == "CSV":
+        source = write(REPEATED.to_csv(index=False))
+    elif kind == "workbook":
+        source = tmp_path / "t.xlsx"
+        REPEATED.to_excel(source, index=False)
+    elif kind == "Arrow":
+        columns = [pa.array(REPEATED.iloc[:, k]) for k in range(6)]
+        source = pa.Table.from_arrays(columns, names=list(REPEATED.columns))
+    items = read(source)
+    assert (items.models, items.n_labeled) == (("predicted",), N)
+    assert {"site", "count", "count.2"} <= {*items.groups}
+    assert "two columns named 'site' are equal, and read as one" in items.notes
+    assert any("called 'count.2'" in note for note in items.notes)
+    assert items.groups["count.2"].tolist()[:5] == ["0", "1", "2", "3", "0"]

@@ -8,6 +8,7 @@ import io
 import json
 import sys
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from workbooks import Date, ods, xlsx
@@ -160,6 +161,36 @@ def test_objects_lists_and_mixed_values_of_json(write):
         "m": ["1", "1", "true"],
         "extra": [None, "late", None],
     }
+
+
+def test_objects_of_objects_are_rows_by_item_or_answers_by_item(write):
+    rng = np.random.default_rng(5)
+    truth = rng.integers(0, 2, 40)
+    codes = np.where(rng.random((40, 3)) < 0.3, -1, truth[:, None] ^ (rng.random((40, 3)) < 0.2))
+    document = {
+        f"t{i}": {"label": int(t), "weak_labels": row.tolist(), "data": {"text": f"text {i}"}}
+        for i, (t, row) in enumerate(zip(truth, codes, strict=True))
+    }
+    items = fl.read_predictions(write(json.dumps(document), "rows.json"))
+    np.testing.assert_array_equal(items.labels, truth)
+    np.testing.assert_array_equal(items.votes, codes)
+    assert "weak_labels" in "".join(items.reading)
+    answers = {
+        f"ann_{j}": {f"q{i}": "ABC"[codes[i, j]] for i in rng.permutation(40) if codes[i, j] >= 0}
+        for j in range(3)
+    }
+    answers["ann_0"]["q3"] = None
+    items = fl.read_predictions(write(json.dumps(answers), "answers.json"))
+    assert (items.models, items.n_items, items.n_labeled) == (
+        tuple(answers),
+        (codes >= 0).any(axis=1).sum(),
+        0,
+    )
+    assert (items.votes >= 0).sum() == sum(
+        v is not None for a in answers.values() for v in a.values()
+    )
+    one = json.dumps({"item": {"id": 1}, "p__m": {"1": 0.5}})
+    assert fl.data.column_names(write(one, "one.json")) == ("item.id", "p__m.1")
 
 
 def test_a_list_of_one_is_its_value_only_where_all_are(write):

@@ -204,6 +204,22 @@ def test_what_is_no_vector_of_classes_is_said_and_not_used(tmp_path: Path) -> No
     assert any("'tokens' holds lists of 1 to 5 numbers" in note for note in items.notes)
 
 
+def test_tags_in_one_cell_are_told_how_to_be_tasks(tmp_path: Path) -> None:
+    has = RNG.random((N, 5)) < 0.5
+    names = np.array(["clear", "primary", "water", "road", "haze"])
+    frame = pd.DataFrame({"id": np.arange(N), "tags": [" ".join(names[row]) for row in has]})
+    with pytest.raises(fl.InputError, match=r"'tags' holds several tags .*get_dummies\(' '\)"):
+        fl.read_predictions(frame)
+    said = has ^ (RNG.random((N, 5)) < 0.2)
+    other = pd.DataFrame({"id": np.arange(N), "tags": [" ".join(names[row]) for row in said]})
+    flags = [
+        f.tags.str.get_dummies(" ").add_prefix(p) for f, p in ((frame, "true_"), (other, "pred_"))
+    ]
+    items = fl.read_predictions(pd.concat([frame[["id"]], *flags], axis=1))
+    assert set(items.tasks) == {*names}
+    assert (items.votes[:, 0] == items.labels).mean() == pytest.approx((has == said).mean())
+
+
 def test_few_classes_among_the_labels_are_asked_for(tmp_path: Path) -> None:
     some = [None if label == "dog" else label for label in LABEL]
     frame = pd.DataFrame({"label": some, "probs": ROWS})

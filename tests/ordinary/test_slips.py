@@ -145,7 +145,7 @@ SLIPS: dict[str, Slip] = {
     "array": content(lambda path: np.save(path, np.eye(3)), "items.npy", "npz", name="items.npy"),
     # Tables that are damaged.
     "two columns of one name": content(
-        table(header=HEADER.replace("weight", "site")), "two columns", "'site'"
+        table(header=HEADER.replace("weight", "label")), "two columns", "'label'"
     ),
     "ragged row": content(table(lambda cells: cells[4].append("extra")), "row 5", "8"),
     "unclosed quote": content(cell(4, 5, '"n'), "quote"),

@@ -52,15 +52,19 @@ _CODED = re.compile(r"(?:label|class)[ _-]?(\d+)")
 """How libraries name classes that have only numbers: LABEL_0."""
 
 
+_EMPTY_CODE = re.compile(r"\d+:(?=\W+$)")
+"""The code of a class before a mark that is none, as in 1:? beside 1:cat."""
+
+
 def folded(text: str) -> str:
     """A text without case, outer blanks and repeated blanks, by which spellings are compared.
 
     Examples
     --------
-    >>> folded(" Not  Spam ")
-    'not spam'
+    >>> folded(" Not  Spam "), folded("1:?")
+    ('not spam', '?')
     """
-    return " ".join(text.casefold().split())
+    return " ".join(_EMPTY_CODE.sub("", text).casefold().split())
 
 
 def spelling(text: str, among: Collection[str]) -> str:

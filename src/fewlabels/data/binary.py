@@ -38,10 +38,7 @@ _STORED_BUFFER = 1 << 21
 
 
 def parquet_file(path: File, **options: Any) -> pq.ParquetFile:
-    """Open a Parquet file so that the checksums of its pages, if any, are verified.
-
-    No read-ahead: column by column takes half the memory and the same time.
-    """
+    """Open a Parquet file so that the checksums of its pages, if any, are verified."""
     source = path if isinstance(path, Path) else path.open()
     return pq.ParquetFile(source, pre_buffer=False, page_checksum_verification=True, **options)
 
@@ -86,11 +83,7 @@ def parquet_batches(
     rows: int = 65_536,
     coded: Collection[str] = (),
 ) -> Iterator[pa.RecordBatch]:
-    """Columns of some row groups, at most `rows` rows at a time.
-
-    `coded` are columns of few, frequent texts: as dictionary codes they are read three times as
-    fast. A column of many different texts would put all of them into every batch.
-    """
+    """Columns of some row groups, at most `rows` at a time; few texts are read fastest `coded`."""
     buffer = _BUFFER if isinstance(path, Path) else _STORED_BUFFER
     with (
         readable("Parquet"),
@@ -185,19 +178,15 @@ def read_npz(files: Sequence[Path], options: ColumnOptions) -> dict[str, Any]:
             loaded.append(_load(file))
     first = loaded[0]
     for part, file in zip(loaded[1:], files[1:], strict=True):
-        if set(part) != set(first):
-            odd = sorted(set(part) ^ set(first))
-            raise InputError(f"{file.name} and {files[0].name} differ in the keys {listed(odd)}")
+        both = f"{file.name} and {files[0].name}"
+        if odd := sorted(set(part) ^ set(first)):
+            raise InputError(f"{both} differ in the keys {listed(odd)}")
         for key in set(_NAMES) & set(first):
             if part[key].tolist() != first[key].tolist():
-                raise InputError(
-                    f"{file.name} and {files[0].name} differ in `{key}`; make them agree"
-                )
+                raise InputError(f"{both} differ in `{key}`; make them agree")
     try:
         arrays = {
-            key: first[key]
-            if key in _NAMES or len(loaded) == 1
-            else np.concatenate([part[key] for part in loaded])
+            key: first[key] if key in _NAMES else np.concatenate([part[key] for part in loaded])
             for key in first
         }
     except ValueError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import datetime
+import io
 import itertools
 import json
 from array import array
@@ -19,7 +20,9 @@ import pyarrow as pa
 
 from fewlabels.data.content import byte_stream, check_fits, not_utf8
 from fewlabels.data.limits import MOST_COLUMNS, refuse_workbook
-from fewlabels.data.table import Place, Table, group_text
+from fewlabels.data.profiles import truth_in_name
+from fewlabels.data.roles import split_native
+from fewlabels.data.table import SAMPLE_ROWS, Place, Table, check_header, distinct_names, group_text
 from fewlabels.errors import (
     FewlabelsError,
     InputError,
@@ -46,6 +49,19 @@ class Cells:
     columns: tuple[tuple[str, pa.ChunkedArray], ...]
     n_rows: int
     place: Place
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls, name: str | None, columns: Sequence[tuple[str, pa.ChunkedArray]], n_rows: int,
+        place: Place, notes: Sequence[str] = (),
+    ) -> Cells:  # fmt: skip
+        """Columns of which some may have one name; see `distinct_names`."""
+        names, more = distinct_names(
+            [column for column, _ in columns], lambda i, j: columns[i][1].equals(columns[j][1])
+        )
+        named = zip(names, (cells for _, cells in columns), strict=True)
+        return cls(name, tuple(named), n_rows, place, (*notes, *more))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -55,7 +71,7 @@ class Cells:
     def read(self, numbers: Collection[str], texts: Collection[str]) -> Table:
         """Some of the columns."""
         wanted = {n: column for n, column in self.columns if n in numbers or n in texts}
-        return Table.of(wanted, self.n_rows, self.place)
+        return Table.of(wanted, self.n_rows, self.place, self.notes)
 
 
 class RowCollector:
@@ -133,7 +149,9 @@ class _Column:
         elif kinds == {"truth"}:
             self._chunks.append(pa.array(cells, pa.bool_()))
         elif kinds == {"number"} and any(isinstance(cell, float) for cell in cells):
-            self._chunks.append(pa.array([c and _float(c) for c in cells], pa.float64()))
+            # What is too large for a float is infinite so.
+            cells = [float(Decimal(c)) if isinstance(c, int) else c for c in cells]
+            self._chunks.append(pa.array(cells, pa.float64()))
         elif kinds == {"number"} and all(c is None or abs(c) < _LONGEST_INTEGER for c in cells):
             self._chunks.append(pa.array(cells, pa.int64()))
         else:
@@ -141,21 +159,15 @@ class _Column:
 
     def arrow(self) -> pa.ChunkedArray:
         """The whole column, of one type."""
-        chunks = self._chunks
         if self._kinds == {_ONE}:
-            values = [v and json.loads(v)[0] for chunk in chunks for v in chunk.to_pylist()]
-            return column_of(values)
-        if self._kinds == {"number"}:
-            whole = all(c.type in (pa.int64(), pa.null()) for c in chunks)
-            kind = pa.int64() if whole else pa.float64()
-            if any(pa.types.is_large_string(c.type) for c in chunks):
-                return self._as_text()  # integers too long for a number
-            return pa.chunked_array([c.cast(kind, safe=False) for c in chunks], kind)
-        if self._kinds == {"truth"}:
-            return pa.chunked_array([c.cast(pa.bool_()) for c in chunks], pa.bool_())
-        return self._as_text()
-
-    def _as_text(self) -> pa.ChunkedArray:
+            return column_of(
+                [v and json.loads(v)[0] for chunk in self._chunks for v in chunk.to_pylist()]
+            )
+        types = {chunk.type for chunk in self._chunks} - {pa.null()}
+        # Integers too long for a number are texts.
+        if self._kinds in ({"number"}, {"truth"}) and pa.large_string() not in types:
+            kind = types.pop() if len(types) == 1 else pa.float64()
+            return pa.chunked_array([c.cast(kind, safe=False) for c in self._chunks], kind)
         texts = [
             c if pa.types.is_large_string(c.type) else _texts(c.to_pylist()) for c in self._chunks
         ]
@@ -166,10 +178,8 @@ def _plain(value: Any) -> tuple[str, Any]:
     """What a value is, and the value as a number, truth value or text; ("", None) for none."""
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
-    if value is None:
-        return "", None
-    if isinstance(value, str):
-        return "text", value
+    if value is None or isinstance(value, str):
+        return ("" if value is None else "text"), value
     if isinstance(value, bool):
         return "truth", value
     if isinstance(value, int | float):
@@ -187,16 +197,7 @@ def _plain(value: Any) -> tuple[str, Any]:
         return "text", (value.date() if midnight else value).isoformat()
     if isinstance(value, datetime.date | datetime.time):
         return "text", value.isoformat()
-    if isinstance(value, Decimal):
-        return "text", str(value)
     return "text", group_text(value)
-
-
-def _float(value: float) -> float:
-    try:
-        return float(value)
-    except OverflowError:
-        return float("inf") if value > 0 else float("-inf")
 
 
 def _texts(values: list[Any]) -> pa.Array:
@@ -237,7 +238,7 @@ def open_json(path: Path, name: str) -> Cells:
             first = _parsed(_text(head[0][1]))
         by_line = isinstance(first, dict)
         if len(head) == 1:
-            by_line = by_line and not (_is_columns(first) or _tables(first))
+            by_line = by_line and not (_is_columns(first) or _tables(first) or _by_item(first))
         elif not by_line:
             # Two lines are rows although the first is no JSON, and not parts of one document.
             both = all(line.startswith(b"{") for _, line in head)
@@ -291,6 +292,10 @@ def _item(row: int) -> str:
     return f"item {row + 1} (from 1)"
 
 
+_FEWEST = 3
+"""Fewer objects in one are no rows."""
+
+
 def _is_columns(document: Mapping[str, Any]) -> bool:
     """Whether an object may be the whole table: columns, or columns by row as pandas has them."""
     values = list(document.values())
@@ -300,11 +305,32 @@ def _is_columns(document: Mapping[str, Any]) -> bool:
     return bool(values) and all(v and list(v) == list(map(str, range(len(v)))) for v in values)
 
 
+def _by_item(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The rows of an object of objects: one for each, or for each key of answers by item."""
+    rows = [row for row in document.values() if isinstance(row, dict) and row]
+    keys = list(dict.fromkeys(key for row in rows for key in row))
+    shared = 2 * sum(map(len, rows)) >= len(rows) * len(keys)
+    if len(rows) < len(document) or max(len(rows), len(keys)) < _FEWEST or not shared:
+        return []
+    name = "item" if "item" not in keys else "key"
+    kinds = [{_plain(value)[0] for value in row.values()} - {""} for row in rows]
+    if len(keys) <= len(rows) or any(len(kind) > 1 or kind & {_ONE, "list"} for kind in kinds):
+        return [{name: key, **row} for key, row in document.items()]
+    columns = {}
+    for key, answers in document.items():
+        shares = any(isinstance(value, float) and value % 1 for value in answers.values())
+        said = shares or truth_in_name(key) or split_native(key)
+        columns[key if said else f"y__{key}"] = answers
+    return [{name: key, **{c: own.get(key) for c, own in columns.items()}} for key in keys]
+
+
 def _rows_of_columns(document: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """The rows of an object of columns."""
     if not document:
         raise InputError("holds an object without columns; it needs at least one item")
     if set(document) == {"columns", "index", "data"} or not _is_columns(document):
+        if rows := _by_item(document):
+            return iter(rows)
         if tables := _tables(document):
             raise InputError(
                 f"holds one object, and its key {quoted(tables[0])} a list of rows; save that list"
@@ -333,25 +359,20 @@ def _tables(document: Mapping[str, Any]) -> list[str]:
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """The lines that are not blank, and their numbers from 1."""
-    number, held = 1, bytearray()
     with byte_stream(path) as stream:
-        block = stream.read(_BLOCK).removeprefix(codecs.BOM_UTF8)
-        while block:
-            *whole, rest = block.split(b"\n")
-            for line in whole:
-                held += line
-                if held.strip():
-                    yield number, bytes(held).strip()
-                held.clear()
-                number += 1
-            held += rest
-            if len(held) > _LONGEST_LINE:
+        lines = io.BufferedReader(stream, _BLOCK)
+        for number in itertools.count(1):
+            line = lines.readline(_LONGEST_LINE + 1)
+            if len(line) > _LONGEST_LINE:
                 raise InputError(
                     f"has a line of more than {_LONGEST_LINE >> 20} MB (line {number})"
                 )
-            block = stream.read(_BLOCK)
-    if held.strip():
-        yield number, bytes(held).strip()
+            if not line:
+                return
+            if number == 1:
+                line = line.removeprefix(codecs.BOM_UTF8)
+            if line := line.strip():
+                yield number, line
 
 
 def _text(content: bytes) -> str:
@@ -428,13 +449,17 @@ def open_workbook(path: Path, name: str, sheet: str | None = None) -> Cells:
     width = len(header)
     while width and not header[width - 1] and all(rows[i][width - 1] == "" for i in kept):
         width -= 1
-    columns = tuple(
+    columns = [
         (header[k], column_of([None if rows[i][k] == "" else rows[i][k] for i in kept]))
         for k in range(width)
-    )
-    return Cells(
-        name, columns, len(kept), lambda row: f"row {start + kept[row] + 1} of the sheet {chosen!r}"
-    )
+    ]
+    sample = [[group_text(cell) or "" for cell in rows[i]] for i in kept[:SAMPLE_ROWS]]
+    mend = "write names of columns into a row before it"
+    return Cells.of(
+        name, columns, len(kept),
+        lambda row: f"row {start + kept[row] + 1} of the sheet {chosen!r}",
+        check_header(header[:width], sample, mend),
+    )  # fmt: skip
 
 
 _Sheet = tuple[str, int, list[list[Any]]]

@@ -52,12 +52,7 @@ def choose_rows(
     most_bytes: int,
     seed: int,
 ) -> ChosenRows:
-    """Read a source once and keep a random sample of its rows, drawn with `seed`.
-
-    Rows with a label, that is with a cell filled in one of the columns `known`, and rows without
-    are sampled apart: `most_rows` and `most_bytes` limit either, so fewer rows with long texts are
-    kept. Items whose keys (column `item`) are in `keep` are always kept.
-    """
+    """Keep random rows with a label (in `known`), others without, and the items in `keep`."""
     names = tuple(name for name in source.names if name)
     labels = [column for column in known if column in names]
     kept = _Sample(most_rows, most_bytes)
@@ -74,16 +69,29 @@ def choose_rows(
         rank = mix(hashed ^ mix(np.full(1, seed, dtype=np.uint64)))
         if keep:
             rank[[key in keep for key in keys]] = 0
-        kept.add(batch, keys, rank, _filled(batch.rows, labels))
+        known = np.zeros(len(keys), dtype=bool)
+        for column in labels:
+            texts = map(class_text, batch.rows.column(column).to_pylist())
+            known |= [text not in NO_LABEL for text in texts]
+        kept.add(batch, keys, rank, known)
     if not hashes:
         raise InputError("there are no rows; a file needs at least one item")
     every = np.concatenate(hashes)
     in_order = np.sort(every)
     if (in_order[1:] == in_order[:-1]).any():
         _refuse_repeated(source, item, every)
-    file = source.inner if isinstance(source, FilteredSource) else source
+    file = _inner(source)
     comma = isinstance(file, DelimitedFile) and file.delimiter == ";"
-    return kept.chosen(names, len(every), keys_digest(every), comma)
+    kept.prune()
+    there = [held for held in kept.held if held[1]]
+    return ChosenRows(
+        names,
+        tuple(batch.rows for batch, *_ in there),
+        tuple(key for _, keys, *_ in there for key in keys),
+        np.concatenate([batch.first + row for batch, *_, row in there]),
+        tuple(batch.place(i) for batch, *_, row in there for i in row.tolist()),
+        len(every), keys_digest(every), comma,
+    )  # fmt: skip
 
 
 def items_here(source: Source, item: str, record: LabelRecord, file: str) -> ItemsHere:
@@ -105,12 +113,8 @@ def items_here(source: Source, item: str, record: LabelRecord, file: str) -> Ite
     return ItemsHere(file, len(hashes), keys_digest(np.array(hashes, dtype=np.uint64)), contents)
 
 
-def _filled(rows: pa.RecordBatch, columns: Collection[str]) -> Bools:
-    """Which rows may have a label, (n,)."""
-    out = np.zeros(len(rows), dtype=bool)
-    for column in columns:
-        out |= [class_text(v) not in NO_LABEL for v in rows.column(column).to_pylist()]
-    return out
+_Held = tuple[Batch, list[str], UInts, Ints, Ints]
+"""Rows, and of each its key, its rank, its kind (1 with a label), and its number in the batch."""
 
 
 class _Sample:
@@ -120,66 +124,48 @@ class _Sample:
         self.most = [most_rows, most_rows]
         self.most_bytes = most_bytes
         self.ceiling = np.full(2, np.iinfo(np.uint64).max, dtype=np.uint64)
-        self.batches: list[tuple[Batch, list[str], UInts, Ints, Ints]] = []
+        self.held: list[_Held] = []
 
     def add(self, batch: Batch, keys: list[str], rank: UInts, known: Bools) -> None:
         """Take in a batch."""
-        kind = known.astype(np.int64)
-        self.batches.append((batch, keys, rank, kind, np.arange(len(keys))))
-        self._filter(-1)
-        held = sum(len(b[1]) for b in self.batches)
-        size = sum(b[0].rows.nbytes for b in self.batches)
-        if held > 2 * sum(self.most) or size > 2 * self.most_bytes:
-            self._prune()
+        rows = np.arange(len(keys))
+        self.held.append(self._under((batch, keys, rank, known.astype(np.int64), rows)))
+        many = sum(len(keys) for _, keys, *_ in self.held) > 2 * sum(self.most)
+        if many or self._size() > 2 * self.most_bytes:
+            self.prune()
 
-    def _filter(self, start: int) -> None:
-        """Drop rows above the ceiling of their kind from the batches from `start` on."""
-        for k in range(len(self.batches))[start:]:
-            batch, keys, rank, kind, row = self.batches[k]
-            under = rank <= self.ceiling[kind]
-            if not under.all():
-                there = np.flatnonzero(under)
-                self.batches[k] = (
-                    batch._replace(rows=batch.rows.filter(pa.array(under))),
-                    [keys[i] for i in there.tolist()],
-                    rank[there], kind[there], row[there],
-                )  # fmt: skip
+    def _size(self) -> int:
+        return sum(batch.rows.nbytes for batch, *_ in self.held)
 
-    def _prune(self) -> None:
-        for kind in (0, 1):
-            ranks = np.concatenate([b[2][b[3] == kind] for b in self.batches])
+    def _under(self, held: _Held) -> _Held:
+        """The rows that are not above the ceiling of their kind."""
+        batch, keys, rank, kind, row = held
+        there = np.flatnonzero(rank <= self.ceiling[kind])
+        if len(there) == len(rank):
+            return held
+        batch = batch._replace(rows=batch.rows.take(pa.array(there)))
+        return batch, [keys[i] for i in there.tolist()], rank[there], kind[there], row[there]
+
+    def prune(self) -> None:
+        """Lower the ceilings to what is kept."""
+        for k in (0, 1):
+            ranks = np.concatenate([rank[kind == k] for _, _, rank, kind, _ in self.held])
             drawn = ranks[ranks > 0]
-            size = sum(b[0].rows.nbytes for b in self.batches)
-            if size > self.most_bytes:
-                share = self.most_bytes / size
-                self.most[kind] = max(
-                    min(self.most[kind], int(share * len(drawn))),
-                    min(_FEWEST_ROWS, self.most[kind]),
-                )
-            if len(drawn) > self.most[kind]:
-                self.ceiling[kind] = np.partition(drawn, self.most[kind] - 1)[self.most[kind] - 1]
-        self._filter(0)
-
-    def chosen(self, names: tuple[str, ...], n: int, digest: str, comma: bool) -> ChosenRows:
-        """The rows of the sample, in the order of the source."""
-        self._prune()
-        there = [b for b in self.batches if b[1]]
-        return ChosenRows(
-            names,
-            tuple(b[0].rows for b in there),
-            tuple(key for b in there for key in b[1]),
-            np.concatenate([b[0].first + b[4] for b in there]),
-            tuple(b[0].place(i) for b in there for i in b[4].tolist()),
-            n,
-            digest,
-            comma,
-        )
+            share = self.most_bytes / max(self._size(), 1)
+            if share < 1:
+                fewest = min(_FEWEST_ROWS, self.most[k])
+                self.most[k] = max(min(self.most[k], int(share * len(drawn))), fewest)
+            if len(drawn) > self.most[k]:
+                self.ceiling[k] = np.partition(drawn, self.most[k] - 1)[self.most[k] - 1]
+        self.held = list(map(self._under, self.held))
 
 
 def batches_of(source: Source, names: Collection[str]) -> Iterator[Batch]:
     """All rows of a source, some thousand at a time; texts stay as they are written."""
     first = 0
-    for part, named in _parts(source):
+    several = isinstance(source, FolderOfTables)
+    _ = source.names  # refuses files whose columns differ
+    for part in source.parts if isinstance(source, FolderOfTables) else (source,):
         inside = 0
         for rows in rows_of(part, names):
             # Chosen rows say themselves where they are.
@@ -187,31 +173,23 @@ def batches_of(source: Source, names: Collection[str]) -> Iterator[Batch]:
             rows, before = (rows if at is None else rows.select(list(names))), inside
 
             def place(
-                row: int, part: Any = part, before: int = before, named: str = named, at: Any = at
+                row: int, part: Any = part, before: int = before, at: list[int] | None = at
             ) -> str:
-                found = _place(part, before + row if at is None else at[row])
-                return f"{found} of {named}" if named else found
+                inner, row = _inner(part), before + row if at is None else at[row]
+                if isinstance(inner, DelimitedFile):
+                    found = inner.place(inner.body, row)
+                else:
+                    found = f"item {row} (from 0)" if inner.name is None else f"row {row + 1}"
+                return f"{found} of {part.name}" if several else found
 
             yield Batch(rows, first, place)
             inside += len(rows)
             first += len(rows)
 
 
-def _parts(source: Source) -> Iterator[tuple[Any, str]]:
-    if isinstance(source, FolderOfTables):
-        _ = source.names  # refuses files whose columns differ
-        yield from ((part, str(part.name)) for part in source.parts)
-    else:
-        yield source, ""
-
-
-def _place(source: Any, row: int) -> str:
-    if isinstance(source, FilteredSource):
-        return _place(source.inner, row)
-    if isinstance(source, DelimitedFile):
-        return source.place(source.body, row)
-    found: str = f"item {row} (from 0)" if source.name is None else f"row {row + 1}"
-    return found
+def _inner(source: Any) -> Any:
+    """The source whose rows are chosen, or itself."""
+    return _inner(source.inner) if isinstance(source, FilteredSource) else source
 
 
 def _refuse_repeated(source: Source, item: str, hashes: UInts) -> NoReturn:
@@ -249,15 +227,14 @@ def distinct_columns(source: Source, some: int = 5_000) -> list[str]:
         column = rows.column(name)
         plain = pa.types.is_string(column.type) or pa.types.is_integer(column.type)
         values = [class_text(v) for v in column.to_pylist()] if plain else []
-        measured = split_native(name) is not None or all(map(_is_fraction, values))
+        # Numbers with decimals measure, and name nothing.
+        measured = split_native(name) is not None or all(map(_DECIMAL.fullmatch, values))
         if values and not measured and "" not in values and len(set(values)) == len(values):
             found.append(name)
     return found
 
 
-def _is_fraction(text: str) -> bool:
-    """Whether a text is a number with decimals, which measures and does not name."""
-    return bool(re.fullmatch(r"-?\d*[.,]\d+(?:[eE]-?\d+)?", text))
+_DECIMAL = re.compile(r"-?\d*[.,]\d+(?:[eE]-?\d+)?")
 
 
 def item_column(source: Source, asked: str | None) -> str:

@@ -11,8 +11,10 @@ import csv
 import io
 import itertools
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+import shlex
+from collections import Counter, deque
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any, NamedTuple, NoReturn
@@ -24,8 +26,16 @@ import pyarrow.csv
 from fewlabels.data.content import ENDINGS, byte_stream, check_fits, compression, is_plain, not_utf8
 from fewlabels.data.limits import Inflation, refuse_whole
 from fewlabels.data.stores import File
-from fewlabels.data.table import MISSING_NUMBERS, Table
-from fewlabels.errors import InputError, listed, quoted
+from fewlabels.data.table import (
+    HEADER_SURE,
+    MISSING_NUMBERS,
+    SAMPLE_ROWS,
+    Table,
+    check_header,
+    distinct_names,
+    header_evidence,
+)
+from fewlabels.errors import InputError, quoted
 
 _BLOCK = 8 << 20
 """Bytes that Arrow parses at once. A row must fit in, which limits the memory for broken files."""
@@ -50,12 +60,11 @@ _FORMULA, _NUMBER = r"'*[=+\-@\t\r\n]", r"^'*[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE
 
 
 def without_formulas(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows for a CSV file, with an apostrophe before each text that would be a formula.
-
-    Names of columns are treated alike. Numbers stay as they are; `as_written` is the inverse.
-    """
+    """The rows for a CSV file, an apostrophe before each text or name that would be a formula."""
     names, *columns = (
-        _changed(cells, lambda texts: pc.binary_join_element_wise("'", texts, ""), "")
+        pc.if_else(_formulas(cells, ""), pc.binary_join_element_wise("'", cells, ""), cells)
+        if pa.types.is_string(cells.type)
+        else cells
         for cells in (pa.array(rows.schema.names, pa.string()), *rows.columns)
     )
     return pa.RecordBatch.from_arrays(columns, names.to_pylist())
@@ -63,24 +72,15 @@ def without_formulas(rows: pa.RecordBatch) -> pa.RecordBatch:
 
 def as_written(cells: pa.Array) -> pa.Array:
     """Cells of a CSV file as they were before `without_formulas`."""
-    return _changed(cells, lambda texts: pc.utf8_slice_codeunits(texts, 1), "'")
-
-
-def _changed(cells: pa.Array, change: Callable[[pa.Array], pa.Array], front: str) -> pa.Array:
-    """Cells with the texts changed that begin so and go on as a formula does."""
-    if not pa.types.is_string(cells.type) or not pc.any(pc.starts_with(cells, front)).as_py():
+    if not pa.types.is_string(cells.type) or not pc.any(pc.starts_with(cells, "'")).as_py():
         return cells
+    return pc.if_else(_formulas(cells, "'"), pc.utf8_slice_codeunits(cells, 1), cells)
+
+
+def _formulas(cells: pa.Array, front: str) -> pa.Array:
+    """Which texts begin so and go on as a formula does."""
     formula = pc.match_substring_regex(cells, f"^{front}{_FORMULA}")
-    formula = pc.and_not(formula, pc.match_substring_regex(cells, _NUMBER))
-    return pc.if_else(formula, change(cells), cells) if pc.any(formula).as_py() else cells
-
-
-class _Text(NamedTuple):
-    """What a pass over the bytes found."""
-
-    quotes: int
-    line_breaks: int
-    size: int
+    return pc.and_not(formula, pc.match_substring_regex(cells, _NUMBER))
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,8 @@ class DelimitedFile:
     """One CSV or TSV file; `skip` rows, which are `body` bytes, come before the first item.
 
     Rows have `width` cells; those behind the named columns are empty. If `spaced`, its columns are
-    separated by spaces, and `body` counts the bytes of the tabs that stand for them.
+    separated by spaces, and `body` counts the bytes of the tabs that stand for them. `titled` says
+    that it has a header; `notes` what of the file is not read, or in doubt.
     """
 
     path: File
@@ -99,50 +100,53 @@ class DelimitedFile:
     body: int
     width: int
     spaced: bool = False
+    titled: bool = True
+    notes: tuple[str, ...] = ()
 
     @property
     def plain(self) -> bool:
         """Whether the bytes of `stream` are those of the file, at the same places."""
         return not self.spaced and is_plain(self.path)
 
-    def stream(self) -> AbstractContextManager[Any]:
-        """The bytes of the file as they are parsed."""
-        return text_stream(self.path, spaced=self.spaced)
+    @contextmanager
+    def stream(self) -> Iterator[Any]:
+        """The bytes of the file as they are parsed: tabs for spaces between columns."""
+        with byte_stream(self.path) as stream:
+            if not self.spaced:
+                yield stream
+                return
+            # At once: who writes so writes small files.
+            check_fits(self.path)
+            text = stream.read().decode("utf-8-sig", "replace")
+        with pa.BufferReader(by_tabs(text).encode()) as stream:
+            yield stream
 
     def read(self, numbers: Collection[str], texts: Collection[str]) -> Table:
         """Read some columns: numbers as such, the others as they are written."""
-        end = self._size
-        batches = self._held(self.parts(numbers, texts, self.body, end))
-        if len({batch.schema for batch in batches}) > 1:
+        batches: list[pa.RecordBatch] = []
+        for asked in ((numbers, texts), ((), (*numbers, *texts))):
+            batches, n_bytes = [], 0
+            for batch in self.parts(*asked, self.body, _TO_THE_END):
+                batches.append(batch)
+                n_bytes += batch.nbytes
+                if len(batches) % _BATCHES_BETWEEN == 0:
+                    # Compressed files may have any number; what is held is gone from what is free.
+                    refuse_whole(n_bytes // 2, "its rows")
             # All as text where a cell is no number: how numbers are written is told by them all.
-            batches = self._held(self.parts((), (*numbers, *texts), self.body, end))
-        if not batches and _check_text(self.path).line_breaks < self.skip:
+            if len({batch.schema for batch in batches}) < 2:
+                break
+        if not batches and _check_text(self.path)[1] < self.skip:
             raise InputError("has a header but no rows; a file needs at least one item")
         place, comma = partial(self.place, self.body), self.delimiter == ";"
-        return Table.of_batches(batches, (*numbers, *texts), place, decimal_comma=comma)
-
-    @staticmethod
-    def _held(parts: Iterator[pa.RecordBatch]) -> list[pa.RecordBatch]:
-        """All rows at once, if they fit; compressed files may have any number."""
-        held: list[pa.RecordBatch] = []
-        n_bytes = 0
-        for batch in parts:
-            held.append(batch)
-            n_bytes += batch.nbytes
-            if len(held) % _BATCHES_BETWEEN == 0:
-                # What is held is gone from what is free.
-                refuse_whole(n_bytes // 2, "its rows")
-        return held
+        wanted = (*numbers, *texts)
+        return Table.of_batches(batches, wanted, place, decimal_comma=comma, notes=self.notes)
 
     def parts(
         self, numbers: Collection[str], texts: Collection[str], start: int, stop: int
     ) -> Iterator[pa.RecordBatch]:
-        """The rows that begin at the bytes from `start` to `stop`, some megabytes at a time.
-
-        From where a cell is no number on, all columns are text, so that whoever asks for the
-        numbers can name that cell.
-        """
-        text = _check_text(self.path, start if start > self.body else 0, stop)
+        """The rows that begin at these bytes, all as text from where a cell is no number on."""
+        start_of_text = start if start > self.body else 0
+        quotes, line_breaks, size = _check_text(self.path, start_of_text, stop)
         types = self._types(numbers, texts)
         block, rows, complete = _SMALL_BLOCK, 0, False
         while not complete:
@@ -161,29 +165,31 @@ class DelimitedFile:
                 elif "straddling" in str(error) and block < _BLOCK:
                     block = _BLOCK
                 else:
-                    self._refuse(error, text, start)
-        if text.quotes % 2 and text.line_breaks > rows + self.skip:
-            self._refuse_open_quote()
+                    self._refuse(error, size, start)
+        if quotes % 2 and line_breaks > rows + self.skip:
+            # Arrow takes all that follows an open quote as one cell.
+            with self.stream() as stream:
+                lines = io.TextIOWrapper(stream, "utf-8-sig", newline="")
+                try:
+                    deque(csv.reader(lines, delimiter=self.delimiter, strict=True), 0)
+                except csv.Error:
+                    raise InputError(
+                        "has a double quote that is opened and never closed; close it, or write a "
+                        'quote within a cell as ""'
+                    ) from None
 
     def rows(self, texts: Collection[str]) -> Iterator[pa.RecordBatch]:
         """Some columns as they are written, from the first row to the last, checked."""
-        if self.body < self._size:
-            yield from self.parts((), texts, self.body, self._size)
+        return self.parts((), texts, self.body, _TO_THE_END)
 
     def batches(self, numbers: Collection[str], texts: Collection[str]) -> Iterator[pa.RecordBatch]:
         """Some columns from the first row on, some megabytes at a time, unchecked."""
-        if self.body < self._size:
-            yield from self._pass(self._types(numbers, texts), _SMALL_BLOCK, self.body, self._size)
-
-    @property
-    def _size(self) -> int:
-        """Bytes up to the end of the rows; unknown for compressed files."""
-        return self.path.stat().st_size if self.plain else _TO_THE_END
+        return self._pass(self._types(numbers, texts), _SMALL_BLOCK, self.body, _TO_THE_END)
 
     def place(self, start: int, row: int) -> str:
         """Where a person finds a row, counted from 0 among those that begin at byte `start`."""
         if start <= self.body:
-            return f"row {row + 1}{' after the header' if self.skip else ''}"
+            return f"row {row + 1}{' after the header' if self.titled else ''}"
         # Files with quotes are read from the body on: here every line is a row.
         with self.path.open("rb") as stream:
             stream.seek(start)
@@ -205,7 +211,7 @@ class DelimitedFile:
         with self.stream() as stream:
             part = stream
             if self.plain:
-                part = stream.get_stream(start, stop - start)
+                part = stream.get_stream(start, max(min(stop, stream.size()) - start, 0))
             else:
                 while start and (chunk := stream.read(start)):
                     start -= len(chunk)
@@ -241,23 +247,10 @@ class DelimitedFile:
                 for batch in reader:
                     yield pa.RecordBatch.from_arrays(list(map(as_written, batch.columns)), names)
 
-    def _refuse_open_quote(self) -> None:
-        """Refuse a quote that is open at the end; Arrow takes all that follows it as one cell."""
-        with self.stream() as stream:
-            lines = io.TextIOWrapper(stream, "utf-8-sig", newline="")
-            try:
-                for _ in csv.reader(lines, delimiter=self.delimiter, strict=True):
-                    pass
-            except csv.Error:
-                raise InputError(
-                    "has a double quote that is opened and never closed; close it, or write a "
-                    'quote within a cell as ""'
-                ) from None
-
-    def _refuse(self, error: pa.ArrowInvalid, text: _Text, start: int) -> NoReturn:
+    def _refuse(self, error: pa.ArrowInvalid, size: int, start: int) -> NoReturn:
         """Say in our words what Arrow found in a text of rows that begin at byte `start`."""
         message = str(error)
-        if "straddling" in message and text.size > _BLOCK:
+        if "straddling" in message and size > _BLOCK:
             raise InputError(
                 f"has a row of more than {_BLOCK >> 20} MB; look for a quote that is never closed, "
                 "or drop the column with the long text"
@@ -275,8 +268,23 @@ class DelimitedFile:
         raise InputError(f"cannot be read as CSV: {message}") from None
 
 
+NO_HEADER = "no-header"
+"""What stands behind the `#` of the path of a file without a header."""
+
+_FRONT_ROWS = 1_000
+"""First rows among which the table begins."""
+
+
+class _Row(NamedTuple):
+    """A row of a text: its cells, its number from 1, and the bytes up to its end."""
+
+    cells: list[str]
+    number: int
+    after: int
+
+
 def open_delimited(path: File, name: str, *, header: bool = True) -> DelimitedFile:
-    """Read the header of a CSV file; without one its columns are c1, c2, ..."""
+    """Read the header of a CSV file, or name its columns c1, c2, ...; notes say what is skipped."""
     with byte_stream(path) as stream:
         head = stream.read(_HEADER)
     try:
@@ -291,63 +299,136 @@ def open_delimited(path: File, name: str, *, header: bool = True) -> DelimitedFi
         raise InputError(
             f"has a first row of more than {_HEADER >> 20} MB; it must name the columns"
         )
-    delimiter = "\t"
-    if not path.name.lower().endswith((".tsv", *(f".tsv{ending}" for ending in ENDINGS))):
-        # The one that the header has most of.
-        first = re.sub(r'"[^"]*"', "", text.lstrip("\r\n").partition("\n")[0])
-        delimiter = max(_DELIMITERS, key=first.count)
-    spaced = _is_spaced(text, delimiter)
-    body = len(codecs.BOM_UTF8) if head.startswith(codecs.BOM_UTF8) and not spaced else 0
-    if spaced:
-        text, delimiter = by_tabs(text), "\t"
+    lines = [line for line in text.splitlines()[:_FRONT_ROWS] if line]
+    marked = not lines or "," in lines[0] or ";" in lines[0]
+    spaced = not marked and _is_spaced(lines, whole=len(head) < _HEADER)
+    start = len(codecs.BOM_UTF8) if head.startswith(codecs.BOM_UTF8) and not spaced else 0
+    file = DelimitedFile(path, name, (), "\t", 0, start, 0, spaced)
+    if _ARFF.match(text):
+        return _declared(file, text)
+    delimiters = ["\t"]
+    if not spaced and not path.name.lower().endswith((".tsv", *(f".tsv{e}" for e in ENDINGS))):
+        # The one that the header has most of, or a later row where lines of text come before.
+        bare = [re.sub(r'"[^"]*"', "", line) for line in (*lines[:1], *lines[-2:-1])] or [""]
+        delimiters = list(dict.fromkeys(max(_DELIMITERS, key=line.count) for line in bare))
+    tried: list[tuple[list[_Row], int]] = []
+    for delimiter in delimiters:
+        rows = _first_rows(by_tabs(text) if spaced else text, delimiter, start)
+        if len(head) == _HEADER and 1 < len(rows) <= SAMPLE_ROWS:
+            rows.pop()  # it may be cut
+        widths = {len(row.cells) for row in rows}
+        tried.append((rows, _table_start(rows, header=header) if len(widths) > 1 else 0))
+        if tried[-1][1] or (len(widths) == 1 and widths != {1}):
+            break
+    k = len(tried) - 1 if tried[-1][1] else 0
+    rows, first = tried[k]
+    file = replace(file, delimiter=delimiters[k])
+    if not rows:
+        raise InputError("has no header; the first row must name the columns")
+    if first:
+        last = quoted(file.delimiter.join(rows[first - 1].cells))
+        where = f"{'line' if first == 1 else 'lines 1 to'} {rows[first - 1].number}"
+        file = replace(file, notes=(f"{where} before the table ({last} is the last): not read",))
+    before = rows[first - 1] if first else _Row([], 0, start)
+    row, sample = rows[first], [one.cells for one in rows[first + 1 :][:SAMPLE_ROWS]]
+    if not header:
+        names = tuple(f"c{k + 1}" for k in range(len(row.cells)))
+        return replace(
+            file, names=names, skip=before.number, body=before.after, width=len(names), titled=False
+        )
+    names = tuple(as_written(pa.array([cell.strip() for cell in row.cells])).to_pylist())
+    if (
+        sample
+        and len(sample[0]) > len(names)
+        and _has_row_names(names, sample, numbered=not spaced)
+    ):
+        names = ("", *names)
+    doubt = check_header(
+        names, sample,
+        f"if the file has no header, add --no-header, or #{NO_HEADER} to its name, which calls the "
+        f"columns c1, c2, ...: fewlabels doctor {shlex.quote(str(path))} --no-header",
+    )  # fmt: skip
+    file = replace(
+        file, names=names, skip=row.number, body=row.after, width=len(names),
+        notes=(*file.notes, *doubt),
+    )  # fmt: skip
+    if not names[-1] or (sample and len(sample[0]) > len(names)):
+        file = _without_empty_columns(file, sample[0] if sample else [])
+    times = Counter(file.names)
+    if again := tuple(i for i, name in enumerate(file.names) if name and times[name] > 1):
+        held = _contents(file, again, _stamp(path)) or {}
+        names, notes = distinct_names(
+            file.names, lambda i, j: i in held and j in held and held[i] == held[j]
+        )
+        file = replace(file, names=names, notes=(*file.notes, *notes))
+    return file
 
-    def lines() -> Iterator[str]:
-        """The lines with their ends, whose bytes are counted."""
-        nonlocal body
-        for line in io.StringIO(text, newline=""):
-            body += len(line.encode())
-            yield line
 
-    start = body
-    rows = csv.reader(lines(), delimiter=delimiter)
+def _first_rows(text: str, delimiter: str, start: int) -> list[_Row]:
+    """The first rows that are not empty, up to one that cannot be parsed; more if widths differ."""
+    after, seen, rows = start, 0, list[_Row]()
+    lines = list(io.StringIO(text, newline=""))
+    reader = csv.reader(lines, delimiter=delimiter)
     try:
-        for skip, row in enumerate(rows, 1):
-            if row:
-                after = body
-                sample = _sample(rows)
-                if not header:
-                    names = tuple(f"c{k + 1}" for k in range(len(row)))
-                    return DelimitedFile(path, name, names, delimiter, 0, start, len(row), spaced)
-                names = tuple(as_written(pa.array([cell.strip() for cell in row])).to_pylist())
-                if _has_row_names(names, sample, numbered=not spaced):
-                    names = ("", *names)
-                _refuse_data(names, row, sample)
-                file = DelimitedFile(path, name, names, delimiter, skip, after, len(names), spaced)
-                return _without_empty_columns(file, iter(sample))
+        for number, cells in enumerate(reader, 1):
+            after += sum(len(line.encode()) for line in lines[seen : reader.line_num])
+            seen = reader.line_num
+            if cells:
+                rows.append(_Row(cells, number, after))
+            alike = len(rows) > SAMPLE_ROWS and len({len(row.cells) for row in rows}) == 1
+            if alike or len(rows) > _FRONT_ROWS:
+                break
     except csv.Error as error:
-        raise InputError(f"has a header that cannot be read as CSV: {error}") from None
-    raise InputError("has no header; the first row must name the columns")
+        if not rows:
+            raise InputError(f"has a header that cannot be read as CSV: {error}") from None
+    return rows
 
 
-_SAMPLE_ROWS = 100
-"""Rows behind the header by which it is told whether it is one."""
+def _table_start(rows: Sequence[_Row], *, header: bool) -> int:
+    """The row from which all have one width, behind lines of text; 0 where that is in doubt."""
+    widths = [len(row.cells) for row in rows]
+    first = max((i for i, width in enumerate(widths) if width != widths[-1]), default=-1) + 1
+    if not 0 < first <= len(rows) - first or max(widths[:first]) >= widths[-1]:
+        return 0
+    texts = [row.cells for row in rows[:first]]
+    sample = [row.cells for row in rows[first + 1 :][:SAMPLE_ROWS]]
+    if sum(map(bool, texts[-1])) > 1 or any(
+        re.fullmatch(r"[\w.+-]*", cells[0].strip()) for cells in texts
+    ):
+        return 0
+    named = [cell.strip() for cell in rows[first].cells]
+    return 0 if header and 0 <= header_evidence(named, sample) < HEADER_SURE else first
 
 
-def _sample(rows: Iterator[list[str]]) -> list[list[str]]:
-    """The next rows that are not empty, up to one that cannot be parsed."""
-    sample: list[list[str]] = []
-    with suppress(csv.Error):
-        sample.extend(itertools.islice((row for row in rows if row), _SAMPLE_ROWS))
-    return sample
+_ARFF = re.compile(r"(?i)(?:\s*%.*\n)*\s*@relation\b")
+_ATTRIBUTE = re.compile(r"""(?i)\s*@attribute\s+(?:'([^']*)'|"([^"]*)"|(\S+))""")
+
+
+def _declared(file: DelimitedFile, text: str) -> DelimitedFile:
+    """A file of ARFF, whose header declares the columns line by line."""
+    names: list[str] = []
+    body, lines = file.body, io.StringIO(text, newline="")
+    for number, line in enumerate(lines, 1):
+        body += len(line.encode())
+        if found := _ATTRIBUTE.match(line):
+            names.append(next(filter(None, found.groups()), ""))
+        elif line.strip().lower() == "@data":
+            first = next((line.strip() for line in lines if line.strip()), "")
+            if first.startswith("{"):
+                raise InputError(
+                    f"is sparse ARFF (its first item is {quoted(first)}), which is not read; save "
+                    "all values of every item (in WEKA the filter SparseToNonSparse), or CSV"
+                )
+            return replace(
+                file, names=tuple(names), delimiter=",", skip=number, body=body, width=len(names)
+            )
+    raise InputError("is ARFF without a line @data; the rows of the table come after it")
 
 
 def _has_row_names(
     names: Sequence[str], sample: Sequence[list[str]], *, numbered: bool = True
 ) -> bool:
-    """Whether the rows have a first cell that the header has no name for, as R writes their names.
-
-    They are the numbers of the rows, or, unless they must be `numbered`, all different.
-    """
+    """Whether rows have a cell more than the header, as R writes their numbers or names."""
     wider = all(len(row) == len(names) + 1 for row in sample) and len(sample) > 1
     first = [row[0] for row in sample]
     if numbered:
@@ -355,53 +436,14 @@ def _has_row_names(
     return wider and len(set(first)) == len(first)
 
 
-class NoHeaderError(InputError):
-    """The first row is one of data, and no header."""
-
-
-_NATIVE = re.compile(r"[pysh]__.")
-_DECIMAL = re.compile(r"[-+]?\d*\.\d+(?:[eE][-+]?\d+)?")
-
-
-def _refuse_data(names: Sequence[str], row: Sequence[str], sample: Sequence[list[str]]) -> None:
-    """Refuse a header that is a row of data: numbers alone, or words that recur below it.
-
-    Numbers beside words are names where the words are (the quantiles .05 and .95).
-    """
-    filled = [k for k, name in enumerate(names) if name]
-    if any(_NATIVE.match(names[k]) for k in filled):
-        return
-    numbers = [k for k in filled if _DECIMAL.fullmatch(names[k])]
-    others = [one for one in sample if one != list(row)]
-    words = [
-        k for k in filled
-        if not names[k].replace(".", "").isdigit()
-        and any(len(one) > k and one[k].strip() == names[k] for one in others)
-    ]  # fmt: skip
-    digits = [k for k in filled if k not in numbers and names[k].isdigit()]
-    data = numbers and len(numbers) + len(digits) == len(filled)
-    if data or (words and 2 * len({*words, *numbers, *digits}) > len(filled)):
-        raise NoHeaderError(
-            f"the first row ({listed(map(quoted, filter(None, names)), 3)}) looks like an item, "
-            "and not like names of columns: if the file has no header, add --no-header (in Python "
-            f"FILE#{NO_HEADER}), and the columns are c1 to c{len(names)}"
-        )
-
-
-NO_HEADER = "no-header"
-"""What stands behind the `#` of the path of a file without a header."""
-
-
-def _is_spaced(text: str, delimiter: str) -> bool:
+def _is_spaced(lines: Sequence[str], *, whole: bool) -> bool:
     """Whether the columns of a text are separated by spaces, or by them and by tabs."""
-    lines = [line for line in text.splitlines()[: _SAMPLE_ROWS + 1] if line.strip()]
+    lines = [line for line in lines[: SAMPLE_ROWS + 1] if line.strip()]
     if len(lines) < 2 or any("," in line or ";" in line for line in lines):
         return False
-    if len({line.count("\t") for line in lines}) == 1 and delimiter in lines[0]:
+    if len({line.count("\t") for line in lines}) == 1 and "\t" in lines[0]:
         return False
-    if len(text) < _HEADER:
-        pass
-    elif len(lines) <= _SAMPLE_ROWS:
+    if not whole and len(lines) <= SAMPLE_ROWS:
         lines = lines[:-1]  # the last one may be cut
     try:
         header, *rows = _by_spaces("\n".join(lines))
@@ -427,74 +469,58 @@ def by_tabs(text: str) -> str:
     return out.getvalue()
 
 
-@contextmanager
-def text_stream(path: File, *, spaced: bool = False) -> Iterator[Any]:
-    """The bytes of a text; where its columns are separated by spaces, by tabs instead."""
-    with byte_stream(path) as stream:
-        if not spaced:
-            yield stream
-            return
-        # At once: who writes so writes small files.
-        check_fits(path)
-        text = stream.read().decode("utf-8-sig", "replace")
-    with pa.BufferReader(by_tabs(text).encode()) as stream:
-        yield stream
-
-
-def _without_empty_columns(file: DelimitedFile, rows: Iterator[list[str]]) -> DelimitedFile:
-    """The file without columns at its end that have neither a name nor a cell.
-
-    Spreadsheets write them, in the header or in the rows alone, of which `rows` are the next.
-    """
+def _without_empty_columns(file: DelimitedFile, row: Sequence[str]) -> DelimitedFile:
+    """The file without columns at its end that have neither a name nor a cell, as sheets have."""
     named = len(file.names)
     while named and not file.names[named - 1]:
         named -= 1
-    try:
-        row = next((row for row in rows if row), [])
-    except csv.Error:
-        row = []
     wider = len(row) > len(file.names) and not "".join(row[len(file.names) :]).strip()
     shorter = named <= len(row) < len(file.names)
     width = len(row) if wider or shorter else len(file.names)
     if not named or named == width == len(file.names):
         return file
-    status = file.path.stat()
-    stamp = (status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-    filled = _filled(replace(file, width=width), named, stamp)
-    if filled is None or filled > len(file.names):
+    # With a column that has a name, as there may be none behind them.
+    columns = tuple(range(named - 1, width))
+    held = _contents(replace(file, width=width), columns, _stamp(file.path))
+    filled = max((i + 1 for i in columns if held and held[i]), default=named)
+    if held is None or filled > len(file.names):
         return file
-    return replace(file, names=file.names[:filled], width=width)
+    return replace(file, names=file.names[: max(filled, named)], width=width)
+
+
+def _stamp(path: File) -> tuple[int, int, int]:
+    """What tells when a file has changed."""
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 @lru_cache(64)
-def _filled(file: DelimitedFile, named: int, stamp: tuple[int, int, int]) -> int | None:
-    """How many columns there are up to the last that has a name or a cell; None if rows differ.
-
-    Kept, as a file is opened once for each of its parts; `stamp` tells when it has changed.
-    """
-    # With a column that has a name, as there may be none behind them.
-    columns = range(named - 1, file.width)
-    types = {str(i): pa.string() for i in columns}
-    filled = {named}
+def _contents(
+    file: DelimitedFile, columns: tuple[int, ...], stamp: tuple[int, int, int]
+) -> dict[int, int] | None:
+    """A hash of all cells of some columns, 0 where they are blank; None where rows differ."""
+    # Kept, as a file is opened once for each of its parts.
+    found, types = dict.fromkeys(columns, 0), {str(i): pa.string() for i in columns}
     try:
-        for batch in file._pass(types, _BLOCK, file.body, file._size):
-            for i, column in zip(columns[1:], batch.columns[1:], strict=True):
-                if i + 1 not in filled and any(v.strip() for v in column.unique().to_pylist()):
-                    filled.add(i + 1)
+        for batch in file._pass(types, _BLOCK, file.body, _TO_THE_END):
+            for i, column in zip(columns, batch.columns, strict=True):
+                texts = column.to_pylist()
+                if found[i] or any(map(str.strip, texts)):
+                    found[i] = hash((found[i], *texts))
     except pa.ArrowInvalid:
         return None
-    return max(filled)
+    return found
 
 
-def _check_text(path: File, start: int = 0, stop: int | None = None) -> _Text:
-    """Refuse what is not UTF-8, with the place where it stops being that; bytes [start, stop)."""
+def _check_text(path: File, start: int = 0, stop: int | None = None) -> tuple[int, int, int]:
+    """Quotes, line breaks and size of the bytes [start, stop); what is not UTF-8 is refused."""
     quotes = line_breaks = size = 0
     decoder = codecs.getincrementaldecoder("utf-8")()
     with byte_stream(path) as stream:
         if start:
             stream.seek(start)
         left = _CHUNK if stop is None else stop - start
-        inflation = Inflation(path, packed=compression(path) is not None)
+        inflation = Inflation(path, packed=True) if compression(path) is not None else None
         while chunk := stream.read(min(_CHUNK, left)):
             try:
                 decoder.decode(chunk)
@@ -507,10 +533,11 @@ def _check_text(path: File, start: int = 0, stop: int | None = None) -> _Text:
             quotes += chunk.count(b'"')
             line_breaks += chunk.count(b"\n")
             size += len(chunk)
-            inflation.take(len(chunk))
+            if inflation is not None:
+                inflation.take(len(chunk))
             left -= 0 if stop is None else len(chunk)
     try:
         decoder.decode(b"", final=True)
     except UnicodeDecodeError:
         raise InputError("is not UTF-8 (it ends within a character); save it again") from None
-    return _Text(quotes, line_breaks, size)
+    return quotes, line_breaks, size

@@ -77,11 +77,7 @@ def one_against(positive: Any, n_classes: int) -> str:
 def apply_thresholds(
     reference: Predictions, threshold: float | None, thresholds: Mapping[str, float] | None
 ) -> Predictions:
-    """The reference with hard predictions thresholded as those of the target.
-
-    A threshold is the least P(positive) that is called positive, for all classifiers or by
-    classifier. Classifiers without probabilities keep their votes.
-    """
+    """The reference with hard predictions by the thresholds on P(positive) of the target."""
     given = np.flatnonzero(reference.has_probabilities.any(axis=0))
     found = {
         reference.models[j]: (thresholds or {}).get(reference.models[j], threshold) for j in given
@@ -95,13 +91,7 @@ FEWEST_REFERENCE = 10
 
 
 def reference_of(source: Any, target: Predictions, **columns: Any) -> Predictions:
-    """Reference data: labeled items from elsewhere, with the classifiers and classes of `target`.
-
-    `columns` are the column options of the target. Classes and classifiers are matched by name and
-    ordered as in the target, the positive class last; a classifier that the reference lacks is
-    missing on all its items. Items without a label, annotators' counts, groups and the domain are
-    left out. The `notes` say what of the reference was left out, and whether it is small.
-    """
+    """Labeled items from elsewhere, with the classes and classifiers of `target`."""
     name = str(source) if isinstance(source, str | os.PathLike) else "`reference`"
     found = source
     if not isinstance(source, Predictions):
@@ -176,14 +166,14 @@ def _class_places(found: Predictions, target: Predictions, name: str) -> list[in
     own = [str(c) for c, same in zip(found.classes, meant, strict=True) if same is None]
     twice = next((c for c in classes if meant.count(c) > 1), None)
     absent = [c for c in classes if c not in meant]
-    if own or twice is not None or (absent and found.probabilities is not None):
-        why = (
-            f"has the class {listed(map(quoted, own), 5)}, which these predictions have not"
-            if own
-            else f"has two classes that mean {quoted(twice)}"
-            if twice is not None
-            else f"has no class {listed(map(quoted, absent), 5)}"
-        )
+    why = ""
+    if own:
+        why = f"has the class {listed(map(quoted, own), 5)}, which these predictions have not"
+    elif twice is not None:
+        why = f"has two classes that mean {quoted(twice)}"
+    elif absent and found.probabilities is not None:
+        why = f"has no class {listed(map(quoted, absent), 5)}"
+    if why:
         raise InputError(
             f"{name}: {why} (their classes are {listed(classes, 5)}); call the same classes by the "
             "same names"

@@ -21,7 +21,7 @@ import scipy.sparse
 from fewlabels.checks.arrays import UNKNOWN
 from fewlabels.data.chosen_rows import items_here
 from fewlabels.data.classes import Classes
-from fewlabels.data.delimited import NO_HEADER, NoHeaderError
+from fewlabels.data.delimited import NO_HEADER
 from fewlabels.data.keys import names_of, repeats, same_values, with_item
 from fewlabels.data.label_record import LabelRecord, is_record, read_record
 from fewlabels.data.options import ColumnOptions
@@ -39,6 +39,7 @@ from fewlabels.data.sources import Located, locate, open_source
 from fewlabels.data.table import (
     NO_LABEL,
     Names,
+    NoHeaderError,
     Place,
     Source,
     Table,

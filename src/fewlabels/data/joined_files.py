@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fewlabels.data.delimited import NO_HEADER, NoHeaderError
+from fewlabels.data.delimited import NO_HEADER
 from fewlabels.data.keys import (
     Keyed,
     item_columns,
@@ -37,7 +37,7 @@ from fewlabels.data.roles import split_native
 from fewlabels.data.shapes import first_rows, shaped
 from fewlabels.data.sources import LOG, is_part, locate, open_source, path_of, stem_of
 from fewlabels.data.stores import is_pattern
-from fewlabels.data.table import NO_LABEL, Source, Table, fractions_in
+from fewlabels.data.table import NO_LABEL, NoHeaderError, Source, Table, fractions_in
 from fewlabels.errors import InputError, UsageError, listed, quoted
 from fewlabels.kernels.arrays import Ints
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import functools
 import math
 import re
 import struct
 import zipfile
 from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import NamedTuple
 from xml.parsers.expat import ParserCreate
 
 import pyarrow as pa
@@ -99,62 +99,51 @@ def refuse_workbook(path: Path) -> None:
     inflation, cells = Inflation(path, packed=True), 0
     with zipfile.ZipFile(path) as archive:
         for member in archive.infolist():
-            parts = _inflated(archive, member, inflation)
-            if re.fullmatch(r"xl/.*\.(xml|rels)|content\.xml", member.filename, re.IGNORECASE):
-                parts = _well_formed(parts)
-            with contextlib.closing(parts):  # or an error would hold the file open
-                if re.fullmatch(r"xl/worksheets/[^/]*\.xml", member.filename, re.IGNORECASE):
-                    cells += _of_excel(parts)
-                elif re.fullmatch(r"xl/worksheets/[^/]*\.bin", member.filename, re.IGNORECASE):
-                    cells += _of_binary(parts)
-                elif member.filename == "content.xml":
-                    cells += _of_open_document(parts)
-                else:
-                    for _ in parts:
-                        pass
+            # Closed at once, or an error would hold the file open.
+            with contextlib.closing(_parts(archive, member, inflation)) as parts:
+                counts = (count for name, count in _SHEETS if name.fullmatch(member.filename))
+                cells += next(counts, lambda parts: 0 * sum(map(len, parts)))(parts)
     # Cells are objects, some ten times as large as their text; empty ones have a place too.
     refuse_whole(max(3 * inflation.size, 8 * cells), f"its sheets, which span {cells:,} cells,")
 
 
-def _inflated(
+_XML = re.compile(r"(?i)xl/.*\.(xml|rels)|content\.xml")
+
+
+def _parts(
     archive: zipfile.ZipFile, member: zipfile.ZipInfo, inflation: Inflation
 ) -> Generator[bytes, None, None]:
-    """All that a member holds, in parts, whatever size it says."""
+    """All that a member holds, whatever size it says; of XML up to the first error."""
     whole = copy.copy(member)
     whole.file_size = 1 << 62
+    # Readers of sheets skip what they miss.
+    parser = ParserCreate(namespace_separator=" ") if _XML.fullmatch(member.filename) else None
     with archive.open(whole) as file:
         while part := file.read(_CHUNK):
             inflation.take(len(part))
+            if parser is not None:
+                parser.Parse(part)
             yield part
-
-
-def _well_formed(parts: Generator[bytes, None, None]) -> Generator[bytes, None, None]:
-    """The same parts of XML up to the first error, as readers of sheets skip what they miss."""
-    parser = ParserCreate(namespace_separator=" ")
-    with contextlib.closing(parts):
-        for part in parts:
-            parser.Parse(part)
-            yield part
-    parser.Parse(b"", True)
+    if parser is not None:
+        parser.Parse(b"", True)
 
 
 class _Span:
     """First and last rows and columns of filled cells."""
 
     def __init__(self) -> None:
-        self.rows = self.columns = (1 << 40, -1)
+        self.ends: list[list[int]] = [[], []]
 
     def take(self, rows: list[int], columns: list[int]) -> None:
         """More filled cells."""
-        if rows and columns:
-            self.rows = (min(self.rows[0], *rows), max(self.rows[1], *rows))
-            self.columns = (min(self.columns[0], *columns), max(self.columns[1], *columns))
+        for ends, more in zip(self.ends, (rows, columns), strict=True):
+            every = [*ends, *more]
+            ends[:] = [min(every), max(every)] if every else []
 
     @property
     def cells(self) -> int:
         """Cells between them."""
-        sizes = [max(last - first + 1, 0) for first, last in (self.rows, self.columns)]
-        return sizes[0] * sizes[1]
+        return math.prod(ends[1] - ends[0] + 1 if ends else 0 for ends in self.ends)
 
 
 _KINDS = {b"b", b"d", b"e", b"inlineStr", b"n", b"s", b"str"}
@@ -178,10 +167,7 @@ def _of_excel(parts: Iterator[bytes]) -> int:
 
 def _number(letters: bytes) -> int:
     """The column that is named A, B, ..., AA, ..."""
-    out = 0
-    for letter in letters.upper():
-        out = 26 * out + letter - ord("A") + 1
-    return out
+    return functools.reduce(lambda out, letter: 26 * out + letter - 64, letters.upper(), 0)
 
 
 _LAST_CELL = 11
@@ -206,10 +192,7 @@ def _of_binary(parts: Iterator[bytes]) -> int:
 
 def _varied(data: bytes, place: int, most: int) -> tuple[int, int]:
     out = 0
-    for k in range(most):
-        if place >= len(data):
-            break
-        byte = data[place]
+    for k, byte in enumerate(data[place : place + most]):
         place += 1
         out |= (byte & 127) << 7 * k
         if byte < 128:
@@ -250,6 +233,13 @@ def _of_open_document(parts: Iterator[bytes]) -> int:
     return total + rows * width
 
 
+_SHEETS = (
+    (re.compile(r"(?i)xl/worksheets/[^/]*\.xml"), _of_excel),
+    (re.compile(r"(?i)xl/worksheets/[^/]*\.bin"), _of_binary),
+    (re.compile(r"content\.xml"), _of_open_document),
+)
+"""Parts of a workbook that are sheets, and what counts the cells that they span."""
+
 # Feather ------------------------------------------------------------------------------------------
 
 
@@ -260,76 +250,47 @@ def refuse_feather(path: Path, *, is_file: bool, columns: int) -> None:
         if is_file:
             source.seek(8)  # the magic bytes, padded; a stream follows
         for message in pa.ipc.MessageReader.open_stream(source):
-            batch = _batch(message.metadata.to_pybytes())
-            if batch is None:
-                continue
-            rows += batch.rows
-            body = message.body
-            for offset, length in batch.buffers:
-                if batch.compressed and length >= 8:
-                    (size,) = struct.unpack("<q", body.slice(offset, 8).to_pybytes())
+            own, compressed, buffers = _batch(message.metadata.to_pybytes())
+            rows += own
+            for offset, length in buffers:
+                if compressed and length >= 8:
+                    (size,) = struct.unpack("<q", message.body.slice(offset, 8).to_pybytes())
                     length = size if size >= 0 else length - 8
                 inflation.take(max(length, 0))
     refuse_whole(8 * rows * columns, f"its {rows:,} rows of {columns} columns")
     refuse_beyond_memory(2.0 * inflation.size, "reading its batches", "keep fewer rows or columns")
 
 
-class _Batch(NamedTuple):
-    """Of a record batch: rows, whether buffers are compressed, their offsets and lengths."""
-
-    rows: int
-    compressed: bool
-    buffers: list[tuple[int, int]]
-
-
 _DICTIONARY, _RECORDS = 2, 3
 
 
-def _batch(metadata: bytes) -> _Batch | None:
-    """What a message says of a batch; None of others. Its tables are flatbuffers (Message.fbs)."""
+def _batch(metadata: bytes) -> tuple[int, bool, list[tuple[int, int]]]:
+    """Rows of a batch, whether it is compressed, offsets and lengths of buffers (Message.fbs)."""
     (root,) = struct.unpack_from("<I", metadata)
-    kind, header = _field(metadata, root, 1, "<B"), _table(metadata, root, 2)
-    if kind not in (_DICTIONARY, _RECORDS) or header is None:
-        return None
-    if kind == _DICTIONARY:
-        header = _table(metadata, header, 1)
-        if header is None:
-            return None
-    rows = _field(metadata, header, 0, "<q")
-    vector = _table(metadata, header, 2)
+    kind, header = _field(metadata, root, 1, "<B"), _field(metadata, root, 2)
+    if kind == _DICTIONARY and header:
+        header = _field(metadata, header, 1)
+    if kind not in (_DICTIONARY, _RECORDS) or not header:
+        return 0, False, []
+    rows, vector = _field(metadata, header, 0, "<q"), _field(metadata, header, 2)
     buffers = []
-    if vector is not None:
+    if vector:
         (count,) = struct.unpack_from("<I", metadata, vector)
         if vector + 4 + 16 * count > len(metadata):
             raise ValueError(f"{count} buffers are announced")
         buffers = [struct.unpack_from("<qq", metadata, vector + 4 + 16 * i) for i in range(count)]
-    own = max(rows, 0) if kind == _RECORDS else 0
-    return _Batch(own, _table(metadata, header, 3) is not None, buffers)
+    compressed = _field(metadata, header, 3) != 0
+    return max(rows, 0) if kind == _RECORDS else 0, compressed, buffers
 
 
-def _place(metadata: bytes, table: int, number: int) -> int | None:
-    """Where a field of a table stands; None where it has its default."""
+def _field(metadata: bytes, table: int, number: int, form: str | None = None) -> int:
+    """A field of a table, or where the table or vector stands that it points to; 0 by default."""
     (back,) = struct.unpack_from("<i", metadata, table)
-    fields = table - back
-    (size,) = struct.unpack_from("<H", metadata, fields)
+    (size,) = struct.unpack_from("<H", metadata, table - back)
     if 4 + 2 * number + 2 > size:
-        return None
-    (offset,) = struct.unpack_from("<H", metadata, fields + 4 + 2 * number)
-    return table + offset if offset else None
-
-
-def _field(metadata: bytes, table: int, number: int, form: str) -> int:
-    place = _place(metadata, table, number)
-    if place is None:
         return 0
-    (value,) = struct.unpack_from(form, metadata, place)
-    return int(value)
-
-
-def _table(metadata: bytes, table: int, number: int) -> int | None:
-    """Where a field that points to a table or a vector points to."""
-    place = _place(metadata, table, number)
-    if place is None:
-        return None
-    (offset,) = struct.unpack_from("<I", metadata, place)
-    return place + int(offset)
+    (offset,) = struct.unpack_from("<H", metadata, table - back + 4 + 2 * number)
+    if not offset:
+        return 0
+    (value,) = struct.unpack_from(form or "<I", metadata, table + offset)
+    return int(value) if form else table + offset + int(value)

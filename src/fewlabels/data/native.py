@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from fewlabels.checks.arguments import plain_array
 from fewlabels.data.cells import Cells, RowCollector, column_of
-from fewlabels.data.table import Source, Table
+from fewlabels.data.table import Source, Table, distinct_names
 from fewlabels.errors import InputError, UsageError, listed, quoted
 from fewlabels.kernels.arrays import Ints
 
@@ -39,6 +39,7 @@ class NativeFrame:
 
     frame: Any
     keys: tuple[Any, ...]
+    notes: tuple[str, ...] = ()
     name: None = None
 
     @property
@@ -49,7 +50,8 @@ class NativeFrame:
     def read(self, numbers: Collection[str], texts: Collection[str]) -> Table:
         """Convert some columns to Arrow."""
         frame = nw.from_native(self.frame, eager_only=True)
-        return Table.of(self._columns(frame, {*numbers, *texts}), len(frame), _place)
+        columns = self._columns(frame, {*numbers, *texts})
+        return Table.of(columns, len(frame), _place, self.notes)
 
     def head(self, names: Collection[str], rows: int) -> dict[str, pa.ChunkedArray]:
         """The first rows of some columns."""
@@ -62,12 +64,7 @@ class NativeFrame:
 
 @dataclass(frozen=True, eq=False)
 class ChosenRows:
-    """Rows of a source, in its order, with all its columns; a source by itself.
-
-    `keys` are the texts of their items, `rows` (n,) their numbers in the source, from 0, and
-    `places` what messages call them. `n_items` are all items of the source, and `digest` stands
-    for their keys, whatever the order.
-    """
+    """Rows of a source of `n_items`, by keys, numbers (n,) and places; `digest` is of all keys."""
 
     names: tuple[str, ...]
     batches: tuple[pa.RecordBatch, ...]
@@ -89,12 +86,7 @@ class ChosenRows:
 
 
 def open_frame(source: Any, argument: str = "source") -> Source:
-    """Take a table in memory; `argument` names it in messages.
-
-    It may be a frame of pandas, polars (eager or lazy), pyarrow or narwhals, an object with Arrow's
-    stream interface, a Hugging Face data set, a dictionary of columns, or a list of rows, each a
-    dictionary.
-    """
+    """Take a table in memory of any kind that is known; `argument` names it in messages."""
     if isinstance(source, ChosenRows):
         return source
     frame = source
@@ -117,9 +109,24 @@ def open_frame(source: Any, argument: str = "source") -> Source:
         frame = _computed(source)
         if frame is None:
             _refuse(source, argument)
-    # narwhals refuses repeated names with a message of its own; roles.py says it for all sources.
-    names = frame.column_names if isinstance(frame, pa.Table) else frame.columns
-    return NativeFrame(frame, tuple(names))
+    arrow = isinstance(frame, pa.Table)
+    keys = tuple(frame.column_names if arrow else frame.columns)
+    notes: tuple[str, ...] = ()
+    if len(set(keys)) < len(keys):
+        # narwhals refuses repeated names with a message of its own.
+        def alike(i: int, j: int) -> bool:
+            if arrow:
+                return bool(frame.column(i).equals(frame.column(j)))
+            return bool(frame.iloc[:, i].equals(frame.iloc[:, j]))
+
+        names, notes = distinct_names(tuple(map(str, keys)), alike)
+        read = [i for i, name in enumerate(names) if name]
+        keys = tuple(names[i] for i in read)
+        if arrow:
+            frame = frame.select(read).rename_columns(keys)
+        else:
+            frame = frame.iloc[:, read].set_axis(list(keys), axis=1)
+    return NativeFrame(frame, keys, notes)
 
 
 def _place(row: int) -> str:

@@ -252,12 +252,7 @@ _MANY = 0.01
 def gaps_of_files(
     files: Sequence[str], rows: Ints, given: Ints, models: Sequence[str]
 ) -> tuple[str, ...]:
-    """Warn of files that lack many predictions of a classifier that most files have in full.
-
-    Missing predictions are no error, but in one file alone they may mean a damaged or half-written
-    part. `rows` (F,) counts the rows of each file, `given` (F, M) those with a prediction of each
-    classifier.
-    """
+    """Warn of files with few predictions, `given` (F, M), where most have all of `rows` (F,)."""
     missing = rows[:, None] - given
     there = rows > 0
     odd = (missing > _MANY * rows[:, None]) & there[:, None]
@@ -275,10 +270,7 @@ def gaps_of_files(
 
 
 def with_gaps(predictions: Predictions, files: Sequence[tuple[str, int]]) -> Predictions:
-    """The predictions with a note on such gaps; `files` are names and rows, in order of the rows.
-
-    Rows behind those of the files, of items that have votes alone, belong to none.
-    """
+    """The predictions with a note on such gaps; `files` are names and rows, in their order."""
     rows = np.array([n for _, n in files])
     says = predictions.has_hard | predictions.provides("ranking")
     starts = np.cumsum(rows) - rows
@@ -320,14 +312,7 @@ def _of_classifiers(
 
 @dataclass(frozen=True)
 class Opened:
-    """What there is to read, none of it read yet but long votes and labels kept apart.
-
-    `name` is what messages call the input, None for a frame. `table` is None where there are votes
-    alone, `arrays` are the files of an NPZ. `options` say what every column is, `lines` which of
-    that was recognised, and `votes_alone` that the rows of the source are votes. `task` is the
-    column of tasks, where there are several, and `said` are the options as the caller would say
-    them.
-    """
+    """What there is to read: a table, long votes or files of arrays, and what was recognised."""
 
     name: str | None
     options: ColumnOptions
@@ -537,20 +522,8 @@ def naming_rows(roles: Roles, place: Place) -> Iterator[None]:
 
 
 def read_reference(source: Any, positive: Any = None, **columns: Any) -> Predictions:
-    """Read reference data by the column options of other data, as far as its columns have them.
-
-    A last month's file may lack a classifier, the weight or the domain that this month's has; what
-    the options say of those is then left out.
-
-    Parameters
-    ----------
-    source
-        As in `read_predictions`.
-    positive
-        The positive class of the other data; it says what scores are scores of.
-    columns
-        What is said of the columns of the other data, as in `read_predictions`.
-    """
+    """Read reference data by the column options of other data, as far as its columns have them."""
+    # A last month's file may lack a classifier, the weight or the domain that this month's has.
     options = column_options(**columns)
     if options == ColumnOptions():
         return read_predictions(source, positive=positive, keep=())

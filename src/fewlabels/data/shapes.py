@@ -9,6 +9,7 @@ a source; `with_made` makes them of the columns that were read.
 from __future__ import annotations
 
 import ast
+import itertools
 import json
 import math
 import re
@@ -17,8 +18,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from typing import Any
+from functools import cached_property
+from typing import Any, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -42,6 +43,9 @@ _MOST_CLASSES = 2_000
 _MOST_FIELDS = 20
 """An object of texts with more keys is no table of its own."""
 
+_MOST_CODES = 20
+"""Vectors of more different whole numbers are no votes."""
+
 _FEW = 50
 """So few different cells are groups, unless they are probabilities."""
 
@@ -62,13 +66,7 @@ _NONE_OF_THEM = "none"
 
 
 def part_of(name: str, columns: Collection[str]) -> tuple[str, str] | None:
-    """The column and the key of a made column `COL[KEY]`; None of others.
-
-    Examples
-    --------
-    >>> part_of("probs[0]", ["probs", "label"]), part_of("probs[0]", ["probs[0]"])
-    (('probs', '0'), None)
-    """
+    """The column and the key of a made column `COL[KEY]`; None of others."""
     if not name.endswith("]") or name in columns or one_of(name, columns):
         return None
     starts = (i for i, letter in enumerate(name) if letter == "[")
@@ -95,8 +93,7 @@ def together(name: str | None, columns: Collection[str]) -> tuple[str, ...]:
 def made_of(name: str, columns: Collection[str]) -> tuple[str, ...]:
     """The columns of the source that must be read for a column."""
     parts = one_of(name, columns) or together(name, columns) or (name,)
-    found = ((part_of(n, columns) or (n,))[0] for n in parts)
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys((part_of(n, columns) or (n,))[0] for n in parts))
 
 
 # The cells ----------------------------------------------------------------------------------------
@@ -120,10 +117,7 @@ def _number(value: Any) -> float:
 
 
 def _cell(value: Any) -> Mapping[str, Any] | None:
-    """The values of a cell by key, the places of a vector as texts; None where it is empty.
-
-    ValueError of what is no vector of numbers, and no object of single values.
-    """
+    """The values of a cell by key, the places of a vector as texts; None where it is empty."""
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, str):
@@ -187,37 +181,18 @@ def _plain(piece: pa.ChunkedArray) -> pa.ChunkedArray:
     return piece.cast(piece.type.value_type) if pa.types.is_dictionary(piece.type) else piece
 
 
-def _numeric(kind: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-        or pa.types.is_boolean(kind)
-    )  # fmt: skip
-
-
 def is_nested(kind: pa.DataType) -> bool:
     """Whether cells of a type of Arrow are lists, objects or maps."""
     return bool(pa.types.is_nested(kind) and not pa.types.is_dictionary(kind))
 
 
-def _is_list(kind: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
-    )
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+_TEXTS = (pa.string(), pa.large_string())
 
 
 def parts_of(
     piece: pa.ChunkedArray, keys: Sequence[str], column: str, place: Callable[[int], str]
 ) -> list[pa.Array | pa.ChunkedArray]:
-    """What the cells of a column hold by some keys, a column each; null where a cell is empty.
-
-    A cell that holds anything else is refused with its place.
-    """
+    """What the cells of a column hold by some keys, a column each; others are refused."""
     piece = _plain(piece)
     of_logits = _OF_LOGITS.fullmatch(column) is not None
     block = _vectors(piece) if all(key.isdigit() for key in keys) else None
@@ -227,7 +202,7 @@ def parts_of(
         return [pa.array(numbers, mask=np.isnan(numbers)) for numbers in columns]
     cells: list[Mapping[str, Any]] = []
     size = 0
-    for row, value in enumerate(_values(piece)):
+    for row, value in enumerate(piece.to_pylist()):
         try:
             cell = _cell(value)
             if cell and of_logits:
@@ -243,7 +218,7 @@ def parts_of(
     return [column_of([cell.get(key) for cell in cells]) for key in keys]
 
 
-def _refuse(column: str, value: Any, cell: Mapping[str, Any], size: int, where: str) -> None:
+def _refuse(column: str, value: Any, cell: Mapping[str, Any], size: int, where: str) -> NoReturn:
     text = quoted(value if isinstance(value, str) else str(value))
     if "..." in text:
         raise InputError(
@@ -258,11 +233,11 @@ def _refuse(column: str, value: Any, cell: Mapping[str, Any], size: int, where: 
 
 def _vectors(piece: pa.ChunkedArray) -> Floats | None:
     """The numbers of vectors of one size, (n, K), all at once; None of other cells."""
-    if _is_text(piece.type):
+    if piece.type in _TEXTS:
         bare = pc.replace_substring_regex(pc.utf8_trim_whitespace(piece), r"^[\[(]+|[\])]+$", "")
         bare = pc.utf8_trim_whitespace(pc.replace_substring_regex(bare, r"[\s,]+", " "))
         lists = pc.split_pattern(pc.if_else(pc.equal(bare, ""), None, bare), " ")
-    elif _is_list(piece.type) and _numeric(piece.type.value_type):
+    elif is_nested(piece.type) and hasattr(piece.type, "value_type"):
         lists = piece
     else:
         return None
@@ -280,11 +255,6 @@ def _vectors(piece: pa.ChunkedArray) -> Floats | None:
     return out
 
 
-def _values(piece: pa.ChunkedArray) -> Iterator[Any]:
-    for chunk in piece.chunks:
-        yield from chunk.to_pylist()
-
-
 # The columns of a source --------------------------------------------------------------------------
 
 
@@ -293,21 +263,22 @@ class Look:
     """What the cells of a column are in the first rows: keys, if they hold values by key.
 
     `mixed` says that some of these are texts, `sums` that the numbers of every cell sum to 1 (or
-    100), `whole` that they are 0 and 1; `why` is what keeps cells that look like vectors from being
-    read as such.
+    100), `whole` that they are 0 and 1, `votes` that they are codes of classes, -1 for none; `why`
+    is what keeps cells that look like vectors from being read as such.
     """
 
     keys: tuple[str, ...] = ()
     sums: bool = False
     whole: bool = False
     mixed: bool = False
+    votes: bool = False
     why: str = ""
 
 
 def look_at(piece: pa.ChunkedArray) -> Look:
     """Look at the cells of a column; no keys where they are something else."""
     piece = _plain(piece.slice(0, HEAD_ROWS))
-    if _is_text(piece.type):
+    if piece.type in _TEXTS:
         opens = pc.match_substring_regex(piece, _OPENS)
         filled = pc.sum(pc.invert(pc.is_in(piece, pa.array(MISSING_NUMBERS, piece.type)))).as_py()
         if not filled or (pc.sum(opens).as_py() or 0) < filled - piece.null_count:
@@ -315,7 +286,7 @@ def look_at(piece: pa.ChunkedArray) -> Look:
     elif not is_nested(piece.type):
         return Look()
     cells: list[Mapping[str, Any]] = []
-    for value in _values(piece):
+    for value in piece.to_pylist():
         try:
             cell = _cell(value)
         except (ValueError, TypeError):
@@ -349,6 +320,9 @@ def look_at(piece: pa.ChunkedArray) -> Look:
     off = np.abs(totals - 1) < 0.01 + 0.001 * len(keys)
     percent = np.abs(totals - 100) < 1 + 0.1 * len(keys)
     sums = len(totals) > 0 and not min(every) < 0 and (off.all() or percent.all())
+    codes = set(every)
+    if vectors and -1 in codes and len(codes) <= _MOST_CODES and all(c % 1 == 0 for c in codes):
+        return Look(keys, votes=True)
     few = len({tuple(cell) for cell in numbers})
     if not sums and 2 * few <= len(cells) and few <= _FEW:
         return Look()  # intervals, and other groups that are written so
@@ -359,12 +333,14 @@ def look_at(piece: pa.ChunkedArray) -> Look:
 class Shaped:
     """A source whose vectors, objects and one-hot labels are columns of their own.
 
-    `names` has them in place of what they are made of. `notes` say what is not read.
+    `names` has them in place of what they are made of. `notes` say what is not read, `said` what
+    cells are predictions.
     """
 
     inner: Source
     names: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    said: tuple[str, ...] = ()
 
     @property
     def name(self) -> str | None:
@@ -373,8 +349,8 @@ class Shaped:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """What the source says of itself."""
-        return tuple(getattr(self.inner, "lines", ()))
+        """What the source says of itself, and what is read of its cells as predictions."""
+        return (*getattr(self.inner, "lines", ()), *self.said)
 
     @cached_property
     def own(self) -> frozenset[str]:
@@ -420,7 +396,10 @@ def with_made(table: Table, names: Iterable[str]) -> Table:
     for column, own_keys in keys.items():
         start = 0
         for piece in table.pieces(column):
-            place = partial(_place, table, start)
+
+            def place(row: int, start: int = start) -> str:
+                return table.place(start + row)
+
             for key, part in zip(own_keys, parts_of(piece, own_keys, column, place), strict=True):
                 made.setdefault(f"{column}[{key}]", []).append(pa.chunked_array(part))
             start += len(piece)
@@ -436,19 +415,12 @@ def with_made(table: Table, names: Iterable[str]) -> Table:
     return replace(table.with_columns(labels), names=names)
 
 
-def _cells(names: Names) -> list[Any]:
-    return np.array([*names.texts, None], dtype=object)[names.codes].tolist()
-
-
 def _key(table: Table, columns: Sequence[str]) -> pa.ChunkedArray:
     """What several columns say of an item together; null where one of them is empty."""
     each = [Names.of(table, column, lambda value: class_text(value) or None) for column in columns]
-    rows = zip(*(_cells(names) for names in each), strict=True)
+    texts = (np.array([*names.texts, None], dtype=object)[names.codes] for names in each)
+    rows = zip(*(column.tolist() for column in texts), strict=True)
     return pa.chunked_array([pa.array([None if None in row else ", ".join(row) for row in rows])])
-
-
-def _place(table: Table, start: int, row: int) -> str:
-    return table.place(start + row)
 
 
 def _one_hot(table: Table, columns: Sequence[str]) -> pa.ChunkedArray:
@@ -502,7 +474,7 @@ def shaped(source: Source, options: ColumnOptions) -> tuple[Source, ColumnOption
     except (InputError, pa.ArrowException, OSError):
         return source, options  # whoever reads it says what is wrong
     looks = {name: look for name, column in head.items() if (look := look_at(column)) != Look()}
-    joined = _one_hot_families(head, options)
+    joined = _one_hot_families(head, options) if len(head) > 1 else {}
     key = [options.item] if options.item and together(options.item, names) else []
     if not looks and not joined and not key:
         return source, options
@@ -524,26 +496,26 @@ def shaped(source: Source, options: ColumnOptions) -> tuple[Source, ColumnOption
         elif name in one_hot:
             shown[one_hot[name]] = None
         elif (
-            own.sums or own.mixed or claimed & {name, *parts[name]}
+            own.sums or own.mixed or own.votes or claimed & {name, *parts[name]}
             or (own.keys and _OF_LOGITS.fullmatch(name))
         ):  # fmt: skip
             shown |= dict.fromkeys(parts[name])
         else:
-            why.append(_not_used(name, own))
+            what = own.why or f"{len(own.keys)} numbers in each cell that do not sum to 1"
+            asked = f"--logits {shlex.quote(f'NAME={name}')}"
+            mend = "" if own.why else f": if they are logits or log-probabilities, say {asked}"
+            why.append(f"column {quoted(name)} holds {what}, and is not used{mend}")
             shown |= {name: None} if name in needed else {}
     made = {n: p for n, p in parts.items() if p}
     shown |= dict.fromkeys(key)
-    return Shaped(source, tuple(shown), tuple(why)), _in_parts(options, made, {**joined, **one_hot})
-
-
-def _not_used(name: str, look: Look) -> str:
-    """Say of a column that holds vectors that nothing tells what they are."""
-    if look.why:
-        return f"column {quoted(name)} holds {look.why}, and is not used"
-    said = shlex.quote(f"NAME={name}")
-    return (
-        f"column {quoted(name)} holds {len(look.keys)} numbers in each cell that do not sum to 1, "
-        f"and is not used: if they are logits or log-probabilities, say --logits {said}"
+    votes = [n for n, own in looks.items() if own.votes and not claimed & {n, *parts[n]}]
+    said = tuple(
+        f"hard predictions: the {len(parts[n])} numbers in each cell of column {quoted(n)}; -1 is "
+        "none" for n in votes
+    )  # fmt: skip
+    options = replace(options, hard={**options.hard, **{p: p for n in votes for p in parts[n]}})
+    return Shaped(source, tuple(shown), tuple(why), said), _in_parts(
+        options, made, {**joined, **one_hot}
     )
 
 
@@ -556,13 +528,10 @@ def first_rows(source: Source, names: Sequence[str]) -> dict[str, pa.ChunkedArra
         if hasattr(part, "head"):
             return dict(part.head(names, HEAD_ROWS))
         if callable(getattr(part, "batches", None)):
-            batch = next(iter(part.batches((), names)), None)
-            if batch is None or not len(batch):
-                continue
-            return {
-                name: pa.chunked_array([batch.column(name).slice(0, HEAD_ROWS)]) for name in names
-            }
-        table = part.read((), names)
+            batches = itertools.islice(part.batches((), names), 1)
+            table = Table.of_batches(batches, names)
+        else:
+            table = part.read((), names)
         if table.n_rows:
             return {name: table.pieces(name)[0].slice(0, HEAD_ROWS) for name in names}
     return {}
@@ -601,10 +570,7 @@ def _one_hot_families(
 def _in_parts(
     options: ColumnOptions, parts: Mapping[str, tuple[str, ...]], labels: Mapping[str, str]
 ) -> ColumnOptions:
-    """The options, where they name columns of vectors or of one-hot labels, by the made columns.
-
-    Vectors of logits by their name have become probabilities.
-    """
+    """The options by the made columns, where they name columns of vectors or of one-hot labels."""
     models: dict[str, tuple[str, ...]] = {}
     logits: dict[str, tuple[str, ...]] = {}
     for own, mapped in ((models, options.models), (logits, options.logits)):
@@ -623,11 +589,36 @@ def _in_parts(
 
 @contextmanager
 def telling(source: Source | None) -> Iterator[None]:
-    """Add to the message that nothing is a prediction what vectors there are that nobody named."""
+    """Add to the message that nothing is a prediction what cells hold that is not read as one."""
     try:
         yield
     except InputError as error:
-        notes = source.notes if isinstance(source, Shaped) else ()
-        if type(error) is not InputError or not notes or "no prediction columns" not in str(error):
+        if type(error) is not InputError or "no prediction columns" not in str(error):
             raise
-        raise InputError("; ".join([str(error), *notes])) from None
+        every = () if source is None else getattr(source, "sources", (source,))
+        notes = [note for one in every for note in getattr(one, "notes", ())]
+        notes += [note for one in every for note in _tagged(one)]
+        if not notes:
+            raise
+        raise InputError("; ".join([str(error), *dict.fromkeys(notes)])) from None
+
+
+_TAGS_EACH = 1.5
+"""Tags of a cell, on average, from which its column holds several."""
+
+
+def _tagged(source: Source) -> Iterator[str]:
+    """Say of columns whose cells are sets of few words that a word needs a column of its own."""
+    for name, column in first_rows(source, [n for n in source.names if n]).items():
+        texts = {str(value).strip() for value in _plain(column).to_pylist() if value is not None}
+        sets = [re.split(r"[\s,;|]+", text) for text in texts if text]
+        tags = Counter(tag for one in sets for tag in one)
+        several = sum(map(len, sets)) >= _TAGS_EACH * len(sets) and len({*map(len, sets)}) > 1
+        if not several or any(len({*one}) < len(one) for one in sets) or len(tags) >= len(sets):
+            continue
+        apart = next((mark for mark in ",;|" if any(mark in text for text in texts)), " ")
+        yield (
+            f"column {quoted(name)} holds several tags in a cell, which is not read: give each tag "
+            f"a column of 0 and 1, true_TAG of the labels and pred_TAG of a classifier (pandas: "
+            f"frame[{name!r}].str.get_dummies({apart!r})), and every tag is a task"
+        )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -18,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fewlabels.data.limits import refuse_whole
-from fewlabels.errors import FewlabelsError, InputError, one_line, quoted
+from fewlabels.errors import FewlabelsError, InputError, listed, one_line, quoted
 from fewlabels.kernels.arrays import Array, Floats, Ints
 
 # No leading zero: 007 and 7 may well be two codes.
@@ -48,13 +49,7 @@ NO_LABEL = ("", "-1")
 
 
 def group_text(value: Any) -> str | None:
-    """The text of a group: strings as they are, 1 and 1.0 as 1; None for null, NaN and blank.
-
-    Examples
-    --------
-    >>> group_text("1.0"), group_text(1.0), group_text(0.5), group_text("")
-    ('1.0', '1', '0.5', None)
-    """
+    """The text of a group: strings as they are, 1 and 1.0 as 1; None for null, NaN and blank."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None:
@@ -74,13 +69,7 @@ def group_text(value: Any) -> str | None:
 
 
 def shown_number(value: float) -> str:
-    """A number as a file has it: the fewest digits that are this number, of single precision too.
-
-    Examples
-    --------
-    >>> shown_number(66.6), shown_number(float(np.float32(66.6))), shown_number(3.0)
-    ('66.6', '66.6', '3.0')
-    """
+    """A number as a file has it: the fewest digits that are this number, in either precision."""
     with np.errstate(over="ignore", under="ignore"):
         single = np.float32(value)
     return str(single) if float(single) == value else repr(float(value))
@@ -95,43 +84,144 @@ def fractions_in(texts: Collection[str]) -> bool:
 
 
 def in_order(texts: Iterable[str]) -> tuple[str, ...]:
-    """Numbers by value, then the rest by alphabet.
-
-    Examples
-    --------
-    >>> in_order({"b", "10", "9", "a"})
-    ('9', '10', 'a', 'b')
-    """
-
-    def rank(text: str) -> tuple[bool, float, str]:
-        number = _NUMBER.fullmatch(text)
-        return (number is None, float(text) if number else 0.0, text)
-
-    return tuple(sorted(texts, key=rank))
+    """Numbers by value, then the rest by alphabet."""
+    ordered = sorted(texts)
+    numbers = [text for text in ordered if _NUMBER.fullmatch(text)]
+    rest = [text for text in ordered if not _NUMBER.fullmatch(text)]
+    return (*sorted(numbers, key=float), *rest)
 
 
 def class_names(texts: Iterable[str]) -> tuple[int, ...] | tuple[str, ...]:
-    """Integers when every class is written as one, else the texts.
-
-    Examples
-    --------
-    >>> class_names(["0", "1"]), class_names(["0", "x"])
-    ((0, 1), ('0', 'x'))
-    """
+    """Integers when every class is written as one, else the texts."""
     names = tuple(texts)
     if all(_INTEGRAL.fullmatch(t) and "." not in t and len(t) <= _MOST_DIGITS for t in names):
         return tuple(int(t) for t in names)
     return names
 
 
+MISSING_NUMBERS = (
+    *("", "NA", "N/A", "n/a", "#N/A", "<NA>", "None"),
+    *("NaN", "nan", "-NaN", "-nan", "NULL", "null"),
+)
+"""Texts that stand for a missing number."""
+
+SAMPLE_ROWS = 100
+"""Rows behind a header by which it is told whether it is one."""
+
+HEADER_SURE = 2.0
+"""Evidence from which a first row is names of columns, or, below 0, an item."""
+
+_NATIVE = re.compile(r"label|item|annotator|domain|weight|[pysh]__.+")
+
+
+def _shape(text: str) -> str:
+    """A text with every run of digits as one 0, without a sign."""
+    return re.sub(r"\d+", "0", text.removeprefix("-"))
+
+
+def header_evidence(names: Sequence[str], sample: Sequence[Sequence[str]]) -> float:
+    """How much says that a first row names columns (above 0), or is an item as those below it.
+
+    Per column: a word above numbers is a name. A value that recurs below among few is an item's,
+    and so is a number or an identifier of the shape of those below; a word that does not recur
+    among few is rather a name. Numbers in order (0, 1, 2) are names that were counted.
+    """
+    if any(map(_NATIVE.fullmatch, names)):
+        return math.inf
+    digits = [name for name in names if name.isdecimal()]
+    counted = digits in ([str(i + k) for i in range(len(digits))] for k in (0, 1))
+    rows = [row for row in sample if list(row) != list(names)]
+    times = Counter(names)
+    evidence = 0.0
+    for k, name in enumerate(names):
+        below = [row[k].strip() for row in rows if len(row) > k and row[k].strip()]
+        if name in MISSING_NUMBERS or not below or (counted and name.isdecimal()):
+            continue
+        shapes = Counter(map(_shape, below))
+        most, often = shapes.most_common(1)[0]
+        alike = "0" in _shape(name) and _shape(name) == most and 2 * often >= len(below)
+        numbers = all(map(_is_number, below))
+        if numbers and not _is_number(name):
+            evidence += 2 * HEADER_SURE
+        elif _is_number(name):
+            evidence -= (alike or name in below or times[name] > 1) * HEADER_SURE / 2
+        elif 2 * len(set(below)) <= len(below):
+            evidence += -HEADER_SURE if name in below else HEADER_SURE / 2
+        elif alike:
+            evidence -= HEADER_SURE
+    return evidence
+
+
+class NoHeaderError(InputError):
+    """The first row is one of data, and no header."""
+
+
+def check_header(
+    names: Sequence[str], sample: Sequence[Sequence[str]], mend: str
+) -> tuple[str, ...]:
+    """Refuse a first row that is an item, with how to say so; a note where it may be one."""
+    if any(map(_NATIVE.fullmatch, names)):
+        return ()
+    evidence = header_evidence(names, sample)
+    shown = listed(map(quoted, filter(None, names)), 3)
+    if evidence <= -HEADER_SURE / 2:
+        raise NoHeaderError(
+            f"the first row ({shown}) looks like an item, and not like names of columns: {mend}"
+        )
+    again = [
+        name for k, name in enumerate(names) if name and evidence < HEADER_SURE
+        and sum(len(row) > k and row[k].strip() == name for row in sample) > 1
+    ]  # fmt: skip
+    if not again:
+        return ()
+    return (
+        f"the first row ({shown}) is taken for names of columns, though {quoted(again[0])} is a "
+        f"value below it too: {mend}",
+    )
+
+
+def _is_number(text: str) -> bool:
+    """Whether a text is a number, a missing one, or one as people write them."""
+    return text in MISSING_NUMBERS or bool(_WRITTEN.fullmatch(text))
+
+
+_WRITTEN = re.compile(r"[-+]?(?:\d+[.,]?\d*|[.,]\d+)(?:[eE][-+]?\d+)?%?")
+
+
+def distinct_names(
+    names: Sequence[str], alike: Callable[[int, int], bool]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Names of which none repeats, and notes: equal columns are one, different ones numbered."""
+    places: dict[str, list[int]] = {}
+    out, notes = list(names), []
+    for i, name in enumerate(names):
+        before = places.setdefault(name, [])
+        if not name or not before:
+            before.append(i)
+            continue
+        if any(alike(j, i) for j in before):
+            out[i] = ""
+            notes.append(f"two columns named {quoted(name)} are equal, and read as one")
+            continue
+        if _NATIVE.fullmatch(name):
+            raise InputError(f"two columns are named {quoted(name)}; rename or drop one of them")
+        before.append(i)
+        number = len(before)
+        while f"{name}.{number}" in names:
+            number += 1
+        out[i] = f"{name}.{number}"
+        notes.append(
+            f"two columns are named {quoted(name)} and differ: the later one is called "
+            f"{quoted(out[i])}"
+        )
+    return tuple(out), tuple(dict.fromkeys(notes))
+
+
 @contextmanager
 def readable(
     kind: str, *, mend: str = "write it again", memory: str = "does not fit into memory"
 ) -> Iterator[None]:
-    """Say of whatever stops the reading of a file of some kind that it is damaged.
-
-    Broken bytes raise whatever the decoder stumbles on: Arrow, operating system, Unicode errors.
-    """
+    """Say of whatever stops the reading of a file, which may be any error, that it is damaged."""
     try:
         yield
     except FewlabelsError:
@@ -146,10 +236,7 @@ def readable(
 
 @contextmanager
 def naming_file(name: str | None) -> Iterator[None]:
-    """Put the file's name before the message of an `InputError`, and keep it to one line.
-
-    What libraries and the system raise within becomes one here.
-    """
+    """Put the file's name before the message of an error of the input, and keep it to one line."""
     where = "" if name is None else f"{name}: "
     try:
         yield
@@ -162,12 +249,6 @@ def naming_file(name: str | None) -> Iterator[None]:
         why = (isinstance(error, OSError) and error.strerror) or error
         raise InputError(one_line(f"{where}cannot be read: {why}")) from None
 
-
-MISSING_NUMBERS = (
-    *("", "NA", "N/A", "n/a", "#N/A", "<NA>", "None"),
-    *("NaN", "nan", "-NaN", "-nan", "NULL", "null"),
-)
-"""Texts that stand for a missing number."""
 
 Place = Callable[[int], str]
 """Index of an item, from 0 -> where a person finds it."""
@@ -200,10 +281,11 @@ class Table:
 
     @classmethod
     def of(
-        cls, columns: Mapping[str, pa.ChunkedArray], n_rows: int, place: Place = row_place
-    ) -> Table:
+        cls, columns: Mapping[str, pa.ChunkedArray], n_rows: int, place: Place = row_place,
+        notes: Iterable[str] = (),
+    ) -> Table:  # fmt: skip
         """Columns that have been read."""
-        return cls(tuple(columns), lambda name: [columns[name]], n_rows, place)
+        return cls(tuple(columns), lambda name: [columns[name]], n_rows, place, list(notes))
 
     @classmethod
     def of_batches(
@@ -213,6 +295,7 @@ class Table:
         place: Place = row_place,
         *,
         decimal_comma: bool = False,
+        notes: Iterable[str] = (),
     ) -> Table:
         """Record batches one after another, though their types may differ."""
         same = itertools.groupby(batches, key=lambda batch: batch.schema)
@@ -220,7 +303,7 @@ class Table:
         n_rows = sum(len(table) for table in tables)
         return cls(
             tuple(names), lambda name: [table.column(name) for table in tables], n_rows, place,
-            decimal_comma=decimal_comma,
+            list(notes), decimal_comma=decimal_comma,
         )  # fmt: skip
 
     def with_columns(self, columns: Mapping[str, Sequence[pa.ChunkedArray]]) -> Table:
@@ -250,17 +333,12 @@ class Table:
                     refuse_mixed(name)
                 before = name in self.scaled
             for chunk in found.chunks:
-                part = out[start : start + len(chunk)]
-                part[:] = _values(chunk, np.float16 if pa.types.is_float16(chunk.type) else float)
-                _fill_nulls(chunk, part, np.nan)
+                out[start : start + len(chunk)] = _values(chunk, math.nan)
                 start += len(chunk)
         return out
 
     def categories(self, name: str) -> tuple[Ints, list[Any]]:
-        """A column as codes, shape (n,), into a list of its values; -1 where it is null.
-
-        A value may be in the list more than once.
-        """
+        """A column as codes (n,), -1 where it is null, into its values, which may repeat."""
         codes = np.empty(self.n_rows, dtype=np.int64)
         values: list[Any] = []
         start = 0
@@ -296,17 +374,13 @@ class Table:
         return part.numbers(name)
 
     def _refuse_bytes(self, name: str, piece: pa.ChunkedArray, start: int) -> None:
-        """Refuse texts that are not UTF-8, with the place of the first; else nothing.
-
-        Formats of binary columns store whatever bytes they are given.
-        """
+        """Refuse texts that are not UTF-8, as binary formats store any, with their place."""
         kind = piece.type
         if pa.types.is_dictionary(kind):
             piece, kind = piece.cast(kind.value_type), kind.value_type
         if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
             return
-        raw = pa.large_binary() if pa.types.is_large_string(kind) else pa.binary()
-        for row, value in enumerate(piece.cast(raw).to_pylist()):
+        for row, value in enumerate(piece.cast(pa.large_binary()).to_pylist()):
             try:
                 _ = value and value.decode()
             except UnicodeDecodeError:
@@ -444,27 +518,20 @@ def concatenate(tables: Sequence[Table], names: Sequence[str | None]) -> Table:
     # Only where all files say so: 1,434 of one may be 1434 in another.
     comma = all(table.decimal_comma for table in tables)
     files = tuple((str(n), table.n_rows) for n, table in zip(names, tables, strict=True))
-    return Table(tables[0].names, pieces, int(ends[-1]), place, decimal_comma=comma, files=files)
+    notes = list(dict.fromkeys(note for table in tables for note in table.notes))
+    return Table(
+        tables[0].names, pieces, int(ends[-1]), place, notes, decimal_comma=comma, files=files
+    )
 
 
-# Array.to_numpy and fill_null do what follows too, but import pandas where it is installed, which
-# takes longer than everything else on a file of ordinary size.
-
-
-def _values(array: pa.Array, dtype: type) -> Array:
-    """The numbers of an array without a copy; what stands where it is null is arbitrary."""
-    data = array.buffers()[1]
-    kind = np.dtype(dtype)
-    if data is None:
-        return np.zeros(len(array), kind)
-    return np.frombuffer(data, kind, len(array), array.offset * kind.itemsize)
-
-
-def _fill_nulls(array: pa.Array, out: Array, value: float) -> None:
+def _values(array: pa.Array, null: float) -> Array:
+    """The numbers of an array, (n,), another where it is null."""
+    # Array.to_numpy and fill_null import pandas where it is installed, which takes longer than
+    # everything else on a file of ordinary size.
     if array.null_count:
-        valid = array.is_valid()
-        bits = np.unpackbits(np.frombuffer(valid.buffers()[1], np.uint8), bitorder="little")
-        out[bits[valid.offset : valid.offset + len(valid)] == 0] = value
+        array = pc.coalesce(array, pa.scalar(null, array.type))
+    values: Array = np.from_dlpack(array)
+    return values
 
 
 def _encode(piece: pa.ChunkedArray, codes: Ints) -> list[Any]:
@@ -483,9 +550,7 @@ def _encode(piece: pa.ChunkedArray, codes: Ints) -> list[Any]:
     chunks = piece.unify_dictionaries().chunks
     start = 0
     for chunk in chunks:
-        part = codes[start : start + len(chunk)]
-        part[:] = _values(chunk.indices.cast(pa.int64()), int)
-        _fill_nulls(chunk.indices, part, -1)
+        codes[start : start + len(chunk)] = _values(chunk.indices.cast(pa.int64()), -1)
         start += len(chunk)
     values = chunks[0].dictionary if chunks else pa.array([], pa.string())
     if pa.types.is_temporal(values.type):

@@ -281,6 +281,7 @@ def _lay_out(
         with telling(head):
             roles, notes = _fit(assign_roles(tasks.source.names, reading.options), files)
         notes = (*notes, *(head.notes if isinstance(head, Shaped) else ()))
+        notes = (*notes, *dict.fromkeys(n for file in files for n in getattr(file, "notes", ())))
         if not units:
             raise InputError("there are no rows; a file needs at least one item")
         notes = (*notes, *repeated_items(head, roles, of_head=True))
