@@ -13,7 +13,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
@@ -54,6 +54,9 @@ _APART, _SPARSE = 4.0, 2.0
 """Standard errors from which a score ranks the values of a column, the best of all of them, and how
 many fewer where this is mostly empty, as labels are."""
 
+_LOOKS = "fewlabels doctor "
+"""A command that shows what there is, whether or not that can be read."""
+
 Read = Callable[..., Predictions]
 """Reads a source by options: `source, options, **beside`, as `read_predictions` does."""
 
@@ -76,6 +79,7 @@ class Said(NamedTuple):
     columns: dict[str, Any]
     beside: dict[str, Any]
     fragment: str | None
+    of_classifiers: frozenset[str]
 
 
 @dataclass
@@ -123,7 +127,8 @@ class Proposals:
             span = choice[0][0], choice[-1][1]
             kept = list(dict.fromkeys(one.options for one in outcomes if one.options))
             why += [one.refusal for one in outcomes if one.options is None]
-            dead += [] if kept else [span]
+            looks = text[: span[0]].rpartition(": ")[2].startswith(_LOOKS)
+            dead += [] if kept or looks else [span]
             alive += [(span, " or ".join(kept))] if kept else []
         edits = [(*span, said) for span, said in alive if text[slice(*span)] != said]
         edits += [(*_fragment(text, span, [a for a, _ in alive]), "") for span in dead]
@@ -163,11 +168,16 @@ class Proposals:
         head, groups = self._head(said.fragment), said.columns.pop("by", ())
         if head is None:
             return Outcome(proposal)
-        named = column_options(columns=options or self.options, keep=groups or None, **said.columns)
+        base = options or self.options
+        if base.label in said.of_classifiers:  # it is proposed to be something else
+            base = replace(base, label=None)
+        named = column_options(columns=base, keep=groups or None, **said.columns)
         try:
             read = self._read(said, named)
             missing = [name for name in groups if name not in read.groups]
-            why = f"{missing[0]!r} is no group" if missing else nothing_tells(read)
+            why = f"{missing[0]!r} is no group" if missing else None
+            if why is None and not self.beside.get("join"):  # whose files may hold the labels
+                why = nothing_tells(read)
             if why is None:
                 return Outcome(proposal)
             more = [_labels(head, read)]
@@ -220,7 +230,7 @@ class Proposals:
             flag, _, value = word.partition("=") if word.startswith("--") else ("", "", word)
             by_flag.setdefault(flag[2:] or list(by_flag)[-1], []).extend([value] * bool(value))
         more, beside, fragment = dict[str, Any](), dict[str, Any](), None
-        columns = list[str]()
+        columns, own = list[str](), set[str]()
         for flag, values in by_flag.items():
             last = values[-1] if values else ""
             if flag == "no-header":
@@ -234,11 +244,11 @@ class Proposals:
                 more[flag] = values if flag in ("cluster", "by") else last
             elif flag in ("model", "logits"):
                 mapped = parse_model_options(values, self._names, f"--{flag}")
-                columns += [c for of in mapped.values() for c in of]
+                own.update(c for of in mapped.values() for c in of)
                 more["models" if flag == "model" else flag] = mapped
             elif flag in _PAIRS:
                 more[_PAIRS[flag]] = parse_pairs(f"--{flag}", "COL", values, self._names)
-                columns += more[_PAIRS[flag]].values()
+                own.update(more[_PAIRS[flag]].values())
             elif flag == "task":
                 more |= parse_task_options(values, self._names)
                 columns += [c for of in more.get("tasks", {}).values() for c in of]
@@ -252,9 +262,9 @@ class Proposals:
                 more["positive"] = last
             else:
                 raise UsageError("a placeholder, or no option of columns")
-        if not self._names.issuperset(columns):
+        if not self._names.issuperset([*columns, *own]):
             raise UsageError("a placeholder")
-        return Said(more, beside, fragment)
+        return Said(more, beside, fragment, frozenset(own))
 
 
 def _choices(text: str) -> list[list[Span]]:
