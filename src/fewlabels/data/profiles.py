@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from importlib.resources import files
-from itertools import chain
+from itertools import chain, takewhile
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -94,9 +94,11 @@ def by_names(columns: Sequence[str], classes: Sequence[str]) -> dict[str, str] |
     """
     found = [class_of_name(column, classes) for column in columns]
     named = [None if part is None else part.name for part in found]
-    if None in named:
-        # no and yes for 0 and 1: synonyms, where all that differs between the names is that.
-        named = [same_answer(name, classes) for name in differences(columns) or ()]
+    # no and yes for 0 and 1: synonyms, where all that differs between the names is that; the letter
+    # of choiceA, the number of p0.
+    for apart in (differences(columns), letters_apart(columns)) if None in named else ():
+        if None in named:
+            named = [same_answer(name, classes) for name in apart or ()] or [None]
     if len(named) != len(classes) or None in named or len(set(named)) < len(named):
         return None
     return {name: column for name, column in zip(named, columns, strict=True) if name is not None}
@@ -125,18 +127,34 @@ def differences(columns: Sequence[str]) -> tuple[str, ...] | None:
     >>> differences(["net_cat", "net_cow"]), differences(["P(a)", "P(b)"]), differences(["x"])
     (('cat', 'cow'), ('a', 'b'), None)
     """
-    words = [tokens(column) for column in columns]
-    if len(words) < 2:
-        return None
-    shortest = min(map(len, words))
-    head = 0
-    while head < shortest and len({folded(w[head]) for w in words}) == 1:
-        head += 1
-    tail = 0
-    while tail < shortest - head and len({folded(w[-1 - tail]) for w in words}) == 1:
-        tail += 1
-    left = tuple(class_text("_".join(w[head : len(w) - tail])) for w in words)
-    return left if all(left) and len(set(map(folded, left))) == len(left) else None
+    parts = _between([tokens(column) for column in columns])
+    return _all_apart(tuple(class_text("_".join(part)) for part in parts))
+
+
+def letters_apart(columns: Sequence[str]) -> tuple[str, ...] | None:
+    """What differs between names, letter by letter, as `differences` has it.
+
+    Examples
+    --------
+    >>> letters_apart(["gpt_choiceA_p", "gpt_choiceB_p"]), letters_apart(["p0", "p1"])
+    (('A', 'B'), ('0', '1'))
+    """
+    return _all_apart(tuple("".join(part) for part in _between(differences(columns) or ())))
+
+
+def _between(names: Sequence[Sequence[str]]) -> list[Sequence[str]]:
+    """What is left of each name without what all begin with, and then what all end in."""
+    for _ in range(2):
+        same = takewhile(lambda each: len(set(map(folded, each))) == 1, zip(*names, strict=False))
+        head = sum(1 for _ in same)
+        names = [name[head:][::-1] for name in names]
+    return list(names)
+
+
+def _all_apart(texts: tuple[str, ...]) -> tuple[str, ...] | None:
+    """The texts, if there are several, each of its own; else None."""
+    own = len(set(map(folded, texts))) == len(texts) > 1 and all(texts)
+    return texts if own else None
 
 
 MOST_CLASSES = 200
@@ -325,7 +343,9 @@ def without_role(name: str, also: Collection[str] = ()) -> str:
         return name
     # What stands outside the words, such as a bracket, stays where no word goes.
     start = words[first].start() if first else 0
-    return name[start : words[last].end()] if last < len(words) - 1 else name[start:]
+    left = name[start : words[last].end()] if last < len(words) - 1 else name[start:]
+    closes = [end for begin, end in ("()", "[]") if left.count(begin) < left.count(end)]
+    return left.rstrip("".join(closes)) if closes else left
 
 
 @dataclass(frozen=True)
@@ -334,7 +354,8 @@ class Profile:
 
     `counts` are texts of classes and how many rows have each, without those for no label; None
     where there are too many. `codes` (n,) are into `texts`, -1 = none. `numbers` (n,) are its
-    numbers, None where it holds others. `wordy` says that its values are sentences.
+    numbers, None where it holds others. `wordy` says that its values are sentences, `nested` that
+    they are lists of objects.
     """
 
     name: str
@@ -346,6 +367,7 @@ class Profile:
     codes: Ints
     texts: tuple[str, ...] = ()
     wordy: bool = False
+    nested: bool = False
 
     def without(self, words: Collection[str]) -> Profile:
         """The same column, where some texts (folded) are none of its values."""
@@ -402,6 +424,11 @@ class Profile:
     def coded(self) -> bool:
         """Whether it holds several texts or whole numbers, few enough for classes."""
         return len(self.counts or ()) > 1 and (self.numbers is None or self.whole)
+
+    @property
+    def few(self) -> bool:
+        """Whether its values come often enough to be classes."""
+        return len(self.counts or ()) > 1 and (2 * self.distinct <= self.filled or self.filled < 10)
 
     @property
     def predicts(self) -> bool:
@@ -470,7 +497,7 @@ def profile(table: Table, name: str, options: ColumnOptions) -> Profile:
     try:
         names = Names.of(table, name, text_of)
     except InputError:
-        return Profile(name, table.n_rows, 0, 0, None, None, np.full(table.n_rows, -1))
+        return Profile(name, table.n_rows, 0, 0, None, None, np.full(table.n_rows, -1), nested=True)
     held = names.counts()
     numbers = None
     try:
@@ -485,5 +512,5 @@ def profile(table: Table, name: str, options: ColumnOptions) -> Profile:
     wordy = sum(len(text.split()) > 2 for text in some) > len(some) / 2
     return Profile(
         name, table.n_rows, sum(held.values()), len(held), small, numbers, names.codes, names.texts,
-        wordy,
+        wordy, any(text.startswith("[{") for text in some),
     )  # fmt: skip

@@ -29,32 +29,37 @@ from fewlabels.checks.class_words import (
     positive_index,
     same_answer,
 )
-from fewlabels.data.agreement import cut_apart, go_together, kappa, ranked_apart
+from fewlabels.data.agreement import agreement_within, cut_apart, go_together, kappa, ranked_apart
 from fewlabels.data.classes import of_two_signs
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.profiles import (
     LIKELY,
     SURELY,
     Profile,
+    by_names,
     class_of_name,
     class_of_one,
     differences,
     is_role,
     item_in_name,
+    letters_apart,
     name_evidence,
+    name_words,
     names_chance,
     names_measure,
     names_percentages,
     names_role,
+    names_truth,
     profile,
     tokens,
     without_role,
     words_table,
 )
-from fewlabels.data.roles import missing_column, places, split_native
+from fewlabels.data.roles import missing_column, no_predictions, places, split_native
+from fewlabels.data.shapes import telling
 from fewlabels.data.table import Names, Source, Table, in_order
 from fewlabels.errors import InputError, listed, quoted
-from fewlabels.kernels.arrays import Array
+from fewlabels.kernels.arrays import Array, Bools, Ints
 
 MARGIN = 1.0
 """Log-odds by which a choice must be better than the next that means something else."""
@@ -144,9 +149,10 @@ def recognise(source: Source, options: ColumnOptions, *, joined: bool = False) -
     if len(others) < len(source.names) and _USUAL.issuperset(others) and "label" in others:
         return Reading(options)
     weight, perhaps = _weights(source, options)
-    found = _recognised(
-        source, options if weight is None else replace(options, weight=weight), joined=joined
-    )
+    with telling(source):
+        found = _recognised(
+            source, options if weight is None else replace(options, weight=weight), joined=joined
+        )
     if found.votes:  # which have no weights
         return replace(found, options=replace(found.options, weight=options.weight))
     lines = found.lines
@@ -323,6 +329,15 @@ def _agreement(p: Profile, label: Profile, classes: Sequence[str]) -> float | No
     return kappa(_indices(p, classes), _indices(label, classes), len(classes))
 
 
+MODEL = "model"
+"""The name of a classifier whose columns name none."""
+
+
+def _apart_in(columns: Sequence[str]) -> list[tuple[str, ...]]:
+    """The classes that the names of columns may say."""
+    return [of for of in (differences(columns), letters_apart(columns)) if of is not None]
+
+
 class _Sheet:
     """The columns of one table, the evidence for their roles, and what is assigned so far."""
 
@@ -347,6 +362,7 @@ class _Sheet:
         self.doubted: list[Profile] = []
         self.flags: list[Profile] = []
         self.nameless: str | None = None
+        self.derived: list[Profile] = []
 
     def weigh(self, p: Profile, role: str, *facts: str) -> float:
         """The log-odds of a role, which the table of evidence keeps."""
@@ -354,11 +370,11 @@ class _Sheet:
         self.evidence.setdefault(p.name, {})[role] = found
         return found.score
 
-    def said(self, **more: Mapping[str, str]) -> list[str]:
-        """The options that say what is assigned, and more of some kinds."""
+    def said(self, *, labeled: bool = True, **more: Mapping[str, str]) -> list[str]:
+        """The options that say what is assigned, with the label or without, and more of a kind."""
         kinds = {"hard": self.hard, "scores": self.scores, "confidence": self.confidence}
         named = {kind: {**columns, **more.get(kind, {})} for kind, columns in kinds.items()}
-        label = None if self.label is None else self.label.name
+        label = None if self.label is None or not labeled else self.label.name
         return ColumnOptions(label, self.models, **named).arguments()  # type: ignore[arg-type]
 
     def free(self) -> list[Profile]:
@@ -375,9 +391,10 @@ class _Sheet:
         classes = self._classes(label)
         self._families(classes)
         self._hard(label, classes)
-        self._numbers(classes)
+        self._one_classifier()
+        numbers = self._numbers(classes)
         if label is None:
-            self._refuse_judged()
+            self._refuse_sure()
         if not (self.models or self.hard or self.scores):
             held = {} if label is None else Names.of(self.table, label.name).counts()
             if label is not None and (said := of_two_signs(label.name, held, self.options)):
@@ -385,9 +402,23 @@ class _Sheet:
             if spoiled := list(self._spoiled()):
                 raise InputError(f"no prediction columns: {'; '.join(spoiled)}")
             lone = votes_in_rows(self, lone=True) if label is None else None
+            if lone is None:
+                refuse_unread(self, numbers)
             # Else `assign_roles` says that there are no predictions.
             return lone or Reading(self.options)
         self._drop_shared_prefix()
+        if label is not None and label in self.derived:
+            hard = {without_role(label.name): label.name}
+            what = "is in every row what a classifier predicts, and may be where that is written"
+            if "predicts" not in self.evidence[label.name]["label"].reason:
+                what = "holds the classes of the probabilities, and no name says more of it"
+            ways = [self.said(), self.said(labeled=False, hard=hard)]
+            rename = ", and then to be renamed" * (label.name == "label")
+            raise AmbiguousError(
+                f"column {quoted(label.name)} {what}: a classifier's hard predictions{rename}, or "
+                "the known labels",
+                ways[:1] if rename else ways,
+            )
         options = replace(
             self.options, label=None if label is None else label.name, item=item,
             models=self.models, hard=self.hard, scores=self.scores, confidence=self.confidence,
@@ -404,7 +435,7 @@ class _Sheet:
             label = self._find_label()
         except AmbiguousError as error:
             return Reading(self.options, (f"labels: none used, as {error}",))
-        if label is not None and label.of("label") < LIKELY:
+        if label is not None and (label.of("label") < LIKELY or label in self.derived):
             del self.roles[label.name]
             self.doubted.append(label)
             label = None
@@ -452,9 +483,9 @@ class _Sheet:
             (score, p) for p in self.free() if (score := self._label_evidence(p)) is not None
         ]
         most = max((score for score, _ in candidates), default=0.0)
-        if most <= 0:
-            return None
-        best = [p for score, p in candidates if score > max(most - MARGIN, 0)]
+        best = [p for score, p in candidates if score > max(most - MARGIN, 0)] or self.derived[:1]
+        if not best or (len(best) > 2 and all(p.of("label") <= 0 for p in best)):
+            return None  # as many columns that no name tells apart are of annotators
         if len(best) > 1:
             raise AmbiguousError(
                 f"columns {listed(quoted(p.name) for p in best)} may each hold the known labels",
@@ -474,11 +505,15 @@ class _Sheet:
         ]
         if p.name in self.claimed or not p.counts or not (p.numbers is None or p.whole):
             return None
-        if (name <= 0 and not p.sparse) or weigh(p, "label", *facts).score <= 0:
+        of_family = not p.measures and self._family_of(p) is not None
+        facts += ["the classes of probabilities"] if of_family and not p.predicts else []
+        if (name <= 0 and not facts) or weigh(p, "label", *facts).score <= 0:
             return None
+        if of_family and self._tells_right(p):
+            facts.append("where a column says that it is right")
         if p.done:
             facts.append("says what was done")
-        if self._recurs(p):
+        if of_family or self._recurs(p):
             facts.append("its values recur")
         elif name >= SURELY and self._has_numbers(p):
             facts.append("numbers beside it")
@@ -492,7 +527,63 @@ class _Sheet:
         elif name < SURELY and self._goes_with(p) is False:
             facts.append("goes with no prediction")
             self.doubted.append(p)
+        elif not names_truth(p.name) and weigh(p, "label", *facts).score > 0:
+            if self._is_said(p):
+                facts.append("what a classifier predicts, in every row")
+                self.derived.append(p)
+            elif of_family and name <= 0 and weigh(p, "label", *facts).score <= LIKELY + MARGIN:
+                self.derived.append(p)
         return self.weigh(p, "label", *facts)
+
+    def _family_of(self, p: Profile) -> Ints | None:
+        """The class of the largest number in each row, of columns that name a column's values."""
+        classes = tuple(p.counts or ())
+        if len(classes) < 2 or all(text.isdigit() for text in classes):
+            return None
+        for columns in named_families(self._shares, classes).values():
+            named = by_names([q.name for q in columns], classes)
+            if named is not None:
+                shares = np.stack([self.columns[named[c]].numbers for c in classes])
+                return np.where(np.isnan(shares).any(0), -1, shares.argmax(0))
+        return None
+
+    @cached_property
+    def _shares(self) -> list[Profile]:
+        """Columns of numbers that may be probabilities."""
+        return [p for p in self.free() if p.numbers is not None and not (p.measures or p.whole)]
+
+    def _tells_right(self, p: Profile) -> bool:
+        """Whether a column of yes and no says of each row if the largest probability is of it."""
+        largest, own = self._family_of(p), _indices(p, tuple(p.counts or ()))
+        return any(
+            q.says("right") and q.yes_or_no and q.filled >= _MANY_ITEMS
+            and bool(((_indices(q, ("0", "1")) == (largest == own)) | (q.codes < 0)).all())
+            for q in self.free()
+        )  # fmt: skip
+
+    def _is_said(self, p: Profile) -> bool:
+        """Whether nearly every row of many has it, and in all it is what one classifier says."""
+        classes = tuple(p.counts or ())
+        if len(classes) < 2 or p.filled < max(_MANY_ITEMS, _NEARLY_ALL * p.rows):
+            return False
+        own = _indices(p, classes)
+        others = [
+            _indices(q, classes) for q in self.free()
+            if q.name != p.name and q.predicts and not q.judges_another and _fits(q, classes)
+        ]  # fmt: skip
+        others += [
+            np.where(np.isnan(x), -1, np.where(x > 0.5, positive, 1 - positive))
+            for q in self._shares
+            if len(classes) == 2 and q.in_unit and (x := q.numbers) is not None
+            for positive in [positive_index(classes)]
+        ]
+        largest = self._family_of(p)
+        others += [] if largest is None else [largest]
+        return any(
+            (both := (own >= 0) & (other >= 0)).sum() >= _NEARLY_ALL * p.filled
+            and bool((own == other)[both].all())
+            for other in others
+        )
 
     @cached_property
     def _classifiers(self) -> set[str]:
@@ -508,7 +599,7 @@ class _Sheet:
     def _words_beside_numbers(self, p: Profile) -> bool:
         """Whether it is a mostly empty column of words beside numbers, which do not say classes."""
         words = p.numbers is None or set(p.counts or ()) <= {"0", "1"}
-        several = p.sparse and len(p.counts or ()) > 1
+        several = p.sparse and p.few
         return words and several and not names_measure(p.name) and self._has_numbers(p)
 
     def _is_of_judge(self, p: Profile) -> bool:
@@ -540,7 +631,7 @@ class _Sheet:
             p for p in self.free()
             if p.name not in self.claimed and (
                 p in self.doubted or p.agrees
-                or (p.counts and len(p.counts) > 1 and p.sparse and not names_measure(p.name))
+                or (p.few and p.sparse and not names_measure(p.name))
             )
         ]  # fmt: skip
         if alike:
@@ -609,7 +700,7 @@ class _Sheet:
         stem = places([p.name for p in columns]) or stem
         name = without_role(stem) if stem else columns[0].name
         if name.isdigit():
-            name = "model"
+            name = MODEL
         while name in self.models:
             name += "_"
         self.models[name] = tuple(p.name for p in columns)
@@ -624,8 +715,9 @@ class _Sheet:
         """Columns that hold the labels' values; without labels, such as share theirs."""
         values = classes or self._shared_values()
         if len(values) < 2:
-            named = [differences(columns) for columns in self.models.values()]
-            values = tuple(named[0] or ()) if named else values
+            named = [of for columns in self.models.values() for of in _apart_in(columns)]
+            fitting = [of for of in named if any(p.predicts and _fits(p, of) for p in self.free())]
+            values = (fitting or named or [values])[0]
         further: set[str] = set()
         scored: list[tuple[Profile, float]] = []
         for p in sorted(self.free(), key=lambda p: not p.predicts):
@@ -678,15 +770,63 @@ class _Sheet:
             if not (shown and sum(known) > 0.5 * p.filled and usual and p.numbers is None):
                 return []
             further |= new
+        if p.name in self._compared:
+            return ["one of those that are compared"]
         if p.predicts:
             return ["another column is finer" if self._has_finer(p) else "codes of the classes"]
         if p.measures:
             return ["a group or a feature"]
         words = any(polarity(v) is None and not v.isdigit() for v in values)
-        agreement = None if label is None else _agreement(p, label, values)
+        beside = sorted(self._judges, key=lambda q: q.name) if label is None else [label]
+        known = [a for q in beside if q is not p and (a := _agreement(p, q, values)) is not None]
+        agrees = bool(known) and max(known) > _AGREE
         facts = ["words of the classes"] if words else ["codes of the classes"]
-        facts += ["agrees with the labels"] if agreement is not None and agreement > _AGREE else []
+        if label is not None:
+            facts += ["agrees with the labels"] if agrees else []
+        elif known and self.models:
+            facts.append("goes with a prediction" if agrees else "goes with no prediction")
         return facts + (["one value"] if len(counts) == 1 else [])
+
+    @cached_property
+    def _compared(self) -> set[str]:
+        """Columns that another one chooses among, row by row, by their names."""
+        chosen = [self.columns.keys() & set(p.counts or ()) for p in self.columns.values()]
+        return {name for names in chosen if len(names) > 1 for name in names}
+
+    def _one_classifier(self) -> None:
+        """Give probabilities and the hard predictions that they make the name that says more."""
+        for name, columns in list(self.models.items()):
+            for hard, column in self.hard.items():
+                words = set(name_words(name))
+                shared = [w for w in tokens(hard) if folded(w) in words and not is_role(w)]
+                nameless = is_role(name) or not tokens(name) or name.startswith(MODEL)
+                if hard in self.models or not (shared or nameless or is_role(hard)):
+                    continue
+                if not self._makes(columns, self.columns[column]):
+                    continue
+                one = " ".join(shared) or (hard if nameless else name)
+                rename = {name: one, hard: one}
+                self.models = {rename.get(n, n): c for n, c in self.models.items()}
+                self.hard = {rename.get(n, n): c for n, c in self.hard.items()}
+                self.nameless = None
+                break
+
+    def _makes(self, columns: Sequence[str], hard: Profile) -> bool:
+        """Whether hard predictions are those of the largest probability, or of two classes cut."""
+        classes = in_order(hard.counts or ())
+        shares = {c: self.columns[c].numbers for c in columns}
+        named = by_names(columns, classes)
+        if named is None or len(classes) != len(columns) or any(x is None for x in shares.values()):
+            return False
+        said = _indices(hard, classes)
+        p = np.stack([shares[named[c]] for c in classes])  # type: ignore[list-item]
+        known = (said >= 0) & ~np.isnan(p).any(0)
+        if known.sum() < _LEAST_FILLED_TOGETHER:
+            return False
+        own = np.take_along_axis(p, np.maximum(said, 0)[None], 0)[0]
+        if (own >= p.max(0) - 0.01)[known].all():
+            return True
+        return len(classes) == 2 and cut_apart(p[1], np.where(known, said, -1), 1)
 
     def _has_base(self, p: Profile) -> bool:
         """Whether its name is that of another column and a word more: gpt, gpt_correct."""
@@ -703,18 +843,23 @@ class _Sheet:
     def _shared_values(self) -> tuple[str, ...]:
         """The values that most columns of few values hold, where there are no labels."""
         sets = [
-            frozenset(map(folded, p.counts or ())) for p in self.free()
+            frozenset(map(folded, p.counts or ()))
+            for p in self.free()
             if p.coded and p.predicts and p.of("score") <= 0
-        ]  # fmt: skip
+        ]
+        if not sets:  # columns of annotators that no name tells apart
+            free = [p for p in self.free() if p.sparse and p.few and not names_measure(p.name)]
+            sets = [frozenset(map(folded, p.counts or ())) for p in free if p.coded]
+            sets = sets if len(sets) > 2 else []
         if len(sets) < 2:
             return ()
         common = max(sets, key=lambda s: sum(other <= s for other in sets))
         return in_order(common) if sum(other <= common for other in sets) > 1 else ()
 
-    def _refuse_judged(self) -> None:
-        """Refuse columns that say if another is right, or hold the same values, without labels."""
+    def _refuse_sure(self) -> None:
+        """Refuse how sure somebody is beside what says if that is right, without labels."""
         sure = [c for c in self.scores.values() if self.columns[c].of_itself]
-        right = [p for p in self.free() if p.judges_another and p.yes_or_no and p.coded]
+        right = self._right
         if sure and right and not (self.hard or self.models):
             said = shlex.join(["--label", right[0].name, *self.said()])
             raise InputError(
@@ -722,31 +867,21 @@ class _Sheet:
                 f"{quoted(sure[0])} how sure somebody is of it: to see how well this tells right "
                 f"answers from wrong ones, say {said}"
             )
-        if self.models or self.hard or self.scores or list(self._spoiled()):
-            return
-        for p in self.free():
-            if p.confirms:
-                raise InputError(
-                    f"column {quoted(p.name)} says by its name whether a verdict is right, and not "
-                    "what the class is: write the right classes in a column of their own; if it "
-                    f"does hold the known labels, say --label {shlex.quote(p.name)}"
-                )
-        few = [p for p in self.free() if len(p.counts or ()) > 1 and not names_measure(p.name)]
-        for p in few:
-            alike = [q for q in few if _fits(q, tuple(p.counts or ()))]
-            if len(alike) > 1:
-                raise AmbiguousError(
-                    f"columns {listed(quoted(q.name) for q in alike)} hold the same values, and no "
-                    "name says which are the known labels",
-                    [["--label", q.name] for q in alike[:3]],
-                )
+
+    @cached_property
+    def _right(self) -> list[Profile]:
+        """Columns that say whether an answer is right."""
+        return [p for p in self.free() if p.judges_another and p.yes_or_no and p.coded]
 
     # Scores -------------------------------------------------------------------------------------
 
-    def _numbers(self, classes: tuple[str, ...]) -> None:
-        """Other numbers: probabilities where the name says so, else scores; never features."""
+    def _numbers(self, classes: tuple[str, ...]) -> list[Profile]:
+        """Other numbers: probabilities where the name says so, else scores; never features.
+
+        What is left may be of a classifier, or not.
+        """
         if len(classes) > 2 or (len(classes) < 2 and self.models):
-            return
+            return []
         numbers = [p for p in self.free() if p.numbers is not None and p.distinct > 2]
         left = []
         for p in numbers:
@@ -771,15 +906,7 @@ class _Sheet:
                 left += [p] if role is None else []
                 continue
             self.roles[p.name] = role
-        if not left or self.models or self.hard or self.scores:
-            return
-        numbers = [p for p in numbers if p.name not in self.roles]
-        options = [shlex.quote(f"{without_role(p.name)}={p.name}") for p in numbers]
-        raise InputError(
-            f"columns {listed(quoted(p.name) for p in numbers)} hold numbers, and nothing says "
-            "whether classifiers gave them: if they are scores, say so with "
-            + " ".join(f"--score {option}" for option in options[:3])
-        )
+        return left
 
     def _number_role(self, p: Profile, name: str, nobody: bool) -> str | None:
         """What numbers are of a classifier of some name, if they are of one."""
@@ -792,8 +919,10 @@ class _Sheet:
         if own and p.never_below_half:
             self.weigh(p, "confidence", "never below one half")
             return "confidence"
-        if p.of_itself and p.known.max() <= 0 and name in self.hard:
+        if p.of_itself and p.known.max() <= 0 and (name in self.hard or self.label is None):
             return "not used"  # logarithms of how probable its own prediction is
+        if p.of_itself and self.label is None and not self.hard and not self._right:
+            return None
         self._refuse_sureness(p, name, nobody and not self.models)
         facts = ["its classifier predicts"] if name in self.hard else []
         facts += ["from 0 to 1, alone"] if not (self.models or self.hard) and p.in_unit else []
@@ -804,7 +933,7 @@ class _Sheet:
             facts.append("nothing explains it")
         score = self.weigh(p, "score", *facts)
         if score < MARGIN:
-            return None
+            return None if score > -SURELY else "not used"
         chance = "%" in p.name and names_chance(p.name)
         facts += ["percentages"] if chance else []
         facts += ["from 0 to 1, as a score may be"] if _like_shares(p) else ["no shares"]
@@ -932,10 +1061,14 @@ class _Sheet:
             if any(go_together(q.codes + 1, codes) for codes in known):
                 ways = " ".join(f"--same {shlex.quote(word)}=CLASS" for word in words[:3])
                 empty = " (and write a word in its empty cells)" if len(words) == 1 else ""
+                what, role = "a classifier gave it", ""
+                if label is None and not q.predicts:
+                    what = "it holds the known labels"
+                    role = f"--label {shlex.quote(q.name)} "
                 yield (
                     f"not used: {quoted(q.name)} ({listed(map(quoted, words))}) goes with the "
-                    f"labels or predictions; if a classifier gave it, say what its words mean: "
-                    f"{ways}{empty}"
+                    f"labels or predictions; if {what}, say what its words mean: "
+                    f"{role}{ways}{empty}"
                 )
 
 
@@ -963,7 +1096,8 @@ def named_families(columns: Sequence[Profile], classes: Sequence[str]) -> dict[s
         words = tokens(p.name)
         part = class_of_name(p.name, classes) if classes else None
         keys = [] if part is None else [part.rest]
-        keys += ["_".join(words[:-1]), "_".join(words[1:])] if len(words) > 1 else []
+        places_of = [len(words) - 1, *range(len(words) - 1)] if len(words) > 1 else []
+        keys += ["_".join(words[:at] + words[at + 1 :]) for at in places_of]
         for i, key in enumerate(dict.fromkeys(keys), part is None):
             stems.setdefault((i, key), []).append(p)
     found: dict[str, list[Profile]] = {}
@@ -976,13 +1110,15 @@ def named_families(columns: Sequence[Profile], classes: Sequence[str]) -> dict[s
     whole = [p for p in columns if p.name not in used and p.in_unit and not p.whole]
     for p, q in _perhaps_sums(whole):
         if not {p.name, q.name} & used and _sums([p, q]):
-            found[without_role(q.name)] = [p, q]
+            apart = letters_apart([p.name, q.name]) or ()
+            numbered = all(text.isdigit() for text in apart) and len(tokens(q.name)) == 1
+            found[MODEL if apart and numbered else without_role(q.name)] = [p, q]
             used |= {p.name, q.name}
     whole = [p for p in whole if p.name not in used]
     named = {folded(p.name) for p in whole}
     bare = {folded(c) for c in classes} <= named if classes else len(whole) > 2
     if bare and not found and len(whole) > 1 and _sums(whole):
-        found["model"] = whole
+        found[MODEL] = whole
     return found
 
 
@@ -1043,12 +1179,18 @@ def votes_in_rows(sheet: _Sheet, *, lone: bool = False) -> Reading | None:
         if (p.of("item") > 0 or not p.words) and p not in people
         and (p.counts is None or p.distinct > 2)
     ]  # fmt: skip
-    people, items = _apart(people), _apart(items)
-    if not (len(people) == 1 and items):
+    # What is the same in all rows of an annotator says who that is: age, country.
+    people = [
+        p for p in people if not any(p.distinct < q.distinct and _same_within(p, q) for q in people)
+    ]
+    people = _apart(people)
+    if len(people) != 1:
         return None
     person = people[0]
-    if person.pairs(items[0]) < 0.5 * person.rows and not lone:
-        return None  # annotators see most items more than once: the rows are something else
+    # Of what annotators see more than once, the rows are no votes.
+    items = _apart([p for p in items if lone or person.pairs(p) >= 0.5 * person.rows])
+    if not items:
+        return None
     sheet.weigh(person, "annotator", "recurs")
     once = ["each annotator once"]
     ranked = [(sheet.weigh(p, "item", *once * (p.pairs(person) == p.rows)), p) for p in items]
@@ -1063,10 +1205,16 @@ def votes_in_rows(sheet: _Sheet, *, lone: bool = False) -> Reading | None:
                 "item are not joined: give each item one row and each classifier a column"
             )
         return None
+    if len(votes) > 1 and len(gold) == 1:
+        classes = tuple(gold[0].counts or ())
+        votes.sort(key=lambda p: -(_agreement(p, gold[0], classes) or 0.0))
     roles = {"item": item.name, "annotator": person.name, "label": votes[0].name}
     for found, what, role in ((best, "name the item", "item"), (votes, "hold it", "label")):
         if len(found) > 1:
-            ways = [ColumnOptions(votes=roles | {role: p.name}).arguments() for p in found[:3]]
+            known = gold[0].name if len(gold) == 1 else None
+            ways = [
+                ColumnOptions(known, votes=roles | {role: p.name}).arguments() for p in found[:3]
+            ]
             raise AmbiguousError(
                 f"each row is an annotator's vote, and columns "
                 f"{listed(quoted(p.name) for p in found)} may each {what}",
@@ -1148,3 +1296,173 @@ def _is_gold_of(gold: Profile, p: Profile) -> bool:
     """Whether names say so: sentiment_gold, sentiment; GOLDEN:result, OUTPUT:result."""
     rest = [word for word in gold.words if name_evidence(word, "label") < SURELY]
     return bool(rest) and p.words[-len(rest) :] == rest
+
+
+# What is seen where nothing is read -------------------------------------------------------------
+
+
+def refuse_unread(sheet: _Sheet, numbers: Sequence[Profile]) -> None:
+    """Refuse a table without a classifier by what its columns are seen to be, and how to say so.
+
+    `numbers` are columns of which nothing says whether a classifier gave them.
+    """
+    free = [p for p in sheet.free() if not names_measure(p.name)]
+    for p in sheet.free():
+        if p.confirms and sheet.label is None:
+            raise InputError(
+                f"column {quoted(p.name)} says by its name whether a verdict is right, and not "
+                "what the class is: write the right classes in a column of their own; if it "
+                f"does hold the known labels, say --label {shlex.quote(p.name)}"
+            )
+    if counted := _counted_votes(sheet):
+        raise InputError(counted)
+    if compared := sorted(sheet._compared, key=sheet.names.index):
+        chooser = next(p for p in sheet.columns.values() if {*compared} & set(p.counts or ()))
+        raise InputError(
+            f"column {quoted(chooser.name)} says which of {listed(map(quoted, compared))} is "
+            "better: each row compares two, and has no class of its own that a classifier could "
+            "predict; such comparisons are not read as predictions"
+        )
+    if sheet.label is None:
+        _refuse_alike(sheet, free)
+        if unnamed := _unnamed_votes(sheet):
+            item, person, vote = unnamed
+            roles = {"item": item.name, "annotator": person.name, "label": vote.name}
+            raise InputError(
+                f"no prediction columns, but each row may be the vote of one of "
+                f"{person.distinct:,} annotators ({quoted(person.name)}) on one of "
+                f"{item.distinct:,} items ({quoted(item.name)}): if so, say "
+                + shlex.join(["--votes", *ColumnOptions(votes=roles).arguments()])
+            )
+    if numbers:
+        _refuse_numbers(sheet, free, numbers)
+    nested = listed([quoted(p.name) for p in sheet.columns.values() if p.nested], 3)
+    labels = listed([quoted(p.name) for p in free if p.few and p.of("label") >= LIKELY], 3)
+    if nested or labels:
+        seen = f"lists of objects, which are not read, are in {nested}" if nested else ""
+        truth = f"labels may be in {labels}" if labels else ""
+        raise InputError(no_predictions(sheet.names, filter(None, (seen, truth))))
+
+
+def _refuse_alike(sheet: _Sheet, free: Sequence[Profile]) -> None:
+    """Refuse columns of the same values, of which one may hold the labels."""
+    few = [p for p in free if p.few and (p.numbers is None or p.whole)]
+    for p in few:
+        alike = [q for q in few if _fits(q, tuple(p.counts or ()))]
+        alike = [q for q in alike if _fits(p, tuple(q.counts or ()))]
+        if len(alike) < 2:
+            continue
+        named = {without_role(q.name): q.name for q in alike}
+        ways = []
+        for q in alike[:3]:
+            hard = {name: column for name, column in named.items() if column != q.name}
+            ways.append(ColumnOptions(q.name, hard=hard).arguments())
+        raise AmbiguousError(
+            f"columns {listed(quoted(q.name) for q in alike)} hold the same values, and no "
+            "name says which are the known labels",
+            ways,
+        )
+
+
+def _refuse_numbers(sheet: _Sheet, free: Sequence[Profile], numbers: Sequence[Profile]) -> None:
+    """Refuse numbers that may be scores, with the labels that they rank apart, if any are there."""
+    others = [p for p in sheet.free() if p.numbers is not None and p.distinct > 2]
+    names = listed([quoted(p.name) for p in others])
+    if all(p.of_itself for p in numbers):
+        raise InputError(
+            f"column {listed(quoted(p.name) for p in numbers)} says by its name how sure somebody "
+            "is of an answer, and no column holds known labels to judge that by: join them with "
+            "--labels FILE, and name the column of the answers with --hard NAME=COL"
+        )
+    best: tuple[float, Profile, int, dict[str, str]] | None = None
+    for label in [p for p in free if p.few and p.coded] if sheet.label is None else [sheet.label]:
+        classes = tuple(in_order(label.counts or ()))
+        codes = _indices(label, classes)
+        for side in range(len(classes)) if len(classes) == 2 else ():
+            above = _above(numbers, label, codes == side, codes == 1 - side)
+            if above and (best is None or max(above)[0] > best[0]):
+                scores = {without_role(name): name for _, name in above[:3]}
+                best = max(above)[0], label, side, scores
+    what = f"columns {names} hold numbers, and nothing says whether classifiers gave them"
+    if best is None:
+        scores = {without_role(p.name): p.name for p in numbers[:3]}
+        said = shlex.join(ColumnOptions(scores=scores).arguments())
+        none = "" if sheet.label is not None else ", and no column holds known labels"
+        raise InputError(f"{what}{none}: if they are scores, say so with {said}")
+    _, label, side, scores = best
+    classes = tuple(in_order(label.counts or ()))
+    positive = None if side == positive_index(classes) else classes[side]
+    said = shlex.join(ColumnOptions(label.name, positive=positive, scores=scores).arguments())
+    raise InputError(
+        f"{what}; {listed(map(quoted, scores.values()))} is larger where {quoted(label.name)} is "
+        f"{quoted(classes[side])}: if these are scores and the known labels, say {said}"
+    )
+
+
+def _above(
+    numbers: Sequence[Profile], label: Profile, one: Bools, other: Bools
+) -> list[tuple[float, str]]:
+    """The columns of numbers that are larger in some rows than in others, and by how much."""
+    rows = np.where(one, 1, np.where(other, 0, -1))
+    found = []
+    for p in numbers:
+        x = np.empty(0) if p.numbers is None else p.numbers
+        gap = None if p is label else ranked_apart(x, rows)
+        if gap is None or gap <= _APART or len(np.unique(x[one | other])) <= 2:
+            continue  # of two values only it is the same in other words
+        if np.nanmedian(x[one]) >= np.nanmedian(x[other]):
+            found.append((gap, p.name))
+    return found
+
+
+def _counted_votes(sheet: _Sheet) -> str:
+    """What to say of neighbouring columns of counts whose sum is another column; or nothing."""
+    whole = [p for p in sheet.columns.values() if p.whole and len(p.known) == p.rows]
+    if not whole or whole[0].rows < _MANY_ITEMS:
+        return ""
+    x = np.array([p.numbers for p in whole])
+    sums = np.vstack([np.zeros(x.shape[1]), x.cumsum(0)])
+    for first, last in itertools.combinations(range(len(whole) + 1), 2):
+        total = sums[last] - sums[first]
+        if last - first < 2 or (x[first:last] < 0).any() or (x[first:last].max(1) < 1).any():
+            continue
+        same = [p for i, p in enumerate(whole) if not first <= i < last and (x[i] == total).all()]
+        if not same:
+            continue
+        counts = whole[first:last]
+        most = x[first:last].argmax(0)
+        clear = (x[first:last] == x[first:last].max(0)).sum(0) == 1
+        index = replace(counts[0], codes=most, distinct=len(np.unique(most)))
+        others = [p for p in sheet.columns.values() if p.few and p not in [*counts, *same]]
+        known = {p.name: clear & (p.codes >= 0) for p in others}
+        derived = [p.name for p in others if p.pairs(index, known[p.name]) == index.distinct]
+        most_chose = f"{listed(map(quoted, derived))} is the class that most chose, and no truth"
+        so = f"; {most_chose} beside them" if derived else ""
+        named = listed([f"h__{p.name}" for p in counts], 3)
+        return (
+            f"columns {listed(quoted(p.name) for p in counts)} count who chose each class (their "
+            f"sum is {quoted(same[0].name)} in every row){so}; there are no predictions to judge "
+            f"by them: join those of a classifier, and name the counts {named}"
+        )
+    return ""
+
+
+def _unnamed_votes(sheet: _Sheet) -> tuple[Profile, Profile, Profile] | None:
+    """Item, annotator and vote, told by how values recur: votes on an item agree."""
+    full = [p for p in sheet.columns.values() if p.filled == p.rows >= _MANY_ITEMS]
+    full = [p for p in full if p.distinct > 1 and (p.numbers is None or p.whole)]
+    recurring = [p for p in full if 2 * p.distinct <= p.rows and not names_measure(p.name)][:8]
+    found = []
+    for item, person, vote in itertools.permutations(recurring, 3):
+        few = vote.coded and vote.distinct <= min(_FEW_WORDS, person.distinct - 1)
+        if (
+            not few
+            or item.distinct <= 2 * vote.distinct
+            or item.pairs(person) < _NEARLY_ALL * item.rows
+        ):
+            continue
+        within, chance = agreement_within(vote.codes, item.codes)
+        by_person, _ = agreement_within(vote.codes, person.codes)
+        if within - chance > _AGREE * (1 - chance) and within > by_person:
+            found.append((within, (item, person, vote)))
+    return max(found, key=lambda one: one[0])[1] if found else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -163,6 +163,16 @@ def places(columns: Sequence[str]) -> str | None:
     return f"{columns[0]} to {columns[-1]}"
 
 
+def no_predictions(names: Sequence[str], further: Iterable[str] = ()) -> str:
+    """The message about a table without a classifier; `further` says what is seen instead."""
+    said = (
+        f"no prediction columns; the columns are {listed(map(quoted, names)) or 'none'}: name "
+        "them p__<model>__<class>, y__<model> or s__<model>, or say which they are with "
+        "--model NAME=COL,COL (probabilities), --hard NAME=COL or --score NAME=COL"
+    )
+    return "; ".join([said, *further, *_unused_vectors(names)])
+
+
 def _unused_vectors(names: Sequence[str]) -> list[str]:
     """What to say of columns of vectors that are of no classifier."""
     sizes = Counter(found[1] for name in names if (found := MADE.fullmatch(name)))
@@ -170,7 +180,7 @@ def _unused_vectors(names: Sequence[str]) -> list[str]:
         f"column {quoted(column)} holds {size} numbers in each cell, and is not used: if they are "
         f"probabilities, say --model {shlex.quote(f'NAME={column}')}; if logits, --logits "
         f"{shlex.quote(f'NAME={column}')}"
-        for column, size in sizes.items()
+        for column, size in list(sizes.items())[:3]
     ]
 
 
@@ -341,13 +351,8 @@ def assign_roles(
     models = tuple(sorted(first, key=lambda model: first[model]))
     if not models and votes is None:
         long = {"item", "annotator", "label"} <= set(names)
-        raise InputError(
-            f"no prediction columns; the columns are {listed(map(quoted, names)) or 'none'}: name "
-            "them p__<model>__<class>, y__<model> or s__<model>, or say which they are with "
-            "--model NAME=COL,COL (probabilities), --hard NAME=COL or --score NAME=COL"
-            + ("; if each row is one vote of an annotator, add --votes" if long else "")
-            + "".join(f"; {sentence}" for sentence in _unused_vectors(names))
-        )
+        further = ["if each row is one vote of an annotator, add --votes"] if long else []
+        raise InputError(no_predictions(names, further))
     of_the_votes = () if votes is None else votes.clusters
     clusters = tuple(n for n in options.cluster if n in names or n not in of_the_votes)
     for name in clusters:
