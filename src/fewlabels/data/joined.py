@@ -22,8 +22,7 @@ from fewlabels.data.chosen_rows import items_here
 from fewlabels.data.classes import Classes
 from fewlabels.data.label_record import LabelRecord, is_record, read_record
 from fewlabels.data.options import ColumnOptions
-from fewlabels.data.profiles import names_role
-from fewlabels.data.recognise import ITEM_NAMES
+from fewlabels.data.profiles import names_items, names_role
 from fewlabels.data.roles import (
     ITEMS,
     Roles,
@@ -474,7 +473,7 @@ def _kept(
         shared = [n for n in of_labels if n and n in names and n != "label"]
         # A table of two columns, one of which is that of the labels: the other names the items.
         others = [n for n in of_labels if n and not names_role(n, "label") and n != options.label]
-        named = [n for n in shared if ITEM_NAMES.fullmatch(n)]
+        named = [n for n in shared if names_items(n)]
         shared = named if len(named) == 1 else shared
         if asked or len(shared) == 1:
             item = (asked or shared)[0]

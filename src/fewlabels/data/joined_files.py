@@ -19,10 +19,10 @@ from fewlabels.data.profiles import (
     differences,
     is_role,
     name_words,
+    names_items,
     predicts_in_name,
     truth_in_name,
 )
-from fewlabels.data.recognise import ITEM_NAMES
 from fewlabels.data.roles import missing_column, split_native
 from fewlabels.data.shapes import shaped
 from fewlabels.data.sources import is_part, locate, open_source, path_of, stem_of
@@ -224,7 +224,7 @@ def _item(sources: Sequence[Source], options: ColumnOptions) -> str:
                 with naming_file(one.name):
                     raise InputError(missing_column(item, one.names, "what files are joined by"))
         return item
-    named = [n for n in shared if ITEM_NAMES.fullmatch(n)]
+    named = [n for n in shared if names_items(n)]
     free = [
         n for n in shared if split_native(n) is None and not truth_in_name(n) and not _predicts(n)
     ]

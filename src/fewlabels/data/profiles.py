@@ -311,6 +311,11 @@ def item_in_name(name: str) -> int:
     return 2 if most >= 4 else int(most > 0 and not names_measure(name))
 
 
+def names_items(name: str) -> bool:
+    """Whether a whole name is one of columns that name the items, if all their values differ."""
+    return "".join(name_words(name)) in words_table().says["names_items"]
+
+
 def names_percentages(name: str) -> bool:
     """Whether a column's name says that it holds percentages."""
     return "%" in name or says(name, "percent")

@@ -31,8 +31,8 @@ from fewlabels.data.joined import (
     read_votes,
 )
 from fewlabels.data.options import ColumnOptions, column_options
-from fewlabels.data.profiles import truth_in_name
-from fewlabels.data.recognise import ITEM_NAMES, recognise
+from fewlabels.data.profiles import names_items, truth_in_name
+from fewlabels.data.recognise import recognise
 from fewlabels.data.roles import Roles, assign_roles, missing_column, repeated_items, split_native
 from fewlabels.data.shapes import shaped, telling
 from fewlabels.data.sources import LOG, chosen, locate, open_source, stem_of
@@ -382,7 +382,7 @@ def open_input(
         if labels is not None:
             kept = read_labels(labels, table.names, options, several=labels_as is not None)
             item = options.item or ("item" if "item" in table.names else kept[0].item)
-            alike = [name for name in table.names if ITEM_NAMES.fullmatch(name)]
+            alike = [name for name in table.names if names_items(name)]
             if item not in table.names and options.item is None and len(alike) == 1:
                 item = alike[0]
             if item not in table.names:

@@ -11,12 +11,11 @@ refused, and the message shows how each reading is said.
 from __future__ import annotations
 
 import itertools
-import re
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
@@ -46,6 +45,7 @@ from fewlabels.data.profiles import (
     name_evidence,
     name_words,
     names_chance,
+    names_items,
     names_measure,
     names_percentages,
     names_role,
@@ -88,12 +88,18 @@ class Reading:
     """What was recognised: the options that say it, in lines, and whether the rows are votes.
 
     `lines` are empty where the caller and the native names say everything. `votes` says that every
-    row is the vote of an annotator.
+    row is the vote of an annotator. `sheet` is what it was read from, where it was.
     """
 
     options: ColumnOptions
     lines: tuple[str, ...] = ()
     votes: bool = False
+    sheet: _Sheet | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def evidence(self) -> tuple[ColumnEvidence, ...]:
+        """The evidence for the role of each column; empty where nothing had to be recognised."""
+        return () if self.sheet is None else self.sheet.table_of_evidence(decided=True)
 
 
 class AmbiguousError(InputError):
@@ -135,9 +141,6 @@ _SURE = 3.5
 
 _EXCLUDED = 20.0
 """Log-odds against a role that no name outweighs."""
-
-ITEM_NAMES = re.compile(r"(?i)(item|example|doc|sample|row|record)?_?(id|uuid)|uuid")
-"""Names of columns that name the items, where all their values differ."""
 
 
 def recognise(source: Source, options: ColumnOptions, *, joined: bool = False) -> Reading:
@@ -206,25 +209,7 @@ def evidence_table(source: Source, options: ColumnOptions) -> tuple[ColumnEviden
     with suppress(InputError):
         sheet.reading()
         decided = True
-    table = []
-    for name, p in sheet.columns.items():
-        known = sheet.evidence.get(name, {})
-        rest = [weigh(p, one) for one in ("time", "group", "feature") if p.of(one) > 0]
-        rest += [weight_evidence(p)] if names_role(name, "weight") else []
-        if item_in_name(name) and 1 < p.distinct < p.filled:
-            rest.append(weigh(p, "cluster", "recurs", of="item"))
-        rest.append(Evidence("not used", 0.0, "nothing says more"))
-        rest.sort(key=lambda one: -one.score)
-        role = sheet.roles.get(name)
-        said = Evidence(str(role), 0.0, "by the options or the name")
-        # Where the rest is decided, what has no role has none.
-        free = rest if decided else [*known.values(), *rest]
-        best = known.get(role, said) if role else max(free, key=lambda one: one.score)
-        others = [one for one in (*known.values(), *rest) if one.role != best.role]
-        other = max(others, key=lambda one: one.score, default=None)
-        second = (None, None) if other is None else (other.role, other.score)
-        table.append(ColumnEvidence(name, *best, *second))
-    return tuple(table)
+    return sheet.table_of_evidence(decided=decided)
 
 
 def _recognised(source: Source, options: ColumnOptions, *, joined: bool) -> Reading:
@@ -246,7 +231,8 @@ def _recognised(source: Source, options: ColumnOptions, *, joined: bool) -> Read
         return Reading(options)  # `assign_roles` refuses it in better words
     if alone:
         table = source.read((), names)
-        return _Sheet(table, names, options).reading() if table.n_rows else Reading(options)
+        sheet = _Sheet(table, names, options)
+        return replace(sheet.reading(), sheet=sheet) if table.n_rows else Reading(options)
     reading = _label_by_name(source, names, options)
     if joined or reading.options.label is not None or not options.names_classifiers:
         return reading
@@ -269,7 +255,7 @@ def _recognised(source: Source, options: ColumnOptions, *, joined: bool) -> Read
 
 def _label_by_name(source: Source, names: Sequence[str], options: ColumnOptions) -> Reading:
     """The label, where a column is named like one and nothing else is; and the items' names."""
-    named = [name for name in names if ITEM_NAMES.fullmatch(name)]
+    named = [name for name in names if names_items(name)]
     if options.item is None and "item" not in names and len(named) == 1:
         found = profile(source.read((), named), named[0], options)
         if found.unique and found.filled == found.rows:
@@ -376,6 +362,27 @@ class _Sheet:
         named = {kind: {**columns, **more.get(kind, {})} for kind, columns in kinds.items()}
         label = None if self.label is None or not labeled else self.label.name
         return ColumnOptions(label, self.models, **named).arguments()  # type: ignore[arg-type]
+
+    def table_of_evidence(self, *, decided: bool) -> tuple[ColumnEvidence, ...]:
+        """Each column's role and the next best; what has none is open unless all is `decided`."""
+        table = []
+        for name, p in self.columns.items():
+            known = self.evidence.get(name, {})
+            rest = [weigh(p, one) for one in ("time", "group", "feature") if p.of(one) > 0]
+            rest += [weight_evidence(p)] if names_role(name, "weight") else []
+            if item_in_name(name) and 1 < p.distinct < p.filled:
+                rest.append(weigh(p, "cluster", "recurs", of="item"))
+            rest.append(Evidence("not used", 0.0, "nothing says more"))
+            rest.sort(key=lambda one: -one.score)
+            role = self.roles.get(name)
+            said = Evidence(str(role), 0.0, "by the options or the name")
+            free = rest if decided else [*known.values(), *rest]
+            best = known.get(role, said) if role else max(free, key=lambda one: one.score)
+            others = [one for one in (*known.values(), *rest) if one.role != best.role]
+            other = max(others, key=lambda one: one.score, default=None)
+            second = (None, None) if other is None else (other.role, other.score)
+            table.append(ColumnEvidence(name, *best, *second))
+        return tuple(table)
 
     def free(self) -> list[Profile]:
         """Columns that have no role yet."""
@@ -885,7 +892,7 @@ class _Sheet:
         numbers = [p for p in self.free() if p.numbers is not None and p.distinct > 2]
         left = []
         for p in numbers:
-            if p.measures:
+            if p.measures or self._is_coded(p):
                 continue
             also = words_table().says["itself"] if p.of_itself else ()
             name = without_role(p.name, also)
@@ -907,6 +914,11 @@ class _Sheet:
                 continue
             self.roles[p.name] = role
         return left
+
+    def _is_coded(self, p: Profile) -> bool:
+        """Whether whole numbers are codes of the texts in another column."""
+        texts = [q for q in self.free() if p.whole and p.few and q.numbers is None and q.few]
+        return any(p.names_alike(replace(q, distinct=len(set(q.codes)))) for q in texts)
 
     def _number_role(self, p: Profile, name: str, nobody: bool) -> str | None:
         """What numbers are of a classifier of some name, if they are of one."""
