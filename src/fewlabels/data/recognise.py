@@ -12,24 +12,47 @@ from __future__ import annotations
 
 import itertools
 import shlex
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
-from typing import NamedTuple
+from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
 from fewlabels.checks.class_words import (
-    MAYBE_NO_LABEL,
     folded,
     polarity,
     positive_index,
     same_answer,
 )
-from fewlabels.data.agreement import agreement_within, cut_apart, go_together, kappa, ranked_apart
+from fewlabels.data.agreement import cut_apart, go_together, ranked_apart
 from fewlabels.data.classes import of_two_signs
+from fewlabels.data.evidence import (
+    AGREE,
+    APART,
+    FEW_WORDS,
+    MANY_ITEMS,
+    MARGIN,
+    NEARLY_ALL,
+    AmbiguousError,
+    ColumnEvidence,
+    Reading,
+    Sheet,
+    beyond_chance,
+    class_indices,
+    fits,
+    weigh,
+    weight_evidence,
+)
+from fewlabels.data.families import (
+    LEAST_TOGETHER,
+    MODEL,
+    apart_in,
+    largest,
+    like_shares,
+    named_families,
+    sums,
+)
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.profiles import (
     LIKELY,
@@ -38,10 +61,7 @@ from fewlabels.data.profiles import (
     by_names,
     class_of_name,
     class_of_one,
-    differences,
     is_role,
-    item_in_name,
-    letters_apart,
     name_evidence,
     name_words,
     names_chance,
@@ -55,89 +75,21 @@ from fewlabels.data.profiles import (
     without_role,
     words_table,
 )
-from fewlabels.data.roles import missing_column, no_predictions, places, split_native
+from fewlabels.data.roles import missing_column, places, split_native
+from fewlabels.data.row_votes import votes_in_rows
 from fewlabels.data.shapes import telling
 from fewlabels.data.table import Names, Source, Table, in_order
+from fewlabels.data.unread import refuse_unread
 from fewlabels.errors import InputError, listed, quoted
-from fewlabels.kernels.arrays import Array, Bools, Ints
-
-MARGIN = 1.0
-"""Log-odds by which a choice must be better than the next that means something else."""
-
-
-class Evidence(NamedTuple):
-    """What speaks for one role of a column: log-odds, and why."""
-
-    role: str
-    score: float
-    reason: str
-
-
-def weigh(p: Profile, role: str, *facts: str, of: str | None = None) -> Evidence:
-    """The evidence of a column's name, by the words for `of` a role, and of facts on its values."""
-    weights = words_table().values.get(role, {})
-    name = p.of(of or role)
-    parts = [("name", name)] if name else []
-    parts += [(fact, float(weights[fact])) for fact in facts]
-    reason = ", ".join(f"{what} {weight:+g}" if weight else what for what, weight in parts)
-    return Evidence(role, sum(weight for _, weight in parts), reason)
-
-
-@dataclass(frozen=True)
-class Reading:
-    """What was recognised: the options that say it, in lines, and whether the rows are votes.
-
-    `lines` are empty where the caller and the native names say everything. `votes` says that every
-    row is the vote of an annotator. `sheet` is what it was read from, where it was.
-    """
-
-    options: ColumnOptions
-    lines: tuple[str, ...] = ()
-    votes: bool = False
-    sheet: _Sheet | None = field(default=None, repr=False, compare=False)
-
-    @property
-    def evidence(self) -> tuple[ColumnEvidence, ...]:
-        """The evidence for the role of each column; empty where nothing had to be recognised."""
-        return () if self.sheet is None else self.sheet.table_of_evidence(decided=True)
-
-
-class AmbiguousError(InputError):
-    """A file can be read in two ways; `readings` are the options of each."""
-
-    def __init__(self, message: str, readings: Sequence[Sequence[str]]) -> None:
-        self.readings = tuple(" ".join(map(shlex.quote, reading)) for reading in readings)
-        super().__init__(f"{message}: say which with {' or '.join(self.readings)}")
-
+from fewlabels.kernels.arrays import Ints
 
 _USUAL = {"label", "item", "domain", "weight"}
 """Names that say what they hold, beside those of native predictions."""
 
 
-class ColumnEvidence(NamedTuple):
-    """A column's role, the log-odds of that and why, and what it would be else."""
-
-    column: str
-    role: str
-    score: float
-    reason: str
-    runner_up: str | None
-    runner_up_score: float | None
-
-
-_LEAST_FILLED_TOGETHER = 2
-_NEARLY_ALL = 0.9
-_MANY_ITEMS = 40
-"""So many votes never agree in all items by chance."""
-
-_AGREE = 0.2
-"""Agreement beyond chance (kappa) from which a column of the labels' values is a prediction."""
-
-_APART = 3.0
-"""Standard errors from which numbers rank the classes of the labels."""
-
 _SURE = 3.5
 """What a name says of sampling weights from which it surely is that of weights."""
+
 
 _EXCLUDED = 20.0
 """Log-odds against a role that no name outweighs."""
@@ -186,25 +138,12 @@ def _weights(source: Source, options: ColumnOptions) -> tuple[str | None, tuple[
     return (sure[0], ()) if len(sure) == 1 else (None, tuple(perhaps))
 
 
-def weight_evidence(p: Profile) -> Evidence:
-    """Only numbers that are not negative, and not all the same, weigh anything.
-
-    They are used where every row has one above 0, and no inverse probability is below 1.
-    """
-    facts = ["all the same"] if p.distinct < 2 else []
-    least = p.known.min() if len(p.known) else -1.0
-    facts += ["negative, or no numbers"] if least < 0 else []
-    facts += ["not above 0 in every row"] if p.filled < p.rows or least <= 0 else []
-    facts += ["inverse, and below 1"] if p.says("inverse") and least < 1 else []
-    return weigh(p, "weight", *facts)
-
-
 def evidence_table(source: Source, options: ColumnOptions) -> tuple[ColumnEvidence, ...]:
     """The evidence for the role of each column of a file that nobody has described."""
     names = [name for name in source.names if name]
     if len(set(names)) < len(names):
         return ()
-    sheet = _Sheet(source.read((), names), names, options)
+    sheet = _Recognition(source.read((), names), names, options)
     decided = False
     with suppress(InputError):
         sheet.reading()
@@ -231,7 +170,7 @@ def _recognised(source: Source, options: ColumnOptions, *, joined: bool) -> Read
         return Reading(options)  # `assign_roles` refuses it in better words
     if alone:
         table = source.read((), names)
-        sheet = _Sheet(table, names, options)
+        sheet = _Recognition(table, names, options)
         return replace(sheet.reading(), sheet=sheet) if table.n_rows else Reading(options)
     reading = _label_by_name(source, names, options)
     if joined or reading.options.label is not None or not options.names_classifiers:
@@ -250,7 +189,7 @@ def _recognised(source: Source, options: ColumnOptions, *, joined: bool) -> Read
     table = source.read((), names)
     if not table.n_rows:
         return reading
-    return _Sheet(table, names, reading.options).labels_beside_named()
+    return _Recognition(table, names, reading.options).labels_beside_named()
 
 
 def _label_by_name(source: Source, names: Sequence[str], options: ColumnOptions) -> Reading:
@@ -290,103 +229,8 @@ def _label_line(label: Profile, table: Table) -> str:
     return f"labels: column {quoted(label.name)} ({label.filled:,} of {label.rows:,} rows{none})"
 
 
-@lru_cache(4096)
-def _all_mean(texts: frozenset[str], classes: tuple[str, ...]) -> bool:
-    """Whether every text means one of the classes."""
-    return all(same_answer(text, classes) for text in texts)
-
-
-def _fits(p: Profile, classes: Sequence[str]) -> bool:
-    return bool(p.counts) and _all_mean(frozenset(p.counts or ()), tuple(classes))
-
-
-def _indices(p: Profile, classes: Sequence[str]) -> Array:
-    """The number of the class in each row of a column, -1 for none."""
-    order = list(classes)
-    index = []
-    for text in p.texts:
-        meant = same_answer(text, order) if text in (p.counts or ()) else None
-        index.append(-1 if meant is None else order.index(meant))
-    codes = np.where(p.codes < len(index), p.codes, -1)
-    return np.array([*index, -1], dtype=np.int64)[codes]
-
-
-def _agreement(p: Profile, label: Profile, classes: Sequence[str]) -> float | None:
-    return kappa(_indices(p, classes), _indices(label, classes), len(classes))
-
-
-MODEL = "model"
-"""The name of a classifier whose columns name none."""
-
-
-def _apart_in(columns: Sequence[str]) -> list[tuple[str, ...]]:
-    """The classes that the names of columns may say."""
-    return [of for of in (differences(columns), letters_apart(columns)) if of is not None]
-
-
-class _Sheet:
-    """The columns of one table, the evidence for their roles, and what is assigned so far."""
-
-    def __init__(self, table: Table, names: Sequence[str], options: ColumnOptions) -> None:
-        self.table, self.names, self.options = table, names, options
-        found = {n: profile(table, n, options) for n in names}
-        # "none" and "unknown" are no label, unless several columns say so.
-        said = Counter(t for p in found.values() for t in set(map(folded, p.counts or ())))
-        none = {word for word in MAYBE_NO_LABEL if said[word] < 2}
-        self.columns = {name: p.without(none) for name, p in found.items()}
-        native = {name for name in names if split_native(name) is not None}
-        self.claimed = options.of_classifiers | native
-        named = (options.label, options.domain, options.weight, options.item)
-        of_role = (*named, *(options.keep or ()), *options.cluster, "domain", "weight")
-        self.roles = {name: "as said" for name in of_role if name in self.columns}
-        self.label: Profile | None = self.columns.get(options.label or "")
-        self.models: dict[str, tuple[str, ...]] = {}
-        self.hard: dict[str, str] = {}
-        self.scores: dict[str, str] = {}
-        self.confidence: dict[str, str] = {}
-        self.evidence: dict[str, dict[str, Evidence]] = {}
-        self.doubted: list[Profile] = []
-        self.flags: list[Profile] = []
-        self.nameless: str | None = None
-        self.derived: list[Profile] = []
-
-    def weigh(self, p: Profile, role: str, *facts: str) -> float:
-        """The log-odds of a role, which the table of evidence keeps."""
-        found = weigh(p, role, *facts)
-        self.evidence.setdefault(p.name, {})[role] = found
-        return found.score
-
-    def said(self, *, labeled: bool = True, **more: Mapping[str, str]) -> list[str]:
-        """The options that say what is assigned, with the label or without, and more of a kind."""
-        kinds = {"hard": self.hard, "scores": self.scores, "confidence": self.confidence}
-        named = {kind: {**columns, **more.get(kind, {})} for kind, columns in kinds.items()}
-        label = None if self.label is None or not labeled else self.label.name
-        return ColumnOptions(label, self.models, **named).arguments()  # type: ignore[arg-type]
-
-    def table_of_evidence(self, *, decided: bool) -> tuple[ColumnEvidence, ...]:
-        """Each column's role and the next best; what has none is open unless all is `decided`."""
-        table = []
-        for name, p in self.columns.items():
-            known = self.evidence.get(name, {})
-            rest = [weigh(p, one) for one in ("time", "group", "feature") if p.of(one) > 0]
-            rest += [weight_evidence(p)] if names_role(name, "weight") else []
-            if item_in_name(name) and 1 < p.distinct < p.filled:
-                rest.append(weigh(p, "cluster", "recurs", of="item"))
-            rest.append(Evidence("not used", 0.0, "nothing says more"))
-            rest.sort(key=lambda one: -one.score)
-            role = self.roles.get(name)
-            said = Evidence(str(role), 0.0, "by the options or the name")
-            free = rest if decided else [*known.values(), *rest]
-            best = known.get(role, said) if role else max(free, key=lambda one: one.score)
-            others = [one for one in (*known.values(), *rest) if one.role != best.role]
-            other = max(others, key=lambda one: one.score, default=None)
-            second = (None, None) if other is None else (other.role, other.score)
-            table.append(ColumnEvidence(name, *best, *second))
-        return tuple(table)
-
-    def free(self) -> list[Profile]:
-        """Columns that have no role yet."""
-        return [p for name, p in self.columns.items() if name not in self.roles and p.filled]
+class _Recognition(Sheet):
+    """The best assignment of roles to the columns of a sheet."""
 
     def reading(self) -> Reading:
         """The best assignment, unless another one is about as good."""
@@ -512,7 +356,7 @@ class _Sheet:
         ]
         if p.name in self.claimed or not p.counts or not (p.numbers is None or p.whole):
             return None
-        of_family = not p.measures and self._family_of(p) is not None
+        of_family = p.few and not p.measures and self._family_of(p) is not None
         facts += ["the classes of probabilities"] if of_family and not p.predicts else []
         if (name <= 0 and not facts) or weigh(p, "label", *facts).score <= 0:
             return None
@@ -545,14 +389,13 @@ class _Sheet:
     def _family_of(self, p: Profile) -> Ints | None:
         """The class of the largest number in each row, of columns that name a column's values."""
         classes = tuple(p.counts or ())
-        if len(classes) < 2 or all(text.isdigit() for text in classes):
+        many = len(self._shares) < len(classes)
+        if many or len(classes) < 2 or all(text.isdigit() for text in classes):
             return None
-        for columns in named_families(self._shares, classes).values():
-            named = by_names([q.name for q in columns], classes)
-            if named is not None:
-                shares = np.stack([self.columns[named[c]].numbers for c in classes])
-                return np.where(np.isnan(shares).any(0), -1, shares.argmax(0))
-        return None
+        families = named_families(self._shares, classes).values()
+        named = (by_names([q.name for q in columns], classes) for columns in families)
+        found = next(filter(None, named), None)
+        return None if found is None else largest([self.columns[found[c]] for c in classes])
 
     @cached_property
     def _shares(self) -> list[Profile]:
@@ -561,33 +404,30 @@ class _Sheet:
 
     def _tells_right(self, p: Profile) -> bool:
         """Whether a column of yes and no says of each row if the largest probability is of it."""
-        largest, own = self._family_of(p), _indices(p, tuple(p.counts or ()))
+        right = self._family_of(p) == class_indices(p, tuple(p.counts or ()))
         return any(
-            q.says("right") and q.yes_or_no and q.filled >= _MANY_ITEMS
-            and bool(((_indices(q, ("0", "1")) == (largest == own)) | (q.codes < 0)).all())
+            q.says("right") and q.yes_or_no and q.filled >= MANY_ITEMS
+            and bool(((class_indices(q, ("0", "1")) == right) | (q.codes < 0)).all())
             for q in self.free()
         )  # fmt: skip
 
     def _is_said(self, p: Profile) -> bool:
         """Whether nearly every row of many has it, and in all it is what one classifier says."""
         classes = tuple(p.counts or ())
-        if len(classes) < 2 or p.filled < max(_MANY_ITEMS, _NEARLY_ALL * p.rows):
+        if len(classes) < 2 or p.filled < max(MANY_ITEMS, NEARLY_ALL * p.rows):
             return False
-        own = _indices(p, classes)
+        own = class_indices(p, classes)
         others = [
-            _indices(q, classes) for q in self.free()
-            if q.name != p.name and q.predicts and not q.judges_another and _fits(q, classes)
+            class_indices(q, classes) for q in self.free()
+            if q.name != p.name and q.predicts and not q.judges_another and fits(q, classes)
         ]  # fmt: skip
-        others += [
-            np.where(np.isnan(x), -1, np.where(x > 0.5, positive, 1 - positive))
-            for q in self._shares
-            if len(classes) == 2 and q.in_unit and (x := q.numbers) is not None
-            for positive in [positive_index(classes)]
-        ]
-        largest = self._family_of(p)
-        others += [] if largest is None else [largest]
+        if len(classes) == 2:
+            sides = np.array([1, 0, -1] if positive_index(classes) == 0 else [0, 1, -1])
+            others += [sides[largest([q])] for q in self._shares if q.in_unit]
+        of_family = self._family_of(p)
+        others += [] if of_family is None else [of_family]
         return any(
-            (both := (own >= 0) & (other >= 0)).sum() >= _NEARLY_ALL * p.filled
+            (both := (own >= 0) & (other >= 0)).sum() >= NEARLY_ALL * p.filled
             and bool((own == other)[both].all())
             for other in others
         )
@@ -624,12 +464,12 @@ class _Sheet:
         for p in self.columns.values():
             if p.name == label.name or p.name in self.roles.keys() - self.claimed or not p.filled:
                 continue
-            if len(p.counts or ()) > 1 and _fits(p, classes):
-                agreement = _agreement(p, label, classes)
-                found += [] if agreement is None else [agreement > _AGREE]
+            if len(p.counts or ()) > 1 and fits(p, classes):
+                agreement = beyond_chance(p, label, classes)
+                found += [] if agreement is None else [agreement > AGREE]
             elif p.numbers is not None and len(classes) == 2 and not p.measures:
-                gap = ranked_apart(p.numbers, _indices(label, classes))
-                found += [] if gap is None else [gap > _APART]
+                gap = ranked_apart(p.numbers, class_indices(label, classes))
+                found += [] if gap is None else [gap > APART]
         return any(found) if found else None
 
     def _doubts(self) -> Iterable[str]:
@@ -653,7 +493,7 @@ class _Sheet:
         for other in self.free():
             if other.name == label.name or not other.counts or names_measure(other.name):
                 continue
-            if len(other.counts) > 1 and _fits(other, classes):
+            if len(other.counts) > 1 and fits(other, classes):
                 return True
             if label.of("label") >= SURELY and own < set(map(folded, other.counts)):
                 return True
@@ -699,7 +539,7 @@ class _Sheet:
             self._take_family(stem, columns)
         for p in fitting if len(classes) == 2 else ():
             one = class_of_one(p.name, classes)
-            if p.name not in self.roles and one is not None and _like_shares(p):
+            if p.name not in self.roles and one is not None and like_shares(p):
                 stem = (class_of_name(p.name, classes) or (one, ""))[1]
                 self._take_family(stem or p.name, [p])
 
@@ -712,7 +552,7 @@ class _Sheet:
             name += "_"
         self.models[name] = tuple(p.name for p in columns)
         self.roles |= {p.name: "probability" for p in columns}
-        fact = "rows sum to 1" if len(columns) > 1 and _sums(columns) else "named by class"
+        fact = "rows sum to 1" if len(columns) > 1 and sums(columns) else "named by class"
         for p in columns:
             self.weigh(p, "probability", fact)
 
@@ -722,8 +562,8 @@ class _Sheet:
         """Columns that hold the labels' values; without labels, such as share theirs."""
         values = classes or self._shared_values()
         if len(values) < 2:
-            named = [of for columns in self.models.values() for of in _apart_in(columns)]
-            fitting = [of for of in named if any(p.predicts and _fits(p, of) for p in self.free())]
+            named = [of for columns in self.models.values() for of in apart_in(columns)]
+            fitting = [of for of in named if any(p.predicts and fits(p, of) for p in self.free())]
             values = (fitting or named or [values])[0]
         further: set[str] = set()
         scored: list[tuple[Profile, float]] = []
@@ -766,9 +606,9 @@ class _Sheet:
         if p.judges_another and (self._has_base(p) or (p.yes_or_no and not p.predicts)):
             return ["says if another is right"]
         if p.agrees or p.done:
-            self.flags += [p] if _fits(p, values) and p not in self.doubted else []
+            self.flags += [p] if fits(p, values) and p not in self.doubted else []
             return ["says what was done"]
-        if not _fits(p, values):
+        if not fits(p, values):
             # A classifier may say a class that no label shows.
             known = [rows for t, rows in counts.items() if same_answer(t, values)]
             new = {folded(t) for t in counts if not same_answer(t, values)}
@@ -777,7 +617,7 @@ class _Sheet:
             if not (shown and sum(known) > 0.5 * p.filled and usual and p.numbers is None):
                 return []
             further |= new
-        if p.name in self._compared:
+        if p.name in self.compared:
             return ["one of those that are compared"]
         if p.predicts:
             return ["another column is finer" if self._has_finer(p) else "codes of the classes"]
@@ -785,20 +625,15 @@ class _Sheet:
             return ["a group or a feature"]
         words = any(polarity(v) is None and not v.isdigit() for v in values)
         beside = sorted(self._judges, key=lambda q: q.name) if label is None else [label]
-        known = [a for q in beside if q is not p and (a := _agreement(p, q, values)) is not None]
-        agrees = bool(known) and max(known) > _AGREE
+        each = [beyond_chance(p, q, values) for q in beside if q is not p]
+        agreement = max((a for a in each if a is not None), default=None)
+        agrees = agreement is not None and agreement > AGREE
         facts = ["words of the classes"] if words else ["codes of the classes"]
         if label is not None:
             facts += ["agrees with the labels"] if agrees else []
-        elif known and self.models:
+        elif agreement is not None and self.models:
             facts.append("goes with a prediction" if agrees else "goes with no prediction")
         return facts + (["one value"] if len(counts) == 1 else [])
-
-    @cached_property
-    def _compared(self) -> set[str]:
-        """Columns that another one chooses among, row by row, by their names."""
-        chosen = [self.columns.keys() & set(p.counts or ()) for p in self.columns.values()]
-        return {name for names in chosen if len(names) > 1 for name in names}
 
     def _one_classifier(self) -> None:
         """Give probabilities and the hard predictions that they make the name that says more."""
@@ -821,14 +656,13 @@ class _Sheet:
     def _makes(self, columns: Sequence[str], hard: Profile) -> bool:
         """Whether hard predictions are those of the largest probability, or of two classes cut."""
         classes = in_order(hard.counts or ())
-        shares = {c: self.columns[c].numbers for c in columns}
         named = by_names(columns, classes)
-        if named is None or len(classes) != len(columns) or any(x is None for x in shares.values()):
+        if named is None or len(classes) != len(columns):
             return False
-        said = _indices(hard, classes)
-        p = np.stack([shares[named[c]] for c in classes])  # type: ignore[list-item]
+        said = class_indices(hard, classes)
+        p = np.stack([self.columns[named[c]].numbers for c in classes])  # type: ignore[misc]
         known = (said >= 0) & ~np.isnan(p).any(0)
-        if known.sum() < _LEAST_FILLED_TOGETHER:
+        if known.sum() < LEAST_TOGETHER:
             return False
         own = np.take_along_axis(p, np.maximum(said, 0)[None], 0)[0]
         if (own >= p.max(0) - 0.01)[known].all():
@@ -866,7 +700,7 @@ class _Sheet:
     def _refuse_sure(self) -> None:
         """Refuse how sure somebody is beside what says if that is right, without labels."""
         sure = [c for c in self.scores.values() if self.columns[c].of_itself]
-        right = self._right
+        right = self.right
         if sure and right and not (self.hard or self.models):
             said = shlex.join(["--label", right[0].name, *self.said()])
             raise InputError(
@@ -874,11 +708,6 @@ class _Sheet:
                 f"{quoted(sure[0])} how sure somebody is of it: to see how well this tells right "
                 f"answers from wrong ones, say {said}"
             )
-
-    @cached_property
-    def _right(self) -> list[Profile]:
-        """Columns that say whether an answer is right."""
-        return [p for p in self.free() if p.judges_another and p.yes_or_no and p.coded]
 
     # Scores -------------------------------------------------------------------------------------
 
@@ -933,7 +762,7 @@ class _Sheet:
             return "confidence"
         if p.of_itself and p.known.max() <= 0 and (name in self.hard or self.label is None):
             return "not used"  # logarithms of how probable its own prediction is
-        if p.of_itself and self.label is None and not self.hard and not self._right:
+        if p.of_itself and self.label is None and not self.hard and not self.right:
             return None
         self._refuse_sureness(p, name, nobody and not self.models)
         facts = ["its classifier predicts"] if name in self.hard else []
@@ -948,7 +777,7 @@ class _Sheet:
             return None if score > -SURELY else "not used"
         chance = "%" in p.name and names_chance(p.name)
         facts += ["percentages"] if chance else []
-        facts += ["from 0 to 1, as a score may be"] if _like_shares(p) else ["no shares"]
+        facts += ["from 0 to 1, as a score may be"] if like_shares(p) else ["no shares"]
         facts += ["said twice"] if name in self.models else []
         return "probability" if self.weigh(p, "probability", *facts) > score else "score"
 
@@ -965,7 +794,8 @@ class _Sheet:
         hard = self.columns[self.hard[name]]
         words = list(hard.counts or ())
         numbers = np.empty(0) if p.numbers is None else p.numbers
-        if len(words) == 2 and cut_apart(numbers, _indices(hard, words), positive_index(words)):
+        said = class_indices(hard, words)
+        if len(words) == 2 and cut_apart(numbers, said, positive_index(words)):
             return
         for role in ("confidence", "score"):
             self.weigh(p, role, "how sure it is")
@@ -1011,7 +841,7 @@ class _Sheet:
         if item is not None:
             yield f"items: named by column {quoted(item)}"
         for p in self.free():
-            if p.of("item") > 0 and _NEARLY_ALL * p.filled < p.distinct < p.filled:
+            if p.of("item") > 0 and NEARLY_ALL * p.filled < p.distinct < p.filled:
                 yield (
                     f"items: {quoted(p.name)} repeats ({p.distinct:,} values in {p.filled:,} "
                     "rows); every row is read as an item of its own"
@@ -1048,7 +878,7 @@ class _Sheet:
                 yield f"column {quoted(p.name)} holds one value only"
             bad = [] if p.numbers is not None else [t for t in p.texts if not _is_finite(t)]
             rows = int(np.isin(p.codes, [p.texts.index(text) for text in bad[:_SLIPS]]).sum())
-            if 0 < len(bad) <= _SLIPS and rows <= (1 - _NEARLY_ALL) * p.filled:
+            if 0 < len(bad) <= _SLIPS and rows <= (1 - NEARLY_ALL) * p.filled:
                 cells = "1 cell" if rows == 1 else f"{rows} cells"
                 yield (
                     f"column {quoted(p.name)} holds numbers but for {cells} "
@@ -1059,14 +889,12 @@ class _Sheet:
         """Lines on columns that go with the labels or predictions, in other words than these."""
         known = [self.columns[c].codes for c in self.hard.values()]
         for columns in self.models.values():
-            p = np.stack([self.columns[c].numbers for c in columns])  # type: ignore[misc]
-            said = p.argmax(0) if len(p) > 1 else p[0] > 0.5
-            known.append(np.where(np.isnan(p).any(0), -1, said))
+            known.append(largest([self.columns[c] for c in columns]))
         known += [] if label is None else [label.codes]
         told = [*self.flags, *self.doubted]
         for q in self.free():
             words = in_order(q.counts or ())
-            few = (len(words) > 1 or q.filled < q.rows) and 0 < len(words) <= _FEW_WORDS
+            few = (len(words) > 1 or q.filled < q.rows) and 0 < len(words) <= FEW_WORDS
             named = names_measure(q.name) or q.judges_another or q.of_itself
             if not few or q.wordy or q in told or named:
                 continue
@@ -1087,394 +915,9 @@ class _Sheet:
 _SLIPS = 5
 """Different cells that are no numbers, from which a column is none of numbers."""
 
-_FEW_WORDS = 12
-"""Different values beyond which a column is not compared with the classes."""
-
 
 def _is_finite(text: str) -> bool:
     try:
         return bool(np.isfinite(float(text)))
     except ValueError:
         return False
-
-
-# Families ---------------------------------------------------------------------------------------
-
-
-def named_families(columns: Sequence[Profile], classes: Sequence[str]) -> dict[str, list[Profile]]:
-    """Columns whose names differ in the class alone and whose rows sum to one number, by stem."""
-    stems: dict[tuple[int, str], list[Profile]] = {}
-    for p in columns:
-        words = tokens(p.name)
-        part = class_of_name(p.name, classes) if classes else None
-        keys = [] if part is None else [part.rest]
-        places_of = [len(words) - 1, *range(len(words) - 1)] if len(words) > 1 else []
-        keys += ["_".join(words[:at] + words[at + 1 :]) for at in places_of]
-        for i, key in enumerate(dict.fromkeys(keys), part is None):
-            stems.setdefault((i, key), []).append(p)
-    found: dict[str, list[Profile]] = {}
-    used: set[str] = set()
-    for (_, stem), members in sorted(stems.items(), key=lambda one: one[0][0]):
-        left = [p for p in members if p.name not in used]
-        if len(left) > 1 and _is_family(left, classes):
-            found[stem] = left
-            used |= {p.name for p in left}
-    whole = [p for p in columns if p.name not in used and p.in_unit and not p.whole]
-    for p, q in _perhaps_sums(whole):
-        if not {p.name, q.name} & used and _sums([p, q]):
-            apart = letters_apart([p.name, q.name]) or ()
-            numbered = all(text.isdigit() for text in apart) and len(tokens(q.name)) == 1
-            found[MODEL if apart and numbered else without_role(q.name)] = [p, q]
-            used |= {p.name, q.name}
-    whole = [p for p in whole if p.name not in used]
-    named = {folded(p.name) for p in whole}
-    bare = {folded(c) for c in classes} <= named if classes else len(whole) > 2
-    if bare and not found and len(whole) > 1 and _sums(whole):
-        found[MODEL] = whole
-    return found
-
-
-def _perhaps_sums(shares: Sequence[Profile]) -> Iterator[tuple[Profile, Profile]]:
-    """Pairs whose first rows sum to 1, or lack one."""
-    first = np.array([p.numbers[:3] for p in shares if p.numbers is not None])
-    for i, p in enumerate(shares[:-1]):
-        near = ~(np.abs(first[i + 1 :] + first[i] - 1) > 0.02).any(axis=1)
-        yield from ((p, shares[i + 1 + j]) for j in np.flatnonzero(near).tolist())
-
-
-def _is_family(members: Sequence[Profile], classes: Sequence[str]) -> bool:
-    """Whether columns are those of one classifier: their rows sum to 1, or name all classes."""
-    if _sums(members):
-        return True
-    named = {part.name for p in members if (part := class_of_name(p.name, classes))}
-    several = len(classes) > 1 and named == set(classes) and len(members) == len(classes)
-    # Probabilities that do not sum to 1, or logits: taken for what the names say, and refused
-    # with what is wrong.
-    return several and not any(p.whole for p in members)
-
-
-def _sums(members: Sequence[Profile]) -> bool:
-    """Whether the rows of some columns sum to 1, or to 100, but for rounding."""
-    total = np.sum([p.numbers for p in members if p.numbers is not None], axis=0)
-    known = total[~np.isnan(total)]
-    if len(known) < _LEAST_FILLED_TOGETHER or min(float(p.known.min()) for p in members) < 0:
-        return False
-    # Of two digits each is off by .005 at most, and many together by less than the sum of that.
-    slack = 0.005 * min(len(members), 2 * len(members) ** 0.5) + 1e-6
-    return any((np.abs(known - whole) <= slack * whole).all() for whole in (1.0, 100.0))
-
-
-def _like_shares(p: Profile) -> bool:
-    """Whether numbers may be probabilities, or percentages by their names."""
-    percent = names_percentages(p.name) and p.known.min() >= 0 and p.known.max() <= 100
-    return percent or (p.in_unit and (not p.whole or p.of("probability") > 0))
-
-
-# Votes ------------------------------------------------------------------------------------------
-
-
-def votes_in_rows(sheet: _Sheet, *, lone: bool = False) -> Reading | None:
-    """Rows that are votes of annotators: an item and an annotator that both recur.
-
-    If `lone`, names alone say so, such as that of a worker: an item may have one vote, and all may
-    be of one annotator.
-    """
-    options, given = sheet.options, sheet.options.votes
-    columns = [p for p in sheet.columns.values() if p.filled == p.rows and (lone or not p.unique)]
-    people = _named(columns, given.get("annotator")) or [
-        p
-        for p in columns
-        if p.of("annotator") > 0 and (p.says("person") if lone else p.distinct > 1)
-    ]
-    items = _named(columns, options.item or given.get("item")) or [
-        p for p in columns
-        if (p.of("item") > 0 or not p.words) and p not in people
-        and (p.counts is None or p.distinct > 2)
-    ]  # fmt: skip
-    # What is the same in all rows of an annotator says who that is: age, country.
-    people = [
-        p for p in people if not any(p.distinct < q.distinct and _same_within(p, q) for q in people)
-    ]
-    people = _apart(people)
-    if len(people) != 1:
-        return None
-    person = people[0]
-    # Of what annotators see more than once, the rows are no votes.
-    items = _apart([p for p in items if lone or person.pairs(p) >= 0.5 * person.rows])
-    if not items:
-        return None
-    sheet.weigh(person, "annotator", "recurs")
-    once = ["each annotator once"]
-    ranked = [(sheet.weigh(p, "item", *once * (p.pairs(person) == p.rows)), p) for p in items]
-    best = [p for score, p in ranked if score > max(ranked)[0] - MARGIN]
-    item = best[0]
-    votes, gold = _votes_and_gold(sheet, item, person)
-    if not votes:
-        if not lone and any(p.in_unit and not p.whole for p in columns):
-            raise InputError(
-                f"each row is what one of {person.distinct} ({quoted(person.name)}) says "
-                f"of an item ({quoted(item.name)}), and probabilities of many rows per "
-                "item are not joined: give each item one row and each classifier a column"
-            )
-        return None
-    if len(votes) > 1 and len(gold) == 1:
-        classes = tuple(gold[0].counts or ())
-        votes.sort(key=lambda p: -(_agreement(p, gold[0], classes) or 0.0))
-    roles = {"item": item.name, "annotator": person.name, "label": votes[0].name}
-    for found, what, role in ((best, "name the item", "item"), (votes, "hold it", "label")):
-        if len(found) > 1:
-            known = gold[0].name if len(gold) == 1 else None
-            ways = [
-                ColumnOptions(known, votes=roles | {role: p.name}).arguments() for p in found[:3]
-            ]
-            raise AmbiguousError(
-                f"each row is an annotator's vote, and columns "
-                f"{listed(quoted(p.name) for p in found)} may each {what}",
-                [["--votes", *way] for way in ways],
-            )
-    known = gold[0].name if len(gold) == 1 else None
-    named = {**roles, "vote": roles["label"], "label": options.label or known}
-    sheet.roles = {str(column): role for role, column in named.items()}
-    options = replace(options, votes=roles, label=options.label or known)
-    lines = [
-        f"votes, one per row: item {quoted(item.name)}, annotator "
-        f"{quoted(person.name)}, vote {quoted(votes[0].name)}"
-    ]
-    if options.label is not None:
-        lines.append(f"labels: column {quoted(options.label)}, one per item")
-    return Reading(options, tuple(lines), votes=True)
-
-
-def _named(columns: Iterable[Profile], name: str | None) -> list[Profile]:
-    return [p for p in columns if p.name == name]
-
-
-def _apart(columns: Sequence[Profile]) -> list[Profile]:
-    """Of columns that tell the same rows apart the one that is named best."""
-    ranked = sorted(columns, key=lambda p: -p.of("item"))
-    left = [p for i, p in enumerate(ranked) if not any(map(p.names_alike, ranked[:i]))]
-    return [p for p in columns if p in left]
-
-
-def _votes_and_gold(
-    sheet: _Sheet, item: Profile, person: Profile
-) -> tuple[list[Profile], list[Profile]]:
-    """The columns that may hold the votes, about equally well, and those of known labels."""
-    answers = [p for p in sheet.columns.values() if p.coded and p not in (item, person)]
-    many = item.rows >= 2 * item.distinct >= _MANY_ITEMS
-    alike = {p.name for p in answers if many and _same_within(p, item)}
-    gold = [p for p in answers if p.of("label") >= SURELY and p.name != "label"]
-    gold = gold or [p for p in answers if p.name == "label" and p.name in alike]
-    predicted = any(
-        p.predicts and p.of("annotator") <= 0 and not p.of_itself for p in sheet.columns.values()
-    )
-    ranked: list[tuple[float, Profile]] = []
-    for p in answers:
-        if p in gold or item_in_name(p.name) == 2 or p.names_alike(item):
-            continue
-        facts = ["the same in all rows of an item"] if p.name in alike else []
-        facts += [] if _same_within(p, item) else ["differs within items"]
-        facts += ["few values"] if p.distinct <= _FEW_WORDS else []
-        facts += ["a group or a feature"] if names_measure(p.name) else []
-        facts += ["as many values as rows"] if 2 * p.distinct > p.filled else []
-        facts += ["the same in all rows of an annotator"] if _same_within(p, person) else []
-        facts += ["says if another is right"] if p.says("right") and p.yes_or_no else []
-        facts += ["how sure somebody is"] if p.of_itself else []
-        facts += ["beside its gold"] if any(_is_gold_of(g, p) for g in gold) else []
-        if p.of("vote") > 0 or not predicted:
-            ranked.append((sheet.weigh(p, "vote", *facts), p))
-    votes = [p for p in answers if p.name == sheet.options.votes.get("label")]
-    most = max((score for score, _ in ranked), default=0.0)
-    votes = votes or [p for score, p in ranked if most >= 3 and score > most - MARGIN]
-    # Votes of other values than the labels' are ratings of a case.
-    classes = tuple(t for p in votes for t in p.counts or ())
-    fitting = [p for p in gold if 2 * _shared(p, classes) > len(p.counts or ())]
-    beside = [p for p in fitting if any(_is_gold_of(p, vote) for vote in votes)]
-    return ([], []) if gold and not fitting else (votes, beside or fitting)
-
-
-def _shared(p: Profile, classes: Sequence[str]) -> int:
-    """How many of a column's values mean one of the classes."""
-    return sum(same_answer(text, classes) is not None for text in p.counts or ())
-
-
-def _same_within(p: Profile, other: Profile) -> bool:
-    """Whether a column is the same in all rows in which another one is."""
-    filled = p.codes >= 0
-    return bool(filled.any()) and p.pairs(other, filled) == len(np.unique(other.codes[filled]))
-
-
-def _is_gold_of(gold: Profile, p: Profile) -> bool:
-    """Whether names say so: sentiment_gold, sentiment; GOLDEN:result, OUTPUT:result."""
-    rest = [word for word in gold.words if name_evidence(word, "label") < SURELY]
-    return bool(rest) and p.words[-len(rest) :] == rest
-
-
-# What is seen where nothing is read -------------------------------------------------------------
-
-
-def refuse_unread(sheet: _Sheet, numbers: Sequence[Profile]) -> None:
-    """Refuse a table without a classifier by what its columns are seen to be, and how to say so.
-
-    `numbers` are columns of which nothing says whether a classifier gave them.
-    """
-    free = [p for p in sheet.free() if not names_measure(p.name)]
-    for p in sheet.free():
-        if p.confirms and sheet.label is None:
-            raise InputError(
-                f"column {quoted(p.name)} says by its name whether a verdict is right, and not "
-                "what the class is: write the right classes in a column of their own; if it "
-                f"does hold the known labels, say --label {shlex.quote(p.name)}"
-            )
-    if counted := _counted_votes(sheet):
-        raise InputError(counted)
-    if compared := sorted(sheet._compared, key=sheet.names.index):
-        chooser = next(p for p in sheet.columns.values() if {*compared} & set(p.counts or ()))
-        raise InputError(
-            f"column {quoted(chooser.name)} says which of {listed(map(quoted, compared))} is "
-            "better: each row compares two, and has no class of its own that a classifier could "
-            "predict; such comparisons are not read as predictions"
-        )
-    if sheet.label is None:
-        _refuse_alike(sheet, free)
-        if unnamed := _unnamed_votes(sheet):
-            item, person, vote = unnamed
-            roles = {"item": item.name, "annotator": person.name, "label": vote.name}
-            raise InputError(
-                f"no prediction columns, but each row may be the vote of one of "
-                f"{person.distinct:,} annotators ({quoted(person.name)}) on one of "
-                f"{item.distinct:,} items ({quoted(item.name)}): if so, say "
-                + shlex.join(["--votes", *ColumnOptions(votes=roles).arguments()])
-            )
-    if numbers:
-        _refuse_numbers(sheet, free, numbers)
-    nested = listed([quoted(p.name) for p in sheet.columns.values() if p.nested], 3)
-    labels = listed([quoted(p.name) for p in free if p.few and p.of("label") >= LIKELY], 3)
-    if nested or labels:
-        seen = f"lists of objects, which are not read, are in {nested}" if nested else ""
-        truth = f"labels may be in {labels}" if labels else ""
-        raise InputError(no_predictions(sheet.names, filter(None, (seen, truth))))
-
-
-def _refuse_alike(sheet: _Sheet, free: Sequence[Profile]) -> None:
-    """Refuse columns of the same values, of which one may hold the labels."""
-    few = [p for p in free if p.few and (p.numbers is None or p.whole)]
-    for p in few:
-        alike = [q for q in few if _fits(q, tuple(p.counts or ()))]
-        alike = [q for q in alike if _fits(p, tuple(q.counts or ()))]
-        if len(alike) < 2:
-            continue
-        named = {without_role(q.name): q.name for q in alike}
-        ways = []
-        for q in alike[:3]:
-            hard = {name: column for name, column in named.items() if column != q.name}
-            ways.append(ColumnOptions(q.name, hard=hard).arguments())
-        raise AmbiguousError(
-            f"columns {listed(quoted(q.name) for q in alike)} hold the same values, and no "
-            "name says which are the known labels",
-            ways,
-        )
-
-
-def _refuse_numbers(sheet: _Sheet, free: Sequence[Profile], numbers: Sequence[Profile]) -> None:
-    """Refuse numbers that may be scores, with the labels that they rank apart, if any are there."""
-    others = [p for p in sheet.free() if p.numbers is not None and p.distinct > 2]
-    names = listed([quoted(p.name) for p in others])
-    if all(p.of_itself for p in numbers):
-        raise InputError(
-            f"column {listed(quoted(p.name) for p in numbers)} says by its name how sure somebody "
-            "is of an answer, and no column holds known labels to judge that by: join them with "
-            "--labels FILE, and name the column of the answers with --hard NAME=COL"
-        )
-    best: tuple[float, Profile, int, dict[str, str]] | None = None
-    for label in [p for p in free if p.few and p.coded] if sheet.label is None else [sheet.label]:
-        classes = tuple(in_order(label.counts or ()))
-        codes = _indices(label, classes)
-        for side in range(len(classes)) if len(classes) == 2 else ():
-            above = _above(numbers, label, codes == side, codes == 1 - side)
-            if above and (best is None or max(above)[0] > best[0]):
-                scores = {without_role(name): name for _, name in above[:3]}
-                best = max(above)[0], label, side, scores
-    what = f"columns {names} hold numbers, and nothing says whether classifiers gave them"
-    if best is None:
-        scores = {without_role(p.name): p.name for p in numbers[:3]}
-        said = shlex.join(ColumnOptions(scores=scores).arguments())
-        none = "" if sheet.label is not None else ", and no column holds known labels"
-        raise InputError(f"{what}{none}: if they are scores, say so with {said}")
-    _, label, side, scores = best
-    classes = tuple(in_order(label.counts or ()))
-    positive = None if side == positive_index(classes) else classes[side]
-    said = shlex.join(ColumnOptions(label.name, positive=positive, scores=scores).arguments())
-    raise InputError(
-        f"{what}; {listed(map(quoted, scores.values()))} is larger where {quoted(label.name)} is "
-        f"{quoted(classes[side])}: if these are scores and the known labels, say {said}"
-    )
-
-
-def _above(
-    numbers: Sequence[Profile], label: Profile, one: Bools, other: Bools
-) -> list[tuple[float, str]]:
-    """The columns of numbers that are larger in some rows than in others, and by how much."""
-    rows = np.where(one, 1, np.where(other, 0, -1))
-    found = []
-    for p in numbers:
-        x = np.empty(0) if p.numbers is None else p.numbers
-        gap = None if p is label else ranked_apart(x, rows)
-        if gap is None or gap <= _APART or len(np.unique(x[one | other])) <= 2:
-            continue  # of two values only it is the same in other words
-        if np.nanmedian(x[one]) >= np.nanmedian(x[other]):
-            found.append((gap, p.name))
-    return found
-
-
-def _counted_votes(sheet: _Sheet) -> str:
-    """What to say of neighbouring columns of counts whose sum is another column; or nothing."""
-    whole = [p for p in sheet.columns.values() if p.whole and len(p.known) == p.rows]
-    if not whole or whole[0].rows < _MANY_ITEMS:
-        return ""
-    x = np.array([p.numbers for p in whole])
-    sums = np.vstack([np.zeros(x.shape[1]), x.cumsum(0)])
-    for first, last in itertools.combinations(range(len(whole) + 1), 2):
-        total = sums[last] - sums[first]
-        if last - first < 2 or (x[first:last] < 0).any() or (x[first:last].max(1) < 1).any():
-            continue
-        same = [p for i, p in enumerate(whole) if not first <= i < last and (x[i] == total).all()]
-        if not same:
-            continue
-        counts = whole[first:last]
-        most = x[first:last].argmax(0)
-        clear = (x[first:last] == x[first:last].max(0)).sum(0) == 1
-        index = replace(counts[0], codes=most, distinct=len(np.unique(most)))
-        others = [p for p in sheet.columns.values() if p.few and p not in [*counts, *same]]
-        known = {p.name: clear & (p.codes >= 0) for p in others}
-        derived = [p.name for p in others if p.pairs(index, known[p.name]) == index.distinct]
-        most_chose = f"{listed(map(quoted, derived))} is the class that most chose, and no truth"
-        so = f"; {most_chose} beside them" if derived else ""
-        named = listed([f"h__{p.name}" for p in counts], 3)
-        return (
-            f"columns {listed(quoted(p.name) for p in counts)} count who chose each class (their "
-            f"sum is {quoted(same[0].name)} in every row){so}; there are no predictions to judge "
-            f"by them: join those of a classifier, and name the counts {named}"
-        )
-    return ""
-
-
-def _unnamed_votes(sheet: _Sheet) -> tuple[Profile, Profile, Profile] | None:
-    """Item, annotator and vote, told by how values recur: votes on an item agree."""
-    full = [p for p in sheet.columns.values() if p.filled == p.rows >= _MANY_ITEMS]
-    full = [p for p in full if p.distinct > 1 and (p.numbers is None or p.whole)]
-    recurring = [p for p in full if 2 * p.distinct <= p.rows and not names_measure(p.name)][:8]
-    found = []
-    for item, person, vote in itertools.permutations(recurring, 3):
-        few = vote.coded and vote.distinct <= min(_FEW_WORDS, person.distinct - 1)
-        if (
-            not few
-            or item.distinct <= 2 * vote.distinct
-            or item.pairs(person) < _NEARLY_ALL * item.rows
-        ):
-            continue
-        within, chance = agreement_within(vote.codes, item.codes)
-        by_person, _ = agreement_within(vote.codes, person.codes)
-        if within - chance > _AGREE * (1 - chance) and within > by_person:
-            found.append((within, (item, person, vote)))
-    return max(found, key=lambda one: one[0])[1] if found else None
