@@ -21,10 +21,12 @@ import test_named_classifiers as named_classifiers
 import test_sure_columns as sure_columns
 
 import fewlabels as fl
+from fewlabels.data import profiles
 from fewlabels.data import recognise as recognise_module
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.profiles import name_evidence, name_words, words_table
 from fewlabels.data.recognise import evidence_table, recognise
+from fewlabels.data.roles import places
 from fewlabels.data.shapes import shaped
 from fewlabels.data.sources import open_source
 
@@ -218,6 +220,11 @@ SHAPES = {
     ),
     "columns of annotators without names": Shape(
         {f"c{k}": wide(k) for k in range(1, 6)}, {"hard": {f"c{k}": f"c{k}" for k in range(1, 6)}}
+    ),
+    "tags of the same items": Shape(
+        {"id": np.arange(200), **{name: np.where(SEEN == 0, (cut > P) + 0.0, np.nan)
+         for name, cut in (("toxic", 0.2), ("threat", 0.4), ("rude", 0.6))}},
+        refused="'toxic', 'threat', 'rude' may each hold the known labels",
     ),
     "counts of annotators, and what most chose": Shape(
         {"": ROW, "count": 3 + ROW % 2, "offensive": SAID * 2, "neither": 3 + ROW % 2 - SAID * 2,
@@ -430,6 +437,37 @@ def test_the_table_of_words_holds_what_is_used() -> None:
     assert [fact for fact in facts if f'"{fact}"' not in source] == []
     plain = [word.lstrip("^$=") for word in table.roles if not word.startswith("@")]
     assert [word for word in plain if word != "_".join(name_words(word))] == []
+
+
+ANIMALS = ["cat", "dog"]
+
+
+@pytest.mark.parametrize(("found", "expected"), [
+    (profiles.tokens("rf P(not toxic)"), ["rf", "P", "not", "toxic"]),
+    (profiles.class_of_name("rf_not_toxic", ["not toxic", "toxic"]), ("not toxic", "rf")),
+    (profiles.class_of_name("cat_prob", ANIMALS), ("cat", "prob")),
+    (profiles.class_of_name("rf", ANIMALS), None),
+    (profiles.by_names(["rf_dog", "rf_cat"], ANIMALS), {"dog": "rf_dog", "cat": "rf_cat"}),
+    (profiles.by_names(["x_choiceA_p", "x_choiceB_p"], ["A", "B"]),
+     {"A": "x_choiceA_p", "B": "x_choiceB_p"}),
+    (profiles.differences(["net_cat", "net_cow"]), ("cat", "cow")),
+    (profiles.differences(["P(a)", "P(b)"]), ("a", "b")),
+    (profiles.differences(["x"]), None),
+    (profiles.letters_apart(["gpt_choiceA_p", "gpt_choiceB_p"]), ("A", "B")),
+    (profiles.letters_apart(["p0", "p1"]), ("0", "1")),
+    (name_words("HumanLabel_2"), ["human", "label", "2"]),
+    (name_words("y_true"), ["y", "true"]),
+    ([profiles.truth_in_name(n) for n in ("human_label", "outcome", "gpt4_label")], [3, 2, 0]),
+    ([profiles.without_role(n) for n in ("gpt4_verdict", "y_pred_rf", "label_a",
+      "prediction(Good Risk)")], ["gpt4", "rf", "a", "Good Risk"]),
+    ([profiles.names_items(n) for n in ("item_id", "UUID", "sampleId", "id2", "worker_id")],
+     [True, True, True, False, False]),
+    (places(["probs[0]", "probs[1]"]), "probs"),
+    (places(["c2", "c3"]), "c2 to c3"),
+    (places(["probs[cat]", "probs[dog]"]), None),
+])  # fmt: skip
+def test_how_names_are_taken_apart(found: Any, expected: Any) -> None:
+    assert found == expected
 
 
 @pytest.mark.parametrize(("name", "role", "weight"), [

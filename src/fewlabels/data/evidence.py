@@ -198,6 +198,11 @@ class Sheet:
         label = None if self.label is None or not labeled else self.label.name
         return ColumnOptions(label, self.models, **named).arguments()  # type: ignore[arg-type]
 
+    def answers(self) -> list[Profile]:
+        """Columns that by their names hold an answer, though nothing says whose."""
+        free = [p for p in self.free() if p.few and p.numbers is None]
+        return [p for p in free if p.of("label") > 0 or p.of("vote") > 0]
+
     def free(self) -> list[Profile]:
         """Columns that have no role yet."""
         return [p for name, p in self.columns.items() if name not in self.roles and p.filled]

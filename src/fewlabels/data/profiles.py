@@ -41,26 +41,12 @@ class Part(NamedTuple):
 
 
 def tokens(name: str) -> list[str]:
-    """The words of a column's name.
-
-    Examples
-    --------
-    >>> tokens("rf P(not toxic)")
-    ['rf', 'P', 'not', 'toxic']
-    """
+    """The words of a column's name."""
     return WORD.findall(name)
 
 
 def class_of_name(column: str, classes: Sequence[str]) -> Part | None:
-    """The class that a column's name ends in, else begins with: the longest one, whole words.
-
-    Examples
-    --------
-    >>> class_of_name("rf_not_toxic", ["not toxic", "toxic"])
-    Part(name='not toxic', rest='rf')
-    >>> class_of_name("cat_prob", ["cat", "dog"]), class_of_name("rf", ["cat", "dog"])
-    (Part(name='cat', rest='prob'), None)
-    """
+    """The class that a column's name ends in, else begins with: the longest one, whole words."""
     shown = tokens(column)
     words = tuple(folded(word) for word in shown)
     names, sizes = _by_words(tuple(classes))
@@ -85,13 +71,7 @@ def _by_words(classes: tuple[str, ...]) -> tuple[dict[tuple[str, ...], str], lis
 
 
 def by_names(columns: Sequence[str], classes: Sequence[str]) -> dict[str, str] | None:
-    """Class -> column of a classifier, where the names say so one to one; else None.
-
-    Examples
-    --------
-    >>> by_names(["rf_dog", "rf_cat"], ["cat", "dog"])
-    {'dog': 'rf_dog', 'cat': 'rf_cat'}
-    """
+    """Class -> column of a classifier, where the names say so one to one; else None."""
     found = [class_of_name(column, classes) for column in columns]
     named = [None if part is None else part.name for part in found]
     # no and yes for 0 and 1: synonyms, where all that differs between the names is that; the letter
@@ -121,24 +101,13 @@ def differences(columns: Sequence[str]) -> tuple[str, ...] | None:
     """What differs between names, whole words: the classes that columns of one classifier name.
 
     None where it is nothing for some name, or the same for two.
-
-    Examples
-    --------
-    >>> differences(["net_cat", "net_cow"]), differences(["P(a)", "P(b)"]), differences(["x"])
-    (('cat', 'cow'), ('a', 'b'), None)
     """
     parts = _between([tokens(column) for column in columns])
     return _all_apart(tuple(class_text("_".join(part)) for part in parts))
 
 
 def letters_apart(columns: Sequence[str]) -> tuple[str, ...] | None:
-    """What differs between names, letter by letter, as `differences` has it.
-
-    Examples
-    --------
-    >>> letters_apart(["gpt_choiceA_p", "gpt_choiceB_p"]), letters_apart(["p0", "p1"])
-    (('A', 'B'), ('0', '1'))
-    """
+    """What differs between names, letter by letter, as `differences` has it."""
     return _all_apart(tuple("".join(part) for part in _between(differences(columns) or ())))
 
 
@@ -195,13 +164,7 @@ def words_table() -> Words:
 
 
 def name_words(name: str) -> list[str]:
-    """The words of a column's name in lower case, humps taken apart.
-
-    Examples
-    --------
-    >>> name_words("HumanLabel_2"), name_words("y_true")
-    (['human', 'label', '2'], ['y', 'true'])
-    """
+    """The words of a column's name in lower case, humps taken apart."""
     humps = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", " ", name)
     return [folded(word) for word in tokens(humps)]
 
@@ -229,13 +192,7 @@ def _weights_of(name: str) -> tuple[dict[str, float], ...]:
 
 
 def name_evidence(name: str, role: str) -> float:
-    """What a name says of a role: the log-odds of its words, added.
-
-    Examples
-    --------
-    >>> [name_evidence(name, "label") for name in ("human_label", "outcome", "verdict", "gpt4")]
-    [16.0, 4.0, 5.0, -7.0]
-    """
+    """What a name says of a role: the log-odds of its words, added."""
     total = sum(of_word.get(role, 0.0) for of_word in _weights_of(name))
     return max(min(total, _MOST_OF_A_NAME), -_MOST_OF_A_NAME)
 
@@ -266,13 +223,7 @@ def names_role(name: str, role: str) -> bool:
 
 
 def truth_in_name(name: str) -> int:
-    """How much a name is that of labels: 3 surely, 2 likely, 1 perhaps, 0 not at all.
-
-    Examples
-    --------
-    >>> [truth_in_name(name) for name in ("human_label", "outcome", "gpt4_label")]
-    [3, 2, 0]
-    """
+    """How much a name is that of labels: 3 surely, 2 likely, 1 perhaps, 0 not at all."""
     evidence = name_evidence(name, "label")
     return (evidence > 0) + (evidence >= LIKELY) + (evidence >= SURELY)
 
@@ -331,11 +282,6 @@ def without_role(name: str, also: Collection[str] = ()) -> str:
     """A classifier's name: that of its column without the words for what the column holds.
 
     `also` are further such words.
-
-    Examples
-    --------
-    >>> without_role("gpt4_verdict"), without_role("y_pred_rf"), without_role("label_a")
-    ('gpt4', 'rf', 'a')
     """
     words = list(WORD.finditer(name))
     role = [is_role(word[0], also) for word in words]

@@ -335,8 +335,8 @@ class _Recognition(Sheet):
         ]
         most = max((score for score, _ in candidates), default=0.0)
         best = [p for score, p in candidates if score > max(most - MARGIN, 0)] or self.derived[:1]
-        if not best or (len(best) > 2 and all(p.of("label") <= 0 for p in best)):
-            return None  # as many columns that no name tells apart are of annotators
+        if not best or (len(best) > 2 and all(p in self._annotators for p in best)):
+            return None
         if len(best) > 1:
             raise AmbiguousError(
                 f"columns {listed(quoted(p.name) for p in best)} may each hold the known labels",
@@ -431,6 +431,13 @@ class _Recognition(Sheet):
             and bool((own == other)[both].all())
             for other in others
         )
+
+    @cached_property
+    def _annotators(self) -> list[Profile]:
+        """Columns of people whom no name tells from the truth: each has seen items of its own."""
+        free = [p for p in self.free() if p.sparse and p.few and p.coded and p.of("label") <= 0]
+        free = [p for p in free if not names_measure(p.name)]
+        return free if len({(p.codes < 0).tobytes() for p in free}) > 2 else []
 
     @cached_property
     def _classifiers(self) -> set[str]:
@@ -688,10 +695,8 @@ class _Recognition(Sheet):
             for p in self.free()
             if p.coded and p.predicts and p.of("score") <= 0
         ]
-        if not sets:  # columns of annotators that no name tells apart
-            free = [p for p in self.free() if p.sparse and p.few and not names_measure(p.name)]
-            sets = [frozenset(map(folded, p.counts or ())) for p in free if p.coded]
-            sets = sets if len(sets) > 2 else []
+        if not sets:
+            sets = [frozenset(map(folded, p.counts or ())) for p in self._annotators]
         if len(sets) < 2:
             return ()
         common = max(sets, key=lambda s: sum(other <= s for other in sets))
@@ -762,7 +767,7 @@ class _Recognition(Sheet):
             return "confidence"
         if p.of_itself and p.known.max() <= 0 and (name in self.hard or self.label is None):
             return "not used"  # logarithms of how probable its own prediction is
-        if p.of_itself and self.label is None and not self.hard and not self.right:
+        if p.of_itself and self.label is None and not self.hard and self.answers():
             return None
         self._refuse_sureness(p, name, nobody and not self.models)
         facts = ["its classifier predicts"] if name in self.hard else []

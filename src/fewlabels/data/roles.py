@@ -146,11 +146,6 @@ def places(columns: Sequence[str]) -> str | None:
     """What to call columns whose names say nothing but their order, all of it; None of others.
 
     They are the numbers of one vector, or neighbours in a file without a header.
-
-    Examples
-    --------
-    >>> places(["probs[0]", "probs[1]"]), places(["c2", "c3"]), places(["probs[cat]", "probs[dog]"])
-    ('probs', 'c2 to c3', None)
     """
     if len(columns) < 2:
         return None
@@ -421,13 +416,7 @@ class _Claims:
 
 
 def split_native(name: str) -> tuple[str, str, str] | None:
-    """Take a native column name apart: kind (p, y, s or h), classifier, class; None if it is none.
-
-    Examples
-    --------
-    >>> split_native("p__my__net__1"), split_native("h__cat"), split_native("p__net")
-    (('p', 'my__net', '1'), ('h', '', 'cat'), None)
-    """
+    """A native column name taken apart: kind (p, y, s or h), classifier, class; None of others."""
     kind, divider, rest = name.partition("__")
     if not (divider and rest):
         return None

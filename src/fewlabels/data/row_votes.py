@@ -66,7 +66,8 @@ def votes_in_rows(sheet: Sheet, *, lone: bool = False) -> Reading | None:
     sheet.weigh(person, "annotator", "recurs")
     once = ["each annotator once"]
     ranked = [(sheet.weigh(p, "item", *once * (p.pairs(person) == p.rows)), p) for p in items]
-    best = [p for score, p in ranked if score > max(ranked)[0] - MARGIN]
+    most = max(score for score, _ in ranked)
+    best = [p for score, p in ranked if score > most - MARGIN]
     item = best[0]
     votes, gold = _votes_and_gold(sheet, item, person)
     if not votes:

@@ -17,6 +17,7 @@ from fewlabels.data.evidence import APART, MANY_ITEMS, AmbiguousError, Sheet, cl
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.profiles import (
     LIKELY,
+    SURELY,
     Profile,
     names_measure,
     without_role,
@@ -61,6 +62,7 @@ def refuse_unread(sheet: Sheet, numbers: Sequence[Profile]) -> None:
                 f"{item.distinct:,} items ({quoted(item.name)}): if so, say "
                 + shlex.join(["--votes", *ColumnOptions(votes=roles).arguments()])
             )
+    numbers = [p for p in numbers if p.of("label") < SURELY]
     if numbers:
         _refuse_numbers(sheet, free, numbers)
     nested = listed([quoted(p.name) for p in sheet.columns.values() if p.nested], 3)
@@ -95,11 +97,13 @@ def _refuse_numbers(sheet: Sheet, free: Sequence[Profile], numbers: Sequence[Pro
     """Refuse numbers that may be scores, with the labels that they rank apart, if any are there."""
     others = [p for p in sheet.free() if p.numbers is not None and p.distinct > 2]
     names = listed([quoted(p.name) for p in others])
-    if all(p.of_itself for p in numbers):
+    answers = sheet.answers()
+    if answers and all(p.of_itself for p in numbers):
         raise InputError(
             f"column {listed(quoted(p.name) for p in numbers)} says by its name how sure somebody "
             "is of an answer, and no column holds known labels to judge that by: join them with "
-            "--labels FILE, and name the column of the answers with --hard NAME=COL"
+            f"--labels FILE, and if {quoted(answers[0].name)} is the answer, add --hard "
+            + shlex.quote(f"NAME={answers[0].name}")
         )
     best: tuple[float, Profile, int, dict[str, str]] | None = None
     for label in [p for p in free if p.few and p.coded] if sheet.label is None else [sheet.label]:
@@ -121,8 +125,8 @@ def _refuse_numbers(sheet: Sheet, free: Sequence[Profile], numbers: Sequence[Pro
     positive = None if side == positive_index(classes) else classes[side]
     said = shlex.join(ColumnOptions(label.name, positive=positive, scores=scores).arguments())
     raise InputError(
-        f"{what}; {listed(map(quoted, scores.values()))} is larger where {quoted(label.name)} is "
-        f"{quoted(classes[side])}: if these are scores and the known labels, say {said}"
+        f"{what}; {listed(map(quoted, scores.values()))}: larger where {quoted(label.name)} is "
+        f"{quoted(classes[side])}; if these are scores and the known labels, say {said}"
     )
 
 
