@@ -389,8 +389,10 @@ class _Recognition(Sheet):
     def _family_of(self, p: Profile) -> Ints | None:
         """The class of the largest number in each row, of columns that name a column's values."""
         classes = tuple(p.counts or ())
-        many = len(self._shares) < len(classes)
-        if many or len(classes) < 2 or all(text.isdigit() for text in classes):
+        if len(classes) < 2 or all(text.isdigit() for text in classes):
+            return None
+        names = "\n".join("".join(tokens(q.name)) for q in self._shares).casefold()
+        if not all("".join(tokens(text)).casefold() in names for text in classes):
             return None
         families = named_families(self._shares, classes).values()
         named = (by_names([q.name for q in columns], classes) for columns in families)
@@ -648,7 +650,7 @@ class _Recognition(Sheet):
             for hard, column in self.hard.items():
                 words = set(name_words(name))
                 shared = [w for w in tokens(hard) if folded(w) in words and not is_role(w)]
-                nameless = is_role(name) or not tokens(name) or name.startswith(MODEL)
+                nameless = is_role(name) or not tokens(name) or name.rstrip("_") == MODEL
                 if hard in self.models or not (shared or nameless or is_role(hard)):
                     continue
                 if not self._makes(columns, self.columns[column]):
