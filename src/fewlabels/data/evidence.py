@@ -15,20 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fewlabels.checks.class_words import (
-    MAYBE_NO_LABEL,
-    folded,
-    same_answer,
-)
+from fewlabels.checks.class_words import MAYBE_NO_LABEL, folded, same_answer
 from fewlabels.data.agreement import kappa
 from fewlabels.data.options import ColumnOptions
-from fewlabels.data.profiles import (
-    Profile,
-    item_in_name,
-    names_role,
-    profile,
-    words_table,
-)
+from fewlabels.data.profiles import Profile, item_in_name, names_role, profile, words_table
 from fewlabels.data.roles import split_native
 from fewlabels.data.table import Table
 from fewlabels.errors import InputError

@@ -6,9 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from fewlabels.checks.class_words import (
-    folded,
-)
+from fewlabels.checks.class_words import folded
 from fewlabels.data.profiles import (
     Profile,
     class_of_name,

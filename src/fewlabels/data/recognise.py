@@ -12,25 +12,19 @@ from __future__ import annotations
 
 import itertools
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
-from fewlabels.checks.class_words import (
-    folded,
-    polarity,
-    positive_index,
-    same_answer,
-)
-from fewlabels.data.agreement import cut_apart, go_together, ranked_apart
+from fewlabels.checks.class_words import folded, polarity, positive_index, same_answer
+from fewlabels.data.agreement import cut_apart, ranked_apart
 from fewlabels.data.classes import of_two_signs
 from fewlabels.data.evidence import (
     AGREE,
     APART,
-    FEW_WORDS,
     MANY_ITEMS,
     MARGIN,
     NEARLY_ALL,
@@ -75,10 +69,18 @@ from fewlabels.data.profiles import (
     without_role,
     words_table,
 )
+from fewlabels.data.reading_lines import (
+    WEIGHT_LINE,
+    doubts,
+    label_line,
+    reading_lines,
+    spoiled,
+    weight_line,
+)
 from fewlabels.data.roles import missing_column, places, split_native
 from fewlabels.data.row_votes import votes_in_rows
 from fewlabels.data.shapes import telling
-from fewlabels.data.table import Names, Source, Table, in_order
+from fewlabels.data.table import Names, Source, in_order
 from fewlabels.data.unread import refuse_unread
 from fewlabels.errors import InputError, listed, quoted
 from fewlabels.kernels.arrays import Ints
@@ -111,16 +113,9 @@ def recognise(source: Source, options: ColumnOptions, *, joined: bool = False) -
     if found.votes:  # which have no weights
         return replace(found, options=replace(found.options, weight=options.weight))
     lines = found.lines
-    if weight is not None and not any(line.startswith(_WEIGHT_LINE) for line in lines):
-        lines = (*lines, _weight_line(weight))
+    if weight is not None and not any(line.startswith(WEIGHT_LINE) for line in lines):
+        lines = (*lines, weight_line(weight))
     return replace(found, options=replace(found.options, perhaps_weights=perhaps), lines=lines)
-
-
-_WEIGHT_LINE = "sampling weights"
-
-
-def _weight_line(column: str) -> str:
-    return f"{_WEIGHT_LINE}: column {quoted(column)} (rename it if it is something else)"
 
 
 def _weights(source: Source, options: ColumnOptions) -> tuple[str | None, tuple[str, ...]]:
@@ -220,13 +215,7 @@ def _label_by_name(source: Source, names: Sequence[str], options: ColumnOptions)
     strangers = [t for t in found.counts if same_answer(t, sorted(classes)) is None]
     if len(strangers) > (2 if not classes else 1 if len(classes) == 1 else 0):
         return Reading(options)
-    return Reading(replace(options, label=alike[0]), (_label_line(found, table),))
-
-
-def _label_line(label: Profile, table: Table) -> str:
-    held = Names.of(table, label.name).counts()
-    none = f"; -1 is unlabeled, {held['-1']:,} rows" if held.get("-1") else ""
-    return f"labels: column {quoted(label.name)} ({label.filled:,} of {label.rows:,} rows{none})"
+    return Reading(replace(options, label=alike[0]), (label_line(found, table),))
 
 
 class _Recognition(Sheet):
@@ -250,8 +239,8 @@ class _Recognition(Sheet):
             held = {} if label is None else Names.of(self.table, label.name).counts()
             if label is not None and (said := of_two_signs(label.name, held, self.options)):
                 raise InputError(said)
-            if spoiled := list(self._spoiled()):
-                raise InputError(f"no prediction columns: {'; '.join(spoiled)}")
+            if bad := list(spoiled(self)):
+                raise InputError(f"no prediction columns: {'; '.join(bad)}")
             lone = votes_in_rows(self, lone=True) if label is None else None
             if lone is None:
                 refuse_unread(self, numbers)
@@ -274,7 +263,7 @@ class _Recognition(Sheet):
             self.options, label=None if label is None else label.name, item=item,
             models=self.models, hard=self.hard, scores=self.scores, confidence=self.confidence,
         )  # fmt: skip
-        return Reading(options, tuple(self._lines(label, item)))
+        return Reading(options, tuple(reading_lines(self, label, item)))
 
     def labels_beside_named(self) -> Reading:
         """The labels and the items' names, where the caller has named the classifiers alone.
@@ -291,9 +280,9 @@ class _Recognition(Sheet):
             self.doubted.append(label)
             label = None
         if label is None:
-            return Reading(self.options, tuple(self._doubts()))
+            return Reading(self.options, tuple(doubts(self)))
         item = self._item()
-        lines = [_label_line(label, self.table)]
+        lines = [label_line(label, self.table)]
         if item is not None:
             lines.append(f"items: named by column {quoted(item)}")
         return Reading(replace(self.options, label=label.name, item=item), tuple(lines))
@@ -480,20 +469,6 @@ class _Recognition(Sheet):
                 gap = ranked_apart(p.numbers, class_indices(label, classes))
                 found += [] if gap is None else [gap > APART]
         return any(found) if found else None
-
-    def _doubts(self) -> Iterable[str]:
-        """Lines on columns that may hold the labels, and are not used."""
-        alike = [
-            p for p in self.free()
-            if p.name not in self.claimed and (
-                p in self.doubted or p.agrees
-                or (p.few and p.sparse and not names_measure(p.name))
-            )
-        ]  # fmt: skip
-        if alike:
-            said = " or ".join(f"--label {shlex.quote(p.name)}" for p in alike[:3])
-            few = listed(f"{quoted(p.name)} ({p.filled:,} of {p.rows:,} rows)" for p in alike[:3])
-            yield f"labels: none used; if {few} holds the known labels, say {said}"
 
     def _recurs(self, label: Profile) -> bool:
         """Whether its values recur in another column, or in the names of columns."""
@@ -820,111 +795,3 @@ class _Recognition(Sheet):
             "positive class",
             [first, self.said(scores={name: p.name})],
         )
-
-    # Words --------------------------------------------------------------------------------------
-
-    def _lines(self, label: Profile | None, item: str | None) -> Iterable[str]:
-        if label is not None:
-            yield _label_line(label, self.table)
-        else:
-            yield from list(self._doubts()) or ["labels: none recognised"]
-        for what, mapped in (
-            ("probabilities", self.models),
-            ("hard predictions", {name: (c,) for name, c in self.hard.items()}),
-            ("scores (larger is more positive)", {n: (c,) for n, c in self.scores.items()}),
-            ("probability of what is predicted", {n: (c,) for n, c in self.confidence.items()}),
-        ):
-            if mapped:
-                said = (f"{name} = {', '.join(map(quoted, c))}" for name, c in mapped.items())
-                yield f"{what}: {'; '.join(said)}"
-        shares = [n for n, c in self.scores.items() if self.columns[c].in_unit]
-        if shares:
-            models = " ".join(f"--model {shlex.quote(f'{n}={self.scores[n]}')}" for n in shares[:3])
-            yield f"scores from 0 to 1: if they are probabilities, say so with {models}"
-        if (weight := self.options.weight or "weight") in self.columns:
-            yield _weight_line(weight)
-        if (domain := self.options.domain or "domain") in self.columns:
-            yield f"domains: column {quoted(domain)} (rename it if it is something else)"
-        if item is not None:
-            yield f"items: named by column {quoted(item)}"
-        for p in self.free():
-            if p.of("item") > 0 and NEARLY_ALL * p.filled < p.distinct < p.filled:
-                yield (
-                    f"items: {quoted(p.name)} repeats ({p.distinct:,} values in {p.filled:,} "
-                    "rows); every row is read as an item of its own"
-                )
-        constant = [p.name for p in self.free() if p.distinct == 1 and p.filled > 0.9 * p.rows]
-        if constant:
-            yield f"not used: {listed(map(quoted, constant))} (one value only)"
-        flags = [p for p in self.flags if label is not None or not p.agrees]
-        if flags:
-            yield (
-                f"not used: {listed(quoted(p.name) for p in flags)} (by the name what was "
-                "done with an item, or whether somebody agrees; if a classifier said it, add "
-                "--hard NAME=COL to the command that `fewlabels doctor` shows)"
-            )
-        yield from (f"not used: {said}" for said in self._spoiled(constant=False))
-        yield from self._other_words(label)
-        numbers = [
-            p.name for p in self.free()
-            if p.numbers is not None and p.distinct > 1
-            and (p.counts is None or not p.whole or p.of_itself)
-        ]  # fmt: skip
-        if numbers:
-            yield (
-                f"not used: {listed(map(quoted, numbers))} (numbers; if a classifier gave them, "
-                "add --model or --score NAME=COL to the command that `fewlabels doctor` shows)"
-            )
-
-    def _spoiled(self, *, constant: bool = True) -> Iterable[str]:
-        """What keeps columns that are named as scores from being read as numbers."""
-        for p in self.free():
-            if p.name in self.claimed or not (p.of("score") > 0 or p.predicts):
-                continue
-            if p.numbers is not None and constant and p.distinct == 1 < p.filled:
-                yield f"column {quoted(p.name)} holds one value only"
-            bad = [] if p.numbers is not None else [t for t in p.texts if not _is_finite(t)]
-            rows = int(np.isin(p.codes, [p.texts.index(text) for text in bad[:_SLIPS]]).sum())
-            if 0 < len(bad) <= _SLIPS and rows <= (1 - NEARLY_ALL) * p.filled:
-                cells = "1 cell" if rows == 1 else f"{rows} cells"
-                yield (
-                    f"column {quoted(p.name)} holds numbers but for {cells} "
-                    f"({listed(map(quoted, bad), 3)}): correct or empty them, or drop the rows"
-                )
-
-    def _other_words(self, label: Profile | None) -> Iterable[str]:
-        """Lines on columns that go with the labels or predictions, in other words than these."""
-        known = [self.columns[c].codes for c in self.hard.values()]
-        for columns in self.models.values():
-            known.append(largest([self.columns[c] for c in columns]))
-        known += [] if label is None else [label.codes]
-        told = [*self.flags, *self.doubted]
-        for q in self.free():
-            words = in_order(q.counts or ())
-            few = (len(words) > 1 or q.filled < q.rows) and 0 < len(words) <= FEW_WORDS
-            named = names_measure(q.name) or q.judges_another or q.of_itself
-            if not few or q.wordy or q in told or named:
-                continue
-            if any(go_together(q.codes + 1, codes) for codes in known):
-                ways = " ".join(f"--same {shlex.quote(word)}=CLASS" for word in words[:3])
-                empty = " (and write a word in its empty cells)" if len(words) == 1 else ""
-                what, role = "a classifier gave it", ""
-                if label is None and not q.predicts:
-                    what = "it holds the known labels"
-                    role = f"--label {shlex.quote(q.name)} "
-                yield (
-                    f"not used: {quoted(q.name)} ({listed(map(quoted, words))}) goes with the "
-                    f"labels or predictions; if {what}, say what its words mean: "
-                    f"{role}{ways}{empty}"
-                )
-
-
-_SLIPS = 5
-"""Different cells that are no numbers, from which a column is none of numbers."""
-
-
-def _is_finite(text: str) -> bool:
-    try:
-        return bool(np.isfinite(float(text)))
-    except ValueError:
-        return False

@@ -6,9 +6,7 @@ import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from fewlabels.checks.class_words import (
-    same_answer,
-)
+from fewlabels.checks.class_words import same_answer
 from fewlabels.data.agreement import agreement_within
 from fewlabels.data.evidence import (
     AGREE,
@@ -23,13 +21,7 @@ from fewlabels.data.evidence import (
     same_within,
 )
 from fewlabels.data.options import ColumnOptions
-from fewlabels.data.profiles import (
-    SURELY,
-    Profile,
-    item_in_name,
-    name_evidence,
-    names_measure,
-)
+from fewlabels.data.profiles import SURELY, Profile, item_in_name, name_evidence, names_measure
 from fewlabels.errors import InputError, listed, quoted
 
 

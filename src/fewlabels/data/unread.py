@@ -9,19 +9,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from fewlabels.checks.class_words import (
-    positive_index,
-)
+from fewlabels.checks.class_words import positive_index
 from fewlabels.data.agreement import ranked_apart
 from fewlabels.data.evidence import APART, MANY_ITEMS, AmbiguousError, Sheet, class_indices, fits
 from fewlabels.data.options import ColumnOptions
-from fewlabels.data.profiles import (
-    LIKELY,
-    SURELY,
-    Profile,
-    names_measure,
-    without_role,
-)
+from fewlabels.data.profiles import LIKELY, SURELY, Profile, names_measure, without_role
 from fewlabels.data.roles import no_predictions
 from fewlabels.data.row_votes import unnamed_votes
 from fewlabels.data.table import in_order
