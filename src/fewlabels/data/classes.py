@@ -296,10 +296,11 @@ def _refuse_several(seen: Counts, roles: Roles, options: ColumnOptions) -> None:
     if several:
         rows = sum(labels[text] for text in several)
         shown = [folded(text) for text in several]
+        left_out = shlex.join(word for text in shown for word in ("--no-label", text))
         raise InputError(
             f"column {quoted(roles.label)} holds several labels in one cell in {rows:,} rows "
-            f"({listed(map(quoted, shown))}): write the right one, or leave these rows out of the "
-            f"labels: add {shlex.join(word for text in shown for word in ('--no-label', text))}"
+            f"({listed(map(quoted, shown))}): write the right one; or leave these rows out of "
+            f"the labels (if they are classes, name all classes with --classes): add {left_out}"
         )
 
 

@@ -162,17 +162,18 @@ def unnamed_votes(sheet: Sheet) -> tuple[Profile, Profile, Profile] | None:
     full = [p for p in sheet.columns.values() if p.filled == p.rows >= MANY_ITEMS]
     full = [p for p in full if p.distinct > 1 and (p.numbers is None or p.whole)]
     recurring = [p for p in full if 2 * p.distinct <= p.rows and not names_measure(p.name)][:8]
-    found = []
-    for item, person, vote in itertools.permutations(recurring, 3):
-        few = vote.coded and vote.distinct <= min(FEW_WORDS, person.distinct - 1)
-        if (
-            not few
-            or item.distinct <= 2 * vote.distinct
-            or item.pairs(person) < NEARLY_ALL * item.rows
-        ):
+    rows, found = slice(_LOOKED_AT), []
+    for item, person in itertools.permutations(recurring, 2):
+        if item.pairs(person, rows) < NEARLY_ALL * len(item.codes[rows]):
             continue
-        within, chance = agreement_within(vote.codes, item.codes)
-        by_person, _ = agreement_within(vote.codes, person.codes)
-        if within - chance > AGREE * (1 - chance) and within > by_person:
-            found.append((within, (item, person, vote)))
+        most = min(FEW_WORDS, person.distinct - 1, item.distinct // 2)
+        for vote in (p for p in recurring if p.coded and p.distinct <= most):
+            within, chance = agreement_within(vote.codes[rows], item.codes[rows])
+            by_person, _ = agreement_within(vote.codes[rows], person.codes[rows])
+            if within - chance > AGREE * (1 - chance) and within > by_person:
+                found.append((within, (item, person, vote)))
     return max(found, key=lambda one: one[0])[1] if found else None
+
+
+_LOOKED_AT = 20_000
+"""Rows in which votes without names are looked for."""

@@ -11,7 +11,15 @@ import numpy as np
 
 from fewlabels.checks.class_words import positive_index
 from fewlabels.data.agreement import ranked_apart
-from fewlabels.data.evidence import APART, MANY_ITEMS, AmbiguousError, Sheet, class_indices, fits
+from fewlabels.data.evidence import (
+    APART,
+    FEW_WORDS,
+    MANY_ITEMS,
+    AmbiguousError,
+    Sheet,
+    class_indices,
+    fits,
+)
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.profiles import LIKELY, SURELY, Profile, names_measure, without_role
 from fewlabels.data.roles import no_predictions
@@ -146,11 +154,12 @@ def _counted_votes(sheet: Sheet) -> str:
     x = np.array([p.numbers for p in whole])
     sums = np.vstack([np.zeros(x.shape[1]), x.cumsum(0)])
     for first, last in itertools.combinations(range(len(whole) + 1), 2):
-        total = sums[last] - sums[first]
-        if last - first < 2 or (x[first:last] < 0).any() or (x[first:last].max(1) < 1).any():
+        if not 2 <= last - first <= FEW_WORDS:
             continue
-        same = [p for i, p in enumerate(whole) if not first <= i < last and (x[i] == total).all()]
-        if not same:
+        head = (x[:, :MANY_ITEMS] == (sums[last] - sums[first])[:MANY_ITEMS]).all(1)
+        places = [i for i in np.flatnonzero(head) if not first <= i < last]
+        same = [whole[i] for i in places if (x[i] == sums[last] - sums[first]).all()]
+        if not same or (x[first:last] < 0).any() or (x[first:last].max(1) < 1).any():
             continue
         counts = whole[first:last]
         most = x[first:last].argmax(0)
