@@ -158,7 +158,9 @@ def no_predictions(names: Sequence[str], further: Iterable[str] = ()) -> str:
         "them p__<model>__<class>, y__<model> or s__<model>, or say which they are with "
         "--model NAME=COL,COL (probabilities), --hard NAME=COL or --score NAME=COL"
     )
-    return "; ".join([said, *further, *_unused_vectors(names)])
+    long = {"item", "annotator", "label"} <= set(names)
+    votes = ["if each row is one vote of an annotator, add --votes"] if long else further
+    return "; ".join([said, *votes, *_unused_vectors(names)])
 
 
 def _unused_vectors(names: Sequence[str]) -> list[str]:
@@ -334,9 +336,7 @@ def assign_roles(
     of_each.sort(key=lambda one: place[one[0]])
     models = tuple(dict.fromkeys(model for _, model in of_each))
     if not models and votes is None:
-        long = {"item", "annotator", "label"} <= set(names)
-        further = ["if each row is one vote of an annotator, add --votes"] if long else []
-        raise InputError(no_predictions(names, further))
+        raise InputError(no_predictions(names))
     of_the_votes = () if votes is None else votes.clusters
     clusters = tuple(n for n in options.cluster if n in names or n not in of_the_votes)
     for name in clusters:
