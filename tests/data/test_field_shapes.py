@@ -487,6 +487,8 @@ def test_the_table_of_evidence() -> None:
         "expected_label": "label", "toxic_bert_label": "prediction",
         "detoxify_label": "prediction",
     }  # fmt: skip
+    read = recognise(open_source(table, None), ColumnOptions())
+    assert read.evidence == tuple(found.values())
     assert found["expected_label"].score > 10 > found["category"].score
     assert "its values recur" in found["expected_label"].reason
     diagnosis = fl.diagnose(table)
