@@ -21,10 +21,12 @@ import test_named_classifiers as named_classifiers
 import test_sure_columns as sure_columns
 
 import fewlabels as fl
+from fewlabels.data import profiles
 from fewlabels.data import recognise as recognise_module
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.profiles import name_evidence, name_words, words_table
 from fewlabels.data.recognise import evidence_table, recognise
+from fewlabels.data.roles import places
 from fewlabels.data.shapes import shaped
 from fewlabels.data.sources import open_source
 
@@ -81,7 +83,8 @@ def wide(seed: int) -> np.ndarray:
 class Shape:
     """A table; the roles of its columns, or, of what must be refused, the options it proposes.
 
-    `roles` are fields of `ColumnOptions`; `votes` those of the rows that are votes.
+    `roles` are fields of `ColumnOptions`; `votes` those of the rows that are votes. `refused` is in
+    the message of what is refused without an option that would mend it.
     """
 
     table: dict[str, Any]
@@ -89,6 +92,7 @@ class Shape:
     votes: tuple[str, str, str] | None = None
     proposed: tuple[str, ...] = ()
     real: str | None = None
+    refused: str = ""
 
 
 SHAPES = {
@@ -192,6 +196,140 @@ SHAPES = {
         proposed=("--label is_correct --score verbal=verbal_confidence",),
         real="c52_llm_confidence.csv",
     ),
+    "Toloka, items of a suite": Shape(
+        {"INPUT:image": named("http://x/", ITEM), "OUTPUT:result": words(SAID, "cat", "dog"),
+         "GOLDEN:result": gold(TRUTH[ITEM], KNOWN, "cat", "dog"),
+         "ASSIGNMENT:assignment_id": named("a", 100 * (ITEM // 5) + WORKER),
+         "ASSIGNMENT:task_id": named("t", ITEM), "ASSIGNMENT:worker_id": named("w", WORKER)},
+        {"label": "GOLDEN:result"}, ("ASSIGNMENT:task_id", "ASSIGNMENT:worker_id", "OUTPUT:result"),
+    ),
+    "several questions to each rater": Shape(
+        {"id": ROW, "rater_id": 100 + WORKER, "rater_age": words(WORKER % 3, "y", "m", "o"),
+         "item_id": ITEM, "safety_gold": words(TRUTH[ITEM], "No", "Yes"),
+         "Q1_bias": words(ROW % 3, "No", "Unsure", "Yes"),
+         "Q_overall": words(np.where(ROW % 11, 2 * SAID, 1), "No", "Unsure", "Yes")},
+        proposed=(
+            "--votes --label safety_gold --item item_id --annotator rater_id --answer Q_overall",
+            "--votes --label safety_gold --item item_id --annotator rater_id --answer Q1_bias",
+        ),
+    ),
+    "votes of which no name says what they are": Shape(
+        {"c1": named("A", WORKER), "c2": named("http://x/", ITEM),
+         "c3": words(TRUTH[ITEM] ^ (ROW % 9 == 0), "G", "P")},
+        proposed=("--votes --item c2 --annotator c1 --answer c3",),
+    ),
+    "columns of annotators without names": Shape(
+        {f"c{k}": wide(k) for k in range(1, 6)}, {"hard": {f"c{k}": f"c{k}" for k in range(1, 6)}}
+    ),
+    "tags of the same items": Shape(
+        {"id": np.arange(200), **{name: np.where(SEEN == 0, (cut > P) + 0.0, np.nan)
+         for name, cut in (("toxic", 0.2), ("threat", 0.4), ("rude", 0.6))}},
+        refused="'toxic', 'threat', 'rude' may each hold the known labels",
+    ),
+    "counts of annotators, and what most chose": Shape(
+        {"": ROW, "count": 3 + ROW % 2, "offensive": SAID * 2, "neither": 3 + ROW % 2 - SAID * 2,
+         "class": 1 - (SAID * 4 > 3 + ROW % 2)},
+        refused="'offensive', 'neither' count .* 'count' in every row.; 'class' is the class that",
+    ),
+    "who wins against whom": Shape(
+        {"question_id": ITEM, "model_a": words(ROW % 2, "m1", "m2"),
+         "model_b": words(ROW % 2, "m2", "m1"), "winner": words(ROW % 3, "model_a", "model_b",
+         "tie"), "judge": named("expert_", WORKER)},
+        refused="'winner' says which of 'model_a', 'model_b' is better",
+    ),
+    "a label that is the classifier's own answer": Shape(
+        {"text": named("t", np.arange(200)), "class": animals(1), **{
+            f"net_{name}": (0.2 + 0.4 * (animals(1) == name)).round(3)
+            for name in ("bird", "cat", "dog")}},
+        proposed=(
+            "--label class --model net=net_bird,net_cat,net_dog",
+            "--model net=net_bird,net_cat,net_dog --hard class=class",
+        ),
+    ),
+    "a column `label` that is the classifier's own answer": Shape(
+        {"label": animals(1), "net_pred": animals(1)},
+        proposed=("--label label --hard net=net_pred",),
+    ),
+    "few labels, and a classifier that is right in all": Shape(
+        {"label": np.where(SEEN == 0, animals(1), None), "net_pred": animals(1)},
+        {"label": "label", "hard": {"net": "net_pred"}},
+    ),
+    "a truth that a classifier always says": Shape(
+        {"y_true": animals(1), "net_pred": animals(1)},
+        {"label": "y_true", "hard": {"net": "net_pred"}},
+    ),
+    "metadata of a labeling job": Shape(
+        {"source-ref": named("s3://x/", np.arange(200)), "job-1": SEEN % 3,
+         "job-1-metadata.class-name": words(SEEN % 3, "clean", "dirty", "unsure"),
+         "job-1-metadata.job-name": "labeling-job/job-1",
+         "job-1-metadata.confidence": P.round(2), "job-1-metadata.type": "image-classification",
+         "job-1-metadata.human-annotated": words(GUESS, "no", "yes")},
+        refused="no column holds known labels",
+    ),
+    "letters of choices inside names": Shape(
+        {"0": named("question ", np.arange(200)), "5": words(CAT, "A", "B", "C"),
+         "x_correct": CAT == SEEN % 3,
+         **{f"x_choice{c}_probs": 0.2 + 0.4 * (k == SEEN % 3) for k, c in enumerate("ABC")}},
+        {"label": "5", "models": {"x": tuple(f"x_choice{c}_probs" for c in "ABC")}},
+    ),
+    "classes of probabilities in a column without a name": Shape(
+        {"5": words(CAT, "A", "B", "C"),
+         **{f"x_choice{c}_probs": 0.2 + 0.4 * (k == SEEN % 3) for k, c in enumerate("ABC")}},
+        proposed=(
+            "--label 5 --model x=x_choiceA_probs,x_choiceB_probs,x_choiceC_probs",
+            "--model x=x_choiceA_probs,x_choiceB_probs,x_choiceC_probs --hard 5=5",
+        ),
+    ),
+    "RapidMiner": Shape(
+        {"Row No.": np.arange(200), "Home Owner": SEEN % 2,
+         "prediction(Good Risk)": words(P > 0.5, "No", "Yes"), "confidence(Yes)": P,
+         "confidence(No)": 1 - P, "max_confidence": np.maximum(P, 1 - P),
+         "uncertain_flag": abs(P - 0.5) < 0.1},
+        {"models": {"Good Risk": ("confidence(Yes)", "confidence(No)")},
+         "hard": {"Good Risk": "prediction(Good Risk)"}},
+    ),
+    "H2O": Shape(
+        {"PassengerId": 800 + np.arange(200), "Sex": words(GUESS, "male", "female"),
+         "Cabin": np.where(SEEN == 0, named("C", np.arange(200)), None),
+         "predict": (P > 0.37) + 0, "p0": 1 - P, "p1": P},
+        {"item": "PassengerId", "models": {"predict": ("p0", "p1")},
+         "hard": {"predict": "predict"}},
+    ),
+    "a frequency beside letters": Shape(
+        {"ExAC_ALL": np.where(GUESS, P.round(5).astype(str), "."),
+         "SIFT_pred": words(P > 0.5, "T", "D"), "FATHMM_pred": words(P > 0.4, "T", "D")},
+        {"hard": {"SIFT": "SIFT_pred", "FATHMM": "FATHMM_pred"}},
+    ),
+    "how much annotators agree": Shape(
+        {"clip": named("c", np.arange(200)), "agreement": P, "mean": 50 * P},
+        proposed=("--score mean=mean",),
+    ),
+    "a preference beside its price and time": Shape(
+        {"instruction": named("i ", np.arange(200)), "preference": 1 + P, "price_per_example": P,
+         "time_per_example": 9 * P, "content[logprob]": -P},
+        proposed=("--score preference=preference",),
+    ),
+    "a rank, first where the label is 1": Shape(
+        {"record_id": np.arange(200), "included": np.where(SEEN == 0, 0.0 + (P < 0.5), np.nan),
+         "rank": P.argsort().argsort() + 1},
+        proposed=("--label included --positive 0 --score rank=rank",),
+    ),
+    "scores beside a key without names": Shape(
+        {"c1": named("LA_E_", np.arange(200)), "c2": words(CAT, "A01", "A02", "-"),
+         "c3": words(P > 0.5, "spoof", "bonafide"), "c4": 4 * P - 2},
+        proposed=("--label c3 --positive bonafide --score c4=c4",),
+    ),
+    "whole numbers without names": Shape(
+        {"c1": np.arange(200) // 8, "c2": np.arange(200) % 8, "c3": GUESS + 0,
+         "c4": GUESS ^ (P < 0.1)},
+        proposed=("--label c3 --hard c4=c4", "--label c4 --hard c3=c3"),
+    ),
+    "several accepted answers in a cell": Shape(
+        {"mood_pred": words(CAT, "neg", "neu", "pos"),
+         "mood_gold": np.where(SEEN == 0, words(CAT + 3 * (P > 0.8), "neg", "neu", "pos", "neg",
+         "neu", "neg\nneu"), None)},
+        refused="'mood_gold' holds several labels .* add --no-label 'neg neu'$",
+    ),
     "is it right, beside two models": Shape(
         {"gpt": animals(1), "llama": animals(2), "gold": animals(3, 1.0), "is_correct": GUESS},
         {"label": "gold", "hard": {"gpt": "gpt", "llama": "llama"}},
@@ -201,12 +339,16 @@ SHAPES = {
 
 def proposals(error: Exception) -> list[str]:
     """The options that a message proposes."""
-    said = re.search(r"say (?:which with )?(--.*)$", str(error))
+    said = re.search(r"(?:say|say which with|say so with) (--.*)$", str(error))
     assert said is not None, error
     return said[1].split(" or ")
 
 
 def check(shape: Shape, source: Any, run: Callable[..., tuple[int, str, str]], file: Path) -> None:
+    if shape.refused:
+        with pytest.raises(fl.InputError, match=shape.refused):
+            fl.read_predictions(source)
+        return
     if shape.proposed:
         with pytest.raises(fl.InputError) as error:
             fl.read_predictions(source)
@@ -289,11 +431,43 @@ def test_votes_and_labels_are_those_of_the_makers() -> None:
 
 def test_the_table_of_words_holds_what_is_used() -> None:
     table = words_table()
-    source = Path(recognise_module.__file__).read_text("utf-8")
+    room = Path(recognise_module.__file__).parent
+    source = "".join(path.read_text("utf-8") for path in room.glob("*.py"))
     facts = {fact for weights in table.values.values() for fact in weights}
     assert [fact for fact in facts if f'"{fact}"' not in source] == []
     plain = [word.lstrip("^$=") for word in table.roles if not word.startswith("@")]
     assert [word for word in plain if word != "_".join(name_words(word))] == []
+
+
+ANIMALS = ["cat", "dog"]
+
+
+@pytest.mark.parametrize(("found", "expected"), [
+    (profiles.tokens("rf P(not toxic)"), ["rf", "P", "not", "toxic"]),
+    (profiles.class_of_name("rf_not_toxic", ["not toxic", "toxic"]), ("not toxic", "rf")),
+    (profiles.class_of_name("cat_prob", ANIMALS), ("cat", "prob")),
+    (profiles.class_of_name("rf", ANIMALS), None),
+    (profiles.by_names(["rf_dog", "rf_cat"], ANIMALS), {"dog": "rf_dog", "cat": "rf_cat"}),
+    (profiles.by_names(["x_choiceA_p", "x_choiceB_p"], ["A", "B"]),
+     {"A": "x_choiceA_p", "B": "x_choiceB_p"}),
+    (profiles.differences(["net_cat", "net_cow"]), ("cat", "cow")),
+    (profiles.differences(["P(a)", "P(b)"]), ("a", "b")),
+    (profiles.differences(["x"]), None),
+    (profiles.letters_apart(["gpt_choiceA_p", "gpt_choiceB_p"]), ("A", "B")),
+    (profiles.letters_apart(["p0", "p1"]), ("0", "1")),
+    (name_words("HumanLabel_2"), ["human", "label", "2"]),
+    (name_words("y_true"), ["y", "true"]),
+    ([profiles.truth_in_name(n) for n in ("human_label", "outcome", "gpt4_label")], [3, 2, 0]),
+    ([profiles.without_role(n) for n in ("gpt4_verdict", "y_pred_rf", "label_a",
+      "prediction(Good Risk)")], ["gpt4", "rf", "a", "Good Risk"]),
+    ([profiles.names_items(n) for n in ("item_id", "UUID", "sampleId", "id2", "worker_id")],
+     [True, True, True, False, False]),
+    (places(["probs[0]", "probs[1]"]), "probs"),
+    (places(["c2", "c3"]), "c2 to c3"),
+    (places(["probs[cat]", "probs[dog]"]), None),
+])  # fmt: skip
+def test_how_names_are_taken_apart(found: Any, expected: Any) -> None:
+    assert found == expected
 
 
 @pytest.mark.parametrize(("name", "role", "weight"), [
@@ -313,6 +487,8 @@ def test_the_table_of_evidence() -> None:
         "expected_label": "label", "toxic_bert_label": "prediction",
         "detoxify_label": "prediction",
     }  # fmt: skip
+    read = recognise(open_source(table, None), ColumnOptions())
+    assert read.evidence == tuple(found.values())
     assert found["expected_label"].score > 10 > found["category"].score
     assert "its values recur" in found["expected_label"].reason
     diagnosis = fl.diagnose(table)

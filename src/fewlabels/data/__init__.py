@@ -12,8 +12,11 @@ The room imports `checks`, `errors`, `kernels`, `predictions` and `report`. What
    file read whole is its parts one after another, as `streaming.reading` takes them one by one.
    `shapes` makes columns of what one cell or several columns hold: vectors, objects, one-hot
    labels; `joined_files` joins a file per classifier, by the items that `keys` finds.
-4. `recognise` (with `profiles`): guesses what no option says about the columns, from their values
-   and names; if two readings are possible, it refuses the file.
+4. `recognise`: guesses what no option says about the columns, from their values and names
+   (`profiles`, `words.toml`), which are `evidence`; `families` are columns of one classifier's
+   probabilities, `row_votes` rows that are votes. If two readings are possible, it refuses the
+   file; if none is, `unread` says what the columns are seen to hold. `reading_lines` say what was
+   recognised.
 5. `roles`: every column gets a role, by its native name or by the options.
 6. The source reads those columns into a `Table`: numbers, or categories of texts.
 7. `classes`: which classes there are, and which of them a text means.

@@ -28,6 +28,16 @@ def kappa(one: Array, other: Array, k: int) -> float | None:
     return (float((one[both] == other[both]).mean()) - chance) / (1 - chance)
 
 
+def agreement_within(codes: Array, groups: Array) -> tuple[float, float]:
+    """How often two rows of a group have one code, and two rows of all by chance."""
+    k = int(codes.max()) + 1
+    seen = np.unique(groups.astype(np.int64) * k + codes, return_counts=True)[1]
+    sizes = np.unique(groups, return_counts=True)[1]
+    share = np.bincount(codes, minlength=k) / len(codes)
+    pairs = int((sizes * (sizes - 1)).sum())
+    return float((seen * (seen - 1)).sum() / max(pairs, 1)), float(share @ share)
+
+
 def ranked_apart(numbers: Array, labels: Array) -> float | None:
     """By how many standard errors one class's numbers rank above the other's (Mann-Whitney)."""
     known = (labels >= 0) & ~np.isnan(numbers)

@@ -21,7 +21,7 @@ from fewlabels.data.label_record import (
     keys_digest,
 )
 from fewlabels.data.native import ChosenRows
-from fewlabels.data.recognise import ITEM_NAMES
+from fewlabels.data.profiles import names_items
 from fewlabels.data.roles import missing_column, split_native
 from fewlabels.data.sources import FolderOfTables
 from fewlabels.data.table import NO_LABEL, Place, Source, class_text
@@ -244,7 +244,7 @@ def item_column(source: Source, asked: str | None) -> str:
         if asked not in names:
             raise InputError(missing_column(asked, names, "--item"))
         return asked
-    alike = [name for name in names if ITEM_NAMES.fullmatch(name)]
+    alike = [name for name in names if names_items(name)]
     if "item" in names:
         return "item"
     if len(alike) == 1:

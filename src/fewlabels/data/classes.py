@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 import shlex
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -154,6 +155,7 @@ def decide_classes(roles: Roles, options: ColumnOptions, seen: Counts) -> Classe
     notes: list[str] = []
     if not given:
         _refuse_in_both(seen, roles, options)
+        _refuse_several(seen, roles, options)
         label = roles.label or ""
         if doubt := of_two_signs(label, seen.get(label, {}), options):
             notes += _of_contract(doubt, roles, seen)
@@ -276,6 +278,30 @@ def _refuse_in_both(seen: Counts, roles: Roles, options: ColumnOptions) -> None:
                     f"{quoted(roles.label)} and {quoted(column)} both hold it: if it is none, say "
                     f"--no-label={text}; if it is a class, say {mend}"
                 )
+
+
+_BETWEEN_ANSWERS = re.compile(r"\s*[\n|]\s*")
+
+
+def _refuse_several(seen: Counts, roles: Roles, options: ColumnOptions) -> None:
+    """Refuse labels of which a cell holds several, each a label or prediction by itself."""
+    labels = seen.get(roles.label or "", {})
+    alone = {folded(text) for texts in seen.values() for text in texts}
+    declared = {folded(text) for text in (*options.no_label, *options.same)}
+    several = [
+        text for text in labels
+        if len(parts := _BETWEEN_ANSWERS.split(text)) > 1
+        and alone.issuperset(map(folded, parts)) and folded(text) not in declared
+    ]  # fmt: skip
+    if several:
+        rows = sum(labels[text] for text in several)
+        shown = [folded(text) for text in several]
+        left_out = shlex.join(word for text in shown for word in ("--no-label", text))
+        raise InputError(
+            f"column {quoted(roles.label)} holds several labels in one cell in {rows:,} rows "
+            f"({listed(map(quoted, shown))}): write the right one; or leave these rows out of "
+            f"the labels (if they are classes, name all classes with --classes): add {left_out}"
+        )
 
 
 def of_two_signs(label: str, held: Mapping[str, int], options: ColumnOptions) -> str:

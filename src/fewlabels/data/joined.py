@@ -25,8 +25,7 @@ from fewlabels.data.delimited import NO_HEADER
 from fewlabels.data.keys import names_of, repeats, same_values, with_item
 from fewlabels.data.label_record import LabelRecord, is_record, read_record
 from fewlabels.data.options import ColumnOptions
-from fewlabels.data.profiles import names_role
-from fewlabels.data.recognise import ITEM_NAMES
+from fewlabels.data.profiles import names_items, names_role
 from fewlabels.data.roles import (
     ITEMS,
     Roles,
@@ -510,7 +509,7 @@ def _paired(
     named_so = located is None or located.fragment != NO_HEADER
     theirs = [c for c in (options.item, "item") if named_so and c is not None and c in names][:1]
     shared = [n for n in names if named_so and n and n in table.names and n != "label"]
-    named = [n for n in shared if ITEM_NAMES.fullmatch(n)]
+    named = [n for n in shared if names_items(n)]
     # A table of two columns, one of which is that of the labels: the other names the items.
     others = [n for n in names if n and not names_role(n, "label") and n != options.label]
     found = theirs or (named if len(named) == 1 else shared)
@@ -540,7 +539,7 @@ def _item_of(table: Source, options: ColumnOptions, theirs: str | None) -> str |
                 + "; say which it is with --item COL"
             )
         return options.item
-    alike = [name for name in table.names if ITEM_NAMES.fullmatch(name)]
+    alike = [name for name in table.names if names_items(name)]
     there = [c for c in ("item", theirs, *(alike if len(alike) == 1 else [])) if c in table.names]
     return there[0] if there else None
 

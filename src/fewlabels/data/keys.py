@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from fewlabels.data.options import ColumnOptions
-from fewlabels.data.profiles import name_words, predicts_in_name, truth_in_name
-from fewlabels.data.recognise import ITEM_NAMES
+from fewlabels.data.profiles import name_words, names_items, predicts_in_name, truth_in_name
 from fewlabels.data.roles import missing_column, split_native
 from fewlabels.data.shapes import first_rows, shaped, together
 from fewlabels.data.table import NO_LABEL, Names, Source, Table, class_text, naming_file
@@ -121,7 +120,7 @@ def item_columns(sources: Sequence[Source], options: ColumnOptions) -> list[Keye
                     raise InputError(missing)
         return [keyed(one, item) for one in sources]
     free = [n for n in shared if may_name_items(n)]
-    named = [n for n in free if ITEM_NAMES.fullmatch(n)]
+    named = [n for n in free if names_items(n)]
     found = _unique(sources, [(n,) for n in named], 0.0) if named else []
     found = found or _unique(sources, [(n,) for n in free])
     found = found or _unique(sources, _pairs_apart(first, free))

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from importlib.resources import files
-from itertools import chain
+from itertools import chain, takewhile
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,26 +41,12 @@ class Part(NamedTuple):
 
 
 def tokens(name: str) -> list[str]:
-    """The words of a column's name.
-
-    Examples
-    --------
-    >>> tokens("rf P(not toxic)")
-    ['rf', 'P', 'not', 'toxic']
-    """
+    """The words of a column's name."""
     return WORD.findall(name)
 
 
 def class_of_name(column: str, classes: Sequence[str]) -> Part | None:
-    """The class that a column's name ends in, else begins with: the longest one, whole words.
-
-    Examples
-    --------
-    >>> class_of_name("rf_not_toxic", ["not toxic", "toxic"])
-    Part(name='not toxic', rest='rf')
-    >>> class_of_name("cat_prob", ["cat", "dog"]), class_of_name("rf", ["cat", "dog"])
-    (Part(name='cat', rest='prob'), None)
-    """
+    """The class that a column's name ends in, else begins with: the longest one, whole words."""
     shown = tokens(column)
     words = tuple(folded(word) for word in shown)
     names, sizes = _by_words(tuple(classes))
@@ -85,18 +71,14 @@ def _by_words(classes: tuple[str, ...]) -> tuple[dict[tuple[str, ...], str], lis
 
 
 def by_names(columns: Sequence[str], classes: Sequence[str]) -> dict[str, str] | None:
-    """Class -> column of a classifier, where the names say so one to one; else None.
-
-    Examples
-    --------
-    >>> by_names(["rf_dog", "rf_cat"], ["cat", "dog"])
-    {'dog': 'rf_dog', 'cat': 'rf_cat'}
-    """
+    """Class -> column of a classifier, where the names say so one to one; else None."""
     found = [class_of_name(column, classes) for column in columns]
     named = [None if part is None else part.name for part in found]
-    if None in named:
-        # no and yes for 0 and 1: synonyms, where all that differs between the names is that.
-        named = [same_answer(name, classes) for name in differences(columns) or ()]
+    # no and yes for 0 and 1: synonyms, where all that differs between the names is that; the letter
+    # of choiceA, the number of p0.
+    for apart in (differences(columns), letters_apart(columns)) if None in named else ():
+        if None in named:
+            named = [same_answer(name, classes) for name in apart or ()] or [None]
     if len(named) != len(classes) or None in named or len(set(named)) < len(named):
         return None
     return {name: column for name, column in zip(named, columns, strict=True) if name is not None}
@@ -119,24 +101,29 @@ def differences(columns: Sequence[str]) -> tuple[str, ...] | None:
     """What differs between names, whole words: the classes that columns of one classifier name.
 
     None where it is nothing for some name, or the same for two.
-
-    Examples
-    --------
-    >>> differences(["net_cat", "net_cow"]), differences(["P(a)", "P(b)"]), differences(["x"])
-    (('cat', 'cow'), ('a', 'b'), None)
     """
-    words = [tokens(column) for column in columns]
-    if len(words) < 2:
-        return None
-    shortest = min(map(len, words))
-    head = 0
-    while head < shortest and len({folded(w[head]) for w in words}) == 1:
-        head += 1
-    tail = 0
-    while tail < shortest - head and len({folded(w[-1 - tail]) for w in words}) == 1:
-        tail += 1
-    left = tuple(class_text("_".join(w[head : len(w) - tail])) for w in words)
-    return left if all(left) and len(set(map(folded, left))) == len(left) else None
+    parts = _between([tokens(column) for column in columns])
+    return _all_apart(tuple(class_text("_".join(part)) for part in parts))
+
+
+def letters_apart(columns: Sequence[str]) -> tuple[str, ...] | None:
+    """What differs between names, letter by letter, as `differences` has it."""
+    return _all_apart(tuple("".join(part) for part in _between(differences(columns) or ())))
+
+
+def _between(names: Sequence[Sequence[str]]) -> list[Sequence[str]]:
+    """What is left of each name without what all begin with, and then what all end in."""
+    for _ in range(2):
+        same = takewhile(lambda each: len(set(map(folded, each))) == 1, zip(*names, strict=False))
+        head = sum(1 for _ in same)
+        names = [name[head:][::-1] for name in names]
+    return list(names)
+
+
+def _all_apart(texts: tuple[str, ...]) -> tuple[str, ...] | None:
+    """The texts, if there are several, each of its own; else None."""
+    own = len(set(map(folded, texts))) == len(texts) > 1 and all(texts)
+    return texts if own else None
 
 
 MOST_CLASSES = 200
@@ -177,13 +164,7 @@ def words_table() -> Words:
 
 
 def name_words(name: str) -> list[str]:
-    """The words of a column's name in lower case, humps taken apart.
-
-    Examples
-    --------
-    >>> name_words("HumanLabel_2"), name_words("y_true")
-    (['human', 'label', '2'], ['y', 'true'])
-    """
+    """The words of a column's name in lower case, humps taken apart."""
     humps = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", " ", name)
     return [folded(word) for word in tokens(humps)]
 
@@ -211,13 +192,7 @@ def _weights_of(name: str) -> tuple[dict[str, float], ...]:
 
 
 def name_evidence(name: str, role: str) -> float:
-    """What a name says of a role: the log-odds of its words, added.
-
-    Examples
-    --------
-    >>> [name_evidence(name, "label") for name in ("human_label", "outcome", "verdict", "gpt4")]
-    [16.0, 4.0, 5.0, -7.0]
-    """
+    """What a name says of a role: the log-odds of its words, added."""
     total = sum(of_word.get(role, 0.0) for of_word in _weights_of(name))
     return max(min(total, _MOST_OF_A_NAME), -_MOST_OF_A_NAME)
 
@@ -248,13 +223,7 @@ def names_role(name: str, role: str) -> bool:
 
 
 def truth_in_name(name: str) -> int:
-    """How much a name is that of labels: 3 surely, 2 likely, 1 perhaps, 0 not at all.
-
-    Examples
-    --------
-    >>> [truth_in_name(name) for name in ("human_label", "outcome", "gpt4_label")]
-    [3, 2, 0]
-    """
+    """How much a name is that of labels: 3 surely, 2 likely, 1 perhaps, 0 not at all."""
     evidence = name_evidence(name, "label")
     return (evidence > 0) + (evidence >= LIKELY) + (evidence >= SURELY)
 
@@ -293,6 +262,11 @@ def item_in_name(name: str) -> int:
     return 2 if most >= 4 else int(most > 0 and not names_measure(name))
 
 
+def names_items(name: str) -> bool:
+    """Whether a whole name is one of columns that name the items, if all their values differ."""
+    return "".join(name_words(name)) in words_table().says["names_items"]
+
+
 def names_percentages(name: str) -> bool:
     """Whether a column's name says that it holds percentages."""
     return "%" in name or says(name, "percent")
@@ -308,11 +282,6 @@ def without_role(name: str, also: Collection[str] = ()) -> str:
     """A classifier's name: that of its column without the words for what the column holds.
 
     `also` are further such words.
-
-    Examples
-    --------
-    >>> without_role("gpt4_verdict"), without_role("y_pred_rf"), without_role("label_a")
-    ('gpt4', 'rf', 'a')
     """
     words = list(WORD.finditer(name))
     role = [is_role(word[0], also) for word in words]
@@ -325,7 +294,9 @@ def without_role(name: str, also: Collection[str] = ()) -> str:
         return name
     # What stands outside the words, such as a bracket, stays where no word goes.
     start = words[first].start() if first else 0
-    return name[start : words[last].end()] if last < len(words) - 1 else name[start:]
+    left = name[start : words[last].end()] if last < len(words) - 1 else name[start:]
+    closes = [end for begin, end in ("()", "[]") if left.count(begin) < left.count(end)]
+    return left.rstrip("".join(closes)) if closes else left
 
 
 @dataclass(frozen=True)
@@ -334,7 +305,8 @@ class Profile:
 
     `counts` are texts of classes and how many rows have each, without those for no label; None
     where there are too many. `codes` (n,) are into `texts`, -1 = none. `numbers` (n,) are its
-    numbers, None where it holds others. `wordy` says that its values are sentences.
+    numbers, None where it holds others. `wordy` says that its values are sentences, `nested` that
+    they are lists of objects.
     """
 
     name: str
@@ -346,6 +318,7 @@ class Profile:
     codes: Ints
     texts: tuple[str, ...] = ()
     wordy: bool = False
+    nested: bool = False
 
     def without(self, words: Collection[str]) -> Profile:
         """The same column, where some texts (folded) are none of its values."""
@@ -402,6 +375,11 @@ class Profile:
     def coded(self) -> bool:
         """Whether it holds several texts or whole numbers, few enough for classes."""
         return len(self.counts or ()) > 1 and (self.numbers is None or self.whole)
+
+    @property
+    def few(self) -> bool:
+        """Whether its values come often enough to be classes."""
+        return len(self.counts or ()) > 1 and (2 * self.distinct <= self.filled or self.filled < 10)
 
     @property
     def predicts(self) -> bool:
@@ -470,7 +448,7 @@ def profile(table: Table, name: str, options: ColumnOptions) -> Profile:
     try:
         names = Names.of(table, name, text_of)
     except InputError:
-        return Profile(name, table.n_rows, 0, 0, None, None, np.full(table.n_rows, -1))
+        return Profile(name, table.n_rows, 0, 0, None, None, np.full(table.n_rows, -1), nested=True)
     held = names.counts()
     numbers = None
     try:
@@ -485,5 +463,5 @@ def profile(table: Table, name: str, options: ColumnOptions) -> Profile:
     wordy = sum(len(text.split()) > 2 for text in some) > len(some) / 2
     return Profile(
         name, table.n_rows, sum(held.values()), len(held), small, numbers, names.codes, names.texts,
-        wordy,
+        wordy, any(text.startswith("[{") for text in some),
     )  # fmt: skip

@@ -11,128 +11,90 @@ refused, and the message shows how each reading is said.
 from __future__ import annotations
 
 import itertools
-import re
 import shlex
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
-from typing import NamedTuple
+from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
-from fewlabels.checks.class_words import (
-    MAYBE_NO_LABEL,
-    folded,
-    polarity,
-    positive_index,
-    same_answer,
-)
-from fewlabels.data.agreement import cut_apart, go_together, kappa, ranked_apart
+from fewlabels.checks.class_words import folded, polarity, positive_index, same_answer
+from fewlabels.data.agreement import cut_apart, ranked_apart
 from fewlabels.data.classes import of_two_signs
+from fewlabels.data.evidence import (
+    AGREE,
+    APART,
+    MANY_ITEMS,
+    MARGIN,
+    NEARLY_ALL,
+    AmbiguousError,
+    ColumnEvidence,
+    Reading,
+    Sheet,
+    beyond_chance,
+    class_indices,
+    fits,
+    weigh,
+    weight_evidence,
+)
+from fewlabels.data.families import (
+    LEAST_TOGETHER,
+    MODEL,
+    apart_in,
+    largest,
+    like_shares,
+    named_families,
+    sums,
+)
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.profiles import (
     LIKELY,
     SURELY,
     Profile,
+    by_names,
     class_of_name,
     class_of_one,
-    differences,
     is_role,
-    item_in_name,
     name_evidence,
+    name_words,
     names_chance,
+    names_items,
     names_measure,
     names_percentages,
     names_role,
+    names_truth,
     profile,
     tokens,
     without_role,
     words_table,
 )
+from fewlabels.data.reading_lines import (
+    WEIGHT_LINE,
+    doubts,
+    label_line,
+    reading_lines,
+    spoiled,
+    weight_line,
+)
 from fewlabels.data.roles import missing_column, places, split_native
-from fewlabels.data.table import Names, Source, Table, in_order
+from fewlabels.data.row_votes import votes_in_rows
+from fewlabels.data.shapes import telling
+from fewlabels.data.table import Names, Source, in_order
+from fewlabels.data.unread import refuse_unread
 from fewlabels.errors import InputError, listed, quoted
-from fewlabels.kernels.arrays import Array
-
-MARGIN = 1.0
-"""Log-odds by which a choice must be better than the next that means something else."""
-
-
-class Evidence(NamedTuple):
-    """What speaks for one role of a column: log-odds, and why."""
-
-    role: str
-    score: float
-    reason: str
-
-
-def weigh(p: Profile, role: str, *facts: str, of: str | None = None) -> Evidence:
-    """The evidence of a column's name, by the words for `of` a role, and of facts on its values."""
-    weights = words_table().values.get(role, {})
-    name = p.of(of or role)
-    parts = [("name", name)] if name else []
-    parts += [(fact, float(weights[fact])) for fact in facts]
-    reason = ", ".join(f"{what} {weight:+g}" if weight else what for what, weight in parts)
-    return Evidence(role, sum(weight for _, weight in parts), reason)
-
-
-@dataclass(frozen=True)
-class Reading:
-    """What was recognised: the options that say it, in lines, and whether the rows are votes.
-
-    `lines` are empty where the caller and the native names say everything. `votes` says that every
-    row is the vote of an annotator.
-    """
-
-    options: ColumnOptions
-    lines: tuple[str, ...] = ()
-    votes: bool = False
-
-
-class AmbiguousError(InputError):
-    """A file can be read in two ways; `readings` are the options of each."""
-
-    def __init__(self, message: str, readings: Sequence[Sequence[str]]) -> None:
-        self.readings = tuple(" ".join(map(shlex.quote, reading)) for reading in readings)
-        super().__init__(f"{message}: say which with {' or '.join(self.readings)}")
-
+from fewlabels.kernels.arrays import Ints
 
 _USUAL = {"label", "item", "domain", "weight"}
 """Names that say what they hold, beside those of native predictions."""
 
 
-class ColumnEvidence(NamedTuple):
-    """A column's role, the log-odds of that and why, and what it would be else."""
-
-    column: str
-    role: str
-    score: float
-    reason: str
-    runner_up: str | None
-    runner_up_score: float | None
-
-
-_LEAST_FILLED_TOGETHER = 2
-_NEARLY_ALL = 0.9
-_MANY_ITEMS = 40
-"""So many votes never agree in all items by chance."""
-
-_AGREE = 0.2
-"""Agreement beyond chance (kappa) from which a column of the labels' values is a prediction."""
-
-_APART = 3.0
-"""Standard errors from which numbers rank the classes of the labels."""
-
 _SURE = 3.5
 """What a name says of sampling weights from which it surely is that of weights."""
 
+
 _EXCLUDED = 20.0
 """Log-odds against a role that no name outweighs."""
-
-ITEM_NAMES = re.compile(r"(?i)(item|example|doc|sample|row|record)?_?(id|uuid)|uuid")
-"""Names of columns that name the items, where all their values differ."""
 
 
 def recognise(source: Source, options: ColumnOptions, *, joined: bool = False) -> Reading:
@@ -144,22 +106,16 @@ def recognise(source: Source, options: ColumnOptions, *, joined: bool = False) -
     if len(others) < len(source.names) and _USUAL.issuperset(others) and "label" in others:
         return Reading(options)
     weight, perhaps = _weights(source, options)
-    found = _recognised(
-        source, options if weight is None else replace(options, weight=weight), joined=joined
-    )
+    with telling(source):
+        found = _recognised(
+            source, options if weight is None else replace(options, weight=weight), joined=joined
+        )
     if found.votes:  # which have no weights
         return replace(found, options=replace(found.options, weight=options.weight))
     lines = found.lines
-    if weight is not None and not any(line.startswith(_WEIGHT_LINE) for line in lines):
-        lines = (*lines, _weight_line(weight))
+    if weight is not None and not any(line.startswith(WEIGHT_LINE) for line in lines):
+        lines = (*lines, weight_line(weight))
     return replace(found, options=replace(found.options, perhaps_weights=perhaps), lines=lines)
-
-
-_WEIGHT_LINE = "sampling weights"
-
-
-def _weight_line(column: str) -> str:
-    return f"{_WEIGHT_LINE}: column {quoted(column)} (rename it if it is something else)"
 
 
 def _weights(source: Source, options: ColumnOptions) -> tuple[str | None, tuple[str, ...]]:
@@ -177,48 +133,17 @@ def _weights(source: Source, options: ColumnOptions) -> tuple[str | None, tuple[
     return (sure[0], ()) if len(sure) == 1 else (None, tuple(perhaps))
 
 
-def weight_evidence(p: Profile) -> Evidence:
-    """Only numbers that are not negative, and not all the same, weigh anything.
-
-    They are used where every row has one above 0, and no inverse probability is below 1.
-    """
-    facts = ["all the same"] if p.distinct < 2 else []
-    least = p.known.min() if len(p.known) else -1.0
-    facts += ["negative, or no numbers"] if least < 0 else []
-    facts += ["not above 0 in every row"] if p.filled < p.rows or least <= 0 else []
-    facts += ["inverse, and below 1"] if p.says("inverse") and least < 1 else []
-    return weigh(p, "weight", *facts)
-
-
 def evidence_table(source: Source, options: ColumnOptions) -> tuple[ColumnEvidence, ...]:
     """The evidence for the role of each column of a file that nobody has described."""
     names = [name for name in source.names if name]
     if len(set(names)) < len(names):
         return ()
-    sheet = _Sheet(source.read((), names), names, options)
+    sheet = _Recognition(source.read((), names), names, options)
     decided = False
     with suppress(InputError):
         sheet.reading()
         decided = True
-    table = []
-    for name, p in sheet.columns.items():
-        known = sheet.evidence.get(name, {})
-        rest = [weigh(p, one) for one in ("time", "group", "feature") if p.of(one) > 0]
-        rest += [weight_evidence(p)] if names_role(name, "weight") else []
-        if item_in_name(name) and 1 < p.distinct < p.filled:
-            rest.append(weigh(p, "cluster", "recurs", of="item"))
-        rest.append(Evidence("not used", 0.0, "nothing says more"))
-        rest.sort(key=lambda one: -one.score)
-        role = sheet.roles.get(name)
-        said = Evidence(str(role), 0.0, "by the options or the name")
-        # Where the rest is decided, what has no role has none.
-        free = rest if decided else [*known.values(), *rest]
-        best = known.get(role, said) if role else max(free, key=lambda one: one.score)
-        others = [one for one in (*known.values(), *rest) if one.role != best.role]
-        other = max(others, key=lambda one: one.score, default=None)
-        second = (None, None) if other is None else (other.role, other.score)
-        table.append(ColumnEvidence(name, *best, *second))
-    return tuple(table)
+    return sheet.table_of_evidence(decided=decided)
 
 
 def _recognised(source: Source, options: ColumnOptions, *, joined: bool) -> Reading:
@@ -240,7 +165,8 @@ def _recognised(source: Source, options: ColumnOptions, *, joined: bool) -> Read
         return Reading(options)  # `assign_roles` refuses it in better words
     if alone:
         table = source.read((), names)
-        return _Sheet(table, names, options).reading() if table.n_rows else Reading(options)
+        sheet = _Recognition(table, names, options)
+        return replace(sheet.reading(), sheet=sheet) if table.n_rows else Reading(options)
     reading = _label_by_name(source, names, options)
     if joined or reading.options.label is not None or not options.names_classifiers:
         return reading
@@ -258,12 +184,12 @@ def _recognised(source: Source, options: ColumnOptions, *, joined: bool) -> Read
     table = source.read((), names)
     if not table.n_rows:
         return reading
-    return _Sheet(table, names, reading.options).labels_beside_named()
+    return _Recognition(table, names, reading.options).labels_beside_named()
 
 
 def _label_by_name(source: Source, names: Sequence[str], options: ColumnOptions) -> Reading:
     """The label, where a column is named like one and nothing else is; and the items' names."""
-    named = [name for name in names if ITEM_NAMES.fullmatch(name)]
+    named = [name for name in names if names_items(name)]
     if options.item is None and "item" not in names and len(named) == 1:
         found = profile(source.read((), named), named[0], options)
         if found.unique and found.filled == found.rows:
@@ -289,81 +215,11 @@ def _label_by_name(source: Source, names: Sequence[str], options: ColumnOptions)
     strangers = [t for t in found.counts if same_answer(t, sorted(classes)) is None]
     if len(strangers) > (2 if not classes else 1 if len(classes) == 1 else 0):
         return Reading(options)
-    return Reading(replace(options, label=alike[0]), (_label_line(found, table),))
+    return Reading(replace(options, label=alike[0]), (label_line(found, table),))
 
 
-def _label_line(label: Profile, table: Table) -> str:
-    held = Names.of(table, label.name).counts()
-    none = f"; -1 is unlabeled, {held['-1']:,} rows" if held.get("-1") else ""
-    return f"labels: column {quoted(label.name)} ({label.filled:,} of {label.rows:,} rows{none})"
-
-
-@lru_cache(4096)
-def _all_mean(texts: frozenset[str], classes: tuple[str, ...]) -> bool:
-    """Whether every text means one of the classes."""
-    return all(same_answer(text, classes) for text in texts)
-
-
-def _fits(p: Profile, classes: Sequence[str]) -> bool:
-    return bool(p.counts) and _all_mean(frozenset(p.counts or ()), tuple(classes))
-
-
-def _indices(p: Profile, classes: Sequence[str]) -> Array:
-    """The number of the class in each row of a column, -1 for none."""
-    order = list(classes)
-    index = []
-    for text in p.texts:
-        meant = same_answer(text, order) if text in (p.counts or ()) else None
-        index.append(-1 if meant is None else order.index(meant))
-    codes = np.where(p.codes < len(index), p.codes, -1)
-    return np.array([*index, -1], dtype=np.int64)[codes]
-
-
-def _agreement(p: Profile, label: Profile, classes: Sequence[str]) -> float | None:
-    return kappa(_indices(p, classes), _indices(label, classes), len(classes))
-
-
-class _Sheet:
-    """The columns of one table, the evidence for their roles, and what is assigned so far."""
-
-    def __init__(self, table: Table, names: Sequence[str], options: ColumnOptions) -> None:
-        self.table, self.names, self.options = table, names, options
-        found = {n: profile(table, n, options) for n in names}
-        # "none" and "unknown" are no label, unless several columns say so.
-        said = Counter(t for p in found.values() for t in set(map(folded, p.counts or ())))
-        none = {word for word in MAYBE_NO_LABEL if said[word] < 2}
-        self.columns = {name: p.without(none) for name, p in found.items()}
-        native = {name for name in names if split_native(name) is not None}
-        self.claimed = options.of_classifiers | native
-        named = (options.label, options.domain, options.weight, options.item)
-        of_role = (*named, *(options.keep or ()), *options.cluster, "domain", "weight")
-        self.roles = {name: "as said" for name in of_role if name in self.columns}
-        self.label: Profile | None = self.columns.get(options.label or "")
-        self.models: dict[str, tuple[str, ...]] = {}
-        self.hard: dict[str, str] = {}
-        self.scores: dict[str, str] = {}
-        self.confidence: dict[str, str] = {}
-        self.evidence: dict[str, dict[str, Evidence]] = {}
-        self.doubted: list[Profile] = []
-        self.flags: list[Profile] = []
-        self.nameless: str | None = None
-
-    def weigh(self, p: Profile, role: str, *facts: str) -> float:
-        """The log-odds of a role, which the table of evidence keeps."""
-        found = weigh(p, role, *facts)
-        self.evidence.setdefault(p.name, {})[role] = found
-        return found.score
-
-    def said(self, **more: Mapping[str, str]) -> list[str]:
-        """The options that say what is assigned, and more of some kinds."""
-        kinds = {"hard": self.hard, "scores": self.scores, "confidence": self.confidence}
-        named = {kind: {**columns, **more.get(kind, {})} for kind, columns in kinds.items()}
-        label = None if self.label is None else self.label.name
-        return ColumnOptions(label, self.models, **named).arguments()  # type: ignore[arg-type]
-
-    def free(self) -> list[Profile]:
-        """Columns that have no role yet."""
-        return [p for name, p in self.columns.items() if name not in self.roles and p.filled]
+class _Recognition(Sheet):
+    """The best assignment of roles to the columns of a sheet."""
 
     def reading(self) -> Reading:
         """The best assignment, unless another one is about as good."""
@@ -375,24 +231,39 @@ class _Sheet:
         classes = self._classes(label)
         self._families(classes)
         self._hard(label, classes)
-        self._numbers(classes)
+        self._one_classifier()
+        numbers = self._numbers(classes)
         if label is None:
-            self._refuse_judged()
+            self._refuse_sure()
         if not (self.models or self.hard or self.scores):
             held = {} if label is None else Names.of(self.table, label.name).counts()
             if label is not None and (said := of_two_signs(label.name, held, self.options)):
                 raise InputError(said)
-            if spoiled := list(self._spoiled()):
-                raise InputError(f"no prediction columns: {'; '.join(spoiled)}")
+            if bad := list(spoiled(self)):
+                raise InputError(f"no prediction columns: {'; '.join(bad)}")
             lone = votes_in_rows(self, lone=True) if label is None else None
+            if lone is None:
+                refuse_unread(self, numbers)
             # Else `assign_roles` says that there are no predictions.
             return lone or Reading(self.options)
         self._drop_shared_prefix()
+        if label is not None and label in self.derived:
+            hard = {without_role(label.name): label.name}
+            what = "is in every row what a classifier predicts, and may be where that is written"
+            if "predicts" not in self.evidence[label.name]["label"].reason:
+                what = "holds the classes of the probabilities, and no name says more of it"
+            ways = [self.said(), self.said(labeled=False, hard=hard)]
+            rename = ", and then to be renamed" * (label.name == "label")
+            raise AmbiguousError(
+                f"column {quoted(label.name)} {what}: a classifier's hard predictions{rename}, or "
+                "the known labels",
+                ways[:1] if rename else ways,
+            )
         options = replace(
             self.options, label=None if label is None else label.name, item=item,
             models=self.models, hard=self.hard, scores=self.scores, confidence=self.confidence,
         )  # fmt: skip
-        return Reading(options, tuple(self._lines(label, item)))
+        return Reading(options, tuple(reading_lines(self, label, item)))
 
     def labels_beside_named(self) -> Reading:
         """The labels and the items' names, where the caller has named the classifiers alone.
@@ -404,14 +275,14 @@ class _Sheet:
             label = self._find_label()
         except AmbiguousError as error:
             return Reading(self.options, (f"labels: none used, as {error}",))
-        if label is not None and label.of("label") < LIKELY:
+        if label is not None and (label.of("label") < LIKELY or label in self.derived):
             del self.roles[label.name]
             self.doubted.append(label)
             label = None
         if label is None:
-            return Reading(self.options, tuple(self._doubts()))
+            return Reading(self.options, tuple(doubts(self)))
         item = self._item()
-        lines = [_label_line(label, self.table)]
+        lines = [label_line(label, self.table)]
         if item is not None:
             lines.append(f"items: named by column {quoted(item)}")
         return Reading(replace(self.options, label=label.name, item=item), tuple(lines))
@@ -452,9 +323,9 @@ class _Sheet:
             (score, p) for p in self.free() if (score := self._label_evidence(p)) is not None
         ]
         most = max((score for score, _ in candidates), default=0.0)
-        if most <= 0:
+        best = [p for score, p in candidates if score > max(most - MARGIN, 0)] or self.derived[:1]
+        if not best or (len(best) > 2 and all(p in self._annotators for p in best)):
             return None
-        best = [p for score, p in candidates if score > max(most - MARGIN, 0)]
         if len(best) > 1:
             raise AmbiguousError(
                 f"columns {listed(quoted(p.name) for p in best)} may each hold the known labels",
@@ -474,11 +345,15 @@ class _Sheet:
         ]
         if p.name in self.claimed or not p.counts or not (p.numbers is None or p.whole):
             return None
-        if (name <= 0 and not p.sparse) or weigh(p, "label", *facts).score <= 0:
+        of_family = p.few and not p.measures and self._family_of(p) is not None
+        facts += ["the classes of probabilities"] if of_family and not p.predicts else []
+        if (name <= 0 and not facts) or weigh(p, "label", *facts).score <= 0:
             return None
+        if of_family and self._tells_right(p):
+            facts.append("where a column says that it is right")
         if p.done:
             facts.append("says what was done")
-        if self._recurs(p):
+        if of_family or self._recurs(p):
             facts.append("its values recur")
         elif name >= SURELY and self._has_numbers(p):
             facts.append("numbers beside it")
@@ -492,7 +367,68 @@ class _Sheet:
         elif name < SURELY and self._goes_with(p) is False:
             facts.append("goes with no prediction")
             self.doubted.append(p)
+        elif not names_truth(p.name) and weigh(p, "label", *facts).score > 0:
+            if self._is_said(p):
+                facts.append("what a classifier predicts, in every row")
+                self.derived.append(p)
+            elif of_family and name <= 0 and weigh(p, "label", *facts).score <= LIKELY + MARGIN:
+                self.derived.append(p)
         return self.weigh(p, "label", *facts)
+
+    def _family_of(self, p: Profile) -> Ints | None:
+        """The class of the largest number in each row, of columns that name a column's values."""
+        classes = tuple(p.counts or ())
+        if len(classes) < 2 or all(text.isdigit() for text in classes):
+            return None
+        names = "\n".join("".join(tokens(q.name)) for q in self._shares).casefold()
+        if not all("".join(tokens(text)).casefold() in names for text in classes):
+            return None
+        families = named_families(self._shares, classes).values()
+        named = (by_names([q.name for q in columns], classes) for columns in families)
+        found = next(filter(None, named), None)
+        return None if found is None else largest([self.columns[found[c]] for c in classes])
+
+    @cached_property
+    def _shares(self) -> list[Profile]:
+        """Columns of numbers that may be probabilities."""
+        return [p for p in self.free() if p.numbers is not None and not (p.measures or p.whole)]
+
+    def _tells_right(self, p: Profile) -> bool:
+        """Whether a column of yes and no says of each row if the largest probability is of it."""
+        right = self._family_of(p) == class_indices(p, tuple(p.counts or ()))
+        return any(
+            q.says("right") and q.yes_or_no and q.filled >= MANY_ITEMS
+            and bool(((class_indices(q, ("0", "1")) == right) | (q.codes < 0)).all())
+            for q in self.free()
+        )  # fmt: skip
+
+    def _is_said(self, p: Profile) -> bool:
+        """Whether nearly every row of many has it, and in all it is what one classifier says."""
+        classes = tuple(p.counts or ())
+        if len(classes) < 2 or p.filled < max(MANY_ITEMS, NEARLY_ALL * p.rows):
+            return False
+        own = class_indices(p, classes)
+        others = [
+            class_indices(q, classes) for q in self.free()
+            if q.name != p.name and q.predicts and not q.judges_another and fits(q, classes)
+        ]  # fmt: skip
+        if len(classes) == 2:
+            sides = np.array([1, 0, -1] if positive_index(classes) == 0 else [0, 1, -1])
+            others += [sides[largest([q])] for q in self._shares if q.in_unit]
+        of_family = self._family_of(p)
+        others += [] if of_family is None else [of_family]
+        return any(
+            (both := (own >= 0) & (other >= 0)).sum() >= NEARLY_ALL * p.filled
+            and bool((own == other)[both].all())
+            for other in others
+        )
+
+    @cached_property
+    def _annotators(self) -> list[Profile]:
+        """Columns of people whom no name tells from the truth: each has seen items of its own."""
+        free = [p for p in self.free() if p.sparse and p.few and p.coded and p.of("label") <= 0]
+        free = [p for p in free if not names_measure(p.name)]
+        return free if len({(p.codes < 0).tobytes() for p in free}) > 2 else []
 
     @cached_property
     def _classifiers(self) -> set[str]:
@@ -508,7 +444,7 @@ class _Sheet:
     def _words_beside_numbers(self, p: Profile) -> bool:
         """Whether it is a mostly empty column of words beside numbers, which do not say classes."""
         words = p.numbers is None or set(p.counts or ()) <= {"0", "1"}
-        several = p.sparse and len(p.counts or ()) > 1
+        several = p.sparse and p.few
         return words and several and not names_measure(p.name) and self._has_numbers(p)
 
     def _is_of_judge(self, p: Profile) -> bool:
@@ -526,27 +462,13 @@ class _Sheet:
         for p in self.columns.values():
             if p.name == label.name or p.name in self.roles.keys() - self.claimed or not p.filled:
                 continue
-            if len(p.counts or ()) > 1 and _fits(p, classes):
-                agreement = _agreement(p, label, classes)
-                found += [] if agreement is None else [agreement > _AGREE]
+            if len(p.counts or ()) > 1 and fits(p, classes):
+                agreement = beyond_chance(p, label, classes)
+                found += [] if agreement is None else [agreement > AGREE]
             elif p.numbers is not None and len(classes) == 2 and not p.measures:
-                gap = ranked_apart(p.numbers, _indices(label, classes))
-                found += [] if gap is None else [gap > _APART]
+                gap = ranked_apart(p.numbers, class_indices(label, classes))
+                found += [] if gap is None else [gap > APART]
         return any(found) if found else None
-
-    def _doubts(self) -> Iterable[str]:
-        """Lines on columns that may hold the labels, and are not used."""
-        alike = [
-            p for p in self.free()
-            if p.name not in self.claimed and (
-                p in self.doubted or p.agrees
-                or (p.counts and len(p.counts) > 1 and p.sparse and not names_measure(p.name))
-            )
-        ]  # fmt: skip
-        if alike:
-            said = " or ".join(f"--label {shlex.quote(p.name)}" for p in alike[:3])
-            few = listed(f"{quoted(p.name)} ({p.filled:,} of {p.rows:,} rows)" for p in alike[:3])
-            yield f"labels: none used; if {few} holds the known labels, say {said}"
 
     def _recurs(self, label: Profile) -> bool:
         """Whether its values recur in another column, or in the names of columns."""
@@ -555,7 +477,7 @@ class _Sheet:
         for other in self.free():
             if other.name == label.name or not other.counts or names_measure(other.name):
                 continue
-            if len(other.counts) > 1 and _fits(other, classes):
+            if len(other.counts) > 1 and fits(other, classes):
                 return True
             if label.of("label") >= SURELY and own < set(map(folded, other.counts)):
                 return True
@@ -601,7 +523,7 @@ class _Sheet:
             self._take_family(stem, columns)
         for p in fitting if len(classes) == 2 else ():
             one = class_of_one(p.name, classes)
-            if p.name not in self.roles and one is not None and _like_shares(p):
+            if p.name not in self.roles and one is not None and like_shares(p):
                 stem = (class_of_name(p.name, classes) or (one, ""))[1]
                 self._take_family(stem or p.name, [p])
 
@@ -609,12 +531,12 @@ class _Sheet:
         stem = places([p.name for p in columns]) or stem
         name = without_role(stem) if stem else columns[0].name
         if name.isdigit():
-            name = "model"
+            name = MODEL
         while name in self.models:
             name += "_"
         self.models[name] = tuple(p.name for p in columns)
         self.roles |= {p.name: "probability" for p in columns}
-        fact = "rows sum to 1" if len(columns) > 1 and _sums(columns) else "named by class"
+        fact = "rows sum to 1" if len(columns) > 1 and sums(columns) else "named by class"
         for p in columns:
             self.weigh(p, "probability", fact)
 
@@ -624,8 +546,9 @@ class _Sheet:
         """Columns that hold the labels' values; without labels, such as share theirs."""
         values = classes or self._shared_values()
         if len(values) < 2:
-            named = [differences(columns) for columns in self.models.values()]
-            values = tuple(named[0] or ()) if named else values
+            named = [of for columns in self.models.values() for of in apart_in(columns)]
+            fitting = [of for of in named if any(p.predicts and fits(p, of) for p in self.free())]
+            values = (fitting or named or [values])[0]
         further: set[str] = set()
         scored: list[tuple[Profile, float]] = []
         for p in sorted(self.free(), key=lambda p: not p.predicts):
@@ -667,9 +590,9 @@ class _Sheet:
         if p.judges_another and (self._has_base(p) or (p.yes_or_no and not p.predicts)):
             return ["says if another is right"]
         if p.agrees or p.done:
-            self.flags += [p] if _fits(p, values) and p not in self.doubted else []
+            self.flags += [p] if fits(p, values) and p not in self.doubted else []
             return ["says what was done"]
-        if not _fits(p, values):
+        if not fits(p, values):
             # A classifier may say a class that no label shows.
             known = [rows for t, rows in counts.items() if same_answer(t, values)]
             new = {folded(t) for t in counts if not same_answer(t, values)}
@@ -678,15 +601,57 @@ class _Sheet:
             if not (shown and sum(known) > 0.5 * p.filled and usual and p.numbers is None):
                 return []
             further |= new
+        if p.name in self.compared:
+            return ["one of those that are compared"]
         if p.predicts:
             return ["another column is finer" if self._has_finer(p) else "codes of the classes"]
         if p.measures:
             return ["a group or a feature"]
         words = any(polarity(v) is None and not v.isdigit() for v in values)
-        agreement = None if label is None else _agreement(p, label, values)
+        beside = sorted(self._judges, key=lambda q: q.name) if label is None else [label]
+        each = [beyond_chance(p, q, values) for q in beside if q is not p]
+        agreement = max((a for a in each if a is not None), default=None)
+        agrees = agreement is not None and agreement > AGREE
         facts = ["words of the classes"] if words else ["codes of the classes"]
-        facts += ["agrees with the labels"] if agreement is not None and agreement > _AGREE else []
+        if label is not None:
+            facts += ["agrees with the labels"] if agrees else []
+        elif agreement is not None and self.models:
+            facts.append("goes with a prediction" if agrees else "goes with no prediction")
         return facts + (["one value"] if len(counts) == 1 else [])
+
+    def _one_classifier(self) -> None:
+        """Give probabilities and the hard predictions that they make the name that says more."""
+        for name, columns in list(self.models.items()):
+            for hard, column in self.hard.items():
+                words = set(name_words(name))
+                shared = [w for w in tokens(hard) if folded(w) in words and not is_role(w)]
+                nameless = is_role(name) or not tokens(name) or name.rstrip("_") == MODEL
+                if hard in self.models or not (shared or nameless or is_role(hard)):
+                    continue
+                if not self._makes(columns, self.columns[column]):
+                    continue
+                one = " ".join(shared) or (hard if nameless else name)
+                rename = {name: one, hard: one}
+                self.models = {rename.get(n, n): c for n, c in self.models.items()}
+                self.hard = {rename.get(n, n): c for n, c in self.hard.items()}
+                self.nameless = None
+                break
+
+    def _makes(self, columns: Sequence[str], hard: Profile) -> bool:
+        """Whether hard predictions are those of the largest probability, or of two classes cut."""
+        classes = in_order(hard.counts or ())
+        named = by_names(columns, classes)
+        if named is None or len(classes) != len(columns):
+            return False
+        said = class_indices(hard, classes)
+        p = np.stack([self.columns[named[c]].numbers for c in classes])  # type: ignore[misc]
+        known = (said >= 0) & ~np.isnan(p).any(0)
+        if known.sum() < LEAST_TOGETHER:
+            return False
+        own = np.take_along_axis(p, np.maximum(said, 0)[None], 0)[0]
+        if (own >= p.max(0) - 0.01)[known].all():
+            return True
+        return len(classes) == 2 and cut_apart(p[1], np.where(known, said, -1), 1)
 
     def _has_base(self, p: Profile) -> bool:
         """Whether its name is that of another column and a word more: gpt, gpt_correct."""
@@ -703,18 +668,21 @@ class _Sheet:
     def _shared_values(self) -> tuple[str, ...]:
         """The values that most columns of few values hold, where there are no labels."""
         sets = [
-            frozenset(map(folded, p.counts or ())) for p in self.free()
+            frozenset(map(folded, p.counts or ()))
+            for p in self.free()
             if p.coded and p.predicts and p.of("score") <= 0
-        ]  # fmt: skip
+        ]
+        if not sets:
+            sets = [frozenset(map(folded, p.counts or ())) for p in self._annotators]
         if len(sets) < 2:
             return ()
         common = max(sets, key=lambda s: sum(other <= s for other in sets))
         return in_order(common) if sum(other <= common for other in sets) > 1 else ()
 
-    def _refuse_judged(self) -> None:
-        """Refuse columns that say if another is right, or hold the same values, without labels."""
+    def _refuse_sure(self) -> None:
+        """Refuse how sure somebody is beside what says if that is right, without labels."""
         sure = [c for c in self.scores.values() if self.columns[c].of_itself]
-        right = [p for p in self.free() if p.judges_another and p.yes_or_no and p.coded]
+        right = self.right
         if sure and right and not (self.hard or self.models):
             said = shlex.join(["--label", right[0].name, *self.said()])
             raise InputError(
@@ -722,35 +690,20 @@ class _Sheet:
                 f"{quoted(sure[0])} how sure somebody is of it: to see how well this tells right "
                 f"answers from wrong ones, say {said}"
             )
-        if self.models or self.hard or self.scores or list(self._spoiled()):
-            return
-        for p in self.free():
-            if p.confirms:
-                raise InputError(
-                    f"column {quoted(p.name)} says by its name whether a verdict is right, and not "
-                    "what the class is: write the right classes in a column of their own; if it "
-                    f"does hold the known labels, say --label {shlex.quote(p.name)}"
-                )
-        few = [p for p in self.free() if len(p.counts or ()) > 1 and not names_measure(p.name)]
-        for p in few:
-            alike = [q for q in few if _fits(q, tuple(p.counts or ()))]
-            if len(alike) > 1:
-                raise AmbiguousError(
-                    f"columns {listed(quoted(q.name) for q in alike)} hold the same values, and no "
-                    "name says which are the known labels",
-                    [["--label", q.name] for q in alike[:3]],
-                )
 
     # Scores -------------------------------------------------------------------------------------
 
-    def _numbers(self, classes: tuple[str, ...]) -> None:
-        """Other numbers: probabilities where the name says so, else scores; never features."""
+    def _numbers(self, classes: tuple[str, ...]) -> list[Profile]:
+        """Other numbers: probabilities where the name says so, else scores; never features.
+
+        What is left may be of a classifier, or not.
+        """
         if len(classes) > 2 or (len(classes) < 2 and self.models):
-            return
+            return []
         numbers = [p for p in self.free() if p.numbers is not None and p.distinct > 2]
         left = []
         for p in numbers:
-            if p.measures:
+            if p.measures or self._is_coded(p):
                 continue
             also = words_table().says["itself"] if p.of_itself else ()
             name = without_role(p.name, also)
@@ -771,15 +724,12 @@ class _Sheet:
                 left += [p] if role is None else []
                 continue
             self.roles[p.name] = role
-        if not left or self.models or self.hard or self.scores:
-            return
-        numbers = [p for p in numbers if p.name not in self.roles]
-        options = [shlex.quote(f"{without_role(p.name)}={p.name}") for p in numbers]
-        raise InputError(
-            f"columns {listed(quoted(p.name) for p in numbers)} hold numbers, and nothing says "
-            "whether classifiers gave them: if they are scores, say so with "
-            + " ".join(f"--score {option}" for option in options[:3])
-        )
+        return left
+
+    def _is_coded(self, p: Profile) -> bool:
+        """Whether whole numbers are codes of the texts in another column."""
+        texts = [q for q in self.free() if p.whole and p.few and q.numbers is None and q.few]
+        return any(p.names_alike(replace(q, distinct=len(set(q.codes)))) for q in texts)
 
     def _number_role(self, p: Profile, name: str, nobody: bool) -> str | None:
         """What numbers are of a classifier of some name, if they are of one."""
@@ -792,8 +742,10 @@ class _Sheet:
         if own and p.never_below_half:
             self.weigh(p, "confidence", "never below one half")
             return "confidence"
-        if p.of_itself and p.known.max() <= 0 and name in self.hard:
+        if p.of_itself and p.known.max() <= 0 and (name in self.hard or self.label is None):
             return "not used"  # logarithms of how probable its own prediction is
+        if p.of_itself and self.label is None and not self.hard and self.answers():
+            return None
         self._refuse_sureness(p, name, nobody and not self.models)
         facts = ["its classifier predicts"] if name in self.hard else []
         facts += ["from 0 to 1, alone"] if not (self.models or self.hard) and p.in_unit else []
@@ -804,10 +756,10 @@ class _Sheet:
             facts.append("nothing explains it")
         score = self.weigh(p, "score", *facts)
         if score < MARGIN:
-            return None
+            return None if score > -SURELY else "not used"
         chance = "%" in p.name and names_chance(p.name)
         facts += ["percentages"] if chance else []
-        facts += ["from 0 to 1, as a score may be"] if _like_shares(p) else ["no shares"]
+        facts += ["from 0 to 1, as a score may be"] if like_shares(p) else ["no shares"]
         facts += ["said twice"] if name in self.models else []
         return "probability" if self.weigh(p, "probability", *facts) > score else "score"
 
@@ -824,7 +776,8 @@ class _Sheet:
         hard = self.columns[self.hard[name]]
         words = list(hard.counts or ())
         numbers = np.empty(0) if p.numbers is None else p.numbers
-        if len(words) == 2 and cut_apart(numbers, _indices(hard, words), positive_index(words)):
+        said = class_indices(hard, words)
+        if len(words) == 2 and cut_apart(numbers, said, positive_index(words)):
             return
         for role in ("confidence", "score"):
             self.weigh(p, role, "how sure it is")
@@ -842,309 +795,3 @@ class _Sheet:
             "positive class",
             [first, self.said(scores={name: p.name})],
         )
-
-    # Words --------------------------------------------------------------------------------------
-
-    def _lines(self, label: Profile | None, item: str | None) -> Iterable[str]:
-        if label is not None:
-            yield _label_line(label, self.table)
-        else:
-            yield from list(self._doubts()) or ["labels: none recognised"]
-        for what, mapped in (
-            ("probabilities", self.models),
-            ("hard predictions", {name: (c,) for name, c in self.hard.items()}),
-            ("scores (larger is more positive)", {n: (c,) for n, c in self.scores.items()}),
-            ("probability of what is predicted", {n: (c,) for n, c in self.confidence.items()}),
-        ):
-            if mapped:
-                said = (f"{name} = {', '.join(map(quoted, c))}" for name, c in mapped.items())
-                yield f"{what}: {'; '.join(said)}"
-        shares = [n for n, c in self.scores.items() if self.columns[c].in_unit]
-        if shares:
-            models = " ".join(f"--model {shlex.quote(f'{n}={self.scores[n]}')}" for n in shares[:3])
-            yield f"scores from 0 to 1: if they are probabilities, say so with {models}"
-        if (weight := self.options.weight or "weight") in self.columns:
-            yield _weight_line(weight)
-        if (domain := self.options.domain or "domain") in self.columns:
-            yield f"domains: column {quoted(domain)} (rename it if it is something else)"
-        if item is not None:
-            yield f"items: named by column {quoted(item)}"
-        for p in self.free():
-            if p.of("item") > 0 and _NEARLY_ALL * p.filled < p.distinct < p.filled:
-                yield (
-                    f"items: {quoted(p.name)} repeats ({p.distinct:,} values in {p.filled:,} "
-                    "rows); every row is read as an item of its own"
-                )
-        constant = [p.name for p in self.free() if p.distinct == 1 and p.filled > 0.9 * p.rows]
-        if constant:
-            yield f"not used: {listed(map(quoted, constant))} (one value only)"
-        flags = [p for p in self.flags if label is not None or not p.agrees]
-        if flags:
-            yield (
-                f"not used: {listed(quoted(p.name) for p in flags)} (by the name what was "
-                "done with an item, or whether somebody agrees; if a classifier said it, add "
-                "--hard NAME=COL to the command that `fewlabels doctor` shows)"
-            )
-        yield from (f"not used: {said}" for said in self._spoiled(constant=False))
-        yield from self._other_words(label)
-        numbers = [
-            p.name for p in self.free()
-            if p.numbers is not None and p.distinct > 1
-            and (p.counts is None or not p.whole or p.of_itself)
-        ]  # fmt: skip
-        if numbers:
-            yield (
-                f"not used: {listed(map(quoted, numbers))} (numbers; if a classifier gave them, "
-                "add --model or --score NAME=COL to the command that `fewlabels doctor` shows)"
-            )
-
-    def _spoiled(self, *, constant: bool = True) -> Iterable[str]:
-        """What keeps columns that are named as scores from being read as numbers."""
-        for p in self.free():
-            if p.name in self.claimed or not (p.of("score") > 0 or p.predicts):
-                continue
-            if p.numbers is not None and constant and p.distinct == 1 < p.filled:
-                yield f"column {quoted(p.name)} holds one value only"
-            bad = [] if p.numbers is not None else [t for t in p.texts if not _is_finite(t)]
-            rows = int(np.isin(p.codes, [p.texts.index(text) for text in bad[:_SLIPS]]).sum())
-            if 0 < len(bad) <= _SLIPS and rows <= (1 - _NEARLY_ALL) * p.filled:
-                cells = "1 cell" if rows == 1 else f"{rows} cells"
-                yield (
-                    f"column {quoted(p.name)} holds numbers but for {cells} "
-                    f"({listed(map(quoted, bad), 3)}): correct or empty them, or drop the rows"
-                )
-
-    def _other_words(self, label: Profile | None) -> Iterable[str]:
-        """Lines on columns that go with the labels or predictions, in other words than these."""
-        known = [self.columns[c].codes for c in self.hard.values()]
-        for columns in self.models.values():
-            p = np.stack([self.columns[c].numbers for c in columns])  # type: ignore[misc]
-            said = p.argmax(0) if len(p) > 1 else p[0] > 0.5
-            known.append(np.where(np.isnan(p).any(0), -1, said))
-        known += [] if label is None else [label.codes]
-        told = [*self.flags, *self.doubted]
-        for q in self.free():
-            words = in_order(q.counts or ())
-            few = (len(words) > 1 or q.filled < q.rows) and 0 < len(words) <= _FEW_WORDS
-            named = names_measure(q.name) or q.judges_another or q.of_itself
-            if not few or q.wordy or q in told or named:
-                continue
-            if any(go_together(q.codes + 1, codes) for codes in known):
-                ways = " ".join(f"--same {shlex.quote(word)}=CLASS" for word in words[:3])
-                empty = " (and write a word in its empty cells)" if len(words) == 1 else ""
-                yield (
-                    f"not used: {quoted(q.name)} ({listed(map(quoted, words))}) goes with the "
-                    f"labels or predictions; if a classifier gave it, say what its words mean: "
-                    f"{ways}{empty}"
-                )
-
-
-_SLIPS = 5
-"""Different cells that are no numbers, from which a column is none of numbers."""
-
-_FEW_WORDS = 12
-"""Different values beyond which a column is not compared with the classes."""
-
-
-def _is_finite(text: str) -> bool:
-    try:
-        return bool(np.isfinite(float(text)))
-    except ValueError:
-        return False
-
-
-# Families ---------------------------------------------------------------------------------------
-
-
-def named_families(columns: Sequence[Profile], classes: Sequence[str]) -> dict[str, list[Profile]]:
-    """Columns whose names differ in the class alone and whose rows sum to one number, by stem."""
-    stems: dict[tuple[int, str], list[Profile]] = {}
-    for p in columns:
-        words = tokens(p.name)
-        part = class_of_name(p.name, classes) if classes else None
-        keys = [] if part is None else [part.rest]
-        keys += ["_".join(words[:-1]), "_".join(words[1:])] if len(words) > 1 else []
-        for i, key in enumerate(dict.fromkeys(keys), part is None):
-            stems.setdefault((i, key), []).append(p)
-    found: dict[str, list[Profile]] = {}
-    used: set[str] = set()
-    for (_, stem), members in sorted(stems.items(), key=lambda one: one[0][0]):
-        left = [p for p in members if p.name not in used]
-        if len(left) > 1 and _is_family(left, classes):
-            found[stem] = left
-            used |= {p.name for p in left}
-    whole = [p for p in columns if p.name not in used and p.in_unit and not p.whole]
-    for p, q in _perhaps_sums(whole):
-        if not {p.name, q.name} & used and _sums([p, q]):
-            found[without_role(q.name)] = [p, q]
-            used |= {p.name, q.name}
-    whole = [p for p in whole if p.name not in used]
-    named = {folded(p.name) for p in whole}
-    bare = {folded(c) for c in classes} <= named if classes else len(whole) > 2
-    if bare and not found and len(whole) > 1 and _sums(whole):
-        found["model"] = whole
-    return found
-
-
-def _perhaps_sums(shares: Sequence[Profile]) -> Iterator[tuple[Profile, Profile]]:
-    """Pairs whose first rows sum to 1, or lack one."""
-    first = np.array([p.numbers[:3] for p in shares if p.numbers is not None])
-    for i, p in enumerate(shares[:-1]):
-        near = ~(np.abs(first[i + 1 :] + first[i] - 1) > 0.02).any(axis=1)
-        yield from ((p, shares[i + 1 + j]) for j in np.flatnonzero(near).tolist())
-
-
-def _is_family(members: Sequence[Profile], classes: Sequence[str]) -> bool:
-    """Whether columns are those of one classifier: their rows sum to 1, or name all classes."""
-    if _sums(members):
-        return True
-    named = {part.name for p in members if (part := class_of_name(p.name, classes))}
-    several = len(classes) > 1 and named == set(classes) and len(members) == len(classes)
-    # Probabilities that do not sum to 1, or logits: taken for what the names say, and refused
-    # with what is wrong.
-    return several and not any(p.whole for p in members)
-
-
-def _sums(members: Sequence[Profile]) -> bool:
-    """Whether the rows of some columns sum to 1, or to 100, but for rounding."""
-    total = np.sum([p.numbers for p in members if p.numbers is not None], axis=0)
-    known = total[~np.isnan(total)]
-    if len(known) < _LEAST_FILLED_TOGETHER or min(float(p.known.min()) for p in members) < 0:
-        return False
-    # Of two digits each is off by .005 at most, and many together by less than the sum of that.
-    slack = 0.005 * min(len(members), 2 * len(members) ** 0.5) + 1e-6
-    return any((np.abs(known - whole) <= slack * whole).all() for whole in (1.0, 100.0))
-
-
-def _like_shares(p: Profile) -> bool:
-    """Whether numbers may be probabilities, or percentages by their names."""
-    percent = names_percentages(p.name) and p.known.min() >= 0 and p.known.max() <= 100
-    return percent or (p.in_unit and (not p.whole or p.of("probability") > 0))
-
-
-# Votes ------------------------------------------------------------------------------------------
-
-
-def votes_in_rows(sheet: _Sheet, *, lone: bool = False) -> Reading | None:
-    """Rows that are votes of annotators: an item and an annotator that both recur.
-
-    If `lone`, names alone say so, such as that of a worker: an item may have one vote, and all may
-    be of one annotator.
-    """
-    options, given = sheet.options, sheet.options.votes
-    columns = [p for p in sheet.columns.values() if p.filled == p.rows and (lone or not p.unique)]
-    people = _named(columns, given.get("annotator")) or [
-        p
-        for p in columns
-        if p.of("annotator") > 0 and (p.says("person") if lone else p.distinct > 1)
-    ]
-    items = _named(columns, options.item or given.get("item")) or [
-        p for p in columns
-        if (p.of("item") > 0 or not p.words) and p not in people
-        and (p.counts is None or p.distinct > 2)
-    ]  # fmt: skip
-    people, items = _apart(people), _apart(items)
-    if not (len(people) == 1 and items):
-        return None
-    person = people[0]
-    if person.pairs(items[0]) < 0.5 * person.rows and not lone:
-        return None  # annotators see most items more than once: the rows are something else
-    sheet.weigh(person, "annotator", "recurs")
-    once = ["each annotator once"]
-    ranked = [(sheet.weigh(p, "item", *once * (p.pairs(person) == p.rows)), p) for p in items]
-    best = [p for score, p in ranked if score > max(ranked)[0] - MARGIN]
-    item = best[0]
-    votes, gold = _votes_and_gold(sheet, item, person)
-    if not votes:
-        if not lone and any(p.in_unit and not p.whole for p in columns):
-            raise InputError(
-                f"each row is what one of {person.distinct} ({quoted(person.name)}) says "
-                f"of an item ({quoted(item.name)}), and probabilities of many rows per "
-                "item are not joined: give each item one row and each classifier a column"
-            )
-        return None
-    roles = {"item": item.name, "annotator": person.name, "label": votes[0].name}
-    for found, what, role in ((best, "name the item", "item"), (votes, "hold it", "label")):
-        if len(found) > 1:
-            ways = [ColumnOptions(votes=roles | {role: p.name}).arguments() for p in found[:3]]
-            raise AmbiguousError(
-                f"each row is an annotator's vote, and columns "
-                f"{listed(quoted(p.name) for p in found)} may each {what}",
-                [["--votes", *way] for way in ways],
-            )
-    known = gold[0].name if len(gold) == 1 else None
-    named = {**roles, "vote": roles["label"], "label": options.label or known}
-    sheet.roles = {str(column): role for role, column in named.items()}
-    options = replace(options, votes=roles, label=options.label or known)
-    lines = [
-        f"votes, one per row: item {quoted(item.name)}, annotator "
-        f"{quoted(person.name)}, vote {quoted(votes[0].name)}"
-    ]
-    if options.label is not None:
-        lines.append(f"labels: column {quoted(options.label)}, one per item")
-    return Reading(options, tuple(lines), votes=True)
-
-
-def _named(columns: Iterable[Profile], name: str | None) -> list[Profile]:
-    return [p for p in columns if p.name == name]
-
-
-def _apart(columns: Sequence[Profile]) -> list[Profile]:
-    """Of columns that tell the same rows apart the one that is named best."""
-    ranked = sorted(columns, key=lambda p: -p.of("item"))
-    left = [p for i, p in enumerate(ranked) if not any(map(p.names_alike, ranked[:i]))]
-    return [p for p in columns if p in left]
-
-
-def _votes_and_gold(
-    sheet: _Sheet, item: Profile, person: Profile
-) -> tuple[list[Profile], list[Profile]]:
-    """The columns that may hold the votes, about equally well, and those of known labels."""
-    answers = [p for p in sheet.columns.values() if p.coded and p not in (item, person)]
-    many = item.rows >= 2 * item.distinct >= _MANY_ITEMS
-    alike = {p.name for p in answers if many and _same_within(p, item)}
-    gold = [p for p in answers if p.of("label") >= SURELY and p.name != "label"]
-    gold = gold or [p for p in answers if p.name == "label" and p.name in alike]
-    predicted = any(
-        p.predicts and p.of("annotator") <= 0 and not p.of_itself for p in sheet.columns.values()
-    )
-    ranked: list[tuple[float, Profile]] = []
-    for p in answers:
-        if p in gold or item_in_name(p.name) == 2 or p.names_alike(item):
-            continue
-        facts = ["the same in all rows of an item"] if p.name in alike else []
-        facts += [] if _same_within(p, item) else ["differs within items"]
-        facts += ["few values"] if p.distinct <= _FEW_WORDS else []
-        facts += ["a group or a feature"] if names_measure(p.name) else []
-        facts += ["as many values as rows"] if 2 * p.distinct > p.filled else []
-        facts += ["the same in all rows of an annotator"] if _same_within(p, person) else []
-        facts += ["says if another is right"] if p.says("right") and p.yes_or_no else []
-        facts += ["how sure somebody is"] if p.of_itself else []
-        facts += ["beside its gold"] if any(_is_gold_of(g, p) for g in gold) else []
-        if p.of("vote") > 0 or not predicted:
-            ranked.append((sheet.weigh(p, "vote", *facts), p))
-    votes = [p for p in answers if p.name == sheet.options.votes.get("label")]
-    most = max((score for score, _ in ranked), default=0.0)
-    votes = votes or [p for score, p in ranked if most >= 3 and score > most - MARGIN]
-    # Votes of other values than the labels' are ratings of a case.
-    classes = tuple(t for p in votes for t in p.counts or ())
-    fitting = [p for p in gold if 2 * _shared(p, classes) > len(p.counts or ())]
-    beside = [p for p in fitting if any(_is_gold_of(p, vote) for vote in votes)]
-    return ([], []) if gold and not fitting else (votes, beside or fitting)
-
-
-def _shared(p: Profile, classes: Sequence[str]) -> int:
-    """How many of a column's values mean one of the classes."""
-    return sum(same_answer(text, classes) is not None for text in p.counts or ())
-
-
-def _same_within(p: Profile, other: Profile) -> bool:
-    """Whether a column is the same in all rows in which another one is."""
-    filled = p.codes >= 0
-    return bool(filled.any()) and p.pairs(other, filled) == len(np.unique(other.codes[filled]))
-
-
-def _is_gold_of(gold: Profile, p: Profile) -> bool:
-    """Whether names say so: sentiment_gold, sentiment; GOLDEN:result, OUTPUT:result."""
-    rest = [word for word in gold.words if name_evidence(word, "label") < SURELY]
-    return bool(rest) and p.words[-len(rest) :] == rest

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import shlex
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -61,20 +62,18 @@ class Roles:
     @property
     def numeric(self) -> tuple[str, ...]:
         """The columns that must hold numbers."""
-        native = [
-            column for by_class in self.probabilities.values() for column in by_class.values()
-        ]
-        mapped = [column for columns in self.mapped.values() for column in columns]
-        weight = [] if self.weight is None else [self.weight]
-        single = [*self.scores.values(), *self.confidence.values()]
-        others = [*single, *self.histogram.values(), *weight]
-        return tuple(dict.fromkeys([*native, *mapped, *others]))
+        native = (by_class.values() for by_class in self.probabilities.values())
+        single = (self.scores, self.confidence, self.histogram)
+        columns = chain(*native, *self.mapped.values(), *(of.values() for of in single))
+        weight = () if self.weight is None else (self.weight,)
+        return tuple(dict.fromkeys((*columns, *weight)))
 
     @property
     def text(self) -> tuple[str, ...]:
         """The columns that hold names."""
-        single = [c for c in (self.label, self.item, self.domain) if c is not None]
-        return tuple(dict.fromkeys([*single, *self.votes.values(), *self.groups, *self.clusters]))
+        single = (self.label, self.item, self.domain)
+        columns = (*single, *self.votes.values(), *self.groups, *self.clusters)
+        return tuple(dict.fromkeys(c for c in columns if c is not None))
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -111,11 +110,8 @@ class Roles:
 
     def described(self) -> dict[str, str]:
         """Column -> its role in words, classifier by classifier."""
-        roles: dict[str, str] = {}
-        if self.label is not None:
-            roles[self.label] = "label"
-        if self.item is not None:
-            roles[self.item] = "item"
+        first = {self.label: "label", self.item: "item"}
+        roles = {column: role for column, role in first.items() if column is not None}
         for model in self.models:
             for name, column in self.probabilities.get(model, {}).items():
                 roles[column] = f"probability of class {name} by {model}"
@@ -130,12 +126,9 @@ class Roles:
                 roles[self.scores[model]] = f"score of {model}"
             if model in self.confidence:
                 roles[self.confidence[model]] = f"probability of what {model} predicts"
-        for name, column in self.histogram.items():
-            roles[column] = f"annotators who chose class {name}"
-        if self.domain is not None:
-            roles[self.domain] = "domain"
-        if self.weight is not None:
-            roles[self.weight] = "weight"
+        roles |= {c: f"annotators who chose class {name}" for name, c in self.histogram.items()}
+        last = {self.domain: "domain", self.weight: "weight"}
+        roles |= {column: role for column, role in last.items() if column is not None}
         for name in self.clusters:
             roles[name] = f"{roles[name]}, cluster" if name in roles else "cluster"
         others = dict.fromkeys(self.groups, "group") | dict.fromkeys(self.ignored, "not used")
@@ -146,11 +139,6 @@ def places(columns: Sequence[str]) -> str | None:
     """What to call columns whose names say nothing but their order, all of it; None of others.
 
     They are the numbers of one vector, or neighbours in a file without a header.
-
-    Examples
-    --------
-    >>> places(["probs[0]", "probs[1]"]), places(["c2", "c3"]), places(["probs[cat]", "probs[dog]"])
-    ('probs', 'c2 to c3', None)
     """
     if len(columns) < 2:
         return None
@@ -163,6 +151,18 @@ def places(columns: Sequence[str]) -> str | None:
     return f"{columns[0]} to {columns[-1]}"
 
 
+def no_predictions(names: Sequence[str], further: Iterable[str] = ()) -> str:
+    """The message about a table without a classifier; `further` says what is seen instead."""
+    said = (
+        f"no prediction columns; the columns are {listed(map(quoted, names)) or 'none'}: name "
+        "them p__<model>__<class>, y__<model> or s__<model>, or say which they are with "
+        "--model NAME=COL,COL (probabilities), --hard NAME=COL or --score NAME=COL"
+    )
+    long = {"item", "annotator", "label"} <= set(names)
+    votes = ["if each row is one vote of an annotator, add --votes"] if long else further
+    return "; ".join([said, *votes, *_unused_vectors(names)])
+
+
 def _unused_vectors(names: Sequence[str]) -> list[str]:
     """What to say of columns of vectors that are of no classifier."""
     sizes = Counter(found[1] for name in names if (found := MADE.fullmatch(name)))
@@ -170,7 +170,7 @@ def _unused_vectors(names: Sequence[str]) -> list[str]:
         f"column {quoted(column)} holds {size} numbers in each cell, and is not used: if they are "
         f"probabilities, say --model {shlex.quote(f'NAME={column}')}; if logits, --logits "
         f"{shlex.quote(f'NAME={column}')}"
-        for column, size in sizes.items()
+        for column, size in list(sizes.items())[:3]
     ]
 
 
@@ -328,26 +328,15 @@ def assign_roles(
                 f"--confidence {model} is the probability of the class that {quoted(model)} "
                 "predicts: it needs hard predictions (--hard) and no other probabilities"
             )
-    together = {m: tuple(columns) for m, columns in options.by_class.items()}
-    for singles in flags.values():
-        for model, column in singles.items():
-            together[model] = (*together.get(model, ()), column)
     # Every classifier, in the order of its first column.
+    of_each = [(c, model) for model, columns in options.by_class.items() for c in columns]
+    of_each += [(c, model) for singles in flags.values() for model, c in singles.items()]
+    of_each += [one for one in taken.items() if one[0] not in native["h"].values()]
     place = {name: i for i, name in enumerate(names)}
-    first = {model: min(place[c] for c in columns) for model, columns in together.items()}
-    for column, model in taken.items():
-        if column not in native["h"].values():
-            first[model] = min(first.get(model, len(names)), place[column])
-    models = tuple(sorted(first, key=lambda model: first[model]))
+    of_each.sort(key=lambda one: place[one[0]])
+    models = tuple(dict.fromkeys(model for _, model in of_each))
     if not models and votes is None:
-        long = {"item", "annotator", "label"} <= set(names)
-        raise InputError(
-            f"no prediction columns; the columns are {listed(map(quoted, names)) or 'none'}: name "
-            "them p__<model>__<class>, y__<model> or s__<model>, or say which they are with "
-            "--model NAME=COL,COL (probabilities), --hard NAME=COL or --score NAME=COL"
-            + ("; if each row is one vote of an annotator, add --votes" if long else "")
-            + "".join(f"; {sentence}" for sentence in _unused_vectors(names))
-        )
+        raise InputError(no_predictions(names))
     of_the_votes = () if votes is None else votes.clusters
     clusters = tuple(n for n in options.cluster if n in names or n not in of_the_votes)
     for name in clusters:
@@ -416,13 +405,7 @@ class _Claims:
 
 
 def split_native(name: str) -> tuple[str, str, str] | None:
-    """Take a native column name apart: kind (p, y, s or h), classifier, class; None if it is none.
-
-    Examples
-    --------
-    >>> split_native("p__my__net__1"), split_native("h__cat"), split_native("p__net")
-    (('p', 'my__net', '1'), ('h', '', 'cat'), None)
-    """
+    """A native column name taken apart: kind (p, y, s or h), classifier, class; None of others."""
     kind, divider, rest = name.partition("__")
     if not (divider and rest):
         return None

@@ -19,9 +19,10 @@ import numpy as np
 import pyarrow as pa
 
 from fewlabels.checks.class_words import folded, same_answer
+from fewlabels.data.evidence import Reading
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.profiles import Profile, profile
-from fewlabels.data.recognise import Reading, recognise
+from fewlabels.data.recognise import recognise
 from fewlabels.data.roles import Roles, missing_column, split_native
 from fewlabels.data.shapes import Shaped
 from fewlabels.data.table import Source, Table, in_order

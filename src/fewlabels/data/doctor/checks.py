@@ -24,8 +24,8 @@ import scipy.sparse.csgraph
 
 from fewlabels.checks.class_words import NO_LABEL, folded
 from fewlabels.data.doctor.facts import Evidence, Finding, correlations, order_auc, rank_shares
+from fewlabels.data.families import named_families
 from fewlabels.data.profiles import Profile, names_role
-from fewlabels.data.recognise import named_families
 from fewlabels.data.table import Table
 from fewlabels.errors import InputError, listed, quoted
 from fewlabels.kernels.arrays import Array, Floats, Ints

@@ -20,11 +20,12 @@ from fewlabels.data.doctor.checks import (
     note_findings,
 )
 from fewlabels.data.doctor.facts import Diagnosis, Evidence, Facts, Finding, row_hashes
+from fewlabels.data.evidence import ColumnEvidence
 from fewlabels.data.joined import Duplicates, LabelsAs, RepeatedVotesError, WithLabels, item_keys
 from fewlabels.data.options import ColumnArguments, ColumnOptions, column_options
 from fewlabels.data.proposals import Proposals
 from fewlabels.data.read import Opened, naming_rows, open_input, read_as_said
-from fewlabels.data.recognise import ColumnEvidence, evidence_table
+from fewlabels.data.recognise import evidence_table
 from fewlabels.data.roles import assign_roles, repeated_items
 from fewlabels.data.sources import locate, open_source, typed
 from fewlabels.data.table import NOTHING, Source, Table, class_text, naming_file

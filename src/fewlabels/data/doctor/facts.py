@@ -19,7 +19,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse
 
-from fewlabels.data.recognise import ColumnEvidence
+from fewlabels.data.evidence import ColumnEvidence
 from fewlabels.errors import listed, one_line
 from fewlabels.kernels.arrays import Array, Bools, Floats, Frozen, Ints, UInts
 from fewlabels.kernels.counter_based import hash_columns

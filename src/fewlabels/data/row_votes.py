@@ -1,0 +1,179 @@
+"""Rows that are votes of annotators: an item and an annotator that both recur."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from fewlabels.checks.class_words import same_answer
+from fewlabels.data.agreement import agreement_within
+from fewlabels.data.evidence import (
+    AGREE,
+    FEW_WORDS,
+    MANY_ITEMS,
+    MARGIN,
+    NEARLY_ALL,
+    AmbiguousError,
+    Reading,
+    Sheet,
+    beyond_chance,
+    same_within,
+)
+from fewlabels.data.options import ColumnOptions
+from fewlabels.data.profiles import SURELY, Profile, item_in_name, name_evidence, names_measure
+from fewlabels.errors import InputError, listed, quoted
+
+
+def votes_in_rows(sheet: Sheet, *, lone: bool = False) -> Reading | None:
+    """Rows that are votes of annotators: an item and an annotator that both recur.
+
+    If `lone`, names alone say so, such as that of a worker: an item may have one vote, and all may
+    be of one annotator.
+    """
+    options, given = sheet.options, sheet.options.votes
+    columns = [p for p in sheet.columns.values() if p.filled == p.rows and (lone or not p.unique)]
+    people = _named(columns, given.get("annotator")) or [
+        p
+        for p in columns
+        if p.of("annotator") > 0 and (p.says("person") if lone else p.distinct > 1)
+    ]
+    items = _named(columns, options.item or given.get("item")) or [
+        p for p in columns
+        if (p.of("item") > 0 or not p.words) and p not in people
+        and (p.counts is None or p.distinct > 2)
+    ]  # fmt: skip
+    # What is the same in all rows of an annotator says who that is: age, country.
+    people = [
+        p for p in people if not any(p.distinct < q.distinct and same_within(p, q) for q in people)
+    ]
+    people = _apart(people)
+    if len(people) != 1:
+        return None
+    person = people[0]
+    # Of what annotators see more than once, the rows are no votes.
+    items = _apart([p for p in items if lone or person.pairs(p) >= 0.5 * person.rows])
+    if not items:
+        return None
+    sheet.weigh(person, "annotator", "recurs")
+    once = ["each annotator once"]
+    ranked = [(sheet.weigh(p, "item", *once * (p.pairs(person) == p.rows)), p) for p in items]
+    most = max(score for score, _ in ranked)
+    best = [p for score, p in ranked if score > most - MARGIN]
+    item = best[0]
+    votes, gold = _votes_and_gold(sheet, item, person)
+    if not votes:
+        if not lone and any(p.in_unit and not p.whole for p in columns):
+            raise InputError(
+                f"each row is what one of {person.distinct} ({quoted(person.name)}) says "
+                f"of an item ({quoted(item.name)}), and probabilities of many rows per "
+                "item are not joined: give each item one row and each classifier a column"
+            )
+        return None
+    if len(votes) > 1 and len(gold) == 1:
+        classes = tuple(gold[0].counts or ())
+        votes.sort(key=lambda p: -(beyond_chance(p, gold[0], classes) or 0.0))
+    roles = {"item": item.name, "annotator": person.name, "label": votes[0].name}
+    for found, what, role in ((best, "name the item", "item"), (votes, "hold it", "label")):
+        if len(found) > 1:
+            known = gold[0].name if len(gold) == 1 else None
+            ways = [
+                ColumnOptions(known, votes=roles | {role: p.name}).arguments() for p in found[:3]
+            ]
+            raise AmbiguousError(
+                f"each row is an annotator's vote, and columns "
+                f"{listed(quoted(p.name) for p in found)} may each {what}",
+                [["--votes", *way] for way in ways],
+            )
+    known = gold[0].name if len(gold) == 1 else None
+    named = {**roles, "vote": roles["label"], "label": options.label or known}
+    sheet.roles = {str(column): role for role, column in named.items()}
+    options = replace(options, votes=roles, label=options.label or known)
+    lines = [
+        f"votes, one per row: item {quoted(item.name)}, annotator "
+        f"{quoted(person.name)}, vote {quoted(votes[0].name)}"
+    ]
+    if options.label is not None:
+        lines.append(f"labels: column {quoted(options.label)}, one per item")
+    return Reading(options, tuple(lines), votes=True)
+
+
+def _named(columns: Iterable[Profile], name: str | None) -> list[Profile]:
+    return [p for p in columns if p.name == name]
+
+
+def _apart(columns: Sequence[Profile]) -> list[Profile]:
+    """Of columns that tell the same rows apart the one that is named best."""
+    ranked = sorted(columns, key=lambda p: -p.of("item"))
+    left = [p for i, p in enumerate(ranked) if not any(map(p.names_alike, ranked[:i]))]
+    return [p for p in columns if p in left]
+
+
+def _votes_and_gold(
+    sheet: Sheet, item: Profile, person: Profile
+) -> tuple[list[Profile], list[Profile]]:
+    """The columns that may hold the votes, about equally well, and those of known labels."""
+    answers = [p for p in sheet.columns.values() if p.coded and p not in (item, person)]
+    many = item.rows >= 2 * item.distinct >= MANY_ITEMS
+    alike = {p.name for p in answers if many and same_within(p, item)}
+    gold = [p for p in answers if p.of("label") >= SURELY and p.name != "label"]
+    gold = gold or [p for p in answers if p.name == "label" and p.name in alike]
+    predicted = any(
+        p.predicts and p.of("annotator") <= 0 and not p.of_itself for p in sheet.columns.values()
+    )
+    ranked: list[tuple[float, Profile]] = []
+    for p in answers:
+        if p in gold or item_in_name(p.name) == 2 or p.names_alike(item):
+            continue
+        facts = ["the same in all rows of an item"] if p.name in alike else []
+        facts += [] if same_within(p, item) else ["differs within items"]
+        facts += ["few values"] if p.distinct <= FEW_WORDS else []
+        facts += ["a group or a feature"] if names_measure(p.name) else []
+        facts += ["as many values as rows"] if 2 * p.distinct > p.filled else []
+        facts += ["the same in all rows of an annotator"] if same_within(p, person) else []
+        facts += ["says if another is right"] if p.says("right") and p.yes_or_no else []
+        facts += ["how sure somebody is"] if p.of_itself else []
+        facts += ["beside its gold"] if any(_is_gold_of(g, p) for g in gold) else []
+        if p.of("vote") > 0 or not predicted:
+            ranked.append((sheet.weigh(p, "vote", *facts), p))
+    votes = [p for p in answers if p.name == sheet.options.votes.get("label")]
+    most = max((score for score, _ in ranked), default=0.0)
+    votes = votes or [p for score, p in ranked if most >= 3 and score > most - MARGIN]
+    # Votes of other values than the labels' are ratings of a case.
+    classes = tuple(t for p in votes for t in p.counts or ())
+    fitting = [p for p in gold if 2 * _shared(p, classes) > len(p.counts or ())]
+    beside = [p for p in fitting if any(_is_gold_of(p, vote) for vote in votes)]
+    return ([], []) if gold and not fitting else (votes, beside or fitting)
+
+
+def _shared(p: Profile, classes: Sequence[str]) -> int:
+    """How many of a column's values mean one of the classes."""
+    return sum(same_answer(text, classes) is not None for text in p.counts or ())
+
+
+def _is_gold_of(gold: Profile, p: Profile) -> bool:
+    """Whether names say so: sentiment_gold, sentiment; GOLDEN:result, OUTPUT:result."""
+    rest = [word for word in gold.words if name_evidence(word, "label") < SURELY]
+    return bool(rest) and p.words[-len(rest) :] == rest
+
+
+def unnamed_votes(sheet: Sheet) -> tuple[Profile, Profile, Profile] | None:
+    """Item, annotator and vote, told by how values recur: votes on an item agree."""
+    full = [p for p in sheet.columns.values() if p.filled == p.rows >= MANY_ITEMS]
+    full = [p for p in full if p.distinct > 1 and (p.numbers is None or p.whole)]
+    recurring = [p for p in full if 2 * p.distinct <= p.rows and not names_measure(p.name)][:8]
+    rows, found = slice(_LOOKED_AT), []
+    for item, person in itertools.permutations(recurring, 2):
+        if item.pairs(person, rows) < NEARLY_ALL * len(item.codes[rows]):
+            continue
+        most = min(FEW_WORDS, person.distinct - 1, item.distinct // 2)
+        for vote in (p for p in recurring if p.coded and p.distinct <= most):
+            within, chance = agreement_within(vote.codes[rows], item.codes[rows])
+            by_person, _ = agreement_within(vote.codes[rows], person.codes[rows])
+            if within - chance > AGREE * (1 - chance) and within > by_person:
+                found.append((within, (item, person, vote)))
+    return max(found, key=lambda one: one[0])[1] if found else None
+
+
+_LOOKED_AT = 20_000
+"""Rows in which votes without names are looked for."""
