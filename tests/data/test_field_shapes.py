@@ -302,12 +302,12 @@ SHAPES = {
     ),
     "how much annotators agree": Shape(
         {"clip": named("c", np.arange(200)), "agreement": P, "mean": 50 * P},
-        proposed=("--score mean=mean",),
+        refused="no labels, and one column of scores, so that nothing tells how good they are",
     ),
     "a preference beside its price and time": Shape(
         {"instruction": named("i ", np.arange(200)), "preference": 1 + P, "price_per_example": P,
          "time_per_example": 9 * P, "content[logprob]": -P},
-        proposed=("--score preference=preference",),
+        refused="no labels, and one column of scores, so that nothing tells how good they are",
     ),
     "a rank, first where the label is 1": Shape(
         {"record_id": np.arange(200), "included": np.where(SEEN == 0, 0.0 + (P < 0.5), np.nan),

@@ -106,7 +106,7 @@ PUBLIC: dict[str, tuple[pd.DataFrame, list[str]]] = {
     "ranks": (
         pd.DataFrame({"record_id": np.arange(N) * 7 + 3, "included": TRUTH,
                       "asreview_ranking": np.argsort(np.argsort(-SCORE)) + 1}),
-        ["--score asreview_ranking=asreview_ranking --label included --positive 0"]),
+        ["--label included --positive 0 --score asreview_ranking=asreview_ranking"]),
     # A frequency beside two predictions, which is no label.
     "frequencies": (
         pd.DataFrame({"SIFT_pred": np.where(TRUTH, "D", "T"),
@@ -141,7 +141,7 @@ def test_without_a_header_the_whole_way_is_proposed(cli: Any, tmp_path: Path) ->
         )
     with pytest.raises(fl.InputError, match="looks like an item") as error:
         fl.read_predictions(file)
-    options = "--no-header --score c4=c4 --label c3 --positive no"
+    options = "--no-header --label c3 --positive no --score c4=c4"
     assert str(error.value).endswith(options)
     code, out, err = cli("estimate", file, *options.split(), "--metrics", "roc_auc", "--json", "-")
     assert code == 0, err

@@ -186,7 +186,7 @@ class Sheet:
         kinds = {"hard": self.hard, "scores": self.scores, "confidence": self.confidence}
         named = {kind: {**columns, **more.get(kind, {})} for kind, columns in kinds.items()}
         label = None if self.label is None or not labeled else self.label.name
-        return ColumnOptions(label, self.models, **named).arguments()  # type: ignore[arg-type]
+        return ColumnOptions(label, models=self.models, **named).arguments()  # type: ignore[arg-type]
 
     def answers(self) -> list[Profile]:
         """Columns that by their names hold an answer, though nothing says whose."""

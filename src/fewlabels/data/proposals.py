@@ -13,7 +13,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
@@ -128,8 +128,11 @@ class Proposals:
             kept = list(dict.fromkeys(one.options for one in outcomes if one.options))
             why += [one.refusal for one in outcomes if one.options is None]
             looks = text[: span[0]].rpartition(": ")[2].startswith(_LOOKS)
-            dead += [] if kept or looks else [span]
-            alive += [(span, " or ".join(kept))] if kept else []
+            ways = " or ".join(kept)
+            if looks and (not kept or " or " in ways):  # a command is one way
+                ways = text[slice(*span)]
+            dead += [] if ways else [span]
+            alive += [(span, ways)] if ways else []
         edits = [(*span, said) for span, said in alive if text[slice(*span)] != said]
         edits += [(*_fragment(text, span, [a for a, _ in alive]), "") for span in dead]
         for start, stop, said in sorted(edits, reverse=True):
@@ -168,9 +171,8 @@ class Proposals:
         head, groups = self._head(said.fragment), said.columns.pop("by", ())
         if head is None:
             return Outcome(proposal)
-        base = options or self.options
-        if base.label in said.of_classifiers:  # it is proposed to be something else
-            base = replace(base, label=None)
+        # What a column is proposed to be it is instead of what it was.
+        base = (options or self.options).renamed(lambda c: None if c in said.of_classifiers else c)
         named = column_options(columns=base, keep=groups or None, **said.columns)
         try:
             read = self._read(said, named)

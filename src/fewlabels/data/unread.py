@@ -117,8 +117,10 @@ def _refuse_numbers(sheet: Sheet, free: Sequence[Profile], numbers: Sequence[Pro
     what = f"columns {names} hold numbers, and nothing says whether classifiers gave them"
     if best is None:
         scores = {without_role(p.name): p.name for p in numbers[:3]}
-        said = shlex.join(ColumnOptions(scores=scores).arguments())
-        none = "" if sheet.label is not None else ", and no column holds known labels"
+        some = [p for p in sheet.free() if p.few and p.coded and p.sparse and p not in numbers]
+        known = some[0].name if sheet.label is None and len(some) == 1 else None
+        said = shlex.join(ColumnOptions(known, scores=scores).arguments())
+        none = "" if sheet.label is not None or known else ", and no column holds known labels"
         raise InputError(f"{what}{none}: if they are scores, say so with {said}")
     _, label, side, scores = best
     classes = tuple(in_order(label.counts or ()))
