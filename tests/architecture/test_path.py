@@ -16,7 +16,7 @@ file fifteen count what rows are worth, of clusters or not. One file looks for l
 wrong, one for groups, one for vectors in cells, and one tells files of this machine from those of
 stores; four say which rows of them are read."""
 
-OF_DATA = 109
+OF_DATA = 100
 """Functions of the room of files alone, of a file with native names; what is wanted is 100."""
 
 PRINTING = 62

@@ -292,8 +292,10 @@ def _to_shares(
     total = np.sum(each, axis=0)
     known = total[~np.isnan(total)]
     several, shown = len(each) > 1, listed(map(quoted, columns.values()), 3)
-    if not several and (percent or names_percentages(next(iter(columns.values())))):
-        _from_percentages(table, next(iter(columns.values())), each[0])
+    column = next(iter(columns.values()))
+    # A native column holds probabilities by contract.
+    if not several and (percent or (split_native(column) is None and names_percentages(column))):
+        _from_percentages(table, column, each[0])
     # Rounded percentages are off 100 by half a unit per class; of hundreds of classes, shares would
     # be near 100 by that as well.
     if several and len(known) and (np.abs(known - 100) <= min(0.5 * len(each), 49)).all():

@@ -157,7 +157,8 @@ def decide_classes(roles: Roles, options: ColumnOptions, seen: Counts) -> Classe
         _refuse_in_both(seen, roles, options)
         _refuse_several(seen, roles, options)
         label = roles.label or ""
-        if doubt := of_two_signs(label, seen.get(label, {}), options):
+        signs = seen.get(label, {})
+        if "-1" in signs and (doubt := of_two_signs(label, signs, options)):
             notes += _of_contract(doubt, roles, seen)
     start = Classes((), given=given, none=none, same=options.same)
     # The texts that are classes, those of `same` under the class they mean.
@@ -194,10 +195,11 @@ def decide_classes(roles: Roles, options: ColumnOptions, seen: Counts) -> Classe
             raise UsageError(unknown("class", options.positive, texts))
         classes = replace(classes, positive=texts[positive])
     _check_models(roles, classes)
-    notes += _by_place(roles, classes)
+    notes += _by_place(roles, classes) if roles.mapped else []
     _refuse_strangers(seen, roles, classes)
     notes += _read_as(seen, classes)
-    notes += _never_predicted(seen, roles, classes)
+    if roles.votes and not (roles.probabilities or roles.mapped):
+        notes += _never_predicted(seen, roles, classes)
     return replace(classes, notes=tuple(notes))
 
 
@@ -365,7 +367,7 @@ def _never_predicted(seen: Counts, roles: Roles, classes: Classes) -> list[str]:
     labels = seen.get(roles.label or "", {})
     total = sum(rows for t, rows in labels.items() if _is(t, classes))
     predicted = {classes.find(t) for c in roles.votes.values() for t in seen.get(c, {})}
-    if not roles.votes or roles.probabilities or roles.mapped or total < _FEW:
+    if total < _FEW:
         return []
     return [
         f"{quoted(text)} is {rows / total:.0%} of the labels (column {quoted(roles.label)}) and no "

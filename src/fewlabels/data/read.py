@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from fewlabels.data.assemble import assemble
 from fewlabels.data.binary import read_npz
+from fewlabels.data.evidence import ColumnEvidence
 from fewlabels.data.joined import (
     DUPLICATES,
     LABELS_AS,
@@ -231,7 +232,7 @@ def read_as_said(
         arguments, table_classes = assemble(table, roles, opened.options, voted)
         arguments["label_weight"] = drawn
         arguments["task"] = opened.task
-        if source is not None and long is None:
+        if source is not None and long is None and (roles.groups or roles.ignored or roles.item):
             arguments["notes"] = (*arguments["notes"], *repeated_items(*of_items(source, roles)))
         keys = [] if long is None else item_keys(table, roles, long)
         place, files = table.place, table.files
@@ -323,6 +324,7 @@ class Opened:
     votes_alone: bool = False
     task: str | None = None
     said: ColumnOptions | None = None
+    evidence: tuple[ColumnEvidence, ...] = ()
 
 
 def open_input(
@@ -423,11 +425,14 @@ def open_input(
     if reading.votes:
         with naming_file(name or "votes"):
             long = read_votes(table, reading.options, duplicates, alone=True)
-        return Opened(name, reading.options, votes=long, lines=reading.lines, votes_alone=True)
+        return Opened(
+            name, reading.options, votes=long, lines=reading.lines, votes_alone=True,
+            evidence=reading.evidence,
+        )  # fmt: skip
     lines = (*of_table, *tasks.lines, *reading.lines)
     return Opened(
         name, reading.options, table, long, lines=lines, task=tasks.column,
-        said=tasks.said(reading.options),
+        said=tasks.said(reading.options), evidence=reading.evidence,
     )  # fmt: skip
 
 

@@ -99,7 +99,7 @@ class Roles:
             for c in self.perhaps_weights
             if self.weight is None
         ]
-        return (*notes, *_unused_vectors(others))
+        return (*notes, *(_unused_vectors(others) if others else ()))
 
     def columns_of(self, model: str) -> tuple[str, ...]:
         """The columns of probabilities and scores of one classifier."""

@@ -469,6 +469,8 @@ def shaped(source: Source, options: ColumnOptions) -> tuple[Source, ColumnOption
     if len(set(names)) < len(names):
         return source, options
     free = [n for n in names if n and split_native(n) is None]
+    if {*free} <= {"label"} and len(free) < len(names):  # all say by their names what they hold
+        return source, options
     try:
         head = first_rows(source, free)
     except (InputError, pa.ArrowException, OSError):

@@ -79,7 +79,7 @@ def diagnose(
         with naming_file(None):
             opened = open_input(source, options, votes, duplicates, labels, labels_as, join)
             case.options, case.reading = opened.options, opened.lines
-            case.task, case.said = opened.task, opened.said
+            case.task, case.said, case.evidence = opened.task, opened.said, opened.evidence
             case.command = _command(opened, source, beside, options)
             if opened.arrays is not None:
                 arguments = read_npz(opened.arrays, case.options)
@@ -95,7 +95,7 @@ def diagnose(
                 columns_alone = open_source(source, located)
                 case.name_columns(columns_alone.names)
                 _look_at_all_columns(case, columns_alone)
-    if tabular and (opened is None or opened.lines) and not options.names_classifiers:
+    if tabular and opened is None and not options.names_classifiers:
         with suppress(InputError):
             case.evidence = evidence_table(open_source(source, located), options)
     return case.diagnosis()
