@@ -37,11 +37,7 @@ def assemble(
     voted: Counts | None = None,
     found: list[InputError] | None = None,
 ) -> tuple[dict[str, Any], Classes]:
-    """Arguments of `Predictions` from the columns of a table, and the classes.
-
-    `voted` are the texts of votes and known labels in long votes beside the table, by column.
-    Errors of cells go to `found`, column by column; if it is None, the first is raised.
-    """
+    """Arguments of `Predictions` from the columns of a table, and the classes."""
     if table.n_rows == 0 and table is not NOTHING:
         raise InputError("there are no rows; a file needs at least one item")
     texts = class_columns(table, roles)
@@ -212,11 +208,7 @@ _FEWEST_PLACED, _MISPLACED = 20, 4.0
 
 
 def _check_places(p: Floats, labels: Array, columns: Sequence[str], classes: Classes) -> None:
-    """Refuse vectors whose numbers go with the labels in another order than that of the classes.
-
-    Nothing but the order says which number is of which class. `p` (n, K) are the probabilities as
-    they were taken, `labels` (n,) indices of the classes.
-    """
+    """Refuse vectors whose numbers go with the labels in another order than that of the classes."""
     column, k = places(columns), len(classes.texts)
     known = (labels >= 0) & ~np.isnan(p).any(axis=1)
     if column is None or known.sum() < _FEWEST_PLACED:

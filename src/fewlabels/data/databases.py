@@ -229,11 +229,7 @@ def _connected(url: str, *, write: bool) -> Any:
 
 
 def rows_of_query(connection: Any, query: str, most: int = _ROWS) -> Iterator[pa.RecordBatch]:
-    """The rows of a query as they come: by Arrow where the driver can, else by Python's values.
-
-    `connection` is one of the DBAPI (PEP 249), of ADBC, of DuckDB, or an engine or connection of
-    SQLAlchemy. There is one batch at least.
-    """
+    """The rows of a query as they come: by Arrow where the driver can, else by Python's values."""
     if hasattr(connection, "from_arrow"):  # DuckDB
         found = connection.sql(query)
         if found is None:
@@ -449,11 +445,7 @@ Batches = Callable[[], Iterable[pa.RecordBatch]]
 
 @contextmanager
 def writing_tables(targets: Mapping[str, Batches]) -> Iterator[None]:
-    """Write tables of databases; they are there once the block has succeeded, or none of them is.
-
-    `targets` are addresses `sqlite:///file.db#table`. A table that is there must have the same
-    columns; its rows are replaced.
-    """
+    """Write tables of databases: they are there once the block has succeeded, or none is."""
     with ExitStack() as stack:
         connections: dict[str, Any] = {}
         for address, batches in targets.items():

@@ -95,11 +95,7 @@ class LongVotes:
         classes: Classes,
         keep: Sequence[str] | None = None,
     ) -> dict[str, Any]:
-        """Arguments of `Predictions`: the wide table's, with the votes as further classifiers.
-
-        `keys` are the `item_keys` of the items of `wide`. Items that only have votes follow, by
-        first appearance. `keep` names the columns to keep as groups; None keeps all.
-        """
+        """Arguments of `Predictions`: the wide table's, with the votes as further classifiers."""
         label = classes.indices(self.labels, self.place).astype(np.int64)
         kept = np.flatnonzero(label >= 0)
         if not kept.size:
@@ -240,11 +236,7 @@ def open_votes(source: Any, options: ColumnOptions) -> tuple[Source, ColumnOptio
 def read_votes(
     source: Source, options: ColumnOptions, duplicates: Duplicates, *, alone: bool = False
 ) -> LongVotes:
-    """Read long votes of a table.
-
-    If `alone`, there is no table beside them, and `options.label` is one of their columns: the
-    known label of the vote's item.
-    """
+    """Read long votes of a table."""
     roles = assign_vote_roles(source.names, options, alone=alone)
     known = options.label if alone else None
     if known is not None and known not in source.names:
@@ -428,11 +420,7 @@ class SeveralLabelsError(InputError):
 def read_labels(
     source: Any, table: Source, options: ColumnOptions, *, several: bool = False
 ) -> KeptLabels:
-    """Read labels that are kept apart, from a record or table, or a list of several.
-
-    They are joined to a `table`. If `several`, an item may have several labels in one file, each of
-    which is of another annotator.
-    """
+    """Read labels that are kept apart, from a record or table, or a list of several."""
     listing = isinstance(source, list | tuple) and not all(isinstance(s, Mapping) for s in source)
     each = [_kept(one, table, options, several) for one in (source if listing else [source])]
     items = names_of(table, (each[0].item,))[each[0].item]
@@ -489,10 +477,7 @@ def _kept(source: Any, table: Source, options: ColumnOptions, several: bool) -> 
 def _paired(
     source: Any, located: Located | None, table: Source, options: ColumnOptions
 ) -> tuple[Source, str, str]:
-    """A file of labels, its column of items, and that of the table: by their names, or values.
-
-    A file whose columns are called as one of the items has no header.
-    """
+    """A file of labels, its column of items, and that of the table: by their names, or values."""
     try:
         opened = with_item(
             shaped(open_source(source, located, "labels"), options)[0], options.item, (table,)
@@ -723,10 +708,7 @@ class WithLabels:
         return table.with_columns({n: [pa.chunked_array([c])] for n, c in counted.items()})
 
     def weights(self, table: Table) -> Floats | None:
-        """Weights of the labels, (n,), by the probabilities of their draws; None if all were equal.
-
-        `table` has the column of items.
-        """
+        """Weights of the labels, (n,), by how they were drawn; None if all were equal."""
         labels = self.kept.by_item.values() if self.label is not None else ()
         of = {one.item: one.weight for one in labels if one.weight is not None}
         if all(abs(weight - 1) < _EVEN for weight in of.values()):

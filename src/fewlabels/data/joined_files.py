@@ -104,10 +104,7 @@ class JoinedFiles:
         return [cells[c] for c in np.where(row < 0, -1, names.codes[row]).tolist()]
 
     def differ(self, name: str, where: Sequence[int]) -> tuple[int, int, str, str] | None:
-        """The first item of which two sources say different things in a column, by number.
-
-        Item, number of the source, and both texts; None where they say the same.
-        """
+        """The first item of which two sources say different things in a column, by number."""
         first, *others = ((k, self.named(k, name)) for k in where)
         for k, texts in others:
             for i, (a, b) in enumerate(zip(first[1], texts, strict=True)):
@@ -140,13 +137,7 @@ def _first_value(parts: Sequence[pa.Array]) -> pa.Array:
 def joined_files(
     source: Source, others: Any, options: ColumnOptions, path: Any, *, truth: bool = False
 ) -> tuple[Source, ColumnOptions]:
-    """The source with the columns of other files, and the options with the item.
-
-    `others` are paths, patterns and folders, or a mapping, name -> path or frame; `path` is where
-    the source is from, which a pattern may name again. Columns of one name in several files are one
-    where they hold the same; predictions, and what differs, are called by their files as well. If
-    `truth`, the others are one file that holds the labels.
-    """
+    """The source with the columns of other files, and the options with the item."""
     files = _named_sources(others, path)
     logs = _one_log(path, list(files.values()))
     if logs is not None:
@@ -422,11 +413,7 @@ labels are sorted, or come again and again in one order."""
 
 
 def refuse_pooled(parts: Sequence[Source], files: Sequence[Any], folder: str) -> None:
-    """Refuse a folder with a file per classifier: the same labels of the same items in each file.
-
-    Taken one after another their rows would be more items. The first rows of two files tell;
-    `files` are their paths.
-    """
+    """Refuse a folder with a file per classifier: one column of labels in each file."""
     if len(parts) < 2:
         return
     try:

@@ -64,11 +64,7 @@ def repeats(codes: Array) -> Array:
 
 
 def keyed(source: Source, column: str) -> Keyed:
-    """The items by a column, which has each once.
-
-    Rows without an item are left out, unless they have a label. Of several rows of an item the one
-    with a label counts: a log of events says of most items more than what came of them.
-    """
+    """The items by a column, which has each once."""
     labels = [n for n in source.names if truth_in_name(n) == 3 and n != column]
     with naming_file(source.name):
         table = source.read((), (column, *labels))
@@ -104,11 +100,7 @@ def by_order(source: Source) -> Keyed:
 
 
 def item_columns(sources: Sequence[Source], options: ColumnOptions) -> list[Keyed]:
-    """The items of each source, by what names them in all; by the order of rows if nothing does.
-
-    Columns are of the same name, or the values of one are those of the other. `sources` have the
-    column of `options.item` (see `with_item`).
-    """
+    """The items of each source, by what names them in all; by the order of rows if nothing does."""
     first, *others = sources
     shared = [n for n in first.names if n and all(n in one.names for one in others)]
     if options.item is not None or "item" in shared:
@@ -203,10 +195,7 @@ _MOST_PAIRED = 10
 def _unique(
     sources: Sequence[Source], ways: Sequence[tuple[str, ...]], share: float = _SHARED
 ) -> list[list[Keyed]]:
-    """The ways, columns by themselves or together, in which items are told apart in all sources.
-
-    More than a `share` of the fewer items of two must be in both.
-    """
+    """The ways, columns by themselves or together, in which items are told apart in all sources."""
     found = []
     for way in ways:
         try:
@@ -230,11 +219,7 @@ def _as(keys: Sequence[Keyed], other: Sequence[Keyed]) -> bool:
 
 
 def same_values(source: Source, other: Source, item: str | None = None) -> tuple[str, str] | None:
-    """The column of a source, and that of another whose values, all different, are among its own.
-
-    None where there is no such pair, or none that shares most. Numbers that count the rows say
-    nothing but the order. `item` is the column of the source where it is known.
-    """
+    """The column of a source, and that of another whose different values are among its own."""
     if max(len(source.names), len(other.names)) > _MOST_COLUMNS:
         return None
     own = names_of(source, [n for n in source.names if n and (n == item or item is None)])
@@ -258,11 +243,7 @@ def _counts_rows(names: Names) -> bool:
 
 
 def with_item(source: Source, item: str | None, whole: Sequence[Source] = ()) -> Source:
-    """The source with a column of items, which may be several together (A,B).
-
-    Where it lacks the last of these, and has columns that end in its values instead (cancerL,
-    cancerR for side L and R, as one of `whole` has it), it is read as a row for each of them.
-    """
+    """The source with a column of items, which may be several together (A,B)."""
     parts = [] if item is None or item in source.names else item.split(",")
     lacking = [part for part in parts if part not in source.names]
     other = next((one for one in whole if all(part in one.names for part in parts)), None)

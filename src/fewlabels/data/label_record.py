@@ -120,12 +120,7 @@ def keys_digest(hashes: UInts) -> str:
 
 
 def content_digest(cells: Mapping[str, Any], item: str) -> str | None:
-    """A digest of the shown contents of an item, column by column.
-
-    None if only its key (column `item`) was shown. Spaces and line breaks count as the same, and so
-    do numbers that agree in six digits, so that the same table in another format has the same
-    digest.
-    """
+    """A digest of the shown cells of an item but its key, alike where spaces and six digits are."""
     texts = [[n, _plain(value)] for n, value in cells.items() if n != item]
     listed_texts = json.dumps(sorted(texts)).encode("ascii")
     return hashlib.blake2b(listed_texts, digest_size=8).hexdigest() if texts else None
@@ -208,10 +203,7 @@ class DecidedItems(NamedTuple):
         return self.where(np.cumsum(self.labels >= 0) <= size)
 
     def weights(self) -> Floats:
-        """Weight of each label in a mean over the items it was drawn from; 1 if not drawn.
-
-        Items decided as "cannot say" were drawn too, and count as such.
-        """
+        """Weight of each label in a mean over the items it was drawn from; 1 if not drawn."""
         out, drawn = np.ones(len(self.rows)), self.left > 0
         out[drawn] = lure_weights(self.probability[drawn], self.left[drawn])
         return out
@@ -247,12 +239,7 @@ class LabelRecord:
         return tuple(out)
 
     def match(self, here: ItemsHere, *, all_items: bool = False) -> tuple[str, ...]:
-        """Compare the record with the items of a file; warnings about the differences.
-
-        They match if all keys are the same, and every decided item still holds what was shown of
-        it. A file of more or fewer items is accepted if the content can be checked, but refused
-        with `all_items`, as when labeling is resumed.
-        """
+        """Warnings on items of a file that differ from the record's; others are refused."""
         own, seen = self.header, self.ledger.seen
         found = {item: here.contents.get(item) for item in self.decisions}
         changed = [i for i, now in found.items() if now and i in seen and now != seen[i][1]]
@@ -316,11 +303,7 @@ def is_record(path: str | Path) -> bool:
 
 
 def read_record(path: str | Path, name: str | None = None) -> LabelRecord:
-    """Read a record, except a last line that was cut short.
-
-    `name` is what messages call it, by default the path. A line that is no event is left out: see
-    `LabelRecord.notes`.
-    """
+    """Read a record, except a last line that was cut short."""
     with naming_file(str(path) if name is None else name):
         try:
             if Path(path).stat().st_size > MOST_BYTES * 16:

@@ -278,10 +278,7 @@ def column_options(**arguments: Unpack[ColumnArguments]) -> ColumnOptions:
 
 
 def _divided(text: str, known: Collection[str]) -> tuple[str, str, str]:
-    """The name, the equals sign and the columns behind it; names and columns may hold that, too.
-
-    The first one divides behind which there are columns that are known; else the very first.
-    """
+    """The name, the equals sign and the columns behind it; names and columns may hold that, too."""
     at = text.find("=")
     while at >= 0:
         if {column.strip() for column in text[at + 1 :].split(",")} <= {*known}:
@@ -293,18 +290,7 @@ def _divided(text: str, known: Collection[str]) -> tuple[str, str, str]:
 def parse_model_options(
     texts: Iterable[str], known: Collection[str] = (), option: str = "--model"
 ) -> dict[str, tuple[str, ...]]:
-    """Read `NAME=COL` (the probability of the positive class) or `NAME=COL,COL,...` texts.
-
-    Parameters
-    ----------
-    known
-        The columns that there are, for names with an equals sign.
-
-    Examples
-    --------
-    >>> parse_model_options(["forest=rf_no,rf_yes"])
-    {'forest': ('rf_no', 'rf_yes')}
-    """
+    """Read `NAME=COL` (the probability of the positive class) or `NAME=COL,COL,...` texts."""
     one = "probability" if option == "--model" else "log-odds"
     what = f"COL ({one} of the positive class) or NAME=COL,COL,.. (one column per class)"
     pairs = parse_pairs(option, what, texts, known, several=True)
@@ -316,15 +302,7 @@ def _split(columns: str) -> tuple[str, ...]:
 
 
 def parse_task_options(texts: Sequence[str], known: Collection[str] = ()) -> dict[str, Any]:
-    """Read every `--task` text, as arguments: tasks and their columns, or the one column of tasks.
-
-    Examples
-    --------
-    >>> parse_task_options(["toxic=true_toxic,pred_toxic"])
-    {'tasks': {'toxic': ('true_toxic', 'pred_toxic')}}
-    >>> parse_task_options(["criterion"])
-    {'task': 'criterion'}
-    """
+    """Read every `--task` text, as arguments: tasks and their columns, or the column of tasks."""
     if len(texts) == 1 and (texts[0] in known or "=" not in texts[0]):
         return {"task": texts[0]}
     pairs = parse_pairs("--task", "LABEL,PREDICTION,..", texts, known)
@@ -339,13 +317,7 @@ def parse_pairs(
     *,
     several: bool = False,
 ) -> dict[str, str]:
-    """Read `NAME=VALUE` texts, such as those of --hard and --score; `several` columns are values.
-
-    Examples
-    --------
-    >>> parse_pairs("--hard", "COL", ["gpt=gpt_verdict"])
-    {'gpt': 'gpt_verdict'}
-    """
+    """Read `NAME=VALUE` texts, as those of --hard; `several` columns are values."""
     found: dict[str, str] = {}
     for text in texts:
         name, equals, value = (part.strip() for part in _divided(text, known))

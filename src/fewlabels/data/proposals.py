@@ -342,10 +342,7 @@ def _labels(head: FirstRows, read: Predictions) -> list[str]:
 
 
 def nothing_tells(predictions: Predictions) -> str | None:
-    """Why nothing tells how good scores are, where there are no labels to judge them by.
-
-    Scores of one thing rank the items alike; numbers that do not are of several things.
-    """
+    """Why nothing tells how good scores are, where there are no labels to judge them by."""
     scores = predictions.scores
     others = (predictions.probabilities, predictions.votes, predictions.histogram)
     if predictions.n_labeled or scores is None or any(one is not None for one in others):

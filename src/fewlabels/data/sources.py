@@ -93,10 +93,7 @@ def is_standard_input(source: str) -> bool:
 
 
 def standard_input(format_name: str | None = None) -> Path:
-    """A file with all of standard input, which can be read only once.
-
-    `format_name` is one of `FORMATS`, if the content does not tell.
-    """
+    """A file with all of standard input, which can be read only once."""
     if format_name is not None and format_name not in FORMATS:
         raise UsageError(unknown("format", format_name, FORMATS))
     stream = getattr(sys.stdin, "buffer", None)
@@ -436,26 +433,14 @@ def _of_pattern(
 
 
 def path_of(source: str) -> str:
-    """The path alone, without what stands behind its `#`, and without a password.
-
-    Examples
-    --------
-    >>> path_of("book.xlsx#Sheet 2"), path_of("file.csv")
-    ('book.xlsx', 'file.csv')
-    """
+    """The path alone, without what stands behind its `#`, and without a password."""
     if _URL.match(source):
         return redacted(source)
     return source if os.path.exists(source) else _divided(source)[0]
 
 
 def stem_of(source: str) -> str:
-    """What to call the classifier of a file: the name up to its first dot.
-
-    Examples
-    --------
-    >>> stem_of("runs/gpt4.csv.gz")
-    'gpt4'
-    """
+    """What to call the classifier of a file: the name up to its first dot."""
     return Path(path_of(source)).name.partition(".")[0]
 
 
@@ -493,13 +478,7 @@ def _behind_a_mark(name: str) -> Located:
 
 
 def is_part(name: str) -> bool:
-    """Whether a file of a folder is a part by its name, be it one that cannot be read.
-
-    Examples
-    --------
-    >>> [is_part(name) for name in ("a.csv", "a.parquet.zst", "part-0.bz2", "notes.txt.gz")]
-    [True, True, True, False]
-    """
+    """Whether a file of a folder is a part by its name, be it one that cannot be read."""
     name = name.lower()
     stem = next((name.removesuffix(end) for end in _PACKED if name.endswith(end)), None)
     return name.endswith((*SUFFIXES, *FURTHER_SUFFIXES)) or (
@@ -648,10 +627,7 @@ def _folder_of_logs(path: Path, name: str) -> Located | None:
 
 
 def by_criterion(source: Any) -> list[tuple[str | None, Any]]:
-    """The criteria of a log that people labeled and judges judged, each with the path of it alone.
-
-    A table, and a log of whose criteria one is meant, is one without a name.
-    """
+    """The criteria of a log that people labeled and judges judged, each with its path."""
     located = locate(source)
     options = LogOptions() if located is None else LogOptions.parse(located.fragment)
     if located is None or located.form is None or options.criteria is not None:

@@ -71,13 +71,7 @@ class NamedTasks(NamedTuple):
 
 
 def split_name(name: str) -> list[str]:
-    """The words of a name as they are written.
-
-    Examples
-    --------
-    >>> split_name("severeToxic_gpt4"), split_name("Pleural Effusion")
-    (['severe', 'Toxic', 'gpt', '4'], ['Pleural', 'Effusion'])
-    """
+    """The words of a name as they are written."""
     return _WORD.findall(name)
 
 
@@ -86,13 +80,7 @@ def _folded(name: str) -> Words:
 
 
 def stem_without(name: str, task: str) -> str | None:
-    """What is left of a name without the words of a task; None where it has not got them.
-
-    Examples
-    --------
-    >>> stem_without("pred_toxic_bert", "Toxic"), stem_without("insultPred", "insult")
-    ('pred_bert', 'Pred')
-    """
+    """What is left of a name without the words of a task; None where it has not got them."""
     start, words = _place(_folded(name), _folded(task)), len(split_name(task))
     return None if start is None else _cut(name, start, start + words)
 
@@ -115,11 +103,7 @@ def _spans(words: Words) -> Iterator[tuple[int, int]]:
 
 
 def tasks_by_name(names: Sequence[str]) -> Iterator[NamedTasks]:
-    """The tasks that names show: words that the labels' and a classifier's columns share.
-
-    With labels or predictions of one task alone, that one. Where no name is like those of labels,
-    whatever may be tasks, one after another.
-    """
+    """The tasks that names show: words that the labels' and a classifier's columns share."""
     stems: dict[str, dict[Words, str]] = {}
     for name in names:
         words = _folded(name)

@@ -90,10 +90,7 @@ class Found:
 
 
 def recognise_tasks(found: Found, *, joined: bool = False) -> Reading:
-    """Recognise the columns of what was found.
-
-    Those of tasks come first and by themselves, as beside them all others repeat for every task.
-    """
+    """Recognise the columns of what was found."""
     options = found.options
     if not found.tasks:
         return recognise(found.source, options, joined=joined)
@@ -115,10 +112,7 @@ def recognise_tasks(found: Found, *, joined: bool = False) -> Reading:
 
 
 def of_items(source: Source, roles: Roles) -> tuple[Source, Roles]:
-    """The table with a row per item, and its roles, where nobody has said which rows are together.
-
-    So it is seen whether its rows, too, are fewer items.
-    """
+    """The table with a row per item, and its roles, where nobody says which rows are together."""
     if not isinstance(source, ByTask) or roles.clusters != (roles.item,):
         return source, roles
     own = {*source.others}
@@ -136,15 +130,7 @@ class OpenTasksError(InputError):
 
 
 def find_tasks(source: Source, options: ColumnOptions) -> Found:
-    """The tasks of a table: those that are said, or that its names and values show.
-
-    Columns that the caller gives a role decide for the task that they are of.
-
-    Raises
-    ------
-    InputError
-        Where names and values leave open whether there are several tasks, or their classes differ.
-    """
+    """The tasks of a table: those that are said, or that its names and values show."""
     names = [name for name in source.names if name]
     if options.task is not None:
         if options.task not in names:
@@ -173,10 +159,7 @@ def find_tasks(source: Source, options: ColumnOptions) -> Found:
 def _found(
     source: Source, options: ColumnOptions, named: NamedTasks, claimed: Collection[str]
 ) -> Found | None:
-    """What tasks by their names are by their values; None where they are none.
-
-    `claimed` are columns whose roles the caller says.
-    """
+    """What tasks by their names are by their values; None where they are none."""
     of_tasks = {column: task.name for task in named.tasks for column in task.columns.values()}
     whose = {of_tasks.get(column) for column in claimed}
     if len(whose) > 1 and None not in whose:
@@ -215,10 +198,7 @@ def _found(
 
 
 def _said(said: Mapping[str, Sequence[str]], names: Sequence[str]) -> tuple[Task, ...]:
-    """Tasks by their columns, which are matched by what their names have besides the task.
-
-    Where names do not have the task, columns are matched by their order.
-    """
+    """Tasks by their columns, which are matched by what their names have besides the task."""
     for task, columns in said.items():
         for column in columns:
             if column not in names:

@@ -190,18 +190,7 @@ class Condition:
 
     @classmethod
     def parse(cls, text: str) -> Condition:
-        """Read a condition.
-
-        Raises
-        ------
-        UsageError
-            If it is none; the message shows one.
-
-        Examples
-        --------
-        >>> Condition.parse("date >= 2026-09-01 and lang in (en, 'pt br')").tree.columns
-        ('date', 'lang')
-        """
+        """Read a condition."""
         if not isinstance(text, str):
             raise UsageError(f"`where` must be a text; got {quoted(text)}")
         return cls(text, _Parser(text).whole())

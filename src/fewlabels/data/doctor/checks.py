@@ -442,10 +442,7 @@ def note_findings(notes: Iterable[str], name: str) -> Iterator[Finding]:
 def column_findings(
     described: Mapping[str, str], table: Table | None, models: Sequence[str]
 ) -> Iterator[Finding]:
-    """Columns that may be something else, by their names and, if there are rows, their values.
-
-    `described` maps a column to its role in words; `models` are the classifiers.
-    """
+    """Columns that may be something else, by their names and, if there are rows, their values."""
     return in_words(_columns(described, table, models))
 
 

@@ -249,10 +249,7 @@ class Evidence:
         return class_scores(self.spread(_MOST_NUMBERS))
 
     def spread(self, most_numbers: int) -> Predictions:
-        """Known rows, evenly spread over the file if rows times classes exceed the limit.
-
-        The positive class is the last of two: scores rise with it.
-        """
+        """Known rows, evenly spread over the file if rows times classes exceed the limit."""
         n, k = self.known.n_items, self.known.n_classes
         most = max(most_numbers // (1 if k == 2 else k), 100)
         rows = self.known if n <= most else self.known.take(np.linspace(0, n - 1, most).astype(int))

@@ -43,10 +43,7 @@ class Answer(NamedTuple):
 
 
 def judged(answers: Iterable[Answer], *, beside: bool, log: Log) -> Iterator[Verdict]:
-    """Answers as classes where what is right is one; else metrics, each answer an item.
-
-    Where they are kept `beside`, metrics are criteria of their own.
-    """
+    """Answers as classes where what is right is one; else metrics, each answer an item."""
     answers = list(answers)
     targets = {one.target for one in answers}
     alike = {folded(target): target for target in targets if target is not None}
@@ -73,10 +70,7 @@ def judged(answers: Iterable[Answer], *, beside: bool, log: Log) -> Iterator[Ver
 def samples(
     documents: Iterable[Mapping[str, Any]], model: str, task: str, log: Log
 ) -> Iterator[Verdict]:
-    """What one model answers in one task, of `samples_<task>_<date>.jsonl`.
-
-    One document may have a row per `filter`; several models meet by `doc_id`.
-    """
+    """What one model answers in one task, of `samples_<task>_<date>.jsonl`."""
     log.about.append(f"lm-evaluation-harness: model {model}, task {task}")
     passes: Counter[tuple[str, Any]] = Counter()
     worded: list[Answer] = []

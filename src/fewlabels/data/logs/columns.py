@@ -77,13 +77,7 @@ class LogOptions:
 
     @classmethod
     def parse(cls, text: str | None) -> LogOptions:
-        """Read what stands behind the `#`.
-
-        Examples
-        --------
-        >>> LogOptions.parse("helpful&people=votes").people
-        'votes'
-        """
+        """Read what stands behind the `#`."""
         criteria, settings = text or "", dict[str, str]()
         while match := _SETTING.fullmatch(criteria):
             criteria, settings[match[2]] = match[1], match[3]
@@ -137,11 +131,7 @@ class LogTable:
         return table
 
     def called(self, label: str | None, classifiers: Collection[str]) -> LogTable:
-        """The same, where the caller says which columns are labels and classifiers.
-
-        A judge whose verdicts are the labels is no classifier, and a classifier of the caller
-        stands for ours of that name.
-        """
+        """The same, where the caller says which columns are labels and classifiers."""
         ours = self.columns
         if label is not None and label not in ours and f"y__{label}" in ours:
             ours = {label if name == f"y__{label}" else name: c for name, c in ours.items()}
@@ -309,10 +299,7 @@ def _chosen(record: Record, options: LogOptions, file: str) -> tuple[tuple[str, 
 
 
 def _corrections(log: Log, chosen: Sequence[str]) -> list[str]:
-    """What to say of labels that are people's corrections of a judge's own verdicts.
-
-    Where most of them changed the verdict, people did not look at a random sample.
-    """
+    """What to say of labels that are people's corrections of a judge's own verdicts."""
     out = []
     for name in dict.fromkeys(name.partition("/")[0] for name in chosen):
         changed, confirmed = (log.corrected[f"{what} {name}"] for what in ("change", "confirm"))
@@ -410,12 +397,7 @@ def _cut(record: Record, cut: float) -> Record:
 
 
 def _one_of_each_cluster(record: Record, repeats: Repeats, notes: list[str]) -> Record:
-    """One item of each cluster: the first that a person labeled, else the first.
-
-    Repeats of one item (epochs) are no independent items, whose intervals would be too narrow; and
-    one of them, judged as it is, is right about verdicts on single answers, as a share of verdicts
-    beside one of the labels is not.
-    """
+    """One item of each cluster, as repeats are no items: the first labeled, else the first."""
     if (record.cluster.codes < 0).all():
         return record
     person = np.array([kind in (PERSON, GOLD) for kind in record.kind.texts])[record.kind.codes]

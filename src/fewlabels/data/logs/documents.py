@@ -30,10 +30,7 @@ _BLANK = re.compile(r"\s*")
 
 
 def keys_at_the_beginning(path: Path) -> frozenset[str]:
-    """Keys of the first objects of a JSON file, as `info.trace_id`; lists do not count.
-
-    Only the first megabyte is looked at, and nothing is refused.
-    """
+    """Keys of the first objects of a JSON file, as `info.trace_id`; lists do not count."""
     text = first_bytes(path, _HEAD).removeprefix(codecs.BOM_UTF8).decode(errors="replace")
     found: set[str] = set()
     # Of each object and list that we are within the keys that lead to it, as many as count.

@@ -367,10 +367,7 @@ def _games(documents: Iterable[Any], _: Log) -> Iterator[Any]:
 
 
 def _events(documents: Iterable[Any], log: Log) -> Iterator[Any]:
-    """Of OpenAI evals: the events that compare an answer, each with what the run was.
-
-    Of answers in free words the label is whether they are right, which the model says of each.
-    """
+    """Of OpenAI evals: the events that compare an answer, each with what the run was."""
     spec: Any = {}
     events = []
     for event in documents:

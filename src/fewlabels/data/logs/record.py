@@ -267,13 +267,7 @@ def number_of(value: Any) -> float:
 
 
 def word_and_number(value: Any) -> tuple[str | None, float]:
-    """What a value says as a word (None: nothing), and as a number.
-
-    Examples
-    --------
-    >>> word_and_number(4.0), word_and_number(" Pass"), word_and_number("NaN")
-    (('4', 4.0), ('Pass', nan), (None, nan))
-    """
+    """What a value says as a word (None: nothing), and as a number."""
     if isinstance(value, list | tuple | dict | set):
         return None, math.nan
     if isinstance(value, float) and not math.isfinite(value):
