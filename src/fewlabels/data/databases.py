@@ -1,11 +1,8 @@
 """Tables and queries of databases: SQLite, PostgreSQL (by ADBC), DuckDB, and open connections.
 
-A table with a whole number as its key is read where it is, by ranges of the key, so that parts are
-read apart and a run goes on after the last one. What has no such key (a query, a view) is read once
-and kept on disk (`keep_rows`). SQLite is read by Python's own module: its columns may hold any
-type, while ADBC's driver takes that of the first 1,024 rows and refuses a label that comes later.
-
-Passwords come from the environment or the driver's own files (PGPASSWORD, ~/.pgpass).
+A table with a whole number as its key is read where it is, by ranges of the key; what has no such
+key is read once and kept on disk. SQLite is read by Python's own module: its columns may hold any
+type, and ADBC's driver refuses a label of another type than that of the first rows.
 """
 
 from __future__ import annotations

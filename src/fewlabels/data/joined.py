@@ -1,7 +1,4 @@
-"""What is kept apart from the table and joined to its items: long votes, and labels.
-
-Long votes are one row per vote (item, annotator, label), labels one row per label.
-"""
+"""What is kept apart from the table and joined to its items: long votes, and labels."""
 
 from __future__ import annotations
 
@@ -365,10 +362,7 @@ def _longer(array: Array, n: int, missing: Any) -> Array:
 
 
 class Label(NamedTuple):
-    """What somebody says of an item, where that stands, and its weight if it was drawn.
-
-    The weight is that of a label drawn with a known probability, for a mean over all items.
-    """
+    """What somebody says of an item, where that stands, and its weight if it was drawn."""
 
     item: str
     text: str
@@ -379,11 +373,7 @@ class Label(NamedTuple):
 
 @dataclass(frozen=True)
 class KeptLabels:
-    """Labels kept apart; `name` is what messages call their files.
-
-    They are joined by the column `item` of the table. `classes` are those that a record knows,
-    `notes` are worth a warning.
-    """
+    """Labels kept apart, of files called `name`, joined by the column `item` of the table."""
 
     name: str
     item: str

@@ -49,9 +49,9 @@ TRUTH = "true"
 class JoinedFiles:
     """A source with the columns of others beside its own.
 
-    `columns` maps a name to the sources that have it, by number (0 is the first one, whose items
-    there are), each with its own name of the column: of several, the first value that there is.
-    `rows` are the rows of the items in every source, (n,), -1 where it has none.
+    `columns` maps a name to the sources that have it, by number, each with its own name of the
+    column: the first value counts. `rows` are those of the items in every source, (n,), -1 where it
+    has none.
     """
 
     sources: tuple[Source, ...]
@@ -336,11 +336,7 @@ def _labels(
     joined: JoinedFiles, mirrored: Mapping[str, Sequence[int]], *, truth: bool,
     names: Sequence[str],
 ) -> tuple[int | None, str | None, tuple[str, ...]]:  # fmt: skip
-    """Which source has the labels, in columns that others have with predictions of that name.
-
-    They hold 0 and 1 where all others hold fractions. The number of the source, the label where
-    there is one (A,B,C where these say by 1 which class an item is of), and lines that say so.
-    """
+    """Which source has 0 and 1 where others have fractions: its number, the label, and lines."""
     kinds: dict[str, dict[int, str]] = {}
     for name, ks in mirrored.items():
         of = {k: _kind({t for t in joined.named(k, name) if t is not None}) for k in ks}

@@ -29,10 +29,7 @@ _SHARED = 0.5
 
 @dataclass(frozen=True)
 class Keyed:
-    """The items of a source, `texts` by `rows`; `column` names them, None where their order does.
-
-    `left` counts the rows that are of no item.
-    """
+    """The items of a source, `texts` by `rows`; `column` None by order; `left` of no item."""
 
     column: str | None
     texts: tuple[str, ...]

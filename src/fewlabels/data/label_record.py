@@ -1,11 +1,7 @@
 """The record of labels: JSON lines, to which a page adds one for each decision.
 
-The first line describes the items; every other is an event: a label, "cannot say", a change, an
-undo, or a note. Nothing is overwritten, so the record keeps what was changed; the final state is
-computed when it is read. `labeling.journal` writes it.
-
-A label is tied to an item by its key and by what was shown of it: two files whose items are
-numbered from 0 have the same keys, but not the same contents.
+The first line describes the items; every other is an event. A label is tied to an item by its key
+and by what was shown of it: two files whose items are numbered from 0 have the same keys.
 """
 
 from __future__ import annotations
@@ -44,11 +40,7 @@ KINDS: tuple[Kind, ...] = ("label", "cannot-say", "change", "undo", "note")
 
 @dataclass(frozen=True)
 class Header:
-    """The items that a record is about.
-
-    `file` is the name of the data without its folder, `item` the column of items, `items` their
-    number, and `digest` that of their keys in any order. `classes` are texts.
-    """
+    """The items that a record is about; `digest` is that of their keys in any order."""
 
     file: str
     item: str
@@ -134,11 +126,7 @@ def _plain(value: Any) -> str:
 
 
 class ItemsHere(NamedTuple):
-    """The items of a file to compare with a record.
-
-    Their number, the digest of their keys, and the contents of those that the record decides (None
-    if its columns are not in the file).
-    """
+    """The items of a file to compare with a record; contents are None where it lacks columns."""
 
     file: str
     items: int
@@ -157,11 +145,7 @@ class Decision(NamedTuple):
 
 
 class DecidedItems(NamedTuple):
-    """Items in the order in which they were decided, (m,), and how they were drawn.
-
-    `labels` is -1 for "cannot say". `probability` and `left` are NaN and 0 of items that were not
-    drawn.
-    """
+    """Items as decided, (m,): `labels` -1 for "cannot say", `left` 0 of those not drawn."""
 
     rows: Ints
     labels: Ints
@@ -211,10 +195,7 @@ class DecidedItems(NamedTuple):
 
 @dataclass(frozen=True)
 class LabelRecord:
-    """A record as read: `content` are its whole lines, `torn` the bytes after them.
-
-    `bad` maps the number of each line that is no event to the reason.
-    """
+    """A record as read: whole lines, bytes after them, `bad` lines by number with the reason."""
 
     header: Header
     ledger: Ledger
@@ -440,10 +421,9 @@ def read_event(line: bytes, header: Header) -> Event:
 class Ledger:
     """The state of every item after some events.
 
-    An undo takes back the last decision on its item: a changed label returns to the earlier one, an
-    item labeled once is open again. A decision keeps how its item was drawn. `actions` are the
-    items of decisions and changes that an undo could take back; `seen` is what was shown of each
-    (columns, digest of their content).
+    An undo takes back the last decision on its item; a decision keeps how its item was drawn.
+    `actions` are what an undo could take back; `seen` is what was shown (columns, digest of their
+    content).
     """
 
     def __init__(self) -> None:

@@ -57,17 +57,12 @@ def _said(kind: str, flag: str) -> Any:
 class ColumnOptions:
     """Which column is what, where the caller says so; None or empty where it does not.
 
-    `models` maps a classifier to its probability columns, one per class or that of the positive
-    class; `logits` to columns of logits or log-probabilities instead; `hard`, `scores` and
-    `confidence` map one to its column of hard predictions, of scores, or of how sure it is of its
-    hard prediction. `keep` names the columns to keep as groups. `item` is the column that long
-    votes and labels kept apart are joined
-    by; `votes` maps `VOTE_ROLES` to the columns of the long votes. `positive` is the positive
-    class; `no_label` are texts that stand for an unknown label; `same` maps a text to the class it
-    means. `perhaps_weights` are columns that may be sampling weights, which nobody has said.
-    `cluster` names the columns whose values tell which rows belong together. `tasks` maps a task to
-    its columns, of labels and of predictions (`tasks.find_tasks`); the other options then name what
-    its columns are without the task. `task` is the column that says of which task a row is.
+    `models` and `logits` map a classifier to its columns, one per class or that of the positive
+    class; `hard`, `scores` and `confidence` map one to its column; `votes` maps `VOTE_ROLES` to the
+    columns of long votes. `same` maps a text to the class it means. `perhaps_weights` may be
+    sampling weights, which nobody has said. `tasks` maps a task to its columns; the other options
+    then name what its columns are without the task. `task` is the column that says of which task a
+    row is.
     """
 
     label: str | None = _said("text", "--label")

@@ -1,10 +1,7 @@
-"""What a message proposes is tried before anybody reads it.
+"""What a message proposes is tried on the first rows of the source before anybody reads it.
 
-A message may propose options (`say so with --label gold`), several of them joined by `or`. Each is
-run on the first rows of the source. One that lacks options which are proposed in turn, or labels
-that its scores rank, is completed by these; what is refused else is left out of the message, and
-where nothing is left of it, an error says why instead. Placeholders (`--label
-COL`) are no proposals, and stay.
+A proposal that lacks options which are proposed in turn, or labels that its scores rank, is
+completed by these; what is refused else is left out. Placeholders (`--label COL`) stay.
 """
 
 from __future__ import annotations
@@ -84,11 +81,7 @@ class Said(NamedTuple):
 
 @dataclass
 class Proposals:
-    """Tries what messages about a source propose, beside what the caller says of it.
-
-    `beside` are the other arguments of the reader: votes, labels, join. A proposal is completed
-    `most_more` times at most.
-    """
+    """Tries what messages about a source propose, completed `most_more` times at most."""
 
     source: Any
     options: ColumnOptions

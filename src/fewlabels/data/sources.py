@@ -1,9 +1,4 @@
-"""What a source is: which files, of which kind, decided by content; and those files opened.
-
-Files lie on this machine or in an object store (`stores`); rows may come from a database too
-(`databases`), and be chosen among (`where`). What can be read only once (standard input, a query)
-is kept as a file on disk.
-"""
+"""What a source is: which files, of which kind, decided by content; and those files opened."""
 
 from __future__ import annotations
 
@@ -250,10 +245,8 @@ def identity(place: Any) -> str:
 class Located:
     """Files of one kind in order of their names, and what to call them.
 
-    `fragment` is what stands behind the `#` of the path; `form` is the format of a log, whose
-    `kind` is `LOG`. `notes` say what of a folder is not read. `base` is the folder that the files
-    are called from, and whose folders `name=value` are columns; `where` chooses rows. Files that
-    are `kept` on disk while a command runs are others in the next.
+    `fragment` is what stands behind the `#` of the path; `form` is the format of a log. The folders
+    `name=value` of `base` are columns; files that are `kept` are others in the next command.
     """
 
     kind: str
@@ -325,10 +318,7 @@ def nothing_read(skipped: Sequence[BadFile], *, alone: bool) -> str:
 def locate(source: Any, skipped: list[BadFile] | None = None) -> Located | None:
     """Find the files of a path; None if the source is no path.
 
-    Text after `#` adds what a path does not say: the sheet of a workbook (`book.xlsx#Sheet 2`), the
-    criterion of a log (`run.eval#helpful`), the format of standard input (`-#tsv`). Files of a
-    folder that are no tables, or of another kind than the first, go to `skipped`; if it is None,
-    the folder is refused.
+    What is no table, or of another kind, goes to `skipped`; if it is None, the folder is refused.
     """
     selection = Selection.of(source)
     if selection.query is not None or is_database(selection.place):

@@ -47,9 +47,8 @@ class Task(NamedTuple):
 class NamedTasks(NamedTuple):
     """Tasks by names alone: the stem of the labels, and columns without a place among them.
 
-    `sure` says that the names tell: labels have a word that only they have, predictions one of
-    predictions, and tasks are words and no numbers, letters or people. `guessed` says that labels
-    may as well be what classifiers say, beside how sure they are.
+    Names are `sure` where labels and predictions each have a word of theirs, and `guessed` where
+    labels may as well be what classifiers say, beside how sure they are.
     """
 
     tasks: tuple[Task, ...]

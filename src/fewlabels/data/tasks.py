@@ -1,10 +1,7 @@
 """Several tasks in one table: tags of a text, criteria of a rubric, findings of an image.
 
-Every task has a label of its own and its own columns of every classifier, whose names differ from
-those of the other tasks in the words of the task alone: true_toxic, pred_toxic, true_insult,
-pred_insult. Without those words they are the columns of a longer table, with a row for every item
-and task (`ByTask`): true, pred, and which task it is. That table is recognised, read and diagnosed
-as any other; the rows of one item are a cluster.
+Without the words of the task, columns are those of a longer table, with a row for every item and
+task (`ByTask`), which is recognised and read as any other; the rows of one item are a cluster.
 """
 
 from __future__ import annotations
@@ -49,8 +46,7 @@ _FEWEST, _SHOWN = 20, 3.0
 class Found:
     """What the columns of a table are of: `source` is the table to recognise and to read.
 
-    `tasks` are several tasks, whose rows `source` has one below the other, in groups by the column
-    `column`; empty where there is one. `lines` say so.
+    The rows of several `tasks` stand one below the other, in groups by the column `column`.
     """
 
     source: Source
@@ -424,8 +420,8 @@ def _item_of(names: Collection[str]) -> str | None:
 class ByTask:
     """A source with a row for every item and task; all rows of a task one after another.
 
-    `others` are the columns that are of no task; `column` has the task, and `row`, where it is
-    named, the number of the item. Where `hidden`, which task it is stays out of the names.
+    `others` are of no task; `column` has the task (out of the names where `hidden`), `row` the
+    item.
     """
 
     inner: Source

@@ -373,10 +373,7 @@ def _repeated(value: str | None, size: int) -> pa.Array:
 
 @dataclass(frozen=True)
 class FilteredSource:
-    """A source with the columns that its folder gives, or some of its rows.
-
-    One that is `alone`, and no part of a folder, has one such row at least.
-    """
+    """A source with the columns of its folder, or some of its rows, one if it is `alone`."""
 
     inner: Source
     filter: Filter

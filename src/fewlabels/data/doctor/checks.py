@@ -1,10 +1,7 @@
 """The checks: what each looks at, and when it finds something; `findings.toml` has the sentences.
 
-A check takes the `Evidence` and yields what it found: its kind, the names of the things it is
-found of, and the values of the sentence. What is found of several alike is one finding. Checks are
-the same in memory and for files of any size: counts are of all rows, and items are compared with
-each other among the rows in the evidence. Columns that may hold something else are checked apart,
-as a file may have no others.
+A check is the same in memory and for files of any size: counts are of all rows, and items are
+compared with each other among the rows in the evidence.
 """
 
 from __future__ import annotations
@@ -51,11 +48,7 @@ _SHOWN = 3
 
 
 class Found(NamedTuple):
-    """What a check finds: its kind, the names of what it is found of, and the sentence's values.
-
-    Of those `together` the finding is one, and of each alone else; `severity` is that of the kind
-    unless it is said.
-    """
+    """A kind, the names it is found of (each alone unless `together`), the sentence's values."""
 
     kind: str
     names: Sequence[str] = ()

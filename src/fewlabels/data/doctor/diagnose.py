@@ -103,11 +103,7 @@ def diagnose(
 
 @dataclass
 class Case:
-    """What has been learned so far, in memory or of files in parts; reading may stop at any step.
-
-    `command` is the command line that reads the data this way, or None; `said` are the options
-    that it says, where they are not the `options`.
-    """
+    """What has been learned so far, in memory or of parts; reading may stop at any step."""
 
     name: str
     options: ColumnOptions

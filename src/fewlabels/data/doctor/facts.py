@@ -1,9 +1,4 @@
-"""What the checks look at, and what they find.
-
-`Facts` are of all rows and add up over parts, `Evidence` has some of the rows beside them. A
-`Finding` is one thing to know; a `Diagnosis` is all that `diagnose` says: plain values, and text
-that reads well in a narrow terminal.
-"""
+"""What the checks look at (`Facts`, `Evidence`) and find (`Finding`, `Diagnosis`)."""
 
 from __future__ import annotations
 
@@ -46,15 +41,11 @@ class Facts:
     """Counts over all n rows, of M classifiers and K classes.
 
     Labels: `count` (K,); `first` and `last`, row numbers from 0 (-1: no label), with the classes
-    `at_ends`; `changes`, how many labels differ from the previous one.
-
-    Classifiers: `total` (M, K), sums of probabilities; `numbers`, `ends` and `rows` (M,), how many
-    there are, how many are 0 or 1, and rows with any; `scored` (M,) scores, `hard` (M, K) hard
-    predictions. `identical` (M, M) are pairs that always agree. `ranges` are the smallest and
-    largest probability, score and vote of each classifier and class, or NaN.
-
-    `groups` are the different values of each, at most `MOST_VALUES` + 1; `weights` the smallest and
-    largest sampling weight.
+    `at_ends`; `changes`, how many labels differ from the previous one. Classifiers: `total` (M, K),
+    sums of probabilities; `numbers`, `ends` (0 or 1), `rows` and `scored` (M,) count them, `hard`
+    (M, K) hard predictions; `identical` (M, M) always agree; `ranges` are the least and largest of
+    each class. `groups` are the values of each, at most `MOST_VALUES` + 1; `weights` the least and
+    largest.
     """
 
     n_items: int
@@ -189,14 +180,10 @@ class Facts:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the checks look at.
+    """What the checks look at: `facts` of all rows, `some` rows of all kinds, and `known` ones.
 
-    `facts` are of all rows. `some` are rows to compare, sampled whatever they hold; `known` are
-    rows too, those with a label or annotators' counts first. In memory both are all rows.
-    `repeated` rows agree with an earlier one in every prediction and the label (`about` so many, if
-    only some rows were compared; None: not counted). Long `groups` may be cut, as their sizes in
-    words say. Classifiers from number `annotators` on vote on few items each, and are checked
-    together; `known` and `facts` leave them out.
+    `repeated` rows agree with an earlier one (None: not counted; `about`: some were compared).
+    Classifiers from number `annotators` on are checked together; `known` and `facts` lack them.
     """
 
     facts: Facts
@@ -264,11 +251,7 @@ def _digest(values: Array) -> bytes:
 
 
 def class_scores(predictions: Predictions) -> Floats:
-    """Score of each class by each classifier, shape (n, M, C); NaN where it gives none.
-
-    Two classes need one score, that of the positive class (C = 1): its probability, else the raw
-    score, else the vote. More classes have C = K, and a vote counts as 0 and 1.
-    """
+    """Score of each class by each classifier, (n, M, C): of two classes the last one's (C = 1)."""
     k = predictions.n_classes
     hard = predictions.hard
     out: Floats = (hard[:, :, None] == np.arange(k)).astype(np.float64)

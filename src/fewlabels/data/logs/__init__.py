@@ -1,30 +1,12 @@
-"""Logs of evaluation tools to the columns that everything else reads.
+"""Logs of evaluation tools to columns; `tools.toml` says where a log holds what.
 
-Where a tool's log holds what is a table of paths in `tools.toml`. Nothing of the tools is imported.
-What happens, in order:
+`facts` follows the paths of a tool (or a reader of its own: `inspect`, `answers`) to verdicts,
+`record.collected` keeps these, and `columns.columns_of` makes the native columns of them.
 
-1. `sources.locate` finds files and asks `recognised` whose they are, by their content.
-2. Documents come from `documents` (JSON of any size, an item at a time) or the rows of a table.
-   `facts` follows the paths and yields verdicts (`record.Verdict`). What paths cannot say is a
-   reader: `inspect` (edits within an archive), `answers` (likelihoods, and answers beside what is
-   right).
-3. `record.collected` makes columns of them: item, criterion, kind of author, author, value, score.
-4. `columns.columns_of` makes the columns of one criterion: people are labels, judges classifiers.
-5. The result is a `Source` like a CSV file's, with the native names `label`, `y__<judge>`, ...
-
-To add a tool:
-
-1. a table in `tools.toml`;
-2. its name in `_Log` of `cli/input.py`;
-3. layouts typed by hand in `tests/data/logs/test_logs.py`, which `make test` runs;
-4. if it can be installed: a writer in `tests/data/logs/tools.py`, a test of what that writes in
-   `tests/data/logs/test_written_by_tools.py` (`make test-logs`), the package in the group `logs` of
-   `pyproject.toml`;
-5. lines in `docs/llm-judges.md`, `docs/formats.md` and `CHANGELOG.md`.
-
-Traps, each with a test: a person's correction overwrites the judge's verdict in the place where it
-stood; NaN is unscored; epochs are no items; cancelled annotations and drafts are no labels; one
-document of lm-evaluation-harness has a row per filter.
+To add a tool: a table in `tools.toml`; its name in `_Log` of `cli/input.py`; layouts typed by hand
+in `tests/data/logs/test_logs.py`; if it can be installed, a writer in `tests/data/logs/tools.py`, a
+test in `test_written_by_tools.py` and the package in the group `logs` of `pyproject.toml`; lines in
+`docs/llm-judges.md`, `docs/formats.md` and `CHANGELOG.md`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Answers beside what is right: lm-evaluation-harness, tables of `mlflow.evaluate`.
 
-Answers to a multiple choice are log-likelihoods, whose softmax are probabilities of the choices.
-Answers in words of which there are few (A to D) are classes, and what is right is the label. Of
-other answers metrics are the judges.
+Log-likelihoods of choices become probabilities by a softmax; answers in few words are classes; of
+others metrics are the judges.
 """
 
 from __future__ import annotations

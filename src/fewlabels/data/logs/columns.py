@@ -1,8 +1,4 @@
-"""From the long record to the columns of one criterion: a row per item, a column per judge.
-
-People are labels, judges (models and code) are classifiers. What was left out on the way is
-counted, and said.
-"""
+"""From the long record to the columns of one criterion: people are labels, judges classifiers."""
 
 from __future__ import annotations
 
@@ -63,10 +59,9 @@ _WHOLE = re.compile(r"-?\d+")
 class LogOptions:
     """What is said of a log behind the `#` of its path: `run.eval#helpful&people=votes`.
 
-    `criteria` are the names under which verdicts stand, several where people and judges call the
-    same thing differently; None: the only one. `people` says what several labels of an item are,
-    `repeats` which of an item's repeats are rows, `pass_from` from which number on a grade passes,
-    `form` the format, where the content does not say it.
+    `criteria` are the names under which verdicts stand (None: the only one), `people` says what
+    several labels of an item are, `repeats` which repeats are rows, `pass_from` from where on a
+    grade passes.
     """
 
     criteria: str | None = None

@@ -1,7 +1,4 @@
-"""JSON of any size, a value at a time: the lines or items of a file, or the lists within an object.
-
-The memory is that of the largest single item, not of the file.
-"""
+"""JSON of any size, a value at a time: the lines or items of a file, or lists within an object."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Verdicts by a table of paths: `tools.toml` says where a log holds who says what of an item.
-
-What no path leads to is brought into shape before, by one short generator per tool (`_SHAPED`).
-"""
+"""Verdicts by a table of paths: `tools.toml` says where a log holds who says what of an item."""
 
 from __future__ import annotations
 
@@ -256,11 +253,7 @@ def _flat(row: Mapping[str, Any]) -> list[tuple[str, Any]]:
 
 
 def _traces(documents: Iterable[Any], log: Log) -> Iterator[Any]:
-    """Of MLflow: what stands in texts, and how often people corrected what a judge said.
-
-    An assessment that was overridden stays what its author said: `valid` is false of a judge's
-    verdict that a person corrected.
-    """
+    """Of MLflow: what stands in texts, and how often people corrected what a judge said."""
     for trace in documents:
         about = _parsed(trace.get("info", trace))
         assessments = _parsed(about.get("assessments")) or []
@@ -286,11 +279,7 @@ FOLLOWS = (
 
 
 def _results(documents: Iterable[Any], log: Log) -> Iterator[Any]:
-    """Of promptfoo: who each component is of, and what all assertions say together.
-
-    A person's thumb overwrites `pass` and `score` of a result, so that these are the person's: the
-    judges are the other components. What asks the same again (--repeat) is a repeat of one test.
-    """
+    """Of promptfoo: who each component is of; a person's thumb overwrites `pass` and `score`."""
     for result in documents:
         test, prompt = result.get("testIdx"), result.get("promptIdx")
         graded, shown = result.get("gradingResult") or {}, result.get("vars")

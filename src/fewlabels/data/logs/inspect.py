@@ -1,8 +1,7 @@
 """Logs of Inspect: `.eval` (a zip of samples) and `.json`.
 
-After an edit `value` is the person's, and what the judge said stands in `history`; the summaries of
-an `.eval` have no history, so the samples are read. NaN is unscored. Samples that were invalidated
-do not count. Epochs answer one question anew: an item each, and a cluster together.
+After an edit `value` is the person's, and what the judge said stands in `history`, which summaries
+lack. NaN is unscored. Epochs answer one question anew: an item each, and a cluster together.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""The long record: who said what of which item under which criterion.
-
-Every log reduces to it: a reader yields each `Verdict`, and the columns are Arrow's, so that
-millions of them are no objects of Python.
-"""
+"""The long record: who said what of which item under which criterion, in columns of Arrow."""
 
 from __future__ import annotations
 
@@ -58,10 +54,9 @@ class Verdict(NamedTuple):
 class Log:
     """What is learnt of a log beside its verdicts.
 
-    `about` are lines on what it is, `left` counts what is left out by the words for it (and
-    `unknown_kinds` by words for their authors), `warnings` are what to be careful with, `corrected`
-    counts people's corrections of judges. `texts` has those of the items, by column; `seen` are the
-    items that have been met, `before` is put before the names of those of one of several files.
+    `left` counts what is left out by the words for it, `corrected` people's corrections of judges;
+    `texts` has those of the items, by column; `before` is put before the names of one of several
+    files.
     """
 
     name: str
