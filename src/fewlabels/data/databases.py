@@ -19,10 +19,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fewlabels.data.limits import refuse_whole
-from fewlabels.data.roles import missing_column
 from fewlabels.data.stores import is_database, temporary_folder
 from fewlabels.data.table import Table, naming_file
-from fewlabels.data.where import Condition, identifier
+from fewlabels.data.where import Condition, identifier, sql_text
 from fewlabels.errors import (
     FewlabelsError,
     InputError,
@@ -294,11 +293,9 @@ def _texts(connection: Any, query: str) -> list[str]:
 
 
 def _of_table(query: str, address: TableAt) -> str:
-    def text(value: str) -> str:
-        return "'" + value.replace("'", "''") + "'"
-
-    last = address.table.rpartition(".")[2]
-    return query.format(text=text(address.table), last=text(last), table=text(address.quoted))
+    texts = {"text": address.table, "last": address.table.rpartition(".")[2]}
+    texts |= {"table": address.quoted}
+    return query.format(**{word: sql_text(text) for word, text in texts.items()})
 
 
 # Tables by ranges of their keys ---
@@ -366,9 +363,8 @@ def open_table(address: TableAt, name: str) -> SqlTable | None:
             tables = _texts(connection, says.tables)
             mend = did_you_mean(address.table, tables) or f"its tables are {listed(tables)}"
             raise InputError(f"has no table {quoted(address.table)}; {mend}".rstrip("; "))
-        for column in () if address.where is None else address.where.columns:
-            if column not in names:
-                raise InputError(missing_column(column, names, "--where"))
+        if address.where is not None:
+            address.where.check(names)
         key = next(iter(_texts(connection, _of_table(says.key, address))), None)
         if key is None:
             return None
@@ -396,10 +392,7 @@ def query_rows(place: Any, query: str, where: Condition | None) -> Iterator[pa.R
             connection = stack.enter_context(opened(place.partition("#")[0]))
         if where is not None:
             within = f"select * from ({query}\n) as chosen"
-            names = next(rows_of_query(connection, f"{within} where 1 = 0")).schema.names
-            for column in where.columns:
-                if column not in names:
-                    raise InputError(missing_column(column, names, "--where"))
+            where.check(next(rows_of_query(connection, f"{within} where 1 = 0")).schema.names)
             query = f"{within} where {where.tree.sql()}"
         yield from rows_of_query(connection, query)
 

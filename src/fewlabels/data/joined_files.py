@@ -23,6 +23,8 @@ from fewlabels.data.keys import (
     item_columns,
     may_name_items,
     names_of,
+    predicts,
+    side_by_side,
     with_item,
 )
 from fewlabels.data.options import ColumnOptions
@@ -155,8 +157,7 @@ def joined_files(
     keys = item_columns(sources, options)
     item = keys[0].column
     sources = tuple(with_item(one, k.column) for one, k in zip(sources, keys, strict=True))
-    rows = (keys[0].rows, *(one.find(keys[0].texts) for one in keys[1:]))
-    joined = JoinedFiles(sources, tuple(keys), rows)
+    joined = JoinedFiles(sources, tuple(keys), side_by_side(keys))
     if item is None:
         lines.append(_checked_order(joined, stems))
     elif len({one.column for one in keys}) > 1:
@@ -182,7 +183,13 @@ def joined_files(
     columns: dict[str, tuple[tuple[int, str], ...]] = {}
     for name, ks in where.items():
         if name in mirrored and truth_in_name(name) == 3 and label_of is None:
-            _refuse_two_labels(joined, name, ks)
+            i, k, a, b = joined.differ(name, ks) or (0, 0, "", "")
+            both = [sources[j].name or "the first" for j in (ks[0], k)]
+            raise InputError(
+                f"item {quoted(keys[0].texts[i])} has {quoted(a)} in column {quoted(name)} of "
+                f"{both[0]}, and {quoted(b)} in that of {both[1]}; an item has one label: correct "
+                "one of them"
+            )
         if len(ks) > 1 and name not in mirrored and not _predicts(name):
             columns[name] = tuple((k, name) for k in ks)
         elif len(ks) == 1 and not (ks != [0] and _nameless(name)):
@@ -314,9 +321,7 @@ def _left_out(stem: str, first: Keyed, other: Keyed, *, some: bool) -> str:
 
 
 def _predicts(name: str) -> bool:
-    return (split_native(name) is not None and name[:1] in "pys") or (
-        predicts_in_name(name_words(name)) and truth_in_name(name) < 3
-    )
+    return (split_native(name) is not None and name[:1] in "pys") or predicts(name)
 
 
 def _nameless(name: str) -> bool:
@@ -384,16 +389,6 @@ def _kind(texts: set[str]) -> str:
     return "flags" if texts <= _FLAGS else "fractions" if fractions_in(texts) else "other"
 
 
-def _refuse_two_labels(joined: JoinedFiles, name: str, where: Sequence[int]) -> None:
-    i, k, a, b = joined.differ(name, where) or (0, 0, "", "")
-    both = [joined.sources[j].name or "the first" for j in (where[0], k)]
-    raise InputError(
-        f"item {quoted(joined.keys[0].texts[i])} has {quoted(a)} in column {quoted(name)} of "
-        f"{both[0]}, and {quoted(b)} in that of {both[1]}; an item has one label: correct one of "
-        "them"
-    )
-
-
 def _of_file(name: str, file: str) -> str:
     """What to call a column of one of the files: a native one by its classifier, else by both."""
     native = split_native(name)
@@ -418,7 +413,7 @@ def refuse_pooled(parts: Sequence[Source], files: Sequence[Any], folder: str) ->
         keys = item_columns((first, second), ColumnOptions())
     except (InputError, pa.ArrowException):
         return
-    joined = JoinedFiles((first, second), tuple(keys), (keys[0].rows, keys[1].find(keys[0].texts)))
+    joined = JoinedFiles((first, second), tuple(keys), side_by_side(keys))
     shared = [n for n in first.names if n in second.names and split_native(n) is None]
     labels_of = [n for n in shared if truth_in_name(n) == 3]
     others = [n for n in shared if n not in labels_of]

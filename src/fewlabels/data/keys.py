@@ -6,7 +6,6 @@ import itertools
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -42,11 +41,6 @@ class Keyed:
         return np.array([place.get(text, -1) for text in texts], dtype=np.int64)
 
 
-def _label_text(value: Any) -> str | None:
-    text = class_text(value)
-    return None if text in NO_LABEL else text
-
-
 def names_of(source: Source, columns: Sequence[str]) -> dict[str, Names]:
     """Some columns of a source as texts, which are null where a cell is empty."""
     table = source.read((), columns)
@@ -66,8 +60,9 @@ def keyed(source: Source, column: str) -> Keyed:
     with naming_file(source.name):
         table = source.read((), (column, *labels))
         items = Names.of(table, column, lambda value: class_text(value) or None)
-        each = (Names.of(table, n, _label_text) for n in labels)
-        filled = np.any([names.codes >= 0 for names in each], axis=0) if labels else None
+        each = [Names.of(table, n) for n in labels]
+        known = [np.array([*(t not in NO_LABEL for t in n.texts), False])[n.codes] for n in each]
+        filled = np.any(known, axis=0) if labels else None
         there = items.codes >= 0
         rows = np.flatnonzero(there if filled is None else there | filled)
         if filled is not None:
@@ -90,10 +85,9 @@ def keyed(source: Source, column: str) -> Keyed:
         return Keyed(column, texts, rows, table.n_rows - len(rows))
 
 
-def by_order(source: Source) -> Keyed:
-    """The rows of a source as its items, called by their numbers."""
-    n = source.read((), source.names[:1]).n_rows
-    return Keyed(None, tuple(map(str, range(1, n + 1))), np.arange(n))
+def side_by_side(keys: Sequence[Keyed]) -> tuple[Ints, ...]:
+    """The rows of the first one's items in every source, -1 where it has none."""
+    return (keys[0].rows, *(one.find(keys[0].texts) for one in keys[1:]))
 
 
 def item_columns(sources: Sequence[Source], options: ColumnOptions) -> list[Keyed]:
@@ -114,7 +108,8 @@ def item_columns(sources: Sequence[Source], options: ColumnOptions) -> list[Keye
     found = found or _unique(sources, [(n,) for n in free])
     found = found or _unique(sources, _pairs_apart(first, free))
     if found:
-        if any(not _as(found[0], one) for one in found[1:]):
+        first_way, *others_ways = map(side_by_side, found)
+        if any(not all(map(np.array_equal, first_way, way)) for way in others_ways):
             columns = listed(quoted(str(keys[0].column)) for keys in found)
             said = " or ".join(f"--item {shlex.quote(str(keys[0].column))}" for keys in found)
             raise InputError(f"files are joined by one of {columns}: say which with {said}")
@@ -126,8 +121,7 @@ def item_columns(sources: Sequence[Source], options: ColumnOptions) -> list[Keye
     if all(pairs) and len({pair[0] for pair in pairs if pair}) == 1:
         own = [*(a for a, _ in filter(None, pairs[:1])), *(b for _, b in filter(None, pairs))]
         return [keyed(one, column) for one, column in zip(sources, own, strict=True)]
-    ordered = [by_order(one) for one in sources]
-    sizes = [len(keys.rows) for keys in ordered]
+    sizes = [one.read((), one.names[:1]).n_rows for one in sources]
     if len(set(sizes)) > 1 or named:
         have = (
             f"the columns that all have are {listed(map(quoted, shared))}"
@@ -142,7 +136,7 @@ def item_columns(sources: Sequence[Source], options: ColumnOptions) -> list[Keye
             f"files are joined by a column of items, and {have}{alone}: say which with --item COL, "
             "or --item A,B for two that name an item together"
         )
-    return ordered
+    return [Keyed(None, tuple(map(str, range(1, n + 1))), np.arange(n)) for n in sizes]
 
 
 def _refuse_wide(sources: Sequence[Source], shared: Sequence[str]) -> None:
@@ -165,10 +159,11 @@ _MOST_PARTS = 20
 
 def may_name_items(name: str) -> bool:
     """Whether a column may name items: it is no prediction and no label by its name."""
-    return split_native(name) is None and not truth_in_name(name) and not _predicts(name)
+    return split_native(name) is None and not truth_in_name(name) and not predicts(name)
 
 
-def _predicts(name: str) -> bool:
+def predicts(name: str) -> bool:
+    """Whether a column may be of predictions by its name."""
     return predicts_in_name(name_words(name)) and truth_in_name(name) < 3
 
 
@@ -205,14 +200,6 @@ def _unique(
         if all(n > share * most for n, most in zip(both, fewest, strict=True)):
             found.append(keys)
     return found
-
-
-def _as(keys: Sequence[Keyed], other: Sequence[Keyed]) -> bool:
-    """Whether two ways put the same rows side by side."""
-    a, b = (
-        [way[0].rows, *(one.find(way[0].texts) for one in way[1:])] for way in (keys, other)
-    )  # fmt: skip
-    return all(np.array_equal(x, y) for x, y in zip(a, b, strict=True))
 
 
 def same_values(source: Source, other: Source, item: str | None = None) -> tuple[str, str] | None:

@@ -16,7 +16,7 @@ the same logic of three values says whether any of its rows can be (`Condition.p
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
@@ -76,7 +76,7 @@ class Comparison:
         column = identifier(self.column)
         if self.operator == "null":
             return f"{column} is null"
-        values = [v.text if v.number is not None else _sql_text(v.text) for v in self.values]
+        values = [v.text if v.number is not None else sql_text(v.text) for v in self.values]
         right = f"({', '.join(values)})" if self.operator == "in" else values[0]
         return f"{column} {self.operator.replace('!=', '<>')} {right}"
 
@@ -116,7 +116,8 @@ def identifier(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _sql_text(text: str) -> str:
+def sql_text(text: str) -> str:
+    """A text as SQL quotes it."""
     return "'" + text.replace("'", "''") + "'"
 
 
@@ -199,6 +200,12 @@ class Condition:
     def columns(self) -> tuple[str, ...]:
         """The columns that it is about."""
         return self.tree.columns
+
+    def check(self, names: Sequence[str]) -> None:
+        """Refuse a condition on columns that there are not."""
+        for name in self.columns:
+            if name not in names:
+                raise InputError(missing_column(name, names, "--where"))
 
     def rows(self, cells: Cells, n_rows: int) -> Any:
         """Whether each row is chosen: no null, (n,)."""
@@ -334,9 +341,8 @@ class Filter:
     def of_columns(self, names: Collection[str]) -> Filter:
         """The same for a file of these columns: one that it has itself is not added."""
         own = {name: value for name, value in self.constants.items() if name not in names}
-        for name in () if self.where is None else self.where.columns:
-            if name not in names and name not in own:
-                raise InputError(missing_column(name, [*names, *own], "--where"))
+        if self.where is not None:
+            self.where.check([*names, *own])
         return replace(self, constants=own)
 
     def names(self, names: Iterable[str]) -> tuple[str, ...]:

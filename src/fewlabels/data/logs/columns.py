@@ -152,7 +152,8 @@ def columns_of(record: Record, log: Log, options: LogOptions) -> LogTable:
         )
     chosen, lines = _chosen(record, options, log.name)
     notes += _corrections(log, chosen)
-    record = _kept(record.of_criteria(chosen), notes)
+    codes = [record.criterion.texts.index(name) for name in chosen]
+    record = _kept(record.take(np.isin(record.criterion.codes, codes)), notes)
     if options.pass_from is not None:
         record = _cut(record, options.pass_from)
     record = _one_of_each_cluster(record, options.repeats, notes)
@@ -588,9 +589,6 @@ def _are_grades(own: set[str], classes: Sequence[str]) -> bool:
     if own and own <= {"0", "1"} and len(classes) <= 2:
         return all(polarity(c) is not None for c in classes)
     return not classes and 1 < len(own) <= _MOST_GRADES and all(_WHOLE.fullmatch(t) for t in own)
-
-
-_WHOLE = re.compile(r"-?\d+")
 
 
 def _hard(name: str, judge: Record, rows: _Rows, notes: list[str]) -> _Columns:

@@ -154,11 +154,6 @@ class Record:
         codes = [i for i, text in enumerate(self.kind.texts) if text in kinds]
         return self.take(np.isin(self.kind.codes, codes))
 
-    def of_criteria(self, names: Iterable[str]) -> Record:
-        """The verdicts under some criteria."""
-        codes = [self.criterion.texts.index(name) for name in names]
-        return self.take(np.isin(self.criterion.codes, codes))
-
 
 def collected(verdicts: Iterable[Verdict]) -> Record:
     """The columns of verdicts that come one after another."""
