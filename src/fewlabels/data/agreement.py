@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fewlabels.kernels.arrays import Array
+from fewlabels.kernels.arrays import Array, Floats
+from fewlabels.kernels.ranking import dense_codes
 
 _LEAST_TOGETHER = 10
 """Rows that two columns must share before their agreement says anything."""
@@ -38,16 +39,33 @@ def agreement_within(codes: Array, groups: Array) -> tuple[float, float]:
     return float((seen * (seen - 1)).sum() / max(pairs, 1)), float(share @ share)
 
 
+def rank_shares(values: Floats) -> Floats:
+    """Mid-rank of each value among those present, in (0, 1), shape (n,); NaN stays NaN."""
+    out, present = np.full(len(values), np.nan), ~np.isnan(values)
+    if present.any():
+        codes, size = dense_codes(values[present])
+        count = np.bincount(codes, minlength=size)
+        out[present] = ((np.cumsum(count) - 0.5 * count) / present.sum())[codes]
+    return out
+
+
+def order_auc(values: Floats, positive: Array, negative: Array) -> float:
+    """AUC of the scores (n,): the mean ranks of the two, as shares, differ by it less one half."""
+    own, other = (values[of & ~np.isnan(values)] for of in (positive, negative))
+    if not (len(own) and len(other)):
+        return float("nan")
+    shares = rank_shares(np.concatenate([own, other]))
+    return float(0.5 + shares[: len(own)].mean() - shares[len(own) :].mean())
+
+
 def ranked_apart(numbers: Array, labels: Array) -> float | None:
     """By how many standard errors one class's numbers rank above the other's (Mann-Whitney)."""
     known = (labels >= 0) & ~np.isnan(numbers)
-    above = labels[known] == 1
-    m, n = int(above.sum()), int((~above).sum())
+    above, below = known & (labels == 1), known & (labels != 1)
+    m, n = int(above.sum()), int(below.sum())
     if min(m, n) < 2 or m + n < _LEAST_TOGETHER:
         return None
-    _, place, count = np.unique(numbers[known], return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(count) - (count - 1) / 2)[place]
-    area = (ranks[above].sum() - m * (m + 1) / 2) / (m * n)
+    area = order_auc(numbers, above, below)
     return float(abs(area - 0.5) / np.sqrt((m + n + 1) / (12 * m * n)))
 
 

@@ -146,11 +146,7 @@ def _score(table: Table, roles: Roles, model: str, classes: Classes) -> Floats:
 
 
 def _probabilities(
-    table: Table,
-    roles: Roles,
-    classes: Classes,
-    texts: Mapping[str, Array],
-    attempt: Attempt,
+    table: Table, roles: Roles, classes: Classes, texts: Mapping[str, Array], attempt: Attempt
 ) -> Floats | None:
     if not (roles.probabilities or roles.mapped or roles.confidence):
         return None

@@ -23,13 +23,7 @@ from fewlabels.data.keys import names_of, repeats, same_values, with_item
 from fewlabels.data.label_record import LabelRecord, is_record, read_record
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.profiles import names_items, names_role
-from fewlabels.data.roles import (
-    ITEMS,
-    Roles,
-    VoteRoles,
-    assign_vote_roles,
-    missing_column,
-)
+from fewlabels.data.roles import ITEMS, Roles, VoteRoles, assign_vote_roles, missing_column
 from fewlabels.data.shapes import shaped
 from fewlabels.data.sources import Located, locate, open_source
 from fewlabels.data.table import (
@@ -43,6 +37,7 @@ from fewlabels.data.table import (
     group_text,
     naming_file,
 )
+from fewlabels.data.where import Derived
 from fewlabels.errors import InputError, listed, one_line, quoted
 from fewlabels.kernels.arrays import Array, Floats, Ints
 
@@ -618,7 +613,7 @@ def fill_in(own: Names | None, items: Names, kept: KeptLabels, place: Place) -> 
 
 
 @dataclass(frozen=True)
-class WithLabels:
+class WithLabels(Derived):
     """A source with labels that are kept apart: in its column `label`, which they fill.
 
     Where `label` is None, how many of them name each class, in columns `h__<class>`.
@@ -638,11 +633,6 @@ class WithLabels:
     def label_is_own(self) -> bool:
         """Whether the table has a column of labels of its own."""
         return self.label in self.inner.names
-
-    @property
-    def name(self) -> str | None:
-        """What messages call it."""
-        return self.inner.name
 
     @cached_property
     def counts(self) -> dict[str, Counter[str]]:

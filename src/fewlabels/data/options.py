@@ -210,10 +210,8 @@ def _texts(name: str, value: Any, what: str) -> tuple[str, ...]:
 
 def _checked(name: str, kind: str, value: Any) -> Any:
     """What an argument says, as its field holds it."""
-    if kind == "several":
-        return _model_columns(value or {}, name)
-    if kind == "one":
-        return _single_columns(value or {}, name)
+    if kind in ("several", "one"):
+        return _mapped(value or {}, name, several=kind == "several")
     if kind == "means":
         return {str(text): class_text(meant) for text, meant in (value or {}).items()}
     if kind == "classes" and isinstance(value, str):
@@ -249,7 +247,7 @@ def column_options(**arguments: Unpack[ColumnArguments]) -> ColumnOptions:
         keep=(keep,) if isinstance(keep, str) else None if keep is None else tuple(keep),
         votes={
             **{role: column for role, column in of_votes.items() if column is not None},
-            **_single_columns(said_votes, "vote_columns", what),
+            **_mapped(said_votes, "vote_columns", what),
         },
     )
     if item is not None and not isinstance(item, str):
@@ -372,34 +370,21 @@ def _options_of(settings: Mapping[str, Any], others: Collection[str] = ()) -> Co
         raise InputError(f"{error}{mend}") from None
 
 
-def _model_columns(models: Mapping[str, Any], option: str = "models") -> dict[str, tuple[str, ...]]:
-    if not isinstance(models, Mapping):
-        raise UsageError(f"`{option}` must map names to columns; got {quoted(models)}")
-    result = {}
-    for name, columns in models.items():
-        names = (columns,) if isinstance(columns, str) else columns
-        if (
-            not isinstance(names, (list, tuple))
-            or not names
-            or not all(isinstance(column, str) and column for column in names)
-        ):
-            raise UsageError(
-                f"`{option}` must map {quoted(name)} to names of columns; got {quoted(columns)}"
-            )
-        if len(set(names)) < len(names):
-            raise UsageError(
-                f"`{option}` must map {quoted(name)} to different columns; got {listed(names)}"
-            )
-        result[str(name)] = tuple(names)
-    return result
-
-
-def _single_columns(columns: Any, name: str, what: str = "names to columns") -> dict[str, str]:
+def _mapped(
+    columns: Any, name: str, what: str = "names to columns", *, several: bool = False
+) -> dict[str, Any]:
+    """Names and the column of each, or `several`, checked."""
     if not isinstance(columns, Mapping):
         raise UsageError(f"`{name}` must map {what}; got {quoted(columns)}")
-    for model, column in columns.items():
-        if not isinstance(column, str) or not column:
+    for model, said in columns.items():
+        each = said if several and isinstance(said, list | tuple) else [said]
+        if not each or not all(isinstance(column, str) and column for column in each):
+            of = "names of columns" if several else "the name of a column"
+            raise UsageError(f"`{name}` must map {quoted(model)} to {of}; got {quoted(said)}")
+        if len(set(each)) < len(each):
             raise UsageError(
-                f"`{name}` must map {quoted(model)} to the name of a column; got {quoted(column)}"
+                f"`{name}` must map {quoted(model)} to different columns; got {listed(each)}"
             )
-    return {str(model): column for model, column in columns.items()}
+    if not several:
+        return {str(model): column for model, column in columns.items()}
+    return {str(m): (of,) if isinstance(of, str) else tuple(of) for m, of in columns.items()}

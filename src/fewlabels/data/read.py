@@ -31,7 +31,7 @@ from fewlabels.data.joined import (
     read_votes,
 )
 from fewlabels.data.keys import names_of, repeats
-from fewlabels.data.logs import LogTable
+from fewlabels.data.logs.columns import LogTable
 from fewlabels.data.options import ColumnOptions, column_options
 from fewlabels.data.profiles import truth_in_name
 from fewlabels.data.proposals import Proposals

@@ -22,24 +22,12 @@ import pyarrow as pa
 from fewlabels.data.binary import open_feather, open_parquet
 from fewlabels.data.cells import open_json, open_workbook
 from fewlabels.data.content import ENDINGS, file_kind
-from fewlabels.data.databases import (
-    TableAt,
-    keep_rows,
-    open_table,
-    query_rows,
-)
+from fewlabels.data.databases import TableAt, keep_rows, open_table, query_rows
 from fewlabels.data.delimited import NO_HEADER, open_delimited
 from fewlabels.data.label_record import ENDING
 from fewlabels.data.limits import refuse_wide
-from fewlabels.data.logs import (
-    IN_FOLDERS,
-    LogOptions,
-    check_format,
-    criteria_of,
-    open_log,
-    recognised,
-    record_of,
-)
+from fewlabels.data.logs import IN_FOLDERS, check_format, open_log, recognised, record_of
+from fewlabels.data.logs.columns import LogOptions, criteria_of
 from fewlabels.data.native import open_frame
 from fewlabels.data.stores import (
     STORES,
@@ -106,16 +94,10 @@ def standard_input(format_name: str | None = None) -> Path:
     return _kept[0][1]
 
 
-SUFFIXES = (
-    *(f"{table}{ending}" for table in (".csv", ".tsv") for ending in ("", *ENDINGS)),
-    *(".parquet", ".pq", ".npz"),
-)
-"""Endings of the files that are read of a folder."""
+SUFFIXES = (".csv", ".tsv", ".parquet", ".pq", ".npz")
+"""Endings of the files that are read of a folder, before those of compression."""
 
-FURTHER_SUFFIXES = (
-    *(f"{rows}{ending}" for rows in (".jsonl", ".ndjson") for ending in ("", *ENDINGS)),
-    *(".json", ".feather", ".arrow", ".xlsx", ".xls", ".ods"),
-)
+FURTHER_SUFFIXES = (".jsonl", ".ndjson", ".json", ".feather", ".arrow", ".xlsx", ".xls", ".ods")
 """Endings of those that are read where there are none of the others: notes may lie beside them."""
 
 _PACKED = (*ENDINGS, ".xz", ".lz4", ".zip", ".br", ".7z")
@@ -400,10 +382,10 @@ def _of_store(
     if not path.exists():
         raise InputError("there is no such object")
     if path.is_dir():
-        parts = (f for f in path.iterdir(recursive=True) if _ends(f, SUFFIXES))
+        parts = (f for f in path.iterdir(recursive=True) if _ends(f.name, SUFFIXES))
         here: File = path if any(parts) else kept_here(path)
         return _folder(here, name, skipped, where)
-    return Located.of_file(path if _ends(path, _IN_PLACE) else kept_here(path), name)
+    return Located.of_file(path if _ends(path.name, _IN_PLACE) else kept_here(path), name)
 
 
 def _of_pattern(
@@ -469,11 +451,8 @@ def _behind_a_mark(name: str) -> Located:
 
 def is_part(name: str) -> bool:
     """Whether a file of a folder is a part by its name, be it one that cannot be read."""
-    name = name.lower()
-    stem = next((name.removesuffix(end) for end in _PACKED if name.endswith(end)), None)
-    return name.endswith((*SUFFIXES, *FURTHER_SUFFIXES)) or (
-        stem is not None and (stem.endswith((*SUFFIXES, *FURTHER_SUFFIXES)) or "." not in stem)
-    )
+    packed = any(name.lower() == name.lower().partition(".")[0] + ending for ending in _PACKED)
+    return packed or _ends(name, (*SUFFIXES, *FURTHER_SUFFIXES))
 
 
 def _parts_below(folder: File) -> list[File]:
@@ -493,7 +472,7 @@ def _parts_below(folder: File) -> list[File]:
 def _folder_files(folder: File) -> tuple[list[File], tuple[str, ...]]:
     """What there is to read of a folder, in order of the names, and a note on what is left."""
     parts = _parts_below(folder)
-    further = [file for file in parts if _ends(file, FURTHER_SUFFIXES)]
+    further = [file for file in parts if _ends(file.name, FURTHER_SUFFIXES)]
     chosen = [file for file in parts if file not in further] or further
     names = {str(file.relative_to(folder)) for file in chosen}
     for name in sorted(names):
@@ -507,15 +486,14 @@ def _folder_files(folder: File) -> tuple[list[File], tuple[str, ...]]:
             "is a folder without files to read; it needs .csv, .tsv, .parquet, .npz, .jsonl, "
             f".json, .feather, .xlsx or .ods{mend}"
         )
-    left = [f.name for f in further if f not in chosen and not _ends(f, (".json",))]
+    left = [f.name for f in further if f not in chosen and not _ends(f.name, (".json",))]
     note = f"files of other kinds in the folder are not read: {listed(left)}"
     return chosen, (note,) * bool(left)
 
 
-def _ends(file: File, suffixes: tuple[str, ...]) -> bool:
+def _ends(name: str, suffixes: tuple[str, ...]) -> bool:
     """Whether a file ends so, compressed or not."""
-    name = file.name.lower()
-    return name.endswith((*suffixes, *(s + end for s in suffixes for end in _PACKED)))
+    return name.lower().endswith((*suffixes, *(s + end for s in suffixes for end in _PACKED)))
 
 
 def _check_file(file: File) -> None:

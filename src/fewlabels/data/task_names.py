@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import combinations
 from typing import Literal, NamedTuple
 
 from fewlabels.data.profiles import (
@@ -97,16 +98,12 @@ def _cut(name: str, start: int, stop: int) -> str:
     return "_".join(part for part in (parts[0], parts[1].lstrip(_EDGES)) if part)
 
 
-def _spans(words: Words) -> Iterator[tuple[int, int]]:
-    return ((i, j) for i in range(len(words)) for j in range(i + 1, len(words) + 1))
-
-
 def tasks_by_name(names: Sequence[str]) -> Iterator[NamedTasks]:
     """The tasks that names show: words that the labels' and a classifier's columns share."""
     stems: dict[str, dict[Words, str]] = {}
     for name in names:
         words = _folded(name)
-        for i, j in _spans(words) if len(words) <= MOST_WORDS else ():
+        for i, j in combinations(range(len(words) + 1 if len(words) <= MOST_WORDS else 0), 2):
             stems.setdefault(_cut(name, i, j).casefold(), {}).setdefault(words[i:j], name)
     kinds = {stem: _kind(stem) for stem in stems}
     ranked: list[tuple[tuple[float, ...], str, set[Words]]] = []

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from fewlabels.checks.class_words import folded, same_answer
+from fewlabels.data.agreement import rank_shares
 from fewlabels.data.evidence import Reading
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.profiles import Profile, profile
@@ -32,6 +33,7 @@ from fewlabels.data.task_names import (
     stem_without,
     tasks_by_name,
 )
+from fewlabels.data.where import Derived
 from fewlabels.errors import InputError, UsageError, did_you_mean, listed, quoted
 from fewlabels.kernels.arrays import Floats
 
@@ -323,12 +325,9 @@ def _numbers_of(p: Profile, labels: Sequence[Profile]) -> Floats:
 
 def _standard(values: Floats) -> Floats:
     """Ranks of mean 0 and variance 1; NaN where a value is missing."""
-    out, known = np.full(len(values), np.nan), ~np.isnan(values)
-    if known.any():
-        _, place, times = np.unique(values[known], return_inverse=True, return_counts=True)
-        ranks = (np.cumsum(times) - times / 2)[place]
-        out[known] = (ranks - ranks.mean()) / (ranks.std() or 1.0)
-    return out
+    ranks = rank_shares(values)
+    known = ranks[~np.isnan(ranks)]
+    return (ranks - known.mean()) / (known.std() or 1.0) if len(known) else ranks
 
 
 def _either(
@@ -417,7 +416,7 @@ def _item_of(names: Collection[str]) -> str | None:
 
 
 @dataclass(frozen=True)
-class ByTask:
+class ByTask(Derived):
     """A source with a row for every item and task; all rows of a task one after another.
 
     `others` are of no task; `column` has the task (out of the names where `hidden`), `row` the
@@ -430,11 +429,6 @@ class ByTask:
     column: str
     row: str | None
     hidden: bool = False
-
-    @property
-    def name(self) -> str | None:
-        """What messages call it."""
-        return self.inner.name
 
     @cached_property
     def names(self) -> tuple[str, ...]:

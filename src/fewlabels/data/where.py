@@ -123,7 +123,7 @@ def sql_text(text: str) -> str:
 
 def _comparable(said: Comparison, cells: Any) -> tuple[Any, list[Any]]:
     """The cells and values as things of one type that can be compared: times, numbers or texts."""
-    column, values = said.column, said.values
+    column, values, texts = said.column, said.values, [v.text for v in said.values]
     if isinstance(cells.type, pa.BaseExtensionType):
         cells = cells.cast(cells.type.storage_type)
     if pa.types.is_dictionary(cells.type):
@@ -134,9 +134,8 @@ def _comparable(said: Comparison, cells: Any) -> tuple[Any, list[Any]]:
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
         times = pa.timestamp("us")
         try:
-            return cells.cast(times), [pa.scalar(v.text).cast(times).as_py() for v in values]
+            return cells.cast(times), [pa.scalar(text).cast(times).as_py() for text in texts]
         except pa.ArrowInvalid:
-            texts = [v.text for v in values]
             raise InputError(
                 f"--where: column {quoted(column)} holds {kind}, with which {quoted(texts[0])} "
                 "cannot be compared; write 2026-09-01, or 2026-09-01T08:00:00"
@@ -144,16 +143,16 @@ def _comparable(said: Comparison, cells: Any) -> tuple[Any, list[Any]]:
     numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
     numbers = [v.number for v in values]
     if numeric and None in numbers:
-        with suppress(ValueError):
-            numbers = [float(v.text) for v in values]
-    if numeric and None in numbers:
-        wrong = next(v.text for v in values if v.number is None)
-        raise InputError(
-            f"--where: column {quoted(column)} holds numbers, and {quoted(wrong)} is none"
-        )
+        try:
+            numbers = [float(text) for text in texts]
+        except ValueError:
+            wrong = quoted(texts[numbers.index(None)])
+            raise InputError(
+                f"--where: column {quoted(column)} holds numbers, and {wrong} is none"
+            ) from None
     if pa.types.is_integer(kind):
         with suppress(ValueError):  # exact, as ids are
-            return cells.cast(pa.int64()), [int(v.text) for v in values]
+            return cells.cast(pa.int64()), list(map(int, texts))
     if values and None not in numbers and (numeric or _is_text(kind)):
         every = pa.chunked_array([cells] if isinstance(cells, pa.Array) else cells.chunks, kind)
         try:
@@ -161,10 +160,9 @@ def _comparable(said: Comparison, cells: Any) -> tuple[Any, list[Any]]:
         except InputError as error:
             raise InputError(
                 f"--where: {error}; to compare texts, put the value in quotes, as in "
-                f"\"{column} {said.operator} '{values[0].text}'\""
+                f"\"{column} {said.operator} '{texts[0]}'\""
             ) from None
         return pa.array(read, mask=np.isnan(read)), numbers
-    texts = [v.text for v in values]
     if pa.types.is_boolean(kind):
         words = {"1": "true", "0": "false"}
         return cells.cast(pa.string()), [words.get(text, text.lower()) for text in texts]
@@ -295,14 +293,13 @@ class _Parser:
         return self._of_column(column)
 
     def _of_column(self, column: str) -> Comparison | Combination:
-        if self._next("is"):
-            negated = self._next("not")
+        null = self._next("is")
+        negated = self._next("not")
+        if null:
             if not self._next("null"):
                 self._refuse("behind `is` stands `null` or `not null`")
             found = Comparison(column, "null")
-            return Combination("not", (found,)) if negated else found
-        negated = self._next("not")
-        if self._next("in"):
+        elif self._next("in"):
             if not self._next("("):
                 self._refuse("behind `in` stand values in parentheses")
             values = [self._value()]
@@ -311,11 +308,12 @@ class _Parser:
             if not self._next(")"):
                 self._refuse("a parenthesis is not closed")
             found = Comparison(column, "in", tuple(values))
-            return Combination("not", (found,)) if negated else found
-        for sign in ("<=", ">=", "!=", "<>", "==", "=", "<", ">"):
-            if not negated and self._next(sign):
-                return Comparison(column, _SIGNS.get(sign, sign), (self._value(),))
-        self._refuse(f"behind column {quoted(column)} stands no =, !=, <, <=, >, >=, in or is")
+        else:
+            for sign in ("<=", ">=", "!=", "<>", "==", "=", "<", ">"):
+                if not negated and self._next(sign):
+                    return Comparison(column, _SIGNS.get(sign, sign), (self._value(),))
+            self._refuse(f"behind column {quoted(column)} stands no =, !=, <, <=, >, >=, in or is")
+        return Combination("not", (found,)) if negated else found
 
     def _value(self) -> Value:
         kind, text = self._operand("a value")
@@ -377,18 +375,24 @@ def _repeated(value: str | None, size: int) -> pa.Array:
     return pa.DictionaryArray.from_arrays(codes, pa.array([value or ""], pa.string()))
 
 
-@dataclass(frozen=True)
-class FilteredSource:
-    """A source with the columns of its folder, or some of its rows, one if it is `alone`."""
+class Derived:
+    """A source that is made of another."""
 
     inner: Source
-    filter: Filter
-    alone: bool = True
 
     @property
     def name(self) -> str | None:
         """What messages call it."""
         return self.inner.name
+
+
+@dataclass(frozen=True)
+class FilteredSource(Derived):
+    """A source with the columns of its folder, or some of its rows, one if it is `alone`."""
+
+    inner: Source
+    filter: Filter
+    alone: bool = True
 
     @cached_property
     def names(self) -> tuple[str, ...]:

@@ -20,7 +20,8 @@ import scipy.sparse
 import scipy.sparse.csgraph
 
 from fewlabels.checks.class_words import NO_LABEL, folded
-from fewlabels.data.doctor.facts import Evidence, Finding, correlations, order_auc, rank_shares
+from fewlabels.data.agreement import order_auc, rank_shares
+from fewlabels.data.doctor.facts import Evidence, Finding, correlations
 from fewlabels.data.families import named_families
 from fewlabels.data.profiles import Profile, names_role
 from fewlabels.data.table import Table
@@ -186,7 +187,7 @@ def overlap(evidence: Evidence) -> Iterator[Found]:
     to_class = scipy.sparse.csr_matrix(
         np.tile(np.eye(evidence.some.n_classes), (evidence.some.n_models, 1))
     )
-    by_class = (evidence.votes @ to_class).toarray()
+    by_class = (evidence.some.vote_counts @ to_class).toarray()
     equal = several & (by_class.max(axis=1) == by_class.sum(axis=1))
     share = equal.sum() / several.sum()
     said = {"share": share, "several": int(several.sum())}

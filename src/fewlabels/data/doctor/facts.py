@@ -18,7 +18,6 @@ from fewlabels.data.evidence import ColumnEvidence
 from fewlabels.errors import listed, one_line
 from fewlabels.kernels.arrays import Array, Bools, Floats, Frozen, Ints, UInts
 from fewlabels.kernels.counter_based import hash_columns
-from fewlabels.kernels.ranking import dense_codes
 from fewlabels.predictions import Predictions
 from fewlabels.report.shown import Result
 from fewlabels.report.words import style
@@ -205,11 +204,6 @@ class Evidence:
         return class_scores(self.scored)
 
     @cached_property
-    def votes(self) -> Any:
-        """The votes on some rows, (n, M K) by classifier and class, a sparse matrix."""
-        return self.some.vote_counts
-
-    @cached_property
     def voted(self) -> Any:
         """Who votes on which of some rows, (n, M), a sparse matrix."""
         return scipy.sparse.csr_matrix(self.some.has_hard)
@@ -222,7 +216,7 @@ class Evidence:
     @cached_property
     def votes_by_class(self) -> Array:
         """Votes of each annotator for each class, (A, K)."""
-        total = np.asarray(self.votes.sum(axis=0)).reshape(-1, self.some.n_classes)
+        total = np.asarray(self.some.vote_counts.sum(axis=0)).reshape(-1, self.some.n_classes)
         return total[self.annotators :]
 
     @property
@@ -283,29 +277,6 @@ def correlations(values: Floats) -> Floats:
         square[square < 1e-20 * np.maximum(size, 1)] = np.nan
         result: Floats = cross / np.sqrt(square * square.T)
     return result
-
-
-def rank_shares(values: Floats) -> Floats:
-    """Mid-rank of each value among those present, in (0, 1), shape (n,); NaN stays NaN."""
-    out = np.full(len(values), np.nan)
-    present = ~np.isnan(values)
-    if present.any():
-        codes, size = dense_codes(values[present])
-        count = np.bincount(codes, minlength=size)
-        out[present] = ((np.cumsum(count) - 0.5 * count) / present.sum())[codes]
-    return out
-
-
-def order_auc(values: Floats, positive: Array, negative: Array) -> float:
-    """AUC of the scores, shape (n,), on the items with a score; NaN where a class has none.
-
-    The mean ranks of the two, as shares of all items, differ by the AUC less one half.
-    """
-    own, other = (values[of & ~np.isnan(values)] for of in (positive, negative))
-    if not (len(own) and len(other)):
-        return float("nan")
-    shares = rank_shares(np.concatenate([own, other]))
-    return float(0.5 + shares[: len(own)].mean() - shares[len(own) :].mean())
 
 
 def row_hashes(predictions: Predictions) -> UInts | None:

@@ -5,8 +5,8 @@
 
 To add a tool: a table in `tools.toml`; its name in `_Log` of `cli/input.py`; layouts typed by hand
 in `tests/data/logs/test_logs.py`; if it can be installed, a writer in `tests/data/logs/tools.py`, a
-test in `test_written_by_tools.py` and the package in the group `logs` of `pyproject.toml`; lines in
-`docs/llm-judges.md`, `docs/formats.md` and `CHANGELOG.md`.
+test in `tests/data/logs/test_written_by_tools.py` and the package in the group `logs` of
+`pyproject.toml`; lines in `docs/llm-judges.md`, `docs/formats.md` and `CHANGELOG.md`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from fewlabels.data.binary import open_feather, open_parquet
 from fewlabels.data.content import INSPECT, file_kind, first_bytes
 from fewlabels.data.delimited import open_delimited
 from fewlabels.data.logs import answers, inspect
-from fewlabels.data.logs.columns import LogOptions, LogTable, columns_of, criteria_of
+from fewlabels.data.logs.columns import LogOptions, LogTable, columns_of
 from fewlabels.data.logs.documents import keys_at_the_beginning, opened
 from fewlabels.data.logs.facts import facts, fold, kind_of, tools
 from fewlabels.data.logs.record import Log, Record, Verdict, collected
@@ -214,17 +214,3 @@ def open_log(
     record, log = record_of(files, form, name)
     log.warnings += notes
     return columns_of(record, log, options)
-
-
-__all__ = [
-    "ALIASES",
-    "IN_FOLDERS",
-    "LogOptions",
-    "LogTable",
-    "check_format",
-    "criteria_of",
-    "open_log",
-    "recognised",
-    "record_of",
-    "tools",
-]

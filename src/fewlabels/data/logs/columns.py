@@ -26,15 +26,7 @@ from fewlabels.data.logs.record import (
 )
 from fewlabels.data.profiles import names_truth
 from fewlabels.data.table import Table, in_order
-from fewlabels.errors import (
-    InputError,
-    UsageError,
-    did_you_mean,
-    listed,
-    one_line,
-    quoted,
-    unknown,
-)
+from fewlabels.errors import InputError, UsageError, did_you_mean, listed, one_line, quoted, unknown
 from fewlabels.kernels.arrays import Array, Floats, Ints
 
 People = Literal["auto", "majority", "histogram", "votes"]
@@ -85,9 +77,8 @@ class LogOptions:
             raise UsageError(
                 f"--pass-from must be a number; got {quoted(settings['pass-from'])}"
             ) from None
-        people: Any = settings.get("people", "auto")
-        repeats: Any = settings.get("repeats", "one")
-        return cls(criteria or None, people, repeats, cut, settings.get("format"))
+        said: dict[str, Any] = {n: settings[n] for n in ("people", "repeats") if n in settings}
+        return cls(criteria or None, pass_from=cut, form=settings.get("format"), **said)
 
     def under(self, criterion: str) -> str:
         """What stands behind the `#` for one criterion, with the same settings."""
