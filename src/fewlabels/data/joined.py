@@ -244,7 +244,13 @@ def read_votes(
     )
     domains = None if roles.domain is None else Names.of(table, roles.domain, group_text)
     labels = Names.of(table, roles.label)
-    _refuse_names(labels)
+    different, n_votes = len(labels.texts), int((labels.codes >= 0).sum())
+    if different > MOST_CLASSES_UNASKED and 2 * different > n_votes:
+        raise InputError(
+            f"column {quoted(labels.column)} has {different:,} different values in {n_votes:,} "
+            f"votes, such as {listed(map(quoted, labels.texts), 3)}: they are no classes; name the "
+            "column of the votes with --answer COL"
+        )
     clusters = tuple(Names.of(table, column, group_text) for column in roles.clusters)
     known_labels = None if known is None else Names.of(table, known)
     return LongVotes(
@@ -255,17 +261,6 @@ def read_votes(
 
 MOST_CLASSES_UNASKED = 20
 """With more different votes, each must occur twice on average to be a class."""
-
-
-def _refuse_names(labels: Names) -> None:
-    """Refuse votes that hardly repeat: names, times or numbers instead of classes."""
-    different, votes = len(labels.texts), int((labels.codes >= 0).sum())
-    if different > MOST_CLASSES_UNASKED and 2 * different > votes:
-        raise InputError(
-            f"column {quoted(labels.column)} has {different:,} different values in {votes:,} "
-            f"votes, such as {listed(map(quoted, labels.texts), 3)}: they are no classes; name the "
-            "column of the votes with --answer COL"
-        )
 
 
 def item_keys(table: Table, roles: Roles, votes: LongVotes) -> list[Key]:

@@ -137,7 +137,7 @@ class ColumnOptions:
             value = getattr(self, key)
             if isinstance(value, Mapping):
                 joined = _joined if kind == "several" else str
-                texts = [f"{_name(name)}={joined(one)}" for name, one in value.items()]
+                texts = [f"{_joined([n], '=')}={joined(one)}" for n, one in value.items()]
             elif kind == "classes":
                 texts = [] if value is None else [_joined(map(str, value))]
             else:
@@ -186,18 +186,13 @@ def _quoted_toml(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _joined(names: Iterable[str]) -> str:
-    listed_names = list(names)
-    for name in listed_names:
-        if "," in name:
-            raise UsageError(f"{quoted(name)} holds a comma; say it in the file of --columns")
-    return ",".join(listed_names)
-
-
-def _name(name: str) -> str:
-    if "=" in name:
-        raise UsageError(f"{quoted(name)} holds '='; say it in the file of --columns")
-    return name
+def _joined(names: Iterable[str], mark: str = ",") -> str:
+    held = list(names)
+    for name in held:
+        if mark in name:
+            called = "a comma" if mark == "," else f"'{mark}'"
+            raise UsageError(f"{quoted(name)} holds {called}; say it in the file of --columns")
+    return ",".join(held)
 
 
 def _texts(name: str, value: Any, what: str) -> tuple[str, ...]:

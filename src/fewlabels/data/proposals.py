@@ -177,7 +177,9 @@ class Proposals:
                 return Outcome(proposal)
             more = [_labels(head, read)]
         except FewlabelsError as error:
-            text, why = str(error), _first_clause(str(error))
+            text = str(error)
+            clause = re.split(r"; |: say |: if |, or say |: name them ", text)[0]
+            why = one_line(_OPTION.split(clause)[0].rstrip(" :,("), 300)
             more = [[text[a:b] for a, b in choice] for choice in _choices(text)]
         further = Proposals(head, named, self.read, self.beside, self.most_more - 1)
         for choice in more if self.most_more else ():
@@ -304,12 +306,6 @@ def _fragment(text: str, span: Span, alive: Sequence[Span]) -> Span:
         if not any(start < b and a < stop for a, b in alive):
             return start, stop
     return span
-
-
-def _first_clause(text: str) -> str:
-    """What is wrong, without how to mend it."""
-    clause = re.split(r"; |: say |: if |, or say |: name them ", text)[0]
-    return one_line(_OPTION.split(clause)[0].rstrip(" :,("), 300)
 
 
 def _labels(head: FirstRows, read: Predictions) -> list[str]:
