@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -65,11 +65,6 @@ class TableAt:
         return redacted(f"{self.url}#{self.table}")
 
     @property
-    def name(self) -> str:
-        """The table."""
-        return self.table
-
-    @property
     def quoted(self) -> str:
         """The table in SQL; a dot divides a schema from its table."""
         return ".".join(map(identifier, self.table.split(".")))
@@ -87,11 +82,11 @@ class TableAt:
         logs = [path.with_name(path.name + end) for end in ("-wal", ".wal")]
         return (path, *(log for log in logs if log.exists() and log.stat().st_size))
 
-    def rows_said(self, key: str, start: int, stop: int) -> tuple[str, str]:
-        """The clauses of a range of keys, and of the condition."""
+    def rows_said(self, key: str, start: int, stop: int) -> str:
+        """The clauses of a range of keys, with the condition."""
         where = f"{key} >= {start} and {key} < {stop}"
         chosen = f" and ({self.where.tree.sql()})" if self.where is not None else ""
-        return f"from {self.quoted} where {where}{chosen}", f"order by {key}"
+        return f"from {self.quoted} where {where}{chosen}"
 
 
 @dataclass(frozen=True)
@@ -298,9 +293,6 @@ def _of_table(query: str, address: TableAt) -> str:
     return query.format(**{word: sql_text(text) for word, text in texts.items()})
 
 
-# Tables by ranges of their keys ---
-
-
 @dataclass(frozen=True)
 class SqlTable:
     """A table of a database; its keys are whole numbers from `start` to `stop`, which is beyond."""
@@ -329,24 +321,22 @@ class SqlTable:
     ) -> Iterator[pa.RecordBatch]:  # fmt: skip
         """The rows of a range of keys; refused where they are not of this version any more."""
         wanted = dict.fromkeys([*numbers, *texts])
-        rows, order = self.address.rows_said(self.key, start, stop)
+        rows = self.address.rows_said(self.key, start, stop)
         with opened(self.address.url) as connection:
-            if version is not None and version != self._version(connection, start, stop):
+            if version is not None and version != self.version(start, stop, connection):
                 raise InputError(CHANGED)
             columns = ", ".join(map(identifier, wanted))
-            yield from rows_of_query(connection, f"select {columns} {rows} {order}")
+            yield from rows_of_query(connection, f"select {columns} {rows} order by {self.key}")
 
-    def version(self, start: int, stop: int) -> tuple[int, int] | None:
+    def version(self, start: int, stop: int, connection: Any = None) -> tuple[int, int] | None:
         """What changes with any of these rows; None where the file of the database tells it."""
-        with opened(self.address.url) as connection:
-            return self._version(connection, start, stop)
-
-    def _version(self, connection: Any, start: int, stop: int) -> tuple[int, int] | None:
         query = _SAYS[_kind(self.address.url)].version
         if not query:
             return None
-        where, _ = self.address.rows_said(self.key, start, stop)
-        (batch,) = rows_of_query(connection, f"{query} {where}")
+        rows = self.address.rows_said(self.key, start, stop)
+        held = opened(self.address.url) if connection is None else nullcontext(connection)
+        with held as talking:
+            (batch,) = rows_of_query(talking, f"{query} {rows}")
         count, total = (int(column[0].as_py()) for column in batch.columns)
         return count, total
 
@@ -375,9 +365,6 @@ def open_table(address: TableAt, name: str) -> SqlTable | None:
         return SqlTable(
             address, name, names, key, int(first or 0), int(last or 0) + bool(n_rows), int(n_rows)
         )
-
-
-# What has no key ---
 
 
 def query_rows(place: Any, query: str, where: Condition | None) -> Iterator[pa.RecordBatch]:
@@ -427,8 +414,6 @@ def _wider(one: pa.Schema, other: pa.Schema) -> pa.Schema:
             fields.append(pa.field(mine.name, pa.string()))
     return pa.schema(fields)
 
-
-# Written back ---
 
 Batches = Callable[[], Iterable[pa.RecordBatch]]
 

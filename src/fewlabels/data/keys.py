@@ -99,8 +99,7 @@ def item_columns(sources: Sequence[Source], options: ColumnOptions) -> list[Keye
         for one in sources:
             if item not in one.names:
                 with naming_file(one.name):
-                    missing = missing_column(item, one.names, "what files are joined by")
-                    raise InputError(missing)
+                    raise InputError(missing_column(item, one.names, "what files are joined by"))
         return [keyed(one, item) for one in sources]
     free = [n for n in shared if may_name_items(n)]
     named = [n for n in free if names_items(n)]

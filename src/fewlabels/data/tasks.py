@@ -187,11 +187,8 @@ def _found(
         names = tuple(name for name in source.names if name not in hidden)
         return Found(Shaped(source, names), options, lines=(line,) * bool(hidden))
     _refuse_other_classes(named, held)
-    found, left = (
-        _reshaped(source, options, named.tasks, named.left),
-        listed(map(quoted, named.left), 4),
-    )
-    line = f"not used: {left} (of a task without labels, or without predictions)"
+    found, left = _reshaped(source, options, named.tasks, named.left), map(quoted, named.left)
+    line = f"not used: {listed(left, 4)} (of a task without labels, or without predictions)"
     return replace(found, lines=(*found.lines, *[line] * bool(named.left)))
 
 
@@ -235,9 +232,6 @@ def _said(said: Mapping[str, Sequence[str]], names: Sequence[str]) -> tuple[Task
         stem = "_".join(common) or (LABEL if not stems else together[0])
         stems.append(stem if stem not in stems else f"{stem}_{len(stems) + 1}")
     return tuple(Task(t, dict(zip(stems, columns, strict=True))) for t, columns in said.items())
-
-
-# Values -----------------------------------------------------------------------------------------
 
 
 def _are_tasks(named: NamedTasks, held: Mapping[str, Profile], options: ColumnOptions) -> bool:
@@ -365,9 +359,6 @@ def _refuse_other_classes(named: NamedTasks, held: Mapping[str, Profile]) -> Non
             f"the tasks have different classes ({'; '.join(shown)}), and are estimated one at a "
             f"time: say --label {shlex.quote(largest)} or --label {shlex.quote(label)}"
         )
-
-
-# The longer table -------------------------------------------------------------------------------
 
 
 def _reshaped(

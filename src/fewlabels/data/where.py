@@ -323,9 +323,6 @@ class _Parser:
         return Value(text, number)
 
 
-# Chosen rows, and columns that a file's folder gives ---
-
-
 @dataclass(frozen=True)
 class Filter:
     """What is done to the rows of a file: columns of its folder are added, some rows chosen."""

@@ -98,9 +98,6 @@ def in_words(found: Iterable[Found]) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-# Votes ------------------------------------------------------------------------------------------
-
-
 def votes(evidence: Evidence) -> Iterator[Found]:
     """How many votes there are, by how many annotators, and classes that nobody votes for."""
     if evidence.annotators is None:
@@ -212,9 +209,6 @@ def voted_domains(evidence: Evidence) -> Iterator[Found]:
             yield from (Found("domains", [name], {"lack": lack}) for name in there)
 
 
-# Classifiers ------------------------------------------------------------------------------------
-
-
 def constant(evidence: Evidence) -> Iterator[Found]:
     """Classifiers without two different values."""
     facts, names = evidence.facts, evidence.known.models
@@ -318,9 +312,6 @@ def gaps(evidence: Evidence) -> Iterator[Found]:
         yield Found("missing", [f"{names[j]} ({facts.lacking[j]:.1%})"])
 
 
-# Labels -----------------------------------------------------------------------------------------
-
-
 def label_counts(evidence: Evidence) -> Iterator[Found]:
     """How many labels there are, of which classes."""
     labels = evidence.facts
@@ -381,9 +372,6 @@ def minus_one_findings(label: str, texts: set[str]) -> Iterator[Finding]:
         yield from in_words([Found("minus_one", [label], {"only": known.pop()})])
 
 
-# Classes, rows, groups --------------------------------------------------------------------------
-
-
 def classes(evidence: Evidence) -> Iterator[Found]:
     """Classes that may be the same, and too many classes to be real ones."""
     written: dict[str, list[str]] = {}
@@ -412,9 +400,6 @@ def groups(evidence: Evidence) -> Iterator[Found]:
             yield Found("one_value", [name])
         if count > _MOST_GROUPS:
             yield Found("many_values", [f"{name} ({words})"], {"most": _MOST_GROUPS})
-
-
-# Columns and notes -------------------------------------------------------------------------------
 
 
 _LIKE = ("label", "weight", "domain", "probability", "score", "prediction")

@@ -47,9 +47,6 @@ IN_FOLDERS = ("*/samples_*.jsonl", "*/per_instance_stats.json")
 _BETWEEN = re.compile(r"[,;:&]")
 
 
-# Whose log it is ----------------------------------------------------------------------------------
-
-
 def recognised(path: Path, kind: str) -> str | None:
     """The format of a log by its content, given its `content.file_kind`; None if it is no log."""
     keys = _keys(path, kind)
@@ -122,9 +119,6 @@ def check_format(name: str, path: Path, kind: str) -> str:
             "it is another format, or a layout that is not known"
         )
     return known
-
-
-# What it says -------------------------------------------------------------------------------------
 
 
 def _rows(path: Path, tool: Mapping[str, Any], log: Log) -> Iterator[Any]:

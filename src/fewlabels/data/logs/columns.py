@@ -194,9 +194,6 @@ def _arrow(values: Any) -> pa.ChunkedArray:
     return pa.chunked_array([pa.array(values, kind, from_pandas=True)])
 
 
-# Which criterion ----------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Criterion:
     """What a log holds under one criterion."""
@@ -354,9 +351,6 @@ def _nothing_tells(
     ]
 
 
-# What counts --------------------------------------------------------------------------------------
-
-
 def _kept(record: Record, notes: list[str]) -> Record:
     """The verdicts that say something; the others are counted."""
     empty = (record.value.codes < 0) & np.isnan(record.score)
@@ -428,9 +422,6 @@ def _last_of_each(people: Record, notes: list[str]) -> Record:
             f"{changed:,} labels were changed by the same person later; the last one counts"
         )
     return people.take(np.sort(order[last]))
-
-
-# Classes, labels, judges --------------------------------------------------------------------------
 
 
 def _classes(people: Record, judges: Record) -> tuple[str, ...]:

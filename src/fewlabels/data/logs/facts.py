@@ -249,9 +249,6 @@ def _flat(row: Mapping[str, Any]) -> list[tuple[str, Any]]:
     return cells
 
 
-# What no path leads to ----------------------------------------------------------------------------
-
-
 def _traces(documents: Iterable[Any], log: Log) -> Iterator[Any]:
     """Of MLflow: what stands in texts, and how often people corrected what a judge said."""
     for trace in documents:

@@ -96,9 +96,6 @@ def _content(content: Any) -> str | None:
     return content if isinstance(content, str) else None
 
 
-# Where header and samples stand -------------------------------------------------------------------
-
-
 @contextmanager
 def _header_and_samples(
     path: Path, log: Log
