@@ -123,10 +123,6 @@ def of_items(source: Source, roles: Roles) -> tuple[Source, Roles]:
     )
 
 
-class OpenTasksError(InputError):
-    """A table can be read as several tasks or as one; the message says the options of each."""
-
-
 def find_tasks(source: Source, options: ColumnOptions) -> Found:
     """The tasks of a table: those that are said, or that its names and values show."""
     names = [name for name in source.names if name]
@@ -324,9 +320,7 @@ def _standard(values: Floats) -> Floats:
     return (ranks - known.mean()) / (known.std() or 1.0) if len(known) else ranks
 
 
-def _either(
-    named: NamedTasks, held: Mapping[str, Profile], options: ColumnOptions
-) -> OpenTasksError:
+def _either(named: NamedTasks, held: Mapping[str, Profile], options: ColumnOptions) -> InputError:
     """Both readings: several tasks, or one with labels of several people."""
     pairs = named.pairs()
     several = " ".join(
@@ -340,7 +334,7 @@ def _either(
     ]
     said = [shlex.quote(f"{c}={c}") for c, _ in classifiers]
     one = " ".join(f"{flag} {pair}" for flag, pair in zip(flags, said, strict=True))
-    return OpenTasksError(
+    return InputError(
         f"columns {listed((quoted(label) for _, label, _ in pairs), 4)} are labels of several "
         "tasks, or of several people, and neither names nor values tell which: say "
         f"{several} or --label {shlex.quote(label)} {one}"
@@ -355,7 +349,7 @@ def _refuse_other_classes(named: NamedTasks, held: Mapping[str, Profile]) -> Non
         if all(same_answer(text, classes[largest]) for text in own):
             continue
         shown = [f"{quoted(n)}: {listed(in_order(classes[n]), 5)}" for n in (largest, label)]
-        raise OpenTasksError(
+        raise InputError(
             f"the tasks have different classes ({'; '.join(shown)}), and are estimated one at a "
             f"time: say --label {shlex.quote(largest)} or --label {shlex.quote(label)}"
         )
