@@ -59,6 +59,44 @@ def test_odd_quotes_that_open_nothing(write):
         assert read(path).groups["size"].tolist() == ['5"', "6"]
 
 
+STRAY = [
+    "\t".join([str(i), '"' * (i % 5 == 3) + f"said {i}" + '"' * (i % 7 == 6), f"{i % 2}\t.{i % 9}"])
+    for i in range(60)
+]
+
+
+def test_quotes_that_swallow_rows_are_part_of_the_cells(write):
+    path = write("\n".join(["id\ttext\tlabel\tp__net__1", *STRAY]), "t.tsv")
+    items = read(path)
+    assert items.n_items == items.n_labeled == 60
+    assert items.groups["text"].tolist()[3:7] == ['"said 3', "said 4", "said 5", 'said 6"']
+    assert any("that of line 5 is around no cell" in note for note in items.notes)
+    streamed = fl.estimate_files(path, method="labeled", metrics="accuracy")
+    assert {*items.notes} <= {*streamed.warnings}
+    assert streamed.n_items == 60
+
+
+@pytest.mark.parametrize("far", [False, True], ids=["at once", "far below"])
+def test_quotes_that_swallow_rows_beside_honest_ones_are_refused(far, write, monkeypatch):
+    monkeypatch.setattr("fewlabels.data.delimited._HEADER", 600 if far else 4 << 20)
+    rows = [f'{i}\t"two\nlines {i}"\t1\t.5' for i in range(60)] + STRAY[:58]
+    path = write("\n".join(["id\ttext\tlabel\tp__net__1", *rows]), "t.tsv")
+    with pytest.raises(fl.InputError, match="the double quote of line 125 opens a cell that"):
+        read(path)
+
+
+HONEST = ("Dear all, yes\nsee you", "one, no\ntwo, yes\nthree", "x,y\n1,yes\n2,no\n", "a\n\nb")
+
+
+@pytest.mark.parametrize("text", HONEST)
+def test_cells_of_several_lines_stay_one(text, write):
+    rows = "".join(f'"{text} {i}",{("no", "yes")[i % 2]}\n' for i in range(40))
+    path = write("text,label\n" + rows)
+    found = fl.data.sources.open_source(path, fl.data.sources.locate(path)).read((), ("label",))
+    assert found.cell("label", 1) == "yes"
+    assert found.n_rows == 40
+
+
 def test_rows_that_are_not_read_are_not_judged(write):
     path = write("p__a__1,price\n.5,1e999\n.5,x\n")
     assert read(path, keep=()).n_items == 2

@@ -34,6 +34,7 @@ from fewlabels.data.table import (
     check_header,
     distinct_names,
     header_evidence,
+    shape,
 )
 from fewlabels.errors import InputError, quoted
 
@@ -89,7 +90,8 @@ class DelimitedFile:
 
     Rows have `width` cells; those behind the named columns are empty. If `spaced`, its columns are
     separated by spaces, and `body` counts the bytes of the tabs that stand for them. `titled` says
-    that it has a header; `notes` what of the file is not read, or in doubt.
+    that it has a header; `quoting` that double quotes stand around cells, and are not part of them;
+    `notes` what of the file is not read, or in doubt.
     """
 
     path: File
@@ -101,6 +103,7 @@ class DelimitedFile:
     width: int
     spaced: bool = False
     titled: bool = True
+    quoting: bool = True
     notes: tuple[str, ...] = ()
 
     @property
@@ -166,7 +169,13 @@ class DelimitedFile:
                     block = _BLOCK
                 else:
                     self._refuse(error, size, start)
-        if quotes % 2 and line_breaks > rows + self.skip:
+        if self.quoting and quotes and line_breaks > rows + self.skip:
+            with self.stream() as stream:
+                lines = io.TextIOWrapper(stream, "utf-8-sig", newline="")
+                if stray := _stray_quote(lines, self.delimiter, self.width):
+                    raise InputError(_STRAY.format(stray))
+            if quotes % 2 == 0:
+                return
             # Arrow takes all that follows an open quote as one cell.
             with self.stream() as stream:
                 lines = io.TextIOWrapper(stream, "utf-8-sig", newline="")
@@ -225,7 +234,9 @@ class DelimitedFile:
                     use_threads=False,
                 ),
                 "parse_options": pa.csv.ParseOptions(
-                    delimiter=self.delimiter, newlines_in_values=True
+                    delimiter=self.delimiter,
+                    quote_char='"' if self.quoting else False,
+                    newlines_in_values=self.quoting,
                 ),
                 "convert_options": pa.csv.ConvertOptions(
                     column_types=types,
@@ -325,10 +336,22 @@ def open_delimited(path: File, name: str, *, header: bool = True) -> DelimitedFi
     file = replace(file, delimiter=delimiters[k])
     if not rows:
         raise InputError("has no header; the first row must name the columns")
+    width = len(rows[first].cells)
+    if '"' in text and (
+        stray := _stray_quote(io.StringIO(text, newline=""), file.delimiter, width)
+    ):
+        whole = lines if len(head) < _HEADER else lines[:-1]
+        if '"' in file.delimiter.join(rows[first].cells) or any(
+            line.count(file.delimiter) != width - 1 for line in whole
+        ):
+            raise InputError(_STRAY.format(stray))
+        note = f"double quotes are part of the cells: that of line {stray} is around no cell"
+        file = replace(file, quoting=False, notes=(note,))
     if first:
         last = quoted(file.delimiter.join(rows[first - 1].cells))
         where = f"{'line' if first == 1 else 'lines 1 to'} {rows[first - 1].number}"
-        file = replace(file, notes=(f"{where} before the table ({last} is the last): not read",))
+        note = f"{where} before the table ({last} is the last): not read"
+        file = replace(file, notes=(*file.notes, note))
     before = rows[first - 1] if first else _Row([], 0, start)
     row, sample = rows[first], [one.cells for one in rows[first + 1 :][:SAMPLE_ROWS]]
     if not header:
@@ -382,6 +405,59 @@ def _first_rows(text: str, delimiter: str, start: int) -> list[_Row]:
         if not rows:
             raise InputError(f"has a header that cannot be read as CSV: {error}") from None
     return rows
+
+
+_STRAY = (
+    "the double quote of line {} opens a cell that swallows the rows below it; remove it, or write "
+    'it as """" around the cell'
+)
+
+
+def _stray_quote(lines: Iterator[str], delimiter: str, width: int) -> int:
+    """The first line whose quote swallows rows of the table into one cell; 0 where none does.
+
+    Every line of such a row has the delimiters of a row, some line is within the cell as a whole,
+    and what the cell holds of columns with few kinds of values is of these kinds.
+    """
+    kinds, seen, number = [set[str]() for _ in range(width)], 0, 0
+    suspects: list[tuple[int, int, list[list[str]]]] = []
+    for line in lines:
+        number += 1
+        if '"' not in line:
+            if seen < _FRONT_ROWS and line.count(delimiter) == width - 1:
+                seen += 1
+                for kind, cell in zip(kinds, line.rstrip().split(delimiter), strict=False):
+                    kind.add(shape(cell))
+            continue
+        held = [line]
+        try:
+            row = next(csv.reader(_kept(lines, held), delimiter=delimiter))
+        except csv.Error:
+            break
+        if len(held) > 2 and all(one.count(delimiter) == width - 1 for one in held):
+            opened = next(k for k, cell in enumerate(row) if "\n" in cell or "\r" in cell)
+            suspects.append((number, opened, [one.strip("\r\n").split(delimiter) for one in held]))
+            if len(suspects) == SAMPLE_ROWS:
+                break
+        number += len(held) - 1
+    few = [k for k in range(width) if 2 * len(kinds[k]) <= seen]
+    for number, opened, cells in suspects:
+        within = [
+            shape(cells[i][k]) in kinds[k] for k in few if k != opened
+            for i in range(k < opened, len(cells) - (k > opened))
+        ]  # fmt: skip
+        if within and all(within):
+            return number
+    return 0
+
+
+def _kept(lines: Iterator[str], held: list[str]) -> Iterator[str]:
+    """The line that is held and further ones as they are asked for, held too; "" is the end."""
+    yield held[0]
+    for line in lines:
+        held.append(line)
+        yield line
+    held.append("")
 
 
 def _table_start(rows: Sequence[_Row], *, header: bool) -> int:

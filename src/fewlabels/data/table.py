@@ -114,7 +114,7 @@ HEADER_SURE = 2.0
 _NATIVE = re.compile(r"label|item|annotator|domain|weight|[pysh]__.+")
 
 
-def _shape(text: str) -> str:
+def shape(text: str) -> str:
     """A text with every run of digits as one 0, without a sign."""
     return re.sub(r"\d+", "0", text.removeprefix("-"))
 
@@ -137,9 +137,9 @@ def header_evidence(names: Sequence[str], sample: Sequence[Sequence[str]]) -> fl
         below = [row[k].strip() for row in rows if len(row) > k and row[k].strip()]
         if name in MISSING_NUMBERS or not below or (counted and name.isdecimal()):
             continue
-        shapes = Counter(map(_shape, below))
+        shapes = Counter(map(shape, below))
         most, often = shapes.most_common(1)[0]
-        alike = "0" in _shape(name) and _shape(name) == most and 2 * often >= len(below)
+        alike = "0" in shape(name) and shape(name) == most and 2 * often >= len(below)
         numbers = all(map(_is_number, below))
         if numbers and not _is_number(name):
             evidence += 2 * HEADER_SURE
