@@ -129,6 +129,7 @@ FRONTS = {
     "the delimiter said": "sep=;\n" + ("inst#,actual,predicted,error\n" + WEKA).replace(",", ";"),
     "columns by tabs": "A run, by trees\nMade by hand\n"
     + ("inst#,actual,predicted,error\n" + WEKA).replace(",", "\t"),
+    "titles of a sheet": "Scored in April,,,\n,A1,A2,A3\ninst#,actual,predicted,error\n" + WEKA,
     "ARFF": "@relation 'a run'\n% invented\n@attribute inst numeric\n"
     "@ATTRIBUTE 'actual' {1:low,2:high}\n@attribute predicted {1:low,2:high}\n"
     "@attribute error {+}\n\n@data\n" + WEKA,

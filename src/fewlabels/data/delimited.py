@@ -27,14 +27,14 @@ from fewlabels.data.content import ENDINGS, byte_stream, check_fits, compression
 from fewlabels.data.limits import Inflation, refuse_whole
 from fewlabels.data.stores import File
 from fewlabels.data.table import (
-    HEADER_SURE,
+    FRONT_ROWS,
     MISSING_NUMBERS,
     SAMPLE_ROWS,
     Table,
     check_header,
     distinct_names,
-    header_evidence,
     shape,
+    table_start,
 )
 from fewlabels.errors import InputError, quoted
 
@@ -282,9 +282,6 @@ class DelimitedFile:
 NO_HEADER = "no-header"
 """What stands behind the `#` of the path of a file without a header."""
 
-_FRONT_ROWS = 1_000
-"""First rows among which the table begins."""
-
 
 class _Row(NamedTuple):
     """A row of a text: its cells, its number from 1, and the bytes up to its end."""
@@ -310,7 +307,7 @@ def open_delimited(path: File, name: str, *, header: bool = True) -> DelimitedFi
         raise InputError(
             f"has a first row of more than {_HEADER >> 20} MB; it must name the columns"
         )
-    lines = [line for line in text.splitlines()[:_FRONT_ROWS] if line]
+    lines = [line for line in text.splitlines()[:FRONT_ROWS] if line]
     marked = not lines or "," in lines[0] or ";" in lines[0]
     spaced = not marked and _is_spaced(lines, whole=len(head) < _HEADER)
     start = len(codecs.BOM_UTF8) if head.startswith(codecs.BOM_UTF8) and not spaced else 0
@@ -328,7 +325,7 @@ def open_delimited(path: File, name: str, *, header: bool = True) -> DelimitedFi
         if len(head) == _HEADER and 1 < len(rows) <= SAMPLE_ROWS:
             rows.pop()  # it may be cut
         widths = {len(row.cells) for row in rows}
-        tried.append((rows, _table_start(rows, header=header) if len(widths) > 1 else 0))
+        tried.append((rows, table_start([row.cells for row in rows], header=header)))
         if tried[-1][1] or (len(widths) == 1 and widths != {1}):
             break
     k = len(tried) - 1 if tried[-1][1] else 0
@@ -348,7 +345,7 @@ def open_delimited(path: File, name: str, *, header: bool = True) -> DelimitedFi
         note = f"double quotes are part of the cells: that of line {stray} is around no cell"
         file = replace(file, quoting=False, notes=(note,))
     if first:
-        last = quoted(file.delimiter.join(rows[first - 1].cells))
+        last = quoted(file.delimiter.join(rows[first - 1].cells).strip(file.delimiter))
         where = f"{'line' if first == 1 else 'lines 1 to'} {rows[first - 1].number}"
         note = f"{where} before the table ({last} is the last): not read"
         file = replace(file, notes=(*file.notes, note))
@@ -399,7 +396,7 @@ def _first_rows(text: str, delimiter: str, start: int) -> list[_Row]:
             if cells:
                 rows.append(_Row(cells, number, after))
             alike = len(rows) > SAMPLE_ROWS and len({len(row.cells) for row in rows}) == 1
-            if alike or len(rows) > _FRONT_ROWS:
+            if alike or len(rows) > FRONT_ROWS:
                 break
     except csv.Error as error:
         if not rows:
@@ -424,7 +421,7 @@ def _stray_quote(lines: Iterator[str], delimiter: str, width: int) -> int:
     for line in lines:
         number += 1
         if '"' not in line:
-            if seen < _FRONT_ROWS and line.count(delimiter) == width - 1:
+            if seen < FRONT_ROWS and line.count(delimiter) == width - 1:
                 seen += 1
                 for kind, cell in zip(kinds, line.rstrip().split(delimiter), strict=False):
                     kind.add(shape(cell))
@@ -458,22 +455,6 @@ def _kept(lines: Iterator[str], held: list[str]) -> Iterator[str]:
         held.append(line)
         yield line
     held.append("")
-
-
-def _table_start(rows: Sequence[_Row], *, header: bool) -> int:
-    """The row from which all have one width, behind lines of text; 0 where that is in doubt."""
-    widths = [len(row.cells) for row in rows]
-    first = max((i for i, width in enumerate(widths) if width != widths[-1]), default=-1) + 1
-    if not 0 < first <= len(rows) - first or max(widths[:first]) >= widths[-1]:
-        return 0
-    texts = [row.cells for row in rows[:first]]
-    sample = [row.cells for row in rows[first + 1 :][:SAMPLE_ROWS]]
-    if sum(map(bool, texts[-1])) > 1 or any(
-        re.fullmatch(r"[\w.+-]*", cells[0].strip()) for cells in texts
-    ):
-        return 0
-    named = [cell.strip() for cell in rows[first].cells]
-    return 0 if header and 0 <= header_evidence(named, sample) < HEADER_SURE else first
 
 
 _ARFF = re.compile(r"(?i)(?:\s*%.*\n)*\s*@relation\b")

@@ -108,6 +108,9 @@ MISSING_NUMBERS = (
 SAMPLE_ROWS = 100
 """Rows behind a header by which it is told whether it is one."""
 
+FRONT_ROWS = 1_000
+"""First rows among which the table begins."""
+
 HEADER_SURE = 2.0
 """Evidence from which a first row is names of columns, or, below 0, an item."""
 
@@ -150,6 +153,31 @@ def header_evidence(names: Sequence[str], sample: Sequence[Sequence[str]]) -> fl
         elif alike:
             evidence -= HEADER_SURE
     return evidence
+
+
+def table_start(rows: Sequence[Sequence[str]], *, header: bool = True) -> int:
+    """The row from which all have one width, or all columns are named; 0 where it is in doubt.
+
+    Behind lines of text, or behind titles that leave columns of the table without a name.
+    """
+    widths = [len(row) for row in rows]
+    if len(set(widths)) == 1:
+        first = next((i for i, row in enumerate(rows) if all(map(str.strip, row))), 0)
+        named = [cell.strip() for cell in rows[first]]
+        sample = rows[first + 1 :][:SAMPLE_ROWS]
+        sure = header and len({*named}) == len(named) > 1 and not any(map(_is_number, named))
+        in_front = sure and 0 < first <= len(sample)
+        return first if in_front and header_evidence(named, sample) >= HEADER_SURE else 0
+    first = max((i for i, width in enumerate(widths) if width != widths[-1]), default=-1) + 1
+    if not 0 < first <= len(rows) - first or max(widths[:first]) >= widths[-1]:
+        return 0
+    texts, sample = rows[:first], rows[first + 1 :][:SAMPLE_ROWS]
+    if sum(map(bool, texts[-1])) > 1 or any(
+        re.fullmatch(r"[\w.+-]*", cells[0].strip()) for cells in texts
+    ):
+        return 0
+    named = [cell.strip() for cell in rows[first]]
+    return 0 if header and 0 <= header_evidence(named, sample) < HEADER_SURE else first
 
 
 class NoHeaderError(InputError):
