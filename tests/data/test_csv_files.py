@@ -149,6 +149,25 @@ def test_what_stands_before_the_table(front, write):
     assert {*items.notes} <= {*streamed.warnings}
 
 
+@pytest.mark.parametrize("roles", [["", "class", "", "meta"], None], ids=["roles", "types alone"])
+def test_rows_that_declare_the_columns_are_no_items(roles, write):
+    declared = [["continuous", "1:low 2:high", "string", "discrete"], *([roles] if roles else [])]
+    header = ["inst#", "actual", "predicted", "error"]
+    rows = "".join("\t".join(row) + "\n" for row in [header, *declared])
+    rows += WEKA.replace(",", "\t").replace("1:?", "?") + "\n"
+    items = read(write(rows, "t.tab"))
+    assert (items.n_items, items.n_labeled, items.models) == (N, N // 2, ("predicted",))
+    assert items.classes == WORDS
+    said = f"{len(declared)} row{'s' * (len(declared) > 1)} below the header say what the columns"
+    assert any(said in note for note in items.notes)
+
+
+def test_a_row_of_such_words_that_is_an_item_stays_one(write):
+    kinds = ["string", "time", "class", "meta"]
+    rows = "".join(f"{kinds[i % 4]},{kinds[i % 3]},{i}\n" for i in range(40))
+    assert read(write("label,y__net,n\n" + rows)).n_items == 40
+
+
 DOUBTS = {
     "a ragged row": ("a,label,p\n1,x,.5\n2,.5\n3,y,.4\n4,x,.3\n", "row 2 after the header has 2"),
     "a header of one cell": (

@@ -25,10 +25,12 @@ import pyarrow.csv
 
 from fewlabels.data.content import ENDINGS, byte_stream, check_fits, compression, is_plain, not_utf8
 from fewlabels.data.limits import Inflation, refuse_whole
+from fewlabels.data.profiles import words_table
 from fewlabels.data.stores import File
 from fewlabels.data.table import (
     FRONT_ROWS,
     MISSING_NUMBERS,
+    NATIVE,
     SAMPLE_ROWS,
     Table,
     check_header,
@@ -36,7 +38,7 @@ from fewlabels.data.table import (
     shape,
     table_start,
 )
-from fewlabels.errors import InputError, quoted
+from fewlabels.errors import InputError, listed, quoted
 
 _BLOCK = 8 << 20
 """Bytes that Arrow parses at once. A row must fit in, which limits the memory for broken files."""
@@ -325,7 +327,9 @@ def open_delimited(path: File, name: str, *, header: bool = True) -> DelimitedFi
         if len(head) == _HEADER and 1 < len(rows) <= SAMPLE_ROWS:
             rows.pop()  # it may be cut
         widths = {len(row.cells) for row in rows}
-        tried.append((rows, table_start([row.cells for row in rows], header=header)))
+        plain = len(widths) == 1 and all(rows[0].cells)
+        start_of_table = 0 if plain else table_start([row.cells for row in rows], header=header)
+        tried.append((rows, start_of_table))
         if tried[-1][1] or (len(widths) == 1 and widths != {1}):
             break
     k = len(tried) - 1 if tried[-1][1] else 0
@@ -350,7 +354,16 @@ def open_delimited(path: File, name: str, *, header: bool = True) -> DelimitedFi
         note = f"{where} before the table ({last} is the last): not read"
         file = replace(file, notes=(*file.notes, note))
     before = rows[first - 1] if first else _Row([], 0, start)
-    row, sample = rows[first], [one.cells for one in rows[first + 1 :][:SAMPLE_ROWS]]
+    row, below = rows[first], [one.cells for one in rows[first + 1 :]]
+    native = any(map(NATIVE.fullmatch, row.cells))
+    if header and not native and (declared := _declarations(below)):
+        cells = zip(row.cells, *below[:declared], strict=False)
+        said = [f"{quoted(name)}: {last}" for name, *_, last in cells if last]
+        note = f"{declared} row{'s' * (declared > 1)} below the header say what the columns are"
+        file = replace(file, notes=(*file.notes, f"{note} ({listed(said, 3)}): no items"))
+        row = row._replace(number=row.number + declared, after=rows[first + declared].after)
+        below = below[declared:]
+    sample = below[:SAMPLE_ROWS]
     if not header:
         names = tuple(f"c{k + 1}" for k in range(len(row.cells)))
         return replace(
@@ -480,6 +493,26 @@ def _declared(file: DelimitedFile, text: str) -> DelimitedFile:
                 file, names=tuple(names), delimiter=",", skip=number, body=body, width=len(names)
             )
     raise InputError("is ARFF without a line @data; the rows of the table come after it")
+
+
+def _declarations(rows: Sequence[Sequence[str]]) -> int:
+    """How many first rows are no items: their cells declare types, roles or all values."""
+    words = words_table().says["declares"]
+    for n, row in enumerate(rows):
+        below = rows[n + 1 :][:SAMPLE_ROWS]
+        lists = 0
+        cells = [(k, cell.strip()) for k, cell in enumerate(row) if cell.strip()]
+        for k, cell in cells:
+            values = {one[k].strip() for one in below[1:] if len(one) > k} - {"", "?"}
+            each = {value.replace("\\", "") for value in re.split(r"(?<!\\)\s+", cell)}
+            if cell.lower() in words and cell not in values:
+                continue
+            lists += 1
+            if not (len(each) > 1 and values <= each):
+                return n
+        if len(cells) - lists < (2 if n == 0 else 1) or not below:
+            return n
+    return 0
 
 
 def _has_row_names(

@@ -114,7 +114,8 @@ FRONT_ROWS = 1_000
 HEADER_SURE = 2.0
 """Evidence from which a first row is names of columns, or, below 0, an item."""
 
-_NATIVE = re.compile(r"label|item|annotator|domain|weight|[pysh]__.+")
+NATIVE = re.compile(r"label|item|annotator|domain|weight|[pysh]__.+")
+"""Names of columns that say what they are by the contract."""
 
 
 def shape(text: str) -> str:
@@ -129,7 +130,7 @@ def header_evidence(names: Sequence[str], sample: Sequence[Sequence[str]]) -> fl
     and so is a number or an identifier of the shape of those below; a word that does not recur
     among few is rather a name. Numbers in order (0, 1, 2) are names that were counted.
     """
-    if any(map(_NATIVE.fullmatch, names)):
+    if any(map(NATIVE.fullmatch, names)):
         return math.inf
     digits = [name for name in names if name.isdecimal()]
     counted = digits in ([str(i + k) for i in range(len(digits))] for k in (0, 1))
@@ -188,7 +189,7 @@ def check_header(
     names: Sequence[str], sample: Sequence[Sequence[str]], mend: str
 ) -> tuple[str, ...]:
     """Refuse a first row that is an item, with how to say so; a note where it may be one."""
-    if any(map(_NATIVE.fullmatch, names)):
+    if any(map(NATIVE.fullmatch, names)):
         return ()
     evidence = header_evidence(names, sample)
     shown = listed(map(quoted, filter(None, names)), 3)
@@ -231,7 +232,7 @@ def distinct_names(
             out[i] = ""
             notes.append(f"two columns named {quoted(name)} are equal, and read as one")
             continue
-        if _NATIVE.fullmatch(name):
+        if NATIVE.fullmatch(name):
             raise InputError(f"two columns are named {quoted(name)}; rename or drop one of them")
         before.append(i)
         number = len(before)
