@@ -206,6 +206,7 @@ HEADLESS = {
     "items with classes": "".join(f"http://site{i:03}.org/\t{'GPRX'[i % 4]}\n" for i in range(40)),
     "votes": "".join(f"A{i % 7}X\thttp://s{i // 3}.org\t{'GP'[i % 2]}\n" for i in range(60)),
     "numbers": "".join(f"{i // 10}\t{i % 10}\t{i % 2}\t{i % 3 % 2}\n" for i in range(60)),
+    "marked words": "".join(f"__mark__{'ab'[i % 2]} text {'xyz'[i % 3] * i}\n" for i in range(40)),
     "numbers after text": "A study\n\nNR: 2\n\nBEGIN DATA:\n" + READINGS,
 }
 
@@ -215,6 +216,7 @@ def test_a_file_without_a_header_proposes_a_command_that_reads_it(kind, write, c
     path = write(HEADLESS[kind], "t.txt")
     with pytest.raises(fl.InputError, match="looks like an item") as refused:
         read(path)
+    assert "if the file has no header, say so, and its columns are called" in str(refused.value)
     command = shlex.split(str(refused.value).rpartition(": fewlabels ")[2])
     out = cli(*command)[1]
     width = len(HEADLESS[kind].splitlines()[-1].replace("\t", ",").split(","))

@@ -505,13 +505,13 @@ def _chosen_sheet(book: Any, sheet: str | None, notes: list[str]) -> _Sheet:
     tables = [s for s in filled if len(s[2]) > 1 and not all(map(_alone, s[2]))]
     tables.sort(key=lambda s: -len(s[2]) * len(s[2][0]))
     if len(tables) > 1:
-        names = listed(quoted(s[0]) for s in tables)
+        shown = listed(quoted(s[0]) for s in tables)
         if any(s[2][0] == tables[0][2][0] for s in tables[1:]):
             raise InputError(
-                f"has {len(tables)} sheets with tables ({names}); "
+                f"has {len(tables)} sheets with tables ({shown}); "
                 f"choose one with --sheet, in Python as FILE#{tables[0][0]}"
             )
-        notes.append(f"of the sheets {names} the first, which is the largest, is read (--sheet)")
+        notes.append(f"of the sheets {shown} the first, which is the largest, is read (--sheet)")
     if not filled:
         raise InputError("has no sheet with anything in it")
     return (tables or filled)[0]

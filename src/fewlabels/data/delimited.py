@@ -378,8 +378,8 @@ def open_delimited(path: File, name: str, *, header: bool = True) -> DelimitedFi
         names = ("", *names)
     doubt = check_header(
         names, sample,
-        f"if the file has no header, add --no-header, or #{NO_HEADER} to its name, which calls the "
-        f"columns c1, c2, ...: fewlabels doctor {shlex.quote(str(path))} --no-header",
+        "if the file has no header, say so, and its columns are called c1, c2, ...: "
+        f"fewlabels doctor {shlex.quote(str(path))} --{NO_HEADER}",
     )  # fmt: skip
     file = replace(
         file, names=names, skip=row.number, body=row.after, width=len(names),

@@ -127,7 +127,8 @@ def header_evidence(names: Sequence[str], sample: Sequence[Sequence[str]]) -> fl
     """How much says that a first row names columns (above 0), or is an item as those below it.
 
     Per column: a word above numbers is a name. A value that recurs below among few is an item's,
-    and so is a number or an identifier of the shape of those below; a word that does not recur
+    and so is a number or an identifier of the shape of those below, or one behind the same signs
+    (`__label__`) as all of them; a word that does not recur
     among few is rather a name. Numbers in order (0, 1, 2) are names that were counted.
     """
     if any(map(NATIVE.fullmatch, names)):
@@ -144,14 +145,14 @@ def header_evidence(names: Sequence[str], sample: Sequence[Sequence[str]]) -> fl
         shapes = Counter(map(shape, below))
         most, often = shapes.most_common(1)[0]
         alike = "0" in shape(name) and shape(name) == most and 2 * often >= len(below)
-        numbers = all(map(_is_number, below))
+        numbers, signs = all(map(_is_number, below)), re.split(r"[^\W_]", name)[0]
         if numbers and not _is_number(name):
             evidence += 2 * HEADER_SURE
         elif _is_number(name):
             evidence -= (alike or name in below or times[name] > 1) * HEADER_SURE / 2
         elif 2 * len(set(below)) <= len(below):
             evidence += -HEADER_SURE if name in below else HEADER_SURE / 2
-        elif alike:
+        elif alike or (len(signs) > 1 and all(cell.startswith(signs) for cell in below)):
             evidence -= HEADER_SURE
     return evidence
 
