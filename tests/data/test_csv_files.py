@@ -59,6 +59,44 @@ def test_odd_quotes_that_open_nothing(write):
         assert read(path).groups["size"].tolist() == ['5"', "6"]
 
 
+STRAY = [
+    "\t".join([str(i), '"' * (i % 5 == 3) + f"said {i}" + '"' * (i % 7 == 6), f"{i % 2}\t.{i % 9}"])
+    for i in range(60)
+]
+
+
+def test_quotes_that_swallow_rows_are_part_of_the_cells(write):
+    path = write("\n".join(["id\ttext\tlabel\tp__net__1", *STRAY]), "t.tsv")
+    items = read(path)
+    assert items.n_items == items.n_labeled == 60
+    assert items.groups["text"].tolist()[3:7] == ['"said 3', "said 4", "said 5", 'said 6"']
+    assert any("that of line 5 is around no cell" in note for note in items.notes)
+    streamed = fl.estimate_files(path, method="labeled", metrics="accuracy")
+    assert {*items.notes} <= {*streamed.warnings}
+    assert streamed.n_items == 60
+
+
+@pytest.mark.parametrize("far", [False, True], ids=["at once", "far below"])
+def test_quotes_that_swallow_rows_beside_honest_ones_are_refused(far, write, monkeypatch):
+    monkeypatch.setattr("fewlabels.data.delimited._HEADER", 600 if far else 4 << 20)
+    rows = [f'{i}\t"two\nlines {i}"\t1\t.5' for i in range(60)] + STRAY[:58]
+    path = write("\n".join(["id\ttext\tlabel\tp__net__1", *rows]), "t.tsv")
+    with pytest.raises(fl.InputError, match="the double quote of line 125 opens a cell that"):
+        read(path)
+
+
+HONEST = ("Dear all, yes\nsee you", "one, no\ntwo, yes\nthree", "x,y\n1,yes\n2,no\n", "a\n\nb")
+
+
+@pytest.mark.parametrize("text", HONEST)
+def test_cells_of_several_lines_stay_one(text, write):
+    rows = "".join(f'"{text} {i}",{("no", "yes")[i % 2]}\n' for i in range(40))
+    path = write("text,label\n" + rows)
+    found = fl.data.sources.open_source(path, fl.data.sources.locate(path)).read((), ("label",))
+    assert found.cell("label", 1) == "yes"
+    assert found.n_rows == 40
+
+
 def test_rows_that_are_not_read_are_not_judged(write):
     path = write("p__a__1,price\n.5,1e999\n.5,x\n")
     assert read(path, keep=()).n_items == 2
@@ -91,6 +129,7 @@ FRONTS = {
     "the delimiter said": "sep=;\n" + ("inst#,actual,predicted,error\n" + WEKA).replace(",", ";"),
     "columns by tabs": "A run, by trees\nMade by hand\n"
     + ("inst#,actual,predicted,error\n" + WEKA).replace(",", "\t"),
+    "titles of a sheet": "Scored in April,,,\n,A1,A2,A3\ninst#,actual,predicted,error\n" + WEKA,
     "ARFF": "@relation 'a run'\n% invented\n@attribute inst numeric\n"
     "@ATTRIBUTE 'actual' {1:low,2:high}\n@attribute predicted {1:low,2:high}\n"
     "@attribute error {+}\n\n@data\n" + WEKA,
@@ -108,6 +147,25 @@ def test_what_stands_before_the_table(front, write):
     assert any("before the table" in note for note in items.notes) == (front != "ARFF")
     streamed = fl.estimate_files(path, method="labeled", metrics="accuracy")
     assert {*items.notes} <= {*streamed.warnings}
+
+
+@pytest.mark.parametrize("roles", [["", "class", "", "meta"], None], ids=["roles", "types alone"])
+def test_rows_that_declare_the_columns_are_no_items(roles, write):
+    declared = [["continuous", "1:low 2:high", "string", "discrete"], *([roles] if roles else [])]
+    header = ["inst#", "actual", "predicted", "error"]
+    rows = "".join("\t".join(row) + "\n" for row in [header, *declared])
+    rows += WEKA.replace(",", "\t").replace("1:?", "?") + "\n"
+    items = read(write(rows, "t.tab"))
+    assert (items.n_items, items.n_labeled, items.models) == (N, N // 2, ("predicted",))
+    assert items.classes == WORDS
+    said = f"{len(declared)} row{'s' * (len(declared) > 1)} below the header say what the columns"
+    assert any(said in note for note in items.notes)
+
+
+def test_a_row_of_such_words_that_is_an_item_stays_one(write):
+    kinds = ["string", "time", "class", "meta"]
+    rows = "".join(f"{kinds[i % 4]},{kinds[i % 3]},{i}\n" for i in range(40))
+    assert read(write("label,y__net,n\n" + rows)).n_items == 40
 
 
 DOUBTS = {
@@ -148,6 +206,7 @@ HEADLESS = {
     "items with classes": "".join(f"http://site{i:03}.org/\t{'GPRX'[i % 4]}\n" for i in range(40)),
     "votes": "".join(f"A{i % 7}X\thttp://s{i // 3}.org\t{'GP'[i % 2]}\n" for i in range(60)),
     "numbers": "".join(f"{i // 10}\t{i % 10}\t{i % 2}\t{i % 3 % 2}\n" for i in range(60)),
+    "marked words": "".join(f"__mark__{'ab'[i % 2]} text {'xyz'[i % 3] * i}\n" for i in range(40)),
     "numbers after text": "A study\n\nNR: 2\n\nBEGIN DATA:\n" + READINGS,
 }
 
@@ -157,6 +216,7 @@ def test_a_file_without_a_header_proposes_a_command_that_reads_it(kind, write, c
     path = write(HEADLESS[kind], "t.txt")
     with pytest.raises(fl.InputError, match="looks like an item") as refused:
         read(path)
+    assert "if the file has no header, say so, and its columns are called" in str(refused.value)
     command = shlex.split(str(refused.value).rpartition(": fewlabels ")[2])
     out = cli(*command)[1]
     width = len(HEADLESS[kind].splitlines()[-1].replace("\t", ",").split(","))

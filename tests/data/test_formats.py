@@ -258,6 +258,25 @@ def test_workbooks(write, tmp_path):
     assert fl.read_predictions(str(hashed)).n_items == 3
 
 
+def test_titles_notes_and_legends_of_a_workbook(write):
+    rows = [[f"r{i}", i % 2 if i % 3 else None, i % 7 / 10] for i in range(30)]
+    titled = [
+        ["Scored in April", None, None], [None, "Y", "Scores"], ["case", "label", "p__m__1"],
+        *rows, [None] * 3, ["Note: the rest is open", None, None],
+    ]  # fmt: skip
+    legend = [["Variable", "Meaning"], ["label", "1 = yes"]]
+    path = write(xlsx({"Legend": legend, "Data": titled}), "book.xlsx")
+    items = fl.read_predictions(path)
+    assert (items.n_items, items.n_labeled, items.models) == (30, 20, ("m",))
+    said = "\n".join(items.notes)
+    assert "rows 1 to 2 before the table ('Y Scores' is the last): not read" in said
+    assert "'Note: the rest is open' below the table is not read" in said
+    assert "of the sheets 'Data', 'Legend' the first, which is the largest, is read" in said
+    refused(f"{path}#Legend", "no prediction columns; the columns are 'Variable', 'Meaning'")
+    unnamed = [[None, "label", "p__m__1"], *rows]  # a column without a name is no title
+    assert fl.read_predictions(write(xlsx({"S": unnamed}), "book.xlsx")).n_items == 30
+
+
 def test_workbooks_need_the_extra(write, monkeypatch):
     path = write(xlsx({"S": GRID}))
     monkeypatch.setitem(sys.modules, "python_calamine", None)

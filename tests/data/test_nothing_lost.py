@@ -110,6 +110,18 @@ def test_parts_that_cannot_be_read_are_named(tmp_path, name, content, message):
     assert left.diagnostics["stream"]["skipped_files"] == 1
 
 
+def test_a_folder_of_texts_is_read_where_they_are_tables(tmp_path):
+    for name in ("b.txt", "a.tab"):
+        (tmp_path / name).write_text(ROWS.replace(",", "\t"))
+    (tmp_path / "README.txt").write_text("What this folder holds\n\nScores of April.\n")
+    items = fl.read_predictions(tmp_path)
+    assert items.n_items == 6
+    assert any("not read: README.txt" in note for note in items.notes)
+    assert fl.estimate_files(tmp_path, method="labeled", metrics="accuracy").n_items == 6
+    (tmp_path / "c.csv").write_text(ROWS)
+    assert fl.read_predictions(tmp_path).n_items == 3
+
+
 def test_links_pipes_and_folders_among_the_parts(tmp_path):
     (tmp_path / "a.csv").write_text(ROWS)
     (tmp_path / "notes.txt.gz").write_bytes(gzip.compress(b"kept for later"))

@@ -362,7 +362,7 @@ def test_a_first_row_of_data_is_not_taken_for_a_header(rows: list[str], tmp_path
     path = tmp_path / "t.csv"
     path.write_text("\n".join(rows), encoding="utf-8")
     for read in (fl.read_predictions, fl.estimate_files):
-        with pytest.raises(fl.InputError, match=r"looks like an item.*add --no-header"):
+        with pytest.raises(fl.InputError, match=r"looks like an item.*--no-header"):
             read(path)
 
 
@@ -588,9 +588,9 @@ FIELD: dict[str, tuple[dict[str, Any], float | str]] = {
     "c04_json_list.csv": ({}, 0.7),
     "c06_dict_repr.csv": ({}, 0.71),
     "c07_list.parquet": ({}, 0.71),
-    "noheader.csv": ({}, "add --no-header"),
+    "noheader.csv": ({}, "--no-header"),
     "noheader.csv#no-header": ({"label": "c3", "models": {"m": ["c1", "c2"]}}, 0.8875),
-    "k03_mace_noheader.csv": ({}, "add --no-header"),
+    "k03_mace_noheader.csv": ({}, "--no-header"),
     "r_write_table.txt": ({}, 0.8875),
     "n01_half_ties.csv": ({}, 0.735),
 }

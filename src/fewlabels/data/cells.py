@@ -22,7 +22,16 @@ from fewlabels.data.content import byte_stream, check_fits, not_utf8
 from fewlabels.data.limits import MOST_COLUMNS, refuse_workbook
 from fewlabels.data.profiles import truth_in_name
 from fewlabels.data.roles import split_native
-from fewlabels.data.table import SAMPLE_ROWS, Place, Table, check_header, distinct_names, group_text
+from fewlabels.data.table import (
+    FRONT_ROWS,
+    SAMPLE_ROWS,
+    Place,
+    Table,
+    check_header,
+    distinct_names,
+    group_text,
+    table_start,
+)
 from fewlabels.errors import (
     FewlabelsError,
     InputError,
@@ -428,11 +437,12 @@ def open_workbook(path: Path, name: str, sheet: str | None = None) -> Cells:
         from python_calamine import CalamineWorkbook
     except ImportError:
         raise MissingExtraError("python-calamine", "excel") from None
+    notes: list[str] = []
     # Broken bytes raise what they will, and its panics are no exceptions but for their base.
     try:
         refuse_workbook(path)
         with path.open("rb") as file:
-            chosen, start, rows = _chosen_sheet(CalamineWorkbook.from_filelike(file), sheet)
+            chosen, start, rows = _chosen_sheet(CalamineWorkbook.from_filelike(file), sheet, notes)
     except (FewlabelsError, KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except MemoryError:
@@ -443,9 +453,18 @@ def open_workbook(path: Path, name: str, sheet: str | None = None) -> Cells:
         ) from None
     if not rows:
         raise InputError(f"has nothing in the sheet {quoted(chosen)}")
-    header = [(group_text(cell) or "").strip() for cell in rows[0]]
+    texts = [[(group_text(cell) or "").strip() for cell in row] for row in rows[:FRONT_ROWS]]
+    first = table_start(texts)
+    header = texts[first]
     # Rows and columns that were emptied or formatted are part of a sheet without holding anything.
-    kept = [i for i in range(1, len(rows)) if any(cell != "" for cell in rows[i])]
+    kept = [i for i in range(first + 1, len(rows)) if any(cell != "" for cell in rows[i])]
+    if first:
+        last = quoted(" ".join(filter(None, texts[first - 1])))
+        where = f"{'row' if first == 1 else f'rows {start + 1} to'} {start + first}"
+        notes.append(f"{where} before the table ({last} is the last): not read")
+    while len(kept) > 1 and kept[-1] > kept[-2] + 1 and _alone(rows[kept[-1]]):
+        below = next(cell for cell in rows[kept.pop()] if cell != "")
+        notes.append(f"{quoted(below)} below the table is not read")
     width = len(header)
     while width and not header[width - 1] and all(rows[i][width - 1] == "" for i in kept):
         width -= 1
@@ -458,7 +477,7 @@ def open_workbook(path: Path, name: str, sheet: str | None = None) -> Cells:
     return Cells.of(
         name, columns, len(kept),
         lambda row: f"row {start + kept[row] + 1} of the sheet {chosen!r}",
-        check_header(header[:width], sample, mend),
+        (*notes, *check_header(header[:width], sample, mend)),
     )  # fmt: skip
 
 
@@ -466,7 +485,13 @@ _Sheet = tuple[str, int, list[list[Any]]]
 """Name, row of the first filled cell (from 0), and the rows of cells from there on."""
 
 
-def _chosen_sheet(book: Any, sheet: str | None) -> _Sheet:
+def _alone(row: Sequence[Any]) -> bool:
+    """Whether a row holds one cell at most."""
+    return sum(cell != "" for cell in row) <= 1
+
+
+def _chosen_sheet(book: Any, sheet: str | None, notes: list[str]) -> _Sheet:
+    """The sheet that is asked for, or the largest table; a note says that it was chosen."""
     names: list[str] = book.sheet_names
     if sheet is not None:
         if sheet not in names:
@@ -477,12 +502,16 @@ def _chosen_sheet(book: Any, sheet: str | None) -> _Sheet:
         return _cells(book, sheet)
     filled = [found for found in (_cells(book, name) for name in names) if found[2]]
     # A note is one column, or nothing below the first row.
-    tables = [s for s in filled if len(s[2]) > 1 and sum(cell != "" for cell in s[2][0]) > 1]
+    tables = [s for s in filled if len(s[2]) > 1 and not all(map(_alone, s[2]))]
+    tables.sort(key=lambda s: -len(s[2]) * len(s[2][0]))
     if len(tables) > 1:
-        raise InputError(
-            f"has {len(tables)} sheets with tables ({listed(quoted(s[0]) for s in tables)}); "
-            f"choose one with --sheet, in Python as FILE#{tables[0][0]}"
-        )
+        shown = listed(quoted(s[0]) for s in tables)
+        if any(s[2][0] == tables[0][2][0] for s in tables[1:]):
+            raise InputError(
+                f"has {len(tables)} sheets with tables ({shown}); "
+                f"choose one with --sheet, in Python as FILE#{tables[0][0]}"
+            )
+        notes.append(f"of the sheets {shown} the first, which is the largest, is read (--sheet)")
     if not filled:
         raise InputError("has no sheet with anything in it")
     return (tables or filled)[0]

@@ -25,17 +25,20 @@ import pyarrow.csv
 
 from fewlabels.data.content import ENDINGS, byte_stream, check_fits, compression, is_plain, not_utf8
 from fewlabels.data.limits import Inflation, refuse_whole
+from fewlabels.data.profiles import words_table
 from fewlabels.data.stores import File
 from fewlabels.data.table import (
-    HEADER_SURE,
+    FRONT_ROWS,
     MISSING_NUMBERS,
+    NATIVE,
     SAMPLE_ROWS,
     Table,
     check_header,
     distinct_names,
-    header_evidence,
+    shape,
+    table_start,
 )
-from fewlabels.errors import InputError, quoted
+from fewlabels.errors import InputError, listed, quoted
 
 _BLOCK = 8 << 20
 """Bytes that Arrow parses at once. A row must fit in, which limits the memory for broken files."""
@@ -89,7 +92,8 @@ class DelimitedFile:
 
     Rows have `width` cells; those behind the named columns are empty. If `spaced`, its columns are
     separated by spaces, and `body` counts the bytes of the tabs that stand for them. `titled` says
-    that it has a header; `notes` what of the file is not read, or in doubt.
+    that it has a header; `quoting` that double quotes stand around cells, and are not part of them;
+    `notes` what of the file is not read, or in doubt.
     """
 
     path: File
@@ -101,6 +105,7 @@ class DelimitedFile:
     width: int
     spaced: bool = False
     titled: bool = True
+    quoting: bool = True
     notes: tuple[str, ...] = ()
 
     @property
@@ -166,7 +171,13 @@ class DelimitedFile:
                     block = _BLOCK
                 else:
                     self._refuse(error, size, start)
-        if quotes % 2 and line_breaks > rows + self.skip:
+        if self.quoting and quotes and line_breaks > rows + self.skip:
+            with self.stream() as stream:
+                lines = io.TextIOWrapper(stream, "utf-8-sig", newline="")
+                if stray := _stray_quote(lines, self.delimiter, self.width):
+                    raise InputError(_STRAY.format(stray))
+            if quotes % 2 == 0:
+                return
             # Arrow takes all that follows an open quote as one cell.
             with self.stream() as stream:
                 lines = io.TextIOWrapper(stream, "utf-8-sig", newline="")
@@ -225,7 +236,9 @@ class DelimitedFile:
                     use_threads=False,
                 ),
                 "parse_options": pa.csv.ParseOptions(
-                    delimiter=self.delimiter, newlines_in_values=True
+                    delimiter=self.delimiter,
+                    quote_char='"' if self.quoting else False,
+                    newlines_in_values=self.quoting,
                 ),
                 "convert_options": pa.csv.ConvertOptions(
                     column_types=types,
@@ -271,9 +284,6 @@ class DelimitedFile:
 NO_HEADER = "no-header"
 """What stands behind the `#` of the path of a file without a header."""
 
-_FRONT_ROWS = 1_000
-"""First rows among which the table begins."""
-
 
 class _Row(NamedTuple):
     """A row of a text: its cells, its number from 1, and the bytes up to its end."""
@@ -299,7 +309,7 @@ def open_delimited(path: File, name: str, *, header: bool = True) -> DelimitedFi
         raise InputError(
             f"has a first row of more than {_HEADER >> 20} MB; it must name the columns"
         )
-    lines = [line for line in text.splitlines()[:_FRONT_ROWS] if line]
+    lines = [line for line in text.splitlines()[:FRONT_ROWS] if line]
     marked = not lines or "," in lines[0] or ";" in lines[0]
     spaced = not marked and _is_spaced(lines, whole=len(head) < _HEADER)
     start = len(codecs.BOM_UTF8) if head.startswith(codecs.BOM_UTF8) and not spaced else 0
@@ -317,7 +327,9 @@ def open_delimited(path: File, name: str, *, header: bool = True) -> DelimitedFi
         if len(head) == _HEADER and 1 < len(rows) <= SAMPLE_ROWS:
             rows.pop()  # it may be cut
         widths = {len(row.cells) for row in rows}
-        tried.append((rows, _table_start(rows, header=header) if len(widths) > 1 else 0))
+        plain = len(widths) == 1 and all(rows[0].cells)
+        start_of_table = 0 if plain else table_start([row.cells for row in rows], header=header)
+        tried.append((rows, start_of_table))
         if tried[-1][1] or (len(widths) == 1 and widths != {1}):
             break
     k = len(tried) - 1 if tried[-1][1] else 0
@@ -325,12 +337,33 @@ def open_delimited(path: File, name: str, *, header: bool = True) -> DelimitedFi
     file = replace(file, delimiter=delimiters[k])
     if not rows:
         raise InputError("has no header; the first row must name the columns")
+    width = len(rows[first].cells)
+    if '"' in text and (
+        stray := _stray_quote(io.StringIO(text, newline=""), file.delimiter, width)
+    ):
+        whole = lines if len(head) < _HEADER else lines[:-1]
+        if '"' in file.delimiter.join(rows[first].cells) or any(
+            line.count(file.delimiter) != width - 1 for line in whole
+        ):
+            raise InputError(_STRAY.format(stray))
+        note = f"double quotes are part of the cells: that of line {stray} is around no cell"
+        file = replace(file, quoting=False, notes=(note,))
     if first:
-        last = quoted(file.delimiter.join(rows[first - 1].cells))
+        last = quoted(file.delimiter.join(rows[first - 1].cells).strip(file.delimiter))
         where = f"{'line' if first == 1 else 'lines 1 to'} {rows[first - 1].number}"
-        file = replace(file, notes=(f"{where} before the table ({last} is the last): not read",))
+        note = f"{where} before the table ({last} is the last): not read"
+        file = replace(file, notes=(*file.notes, note))
     before = rows[first - 1] if first else _Row([], 0, start)
-    row, sample = rows[first], [one.cells for one in rows[first + 1 :][:SAMPLE_ROWS]]
+    row, below = rows[first], [one.cells for one in rows[first + 1 :]]
+    native = any(map(NATIVE.fullmatch, row.cells))
+    if header and not native and (declared := _declarations(below)):
+        cells = zip(row.cells, *below[:declared], strict=False)
+        said = [f"{quoted(name)}: {last}" for name, *_, last in cells if last]
+        note = f"{declared} row{'s' * (declared > 1)} below the header say what the columns are"
+        file = replace(file, notes=(*file.notes, f"{note} ({listed(said, 3)}): no items"))
+        row = row._replace(number=row.number + declared, after=rows[first + declared].after)
+        below = below[declared:]
+    sample = below[:SAMPLE_ROWS]
     if not header:
         names = tuple(f"c{k + 1}" for k in range(len(row.cells)))
         return replace(
@@ -345,8 +378,8 @@ def open_delimited(path: File, name: str, *, header: bool = True) -> DelimitedFi
         names = ("", *names)
     doubt = check_header(
         names, sample,
-        f"if the file has no header, add --no-header, or #{NO_HEADER} to its name, which calls the "
-        f"columns c1, c2, ...: fewlabels doctor {shlex.quote(str(path))} --no-header",
+        "if the file has no header, say so, and its columns are called c1, c2, ...: "
+        f"fewlabels doctor {shlex.quote(str(path))} --{NO_HEADER}",
     )  # fmt: skip
     file = replace(
         file, names=names, skip=row.number, body=row.after, width=len(names),
@@ -376,7 +409,7 @@ def _first_rows(text: str, delimiter: str, start: int) -> list[_Row]:
             if cells:
                 rows.append(_Row(cells, number, after))
             alike = len(rows) > SAMPLE_ROWS and len({len(row.cells) for row in rows}) == 1
-            if alike or len(rows) > _FRONT_ROWS:
+            if alike or len(rows) > FRONT_ROWS:
                 break
     except csv.Error as error:
         if not rows:
@@ -384,20 +417,57 @@ def _first_rows(text: str, delimiter: str, start: int) -> list[_Row]:
     return rows
 
 
-def _table_start(rows: Sequence[_Row], *, header: bool) -> int:
-    """The row from which all have one width, behind lines of text; 0 where that is in doubt."""
-    widths = [len(row.cells) for row in rows]
-    first = max((i for i, width in enumerate(widths) if width != widths[-1]), default=-1) + 1
-    if not 0 < first <= len(rows) - first or max(widths[:first]) >= widths[-1]:
-        return 0
-    texts = [row.cells for row in rows[:first]]
-    sample = [row.cells for row in rows[first + 1 :][:SAMPLE_ROWS]]
-    if sum(map(bool, texts[-1])) > 1 or any(
-        re.fullmatch(r"[\w.+-]*", cells[0].strip()) for cells in texts
-    ):
-        return 0
-    named = [cell.strip() for cell in rows[first].cells]
-    return 0 if header and 0 <= header_evidence(named, sample) < HEADER_SURE else first
+_STRAY = (
+    "the double quote of line {} opens a cell that swallows the rows below it; remove it, or write "
+    'it as """" around the cell'
+)
+
+
+def _stray_quote(lines: Iterator[str], delimiter: str, width: int) -> int:
+    """The first line whose quote swallows rows of the table into one cell; 0 where none does.
+
+    Every line of such a row has the delimiters of a row, some line is within the cell as a whole,
+    and what the cell holds of columns with few kinds of values is of these kinds.
+    """
+    kinds, seen, number = [set[str]() for _ in range(width)], 0, 0
+    suspects: list[tuple[int, int, list[list[str]]]] = []
+    for line in lines:
+        number += 1
+        if '"' not in line:
+            if seen < FRONT_ROWS and line.count(delimiter) == width - 1:
+                seen += 1
+                for kind, cell in zip(kinds, line.rstrip().split(delimiter), strict=False):
+                    kind.add(shape(cell))
+            continue
+        held = [line]
+        try:
+            row = next(csv.reader(_kept(lines, held), delimiter=delimiter))
+        except csv.Error:
+            break
+        if len(held) > 2 and all(one.count(delimiter) == width - 1 for one in held):
+            opened = next(k for k, cell in enumerate(row) if "\n" in cell or "\r" in cell)
+            suspects.append((number, opened, [one.strip("\r\n").split(delimiter) for one in held]))
+            if len(suspects) == SAMPLE_ROWS:
+                break
+        number += len(held) - 1
+    few = [k for k in range(width) if 2 * len(kinds[k]) <= seen]
+    for number, opened, cells in suspects:
+        within = [
+            shape(cells[i][k]) in kinds[k] for k in few if k != opened
+            for i in range(k < opened, len(cells) - (k > opened))
+        ]  # fmt: skip
+        if within and all(within):
+            return number
+    return 0
+
+
+def _kept(lines: Iterator[str], held: list[str]) -> Iterator[str]:
+    """The line that is held and further ones as they are asked for, held too; "" is the end."""
+    yield held[0]
+    for line in lines:
+        held.append(line)
+        yield line
+    held.append("")
 
 
 _ARFF = re.compile(r"(?i)(?:\s*%.*\n)*\s*@relation\b")
@@ -423,6 +493,26 @@ def _declared(file: DelimitedFile, text: str) -> DelimitedFile:
                 file, names=tuple(names), delimiter=",", skip=number, body=body, width=len(names)
             )
     raise InputError("is ARFF without a line @data; the rows of the table come after it")
+
+
+def _declarations(rows: Sequence[Sequence[str]]) -> int:
+    """How many first rows are no items: their cells declare types, roles or all values."""
+    words = words_table().says["declares"]
+    for n, row in enumerate(rows):
+        below = rows[n + 1 :][:SAMPLE_ROWS]
+        lists = 0
+        cells = [(k, cell.strip()) for k, cell in enumerate(row) if cell.strip()]
+        for k, cell in cells:
+            values = {one[k].strip() for one in below[1:] if len(one) > k} - {"", "?"}
+            each = {value.replace("\\", "") for value in re.split(r"(?<!\\)\s+", cell)}
+            if cell.lower() in words and cell not in values:
+                continue
+            lists += 1
+            if not (len(each) > 1 and values <= each):
+                return n
+        if len(cells) - lists < (2 if n == 0 else 1) or not below:
+            return n
+    return 0
 
 
 def _has_row_names(

@@ -19,7 +19,7 @@ from fewlabels.checks.arrays import UNKNOWN
 from fewlabels.data.chosen_rows import items_here
 from fewlabels.data.classes import Classes
 from fewlabels.data.delimited import NO_HEADER
-from fewlabels.data.keys import names_of, repeats, same_values, with_item
+from fewlabels.data.keys import may_name_items, names_of, repeats, same_values, with_item
 from fewlabels.data.label_record import LabelRecord, is_record, read_record
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.profiles import names_items, names_role
@@ -473,7 +473,7 @@ def _paired(
         )
     named_so = located is None or located.fragment != NO_HEADER
     theirs = [c for c in (options.item, "item") if named_so and c is not None and c in names][:1]
-    shared = [n for n in names if named_so and n and n in table.names and n != "label"]
+    shared = [n for n in names if named_so and n and n in table.names and may_name_items(n)]
     named = [n for n in shared if names_items(n)]
     # A table of two columns, one of which is that of the labels: the other names the items.
     others = [n for n in names if n and not names_role(n, "label") and n != options.label]

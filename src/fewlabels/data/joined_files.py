@@ -36,7 +36,7 @@ from fewlabels.data.profiles import (
     truth_in_name,
 )
 from fewlabels.data.roles import split_native
-from fewlabels.data.shapes import first_rows, shaped
+from fewlabels.data.shapes import first_rows, is_nested, shaped
 from fewlabels.data.sources import LOG, is_part, locate, open_source, path_of, stem_of
 from fewlabels.data.stores import is_pattern
 from fewlabels.data.table import NO_LABEL, NoHeaderError, Source, Table, fractions_in
@@ -130,6 +130,8 @@ def _first_value(parts: Sequence[pa.Array]) -> pa.Array:
     """The first of several cells that is not empty."""
     if len(parts) == 1:
         return parts[0]
+    if is_nested(parts[0].type):
+        return pc.coalesce(*parts)
     texts = [part.cast(pa.string()) for part in parts]
     return pc.coalesce(
         *(pc.if_else(pc.equal(t, ""), pa.scalar(None, pa.string()), t) for t in texts)

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fewlabels.data.cells import column_of
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.profiles import name_words, names_items, predicts_in_name, truth_in_name
 from fewlabels.data.roles import missing_column, split_native
-from fewlabels.data.shapes import first_rows, shaped, together
+from fewlabels.data.shapes import first_rows, is_nested, shaped, together
 from fewlabels.data.table import NO_LABEL, Names, Source, Table, class_text, naming_file
 from fewlabels.data.task_names import Task, stem_without
 from fewlabels.data.tasks import ByTask
@@ -42,8 +43,12 @@ class Keyed:
 
 
 def names_of(source: Source, columns: Sequence[str]) -> dict[str, Names]:
-    """Some columns of a source as texts, which are null where a cell is empty."""
+    """Some columns of a source as texts, lists by what they hold; null where a cell is empty."""
     table = source.read((), columns)
+    for c in columns:
+        pieces = table.pieces(c)
+        if any(is_nested(piece.type) for piece in pieces):
+            table = table.with_columns({c: [column_of(piece.to_pylist()) for piece in pieces]})
     return {c: Names.of(table, c, lambda value: class_text(value) or None) for c in columns}
 
 

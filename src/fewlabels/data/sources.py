@@ -41,7 +41,7 @@ from fewlabels.data.stores import (
     split_options,
     temporary_folder,
 )
-from fewlabels.data.table import Source, Table, concatenate, naming_file
+from fewlabels.data.table import NoHeaderError, Source, Table, concatenate, naming_file
 from fewlabels.data.where import Condition, Filter, FilteredSource, refuse_no_row, rows_of
 from fewlabels.errors import (
     InputError,
@@ -99,6 +99,9 @@ SUFFIXES = (".csv", ".tsv", ".parquet", ".pq", ".npz")
 
 FURTHER_SUFFIXES = (".jsonl", ".ndjson", ".json", ".feather", ".arrow", ".xlsx", ".xls", ".ods")
 """Endings of those that are read where there are none of the others: notes may lie beside them."""
+
+TEXTS = (".txt", ".tab")
+"""Endings of those that are read, if their text is a table, where there is nothing else."""
 
 _PACKED = (*ENDINGS, ".xz", ".lz4", ".zip", ".br", ".7z")
 """Endings of compressed files; parts that end so are read, or refused, and never passed over."""
@@ -455,7 +458,7 @@ def is_part(name: str) -> bool:
     return packed or _ends(name, (*SUFFIXES, *FURTHER_SUFFIXES))
 
 
-def _parts_below(folder: File) -> list[File]:
+def _parts_below(folder: File, part: Callable[[str], bool] = is_part) -> list[File]:
     """The parts in a folder and in those of it that are called `name=value`, in order."""
     parts: list[File] = []
     for file in sorted(folder.iterdir()):
@@ -463,8 +466,8 @@ def _parts_below(folder: File) -> list[File]:
         if file.name.startswith((".", "_")) or file.name.endswith(ENDING):
             continue
         if "=" in file.name and file.is_dir():
-            parts += _parts_below(file)
-        elif is_part(file.name):
+            parts += _parts_below(file, part)
+        elif part(file.name):
             parts.append(file)
     return parts
 
@@ -474,21 +477,40 @@ def _folder_files(folder: File) -> tuple[list[File], tuple[str, ...]]:
     parts = _parts_below(folder)
     further = [file for file in parts if _ends(file.name, FURTHER_SUFFIXES)]
     chosen = [file for file in parts if file not in further] or further
+    if not chosen:
+        parts = _parts_below(folder, lambda name: name.lower().endswith(TEXTS))
+        chosen = list(filter(_is_table, parts))
+        further = parts
     names = {str(file.relative_to(folder)) for file in chosen}
     for name in sorted(names):
         twice = [f"{name}{ending}" for ending in _PACKED if f"{name}{ending}" in names]
         if twice:
             raise InputError(f"holds {name} and {twice[0]}, which are the same rows; remove one")
     if not chosen:
-        below = next((file for file in sorted(folder.iterdir()) if file.is_dir()), None)
-        mend = "" if below is None else f"; for files in its folders: '{folder}/**/*.parquet'"
+        below = next((f for f in folder.glob("**/*") if is_part(f.name)), None)
+        ending = "" if below is None else Path(below.name).suffix
+        mend = "" if below is None else f"; for files in its folders: '{folder}/**/*{ending}'"
         raise InputError(
             "is a folder without files to read; it needs .csv, .tsv, .parquet, .npz, .jsonl, "
-            f".json, .feather, .xlsx or .ods{mend}"
+            f".json, .feather, .xlsx, .ods, or tables in .txt{mend}"
         )
     left = [f.name for f in further if f not in chosen and not _ends(f.name, (".json",))]
     note = f"files of other kinds in the folder are not read: {listed(left)}"
     return chosen, (note,) * bool(left)
+
+
+def _is_table(file: File) -> bool:
+    """Whether a text has columns, with names or without."""
+    try:
+        return (
+            file.is_file()
+            and file_kind(file) == "CSV"
+            and len(open_delimited(file, file.name).names) > 1
+        )
+    except NoHeaderError:
+        return True
+    except InputError:
+        return False
 
 
 def _ends(name: str, suffixes: tuple[str, ...]) -> bool:

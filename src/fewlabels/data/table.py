@@ -108,13 +108,17 @@ MISSING_NUMBERS = (
 SAMPLE_ROWS = 100
 """Rows behind a header by which it is told whether it is one."""
 
+FRONT_ROWS = 1_000
+"""First rows among which the table begins."""
+
 HEADER_SURE = 2.0
 """Evidence from which a first row is names of columns, or, below 0, an item."""
 
-_NATIVE = re.compile(r"label|item|annotator|domain|weight|[pysh]__.+")
+NATIVE = re.compile(r"label|item|annotator|domain|weight|[pysh]__.+")
+"""Names of columns that say what they are by the contract."""
 
 
-def _shape(text: str) -> str:
+def shape(text: str) -> str:
     """A text with every run of digits as one 0, without a sign."""
     return re.sub(r"\d+", "0", text.removeprefix("-"))
 
@@ -123,10 +127,11 @@ def header_evidence(names: Sequence[str], sample: Sequence[Sequence[str]]) -> fl
     """How much says that a first row names columns (above 0), or is an item as those below it.
 
     Per column: a word above numbers is a name. A value that recurs below among few is an item's,
-    and so is a number or an identifier of the shape of those below; a word that does not recur
+    and so is a number or an identifier of the shape of those below, or one behind the same signs
+    (`__label__`) as all of them; a word that does not recur
     among few is rather a name. Numbers in order (0, 1, 2) are names that were counted.
     """
-    if any(map(_NATIVE.fullmatch, names)):
+    if any(map(NATIVE.fullmatch, names)):
         return math.inf
     digits = [name for name in names if name.isdecimal()]
     counted = digits in ([str(i + k) for i in range(len(digits))] for k in (0, 1))
@@ -137,19 +142,44 @@ def header_evidence(names: Sequence[str], sample: Sequence[Sequence[str]]) -> fl
         below = [row[k].strip() for row in rows if len(row) > k and row[k].strip()]
         if name in MISSING_NUMBERS or not below or (counted and name.isdecimal()):
             continue
-        shapes = Counter(map(_shape, below))
+        shapes = Counter(map(shape, below))
         most, often = shapes.most_common(1)[0]
-        alike = "0" in _shape(name) and _shape(name) == most and 2 * often >= len(below)
-        numbers = all(map(_is_number, below))
+        alike = "0" in shape(name) and shape(name) == most and 2 * often >= len(below)
+        numbers, signs = all(map(_is_number, below)), re.split(r"[^\W_]", name)[0]
         if numbers and not _is_number(name):
             evidence += 2 * HEADER_SURE
         elif _is_number(name):
             evidence -= (alike or name in below or times[name] > 1) * HEADER_SURE / 2
         elif 2 * len(set(below)) <= len(below):
             evidence += -HEADER_SURE if name in below else HEADER_SURE / 2
-        elif alike:
+        elif alike or (len(signs) > 1 and all(cell.startswith(signs) for cell in below)):
             evidence -= HEADER_SURE
     return evidence
+
+
+def table_start(rows: Sequence[Sequence[str]], *, header: bool = True) -> int:
+    """The row from which all have one width, or all columns are named; 0 where it is in doubt.
+
+    Behind lines of text, or behind titles that leave columns of the table without a name.
+    """
+    widths = [len(row) for row in rows]
+    if len(set(widths)) == 1:
+        first = next((i for i, row in enumerate(rows) if all(map(str.strip, row))), 0)
+        named = [cell.strip() for cell in rows[first]]
+        sample = rows[first + 1 :][:SAMPLE_ROWS]
+        sure = header and len({*named}) == len(named) > 1 and not any(map(_is_number, named))
+        in_front = sure and 0 < first <= len(sample)
+        return first if in_front and header_evidence(named, sample) >= HEADER_SURE else 0
+    first = max((i for i, width in enumerate(widths) if width != widths[-1]), default=-1) + 1
+    if not 0 < first <= len(rows) - first or max(widths[:first]) >= widths[-1]:
+        return 0
+    texts, sample = rows[:first], rows[first + 1 :][:SAMPLE_ROWS]
+    if sum(map(bool, texts[-1])) > 1 or any(
+        re.fullmatch(r"[\w.+-]*", cells[0].strip()) for cells in texts
+    ):
+        return 0
+    named = [cell.strip() for cell in rows[first]]
+    return 0 if header and 0 <= header_evidence(named, sample) < HEADER_SURE else first
 
 
 class NoHeaderError(InputError):
@@ -160,7 +190,7 @@ def check_header(
     names: Sequence[str], sample: Sequence[Sequence[str]], mend: str
 ) -> tuple[str, ...]:
     """Refuse a first row that is an item, with how to say so; a note where it may be one."""
-    if any(map(_NATIVE.fullmatch, names)):
+    if any(map(NATIVE.fullmatch, names)):
         return ()
     evidence = header_evidence(names, sample)
     shown = listed(map(quoted, filter(None, names)), 3)
@@ -203,7 +233,7 @@ def distinct_names(
             out[i] = ""
             notes.append(f"two columns named {quoted(name)} are equal, and read as one")
             continue
-        if _NATIVE.fullmatch(name):
+        if NATIVE.fullmatch(name):
             raise InputError(f"two columns are named {quoted(name)}; rename or drop one of them")
         before.append(i)
         number = len(before)
