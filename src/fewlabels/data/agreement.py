@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from fewlabels.kernels.arrays import Array
+from fewlabels.kernels.arrays import Array, Floats
+from fewlabels.kernels.ranking import dense_codes
 
 _LEAST_TOGETHER = 10
 """Rows that two columns must share before their agreement says anything."""
@@ -14,6 +17,10 @@ _TOGETHER = 0.4
 
 _APART = 3.0
 """Standard errors by which two columns go together rather than by chance."""
+
+
+_ALIKE = 0.2
+"""Rank correlation of two scores from which they may be of one thing."""
 
 
 def kappa(one: Array, other: Array, k: int) -> float | None:
@@ -49,6 +56,20 @@ def ranked_apart(numbers: Array, labels: Array) -> float | None:
     ranks = (np.cumsum(count) - (count - 1) / 2)[place]
     area = (ranks[above].sum() - m * (m + 1) / 2) / (m * n)
     return float(abs(area - 0.5) / np.sqrt((m + n + 1) / (12 * m * n)))
+
+
+def no_labels(scores: Sequence[Floats] | Floats) -> str | None:
+    """Why nothing tells how good scores (M, n) are without labels; None where they rank alike.
+
+    Scores of one thing rank the items alike; numbers that do not are of several things.
+    """
+    ranks = np.stack([dense_codes(np.nan_to_num(one))[0] for one in scores]).astype(float)
+    if len(ranks) > 1 and (ranks.std(axis=1) > 0).all():
+        alike = np.corrcoef(ranks) - np.eye(len(ranks))
+        if (alike.max(axis=1) > _ALIKE).all():
+            return None
+    what = "one column of scores" if len(ranks) == 1 else "scores that do not rank the items alike"
+    return f"it has no labels, and {what}, so that nothing tells how good they are"
 
 
 def cut_apart(numbers: Array, predicted: Array, positive: int) -> bool:

@@ -9,14 +9,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from fewlabels.checks.class_words import positive_index
-from fewlabels.data.agreement import ranked_apart
+from fewlabels.checks.class_words import positive_index, same_answer
+from fewlabels.data.agreement import cut_apart, ranked_apart
 from fewlabels.data.evidence import (
+    AGREE,
     APART,
     FEW_WORDS,
     MANY_ITEMS,
     AmbiguousError,
     Sheet,
+    beyond_chance,
     class_indices,
     fits,
 )
@@ -26,7 +28,7 @@ from fewlabels.data.roles import no_predictions
 from fewlabels.data.row_votes import unnamed_votes
 from fewlabels.data.table import in_order
 from fewlabels.errors import InputError, listed, quoted
-from fewlabels.kernels.arrays import Bools
+from fewlabels.kernels.arrays import Bools, Ints
 
 
 def refuse_unread(sheet: Sheet, numbers: Sequence[Profile]) -> None:
@@ -53,6 +55,7 @@ def refuse_unread(sheet: Sheet, numbers: Sequence[Profile]) -> None:
         )
     if sheet.label is None:
         _refuse_alike(sheet, free)
+        _refuse_unjudged(sheet)
         if unnamed := unnamed_votes(sheet):
             item, person, vote = unnamed
             roles = {"item": item.name, "annotator": person.name, "label": vote.name}
@@ -79,6 +82,10 @@ def _refuse_alike(sheet: Sheet, free: Sequence[Profile]) -> None:
     for p in few:
         alike = [q for q in few if fits(q, tuple(p.counts or ()))]
         alike = [q for q in alike if fits(p, tuple(q.counts or ()))]
+        # Counts of two things, such as goals, are no labels and predictions.
+        near = [beyond_chance(p, q, tuple(p.counts or ())) for q in alike if q is not p]
+        if p.numbers is not None and max((k for k in near if k is not None), default=1) <= AGREE:
+            continue
         if len(alike) < 2:
             continue
         named = {without_role(q.name): q.name for q in alike}
@@ -91,6 +98,27 @@ def _refuse_alike(sheet: Sheet, free: Sequence[Profile]) -> None:
             "name says which are the known labels",
             ways,
         )
+
+
+def _refuse_unjudged(sheet: Sheet) -> None:
+    """Refuse a column of predictions alone, by its name, without labels to judge it by."""
+    said = [p for p in sheet.free() if p.few and p.predicts and not p.measures]
+    if len(said) != 1 or said[0].of("label") > 0:
+        return
+    classes = tuple(said[0].counts or ())
+    folders = ""
+    for p in sheet.columns.values():
+        parts = {part for text in p.texts for part in text.replace("\\", "/").split("/")[:-1]}
+        if len([t for t in classes if same_answer(t, sorted(parts))]) > 1:
+            folders = (
+                f"; if the folders in {quoted(p.name)} are the right classes, write them in a "
+                "column of their own"
+            )
+    raise InputError(
+        f"column {quoted(said[0].name)} holds predictions, by its name, and no column holds known "
+        f"labels, without which nothing tells how good they are: join them with --labels FILE"
+        f"{folders}"
+    )
 
 
 def _refuse_numbers(sheet: Sheet, free: Sequence[Profile], numbers: Sequence[Profile]) -> None:
@@ -106,15 +134,26 @@ def _refuse_numbers(sheet: Sheet, free: Sequence[Profile], numbers: Sequence[Pro
             + shlex.quote(f"NAME={answers[0].name}")
         )
     best: tuple[float, Profile, int, dict[str, str]] | None = None
+    leaks = dict[str, str]()
     for label in [p for p in free if p.few and p.coded] if sheet.label is None else [sheet.label]:
         classes = tuple(in_order(label.counts or ()))
         codes = class_indices(label, classes)
         for side in range(len(classes)) if len(classes) == 2 else ():
             above = _above(numbers, label, codes == side, codes == 1 - side)
+            perfect = {name for _, name in above if _separates(sheet.columns[name], codes)}
+            leaks |= dict.fromkeys(perfect, label.name)
+            above = [one for one in above if one[1] not in perfect]
             if above and (best is None or max(above)[0] > best[0]):
                 scores = {without_role(name): name for _, name in above[:3]}
                 best = max(above)[0], label, side, scores
     what = f"columns {names} hold numbers, and nothing says whether classifiers gave them"
+    for name, of in leaks.items():
+        what += (
+            f"; {quoted(name)} separates the classes of {quoted(of)} perfectly: is it known only "
+            "afterwards?"
+        )
+    if best is None and leaks:
+        raise InputError(f"{what} If a classifier gave it, name both: --label COL --score NAME=COL")
     if best is None:
         scores = {without_role(p.name): p.name for p in numbers[:3]}
         some = [p for p in sheet.free() if p.few and p.coded and p.sparse and p not in numbers]
@@ -130,6 +169,19 @@ def _refuse_numbers(sheet: Sheet, free: Sequence[Profile], numbers: Sequence[Pro
         f"{what}; {listed(map(quoted, scores.values()))}: larger where {quoted(label.name)} is "
         f"{quoted(classes[side])}; if these are scores and the known labels, say {said}"
     )
+
+
+def _separates(p: Profile, codes: Ints) -> bool:
+    """Whether numbers are apart in many rows of two classes, as what is known afterwards is."""
+    x = np.empty(0) if p.numbers is None else p.numbers
+    known = (codes >= 0) & ~np.isnan(x)
+    return int(known.sum()) >= _MANY_ROWS and any(
+        cut_apart(x[known], codes[known], k) for k in (0, 1)
+    )
+
+
+_MANY_ROWS = 100
+"""So many known labels no score of a classifier separates, but by what it must not know."""
 
 
 def _above(

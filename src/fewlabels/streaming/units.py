@@ -24,7 +24,8 @@ from fewlabels.data.limits import refuse_wide
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.proposals import Proposals
 from fewlabels.data.read import read_as_said
-from fewlabels.data.roles import Roles, assign_roles, repeated_items
+from fewlabels.data.repeats import repeated_items
+from fewlabels.data.roles import Roles, assign_roles
 from fewlabels.data.shapes import Shaped, shaped, telling
 from fewlabels.data.sources import (
     SQL,
@@ -284,7 +285,8 @@ def _lay_out(
         notes = (*notes, *dict.fromkeys(n for file in files for n in getattr(file, "notes", ())))
         if not units:
             raise InputError("there are no rows; a file needs at least one item")
-        notes = (*notes, *repeated_items(head, roles, of_head=True))
+        named = options.names_classifiers
+        notes = (*notes, *repeated_items(head, roles, of_head=True, named=named))
     in_order = sorted(skipped, key=lambda bad: bad.name)
     return Layout(
         located.name, tuple(units), roles, tuple(in_order), (*located.notes, *notes),
