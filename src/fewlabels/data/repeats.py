@@ -51,9 +51,11 @@ def repeated_items(
     kinds = [[n for n, much in free.items() if much == kind] for kind in (2, 1)]
     if roles.item is not None:
         kinds = [[roles.item], kinds[0]]
-    asked = roles.groups_asked or task is not None
-    if not (roles.clusters or asked):
-        _refuse_tasks_in_names(source, [*filter(None, [roles.item]), *kinds[0], *kinds[1]])
+    grouped = roles.groups_asked and bool({*roles.groups} - {roles.item})
+    asked = grouped or task is not None
+    names = [n for n in (roles.item, *free) if n is not None and (free.get(n) or n == roles.item)]
+    if names and not (roles.clusters or asked):
+        _refuse_tasks_in_names(source, names)
     designs = list[str]()
     for columns in filter(None, [roles.clusters] if roles.clusters else kinds):
         found: list[tuple[int, int, str]] = []
@@ -87,7 +89,7 @@ def repeated_items(
                 f"counts as one by itself: say --cluster {shlex.quote(column)}",
                 *designs,
             )
-    return ()
+    return tuple(designs)
 
 
 def _factors(source: Source, item: str, others: Sequence[str], label: str | None) -> list[str]:

@@ -215,7 +215,8 @@ def _look_at_table(case: Case, opened: Opened) -> None:
         if not wrong:
             if source is not None and votes is None:
                 assert case.proposals is not None
-                named = case.proposals.options.names_classifiers
+                said = case.proposals.options  # --by, which the doctor has not, is for `estimate`
+                named = said.names_classifiers or bool(said.cluster)
                 repeats = repeated_items(*of_items(source, roles), task=case.task, named=named)
                 arguments["notes"] = (*arguments["notes"], *repeats)
             if votes is not None:
