@@ -82,7 +82,7 @@ from fewlabels.data.roles import missing_column, places, split_native
 from fewlabels.data.row_votes import votes_in_rows
 from fewlabels.data.shapes import telling
 from fewlabels.data.table import Names, Source, in_order
-from fewlabels.data.unread import refuse_unread
+from fewlabels.data.unread import refuse_numbers, refuse_unread
 from fewlabels.errors import InputError, listed, quoted
 from fewlabels.kernels.arrays import Ints
 
@@ -271,7 +271,8 @@ class _Recognition(Sheet):
         alone = label is None and scores and not (self.models or self.hard)
         if alone and (why := no_labels([np.asarray(one) for one in scores])):
             shown = f"{listed(map(quoted, self.scores.values()))}: {why}"
-            raise InputError("; ".join([f"{shown}; join labels with --labels FILE", *doubts(self)]))
+            said = "; ".join([f"{shown}; join labels with --labels FILE", *doubts(self)])
+            refuse_numbers(self, [self.columns[c] for c in self.scores.values()], said)
         options = replace(
             self.options, label=None if label is None else label.name, item=item,
             models=self.models, hard=self.hard, scores=self.scores, confidence=self.confidence,

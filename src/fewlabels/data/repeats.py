@@ -108,7 +108,7 @@ def _factors(source: Source, item: str, others: Sequence[str], label: str | None
         if known is not None and (known >= 0).any():
             one = _one_each(of_item[known >= 0], known[known >= 0])
             score += weights["one label in an item" if one else "labels differ within items"]
-        found += [name] if score >= LIKELY else []
+        found += [name] if score > LIKELY else []
     return found
 
 

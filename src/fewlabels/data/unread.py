@@ -67,7 +67,7 @@ def refuse_unread(sheet: Sheet, numbers: Sequence[Profile]) -> None:
             )
     numbers = [p for p in numbers if p.of("label") < SURELY]
     if numbers:
-        _refuse_numbers(sheet, free, numbers)
+        refuse_numbers(sheet, numbers)
     nested = listed([quoted(p.name) for p in sheet.columns.values() if p.nested], 3)
     labels = listed([quoted(p.name) for p in free if p.few and p.of("label") >= LIKELY], 3)
     if nested or labels:
@@ -84,7 +84,11 @@ def _refuse_alike(sheet: Sheet, free: Sequence[Profile]) -> None:
         alike = [q for q in alike if fits(p, tuple(q.counts or ()))]
         # Counts of two things, such as goals, are no labels and predictions.
         near = [beyond_chance(p, q, tuple(p.counts or ())) for q in alike if q is not p]
-        if p.numbers is not None and max((k for k in near if k is not None), default=1) <= AGREE:
+        if (
+            p.numbers is not None
+            and p.distinct > 2
+            and max((k for k in near if k is not None), default=1) <= AGREE
+        ):
             continue
         if len(alike) < 2:
             continue
@@ -121,9 +125,14 @@ def _refuse_unjudged(sheet: Sheet) -> None:
     )
 
 
-def _refuse_numbers(sheet: Sheet, free: Sequence[Profile], numbers: Sequence[Profile]) -> None:
-    """Refuse numbers that may be scores, with the labels that they rank apart, if any are there."""
-    others = [p for p in sheet.free() if p.numbers is not None and p.distinct > 2]
+def refuse_numbers(sheet: Sheet, numbers: Sequence[Profile], why: str = "") -> None:
+    """Refuse numbers that may be scores, with the labels that they rank, else for a reason."""
+    free = [p for p in sheet.free() if not names_measure(p.name)]
+    others = (
+        list(numbers)
+        if why
+        else [p for p in sheet.free() if p.numbers is not None and p.distinct > 2]
+    )
     names = listed([quoted(p.name) for p in others])
     answers = sheet.answers()
     if answers and all(p.of_itself for p in numbers):
@@ -152,6 +161,8 @@ def _refuse_numbers(sheet: Sheet, free: Sequence[Profile], numbers: Sequence[Pro
             f"; {quoted(name)} separates the classes of {quoted(of)} perfectly: is it known only "
             "afterwards?"
         )
+    if best is None and why:
+        raise InputError(why)
     if best is None and leaks:
         raise InputError(f"{what} If a classifier gave it, name both: --label COL --score NAME=COL")
     if best is None:
