@@ -24,6 +24,7 @@ import numpy as np
 from fewlabels.checks.class_words import NO_LABEL, folded, positive_index
 from fewlabels.data.agreement import no_labels, ranked_apart
 from fewlabels.data.delimited import NO_HEADER
+from fewlabels.data.evidence import UnjudgedError
 from fewlabels.data.options import (
     ColumnOptions,
     column_options,
@@ -186,6 +187,8 @@ class Proposals:
                 return Outcome(proposal)
             more = [_labels(head, read)]
         except FewlabelsError as error:
+            if isinstance(error, UnjudgedError) and self.beside.get("join"):
+                return Outcome(proposal)
             text, why = str(error), _first_clause(str(error))
             more = [[text[a:b] for a, b in choice] for choice in _choices(text)]
         further = Proposals(head, named, self.read, self.beside, self.most_more - 1)

@@ -18,6 +18,7 @@ from fewlabels.data.evidence import (
     MANY_ITEMS,
     AmbiguousError,
     Sheet,
+    UnjudgedError,
     beyond_chance,
     class_indices,
     fits,
@@ -107,6 +108,7 @@ def _refuse_alike(sheet: Sheet, free: Sequence[Profile]) -> None:
 def _refuse_unjudged(sheet: Sheet) -> None:
     """Refuse a column of predictions alone, by its name, without labels to judge it by."""
     said = [p for p in sheet.free() if p.few and p.predicts and not p.measures]
+    said = [p for p in said if p.of("annotator") <= 0]
     if len(said) != 1 or said[0].of("label") > 0:
         return
     classes = tuple(said[0].counts or ())
@@ -162,7 +164,7 @@ def refuse_numbers(sheet: Sheet, numbers: Sequence[Profile], why: str = "") -> N
             "afterwards?"
         )
     if best is None and why:
-        raise InputError(why)
+        raise UnjudgedError(why)
     if best is None and leaks:
         raise InputError(f"{what} If a classifier gave it, name both: --label COL --score NAME=COL")
     if best is None:
@@ -176,7 +178,7 @@ def refuse_numbers(sheet: Sheet, numbers: Sequence[Profile], why: str = "") -> N
     classes = tuple(in_order(label.counts or ()))
     positive = None if side == positive_index(classes) else classes[side]
     said = shlex.join(ColumnOptions(label.name, positive=positive, scores=scores).arguments())
-    raise InputError(
+    raise (UnjudgedError if why else InputError)(
         f"{what}; {listed(map(quoted, scores.values()))}: larger where {quoted(label.name)} is "
         f"{quoted(classes[side])}; if these are scores and the known labels, say {said}"
     )
