@@ -161,7 +161,8 @@ SHAPES = {
         {"reader": np.tile(np.repeat(np.arange(4), 2), 60), "treatment": np.tile([1, 2], 240),
          "case": np.repeat(np.arange(60), 8), "truth": np.repeat(TRUTH, 8),
          "rating": 1 + RNG.integers(0, 5, 480)},
-        {"label": "truth", "scores": {"rating": "rating"}}, real="k10_mrmc.csv",
+        proposed=("--cluster case --by reader", "--cluster case --by treatment"),
+        real="k10_mrmc.csv",
     ),
     "each annotator twice": Shape(
         {"row": ITEM, "condition": words(ITEM % 2, "en-en", "en-es"), "annotator": WORKER,
@@ -316,13 +317,70 @@ SHAPES = {
     ),
     "scores beside a key without names": Shape(
         {"c1": named("LA_E_", np.arange(200)), "c2": words(CAT, "A01", "A02", "-"),
-         "c3": words(P > 0.5, "spoof", "bonafide"), "c4": 4 * P - 2},
+         "c3": words(P > 0.5, "spoof", "bonafide"), "c4": 4 * P - 2 + 0.1 * SEEN},
         proposed=("--label c3 --positive bonafide --score c4=c4",),
     ),
     "whole numbers without names": Shape(
         {"c1": np.arange(200) // 8, "c2": np.arange(200) % 8, "c3": GUESS + 0,
          "c4": GUESS ^ (P < 0.1)},
         proposed=("--label c3 --hard c4=c4", "--label c4 --hard c3=c3"),
+    ),
+    "predictions by two configurations, each of every item": Shape(
+        {".pred_yes": P, ".pred_no": 1 - P, ".row": np.arange(200) % 100,
+         "Class": words(np.tile(GUESS[:100], 2), "no", "yes"),
+         ".config": words(np.arange(200) // 100, "Model1", "Model2"),
+         "fold": np.arange(200) % 100 // 20},
+        proposed=("--cluster .row --by .config",),
+    ),
+    "two languages of every item, with labels of their own": Shape(
+        {"pair_id": np.arange(200) // 2, "spoken": words(np.arange(200) % 2, "en", "bn"),
+         "gold": words(GUESS, "no", "yes"), "net": words(GUESS ^ (P < 0.2), "no", "yes")},
+        {"label": "gold", "hard": {"net": "net"}},
+    ),
+    "tasks in the names of items": Shape(
+        {"ID": [f"ID_{k // 4}_{('any', 'dural', 'fungal', 'plain')[k % 4]}" for k in range(200)],
+         "gold": GUESS + 0, "net_prob": P},
+        refused="one of 4 tasks of 50 items; .*; if all are of one task, say --cluster ID$",
+    ),
+    "ratings by a judge": Shape(
+        {"question_id": np.arange(200), "model": words(CAT, "a", "b", "c"), "score": 1 + SEEN},
+        refused="'score': it has no labels, and one column of scores, .* --labels FILE$",
+    ),
+    "a summary of results": Shape(
+        {"": ["cat", "dog", "bird"], "precision": P[:3], "recall": P[3:6], "f1-score": P[6:9],
+         "support": [20, 30, 40]},
+        refused="'precision', 'recall', 'f1-score', 'support' are measures of how good",
+    ),
+    "predictions alone, of files in folders": Shape(
+        {"": np.arange(200), "Filename": [f"{a}/{k:03}.png" for k, a in enumerate(animals(1))],
+         "Predictions": animals(2)},
+        refused="'Predictions' holds predictions.* --labels FILE; if the folders in 'Filename'",
+    ),
+    "the status of a form, and known labels": Shape(
+        {"record_id": np.arange(200), "reference_standard_complete": 2 * GUESS,
+         "gold": np.where(SEEN == 0, GUESS + 0, None), "net_prob": P},
+        {"label": "gold", "item": "record_id", "models": {"net": ("net_prob",)}},
+    ),
+    "is it right, in the codes of the classes": Shape(
+        {"gold": CAT, "acc": GUESS + 0, "acc_norm": (P > 0.4) + 0, "exact_match": (P > 0.3) + 0},
+        refused="^(?!.*acc=acc)no prediction columns",
+    ),
+    "what is known afterwards": Shape(
+        {"outcome": words(P > 0.5, "Good", "Poor"), "gos": np.where(P > 0.5, 1, 4) + CAT % 2,
+         "marker": P + 0.2 * SEEN, "age": 20 + 5 * SEEN},
+        refused="'gos' separates the classes of 'outcome' perfectly.* say --label outcome "
+        "--positive Poor --score marker=marker$",
+    ),
+    "labels of several tasks": Shape(
+        {"prompt": named("text ", np.arange(200)),
+         **{tag: np.where(np.random.default_rng(k).random(200) < 0.5,
+            np.random.default_rng(k + 9).random(200) < 0.2, np.nan)
+            for k, tag in enumerate(("S", "V", "HR", "SH"))}},
+        refused="'S', 'V', 'HR', 'SH' hold yes and no, and do not agree .* say --hard S=S --hard",
+    ),
+    "counts of two things": Shape(
+        {"home": RNG.poisson(1.5, 200), "away": RNG.poisson(1.2, 200)},
+        refused="'home', 'away' hold numbers, and nothing says whether classifiers gave them",
     ),
     "several accepted answers in a cell": Shape(
         {"mood_pred": words(CAT, "neg", "neu", "pos"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from fewlabels.kernels.arrays import Array, Floats
@@ -15,6 +17,10 @@ _TOGETHER = 0.4
 
 _APART = 3.0
 """Standard errors by which two columns go together rather than by chance."""
+
+
+_ALIKE = 0.2
+"""Rank correlation of two scores from which they may be of one thing."""
 
 
 def kappa(one: Array, other: Array, k: int) -> float | None:
@@ -67,6 +73,20 @@ def ranked_apart(numbers: Array, labels: Array) -> float | None:
         return None
     area = order_auc(numbers, above, below)
     return float(abs(area - 0.5) / np.sqrt((m + n + 1) / (12 * m * n)))
+
+
+def no_labels(scores: Sequence[Floats] | Floats) -> str | None:
+    """Why nothing tells how good scores (M, n) are without labels; None where they rank alike.
+
+    Scores of one thing rank the items alike; numbers that do not are of several things.
+    """
+    ranks = np.stack([dense_codes(np.nan_to_num(one))[0] for one in scores]).astype(float)
+    if len(ranks) > 1 and (ranks.std(axis=1) > 0).all():
+        alike = np.corrcoef(ranks) - np.eye(len(ranks))
+        if (alike.max(axis=1) > _ALIKE).all():
+            return None
+    what = "one column of scores" if len(ranks) == 1 else "scores that do not rank the items alike"
+    return f"it has no labels, and {what}, so that nothing tells how good they are"
 
 
 def cut_apart(numbers: Array, predicted: Array, positive: int) -> bool:

@@ -108,6 +108,10 @@ class Reading:
         return () if self.sheet is None else self.sheet.table_of_evidence(decided=True)
 
 
+class UnjudgedError(InputError):
+    """There are scores, and no labels by which to see how good they are."""
+
+
 class AmbiguousError(InputError):
     """A file can be read in two ways; `readings` are the options of each."""
 

@@ -267,6 +267,11 @@ def names_items(name: str) -> bool:
     return "".join(name_words(name)) in words_table().says["names_items"]
 
 
+def names_result(name: str) -> bool:
+    """Whether a whole name is that of a measure of how good something is: f1-score."""
+    return "".join(name_words(name)) in words_table().says["results"]
+
+
 def names_percentages(name: str) -> bool:
     """Whether a column's name says that it holds percentages."""
     return "%" in name or says(name, "percent")
@@ -401,6 +406,12 @@ class Profile:
     def judges_another(self) -> bool:
         """Whether its name says that it tells if something else is right: gpt_correct."""
         return len(self.words) > 1 and says(self.words[-1], "right")
+
+    @property
+    def says_right(self) -> bool:
+        """Whether its whole name says that something is right: acc, exact_match."""
+        known = words_table().says
+        return self.says("right") and {*self.words} <= known["right"] | known["how_right"]
 
     @property
     def yes_or_no(self) -> bool:

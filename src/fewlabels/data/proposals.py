@@ -19,8 +19,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fewlabels.checks.class_words import NO_LABEL, folded, positive_index
-from fewlabels.data.agreement import ranked_apart
+from fewlabels.data.agreement import no_labels, ranked_apart
 from fewlabels.data.delimited import NO_HEADER
+from fewlabels.data.evidence import UnjudgedError
 from fewlabels.data.options import (
     ColumnOptions,
     column_options,
@@ -32,7 +33,6 @@ from fewlabels.data.shapes import shaped
 from fewlabels.data.sources import FirstRows, Selection, locate, open_source
 from fewlabels.data.table import Names, in_order
 from fewlabels.errors import FewlabelsError, InputError, UsageError, one_line
-from fewlabels.kernels.ranking import dense_codes
 from fewlabels.predictions import Predictions
 
 ROWS = 5_000
@@ -43,9 +43,6 @@ _MOST = 8
 
 _WORD = r"""(?:[\w@%+=:./,-]|'[^']*'|"'")+"""
 _OPTION = re.compile(rf"--(?:votes|no-header)\b|--[a-z][a-z-]*(?:=| (?!--)){_WORD}")
-
-_ALIKE = 0.2
-"""Rank correlation of two scores from which they may be of one thing."""
 
 _APART, _SPARSE = 4.0, 2.0
 """Standard errors from which a score ranks the values of a column, the best of all of them, and how
@@ -132,7 +129,13 @@ class Proposals:
             text = text[:start] + said + text[stop:]
         place = Selection.of(self.source).place
         name = f"{place}: " if isinstance(place, str | Path) else ""
-        if refusal and dead and not alive and not re.search("; |: ", text.removeprefix(name)):
+        if (
+            refusal
+            and dead
+            and not alive
+            and why[0]
+            and not re.search("; |: ", text.removeprefix(name))
+        ):
             return one_line(f"{text}; it cannot be read as it stands: {why[0]}")
         return text.strip()
 
@@ -177,6 +180,8 @@ class Proposals:
                 return Outcome(proposal)
             more = [_labels(head, read)]
         except FewlabelsError as error:
+            if isinstance(error, UnjudgedError) and self.beside.get("join"):
+                return Outcome(proposal)
             text = str(error)
             clause = re.split(r"; |: say |: if |, or say |: name them ", text)[0]
             why = one_line(_OPTION.split(clause)[0].rstrip(" :,("), 300)
@@ -185,9 +190,11 @@ class Proposals:
         for choice in more if self.most_more else ():
             outcomes = [further.outcome(words) for words in choice if words not in proposal]
             found = [one.options for one in outcomes if one is not None and one.options]
-            if found:  # which says the proposal again where it is of the same kind
-                whole = [f if f.startswith(proposal) else f"{proposal} {f}" for f in found]
-                return Outcome(" or ".join(whole))
+            if found:  # each a whole command, which says no option twice
+                ways = [f[a:b] for f in found for of in _choices(f) for a, b in of]
+                said_already = {*_OPTION.findall(proposal)}
+                rest = [[o for o in _OPTION.findall(w) if o not in said_already] for w in ways]
+                return Outcome(" or ".join(" ".join([proposal, *more]) for more in rest))
         return Outcome(None, why)
 
     def _read(self, said: Said, options: ColumnOptions) -> Predictions:
@@ -248,6 +255,7 @@ class Proposals:
                 own.update(more[_PAIRS[flag]].values())
             elif flag == "task":
                 more |= parse_task_options(values, self._names)
+                columns += filter(None, [more.get("task")])
                 columns += [c for of in more.get("tasks", {}).values() for c in of]
             elif flag == "same" and not values[0].endswith(("=CLASS", "=NAME")):
                 more["same"] = parse_pairs("--same", "CLASS", values)
@@ -336,10 +344,4 @@ def nothing_tells(predictions: Predictions) -> str | None:
     others = (predictions.probabilities, predictions.votes, predictions.histogram)
     if predictions.n_labeled or scores is None or any(one is not None for one in others):
         return None
-    ranks = np.stack([dense_codes(np.nan_to_num(one))[0] for one in scores.T]).astype(float)
-    if len(ranks) > 1 and (ranks.std(axis=1) > 0).all():
-        alike = np.corrcoef(ranks) - np.eye(len(ranks))
-        if (alike.max(axis=1) > _ALIKE).all():
-            return None
-    what = "one column of scores" if len(ranks) == 1 else "scores that do not rank the items alike"
-    return f"it has no labels, and {what}, so that nothing tells how good they are"
+    return no_labels(scores.T)

@@ -36,7 +36,8 @@ from fewlabels.data.options import ColumnOptions, column_options
 from fewlabels.data.profiles import truth_in_name
 from fewlabels.data.proposals import Proposals
 from fewlabels.data.recognise import recognise
-from fewlabels.data.roles import Roles, assign_roles, repeated_items, split_native
+from fewlabels.data.repeats import repeated_items
+from fewlabels.data.roles import Roles, assign_roles, split_native
 from fewlabels.data.shapes import shaped, telling
 from fewlabels.data.sources import LOG, chosen, locate, open_source, stem_of
 from fewlabels.data.table import NOTHING, Place, Source, fractions_in, naming_file
@@ -233,7 +234,10 @@ def read_as_said(
         arguments["label_weight"] = drawn
         arguments["task"] = opened.task
         if source is not None and long is None and (roles.groups or roles.ignored or roles.item):
-            arguments["notes"] = (*arguments["notes"], *repeated_items(*of_items(source, roles)))
+            repeats = repeated_items(
+                *of_items(source, roles), task=opened.task, named=options.names_classifiers
+            )
+            arguments["notes"] = (*arguments["notes"], *repeats)
         keys = [] if long is None else item_keys(table, roles, long)
         place, files = table.place, table.files
         del table  # gone before `Predictions` makes its own copy

@@ -20,7 +20,7 @@ from functools import cached_property
 import numpy as np
 
 from fewlabels.checks.class_words import folded, polarity, positive_index, same_answer
-from fewlabels.data.agreement import cut_apart, ranked_apart
+from fewlabels.data.agreement import cut_apart, no_labels, ranked_apart
 from fewlabels.data.classes import of_two_signs
 from fewlabels.data.evidence import (
     AGREE,
@@ -62,6 +62,7 @@ from fewlabels.data.profiles import (
     names_items,
     names_measure,
     names_percentages,
+    names_result,
     names_role,
     names_truth,
     profile,
@@ -81,7 +82,7 @@ from fewlabels.data.roles import missing_column, places, split_native
 from fewlabels.data.row_votes import votes_in_rows
 from fewlabels.data.shapes import telling
 from fewlabels.data.table import Names, Source, in_order
-from fewlabels.data.unread import refuse_unread
+from fewlabels.data.unread import refuse_numbers, refuse_unread
 from fewlabels.errors import InputError, listed, quoted
 from fewlabels.kernels.arrays import Ints
 
@@ -223,6 +224,13 @@ class _Recognition(Sheet):
 
     def reading(self) -> Reading:
         """The best assignment, unless another one is about as good."""
+        results = [p for p in self.free() if names_result(p.name) and p.numbers is not None]
+        if len(results) > 1 and results[0].rows < MANY_ITEMS:
+            raise InputError(
+                f"columns {listed(quoted(p.name) for p in results)} are measures of how good "
+                "something is, by their names: a summary, whose rows are no items; give the file "
+                "with a row for every item"
+            )
         votes = votes_in_rows(self)
         if votes is not None:
             return votes
@@ -259,6 +267,12 @@ class _Recognition(Sheet):
                 "the known labels",
                 ways[:1] if rename else ways,
             )
+        scores = [self.columns[c].numbers for c in self.scores.values()]
+        alone = label is None and scores and not (self.models or self.hard)
+        if alone and (why := no_labels([np.asarray(one) for one in scores])):
+            shown = f"{listed(map(quoted, self.scores.values()))}: {why}"
+            said = "; ".join([f"{shown}; join labels with --labels FILE", *doubts(self)])
+            refuse_numbers(self, [self.columns[c] for c in self.scores.values()], said)
         options = replace(
             self.options, label=None if label is None else label.name, item=item,
             models=self.models, hard=self.hard, scores=self.scores, confidence=self.confidence,
@@ -558,6 +572,7 @@ class _Recognition(Sheet):
         alike = [p for p, score in scored if score >= MARGIN]
         unsure = [p for p, score in scored if abs(score) < MARGIN]
         if unsure and not alike and label is None:
+            self._refuse_unlike(unsure)
             alike, unsure = unsure, []
             for p in alike:
                 self.weigh(p, "prediction", "nothing else predicts")
@@ -582,12 +597,27 @@ class _Recognition(Sheet):
                 [self.said(hard={without_role(name): name}), [*self.said(), "--by", name]],
             )
 
+    def _refuse_unlike(self, columns: Sequence[Profile]) -> None:
+        """Refuse columns of yes and no that do not agree, and that no name says are predictions."""
+        pairs = itertools.combinations(columns, 2)
+        each = [beyond_chance(p, q, tuple(p.counts or ())) for p, q in pairs]
+        known = [one for one in each if one is not None]
+        some = len(columns) > 2 and all(p.yes_or_no and not p.predicts for p in columns)
+        if some and not self.models and known and float(np.mean(known)) <= AGREE:
+            said = ColumnOptions(hard={p.name: p.name for p in columns}).arguments()
+            raise InputError(
+                f"columns {listed((quoted(p.name) for p in columns), 4)} hold yes and no, and do "
+                "not agree beyond chance: perhaps labels of several tasks; join the predictions "
+                f"with --join FILE, or if classifiers gave them, say {shlex.join(said)}"
+            )
+
     def _prediction_facts(
         self, p: Profile, label: Profile | None, values: Sequence[str], further: set[str]
     ) -> list[str]:
         """What the values of a column say of its being a hard prediction; nothing: it is none."""
         counts = p.counts or {}
-        if p.judges_another and (self._has_base(p) or (p.yes_or_no and not p.predicts)):
+        of_another = self._has_base(p) or (p.yes_or_no and not p.predicts)
+        if (p.judges_another and of_another) or (p.says_right and p.yes_or_no):
             return ["says if another is right"]
         if p.agrees or p.done:
             self.flags += [p] if fits(p, values) and p not in self.doubted else []

@@ -10,11 +10,9 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-import numpy as np
-
 from fewlabels.data.options import VOTE_ROLES, ColumnOptions
 from fewlabels.data.profiles import differences, item_in_name, name_evidence, names_role
-from fewlabels.data.table import Names, Source, class_text, group_text
+from fewlabels.data.table import class_text
 from fewlabels.errors import InputError, did_you_mean, listed, quoted
 
 ITEMS = "item"
@@ -433,43 +431,3 @@ def missing_column(name: str, names: Sequence[str], role: str) -> str:
         f"no column {quoted(name)} ({role}); {did_you_mean(name, names)}"
         f"the columns are {listed(map(quoted, names))}"
     )
-
-
-_FEWEST = 10
-"""Fewer values are rather kinds of items than items, unless the column is said to name these."""
-
-_ROWS_EACH = 1.2
-"""Rows per item, on average, from which a column that nobody named is told of."""
-
-
-def repeated_items(source: Source, roles: Roles, *, of_head: bool = False) -> tuple[str, ...]:
-    """Warn that a column names fewer items than there are rows, if no clusters are given.
-
-    The column of the items comes first, then columns whose names number items; of several the one
-    of fewest values counts (patients rather than scans). Columns of texts count only if none of
-    these repeats and `item` is not given. With `of_head` the source holds only first rows.
-    """
-    if roles.clusters:
-        return ()
-    others = {n: item_in_name(n) for n in (*roles.groups, *roles.ignored) if n != roles.item}
-    kinds = [[n for n, much in others.items() if much == kind] for kind in (2, 1)]
-    if roles.item is not None:
-        kinds = [[roles.item], kinds[0]]
-    for named in filter(None, kinds):
-        found: list[tuple[int, int, str]] = []
-        table = source.read((), named)
-        for column in named:
-            codes = Names.of(table, column, group_text).codes
-            alone = int((codes < 0).sum())
-            items, rows = len(np.unique(codes[codes >= 0])) + alone, len(codes)
-            fewest, each = (2, 1.0) if column == roles.item else (_FEWEST, _ROWS_EACH)
-            if items >= fewest and rows > items and rows >= each * items:
-                found.append((items, rows, column))
-        if found:
-            items, rows, column = min(found)
-            where = "" if column == "item" else f" (column {quoted(column)})"
-            return (
-                f"{'the first ' * of_head}{rows:,} rows are {items:,} items{where}, and every row "
-                f"counts as one by itself: say --cluster {shlex.quote(column)}",
-            )
-    return ()

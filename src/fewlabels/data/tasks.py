@@ -246,6 +246,8 @@ def _are_tasks(named: NamedTasks, held: Mapping[str, Profile], options: ColumnOp
         return False
     if len(pairs) == 1:
         return named.names == "sure"
+    if sum(len(p.counts or ()) > 1 for p in known) < 2 and named.names != "sure":
+        return False  # one value, such as a version, is no label
     shown = _own_rather_than_others(labels, predicted)
     sure = named.names == "sure"
     if (sure and (shown is None or shown > -_SHOWN)) or (shown or 0.0) > _SHOWN:

@@ -9,14 +9,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from fewlabels.checks.class_words import positive_index
-from fewlabels.data.agreement import ranked_apart
+from fewlabels.checks.class_words import positive_index, same_answer
+from fewlabels.data.agreement import cut_apart, ranked_apart
 from fewlabels.data.evidence import (
+    AGREE,
     APART,
     FEW_WORDS,
     MANY_ITEMS,
     AmbiguousError,
     Sheet,
+    UnjudgedError,
+    beyond_chance,
     class_indices,
     fits,
 )
@@ -26,7 +29,7 @@ from fewlabels.data.roles import no_predictions
 from fewlabels.data.row_votes import unnamed_votes
 from fewlabels.data.table import in_order
 from fewlabels.errors import InputError, listed, quoted
-from fewlabels.kernels.arrays import Bools
+from fewlabels.kernels.arrays import Bools, Ints
 
 
 def refuse_unread(sheet: Sheet, numbers: Sequence[Profile]) -> None:
@@ -53,6 +56,7 @@ def refuse_unread(sheet: Sheet, numbers: Sequence[Profile]) -> None:
         )
     if sheet.label is None:
         _refuse_alike(sheet, free)
+        _refuse_unjudged(sheet)
         if unnamed := unnamed_votes(sheet):
             item, person, vote = unnamed
             roles = {"item": item.name, "annotator": person.name, "label": vote.name}
@@ -64,7 +68,7 @@ def refuse_unread(sheet: Sheet, numbers: Sequence[Profile]) -> None:
             )
     numbers = [p for p in numbers if p.of("label") < SURELY]
     if numbers:
-        _refuse_numbers(sheet, free, numbers)
+        refuse_numbers(sheet, numbers)
     nested = listed([quoted(p.name) for p in sheet.columns.values() if p.nested], 3)
     labels = listed([quoted(p.name) for p in free if p.few and p.of("label") >= LIKELY], 3)
     if nested or labels:
@@ -79,6 +83,14 @@ def _refuse_alike(sheet: Sheet, free: Sequence[Profile]) -> None:
     for p in few:
         alike = [q for q in few if fits(q, tuple(p.counts or ()))]
         alike = [q for q in alike if fits(p, tuple(q.counts or ()))]
+        # Counts of two things, such as goals, are no labels and predictions.
+        near = [beyond_chance(p, q, tuple(p.counts or ())) for q in alike if q is not p]
+        if (
+            p.numbers is not None
+            and p.distinct > 2
+            and max((k for k in near if k is not None), default=1) <= AGREE
+        ):
+            continue
         if len(alike) < 2:
             continue
         named = {without_role(q.name): q.name for q in alike}
@@ -93,9 +105,36 @@ def _refuse_alike(sheet: Sheet, free: Sequence[Profile]) -> None:
         )
 
 
-def _refuse_numbers(sheet: Sheet, free: Sequence[Profile], numbers: Sequence[Profile]) -> None:
-    """Refuse numbers that may be scores, with the labels that they rank apart, if any are there."""
-    others = [p for p in sheet.free() if p.numbers is not None and p.distinct > 2]
+def _refuse_unjudged(sheet: Sheet) -> None:
+    """Refuse a column of predictions alone, by its name, without labels to judge it by."""
+    said = [p for p in sheet.free() if p.few and p.predicts and not p.measures]
+    said = [p for p in said if p.of("annotator") <= 0]
+    if len(said) != 1 or said[0].of("label") > 0:
+        return
+    classes = tuple(said[0].counts or ())
+    folders = ""
+    for p in sheet.columns.values():
+        parts = {part for text in p.texts for part in text.replace("\\", "/").split("/")[:-1]}
+        if len([t for t in classes if same_answer(t, sorted(parts))]) > 1:
+            folders = (
+                f"; if the folders in {quoted(p.name)} are the right classes, write them in a "
+                "column of their own"
+            )
+    raise InputError(
+        f"column {quoted(said[0].name)} holds predictions, by its name, and no column holds known "
+        f"labels, without which nothing tells how good they are: join them with --labels FILE"
+        f"{folders}"
+    )
+
+
+def refuse_numbers(sheet: Sheet, numbers: Sequence[Profile], why: str = "") -> None:
+    """Refuse numbers that may be scores, with the labels that they rank, else for a reason."""
+    free = [p for p in sheet.free() if not names_measure(p.name)]
+    others = (
+        list(numbers)
+        if why
+        else [p for p in sheet.free() if p.numbers is not None and p.distinct > 2]
+    )
     names = listed([quoted(p.name) for p in others])
     answers = sheet.answers()
     if answers and all(p.of_itself for p in numbers):
@@ -106,15 +145,28 @@ def _refuse_numbers(sheet: Sheet, free: Sequence[Profile], numbers: Sequence[Pro
             + shlex.quote(f"NAME={answers[0].name}")
         )
     best: tuple[float, Profile, int, dict[str, str]] | None = None
+    leaks = dict[str, str]()
     for label in [p for p in free if p.few and p.coded] if sheet.label is None else [sheet.label]:
         classes = tuple(in_order(label.counts or ()))
         codes = class_indices(label, classes)
         for side in range(len(classes)) if len(classes) == 2 else ():
             above = _above(numbers, label, codes == side, codes == 1 - side)
+            perfect = {name for _, name in above if _separates(sheet.columns[name], codes)}
+            leaks |= dict.fromkeys(perfect, label.name)
+            above = [one for one in above if one[1] not in perfect]
             if above and (best is None or max(above)[0] > best[0]):
                 scores = {without_role(name): name for _, name in above[:3]}
                 best = max(above)[0], label, side, scores
     what = f"columns {names} hold numbers, and nothing says whether classifiers gave them"
+    for name, of in leaks.items():
+        what += (
+            f"; {quoted(name)} separates the classes of {quoted(of)} perfectly: is it known only "
+            "afterwards?"
+        )
+    if best is None and why:
+        raise UnjudgedError(why)
+    if best is None and leaks:
+        raise InputError(f"{what} If a classifier gave it, name both: --label COL --score NAME=COL")
     if best is None:
         scores = {without_role(p.name): p.name for p in numbers[:3]}
         some = [p for p in sheet.free() if p.few and p.coded and p.sparse and p not in numbers]
@@ -126,10 +178,23 @@ def _refuse_numbers(sheet: Sheet, free: Sequence[Profile], numbers: Sequence[Pro
     classes = tuple(in_order(label.counts or ()))
     positive = None if side == positive_index(classes) else classes[side]
     said = shlex.join(ColumnOptions(label.name, positive=positive, scores=scores).arguments())
-    raise InputError(
+    raise (UnjudgedError if why else InputError)(
         f"{what}; {listed(map(quoted, scores.values()))}: larger where {quoted(label.name)} is "
         f"{quoted(classes[side])}; if these are scores and the known labels, say {said}"
     )
+
+
+def _separates(p: Profile, codes: Ints) -> bool:
+    """Whether numbers are apart in many rows of two classes, as what is known afterwards is."""
+    x = np.empty(0) if p.numbers is None else p.numbers
+    known = (codes >= 0) & ~np.isnan(x)
+    return int(known.sum()) >= _MANY_ROWS and any(
+        cut_apart(x[known], codes[known], k) for k in (0, 1)
+    )
+
+
+_MANY_ROWS = 100
+"""So many known labels no score of a classifier separates, but by what it must not know."""
 
 
 def _above(

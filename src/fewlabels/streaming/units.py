@@ -24,7 +24,8 @@ from fewlabels.data.limits import refuse_wide
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.proposals import Proposals
 from fewlabels.data.read import read_as_said
-from fewlabels.data.roles import Roles, assign_roles, repeated_items
+from fewlabels.data.repeats import repeated_items
+from fewlabels.data.roles import Roles, assign_roles
 from fewlabels.data.shapes import Shaped, shaped, telling
 from fewlabels.data.sources import (
     SQL,
@@ -215,8 +216,7 @@ def lay_out(
     except InputError as error:
         raise proposals.tried(error) from None
     notes = proposals.lines((*layout.roles.notes, *layout.notes))
-    reading = proposals.lines(layout.reading)
-    return replace(layout, notes=notes, reading=reading)
+    return replace(layout, notes=notes, reading=proposals.lines(layout.reading))
 
 
 def _lay_out(
@@ -284,7 +284,7 @@ def _lay_out(
         notes = (*notes, *dict.fromkeys(n for file in files for n in getattr(file, "notes", ())))
         if not units:
             raise InputError("there are no rows; a file needs at least one item")
-        notes = (*notes, *repeated_items(head, roles, of_head=True))
+        notes += repeated_items(head, roles, of_head=True, named=options.names_classifiers)
     in_order = sorted(skipped, key=lambda bad: bad.name)
     return Layout(
         located.name, tuple(units), roles, tuple(in_order), (*located.notes, *notes),

@@ -26,7 +26,8 @@ from fewlabels.data.options import ColumnArguments, ColumnOptions, column_option
 from fewlabels.data.proposals import Proposals
 from fewlabels.data.read import Opened, naming_rows, open_input, read_as_said
 from fewlabels.data.recognise import evidence_table
-from fewlabels.data.roles import assign_roles, repeated_items
+from fewlabels.data.repeats import repeated_items
+from fewlabels.data.roles import assign_roles
 from fewlabels.data.sources import locate, open_source, typed
 from fewlabels.data.table import NOTHING, Source, Table, class_text, naming_file
 from fewlabels.data.tasks import of_items
@@ -209,10 +210,11 @@ def _look_at_table(case: Case, opened: Opened) -> None:
             case.error(str(bad_cell))
         if not wrong:
             if source is not None and votes is None:
-                arguments["notes"] = (
-                    *arguments["notes"],
-                    *repeated_items(*of_items(source, roles)),
-                )
+                assert case.proposals is not None
+                said = case.proposals.options  # --by, which the doctor has not, is for `estimate`
+                named = said.names_classifiers or bool(said.cluster)
+                repeats = repeated_items(*of_items(source, roles), task=case.task, named=named)
+                arguments["notes"] = (*arguments["notes"], *repeats)
             if votes is not None:
                 keys, keep = item_keys(table, roles, votes), case.options.keep
                 try:

@@ -1,0 +1,149 @@
+"""Rows that are of one item: a warning, or a refusal where they are not to be taken together."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from fewlabels.data.evidence import FEW_WORDS, NEARLY_ALL
+from fewlabels.data.profiles import LIKELY, item_in_name, name_evidence, words_table
+from fewlabels.data.roles import Roles
+from fewlabels.data.table import Names, Source, Table, group_text
+from fewlabels.errors import InputError, listed, quoted
+from fewlabels.kernels.arrays import Ints
+
+_FEWEST = 10
+"""Fewer values are rather kinds of items than items, unless the column is said to name these."""
+
+_ROWS_EACH = 1.2
+"""Rows per item, on average, from which a column that nobody named is told of."""
+
+_ENDINGS = 3
+"""So many endings, which the names of nearly all items have, are no sides or halves of one."""
+
+
+def repeated_items(
+    source: Source,
+    roles: Roles,
+    *,
+    of_head: bool = False,
+    task: str | None = None,
+    named: bool = False,
+) -> tuple[str, ...]:
+    """Warn that a column names fewer items than there are rows, if no clusters are given.
+
+    The column of the items comes first, then columns whose names number items; of several the one
+    of fewest values counts (patients rather than scans). Columns of texts count only if none of
+    these repeats and `item` is not given. With `of_head` the source holds only first rows; `task`
+    says which task a row is of; `named`, that the caller has named the classifiers, whose rows may
+    be those of a design, as in a study of readers.
+
+    Raises
+    ------
+    InputError
+        Where the rows of an item are those of a design, or of several tasks by the items' names,
+        and the caller has not said which rows are together.
+    """
+    free = {n: item_in_name(n) for n in (*roles.groups, *roles.ignored) if n != roles.item}
+    kinds = [[n for n, much in free.items() if much == kind] for kind in (2, 1)]
+    if roles.item is not None:
+        kinds = [[roles.item], kinds[0]]
+    grouped = roles.groups_asked and bool({*roles.groups} - {roles.item})
+    asked = grouped or task is not None
+    names = [n for n in (roles.item, *free) if n is not None and (free.get(n) or n == roles.item)]
+    if names and not (roles.clusters or asked):
+        _refuse_tasks_in_names(source, names)
+    designs = list[str]()
+    for columns in filter(None, [roles.clusters] if roles.clusters else kinds):
+        found: list[tuple[int, int, str]] = []
+        table = source.read((), columns)
+        for column in columns:
+            codes = Names.of(table, column, group_text).codes
+            alone = int((codes < 0).sum())
+            items, rows = len(np.unique(codes[codes >= 0])) + alone, len(codes)
+            fewest, each = (2, 1.0) if column == roles.item else (_FEWEST, _ROWS_EACH)
+            if items >= fewest and rows > items and rows >= each * items:
+                found.append((items, rows, column))
+        for items, rows, column in [] if asked else sorted(found):
+            others = [n for n in free if n not in (column, roles.domain)]
+            if factors := _factors(source, column, others, roles.label):
+                ways = [shlex.join(["--cluster", column, "--by", f]) for f in factors[:3]]
+                designs.append(
+                    f"{rows:,} rows are {items:,} items (column {quoted(column)}), each of them "
+                    f"as often with every value of {listed(map(quoted, factors))}: perhaps models, "
+                    "configurations or repeats, whose rows are not those of one classifier; give "
+                    "each of them a column of predictions, or say which with "
+                    f"{' or '.join(ways)}"
+                )
+                if not named:
+                    raise InputError(designs[0])
+                break
+        if found and not roles.clusters:
+            items, rows, column = min(found)
+            where = "" if column == "item" else f" (column {quoted(column)})"
+            return (
+                f"{'the first ' * of_head}{rows:,} rows are {items:,} items{where}, and every row "
+                f"counts as one by itself: say --cluster {shlex.quote(column)}",
+                *designs,
+            )
+    return tuple(designs)
+
+
+def _factors(source: Source, item: str, others: Sequence[str], label: str | None) -> list[str]:
+    """The columns of few values that every item has equally often: configurations, models, folds.
+
+    What is a property of the rows rather, such as a language, has a name or labels that say so.
+    """
+    table = source.read((), [item, *others, *filter(None, [label])])
+    of_item = Names.of(table, item, group_text).codes
+    known = None if label is None else Names.of(table, label).codes
+    weights, found = words_table().values["factor"], list[str]()
+    for name in others:
+        if not _as_often(of_item, Names.of(table, name, group_text).codes):
+            continue
+        score = name_evidence(name, "factor") + weights["as often in every item"]
+        if known is not None and (known >= 0).any():
+            one = _one_each(of_item[known >= 0], known[known >= 0])
+            score += weights["one label in an item" if one else "labels differ within items"]
+        found += [name] if score > LIKELY else []
+    return found
+
+
+def _as_often(item: Ints, factor: Ints) -> bool:
+    """Whether nearly every item has all of several values, and each as often."""
+    k, n = int(factor.max(initial=-1)) + 1, int(item.max(initial=-1)) + 1
+    if not 2 <= k <= FEW_WORDS or n < _FEWEST or min(item.min(), factor.min()) < 0:
+        return False
+    times = np.bincount(item * k + factor, minlength=n * k).reshape(n, k)
+    each = (times[:, :1] > 0).all(1) & (times == times[:, :1]).all(1)
+    return bool(each.mean() >= NEARLY_ALL)
+
+
+def _one_each(item: Ints, label: Ints) -> bool:
+    """Whether the rows of nearly every item have one label."""
+    pairs = np.unique(np.stack([item, label]), axis=1)[0]
+    return bool((np.unique(pairs, return_counts=True)[1] == 1).mean() >= NEARLY_ALL)
+
+
+def _refuse_tasks_in_names(source: Source, columns: Sequence[str]) -> None:
+    """Refuse items whose names end in the task: ID_1_any, ID_1_epidural, ID_2_any."""
+    table: Table = source.read((), columns)
+    for column in columns:
+        names = Names.of(table, column)
+        parts = [text.rpartition("_") for text in names.texts]
+        endings = Counter(end for stem, _, end in parts if stem and end.isalpha())
+        stems = {stem for stem, _, _ in parts}
+        every = min(endings.values(), default=0) >= NEARLY_ALL * len(stems)
+        few = _ENDINGS <= len(endings) <= FEW_WORDS and len(stems) >= _FEWEST
+        if few and every and sum(endings.values()) == len(names.codes):
+            raise InputError(
+                f"the names of items in column {quoted(column)} end in one of "
+                f"{listed(map(quoted, endings), FEW_WORDS)}, and nearly all begin as others do "
+                f"that end in each: perhaps each row is one of {len(endings)} tasks of "
+                f"{len(stems):,} items; write what they end in into a column of its own, and name "
+                "it with --task COL; if all are of one task, say "
+                f"{shlex.join(['--cluster', column])}"
+            )
