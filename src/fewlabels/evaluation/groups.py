@@ -154,9 +154,11 @@ def _column(predictions: Predictions, column: str) -> Array:
 
 def _codes(values: Array) -> tuple[Ints, list[str]]:
     """Code of each value in order of first appearance, and the values' names."""
-    index: dict[str, int] = {}
-    texts = [_text(v) for v in values.tolist()]
-    codes = np.array([index.setdefault(t, len(index)) for t in texts], dtype=np.int64)
+    there, index = values.tolist(), dict[str, int]()
+    if len({*map(type, there)}) > 1:  # 1, 1.0 and True are equal, and named apart
+        there = list(map(_text, there))
+    code = {value: index.setdefault(_text(value), len(index)) for value in dict.fromkeys(there)}
+    codes = np.fromiter(map(code.__getitem__, there), np.int64, len(there))
     return codes, list(index)
 
 
