@@ -26,6 +26,7 @@ _LAZY = {
     "estimate_files": "fewlabels.streaming.stream",
     "label": "fewlabels.labeling.notebook",
     "label_next": "fewlabels.questions.label_next",
+    "monitor": "fewlabels.questions.over_time",
     "read_predictions": "fewlabels.data",
     "score": "fewlabels.questions.score",
     "shift": "fewlabels.shifts.analysis",
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from fewlabels.questions.compare import compare
     from fewlabels.questions.curve import curve, curves
     from fewlabels.questions.label_next import label_next
+    from fewlabels.questions.over_time import monitor
     from fewlabels.questions.score import score
     from fewlabels.questions.threshold import threshold
     from fewlabels.shifts.analysis import shift
@@ -80,6 +82,7 @@ __all__ = [
     "label_next",
     "metrics",
     "models",
+    "monitor",
     "read_predictions",
     "score",
     "shift",

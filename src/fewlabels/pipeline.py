@@ -65,7 +65,7 @@ noise."""
 
 @dataclass(frozen=True)
 class Question:
-    """The checked arguments of `estimate`; see there."""
+    """The checked arguments of `estimate`; see there. `periods` says that groups are in order."""
 
     method: str | LabelModel = "auto"
     metrics: Any = None
@@ -76,6 +76,7 @@ class Question:
     random_state: int | None = 0
     reference: Predictions | None = field(default=None, repr=False)
     shift: Correction | None = None
+    periods: bool = False
 
     def __post_init__(self) -> None:
         check_settings(self.confidence_level, self.estimand, None)
@@ -335,7 +336,9 @@ def build_estimates(
     for sentence in (*checks.sentences, *_order_of_grades(evaluator), *warnings):
         reasons.add(sentence)
     told = () if setup.distribution else checks.given_labels
-    guard = Guard.from_evaluator(evaluator, name, random=checks.random, given_labels=told)
+    guard = Guard.from_evaluator(
+        evaluator, name, random=checks.random, given_labels=told, periods=question.periods
+    )
     n_items = {size.group: size.n_items for size in sizes}
     rows: list[Estimate] = []
     draws: dict[tuple[str, str | None], Floats] = {}

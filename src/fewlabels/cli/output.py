@@ -70,6 +70,10 @@ class Output(Record):
         rare=True,
     )
     junit: str | None = _path("Write each --require as a test, as JUnit's XML.", "PATH", rare=True)
+    alert: str | None = _path(
+        "Write a line of JSON for each fall that is sure, and for each --require that is not met.",
+        "PATH",
+    )
     write: str | None = _path(
         "Write what was recognised as a file for --columns.", "TOML", "edited"
     )
@@ -143,6 +147,7 @@ class Output(Record):
             "Likeliest labels": self.labels_out,
             "Markdown": self.markdown,
             "JUnit": self.junit,
+            "Alerts": self.alert,
             **(also or {}),
         }
         for what, path in written.items():

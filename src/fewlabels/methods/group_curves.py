@@ -33,8 +33,9 @@ from fewlabels.methods.base import FittedLabelModel
 from fewlabels.posterior import LabelPosterior, ParameterDraws
 from fewlabels.predictions import Predictions
 
-MOST_GROUPS = 40
-"""A column with more groups has no curves of its own for them."""
+MOST_GROUPS, MOST_PERIODS = 40, 160
+"""A column with more groups has no curves of its own for them; in order they may be more, and what
+they have of their own is then interpolated between so many of them."""
 
 ALIKE, SDS = 0.4, (0.3, 0.7, 1.5)
 """Prior weight of groups that are alike, and else the sds tau, in log odds, of equal weights."""
@@ -73,7 +74,8 @@ def with_group_curves(
     rows = rows[np.argsort(predictions.keys[rows], kind="stable")]
     for column in sorted(predictions.groups) if len(rows) else ():
         names, ordered = _in_order({*_names(predictions.groups[column]).values()} - {None})
-        if column != predictions.item and 1 < len(names) <= MOST_GROUPS:
+        most = MOST_PERIODS if ordered else MOST_GROUPS
+        if column != predictions.item and 1 < len(names) <= most:
             fitted = _fit(fitted, predictions, rows, column, names, ordered, rng)
     return fitted
 
@@ -119,16 +121,17 @@ def _kinds(names: Sequence[str], labels: Floats, *, ordered: bool) -> Iterator[_
 
     What they have in common the fitted model has learned.
     """
-    g = len(names)
-    walk = np.tril(np.ones((g, g)))[:, 1:]
-    spread = (walk - walk.mean(axis=0)) ** 2
-    shapes = [("each apart", np.eye(g), 1.0)]
+    g, m = len(names), min(len(names), MOST_GROUPS)
+    shapes = [("each apart", np.eye(g), 1.0)] if g == m else []
     if ordered and g > 2:
         # A walk whose mean variance about its mean is 1, and steps up or down at one place.
+        knots = np.linspace(0, g - 1, m)
+        walk = np.stack([np.interp(np.arange(g), knots, np.arange(m) >= j) for j in range(1, m)], 1)
+        spread = (walk - walk.mean(axis=0)) ** 2
         shapes.append(("a walk", walk / np.sqrt(spread.sum() / g), 1.0))
-        shapes += [
-            (f"a step at {names[j + 1]}", 2 * walk[:, [j]], 1 / (g - 1)) for j in range(g - 1)
-        ]
+        for j in np.ceil(knots[1:]).astype(int):
+            step = 2.0 * (np.arange(g) >= j)[:, None]
+            shapes.append((f"a step at {names[j]}", step, 1 / (m - 1)))
     total = sum(weight for _, _, weight in shapes) * len(SDS) / (1 - ALIKE)
     for name, shape, weight in shapes:
         apart = shape - labels @ shape / labels.sum()
@@ -205,7 +208,7 @@ class _Labels:
     ) -> _Labels:
         k = evidence.shape[1]
         contrasts = np.zeros((k, 0))
-        if k <= MOST_CLASSES and k * n_groups <= MOST_OFFSETS:
+        if k <= MOST_CLASSES and k * min(n_groups, MOST_GROUPS) <= MOST_OFFSETS:
             helmert = np.tril(np.ones((k, k - 1))) - np.diag(np.arange(k, 0.0, -1))[:, :-1]
             contrasts = helmert / np.sqrt((helmert**2).sum(axis=0))
         most = max(_CELLS // (k * (contrasts.shape[1] + 1) * draws.size), 1)
