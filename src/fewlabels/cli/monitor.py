@@ -41,7 +41,13 @@ class MonitorOptions(Record):
 
 @command(short_help="Performance over time, and what changed.")
 @takes("source", Input)
-@takes("settings", Settings, "models", "method", "options", "confidence_level", "seed", "workers")
+@takes(
+    "settings", Settings, "models", "method", "options", "confidence_level", "seed", "workers",
+    estimand={
+        "default": "sample",
+        "help": "Estimate for the items of each period, or for the population they come from.",
+    },
+)  # fmt: skip
 @takes("options", MonitorOptions)
 @takes("output", Output, "json", "html", "to", "junit", "alert", "raw_cells")
 def monitor(source: Input, settings: Settings, options: MonitorOptions, output: Output) -> int:
@@ -59,7 +65,12 @@ def monitor(source: Input, settings: Settings, options: MonitorOptions, output: 
 
     check_asked(metrics)
     arguments = settings.arguments(
-        "method", "confidence_level", "random_state", "workers", reference=source.reference
+        "method",
+        "confidence_level",
+        "estimand",
+        "random_state",
+        "workers",
+        reference=source.reference,
     )
     with progress_bar("reading") as progress:
         predictions = source.read([options.time])

@@ -67,17 +67,17 @@ def all_and(predictions: Predictions, groups: Mapping[str, Mapping[str, Ints]]) 
 
 
 def groups_by_column(
-    predictions: Predictions, by: str | Sequence[str] | None
+    predictions: Predictions, by: str | Sequence[str] | None, most: int = MAX_GROUPS
 ) -> dict[str, dict[str, Ints]]:
-    """Column -> name of a group, by first appearance -> its items."""
+    """Column -> name of a group, by first appearance -> its items; of at most so many groups."""
     if by is not None and not isinstance(by, Iterable):
         raise UsageError(f"`by` must be the name of a group, or several; got {by!r}")
     out: dict[str, dict[str, Ints]] = {}
     for column in dict.fromkeys([by] if isinstance(by, str) else by or ()):
         codes, names = _codes(_column(predictions, column))
-        if len(names) > MAX_GROUPS:
+        if len(names) > most:
             raise UsageError(
-                f"group {column!r} has {len(names)} values, more than {MAX_GROUPS}; group them "
+                f"group {column!r} has {len(names)} values, more than {most}; group them "
                 "first, or leave it out of `by`"
             )
         order = np.argsort(codes, kind="stable")

@@ -30,7 +30,7 @@ from fewlabels.data.inputs import predictions_of
 from fewlabels.data.sources import source
 from fewlabels.errors import InputError, UsageError, listed, quoted, unknown
 from fewlabels.estimates import Estimates
-from fewlabels.evaluation.evaluator import Evaluator
+from fewlabels.evaluation.evaluator import Estimand, Evaluator
 from fewlabels.kernels.arrays import Array, Floats, Frozen, Ints
 from fewlabels.kernels.blocks import Progress, reporting, step, using_workers
 from fewlabels.methods.base import LabelModel
@@ -198,6 +198,7 @@ def monitor(
     against: Against | None = None,
     method: str | LabelModel = "auto",
     confidence_level: float = 0.95,
+    estimand: Estimand = "sample",
     random_state: int | None = 0,
     workers: int | None = None,
     progress: Progress | None = None,
@@ -229,6 +230,8 @@ def monitor(
         What a period is compared with: "reference", whose labels alone say how good the classifiers
         were there, "first", the mean of the first 4 periods, or "trailing", the mean of all periods
         before. None: the reference if there is one, else "first".
+    estimand
+        "sample": the metric on the items of each period. "population": on what they are drawn from.
     method, confidence_level, random_state, workers, progress, columns, positive, where, query
         As in `fewlabels.estimate`.
     reference
@@ -254,7 +257,7 @@ def monitor(
     >>> change.since, change.alarm
     ('5', True)
     """
-    check_settings(confidence_level, "population", workers)
+    check_settings(confidence_level, estimand, workers)
     if not 0 <= tolerance < np.inf:
         raise UsageError(f"`tolerance` must be a number from 0; got {tolerance!r}")
     if against is not None:
@@ -272,7 +275,13 @@ def monitor(
     with_time = items.take(timed).with_groups({time: named})
     elsewhere = aligned_reference(reference, with_time, method, None, columns=columns)
     question = Question(
-        method, metrics, (time,), confidence_level, random_state=random_state, periods=True
+        method,
+        metrics,
+        (time,),
+        confidence_level,
+        estimand,
+        random_state=random_state,
+        periods=True,
     ).about(with_time, elsewhere)
     setup = question.setup(with_time)
     held, counts = condensed(with_time, calendar.codes[timed], len(calendar.names))
@@ -394,17 +403,16 @@ class Calendar:
         place = {start: i for i, start in enumerate(order)}
         of_value = {value: place[start] for value, start in starts.items()}
         codes = np.fromiter((of_value.get(v, -1) for v in there), np.int64, len(there))
-        latest = max(times.values())
-        complete = (
-            not dated or width == "value" or _start(latest + timedelta(days=1), width) > order[-1]
-        )
+        days = [t for t in times.values() if isinstance(t, datetime)]
+        latest = max(days, default=None)
+        complete = latest is None or width == "value" or _day_after(latest, width) != order[-1]
         notes = []
         if n := int((codes < 0).sum()):
             notes.append(f"{n:,} of {len(there):,} items have no time ({column}) and are left out")
         gaps = _gaps(order, width)
         if gaps:
             notes.append(f"no items in {len(gaps)} periods: {listed(map(_name, gaps), 3)}")
-        if not complete:
+        if not complete and latest is not None:
             notes.append(
                 f"the last period ({_name(order[-1])}) is not complete: the data end on "
                 f"{latest:%Y-%m-%d}"
@@ -508,6 +516,11 @@ def _start(t: _Time, width: str | int) -> _Time:
     return day
 
 
+def _day_after(t: datetime, width: str | int) -> _Time:
+    """The period of the day after a time."""
+    return _start(t + timedelta(days=1), width)
+
+
 def _name(start: _Time) -> str:
     if isinstance(start, datetime):
         return f"{start:%Y-%m-%d}"
@@ -520,11 +533,11 @@ def _gaps(starts: Sequence[Any], width: str | int) -> list[Any]:
         return []
     there, out, at = {*starts}, [], starts[0]
     while at < starts[-1]:
-        following = at + timedelta(days=1)
-        while _start(following, width) == at:
-            following += timedelta(days=1)
-        at = _start(following, width)
-        out += [at] if at not in there else []
+        following = _day_after(at, width)
+        if following != at and following not in there:
+            out.append(following)
+        at = at + timedelta(days=1)
+    out = list(dict.fromkeys(out))
     return out
 
 

@@ -74,9 +74,9 @@ def render_monitoring(report: Report, width: int = 80) -> str:
     lines = [style(line, "title") for line in wrap(head, width, "  ")]
     alarms = {one["metric"] + one["model"] for one in report["changes"] if one["alarm"]}
     for sentence in verdicts(report):
-        role = "warning" if alarms and "has fallen" in sentence else None
         wrapped = wrap(f"- {sentence}", width, "  ")
-        lines += [style(line, role) if role else line for line in wrapped]
+        sure = alarms and "has fallen" in sentence
+        lines += [style(line, "warning") if sure else line for line in wrapped]
     by_series: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for row in report["estimates"]:
         if row["group"] is not None:
