@@ -59,6 +59,9 @@ FIRST = 4
 ALARM = 0.95
 """Probability of a fall from which it is an alarm."""
 
+_CAUSE = 0.25
+"""Share of a fall from which something is named as its cause."""
+
 _LEAST_BEFORE = 4
 """Periods before one from which its numbers are compared with theirs."""
 
@@ -627,9 +630,9 @@ def _changes(
             start = len(stays) - np.argmin(stays[::-1], axis=0)
             start[stays.all(axis=0)] = 0
             since = names[max(int(np.median(start)), base.first)]
-        cause = "nothing" if since is None else "the mix of items"
-        if since is not None and middle - mix > mix:
-            cause = "P(class | scores)"
+        parts = {"P(class | scores)": middle - mix, "the mix of items": mix}
+        causes = [what for what, part in parts.items() if part > _CAUSE * middle]
+        cause = "nothing" if since is None else " and ".join(causes)
         yield Change(
             model, metric, since, float(p[-1]), float(middle), float(low), float(high), mix, cause,
             bool(p[-1] >= ALARM),
