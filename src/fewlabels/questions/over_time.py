@@ -85,8 +85,9 @@ class Period(NamedTuple):
 class Change(NamedTuple):
     """What became of a metric of a classifier, as of the last period.
 
-    `probability` is that of its having fallen by more than the tolerance, and `since` the period in
-    which that most likely began (None where `probability` is below one half). `what` says whether
+    `before` is what it was in what it is compared with, and `fall` by how much it is worse.
+    `probability` is that of a fall by more than the tolerance, and `since` the period in which that
+    most likely began (None where `probability` is below one half). `what` says whether
     P(class | scores) changed or the mix of items, and `mix` is the part of the fall by the latter.
     """
 
@@ -94,6 +95,7 @@ class Change(NamedTuple):
     metric: str
     since: str | None
     probability: float
+    before: float
     fall: float
     low: float
     high: float
@@ -110,7 +112,8 @@ class Monitoring(Frozen, Result):
     by more than the tolerance; NaN where it is not compared.
     """
 
-    _text, _row_fields = "render_monitoring", ("model", "metric", "group", "value", "low", "high",
+    _page, _text = "monitoring", "render_monitoring"
+    _row_fields = ("model", "metric", "group", "value", "low", "high",
                                                "confidence_level", "status")  # fmt: skip
 
     estimates: Estimates
@@ -623,7 +626,8 @@ def _changes(
         if not len(last):
             continue
         low, middle, high = np.quantile(last, [0.025, 0.5, 0.975])
-        mix = way * float(np.nanmean(base.levels[metric][-1, :, j]) - old[metric][j])
+        before = float(np.nanmean(base.levels[metric][-1, :, j]))
+        mix = way * (before - float(old[metric][j]))
         since, fell = None, fall > tolerance
         if p[-1] >= 0.5:
             stays = fell[:, fell[-1]]
@@ -634,8 +638,8 @@ def _changes(
         causes = [what for what, part in parts.items() if part > _CAUSE * middle]
         cause = "nothing" if since is None else " and ".join(causes)
         yield Change(
-            model, metric, since, float(p[-1]), float(middle), float(low), float(high), mix, cause,
-            bool(p[-1] >= ALARM),
+            model, metric, since, float(p[-1]), before, float(middle), float(low), float(high),
+            mix, cause, bool(p[-1] >= ALARM),
         )  # fmt: skip
 
 

@@ -1,11 +1,16 @@
-"""Performance over time, as text: what changed and since when, then a table per classifier."""
+"""Performance over time, as text and as a page: what changed and since when, then each period."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from fewlabels.report.axis import Axis, Panel, Scale, fit_axis, strips
 from fewlabels.report.blocks import Report
+from fewlabels.report.curve_html import View
+from fewlabels.report.html import render
 from fewlabels.report.words import (
     NARROWEST,
     as_text,
@@ -77,19 +82,10 @@ def render_monitoring(report: Report, width: int = 80) -> str:
         wrapped = wrap(f"- {sentence}", width, "  ")
         sure = alarms and "has fallen" in sentence
         lines += [style(line, "warning") if sure else line for line in wrapped]
-    by_series: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
-    for row in report["estimates"]:
-        if row["group"] is not None:
-            by_series.setdefault((row["model"], row["metric"]), []).append(row)
-    falls = {(one["model"], one["metric"]): one["probability"] for one in report["falls"]}
-    for (model, metric), rows in by_series.items():
-        lines += ["", style(f"{escape_control(model)}: {metric}", "title")]
-        lines += _table(report, rows, falls.get((model, metric)), width)
-    moved = [
-        f"{period['name']}: {enumerated(list(period['moved']), 4)}"
-        for period in periods
-        if period["moved"]
-    ]
+    for series in series_of(report):
+        lines += ["", style(f"{escape_control(series.model)}: {series.metric}", "title")]
+        lines += _table(series, width)
+    moved = moved_numbers(report)
     if moved:
         lines += ["", "Unlike all periods before, without any label:"]
         lines += [line for text in moved for line in wrap(f"- {text}", width, "  ")]
@@ -102,28 +98,147 @@ def render_monitoring(report: Report, width: int = 80) -> str:
     return as_text([*lines, *warning_lines(report, width)])
 
 
-def _table(
-    report: Report, rows: list[Mapping[str, Any]], falls: list[float | None] | None, width: int
-) -> list[str]:
-    """The last periods, a line each."""
+@dataclass(frozen=True)
+class Series:
+    """A metric of a classifier: its row, period and probability of a fall, and the change, if any.
+
+    Periods without an estimate are left out.
+    """
+
+    model: str
+    metric: str
+    rows: list[Mapping[str, Any]]
+    periods: list[Mapping[str, Any]]
+    falls: list[float | None]
+    change: Mapping[str, Any] | None
+
+
+def series_of(report: Report) -> list[Series]:
+    """Every metric of every classifier, in the order of the estimates."""
     place = {f"{report['time']}={p['name']}": i for i, p in enumerate(report["periods"])}
+    falls = {(one["model"], one["metric"]): one["probability"] for one in report["falls"]}
+    changes = {(one["model"], one["metric"]): one for one in report["changes"]}
+    rows: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for row in report["estimates"]:
+        if row["group"] in place:
+            rows.setdefault((row["model"], row["metric"]), []).append(row)
+    out = []
+    for key, some in rows.items():
+        ordered = sorted(some, key=lambda row: place[row["group"]])
+        places = [place[row["group"]] for row in ordered]
+        fell = falls.get(key, [None] * len(place))
+        periods = [report["periods"][i] for i in places]
+        change = changes.get(key)
+        out.append(Series(*key, ordered, periods, [fell[i] for i in places], change))
+    return out
+
+
+def moved_numbers(report: Report) -> list[str]:
+    """The periods in which something moved that is seen without a label, and what."""
+    return [
+        f"{period['name']}: {enumerated(list(period['moved']), 4)}"
+        for period in report["periods"]
+        if period["moved"]
+    ]
+
+
+def _table(series: Series, width: int) -> list[str]:
+    """The last periods, a line each."""
+    rows = series.rows
     write = number_format([row[end] for row in rows for end in ("value", "low", "high")])
-    cells = [["period", "items", "labels", "estimate", "P(fall)", "status"]]
-    for row in sorted(rows, key=lambda row: place[row["group"]])[-_MOST_PERIODS:]:
-        i = place[row["group"]]
-        period = report["periods"][i]
-        fall = None if falls is None else falls[i]
-        cells.append(
-            [
-                period["name"],
-                count(period["n_items"]),
-                count(period["n_labeled"]),
-                with_interval(row, write),
-                probability(fall),
-                row["status"],
-            ]
-        )
-    out = fitted(cells, "lrrrrl", width, least=10)
+    cells = [
+        [
+            period["name"],
+            count(period["n_items"]),
+            count(period["n_labeled"]),
+            with_interval(row, write),
+            probability(fall),
+            row["status"],
+        ]
+        for row, period, fall in zip(rows, series.periods, series.falls, strict=True)
+    ]
+    head = ["period", "items", "labels", "estimate", "P(fall)", "status"]
+    out = fitted([head, *cells[-_MOST_PERIODS:]], "lrrrrl", width, least=10)
     if len(rows) > _MOST_PERIODS:
         out.insert(1, f"  ... {plural(len(rows) - _MOST_PERIODS, 'earlier period')} in the JSON")
     return out
+
+
+# The page -----------------------------------------------------------------------------------------
+
+_HEIGHT, _MOST_TICKS = 200, 6
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeriesView(View):
+    """A panel of a metric over time; `since` is where its fall began, in percent across."""
+
+    since: float | None
+    table: list[list[str]]
+
+
+def series_view(series: Series, report: Report) -> SeriesView:
+    """Estimates with their band, a tick at each period with labels, the level before dashed."""
+    names = [period["name"] for period in series.periods]
+    last = len(names) - 1
+    step = -(-len(names) // _MOST_TICKS)
+    shown = range(0, len(names), step)
+    across = Axis(0.0, float(last), tuple(map(float, shown)), tuple(names[i] for i in shown))
+    rows = series.rows
+    up = fit_axis([row[end] for row in rows for end in ("low", "high")], (None, None))
+    panel = Panel(Scale(across), Scale(up), _HEIGHT)
+    write = number_format([row[end] for row in rows for end in ("value", "low", "high")])
+    change = series.change
+    texts = [
+        f"{p['name']}: {with_interval(row, write)}, {plural(p['n_labeled'], 'label')} of "
+        f"{plural(p['n_items'], 'item')}"
+        + ("" if fall is None else f", P(fall) {probability(fall)}")
+        for row, p, fall in zip(rows, series.periods, series.falls, strict=True)
+    ]
+    edges = [100 * panel.x.at(i) for i in range(len(names))]
+    middles = [0.0, *((a + b) / 2 for a, b in itertools.pairwise(edges)), 100.0]
+    since = change["since"] if change else None
+    return SeriesView(
+        **vars(panel),
+        title=f"{series.metric} of {series.model}",
+        x_name=report["time"],
+        y_name=series.metric,
+        band=panel.outline((i, row["low"], row["high"]) for i, row in enumerate(rows)),
+        line=panel.path((i, row["value"]) for i, row in enumerate(rows)),
+        reference=panel.level(change["before"] if change else None),
+        strips=strips(middles, texts),
+        description="; ".join(texts[-3:]),
+        marks=(),
+        since=None if since not in names else 100 * panel.x.at(names.index(since)),
+        table=[
+            [
+                p["name"], count(p["n_items"]), count(p["n_labeled"]), with_interval(row, write),
+                probability(fall), row["status"],
+            ]
+            for row, p, fall in zip(rows, series.periods, series.falls, strict=True)
+        ],
+    )  # fmt: skip
+
+
+def render_monitoring_html(report: Report, *, fragment: bool = False) -> str:
+    """What changed, a panel per classifier and metric, and a table of all periods, as a page.
+
+    `report` is the dictionary of `Monitoring.to_dict`.
+    """
+    by_model: dict[str, list[SeriesView]] = {}
+    for series in series_of(report):
+        by_model.setdefault(series.model, []).append(series_view(series, report))
+    answer, *rest = verdicts(report)
+    return render(
+        "monitoring.html.j2",
+        ("curve_series.css", "curve.css", "monitoring.css") if fragment else None,
+        report=report,
+        answer=answer,
+        rest=rest,
+        by_model=by_model,
+        moved=moved_numbers(report),
+        labels=sum(period["n_labeled"] for period in report["periods"]),
+        items=sum(period["n_items"] for period in report["periods"]),
+        against=_AGAINST[report["against"]],
+        level=percent(report["confidence_level"]),
+    )
