@@ -26,7 +26,7 @@ _LAZY = {
     "estimate_files": "fewlabels.streaming.stream",
     "label": "fewlabels.labeling.notebook",
     "label_next": "fewlabels.questions.label_next",
-    "monitor": "fewlabels.questions.over_time",
+    "monitor": "fewlabels.monitoring",
     "read_predictions": "fewlabels.data",
     "score": "fewlabels.questions.score",
     "shift": "fewlabels.shifts.analysis",
@@ -46,13 +46,13 @@ if TYPE_CHECKING:
     from fewlabels.estimates import Estimates
     from fewlabels.estimating import estimate
     from fewlabels.labeling.notebook import label
+    from fewlabels.monitoring import monitor
     from fewlabels.predictions import Predictions
     from fewlabels.questions.anytime import anytime
     from fewlabels.questions.backtest import backtest
     from fewlabels.questions.compare import compare
     from fewlabels.questions.curve import curve, curves
     from fewlabels.questions.label_next import label_next
-    from fewlabels.questions.over_time import monitor
     from fewlabels.questions.score import score
     from fewlabels.questions.threshold import threshold
     from fewlabels.shifts.analysis import shift

@@ -12,7 +12,11 @@ import pytest
 import fewlabels as fl
 from fewlabels.cli.app import main
 from fewlabels.errors import InputError, UsageError
-from fewlabels.questions.over_time import HELD, Calendar, condensed
+from fewlabels.evaluation.periods import NO_TIME, Calendar, days_of
+from fewlabels.monitoring import monitor_files
+from fewlabels.streaming.in_memory import ArrayRows
+from fewlabels.streaming.periods import HELD, DayScan
+from fewlabels.streaming.reading import Batch
 
 
 def weekly(weeks=8, n=400, labels=40, falls=5, seed=0):
@@ -69,30 +73,36 @@ def test_a_change_of_the_mix_is_not_one_of_the_curve():
     assert change.what == "the mix of items"
 
 
+def calendar(values, every=None):
+    """The periods of some times, and that of each, -1 where it has none."""
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    days = days_of(array, "t").tolist()
+    made = Calendar.of([day for day in days if day != NO_TIME], "t", every)
+    return made, [made.place.get(day, -1) for day in days]
+
+
 def test_periods_are_named_by_their_first_day_whatever_times_are_written_as():
-    days = ["2026-09-09", "2026-09-13", "2026-09-14", "2026-10-01", None]
+    days = ["2026-09-09", "2026-09-13", "2026-09-14", "2026-10-01"]
+    moments = [dt.datetime.fromisoformat(f"{d}T12:00:00+00:00") for d in days]
     written = {
         "text": days,
-        "dates": [d and dt.date.fromisoformat(d) for d in days],
-        "numbers": [d and int(d.replace("-", "")) for d in days],
-        "seconds": [
-            d and dt.datetime.fromisoformat(f"{d}T12:00:00+00:00").timestamp() for d in days
-        ],
-        "zoned": [d and f"{d}T23:30:00-00:30" for d in days[:1]]
-        + [d and f"{d}T10:00:00Z" for d in days[1:]],
+        "dates": [dt.date.fromisoformat(d) for d in days],
+        "numbers": [int(d.replace("-", "")) for d in days],
+        "seconds": [moment.timestamp() for moment in moments],
+        "milliseconds": [int(moment.timestamp() * 1000) for moment in moments],
+        "zoned": ["2026-09-08T23:30:00-00:30", *(f"{d}T10:00:00Z" for d in days[1:])],
     }
     for how, values in written.items():
-        array = np.empty(5, dtype=object)
-        array[:] = values
-        weeks = Calendar.of(array, "t", "week")
+        weeks, codes = calendar([*values, None], "week")
         assert weeks.names == ("2026-09-07", "2026-09-14", "2026-09-28"), how
-        assert weeks.codes.tolist() == [0, 0, 1, 2, -1], how
-        assert any("no items in 1 periods: 2026-09-21" in note for note in weeks.notes)
-        assert any("1 of 5 items have no time" in note for note in weeks.notes)
+        assert codes == [0, 0, 1, 2, -1], how
+        assert weeks.notes[0] == "no items in 1 periods: 2026-09-21"
         assert not weeks.complete
-    assert Calendar.of(np.array(days[:4]), "t", "month").names == ("2026-09-01", "2026-10-01")
-    assert Calendar.of(np.array([2019, 2021, 2020]), "t", None).names == ("2019", "2020", "2021")
-    assert Calendar.of(np.array([1, 2, 9]), "t", 5).names == ("0", "5")
+    assert calendar(days, "month")[0].names == ("2026-09-01", "2026-10-01")
+    assert calendar(["2026-09-30", "2026-10-01"], "day")[0].complete
+    assert calendar([2019, 2021, 2020])[0].names == ("2019", "2020", "2021")
+    assert calendar([1, 2, 9], 5)[0].names == ("0", "5")
 
 
 @pytest.mark.parametrize(
@@ -105,29 +115,82 @@ def test_periods_are_named_by_their_first_day_whatever_times_are_written_as():
         (["2026-09-09", "2026-09-10"], "fortnight", "day, week, month, year or a whole number"),
         ([None, None], None, "holds no time"),
         ([str(dt.date(2000, 1, 1) + dt.timedelta(days=i)) for i in range(200)], "day", "--every"),
+        (list(range(500)), None, "say how many are one period"),
     ],
-)  # fmt: skip
+)
 def test_times_that_cannot_be_used_are_said(values, every, message):
-    array = np.empty(len(values), dtype=object)
-    array[:] = values
     with pytest.raises((InputError, UsageError), match=re.escape(message)):
-        Calendar.of(array, "t", every)
+        calendar(values, every)
+
+
+def scanned(items, spans):
+    """The scan of some items that come in parts."""
+    total = DayScan("date")
+    rows = ArrayRows.of(items, ("date",)).items
+    for span in spans:
+        part = DayScan("date")
+        part.update(Batch(rows.take(span), None, 0))
+        total.take(part)
+    return total
 
 
 def test_held_items_stand_for_all_of_their_period():
     items, _, week = weekly(weeks=3, n=5000, labels=10, falls=2)
-    held, counts = condensed(items, week, 3)
-    assert counts.tolist() == [5000] * 3
-    assert held.n_items <= 3 * HELD + items.n_labeled
-    assert held.n_labeled == items.n_labeled
-    p, q = items.probabilities[:, 0, 1], held.probabilities[:, 0, 1]
-    of_held = np.array([d.toordinal() for d in held.groups["date"]])
-    for w, day in enumerate(np.unique(of_held)):
-        inside = of_held == day
-        mean = np.average(q[inside], weights=held.weight[inside])
-        share = np.average(q[inside] > 0.5, weights=held.weight[inside])
-        assert abs(mean - p[week == w].mean()) < 0.002
-        assert abs(share - (p[week == w] > 0.5).mean()) < 0.002
+    held = scanned(items, [slice(0, None)]).held("week", items.models, items.classes)
+    assert [n for n, _ in held.sizes] == [5000] * 3
+    assert sum(labeled for _, labeled in held.sizes) == held.items.n_labeled == items.n_labeled
+    assert held.items.n_items <= 3 * HELD + items.n_labeled
+    p, q = items.probabilities[:, 0, 1], held.items.probabilities[:, 0, 1]
+    for w, name in enumerate(held.calendar.names):
+        inside = held.items.groups["date"] == name
+        mean = np.average(q[inside], weights=held.items.weight[inside])
+        assert abs(mean - p[week == w].mean()) < 0.01
+        share = np.average(q[inside] > 0.5, weights=held.items.weight[inside])
+        assert share == pytest.approx((p[week == w] > 0.5).mean())
+        assert held.numbers["mean score of spam"][w] == pytest.approx(p[week == w].mean())
+
+
+def test_parts_in_any_order_hold_the_same_items():
+    items, _, _ = weekly(weeks=4, n=3000, labels=30)
+    whole = scanned(items, [slice(0, None)]).held(None, items.models, items.classes)
+    cut = [slice(i, i + 1700) for i in range(0, items.n_items, 1700)]
+    parts = scanned(items, cut[::-1]).held(None, items.models, items.classes)
+    for name in ("probabilities", "labels", "weight"):
+        np.testing.assert_array_equal(getattr(whole.items, name), getattr(parts.items, name))
+    assert whole.sizes == parts.sizes
+
+
+def test_few_distinct_rows_count_as_often_as_they_occur():
+    rng = np.random.default_rng(2)
+    day = np.repeat(["2026-09-07", "2026-09-14"], 40_000)
+    said = rng.random(80_000) < np.where(day == "2026-09-07", 0.25, 0.75)
+    labels = np.where(rng.random(80_000) < 0.002, said, -1)
+    items = fl.Predictions({"rule": said.astype(int)}, labels, groups={"date": day})
+    held = scanned(items, [slice(0, None)]).held(None, items.models, items.classes)
+    for name, share in zip(held.calendar.names, (0.25, 0.75), strict=True):
+        inside = held.items.groups["date"] == name
+        weight = held.items.weight[inside]
+        assert np.average(held.items.hard[inside, 0], weights=weight) == pytest.approx(
+            share, abs=0.01
+        )
+
+
+def test_files_in_parts_and_items_in_memory_give_one_answer(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    items, _, week = weekly(weeks=6, n=700, falls=4)
+    for w in range(6):
+        rows = items.take(week == w)
+        folder = tmp_path / f"date={dt.date(2026, 9, 7) + dt.timedelta(weeks=w)}"
+        folder.mkdir()
+        labels = [None if label < 0 else int(label) for label in rows.labels]
+        columns = {"p__spam__1": rows.probabilities[:, 0, 1], "label": labels}
+        parquet.write_table(pa.table(columns), folder / "part-0.parquet")
+    in_parts = monitor_files(tmp_path, "date", "week", "accuracy")
+    at_once = fl.monitor(tmp_path, "date", "week", "accuracy")
+    assert [row[:6] for row in in_parts.rows] == [row[:6] for row in at_once.rows]
+    assert in_parts.changes == at_once.changes
 
 
 def test_volume_and_scores_that_move_are_seen_without_a_label():

@@ -6,9 +6,16 @@ import json
 from typing import Any, Literal
 
 from fewlabels.checks.conditions import parse_requirement
-from fewlabels.cli.input import Input, Settings
+from fewlabels.cli.input import Engine, Input, Settings
 from fewlabels.cli.options import CHOICE, HOW, Record, comma_list, command, option, takes
-from fewlabels.cli.output import Output, check_classifiers, junit_text, progress_bar, verdict
+from fewlabels.cli.output import (
+    Output,
+    check_classifiers,
+    junit_text,
+    progress_bar,
+    stream_bar,
+    verdict,
+)
 from fewlabels.cli.output import require as require_option
 from fewlabels.errors import UsageError
 
@@ -60,37 +67,45 @@ def monitor(source: Input, settings: Settings, options: MonitorOptions, output: 
     metrics = list(dict.fromkeys([*comma_list(options.metrics), *(r.metric for r in conditions)]))
     if output.junit is not None and not conditions:
         raise UsageError("--junit writes each --require as a test, and there is none; add one")
+    from fewlabels.data.options import column_options
     from fewlabels.metrics.registry import check_asked
-    from fewlabels.questions.over_time import monitor as run
+    from fewlabels.monitoring import monitor as run
+    from fewlabels.monitoring import monitor_files
 
     check_asked(metrics)
     arguments = settings.arguments(
-        "method",
-        "confidence_level",
-        "estimand",
-        "random_state",
-        "workers",
+        "method", "confidence_level", "estimand", "random_state", "workers",
         reference=source.reference,
-    )
-    with progress_bar("reading") as progress:
-        predictions = source.read([options.time])
-        chosen = settings.chosen(predictions.models)
-        predictions = predictions.select_models(chosen) if chosen else predictions
-        check_classifiers(conditions, lambda: predictions.models)
-        reference = None
-        if source.reference is not None:
-            reference = source.read_reference_for(predictions)
-        result = run(
-            predictions,
-            options.time,
-            options.every,
-            metrics,
-            tolerance=options.tolerance,
-            against=options.against,
-            reference=reference,
-            progress=progress,
-            **arguments,
-        )
+    ) | {
+        "time": options.time,
+        "every": options.every,
+        "metrics": metrics,
+        "tolerance": options.tolerance,
+        "against": options.against,
+    }  # fmt: skip
+    engine = Engine()
+    if engine.streams(source) is not None:
+        check_classifiers(conditions, lambda: engine.classifiers(source, settings.chosen()))
+        with stream_bar() as passed:
+            result = monitor_files(
+                source.place,
+                columns=column_options(**source.arguments()),
+                positive=source.positive,
+                models=settings.chosen(),
+                reference=source.reference,
+                progress=passed,
+                **arguments,
+            )
+    else:
+        with progress_bar("reading") as progress:
+            predictions = source.read([options.time])
+            chosen = settings.chosen(predictions.models)
+            predictions = predictions.select_models(chosen) if chosen else predictions
+            check_classifiers(conditions, lambda: predictions.models)
+            reference = None
+            if source.reference is not None:
+                reference = source.read_reference_for(predictions)
+            result = run(predictions, reference=reference, progress=progress, **arguments)
     failures = [line for one in conditions for line in one.failures(result)]
 
     def alerts() -> str:
