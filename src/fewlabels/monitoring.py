@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,12 +19,13 @@ from fewlabels.evaluation.evaluator import Estimand
 from fewlabels.kernels.blocks import Progress, reporting, using_workers
 from fewlabels.methods.base import LabelModel
 from fewlabels.pipeline import Question, aligned_reference, check_settings
+from fewlabels.predictions import Predictions
 from fewlabels.questions.over_time import Against, Monitoring, over_time
 from fewlabels.streaming.executors import open_executor
 from fewlabels.streaming.in_memory import ArrayRows
 from fewlabels.streaming.passes import Passes
 from fewlabels.streaming.passes import Progress as PassProgress
-from fewlabels.streaming.periods import DayScan, scan_days
+from fewlabels.streaming.periods import DayScan, DayState, scan_days
 from fewlabels.streaming.reading import Batch, Feed, Reader, example_of, find_classes
 from fewlabels.streaming.units import lay_out
 
@@ -46,6 +49,7 @@ def monitor(
     positive: Any = None,
     where: str | None = None,
     query: str | None = None,
+    state: str | os.PathLike[str] | None = None,
 ) -> Monitoring:
     """Estimate how good each classifier was in each period, whether that fell, and since when.
 
@@ -75,6 +79,10 @@ def monitor(
         As in `fewlabels.estimate`.
     reference
         Labeled items of the same classifiers from before, as in `fewlabels.estimate`.
+    state
+        A file that keeps the items held of each day. Days of earlier runs are taken from it, days
+        read now replace theirs, and it is replaced as a whole once the answer is there: a run each
+        week on the new rows alone gives the answer of one run over all.
 
     Raises
     ------
@@ -109,9 +117,9 @@ def monitor(
     rows = ArrayRows.of(items, (time,))
     with using_workers(workers), reporting(progress):
         scan.update(Batch(rows.items, rows.weight, 0))
-        held = scan.held(every, items.models, items.classes)
         elsewhere = aligned_reference(reference, items, method, None, columns=columns)
-        return over_time(question.about(held.items, elsewhere), held, tolerance, against)
+        notes = (items.notes, items.reading)
+        return _answer(question, scan, items, every, elsewhere, tolerance, against, state, notes)
 
 
 def asked(
@@ -153,6 +161,7 @@ def monitor_files(
     models: Sequence[str] | None = None,
     where: str | None = None,
     query: str | None = None,
+    state: str | os.PathLike[str] | None = None,
 ) -> Monitoring:
     """The same from files or tables of any size, read once, in memory that hardly grows with them.
 
@@ -178,7 +187,30 @@ def monitor_files(
     with using_workers(workers):
         with Passes(open_executor("threads", workers), layout.units, progress=progress) as passes:
             scan = scan_days(feed, time, passes)
-        held = scan.held(every, example.models, example.classes)
-        notes = (*feed.notes, *held.notes)
-        held = held._replace(items=held.items.noting(notes, layout.reading))
-        return over_time(question.about(held.items, elsewhere), held, tolerance, against)
+        notes = (feed.notes, layout.reading)
+        return _answer(question, scan, example, every, elsewhere, tolerance, against, state, notes)
+
+
+def _answer(
+    question: Question, scan: DayScan, example: Predictions, every: str | int | None,
+    reference: Predictions | None, tolerance: float, against: Against | None,
+    state: str | os.PathLike[str] | None, said: tuple[Sequence[str], Sequence[str]],
+) -> Monitoring:  # fmt: skip
+    """The answer from these days, and those of the state, which has them from then on."""
+
+    def answer(days: DayScan, models: Sequence[str], more: Sequence[str]) -> Monitoring:
+        held = days.held(every, models, example.classes)
+        notes, reading = said
+        held = held._replace(
+            items=held.items.noting((*notes, *more), reading), notes=(*more, *held.notes)
+        )
+        return over_time(question.about(held.items, reference), held, tolerance, against)
+
+    if state is None:
+        return answer(scan, example.models, ())
+    kept = DayState(Path(state))
+    with kept.held():
+        days, models, notes = kept.joined(scan, example.models, example.classes)
+        result = answer(days, models, notes)
+        kept.save(days, models, example.classes)
+        return result

@@ -193,6 +193,59 @@ def test_files_in_parts_and_items_in_memory_give_one_answer(tmp_path):
     assert in_parts.changes == at_once.changes
 
 
+def test_a_run_each_week_says_what_one_run_over_all_says(tmp_path):
+    items, _, week = weekly(n=300, falls=5)
+    state = tmp_path / "state"
+    for last in range(2, 9):
+        first = 0 if last == 2 else last - 1
+        rows = items.take((week >= first) & (week < last))
+        if last > 2:  # one week alone has nothing to be compared with but what the state has
+            with pytest.raises(InputError, match="one period"):
+                fl.monitor(rows, "date", "week", "accuracy")
+        latest = fl.monitor(rows, "date", "week", "accuracy", state=state)
+    at_once = fl.monitor(items, "date", "week", "accuracy")
+    assert latest.rows == at_once.rows
+    assert latest.changes == at_once.changes
+    again = fl.monitor(rows, "date", "week", "accuracy", state=state)
+    assert again.rows == at_once.rows
+    assert again.warnings[0] == "1 day was read before, and taken from this run"
+    # Labels that come late: the days are read again.
+    told = items.with_labels((items.probabilities[:, 0, 1] > 0.5).astype(int))
+    late = fl.monitor(told.take(week >= 5), "date", "week", "accuracy", state=state)
+    assert late.rows[-1].value == 1
+    assert late.rows[0].low < 1
+
+
+def test_a_classifier_may_come_and_go(tmp_path):
+    items, _, week = weekly(n=300, falls=99)
+    other = fl.Predictions(
+        {"old": items.probabilities[:, 0, 1] ** 2, "spam": items.probabilities[:, 0, 1]},
+        items.labels, groups=items.groups,
+    )  # fmt: skip
+    fl.monitor(other.take(week < 4), "date", "week", "accuracy", state=tmp_path / "s")
+    later = fl.monitor(items.take(week >= 4), "date", "week", "accuracy", state=tmp_path / "s")
+    assert set(later.models) == {"old", "spam"}
+    values = {(row.model, row.group): row.value for row in later.rows}
+    assert np.isnan(values["old", "date=2026-10-26"])
+    assert values["spam", "date=2026-10-26"] > 0.8 < values["old", "date=2026-09-07"]
+
+
+def test_what_is_no_state_is_left_alone(tmp_path):
+    items, _, _ = weekly(n=100)
+    state = tmp_path / "notes.txt"
+    state.write_text("mine")
+    with pytest.raises(InputError, match=r"notes\.txt: this is no state"):
+        fl.monitor(items, "date", state=state)
+    assert state.read_text() == "mine"
+    fl.monitor(items, "date", state=tmp_path / "s")
+    others = fl.Predictions(items.probabilities, items.labels, groups=items.groups,
+                            classes=["ham", "spam"])  # fmt: skip
+    with pytest.raises(InputError, match="its classes are"):
+        fl.monitor(others, "date", state=tmp_path / "s")
+    with pytest.raises(InputError, match="No such file or directory"):
+        fl.monitor(items, "date", state=tmp_path / "nowhere" / "s")
+
+
 def test_volume_and_scores_that_move_are_seen_without_a_label():
     rng = np.random.default_rng(1)
     sizes = [500, 510, 490, 505, 495, 500, 2000, 500]

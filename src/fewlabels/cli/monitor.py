@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from fewlabels.checks.conditions import parse_requirement
 from fewlabels.cli.input import Engine, Input, Settings
-from fewlabels.cli.options import CHOICE, HOW, Record, comma_list, command, option, takes
+from fewlabels.cli.options import CHOICE, HOW, RUNNING, Record, comma_list, command, option, takes
 from fewlabels.cli.output import (
     Output,
     check_classifiers,
@@ -42,6 +42,13 @@ class MonitorOptions(Record):
         HOW,
         "Compare each period with the first ones, the mean of all before it, or --reference. By "
         "default --reference if there is one, else first.",
+    )
+    state: str | None = option(
+        RUNNING,
+        "Continue from the runs before: days of theirs are taken from this file, and those of FILE "
+        "are added to it.",
+        "PATH",
+        file="record",
     )
     require: tuple[str, ...] = require_option(">=", "low")
 
@@ -82,6 +89,7 @@ def monitor(source: Input, settings: Settings, options: MonitorOptions, output: 
         "metrics": metrics,
         "tolerance": options.tolerance,
         "against": options.against,
+        "state": options.state,
     }  # fmt: skip
     engine = Engine()
     if engine.streams(source) is not None:

@@ -6,16 +6,22 @@ parts add up, in any order, and can be kept in a file and added to.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from fewlabels.errors import InputError
 from fewlabels.evaluation.periods import NO_TIME, Calendar, days_of
 from fewlabels.kernels.arrays import Floats
 from fewlabels.predictions import Predictions
+from fewlabels.streaming.checkpoint import replace_file
+from fewlabels.streaming.packing import pack, unpack
 from fewlabels.streaming.passes import BatchSource, Passes, Piece
 from fewlabels.streaming.reading import Batch
 from fewlabels.streaming.scan import Size, ranks_of
@@ -102,6 +108,47 @@ class DayScan:
         self.n_rows.append(n)
         return n
 
+    def joined(self, before: DayScan) -> DayScan:
+        """All days: those of an earlier scan, but for the days seen anew."""
+        return DayScan(self.time, {**before.days, **self.days}, self.n_rows)
+
+    def of_models(
+        self, models: Sequence[str], among: Sequence[str], kinds: Mapping[str, tuple[int, Any]]
+    ) -> DayScan:
+        """The same rows with the classifiers `among`, of which `models` say something.
+
+        `kinds` are the arrays that rows must have, by name: the number of values of each
+        classifier, and what says that there is none.
+        """
+        place = [among.index(model) for model in models]
+
+        def widened(rows: RowArrays | None) -> RowArrays | None:
+            if rows is None:
+                return None
+            arrays = dict(rows.arrays)
+            for name, (size, none) in kinds.items():
+                shape = (len(rows), len(among), size) if size else (len(rows), len(among))
+                wide = np.full(shape, none)
+                if name in arrays:
+                    wide[:, place] = arrays[name]
+                arrays[name] = wide
+            return RowArrays(arrays)
+
+        def of(sample: BottomSample) -> BottomSample:
+            return replace(sample, rows=widened(sample.rows))
+
+        days = {
+            name: replace(day, labeled=of(day.labeled), others=of(day.others))
+            for name, day in self.days.items()
+        }
+        return DayScan(self.time, days, self.n_rows)
+
+    @property
+    def arrays(self) -> set[str]:
+        """The names of the arrays of its rows."""
+        samples = (s for day in self.days.values() for s in (day.labeled, day.others))
+        return {name for sample in samples if sample.rows for name in sample.rows.arrays}
+
     def held(self, every: str | int | None, models: Sequence[str], classes: Sequence[Any]) -> Held:
         """The items of each period, and how many there are.
 
@@ -144,6 +191,87 @@ class DayScan:
             )
         sizes = tuple((p.size.items, p.size.labeled) for p in periods)
         return Held(items, calendar, sizes, _by_period(periods), notes)
+
+
+@dataclass(frozen=True, eq=False)
+class DayState:
+    """The days of all runs so far, in a file that is complete or absent."""
+
+    path: Path
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Nobody else adds to it meanwhile: another run waits for this one."""
+        try:
+            import fcntl
+        except ImportError:  # systems without such locks
+            yield
+            return
+        try:
+            folder = os.open(self.path.parent, os.O_RDONLY)
+        except OSError as error:
+            raise InputError(f"{self.path}: {error.strerror or error}; name another") from None
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(folder)
+
+    def joined(
+        self, scan: DayScan, models: Sequence[str], classes: Sequence[Any]
+    ) -> tuple[DayScan, tuple[str, ...], tuple[str, ...]]:
+        """All days, the classifiers of all, and notes.
+
+        Raises
+        ------
+        InputError
+            If the file is no state, or of another column of times or other classes.
+        """
+        try:
+            saved = unpack(self.path.read_bytes())
+        except FileNotFoundError:
+            return scan, tuple(models), ()
+        except OSError as error:
+            raise InputError(f"{self.path}: {error.strerror or error}") from None
+        except InputError:
+            saved = None
+        if not isinstance(saved, dict) or not isinstance(saved.get("scan"), DayScan):
+            raise InputError(f"{self.path}: this is no state of `fewlabels monitor`; name another")
+        before: DayScan = saved["scan"]
+        for what, ours, theirs in (
+            ("times are", scan.time, before.time),
+            ("classes are", list(classes), list(saved["classes"])),
+        ):
+            if ours != theirs:
+                raise InputError(
+                    f"{self.path}: its {what} {theirs}, and those here {ours}; name another state"
+                )
+        both = tuple(dict.fromkeys([*saved["models"], *models]))
+        if both != tuple(saved["models"]) or both != tuple(models):
+            kinds = {
+                "probabilities": (len(classes), np.nan),
+                "votes": (0, -1),
+                "scores": (0, np.nan),
+            }
+            needed = {n: kind for n, kind in kinds.items() if n in scan.arrays | before.arrays}
+            scan = scan.of_models(models, both, needed)
+            before = before.of_models(saved["models"], both, needed)
+        again = [day for day in scan.days if day in before.days and day != NO_TIME]
+        notes = []
+        if again:
+            days = "1 day was" if len(again) == 1 else f"{len(again):,} days were"
+            notes.append(f"{days} read before, and taken from this run")
+        return scan.joined(before), both, tuple(notes)
+
+    def save(self, scan: DayScan, models: Sequence[str], classes: Sequence[Any]) -> None:
+        """Replace the file."""
+        value = {"scan": scan, "models": list(models), "classes": list(classes)}
+        try:
+            replace_file(self.path, pack(value))
+        except OSError as error:
+            raise InputError(
+                f"{self.path}: {error.strerror or error}; the state is as it was before"
+            ) from None
 
 
 def scan_days(rows: BatchSource, time: str, passes: Passes) -> DayScan:
