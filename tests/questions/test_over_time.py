@@ -57,6 +57,24 @@ def test_what_stays_raises_no_alarm():
     assert quiet == 6
 
 
+def test_labels_that_complaints_chose_raise_no_alarm_and_no_status_is_ok():
+    items, truth, _ = weekly(falls=99, labels=0, weeks=10)
+    rng = np.random.default_rng(4)
+    wrong = (items.probabilities[:, 0, 1] > 0.5) != truth
+    noisy = items.probabilities[:, 0, 1] * 0.7 + 0.15 + rng.normal(0, 0.02, items.n_items)
+    seen = rng.random(items.n_items) < np.where(wrong, 0.5, 0.03)
+    chosen = fl.Predictions({"spam": noisy}, np.where(seen, truth, -1), groups=items.groups)
+    over_time = fl.monitor(chosen, "date", "week", "accuracy")
+    assert not over_time.alarms
+    assert {str(row.status) for row in over_time.rows}.isdisjoint({"ok"})
+    assert any("random sample of their periods" in said for said in over_time.warnings)
+    # Fewer labels later on are no such choice.
+    later = items.groups["date"] >= dt.date(2026, 10, 12)
+    fewer = np.where(rng.random(items.n_items) < np.where(later, 0.03, 0.2), truth, -1)
+    steady = fl.monitor(items.with_labels(fewer), "date", "week", "accuracy")
+    assert not any("random sample" in said for said in steady.warnings)
+
+
 def test_a_change_of_the_mix_is_not_one_of_the_curve():
     rng = np.random.default_rng(3)
     week = np.repeat(np.arange(8), 800)

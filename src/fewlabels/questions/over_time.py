@@ -22,12 +22,14 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 from scipy import stats
 
+from fewlabels.checks.conditions import NOT_RANDOM
 from fewlabels.estimates import Estimates, GroupSize
 from fewlabels.evaluation.evaluator import Evaluator
 from fewlabels.evaluation.periods import Calendar
 from fewlabels.kernels.arrays import Floats, Frozen
 from fewlabels.kernels.blocks import step
 from fewlabels.pipeline import (
+    Checks,
     Question,
     Setup,
     estimate_in_memory,
@@ -44,6 +46,9 @@ FIRST = 4
 
 ALARM = 0.95
 """Probability of a fall from which it is an alarm."""
+
+_OTHERS = 10
+"""Items without a label beside each with one, at most, that these are compared with."""
 
 _CAUSE = 0.25
 """Share of a fall from which something is named as its cause."""
@@ -75,6 +80,7 @@ class Change(NamedTuple):
     `probability` is that of a fall by more than the tolerance, and `since` the period in which that
     most likely began (None where `probability` is below one half). `what` says whether
     P(class | scores) changed or the mix of items, and `mix` is the part of the fall by the latter.
+    It is an `alarm` from a probability of .95 on, where labels look like a random sample.
     """
 
     model: str
@@ -200,6 +206,10 @@ class PeriodItems(Protocol):
         """What can be seen of each period without a label, (T,)."""
 
     @property
+    def is_weighted(self) -> bool:
+        """Whether rows have sampling weights of their own."""
+
+    @property
     def notes(self) -> Sequence[str]:
         """What is worth a warning."""
 
@@ -213,7 +223,8 @@ def over_time(
     setup = question.setup(items)
     compared: Against = against or ("first" if question.reference is None else "reference")
     fitted = setup.fit(question, items)
-    estimates = estimate_in_memory(question, setup, items, fitted)
+    checks = _checks(question, setup, held)
+    estimates = estimate_in_memory(question, setup, items, fitted, checks=checks)
     base = _Baseline.of(question, setup, estimates, compared, calendar.names, time)
     falls = dict(_falls(estimates, base, tolerance))
     step("looking for changes")
@@ -240,6 +251,46 @@ def over_time(
         is_complete=calendar.complete,
         warnings=(*held.notes, *estimates.warnings),
     )
+
+
+def _checks(question: Question, setup: Setup, held: PeriodItems) -> Checks:
+    """What the items show by themselves; labels are compared with the others of their periods."""
+    items = held.items
+    if not held.is_weighted:
+        items = _comparable(items, question.columns[0])
+    checks = Checks.of(question, setup, items)
+    finding = checks.records.get(NOT_RANDOM)
+    if finding is None:
+        return checks
+    remedy = "draw the items to label at random from each period, or give weights (--weight COL)"
+    said = (
+        "shift: labeled items do not look like a random sample of their periods "
+        f"(p = {finding['p_value']:.3f}): {finding['difference']}; estimates may be off by more "
+        f"than their intervals say; {remedy}"
+    )
+    return checks._replace(
+        records={**checks.records, NOT_RANDOM: {**finding, "remedy": remedy}},
+        sentences=[said if s.startswith("shift: labeled items") else s for s in checks.sentences],
+    )
+
+
+def _comparable(items: Predictions, time: str) -> Predictions:
+    """Labeled items and others in one proportion in each period, without weights.
+
+    So it is seen whether labels are of a random sample of their period, however many each has.
+    """
+    period, told = items.groups[time], items.told
+    parts = [np.flatnonzero(period == name) for name in dict.fromkeys(period.tolist())]
+    parts = [rows for rows in parts if 0 < told[rows].sum() <= 0.5 * len(rows)]
+    if not parts:
+        return items
+    each = min(_OTHERS, *((~told[rows]).sum() / told[rows].sum() for rows in parts))
+    chosen = []
+    for rows in parts:
+        others = rows[~told[rows]]
+        size = round(each * told[rows].sum())
+        chosen += [rows[told[rows]], others[np.linspace(0, len(others) - 1, size).astype(int)]]
+    return items.take(np.sort(np.concatenate(chosen))).with_weight(None)
 
 
 # What changed -------------------------------------------------------------------------------------
@@ -335,7 +386,7 @@ def _changes(
         cause = "nothing" if since is None else " and ".join(causes)
         yield Change(
             model, metric, since, float(p[-1]), before, float(middle), float(low), float(high),
-            mix, cause, bool(p[-1] >= ALARM),
+            mix, cause, bool(p[-1] >= ALARM and NOT_RANDOM not in estimates.diagnostics),
         )  # fmt: skip
 
 

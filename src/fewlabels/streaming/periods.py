@@ -49,6 +49,7 @@ class Held(NamedTuple):
     calendar: Calendar
     sizes: tuple[tuple[int, int], ...]
     numbers: Mapping[str, Floats]
+    is_weighted: bool
     notes: tuple[str, ...]
 
 
@@ -178,7 +179,9 @@ class DayScan:
             parts.append(rows)
             weights.append(_raked(rows.predictions(models, classes), weight, period))
             named += [name] * len(rows)
-        items = RowArrays.joined(parts).predictions(models, classes)
+        every_row = RowArrays.joined(parts)
+        weighted = every_row.weight is not None
+        items = every_row.predictions(models, classes)
         items = items.with_weight(np.concatenate(weights) * items.weight)
         items = items.with_groups({self.time: np.array(named, dtype=object)})
         missing = self.days[NO_TIME].size.items if NO_TIME in self.days else 0
@@ -190,7 +193,7 @@ class DayScan:
                 *notes,
             )
         sizes = tuple((p.size.items, p.size.labeled) for p in periods)
-        return Held(items, calendar, sizes, _by_period(periods), notes)
+        return Held(items, calendar, sizes, _by_period(periods), weighted, notes)
 
 
 @dataclass(frozen=True, eq=False)
