@@ -26,6 +26,7 @@ _LAZY = {
     "estimate_files": "fewlabels.streaming.stream",
     "label": "fewlabels.labeling.notebook",
     "label_next": "fewlabels.questions.label_next",
+    "monitor": "fewlabels.monitoring",
     "read_predictions": "fewlabels.data",
     "score": "fewlabels.questions.score",
     "shift": "fewlabels.shifts.analysis",
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from fewlabels.estimates import Estimates
     from fewlabels.estimating import estimate
     from fewlabels.labeling.notebook import label
+    from fewlabels.monitoring import monitor
     from fewlabels.predictions import Predictions
     from fewlabels.questions.anytime import anytime
     from fewlabels.questions.backtest import backtest
@@ -80,6 +82,7 @@ __all__ = [
     "label_next",
     "metrics",
     "models",
+    "monitor",
     "read_predictions",
     "score",
     "shift",

@@ -24,6 +24,7 @@ from fewlabels.evaluation.differences import allowing_for_discrepancy
 from fewlabels.evaluation.draws import basis_size
 from fewlabels.evaluation.evaluator import Estimand, Evaluator, Measured, measure_many_groups
 from fewlabels.evaluation.groups import (
+    MAX_GROUPS,
     Group,
     ManyGroups,
     all_and,
@@ -43,6 +44,7 @@ from fewlabels.methods.base import (
     refuse_multiplicity,
     whole_items,
 )
+from fewlabels.methods.group_curves import MOST_PERIODS
 from fewlabels.methods.label_distribution import LabelDistribution
 from fewlabels.methods.registry import METHODS, check_reference
 from fewlabels.methods.registry import resolve as resolve_method
@@ -65,7 +67,7 @@ noise."""
 
 @dataclass(frozen=True)
 class Question:
-    """The checked arguments of `estimate`; see there."""
+    """The checked arguments of `estimate`; see there. `periods` says that groups are in order."""
 
     method: str | LabelModel = "auto"
     metrics: Any = None
@@ -76,6 +78,7 @@ class Question:
     random_state: int | None = 0
     reference: Predictions | None = field(default=None, repr=False)
     shift: Correction | None = None
+    periods: bool = False
 
     def __post_init__(self) -> None:
         check_settings(self.confidence_level, self.estimand, None)
@@ -176,7 +179,8 @@ def estimate_in_memory(
     which the question does not name. `checks` are those of the input where it was checked before.
     """
     judged = items.as_histograms() if setup.distribution else items
-    group_rows, corrections = groups_by_column(items, question.by), tuple[str, ...]()
+    most = MOST_PERIODS if question.periods else MAX_GROUPS
+    group_rows, corrections = groups_by_column(items, question.by, most), tuple[str, ...]()
     groups = all_and(items, group_rows)
     if question.shift is None:
         step("fitting the label model")
@@ -335,7 +339,9 @@ def build_estimates(
     for sentence in (*checks.sentences, *_order_of_grades(evaluator), *warnings):
         reasons.add(sentence)
     told = () if setup.distribution else checks.given_labels
-    guard = Guard.from_evaluator(evaluator, name, random=checks.random, given_labels=told)
+    guard = Guard.from_evaluator(
+        evaluator, name, random=checks.random, given_labels=told, periods=question.periods
+    )
     n_items = {size.group: size.n_items for size in sizes}
     rows: list[Estimate] = []
     draws: dict[tuple[str, str | None], Floats] = {}

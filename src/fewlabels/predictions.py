@@ -796,6 +796,11 @@ class Predictions(Frozen, HasSummary):
             return self
         return self._with(groups=retained, item=self.item if self.item in retained else None)
 
+    def with_groups(self, groups: Mapping[str, Any]) -> Predictions:
+        """The same items in these groups alone: name -> (n,)."""
+        checked = {g: per_item(f"groups[{g!r}]", a, self.n_items) for g, a in groups.items()}
+        return self._with(groups=checked, item=None, task=None)
+
     def with_clusters(self, clusters: str | Sequence[str] | Mapping[str, Any]) -> Predictions:
         """The same predictions in these clusters: name -> (n,), or names of groups.
 

@@ -42,6 +42,7 @@ SURFACE = [
     "label_next",
     "metrics",
     "models",
+    "monitor",
     "read_predictions",
     "score",
     "shift",

@@ -219,7 +219,7 @@ def test_a_group_without_labels_is_less_certain():
 
 def test_columns_of_very_many_groups_have_no_curves():
     items, _ = weekly(per_week=40, labels=8)
-    many = replace_groups(items, np.arange(items.n_items) % 41)
+    many = replace_groups(items, [f"{i % 41:c}x" for i in range(97, 97 + items.n_items)])
     model = MonotoneCurves(particles=100, n_draws=60)
     assert "group_curves" not in model.infer(many, 0, by=["g"]).diagnostics
     missing = replace_groups(items, np.where(np.arange(items.n_items) % 2, "x", None))

@@ -17,6 +17,7 @@ from fewlabels.cli.annotations import assess_annotations
 from fewlabels.cli.estimate import compare, estimate, score
 from fewlabels.cli.label import label
 from fewlabels.cli.look import convert, doctor, methods
+from fewlabels.cli.monitor import monitor
 from fewlabels.cli.one_classifier import curve, label_next, threshold
 from fewlabels.cli.options import in_options
 from fewlabels.cli.output import (
@@ -44,6 +45,7 @@ COMMANDS = {
     "Look at a file": (doctor, convert),
     "How good are the classifiers": (estimate, compare, assess_annotations),
     "How good is the system that judges evaluate": (score,),
+    "Is it still as good": (monitor,),
     "Decide": (curve, threshold),
     "Label": (label, label_next),
     "Repair": (shift, calibrate),

@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from fewlabels.checks.conditions import Requirement
+from fewlabels.checks.conditions import Answers, Requirement
 from fewlabels.cli.files import (
     Role,
     Writer,
@@ -30,8 +30,6 @@ from fewlabels.cli.options import OUTPUT, Record, fields_of, option
 from fewlabels.errors import UsageError, one_line, quoted, redacted, unknown
 
 if TYPE_CHECKING:
-    from fewlabels.annotations import Assessment
-    from fewlabels.estimates import Estimates
     from fewlabels.streaming.passes import Progress
 
 TYPED = "fewlabels.typed"
@@ -70,6 +68,10 @@ class Output(Record):
         rare=True,
     )
     junit: str | None = _path("Write each --require as a test, as JUnit's XML.", "PATH", rare=True)
+    alert: str | None = _path(
+        "Write a line of JSON for each fall that is sure, and for each --require that is not met.",
+        "PATH",
+    )
     write: str | None = _path(
         "Write what was recognised as a file for --columns.", "TOML", "edited"
     )
@@ -143,6 +145,7 @@ class Output(Record):
             "Likeliest labels": self.labels_out,
             "Markdown": self.markdown,
             "JUnit": self.junit,
+            "Alerts": self.alert,
             **(also or {}),
         }
         for what, path in written.items():
@@ -200,7 +203,7 @@ def check_classifiers(
             raise UsageError(f"--require {quoted(requirement.text)}: {message}")
 
 
-def verdict(requirements: Sequence[Requirement], estimates: Estimates | Assessment) -> int:
+def verdict(requirements: Sequence[Requirement], estimates: Answers) -> int:
     """Exit code: 1 where a condition is not met, after a line on stderr for each."""
     failures = [line for one in requirements for line in one.failures(estimates)]
     for line in failures:
@@ -208,7 +211,7 @@ def verdict(requirements: Sequence[Requirement], estimates: Estimates | Assessme
     return 1 if failures else 0
 
 
-def junit_text(requirements: Sequence[Requirement], estimates: Estimates | Assessment) -> str:
+def junit_text(requirements: Sequence[Requirement], estimates: Answers) -> str:
     """The conditions as tests, one for each classifier that one is on."""
     from fewlabels.report.markdown import Case, render_junit
 

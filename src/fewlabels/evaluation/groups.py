@@ -67,17 +67,17 @@ def all_and(predictions: Predictions, groups: Mapping[str, Mapping[str, Ints]]) 
 
 
 def groups_by_column(
-    predictions: Predictions, by: str | Sequence[str] | None
+    predictions: Predictions, by: str | Sequence[str] | None, most: int = MAX_GROUPS
 ) -> dict[str, dict[str, Ints]]:
-    """Column -> name of a group, by first appearance -> its items."""
+    """Column -> name of a group, by first appearance -> its items; of at most so many groups."""
     if by is not None and not isinstance(by, Iterable):
         raise UsageError(f"`by` must be the name of a group, or several; got {by!r}")
     out: dict[str, dict[str, Ints]] = {}
     for column in dict.fromkeys([by] if isinstance(by, str) else by or ()):
         codes, names = _codes(_column(predictions, column))
-        if len(names) > MAX_GROUPS:
+        if len(names) > most:
             raise UsageError(
-                f"group {column!r} has {len(names)} values, more than {MAX_GROUPS}; group them "
+                f"group {column!r} has {len(names)} values, more than {most}; group them "
                 "first, or leave it out of `by`"
             )
         order = np.argsort(codes, kind="stable")
@@ -154,9 +154,11 @@ def _column(predictions: Predictions, column: str) -> Array:
 
 def _codes(values: Array) -> tuple[Ints, list[str]]:
     """Code of each value in order of first appearance, and the values' names."""
-    index: dict[str, int] = {}
-    texts = [_text(v) for v in values.tolist()]
-    codes = np.array([index.setdefault(t, len(index)) for t in texts], dtype=np.int64)
+    there, index = values.tolist(), dict[str, int]()
+    if len({*map(type, there)}) > 1:  # 1, 1.0 and True are equal, and named apart
+        there = list(map(_text, there))
+    code = {value: index.setdefault(_text(value), len(index)) for value in dict.fromkeys(there)}
+    codes = np.fromiter(map(code.__getitem__, there), np.int64, len(there))
     return codes, list(index)
 
 

@@ -13,7 +13,8 @@ share beyond it.
 B is the Bayes factor for a normal estimate between a value that may be anywhere within about two of
 its standard deviations (variance 4 sd^2) and the method's own. h is the posterior probability of
 the method's being wrong, .2 beforehand: where the two agree 10% of the draws are the labels', at
-|z| = 1.42 20%. In a group it is .4 (23% and 40%), for a method also takes groups to be alike.
+|z| = 1.42 20%. In a group it is .4 (23% and 40%), for a method also takes groups to be alike; in a
+period .1 (5% and 10%), for a walk does not, and labels of neighbours speak of it as well.
 Values are moved later, for the method errs less: nothing below |z| = 1.42, half at 2.83.
 
 The method's value plus the residual of the labeled items (the rectifier of prediction-powered
@@ -59,7 +60,7 @@ _LEVEL = 0.95
 CONTRADICTED = 0.5
 """Above this weight of the labels (|z| > 2.83) an estimate is contradicted."""
 
-_WRONG, _ALLOWED, _GROUP_ALLOWED = 0.1, 0.2, 0.4
+_WRONG, _ALLOWED, _GROUP_ALLOWED, _PERIOD_ALLOWED = 0.1, 0.2, 0.4, 0.1
 _MOST_SQUARED = 1_000.0
 _EITHER = 0x6A7D
 
@@ -88,6 +89,7 @@ class Guard:
     """Compares a method's estimates with those of method `labeled` on the same items, `alone`.
 
     Labels that a classifier was given do not speak of it: only of those that are `judged` (M,).
+    Groups are `periods` where their curves walk from one to the next.
     Unless `moves`, contradicted estimates stay where they are and only get that status. Unless
     `differences`, as with very many classifiers, differences are not guarded.
     """
@@ -97,6 +99,7 @@ class Guard:
     moves: bool
     differences: bool
     judged: Bools
+    periods: bool = False
 
     @staticmethod
     def from_evaluator(
@@ -105,6 +108,7 @@ class Guard:
         *,
         random: bool = True,
         given_labels: Iterable[str] | None = None,
+        periods: bool = False,
     ) -> Guard | None:
         """The guard; None where the method does not infer labels, or they are too few or many.
 
@@ -131,7 +135,8 @@ class Guard:
         if given_labels is None:
             given_labels = (one.model for one in exposed(predictions))
         known = np.isin(predictions.models, list(given_labels))
-        return Guard(evaluator, alone, moves, guards_differences(method, predictions), ~known)
+        paired = guards_differences(method, predictions)
+        return Guard(evaluator, alone, moves, paired, ~known, periods)
 
     def adjust(
         self, group: Group, measured: dict[str, Measured], n_items: float | None = None
@@ -142,7 +147,8 @@ class Guard:
         """
         predictions = self.evaluator.predictions
         rows = group.rows[self.alone.posterior.speaks_of(group.rows)]
-        wrong = _ALLOWED if group.name is None else _GROUP_ALLOWED
+        of_group = _PERIOD_ALLOWED if self.periods else _GROUP_ALLOWED
+        wrong = _ALLOWED if group.name is None else of_group
         size, scale = predictions.size_of(rows), 1.0
         if self.evaluator.estimand == "sample":  # what is known of these items varies no more
             n_all = predictions.size_of(group.rows) if n_items is None else n_items

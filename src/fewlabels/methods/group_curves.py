@@ -20,6 +20,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,8 +34,9 @@ from fewlabels.methods.base import FittedLabelModel
 from fewlabels.posterior import LabelPosterior, ParameterDraws
 from fewlabels.predictions import Predictions
 
-MOST_GROUPS = 40
-"""A column with more groups has no curves of its own for them."""
+MOST_GROUPS, MOST_PERIODS = 40, 160
+"""A column with more groups has no curves of its own for them; in order they may be more, and what
+they have of their own is then interpolated between so many of them."""
 
 ALIKE, SDS = 0.4, (0.3, 0.7, 1.5)
 """Prior weight of groups that are alike, and else the sds tau, in log odds, of equal weights."""
@@ -73,7 +75,8 @@ def with_group_curves(
     rows = rows[np.argsort(predictions.keys[rows], kind="stable")]
     for column in sorted(predictions.groups) if len(rows) else ():
         names, ordered = _in_order({*_names(predictions.groups[column]).values()} - {None})
-        if column != predictions.item and 1 < len(names) <= MOST_GROUPS:
+        most = MOST_PERIODS if ordered else MOST_GROUPS
+        if column != predictions.item and 1 < len(names) <= most:
             fitted = _fit(fitted, predictions, rows, column, names, ordered, rng)
     return fitted
 
@@ -119,16 +122,17 @@ def _kinds(names: Sequence[str], labels: Floats, *, ordered: bool) -> Iterator[_
 
     What they have in common the fitted model has learned.
     """
-    g = len(names)
-    walk = np.tril(np.ones((g, g)))[:, 1:]
-    spread = (walk - walk.mean(axis=0)) ** 2
-    shapes = [("each apart", np.eye(g), 1.0)]
+    g, m = len(names), min(len(names), MOST_GROUPS)
+    shapes = [("each apart", np.eye(g), 1.0)] if g == m else []
     if ordered and g > 2:
         # A walk whose mean variance about its mean is 1, and steps up or down at one place.
+        knots = np.linspace(0, g - 1, m)
+        walk = np.stack([np.interp(np.arange(g), knots, np.arange(m) >= j) for j in range(1, m)], 1)
+        spread = (walk - walk.mean(axis=0)) ** 2
         shapes.append(("a walk", walk / np.sqrt(spread.sum() / g), 1.0))
-        shapes += [
-            (f"a step at {names[j + 1]}", 2 * walk[:, [j]], 1 / (g - 1)) for j in range(g - 1)
-        ]
+        for j in np.ceil(knots[1:]).astype(int):
+            step = 2.0 * (np.arange(g) >= j)[:, None]
+            shapes.append((f"a step at {names[j]}", step, 1 / (m - 1)))
     total = sum(weight for _, _, weight in shapes) * len(SDS) / (1 - ALIKE)
     for name, shape, weight in shapes:
         apart = shape - labels @ shape / labels.sum()
@@ -186,9 +190,9 @@ class _Labels:
     """Labeled items under the fitted model's draws, and what groups change of their likelihood.
 
     `centre` (K, D) and `away` (K, n, D) are c and f - c, `evidence` (K, n, 1) is of the labels,
-    each to a power (n, 1); `inside` (G, n) says which items a group has, `contrasts` (K, K - 1) are
-    an orthonormal basis of the offsets, (K, 0) where there are none. A group has e effects, those
-    and its slope.
+    each to a power (n, 1); items are in the order of their groups `code` (n,), of `n_groups`.
+    `contrasts` (K, K - 1) are an orthonormal basis of the offsets, (K, 0) where there are none. A
+    group has e effects, those and its slope.
     """
 
     centre: Floats
@@ -196,8 +200,21 @@ class _Labels:
     evidence: Floats
     power: Floats
     code: Ints
-    inside: Floats
+    n_groups: int
     contrasts: Floats
+
+    @cached_property
+    def _certain(self) -> Floats | None:
+        """The labels (K, n, 1) where every item has one, None where some are uncertain."""
+        known = (self.evidence > -np.inf).sum(axis=0) == 1
+        return softmax(self.evidence, axis=0) if known.all() else None
+
+    def _by_group(self, values: Floats) -> Floats:
+        """Sums over the items of each group, (G, ...)."""
+        there, starts = np.unique(self.code, return_index=True)
+        out = np.zeros((self.n_groups, *values.shape[1:]))
+        out[there] = np.add.reduceat(values, starts, axis=0)
+        return out
 
     @staticmethod
     def of(
@@ -205,20 +222,21 @@ class _Labels:
     ) -> _Labels:
         k = evidence.shape[1]
         contrasts = np.zeros((k, 0))
-        if k <= MOST_CLASSES and k * n_groups <= MOST_OFFSETS:
+        if k <= MOST_CLASSES and k * min(n_groups, MOST_GROUPS) <= MOST_OFFSETS:
             helmert = np.tril(np.ones((k, k - 1))) - np.diag(np.arange(k, 0.0, -1))[:, :-1]
             contrasts = helmert / np.sqrt((helmert**2).sum(axis=0))
         most = max(_CELLS // (k * (contrasts.shape[1] + 1) * draws.size), 1)
         p = draws.block(np.arange(draws.size), slice(0, most))
         centre = _centred(p.mean(axis=0, keepdims=True))[0]
         some = np.flatnonzero(code[:most] >= 0)
+        some = some[np.argsort(code[some], kind="stable")]
         return _Labels(
             centre,
             np.ascontiguousarray(_centred(p[some]).swapaxes(0, 1)) - centre[:, None],
             evidence[some].T[:, :, None],
             power[some][:, None],
             code[some],
-            (code[some] == np.arange(n_groups)[:, None]).astype(np.float64),
+            n_groups,
             contrasts,
         )
 
@@ -243,30 +261,51 @@ class _Labels:
 
     def log_likelihood(self, logits: Floats) -> Floats:
         """Log-likelihood of all labels, (D,)."""
-        both = logsumexp(logits + self.evidence, axis=0) - logsumexp(logits, axis=0)
+        told = self._certain
+        of_labels = (
+            logsumexp(logits + self.evidence, axis=0)
+            if told is None
+            else np.take_along_axis(logits, told.argmax(axis=0)[None], axis=0)[0]
+        )
+        both = of_labels - logsumexp(logits, axis=0)
         out: Floats = (self.power * both).sum(axis=0)
+        return out
+
+    def _moments(self, weight: Floats, away: Floats) -> Floats:
+        """Sums over the classes of weights (K, n, D) times what the effects add, (n, e, D)."""
+        offsets = np.tensordot(weight, self.contrasts, (0, 0)).transpose(0, 2, 1)
+        return np.concatenate([offsets, (weight * away).sum(axis=0)[:, None]], axis=1)
+
+    def _spread(self, p: Floats, away: Floats) -> Floats:
+        """Covariance under P(class) of what the effects add, times the power, (n, e, e, D)."""
+        mean, of_slope = self._moments(p, away), self._moments(p * away, away)
+        e = mean.shape[1]
+        out = np.empty((len(mean), e, e, mean.shape[2]))
+        squares = self.contrasts[:, :, None] * self.contrasts[:, None, :]
+        out[:, :-1, :-1] = np.moveaxis(np.tensordot(p, squares, (0, 0)), 1, -1)
+        out[:, -1] = out[:, :, -1] = of_slope
+        out -= mean[:, :, None] * mean[:, None]
+        out *= self.power[:, :, None, None]
         return out
 
     def laplace(self, kind: _Kind, which: Ints, start: Floats | float = 0.0) -> _Fit:
         """The modes of the effects for some draws of the model, by Newton's method from `start`."""
-        shape, away, n = kind.shape, self.away[:, :, which], len(self.code)
+        shape, away = kind.shape, self.away[:, :, which]
         r, e, size = shape.shape[1], self.contrasts.shape[1] + 1, len(which)
-        basis = np.empty((*away.shape[:2], e, size))
-        basis[:, :, :-1] = self.contrasts[:, None, :, None]
-        basis[:, :, -1] = away
-        basis *= self._scale(kind.tau)[:, None]
+        scale = self._scale(kind.tau)
         pairs = (shape[:, :, None] * shape[:, None, :]).reshape(-1, r * r)
         z = np.zeros((size, r * e)) + start
         for _ in range(_STEPS):
             logits = self.logits(kind, z, which)
             p = softmax(logits, axis=0)
-            rest = self.power * (softmax(logits + self.evidence, axis=0) - p)
-            gradient = self.inside @ np.einsum("knd,kned->ned", rest, basis).reshape(n, -1)
-            gradient = np.einsum("gr,ged->dre", shape, gradient.reshape(-1, e, size))
-            mean = np.einsum("knd,kned->ned", p, basis)
-            spread = np.einsum("kned,knfd->nefd", (self.power * p)[:, :, None] * basis, basis)
-            spread -= self.power[:, :, None, None] * mean[:, :, None] * mean[:, None]
-            spread = pairs.T @ (self.inside @ spread.reshape(n, -1))
+            told = self._certain
+            rest = softmax(logits + self.evidence, axis=0) if told is None else told
+            gradient = self._moments(self.power * (rest - p), away)
+            gradient = self._by_group(gradient) * scale[:, None]
+            gradient = np.einsum("gr,ged->dre", shape, gradient)
+            spread = self._by_group(self._spread(p, away))
+            spread *= (scale[:, None] * scale)[:, :, None]
+            spread = pairs.T @ spread.reshape(self.n_groups, -1)
             hessian = spread.reshape(r, r, e, e, size).transpose(4, 0, 2, 1, 3)
             hessian = hessian.reshape(size, r * e, r * e) + np.eye(r * e)
             step = np.linalg.solve(hessian, (gradient.reshape(z.shape) - z)[:, :, None])[:, :, 0]
@@ -281,7 +320,7 @@ class _Labels:
         self, kinds: list[_Kind], rng: np.random.Generator
     ) -> tuple[_Effects, dict[str, float]]:
         """Draws of the model with effects of the groups, and the weight of every kind."""
-        k, size, g = *self.centre.shape, len(self.inside)
+        k, size, g = *self.centre.shape, self.n_groups
         pooled = self.log_likelihood(self.centre[:, None] + self.away)
         # Of 50 draws: which kinds the labels favour at all.
         few = np.unique(np.linspace(0, size - 1, min(_SCREENED, size)).astype(np.int64))

@@ -28,6 +28,7 @@ _LAZY = {
     "figure": ("render_backtest_figure", "render_curve_figure", "render_figure"),
     "html": ("render_fragment", "save_page", "summary_fragment"),
     "markdown": ("flat_numbers", "model_index", "render_junit", "render_markdown"),
+    "monitoring": ("render_monitoring",),
     "shift_text": ("render_shift",),
     "text": (
         "brief_estimates",
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
         render_junit,
         render_markdown,
     )
+    from fewlabels.report.monitoring import render_monitoring
     from fewlabels.report.shift_text import render_shift
     from fewlabels.report.text import (
         brief_estimates,
@@ -84,6 +86,7 @@ __all__ = [
     "render_junit",
     "render_label_next",
     "render_markdown",
+    "render_monitoring",
     "render_predictions",
     "render_score",
     "render_shift",

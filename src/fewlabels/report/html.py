@@ -33,6 +33,7 @@ _PAGES = {
     "calibration": "calibration.render_calibration_html",
     "comparison": "comparison.render_comparison_html",
     "curves": "curve_html.render_curves_html",
+    "monitoring": "monitoring.render_monitoring_html",
     "threshold": "curve_html.render_threshold_html",
     "summary": "html.render_summary_html",
 }

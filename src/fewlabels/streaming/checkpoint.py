@@ -72,7 +72,8 @@ class Checkpoint:
         one stays, `warn` is called the first time, and the next `save` tries again.
         """
         try:
-            self._replace(pack({"version": __version__, "key": self._key, "value": dict(value)}))
+            packed = pack({"version": __version__, "key": self._key, "value": dict(value)})
+            replace_file(self.path, packed)
         except (OSError, MemoryError) as error:
             reason = getattr(error, "strerror", None) or "out of memory"
             warn, self._warn = self._warn, None
@@ -100,19 +101,19 @@ class Checkpoint:
             for path in [self.path, *drafts]:
                 path.unlink(missing_ok=True)
 
-    def _replace(self, packed: bytes) -> None:
-        """Write a draft beside the file, make sure that the disk has it, put it in its place."""
-        folder = self.path.parent
-        folder.mkdir(parents=True, exist_ok=True)
-        # A name of its own: two runs with one key, on two machines perhaps, must not mix.
-        number, draft = tempfile.mkstemp(_DRAFT, f".{self._key}.", folder)
-        try:
-            with os.fdopen(number, "wb") as file:
-                file.write(packed)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(draft, self.path)
-        except BaseException:
-            with suppress(OSError):
-                os.unlink(draft)
-            raise
+
+def replace_file(path: Path, packed: bytes) -> None:
+    """Write a draft beside the file, make sure that the disk has it, put it in its place."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # A name of its own: two runs with one key, on two machines perhaps, must not mix.
+    number, draft = tempfile.mkstemp(_DRAFT, f".{path.stem}.", path.parent)
+    try:
+        with os.fdopen(number, "wb") as file:
+            file.write(packed)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(draft)
+        raise

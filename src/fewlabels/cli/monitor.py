@@ -1,0 +1,137 @@
+"""Performance over time: `fewlabels monitor FILE --time COL`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Literal
+
+from fewlabels.checks.conditions import parse_requirement
+from fewlabels.cli.input import Engine, Input, Settings
+from fewlabels.cli.options import CHOICE, HOW, RUNNING, Record, comma_list, command, option, takes
+from fewlabels.cli.output import (
+    Output,
+    check_classifiers,
+    junit_text,
+    progress_bar,
+    stream_bar,
+    verdict,
+)
+from fewlabels.cli.output import require as require_option
+from fewlabels.errors import UsageError
+
+
+class MonitorOptions(Record):
+    """Options of `fewlabels monitor` beside the common ones."""
+
+    time: str = option(
+        CHOICE, "Column of the time of each item: dates, times or numbers.", "COL", required=True
+    )
+    every: str | None = option(
+        CHOICE,
+        "Length of a period: day, week (from Monday), month, year, or a number of days. By "
+        "default the finest that gives at most 60 periods.",
+        "PERIOD",
+    )
+    metrics: str = option(
+        CHOICE, "As in `fewlabels estimate`.", "A,B,..", "default", show_default=False
+    )
+    tolerance: float = option(
+        HOW, "A fall by more than this, in the metric's units, counts as one.", "X", 0.05
+    )
+    against: Literal["first", "trailing", "reference"] | None = option(
+        HOW,
+        "Compare each period with the first ones, the mean of all before it, or --reference. By "
+        "default --reference if there is one, else first.",
+    )
+    state: str | None = option(
+        RUNNING,
+        "Continue from the runs before: days of theirs are taken from this file, and those of FILE "
+        "are added to it.",
+        "PATH",
+        file="record",
+    )
+    require: tuple[str, ...] = require_option(">=", "low")
+
+
+@command(short_help="Performance over time, and what changed.")
+@takes("source", Input)
+@takes(
+    "settings", Settings, "models", "method", "options", "confidence_level", "seed", "workers",
+    estimand={
+        "default": "sample",
+        "help": "Estimate for the items of each period, or for the population they come from.",
+    },
+)  # fmt: skip
+@takes("options", MonitorOptions)
+@takes("output", Output, "json", "html", "to", "junit", "alert", "raw_cells")
+def monitor(source: Input, settings: Settings, options: MonitorOptions, output: Output) -> int:
+    """Estimate how good each classifier in FILE was in each period, and what changed since when.
+
+    Labels of a period move its estimate and those of its neighbours; a period without labels is
+    less certain. --require is tested on the last complete period.
+    """
+    conditions = [parse_requirement(condition) for condition in options.require]
+    metrics = list(dict.fromkeys([*comma_list(options.metrics), *(r.metric for r in conditions)]))
+    if output.junit is not None and not conditions:
+        raise UsageError("--junit writes each --require as a test, and there is none; add one")
+    from fewlabels.data.options import column_options
+    from fewlabels.metrics.registry import check_asked
+    from fewlabels.monitoring import monitor as run
+    from fewlabels.monitoring import monitor_files
+
+    check_asked(metrics)
+    arguments = settings.arguments(
+        "method", "confidence_level", "estimand", "random_state", "workers",
+        reference=source.reference,
+    ) | {
+        "time": options.time,
+        "every": options.every,
+        "metrics": metrics,
+        "tolerance": options.tolerance,
+        "against": options.against,
+        "state": options.state,
+    }  # fmt: skip
+    engine = Engine()
+    if engine.streams(source) is not None:
+        check_classifiers(conditions, lambda: engine.classifiers(source, settings.chosen()))
+        with stream_bar() as passed:
+            result = monitor_files(
+                source.place,
+                columns=column_options(**source.arguments()),
+                positive=source.positive,
+                models=settings.chosen(),
+                reference=source.reference,
+                progress=passed,
+                **arguments,
+            )
+    else:
+        with progress_bar("reading") as progress:
+            predictions = source.read([options.time])
+            chosen = settings.chosen(predictions.models)
+            predictions = predictions.select_models(chosen) if chosen else predictions
+            check_classifiers(conditions, lambda: predictions.models)
+            reference = None
+            if source.reference is not None:
+                reference = source.read_reference_for(predictions)
+            result = run(predictions, reference=reference, progress=progress, **arguments)
+    failures = [line for one in conditions for line in one.failures(result)]
+
+    def alerts() -> str:
+        period = result.periods[-1].name
+        lines: list[dict[str, Any]] = [
+            {"period": period, "kind": "fall", **change._asdict()} for change in result.alarms
+        ]
+        lines += [
+            {"period": result.complete.name, "kind": "require", "what": line} for line in failures
+        ]
+        return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+
+    output.save_all(
+        result.to_dict,
+        html=result.save_html,
+        to=result.table,
+        junit=lambda: junit_text(conditions, result),
+        alert=alerts,
+    )
+    output.show(result.to_dict, result.summary)
+    return verdict(conditions, result)

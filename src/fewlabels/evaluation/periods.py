@@ -1,0 +1,228 @@
+"""Periods: groups in order, whose items come later and later.
+
+Rows are counted by day (`day_of`); a `Calendar` makes periods of the days.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import numpy as np
+
+from fewlabels.checks.arguments import is_missing
+from fewlabels.errors import InputError, UsageError, listed, quoted
+from fewlabels.kernels.arrays import Array
+from fewlabels.methods.group_curves import MOST_PERIODS
+
+
+@dataclass(frozen=True)
+class Calendar:
+    """The periods in order, by their first day or value, and that of each day.
+
+    `complete` says that the data reach the end of the last one.
+    """
+
+    names: tuple[str, ...]
+    place: Mapping[str, int]
+    every: str
+    complete: bool
+    notes: tuple[str, ...]
+
+    @staticmethod
+    def of(days: Collection[str], column: str, every: str | int | None) -> Calendar:
+        """The periods of some days or numbers, as `day_of` writes them.
+
+        Raises
+        ------
+        InputError
+            If there are too many periods or only one, or some are dates and others numbers.
+        UsageError
+            If `every` is none of what it may be.
+        """
+        times = {day: _parsed(day) for day in days}
+        kinds = {isinstance(t, datetime) for t in times.values()}
+        if len(kinds) != 1:
+            what = "holds no time" if not kinds else "holds both dates and numbers"
+            raise InputError(f"column {quoted(column)} {what}; name another with --time COL")
+        width = _width(every, dated=kinds.pop())
+        if width is None:
+            width = _finest([*times.values()], column)
+        starts = {day: _start(t, width) for day, t in times.items()}
+        order = sorted({*starts.values()})
+        if len(order) < 2:
+            raise InputError(
+                f"all items with a time are of one period ({_name(order[0])}); there is nothing to "
+                "compare it with: take shorter periods (--every day) or more data"
+            )
+        if len(order) > MOST_PERIODS:
+            raise InputError(
+                f"{len(order):,} periods are more than {MOST_PERIODS}; take longer ones (--every "
+                f"{'month' if width in ('day', 'week') else 'year'}) or fewer rows (--where)"
+            )
+        place = {start: i for i, start in enumerate(order)}
+        dates = [t for t in times.values() if isinstance(t, datetime)]
+        latest = max(dates, default=None)
+        complete = latest is None or width == "value" or _day_after(latest, width) != order[-1]
+        notes = []
+        gaps = _gaps(order, width)
+        if gaps:
+            notes.append(f"no items in {len(gaps)} periods: {listed(map(_name, gaps), 3)}")
+        if not complete and latest is not None:
+            notes.append(
+                f"the last period ({_name(order[-1])}) is not complete: the data end on "
+                f"{latest:%Y-%m-%d}"
+            )
+        of_day = {day: place[start] for day, start in starts.items()}
+        return Calendar(tuple(map(_name, order)), of_day, str(width), complete, tuple(notes))
+
+
+NO_TIME = ""
+"""The day of items without a time."""
+
+
+def days_of(values: Array, column: str) -> Array:
+    """The day of each time, or the number itself, as text, (n,); `NO_TIME` where there is none.
+
+    Raises
+    ------
+    InputError
+        If a value is no time.
+    """
+    there = values.tolist()
+    named = {value: day_of(value, column) for value in dict.fromkeys(there)}
+    return np.array([named[value] for value in there], dtype=object)
+
+
+def day_of(value: Any, column: str) -> str:
+    """The day of a time, in UTC, or the number itself; `NO_TIME` where there is none."""
+    t = _time(value, column)
+    return NO_TIME if t is None else _name(_start(t, "day"))
+
+
+def _parsed(day: str) -> _Time:
+    """What `day_of` has written."""
+    return datetime.fromisoformat(day) if day.count("-") == 2 and "e" not in day else float(day)
+
+
+_Time = datetime | float
+
+
+def _time(value: Any, column: str) -> _Time | None:
+    """A date or time without zone (in UTC), or a number; None where missing."""
+    if is_missing(value) or value == "":
+        return None
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
+    if isinstance(value, date):
+        return datetime(value.year, value.month, value.day)
+    text = str(value).strip()
+    try:
+        number = float(text)
+    except ValueError:
+        pass
+    else:
+        return _epoch(number) or number
+    try:
+        found = datetime.fromisoformat(f"{text}-01" if re.fullmatch(r"\d{4}-\d\d", text) else text)
+    except ValueError:
+        raise InputError(
+            f"column {quoted(column)} holds {quoted(text)}, which is no time: write dates as "
+            "2026-09-07, times as 2026-09-07T14:30:00"
+        ) from None
+    return found.astimezone(UTC).replace(tzinfo=None) if found.tzinfo else found
+
+
+def _epoch(number: float) -> datetime | None:
+    """The time of 20260907, or of seconds, milli- or microseconds since 1970; None of others."""
+    if 19_000_101 <= number <= 21_001_231 and number.is_integer():
+        try:
+            return datetime.strptime(f"{number:.0f}", "%Y%m%d")
+        except ValueError:
+            return None
+    for unit in (1.0, 1e3, 1e6, 1e9):
+        if 6e8 <= number / unit < 4.2e9:
+            return datetime.fromtimestamp(number / unit, UTC).replace(tzinfo=None)
+    return None
+
+
+def _width(every: str | int | None, *, dated: bool) -> str | int | None:
+    """How long periods are: a word, or a number of days or units."""
+    if every is None or (isinstance(every, str) and every in ("day", "week", "month", "year")):
+        if every is not None and not dated:
+            raise UsageError(
+                f"`every` is {every!r}, and the times are plain numbers; say how many are one "
+                "period (every=1)"
+            )
+        return every
+    try:
+        number = int(every)
+    except (TypeError, ValueError):
+        number = 0
+    if number < 1 or isinstance(every, bool) or str(number) != str(every).strip():
+        raise UsageError(
+            f"`every` must be day, week, month, year or a whole number of days from 1; got "
+            f"{every!r}"
+        )
+    return number
+
+
+_MOST_BY_DEFAULT = 60
+
+
+def _finest(times: Sequence[_Time], column: str) -> str | int:
+    """The finest periods that are few enough."""
+    dated = isinstance(times[0], datetime)
+    for width in ("value", *(("week", "month", "year") if dated else ())):
+        if len({_start(t, width) for t in times}) <= _MOST_BY_DEFAULT:
+            return width
+    if dated:
+        return "year"
+    raise InputError(
+        f"column {quoted(column)} has {len({*times}):,} different numbers; say how many are one "
+        "period: --every N"
+    )
+
+
+def _start(t: _Time, width: str | int) -> _Time:
+    """The first day of the period of a time, or the least number of that of a number."""
+    if not isinstance(t, datetime):
+        return float(np.floor(t / width) * width) if isinstance(width, int) else t
+    day = datetime(t.year, t.month, t.day)
+    if width == "week":
+        return day - timedelta(days=day.weekday())
+    if width == "month":
+        return day.replace(day=1)
+    if width == "year":
+        return day.replace(month=1, day=1)
+    if isinstance(width, int):  # from a Monday on
+        return day - timedelta(days=(day.toordinal() - 1) % width)
+    return day
+
+
+def _day_after(t: datetime, width: str | int) -> _Time:
+    """The period of the day after a time."""
+    return _start(t + timedelta(days=1), width)
+
+
+def _name(start: _Time) -> str:
+    if isinstance(start, datetime):
+        return f"{start:%Y-%m-%d}"
+    return str(int(start)) if start.is_integer() else repr(start)
+
+
+def _gaps(starts: Sequence[Any], width: str | int) -> list[Any]:
+    """The periods between the first and the last that have no items."""
+    if width == "value" or not isinstance(starts[0], datetime):
+        return []
+    there, out, at = {*starts}, [], starts[0]
+    while at < starts[-1]:
+        following = _day_after(at, width)
+        if following != at and following not in there:
+            out.append(following)
+        at = at + timedelta(days=1)
+    out = list(dict.fromkeys(out))
+    return out

@@ -1,0 +1,429 @@
+"""Performance over time: an estimate of each period, what changed, and since when.
+
+Periods are groups in order, whose curves P(class | scores) walk from one to the next
+(`methods/group_curves.py`): labels of a period move it and its neighbours, and a period without
+labels is as uncertain as the walk allows. What changed is read off the draws of all periods
+together. Let m_t be a metric in period t, oriented so that larger is better, r that of the
+reference and d the tolerance. The metric has fallen in t if r - m_t > d; the probability of that
+in the last period is the share of draws, and the change began, in each such draw, with the first
+period after which it stays so.
+
+A fall has two causes, told apart by what the old curve says of the new items: with m_t(c) the
+metric of the items of t under the curve of period c, r - m_t = [r - m_t(r)] + [m_t(r) - m_t]: the
+first is a change of the mix of items, the second one of P(class | scores).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple, Protocol
+
+import numpy as np
+from scipy import stats
+
+from fewlabels.checks.conditions import NOT_RANDOM
+from fewlabels.estimates import Estimates, GroupSize
+from fewlabels.evaluation.evaluator import Evaluator
+from fewlabels.evaluation.periods import Calendar
+from fewlabels.kernels.arrays import Floats, Frozen
+from fewlabels.kernels.blocks import step
+from fewlabels.pipeline import (
+    Checks,
+    Question,
+    Setup,
+    estimate_in_memory,
+)
+from fewlabels.predictions import Predictions
+from fewlabels.report.shown import Result, plain_values
+
+Against = Literal["first", "trailing", "reference"]
+
+Every = Literal["day", "week", "month", "year"]
+
+FIRST = 4
+"""Periods at the start that others are compared with where there is no reference."""
+
+ALARM = 0.95
+"""Probability of a fall from which it is an alarm."""
+
+_OTHERS = 10
+"""Items without a label beside each with one, at most, that these are compared with."""
+
+_CAUSE = 0.25
+"""Share of a fall from which something is named as its cause."""
+
+_LEAST_BEFORE = 4
+"""Periods before one from which its numbers are compared with theirs."""
+
+_A_YEAR = 52
+"""Looks together at which the tests of what moved are wrong with probability .05."""
+
+
+class Period(NamedTuple):
+    """One period: its first day or value, its items and labels, and which of its numbers moved.
+
+    `moved` maps the name of a number (items, missing predictions, the mean score of a classifier)
+    to its p-value against the periods before.
+    """
+
+    name: str
+    n_items: int
+    n_labeled: int
+    moved: Mapping[str, float]
+
+
+class Change(NamedTuple):
+    """What became of a metric of a classifier, as of the last period.
+
+    `before` is what it was in what it is compared with, and `fall` by how much it is worse.
+    `probability` is that of a fall by more than the tolerance, and `since` the period in which that
+    most likely began (None where `probability` is below one half). `what` says whether
+    P(class | scores) changed or the mix of items, and `mix` is the part of the fall by the latter.
+    It is an `alarm` from a probability of .95 on, where labels look like a random sample.
+    """
+
+    model: str
+    metric: str
+    since: str | None
+    probability: float
+    before: float
+    fall: float
+    low: float
+    high: float
+    mix: float
+    what: str
+    alarm: bool
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Monitoring(Frozen, Result):
+    """What `fewlabels.monitor` returns: estimates of every period, and what changed.
+
+    `falls` maps (metric, classifier) to the probability, for each period, that the metric is lower
+    by more than the tolerance; NaN where it is not compared.
+    """
+
+    _page, _text = "monitoring", "render_monitoring"
+    _row_fields = ("model", "metric", "group", "value", "low", "high",
+                                               "confidence_level", "status")  # fmt: skip
+
+    estimates: Estimates
+    time: str
+    every: str
+    against: str
+    tolerance: float
+    periods: tuple[Period, ...]
+    changes: tuple[Change, ...]
+    falls: Mapping[tuple[str, str], Floats]
+    is_complete: bool
+    warnings: tuple[str, ...]
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The classifiers."""
+        return self.estimates.models
+
+    @property
+    def diagnostics(self) -> Mapping[str, Any]:
+        """What is known of the fit and the labels."""
+        return self.estimates.diagnostics
+
+    @property
+    def complete(self) -> Period:
+        """The last period that the data reach the end of."""
+        return self.periods[-1 if self.is_complete else -2]
+
+    def get(self, model: str, metric: str, period: str | None = None) -> Any:
+        """The estimate of a classifier by a metric in a period; None: the last complete one.
+
+        Raises
+        ------
+        UsageError
+            If there is none.
+        """
+        name = self.complete.name if period is None else period
+        return self.estimates.get(model, metric, f"{self.time}={name}")
+
+    def table(self) -> dict[str, list[Any]]:
+        """The estimates of the periods as columns, those of `to_frame` and `period`."""
+        rows = [row._asdict() for row in self.rows]
+        columns: dict[str, list[Any]] = {n: [row[n] for row in rows] for n in self._row_fields}
+        columns["status"] = [str(status) for status in columns["status"]]
+        return {"period": [str(g).partition("=")[2] for g in columns["group"]], **columns}
+
+    @property
+    def rows(self) -> tuple[Any, ...]:
+        """The estimates of the periods, in order."""
+        place = {f"{self.time}={p.name}": i for i, p in enumerate(self.periods)}
+        of_periods = [row for row in self.estimates.rows if row.group in place]
+        return tuple(sorted(of_periods, key=lambda row: place[str(row.group)]))
+
+    @property
+    def alarms(self) -> tuple[Change, ...]:
+        """The falls that are surely there."""
+        return tuple(change for change in self.changes if change.alarm)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything, as plain values: the JSON of `fewlabels estimate`, with periods and changes.
+
+        A period is a group, `column=first day`.
+        """
+        falls = [
+            {"model": model, "metric": metric, "probability": list(p)}
+            for (metric, model), p in self.falls.items()
+        ]
+        own = {
+            "time": self.time,
+            "every": self.every,
+            "against": self.against,
+            "tolerance": self.tolerance,
+            "periods": [period._asdict() for period in self.periods],
+            "changes": [change._asdict() for change in self.changes],
+            "falls": falls,
+            "warnings": list(self.warnings),
+        }
+        return self.estimates.to_dict() | {n: plain_values(v) for n, v in own.items()}
+
+
+class PeriodItems(Protocol):
+    """Items that stand for those of each period, with what is known of all of these."""
+
+    @property
+    def items(self) -> Predictions:
+        """The items; the group of the column of times names their period."""
+
+    @property
+    def calendar(self) -> Calendar:
+        """The periods in order."""
+
+    @property
+    def sizes(self) -> Sequence[tuple[int, int]]:
+        """How many items and labels each period has."""
+
+    @property
+    def numbers(self) -> Mapping[str, Floats]:
+        """What can be seen of each period without a label, (T,)."""
+
+    @property
+    def is_weighted(self) -> bool:
+        """Whether rows have sampling weights of their own."""
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What is worth a warning."""
+
+
+def over_time(
+    question: Question, held: PeriodItems, tolerance: float, against: Against | None
+) -> Monitoring:
+    """The estimates of each period, and what changed; the question is by the column of times."""
+    (time,) = question.columns
+    items, calendar = held.items, held.calendar
+    setup = question.setup(items)
+    compared: Against = against or ("first" if question.reference is None else "reference")
+    fitted = setup.fit(question, items)
+    checks = _checks(question, setup, held)
+    estimates = estimate_in_memory(question, setup, items, fitted, checks=checks)
+    base = _Baseline.of(question, setup, estimates, compared, calendar.names, time)
+    falls = dict(_falls(estimates, base, tolerance))
+    step("looking for changes")
+    old = _under_old_curve(question, setup, items, fitted, base, calendar)
+    sizes = dict(zip((f"{time}={n}" for n in calendar.names), held.sizes, strict=True))
+    every = [sum(column) for column in zip(*held.sizes, strict=True)]
+    estimates = replace(
+        estimates,
+        n_items=every[0],
+        n_labeled=every[1],
+        groups=tuple(
+            GroupSize(g.group, *sizes.get(g.group or "", every)) for g in estimates.groups
+        ),
+    )
+    return Monitoring(
+        estimates=estimates,
+        time=time,
+        every=calendar.every,
+        against=compared,
+        tolerance=tolerance,
+        periods=tuple(_periods(held)),
+        changes=tuple(_changes(estimates, base, falls, old, tolerance, calendar.names)),
+        falls=falls,
+        is_complete=calendar.complete,
+        warnings=(*held.notes, *estimates.warnings),
+    )
+
+
+def _checks(question: Question, setup: Setup, held: PeriodItems) -> Checks:
+    """What the items show by themselves; labels are compared with the others of their periods."""
+    items = held.items
+    if not held.is_weighted:
+        items = _comparable(items, question.columns[0])
+    checks = Checks.of(question, setup, items)
+    finding = checks.records.get(NOT_RANDOM)
+    if finding is None:
+        return checks
+    remedy = "draw the items to label at random from each period, or give weights (--weight COL)"
+    said = (
+        "shift: labeled items do not look like a random sample of their periods "
+        f"(p = {finding['p_value']:.3f}): {finding['difference']}; estimates may be off by more "
+        f"than their intervals say; {remedy}"
+    )
+    return checks._replace(
+        records={**checks.records, NOT_RANDOM: {**finding, "remedy": remedy}},
+        sentences=[said if s.startswith("shift: labeled items") else s for s in checks.sentences],
+    )
+
+
+def _comparable(items: Predictions, time: str) -> Predictions:
+    """Labeled items and others in one proportion in each period, without weights.
+
+    So it is seen whether labels are of a random sample of their period, however many each has.
+    """
+    period, told = items.groups[time], items.told
+    parts = [np.flatnonzero(period == name) for name in dict.fromkeys(period.tolist())]
+    parts = [rows for rows in parts if 0 < told[rows].sum() <= 0.5 * len(rows)]
+    if not parts:
+        return items
+    each = min(_OTHERS, *((~told[rows]).sum() / told[rows].sum() for rows in parts))
+    chosen = []
+    for rows in parts:
+        others = rows[~told[rows]]
+        size = round(each * told[rows].sum())
+        chosen += [rows[told[rows]], others[np.linspace(0, len(others) - 1, size).astype(int)]]
+    return items.take(np.sort(np.concatenate(chosen))).with_weight(None)
+
+
+# What changed -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Baseline:
+    """What periods are compared with, by metric: draws (D, M) of every period, (T, D, M).
+
+    `draws` are of the periods themselves, (T, D, M); `place` is the period whose curve is the old
+    one.
+    """
+
+    draws: Mapping[str, Floats]
+    levels: Mapping[str, Floats]
+    place: int
+    first: int
+
+    @staticmethod
+    def of(
+        question: Question, setup: Setup, estimates: Estimates, against: Against,
+        names: Sequence[str], time: str,
+    ) -> _Baseline:  # fmt: skip
+        ranked = [name for name, way in estimates.directions.items() if way]
+        draws = {
+            name: np.stack([estimates.draws[name, f"{time}={period}"] for period in names])
+            for name in ranked
+        }
+        size = min(FIRST, max(len(names) // 3, 1))
+        if against == "reference":
+            reference = question.reference
+            assert reference is not None
+            alone = replace(question, method="labeled", by=None, reference=None)
+            known = reference.select_models(estimates.models)
+            judged = estimate_in_memory(alone, alone.setup(known), known)
+            levels = {
+                n: np.broadcast_to(_as_many(judged.draws[n, None], d.shape[1]), d.shape)
+                for n, d in draws.items()
+            }
+            return _Baseline(draws, levels, 0, 0)
+        if against == "first":
+            levels = {n: np.broadcast_to(d[:size].mean(axis=0), d.shape) for n, d in draws.items()}
+            return _Baseline(draws, levels, (size - 1) // 2, size)
+        levels = {}
+        for n, d in draws.items():
+            before = np.cumsum(d, axis=0)[:-1] / np.arange(1, len(d))[:, None, None]
+            levels[n] = np.concatenate([d[:1], before])
+        return _Baseline(draws, levels, max(len(names) - 2, 0), 1)
+
+
+def _as_many(draws: Floats, size: int) -> Floats:
+    """As many draws (size, M) as there are of the periods."""
+    return draws[np.arange(size) % len(draws)]
+
+
+def _falls(
+    estimates: Estimates, base: _Baseline, tolerance: float
+) -> Iterator[tuple[tuple[str, str], Floats]]:
+    """(metric, classifier) -> probability of a fall in each period, (T,)."""
+    for name, draws in base.draws.items():
+        fall = estimates.directions[name] * (base.levels[name] - draws)
+        for j, model in enumerate(estimates.models):
+            defined = np.isfinite(fall[:, :, j])
+            some = np.maximum(defined.sum(axis=1), 1)
+            p = ((fall[:, :, j] > tolerance) & defined).sum(axis=1) / some
+            p = np.where(defined.any(axis=1), p, np.nan)
+            p[: base.first] = np.nan
+            yield (name, model), p
+
+
+def _changes(
+    estimates: Estimates, base: _Baseline, falls: Mapping[tuple[str, str], Floats],
+    old: Mapping[str, Floats], tolerance: float, names: Sequence[str],
+) -> Iterator[Change]:  # fmt: skip
+    """What became of each metric of each classifier."""
+    for (metric, model), p in falls.items():
+        j, way = estimates.models.index(model), estimates.directions[metric]
+        fall = way * (base.levels[metric] - base.draws[metric])[:, :, j]
+        last = fall[-1][np.isfinite(fall[-1])]
+        if not len(last):
+            continue
+        low, middle, high = np.quantile(last, [0.025, 0.5, 0.975])
+        before = float(np.nanmean(base.levels[metric][-1, :, j]))
+        mix = way * (before - float(old[metric][j]))
+        since, fell = None, fall > tolerance
+        if p[-1] >= 0.5:
+            stays = fell[:, fell[-1]]
+            start = len(stays) - np.argmin(stays[::-1], axis=0)
+            start[stays.all(axis=0)] = 0
+            since = names[max(int(np.median(start)), base.first)]
+        parts = {"P(class | scores)": middle - mix, "the mix of items": mix}
+        causes = [what for what, part in parts.items() if part > _CAUSE * middle]
+        cause = "nothing" if since is None else " and ".join(causes)
+        yield Change(
+            model, metric, since, float(p[-1]), before, float(middle), float(low), float(high),
+            mix, cause, bool(p[-1] >= ALARM and NOT_RANDOM not in estimates.diagnostics),
+        )  # fmt: skip
+
+
+def _under_old_curve(
+    question: Question, setup: Setup, held: Predictions, fitted: Any, base: _Baseline,
+    calendar: Calendar,
+) -> dict[str, Floats]:  # fmt: skip
+    """Metrics (M,) of the last period's items under the curve of an old one."""
+    column = question.columns[0]
+    rows = np.flatnonzero(held.groups[column] == calendar.names[-1])
+    last = held.take(rows)
+    there = np.full(len(rows), calendar.names[base.place], dtype=object)
+    blank = last.with_groups({column: there}).with_labels(np.full(len(rows), -1))
+    evaluator = Evaluator(blank, fitted.posterior(blank), setup.metrics, "population", None)
+    measured = evaluator.measure(np.arange(len(rows)))
+    return {name: values.value for name, values in measured.items()}
+
+
+# What moved ---------------------------------------------------------------------------------------
+
+
+def _periods(held: PeriodItems) -> Iterator[Period]:
+    """Every period, with what of it lies outside of what the periods before foretell.
+
+    A number x of a period is compared with those m before it: (x - mean) / (s sqrt(1 + 1 / m)) has
+    Student's t distribution with m - 1 degrees of freedom, where periods are alike.
+    """
+    limit = 0.05 / _A_YEAR / max(len(held.numbers), 1)
+    for t, (name, size) in enumerate(zip(held.calendar.names, held.sizes, strict=True)):
+        moved = {}
+        for what, values in held.numbers.items():
+            before = values[:t][np.isfinite(values[:t])]
+            if len(before) < _LEAST_BEFORE or not np.isfinite(values[t]):
+                continue
+            spread = before.std(ddof=1) * np.sqrt(1 + 1 / len(before))
+            gap = abs(values[t] - before.mean())
+            p = 2 * stats.t.sf(gap / spread, len(before) - 1) if spread else float(gap == 0)
+            if p < limit:
+                moved[what] = float(p)
+        yield Period(name, *size, moved)

@@ -1,0 +1,361 @@
+"""Items by day, from any number of rows: what an estimate over time is made from.
+
+Of each day all labeled rows are held, and a sample of the others, chosen by their content: scans of
+parts add up, in any order, and can be kept in a file and added to.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fewlabels.errors import InputError
+from fewlabels.evaluation.periods import NO_TIME, Calendar, days_of
+from fewlabels.kernels.arrays import Floats
+from fewlabels.predictions import Predictions
+from fewlabels.streaming.checkpoint import replace_file
+from fewlabels.streaming.packing import pack, unpack
+from fewlabels.streaming.passes import BatchSource, Passes, Piece
+from fewlabels.streaming.reading import Batch
+from fewlabels.streaming.scan import Size, ranks_of
+from fewlabels.streaming.sketch import BottomSample, RowArrays, spread_out
+
+LABELED, OTHERS = 20_000, 4_000
+"""Labeled and other distinct rows of each day that are held."""
+
+HELD = 1_000
+"""Items without a label of each period that are looked at; each stands for several where there are
+more."""
+
+
+_ROUNDS = 20
+
+
+class Held(NamedTuple):
+    """Items that stand for those of each period, by a group of the name of the column of times.
+
+    `sizes` are the items and the labeled ones of each period, `numbers` what can be seen of it
+    without a label, (T,): volume, share missing, mean scores.
+    """
+
+    items: Predictions
+    calendar: Calendar
+    sizes: tuple[tuple[int, int], ...]
+    numbers: Mapping[str, Floats]
+    is_weighted: bool
+    notes: tuple[str, ...]
+
+
+@dataclass(eq=False)
+class _Day:
+    """Rows of one day: how many, and those held."""
+
+    size: Size = field(default_factory=Size)
+    labeled: BottomSample = field(default_factory=lambda: BottomSample.empty(LABELED))
+    others: BottomSample = field(default_factory=lambda: BottomSample.empty(OTHERS))
+    sums: dict[str, tuple[float, int]] = field(default_factory=dict)
+
+    def merge(self, other: _Day) -> None:
+        """Take in other rows of the day."""
+        self.size.add(other.size)
+        self.labeled.merge(other.labeled)
+        self.others.merge(other.others)
+        for name, (total, count) in other.sums.items():
+            before = self.sums.get(name, (0.0, 0))
+            self.sums[name] = (before[0] + total, before[1] + count)
+
+
+@dataclass(eq=False)
+class DayScan:
+    """Rows by day; `time` is their column. `n_rows` are the rows of each part."""
+
+    time: str
+    days: dict[str, _Day] = field(default_factory=dict)
+    n_rows: list[int] = field(default_factory=list)
+
+    def update(self, batch: Batch) -> None:
+        """Take in a batch of rows."""
+        given = batch.predictions
+        day = days_of(given.groups[self.time], self.time)
+        bare = given.keeping(())
+        rows, ranks = RowArrays.of(bare, batch.weight), ranks_of(batch, ())
+        numbers = dict(_numbers(bare))
+        there = np.ones(len(day), dtype=bool) if batch.weight is None else batch.weight > 0
+        for name in dict.fromkeys(day.tolist()):
+            mine = (day == name) & there
+            own = self.days.setdefault(name, _Day())
+            told = given.told & mine
+            n, labeled = int(mine.sum()), int((given.labeled & mine).sum())
+            own.size.add(Size(n, labeled, int((given.annotated & mine).sum()), n))
+            own.labeled.update(ranks, rows, told)
+            own.others.update(ranks, rows, mine & ~told)
+            for what, values in numbers.items():
+                known = values[mine & np.isfinite(values)]
+                before = own.sums.get(what, (0.0, 0))
+                own.sums[what] = (before[0] + float(known.sum()), before[1] + len(known))
+
+    def take(self, other: DayScan) -> int:
+        """Take in the next part; how many rows it has."""
+        n = sum(day.size.items for day in other.days.values())
+        for name, day in other.days.items():
+            self.days.setdefault(name, _Day()).merge(day)
+        self.n_rows.append(n)
+        return n
+
+    def joined(self, before: DayScan) -> DayScan:
+        """All days: those of an earlier scan, but for the days seen anew."""
+        return DayScan(self.time, {**before.days, **self.days}, self.n_rows)
+
+    def of_models(
+        self, models: Sequence[str], among: Sequence[str], kinds: Mapping[str, tuple[int, Any]]
+    ) -> DayScan:
+        """The same rows with the classifiers `among`, of which `models` say something.
+
+        `kinds` are the arrays that rows must have, by name: the number of values of each
+        classifier, and what says that there is none.
+        """
+        place = [among.index(model) for model in models]
+
+        def widened(rows: RowArrays | None) -> RowArrays | None:
+            if rows is None:
+                return None
+            arrays = dict(rows.arrays)
+            for name, (size, none) in kinds.items():
+                shape = (len(rows), len(among), size) if size else (len(rows), len(among))
+                wide = np.full(shape, none)
+                if name in arrays:
+                    wide[:, place] = arrays[name]
+                arrays[name] = wide
+            return RowArrays(arrays)
+
+        def of(sample: BottomSample) -> BottomSample:
+            return replace(sample, rows=widened(sample.rows))
+
+        days = {
+            name: replace(day, labeled=of(day.labeled), others=of(day.others))
+            for name, day in self.days.items()
+        }
+        return DayScan(self.time, days, self.n_rows)
+
+    @property
+    def arrays(self) -> set[str]:
+        """The names of the arrays of its rows."""
+        samples = (s for day in self.days.values() for s in (day.labeled, day.others))
+        return {name for sample in samples if sample.rows for name in sample.rows.arrays}
+
+    def held(self, every: str | int | None, models: Sequence[str], classes: Sequence[Any]) -> Held:
+        """The items of each period, and how many there are.
+
+        Raises
+        ------
+        InputError, UsageError
+            As `Calendar.of`.
+        """
+        calendar = Calendar.of([d for d in self.days if d != NO_TIME], self.time, every)
+        periods = [_Day() for _ in calendar.names]
+        for name, day in sorted(self.days.items()):
+            if name != NO_TIME:
+                periods[calendar.place[name]].merge(day)
+        parts, weights, named = list[RowArrays](), list[Floats](), list[str]()
+        for name, period in zip(calendar.names, periods, strict=True):
+            n_told = period.size.labeled + period.size.annotated
+            own = [
+                (rows, np.full(len(rows), total / len(rows)))
+                for rows, total in (
+                    (_repeated(period.labeled, n_told, models, classes), n_told),
+                    (_repeated(period.others, HELD, models, classes), period.size.items - n_told),
+                )
+                if rows is not None and len(rows)
+            ]
+            rows = RowArrays.joined([part for part, _ in own])
+            weight = np.concatenate([part for _, part in own])
+            parts.append(rows)
+            weights.append(_raked(rows.predictions(models, classes), weight, period))
+            named += [name] * len(rows)
+        every_row = RowArrays.joined(parts)
+        weighted = every_row.weight is not None
+        items = every_row.predictions(models, classes)
+        items = items.with_weight(np.concatenate(weights) * items.weight)
+        items = items.with_groups({self.time: np.array(named, dtype=object)})
+        missing = self.days[NO_TIME].size.items if NO_TIME in self.days else 0
+        notes = calendar.notes
+        if missing:
+            total = missing + sum(period.size.items for period in periods)
+            notes = (
+                f"{missing:,} of {total:,} items have no time ({self.time}) and are left out",
+                *notes,
+            )
+        sizes = tuple((p.size.items, p.size.labeled) for p in periods)
+        return Held(items, calendar, sizes, _by_period(periods), weighted, notes)
+
+
+@dataclass(frozen=True, eq=False)
+class DayState:
+    """The days of all runs so far, in a file that is complete or absent."""
+
+    path: Path
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Nobody else adds to it meanwhile: another run waits for this one."""
+        try:
+            import fcntl
+        except ImportError:  # systems without such locks
+            yield
+            return
+        try:
+            folder = os.open(self.path.parent, os.O_RDONLY)
+        except OSError as error:
+            raise InputError(f"{self.path}: {error.strerror or error}; name another") from None
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(folder)
+
+    def joined(
+        self, scan: DayScan, models: Sequence[str], classes: Sequence[Any]
+    ) -> tuple[DayScan, tuple[str, ...], tuple[str, ...]]:
+        """All days, the classifiers of all, and notes.
+
+        Raises
+        ------
+        InputError
+            If the file is no state, or of another column of times or other classes.
+        """
+        try:
+            saved = unpack(self.path.read_bytes())
+        except FileNotFoundError:
+            return scan, tuple(models), ()
+        except OSError as error:
+            raise InputError(f"{self.path}: {error.strerror or error}") from None
+        except InputError:
+            saved = None
+        if not isinstance(saved, dict) or not isinstance(saved.get("scan"), DayScan):
+            raise InputError(f"{self.path}: this is no state of `fewlabels monitor`; name another")
+        before: DayScan = saved["scan"]
+        for what, ours, theirs in (
+            ("times are", scan.time, before.time),
+            ("classes are", list(classes), list(saved["classes"])),
+        ):
+            if ours != theirs:
+                raise InputError(
+                    f"{self.path}: its {what} {theirs}, and those here {ours}; name another state"
+                )
+        both = tuple(dict.fromkeys([*saved["models"], *models]))
+        if both != tuple(saved["models"]) or both != tuple(models):
+            kinds = {
+                "probabilities": (len(classes), np.nan),
+                "votes": (0, -1),
+                "scores": (0, np.nan),
+            }
+            needed = {n: kind for n, kind in kinds.items() if n in scan.arrays | before.arrays}
+            scan = scan.of_models(models, both, needed)
+            before = before.of_models(saved["models"], both, needed)
+        again = [day for day in scan.days if day in before.days and day != NO_TIME]
+        notes = []
+        if again:
+            days = "1 day was" if len(again) == 1 else f"{len(again):,} days were"
+            notes.append(f"{days} read before, and taken from this run")
+        return scan.joined(before), both, tuple(notes)
+
+    def save(self, scan: DayScan, models: Sequence[str], classes: Sequence[Any]) -> None:
+        """Replace the file."""
+        value = {"scan": scan, "models": list(models), "classes": list(classes)}
+        try:
+            replace_file(self.path, pack(value))
+        except OSError as error:
+            raise InputError(
+                f"{self.path}: {error.strerror or error}; the state is as it was before"
+            ) from None
+
+
+def scan_days(rows: BatchSource, time: str, passes: Passes) -> DayScan:
+    """The rows of all parts by day."""
+    return passes.run("reading", partial(_scan_unit, rows, time), partial(DayScan, time))
+
+
+def _scan_unit(rows: BatchSource, time: str, piece: Piece) -> DayScan:
+    scan = DayScan(time)
+    for batch in rows.batches(piece.unit):
+        scan.update(batch)
+    return scan
+
+
+def _repeated(
+    kept: BottomSample, most: int, models: Sequence[str], classes: Sequence[Any]
+) -> RowArrays | None:
+    """At most so many rows of a sample, copies of distinct rows as often as these occur.
+
+    In the order of what the classifiers say of them, so that what is a function of scores has
+    nearly the mean that it has over all (systematic sampling).
+    """
+    if kept.rows is None:
+        return None
+    order = np.lexsort((kept.ranks, _rank(kept.rows.predictions(models, classes))))
+    counts = kept.counts[order]
+    copies = spread_out(counts, min(most, int(counts.sum())))
+    return kept.rows.take(np.repeat(order, copies))
+
+
+def _raked(items: Predictions, weight: Floats, period: _Day) -> Floats:
+    """Weights (n,) by which each classifier says the last class as often as in the whole period.
+
+    Iterative proportional fitting (Deming, Stephan 1940).
+    """
+    margins = []
+    for name, values in _numbers(items):
+        total, count = period.sums.get(name, (0.0, 0))
+        if name.startswith("share positive") and 0 < total < count:
+            margins.append((values == 1, values == 0, total / count))
+    weight = weight.copy()
+    for _ in range(_ROUNDS):
+        for yes, no, share in margins:
+            of_yes, of_no = weight[yes].sum(), weight[no].sum()
+            if of_yes and of_no:
+                weight[yes] *= share * (of_yes + of_no) / of_yes
+                weight[no] *= (1 - share) * (of_yes + of_no) / of_no
+    return weight
+
+
+def _rank(items: Predictions) -> Floats:
+    """A number of each item by which items that the classifiers see alike are near, (n,)."""
+    columns = [values for name, values in _numbers(items) if name.startswith("mean score")]
+    columns += [values for name, values in _numbers(items) if name.startswith("share positive")]
+    ranked = [np.argsort(np.argsort(c, kind="stable"), kind="stable") for c in columns]
+    out: Floats = np.sum([np.zeros(items.n_items), *ranked], axis=0)
+    return out
+
+
+def _numbers(items: Predictions) -> Iterator[tuple[str, Floats]]:
+    """What can be seen of items without a label, (n,); NaN where a classifier says nothing."""
+    says = items.has_hard | items.provides("ranking")
+    last = items.n_classes - 1
+    for j, model in enumerate(items.models):
+        yield f"share missing of {model}", (~says[:, j]).astype(float)
+        if items.probabilities is not None and items.has_probabilities[:, j].any():
+            yield f"mean score of {model}", items.probabilities[:, j, -1]
+        elif items.scores is not None and np.isfinite(items.scores[:, j]).any():
+            yield f"mean score of {model}", items.scores[:, j]
+        if items.has_hard[:, j].any():
+            hard = items.hard[:, j]
+            yield f"share positive of {model}", np.where(hard >= 0, hard == last, np.nan)
+
+
+def _by_period(periods: Sequence[_Day]) -> dict[str, Floats]:
+    """Numbers of every period, (T,), the logarithm of the volume among them."""
+    out = {"items": np.log([max(period.size.items, 1) for period in periods])}
+    for name in dict.fromkeys(name for period in periods for name in period.sums):
+        sums = [period.sums.get(name, (0.0, 0)) for period in periods]
+        with np.errstate(invalid="ignore"):
+            values = np.array([s for s, _ in sums]) / np.array([float(n) for _, n in sums])
+        if np.nanmax(values) > np.nanmin(values):
+            out[name] = values
+    return out

@@ -1,0 +1,309 @@
+"""Performance over time: periods, what changed and since when, and what is said of bad times."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import re
+
+import numpy as np
+import pytest
+
+import fewlabels as fl
+from fewlabels.cli.app import main
+from fewlabels.errors import InputError, UsageError
+from fewlabels.evaluation.periods import NO_TIME, Calendar, days_of
+from fewlabels.monitoring import monitor_files
+from fewlabels.streaming.in_memory import ArrayRows
+from fewlabels.streaming.periods import HELD, DayScan
+from fewlabels.streaming.reading import Batch
+
+
+def weekly(weeks=8, n=400, labels=40, falls=5, seed=0):
+    """A classifier that separates classes well until week `falls`, and badly from then on."""
+    rng = np.random.default_rng(seed)
+    week = np.repeat(np.arange(weeks), n)
+    truth = rng.random(weeks * n) < 0.4
+    apart = np.where(week < falls, 4.0, 0.8)
+    score = 1 / (1 + np.exp(-rng.normal(apart * (truth - 0.5), 1)))
+    labels = np.where(rng.permutation(weeks * n) < weeks * labels, truth, -1)
+    day = np.array([dt.date(2026, 9, 7) + dt.timedelta(weeks=int(w)) for w in week], dtype=object)
+    return fl.Predictions({"spam": score}, labels, groups={"date": day}), truth, week
+
+
+def test_a_fall_is_found_where_it_began():
+    items, truth, week = weekly()
+    over_time = fl.monitor(items, "date", "week", metrics="accuracy")
+    correct = (items.probabilities[:, 0, 1] > 0.5) == truth
+    true = [correct[week == w].mean() for w in range(8)]
+    inside = [row.low <= t <= row.high for row, t in zip(over_time.rows, true, strict=True)]
+    assert sum(inside) >= 7
+    (change,) = over_time.changes
+    assert (change.alarm, change.since) == (True, "2026-10-12")
+    assert change.what == "P(class | scores) and the mix of items"
+    assert change.low < true[0] - true[-1] < change.high
+    assert [p.name for p in over_time.periods][:2] == ["2026-09-07", "2026-09-14"]
+    assert "has fallen since 2026-10-12" in over_time.summary()
+    row = json.loads(json.dumps(over_time.to_dict()))["changes"][0]
+    assert {"model", "metric", "since", "probability", "what"} <= row.keys()
+
+
+def test_what_stays_raises_no_alarm():
+    quiet = 0
+    for seed in range(6):
+        items, _, _ = weekly(falls=99, seed=seed, labels=25)
+        over_time = fl.monitor(items, "date", metrics="accuracy")
+        quiet += not over_time.alarms
+    assert quiet == 6
+
+
+def test_labels_that_complaints_chose_raise_no_alarm_and_no_status_is_ok():
+    items, truth, _ = weekly(falls=99, labels=0, weeks=10)
+    rng = np.random.default_rng(4)
+    wrong = (items.probabilities[:, 0, 1] > 0.5) != truth
+    noisy = items.probabilities[:, 0, 1] * 0.7 + 0.15 + rng.normal(0, 0.02, items.n_items)
+    seen = rng.random(items.n_items) < np.where(wrong, 0.5, 0.03)
+    chosen = fl.Predictions({"spam": noisy}, np.where(seen, truth, -1), groups=items.groups)
+    over_time = fl.monitor(chosen, "date", "week", "accuracy")
+    assert not over_time.alarms
+    assert {str(row.status) for row in over_time.rows}.isdisjoint({"ok"})
+    assert any("random sample of their periods" in said for said in over_time.warnings)
+    # Fewer labels later on are no such choice.
+    later = items.groups["date"] >= dt.date(2026, 10, 12)
+    fewer = np.where(rng.random(items.n_items) < np.where(later, 0.03, 0.2), truth, -1)
+    steady = fl.monitor(items.with_labels(fewer), "date", "week", "accuracy")
+    assert not any("random sample" in said for said in steady.warnings)
+
+
+def test_a_change_of_the_mix_is_not_one_of_the_curve():
+    rng = np.random.default_rng(3)
+    week = np.repeat(np.arange(8), 800)
+    # Items get harder: scores nearer to 1/2, whose meaning stays.
+    spread = np.where(week < 5, 3.0, 0.4)
+    logit = rng.normal(0, spread)
+    truth = rng.random(len(week)) < 1 / (1 + np.exp(-logit))
+    labels = np.where(rng.random(len(week)) < 0.1, truth, -1)
+    items = fl.Predictions(
+        {"m": 1 / (1 + np.exp(-logit))}, labels, groups={"week": week.astype(str)}
+    )
+    (change,) = fl.monitor(items, "week", metrics="accuracy").changes
+    assert change.since == "5"
+    assert change.what == "the mix of items"
+
+
+def calendar(values, every=None):
+    """The periods of some times, and that of each, -1 where it has none."""
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    days = days_of(array, "t").tolist()
+    made = Calendar.of([day for day in days if day != NO_TIME], "t", every)
+    return made, [made.place.get(day, -1) for day in days]
+
+
+def test_periods_are_named_by_their_first_day_whatever_times_are_written_as():
+    days = ["2026-09-09", "2026-09-13", "2026-09-14", "2026-10-01"]
+    moments = [dt.datetime.fromisoformat(f"{d}T12:00:00+00:00") for d in days]
+    written = {
+        "text": days,
+        "dates": [dt.date.fromisoformat(d) for d in days],
+        "numbers": [int(d.replace("-", "")) for d in days],
+        "seconds": [moment.timestamp() for moment in moments],
+        "milliseconds": [int(moment.timestamp() * 1000) for moment in moments],
+        "zoned": ["2026-09-08T23:30:00-00:30", *(f"{d}T10:00:00Z" for d in days[1:])],
+    }
+    for how, values in written.items():
+        weeks, codes = calendar([*values, None], "week")
+        assert weeks.names == ("2026-09-07", "2026-09-14", "2026-09-28"), how
+        assert codes == [0, 0, 1, 2, -1], how
+        assert weeks.notes[0] == "no items in 1 periods: 2026-09-21"
+        assert not weeks.complete
+    assert calendar(days, "month")[0].names == ("2026-09-01", "2026-10-01")
+    assert calendar(["2026-09-30", "2026-10-01"], "day")[0].complete
+    assert calendar([2019, 2021, 2020])[0].names == ("2019", "2020", "2021")
+    assert calendar([1, 2, 9], 5)[0].names == ("0", "5")
+
+
+@pytest.mark.parametrize(
+    ("values", "every", "message"),
+    [
+        (["2026-09-09", "soon"], None, "'soon', which is no time"),
+        (["2026-09-09", "2026-09-10"], "week", "one period (2026-09-07)"),
+        (["2026-09-09", "7"], None, "both dates and numbers"),
+        ([1.5, 2.5], "week", "plain numbers"),
+        (["2026-09-09", "2026-09-10"], "fortnight", "day, week, month, year or a whole number"),
+        ([None, None], None, "holds no time"),
+        ([str(dt.date(2000, 1, 1) + dt.timedelta(days=i)) for i in range(200)], "day", "--every"),
+        (list(range(500)), None, "say how many are one period"),
+    ],
+)
+def test_times_that_cannot_be_used_are_said(values, every, message):
+    with pytest.raises((InputError, UsageError), match=re.escape(message)):
+        calendar(values, every)
+
+
+def scanned(items, spans):
+    """The scan of some items that come in parts."""
+    total = DayScan("date")
+    rows = ArrayRows.of(items, ("date",)).items
+    for span in spans:
+        part = DayScan("date")
+        part.update(Batch(rows.take(span), None, 0))
+        total.take(part)
+    return total
+
+
+def test_held_items_stand_for_all_of_their_period():
+    items, _, week = weekly(weeks=3, n=5000, labels=10, falls=2)
+    held = scanned(items, [slice(0, None)]).held("week", items.models, items.classes)
+    assert [n for n, _ in held.sizes] == [5000] * 3
+    assert sum(labeled for _, labeled in held.sizes) == held.items.n_labeled == items.n_labeled
+    assert held.items.n_items <= 3 * HELD + items.n_labeled
+    p, q = items.probabilities[:, 0, 1], held.items.probabilities[:, 0, 1]
+    for w, name in enumerate(held.calendar.names):
+        inside = held.items.groups["date"] == name
+        mean = np.average(q[inside], weights=held.items.weight[inside])
+        assert abs(mean - p[week == w].mean()) < 0.01
+        share = np.average(q[inside] > 0.5, weights=held.items.weight[inside])
+        assert share == pytest.approx((p[week == w] > 0.5).mean())
+        assert held.numbers["mean score of spam"][w] == pytest.approx(p[week == w].mean())
+
+
+def test_parts_in_any_order_hold_the_same_items():
+    items, _, _ = weekly(weeks=4, n=3000, labels=30)
+    whole = scanned(items, [slice(0, None)]).held(None, items.models, items.classes)
+    cut = [slice(i, i + 1700) for i in range(0, items.n_items, 1700)]
+    parts = scanned(items, cut[::-1]).held(None, items.models, items.classes)
+    for name in ("probabilities", "labels", "weight"):
+        np.testing.assert_array_equal(getattr(whole.items, name), getattr(parts.items, name))
+    assert whole.sizes == parts.sizes
+
+
+def test_few_distinct_rows_count_as_often_as_they_occur():
+    rng = np.random.default_rng(2)
+    day = np.repeat(["2026-09-07", "2026-09-14"], 40_000)
+    said = rng.random(80_000) < np.where(day == "2026-09-07", 0.25, 0.75)
+    labels = np.where(rng.random(80_000) < 0.002, said, -1)
+    items = fl.Predictions({"rule": said.astype(int)}, labels, groups={"date": day})
+    held = scanned(items, [slice(0, None)]).held(None, items.models, items.classes)
+    for name, share in zip(held.calendar.names, (0.25, 0.75), strict=True):
+        inside = held.items.groups["date"] == name
+        weight = held.items.weight[inside]
+        assert np.average(held.items.hard[inside, 0], weights=weight) == pytest.approx(
+            share, abs=0.01
+        )
+
+
+def test_files_in_parts_and_items_in_memory_give_one_answer(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    items, _, week = weekly(weeks=6, n=700, falls=4)
+    for w in range(6):
+        rows = items.take(week == w)
+        folder = tmp_path / f"date={dt.date(2026, 9, 7) + dt.timedelta(weeks=w)}"
+        folder.mkdir()
+        labels = [None if label < 0 else int(label) for label in rows.labels]
+        columns = {"p__spam__1": rows.probabilities[:, 0, 1], "label": labels}
+        parquet.write_table(pa.table(columns), folder / "part-0.parquet")
+    in_parts = monitor_files(tmp_path, "date", "week", "accuracy")
+    at_once = fl.monitor(tmp_path, "date", "week", "accuracy")
+    assert [row[:6] for row in in_parts.rows] == [row[:6] for row in at_once.rows]
+    assert in_parts.changes == at_once.changes
+
+
+def test_a_run_each_week_says_what_one_run_over_all_says(tmp_path):
+    items, _, week = weekly(n=300, falls=5)
+    state = tmp_path / "state"
+    for last in range(2, 9):
+        first = 0 if last == 2 else last - 1
+        rows = items.take((week >= first) & (week < last))
+        if last > 2:  # one week alone has nothing to be compared with but what the state has
+            with pytest.raises(InputError, match="one period"):
+                fl.monitor(rows, "date", "week", "accuracy")
+        latest = fl.monitor(rows, "date", "week", "accuracy", state=state)
+    at_once = fl.monitor(items, "date", "week", "accuracy")
+    assert latest.rows == at_once.rows
+    assert latest.changes == at_once.changes
+    again = fl.monitor(rows, "date", "week", "accuracy", state=state)
+    assert again.rows == at_once.rows
+    assert again.warnings[0] == "1 day was read before, and taken from this run"
+    # Labels that come late: the days are read again.
+    told = items.with_labels((items.probabilities[:, 0, 1] > 0.5).astype(int))
+    late = fl.monitor(told.take(week >= 5), "date", "week", "accuracy", state=state)
+    assert late.rows[-1].value == 1
+    assert late.rows[0].low < 1
+
+
+def test_a_classifier_may_come_and_go(tmp_path):
+    items, _, week = weekly(n=300, falls=99)
+    other = fl.Predictions(
+        {"old": items.probabilities[:, 0, 1] ** 2, "spam": items.probabilities[:, 0, 1]},
+        items.labels, groups=items.groups,
+    )  # fmt: skip
+    fl.monitor(other.take(week < 4), "date", "week", "accuracy", state=tmp_path / "s")
+    later = fl.monitor(items.take(week >= 4), "date", "week", "accuracy", state=tmp_path / "s")
+    assert set(later.models) == {"old", "spam"}
+    values = {(row.model, row.group): row.value for row in later.rows}
+    assert np.isnan(values["old", "date=2026-10-26"])
+    assert values["spam", "date=2026-10-26"] > 0.8 < values["old", "date=2026-09-07"]
+
+
+def test_what_is_no_state_is_left_alone(tmp_path):
+    items, _, _ = weekly(n=100)
+    state = tmp_path / "notes.txt"
+    state.write_text("mine")
+    with pytest.raises(InputError, match=r"notes\.txt: this is no state"):
+        fl.monitor(items, "date", state=state)
+    assert state.read_text() == "mine"
+    fl.monitor(items, "date", state=tmp_path / "s")
+    others = fl.Predictions(items.probabilities, items.labels, groups=items.groups,
+                            classes=["ham", "spam"])  # fmt: skip
+    with pytest.raises(InputError, match="its classes are"):
+        fl.monitor(others, "date", state=tmp_path / "s")
+    with pytest.raises(InputError, match="No such file or directory"):
+        fl.monitor(items, "date", state=tmp_path / "nowhere" / "s")
+
+
+def test_volume_and_scores_that_move_are_seen_without_a_label():
+    rng = np.random.default_rng(1)
+    sizes = [500, 510, 490, 505, 495, 500, 2000, 500]
+    week = np.repeat(np.arange(8), sizes)
+    score = rng.beta(2, 3 - 1.2 * (week == 7))
+    labels = np.where(rng.random(len(week)) < 0.05, rng.random(len(week)) < score, -1)
+    items = fl.Predictions({"m": score}, labels, groups={"week": week})
+    periods = fl.monitor(items, "week", metrics="accuracy").periods
+    assert "items" in periods[6].moved
+    assert "mean score of m" in periods[7].moved
+    assert not any(period.moved for period in periods[:6])
+
+
+def test_the_command_fails_where_the_last_complete_period_does(tmp_path, capsys):
+    items, _, _ = weekly(n=250)
+    path = tmp_path / "spam.csv"
+    lines = ["date,p__spam__1,label"]
+    for i, label in enumerate(items.labels):
+        day = items.groups["date"][i] + dt.timedelta(days=i % 7)
+        lines.append(f"{day},{items.probabilities[i, 0, 1]:.4f},{label if label >= 0 else ''}")
+    path.write_text("\n".join(lines))
+    asked = ["monitor", str(path), "--time", "date", "--every", "week", "--metrics", "accuracy"]
+    alert, table = tmp_path / "alert.jsonl", tmp_path / "rows.csv"
+    code = main(
+        [*asked, "--require", "low:accuracy>=.8", "--alert", str(alert), "--to", str(table)]
+    )
+    assert code == 1
+    assert "not met: low:accuracy>=.8" in capsys.readouterr().err
+    kinds = [json.loads(line)["kind"] for line in alert.read_text().splitlines()]
+    assert kinds == ["fall", "require"]
+    assert len(table.read_text().splitlines()) == 9
+    assert main([*asked, "--require", "low:accuracy>=.3"]) == 0
+    assert main(["monitor", str(path), "--time", "day"]) == 2
+
+
+def test_a_reference_is_what_periods_are_compared_with():
+    items, _, _ = weekly(falls=0, weeks=6)
+    before, _, _ = weekly(falls=99, weeks=1, n=600, labels=600, seed=5)
+    over_time = fl.monitor(items, "date", metrics="accuracy", reference=before)
+    assert over_time.against == "reference"
+    assert over_time.changes[0].since == "2026-09-07"
+    with pytest.raises(UsageError, match="no reference is given"):
+        fl.monitor(items, "date", against="reference")
