@@ -24,7 +24,6 @@ from fewlabels.evaluation.differences import allowing_for_discrepancy
 from fewlabels.evaluation.draws import basis_size
 from fewlabels.evaluation.evaluator import Estimand, Evaluator, Measured, measure_many_groups
 from fewlabels.evaluation.groups import (
-    MAX_GROUPS,
     Group,
     ManyGroups,
     all_and,
@@ -179,7 +178,7 @@ def estimate_in_memory(
     which the question does not name. `checks` are those of the input where it was checked before.
     """
     judged = items.as_histograms() if setup.distribution else items
-    most = MOST_PERIODS if question.periods else MAX_GROUPS
+    most = MOST_PERIODS if question.periods else None
     group_rows, corrections = groups_by_column(items, question.by, most), tuple[str, ...]()
     groups = all_and(items, group_rows)
     if question.shift is None:

@@ -30,7 +30,12 @@ def hostile(write: Write) -> Path:
     labels = [CLASSES[i % 2] if i < 60 else "" for i in range(90)]
     # Behind the first characters there is a number, as names of items differ.
     items = [*ITEMS, *(f"{ITEMS[i % 5]}{i}" for i in range(90 - len(ITEMS)))]
-    table: dict[str, Any] = {"item": items, "label": labels, "=site": ["@a", "+b", "3"] * 30}
+    table: dict[str, Any] = {
+        "item": items,
+        "label": labels,
+        "=site": ["@a", "+b", "3"] * 30,
+        "day": [f"2026-09-0{1 + i // 45}" for i in range(90)],
+    }
     p = [round(0.2 + 0.6 * (i % 2) + 0.1 * ((i % 7) / 7 - 0.5), 4) for i in range(90)]
     table |= {f"p__{MODEL}__{CLASSES[0]}": [round(1 - x, 4) for x in p]}
     table |= {f"p__{MODEL}__{CLASSES[1]}": p}
@@ -52,6 +57,7 @@ def is_number(text: str) -> bool:
 
 
 EXPORTS: dict[str, list[str]] = {
+    "monitor": ["FILE", "--time", "day", "--metrics", "accuracy", "--to", "OUT"],
     "estimate": ["FILE", "--metrics", "accuracy", "--labels-out", "OUT"],
     "annotations": ["FILE", "--by", "=site", "--out", "OUT"],
     "calibrate": ["FILE", "--method", "temperature", "--out", "OUT"],

@@ -18,10 +18,12 @@ from fewlabels.errors import Status
 from fewlabels.estimates import Estimate, Estimates
 from fewlabels.evaluation.status import Verdict
 from fewlabels.labeling.stopping import Row, parse_stops
+from fewlabels.questions.over_time import Monitoring
 from fewlabels.questions.question import OneClassifier
 
 Run = Callable[..., tuple[int, str, str]]
 Write = Callable[..., Path]
+Columns = dict[str, list[Any]]
 
 REFUSED = [Status.CONTRADICTED, Status.NOT_CONVERGED, Status.UNDEFINED]
 PASSING = [Status.OK, Status.FEW_LABELS, Status.ASSUMPTION]
@@ -66,6 +68,7 @@ def test_labels_that_are_no_random_sample_decide_too(text: str) -> None:
 COMMANDS: dict[str, tuple[type, str, str]] = {
     "estimate": (Estimates, "accuracy>=0", "good"),
     "annotations": (Assessment, "L<=9", "good"),
+    "monitor": (Monitoring, "accuracy>=0", "good"),
 }
 """Commands with --require: their result, and a condition that anything meets."""
 
@@ -83,8 +86,11 @@ def test_each_command_with_conditions_is_here() -> None:
 @pytest.mark.parametrize("status", [*REFUSED, Status.FEW_LABELS])
 @pytest.mark.parametrize("command", COMMANDS)
 def test_exit_codes(
-    command: str, status: Status, cli: Run, predictions_file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    command: str, status: Status, cli: Run, columns: Columns, write: Write,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    n = len(next(iter(columns.values())))
+    predictions_file = write({**columns, "year": [2020 + 2 * i // n for i in range(n)]})
     kind, condition, model = COMMANDS[command]
     get = kind.get
 
@@ -93,7 +99,8 @@ def test_exit_codes(
         return row._replace(status=status) if name == model else row
 
     monkeypatch.setattr(kind, "get", judged)
-    code, _, err = cli(command, predictions_file, "--require", condition)
+    timed = ["--time", "year"] if command == "monitor" else []
+    code, _, err = cli(command, predictions_file, *timed, "--require", condition)
     lines = [line for line in err.splitlines() if line.startswith("not met: ")]
     assert (code, len(lines)) == ((1, 1) if status in REFUSED else (0, 0))
     assert all(f"model '{model}' has " in line and str(status) in line for line in lines)

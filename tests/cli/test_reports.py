@@ -32,6 +32,7 @@ REPORTS = {
     "threshold": "moderation.csv --model large --min-precision .9",
     "label-next": "moderation.csv --metric accuracy",
     "shift": "moderation.csv",
+    "monitor": "messages.csv --time date --every week --metrics accuracy",
     "backtest": "moderation_labeled.csv --labels 20 --runs 2 --metrics accuracy,ece",
     "annotations": "slides.csv",
     "calibrate": "slides.csv --method alpha",

@@ -46,6 +46,12 @@ RESULTS: dict[str, tuple[Callable[[], Result], Callable[[Any], int]]] = {
     "compare": (lambda: fl.compare(predictions(), **QUICK), lambda r: 2),
     "shift": (lambda: fl.shift(predictions()), lambda r: 2),
     "score": (lambda: fl.score(predictions()), lambda r: len(r.rows)),
+    "monitor": (
+        lambda: fl.monitor(
+            predictions(groups={"year": np.arange(80) // 20}), "year", metrics="accuracy"
+        ),
+        lambda r: 8,
+    ),
     "backtest": (
         lambda: fl.backtest(predictions(), 10, 1, metrics="accuracy"), lambda r: len(r.rows),
     ),

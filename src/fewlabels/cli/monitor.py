@@ -23,13 +23,13 @@ from fewlabels.errors import UsageError
 class MonitorOptions(Record):
     """Options of `fewlabels monitor` beside the common ones."""
 
-    time: str = option(
-        CHOICE, "Column of the time of each item: dates, times or numbers.", "COL", required=True
+    time: str | None = option(
+        CHOICE, "Column of the time of each item: dates, times or numbers.", "COL"
     )
     every: str | None = option(
         CHOICE,
-        "Length of a period: day, week (from Monday), month, year, or a number of days. By "
-        "default the finest that gives at most 60 periods.",
+        "Length of a period: day, week (from Monday), month, year or a number of days. By "
+        "default the finest of at most 60.",
         "PERIOD",
     )
     metrics: str = option(
@@ -42,11 +42,11 @@ class MonitorOptions(Record):
         HOW,
         "Compare each period with the first ones, the mean of all before it, or --reference. By "
         "default --reference if there is one, else first.",
+        rare=True,
     )
     state: str | None = option(
         RUNNING,
-        "Continue from the runs before: days of theirs are taken from this file, and those of FILE "
-        "are added to it.",
+        "Take earlier days from this file, and add those of FILE to it.",
         "PATH",
         file="record",
     )
@@ -54,7 +54,7 @@ class MonitorOptions(Record):
 
 
 @command(short_help="Performance over time, and what changed.")
-@takes("source", Input)
+@takes("source", Input, votes={"rare": True}, hard={"rare": True})
 @takes(
     "settings", Settings, "models", "method", "options", "confidence_level", "seed", "workers",
     estimand={
@@ -67,13 +67,14 @@ class MonitorOptions(Record):
 def monitor(source: Input, settings: Settings, options: MonitorOptions, output: Output) -> int:
     """Estimate how good each classifier in FILE was in each period, and what changed since when.
 
-    Labels of a period move its estimate and those of its neighbours; a period without labels is
-    less certain. --require is tested on the last complete period.
+    --require is tested on the last complete period.
     """
     conditions = [parse_requirement(condition) for condition in options.require]
     metrics = list(dict.fromkeys([*comma_list(options.metrics), *(r.metric for r in conditions)]))
     if output.junit is not None and not conditions:
         raise UsageError("--junit writes each --require as a test, and there is none; add one")
+    if options.time is None:
+        raise UsageError("--time COL must say which column holds the time of each item")
     from fewlabels.data.options import column_options
     from fewlabels.metrics.registry import check_asked
     from fewlabels.monitoring import monitor as run

@@ -473,9 +473,9 @@ def shaped(source: Source, options: ColumnOptions) -> tuple[Source, ColumnOption
         return source, options
     try:
         head = first_rows(source, free)
+        looks = {name: look for name, column in head.items() if (look := look_at(column)) != Look()}
     except (InputError, pa.ArrowException, OSError):
         return source, options  # whoever reads it says what is wrong
-    looks = {name: look for name, column in head.items() if (look := look_at(column)) != Look()}
     joined = _one_hot_families(head, options) if len(head) > 1 else {}
     key = [options.item] if options.item and together(options.item, names) else []
     if not looks and not joined and not key:

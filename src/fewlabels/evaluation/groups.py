@@ -67,7 +67,7 @@ def all_and(predictions: Predictions, groups: Mapping[str, Mapping[str, Ints]]) 
 
 
 def groups_by_column(
-    predictions: Predictions, by: str | Sequence[str] | None, most: int = MAX_GROUPS
+    predictions: Predictions, by: str | Sequence[str] | None, most: int | None = None
 ) -> dict[str, dict[str, Ints]]:
     """Column -> name of a group, by first appearance -> its items; of at most so many groups."""
     if by is not None and not isinstance(by, Iterable):
@@ -75,6 +75,7 @@ def groups_by_column(
     out: dict[str, dict[str, Ints]] = {}
     for column in dict.fromkeys([by] if isinstance(by, str) else by or ()):
         codes, names = _codes(_column(predictions, column))
+        most = MAX_GROUPS if most is None else most
         if len(names) > most:
             raise UsageError(
                 f"group {column!r} has {len(names)} values, more than {most}; group them "
