@@ -323,7 +323,10 @@ class _Baseline:
         if against == "reference":
             reference = question.reference
             assert reference is not None
-            alone = replace(question, method="labeled", by=None, reference=None)
+            # Of the population: what the reference is a sample of is what periods are held to.
+            alone = replace(
+                question, method="labeled", by=None, reference=None, estimand="population"
+            )
             known = reference.select_models(estimates.models)
             judged = estimate_in_memory(alone, alone.setup(known), known)
             levels = {
@@ -372,7 +375,8 @@ def _changes(
         last = fall[-1][np.isfinite(fall[-1])]
         if not len(last):
             continue
-        low, middle, high = np.quantile(last, [0.025, 0.5, 0.975])
+        tail = (1 - estimates.confidence_level) / 2
+        low, middle, high = np.quantile(last, [tail, 0.5, 1 - tail])
         before = float(np.nanmean(base.levels[metric][-1, :, j]))
         mix = way * (before - float(old[metric][j]))
         since, fell = None, fall > tolerance

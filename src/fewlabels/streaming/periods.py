@@ -90,6 +90,8 @@ class DayScan:
         there = np.ones(len(day), dtype=bool) if batch.weight is None else batch.weight > 0
         for name in dict.fromkeys(day.tolist()):
             mine = (day == name) & there
+            if not mine.any():
+                continue
             own = self.days.setdefault(name, _Day())
             told = given.told & mine
             n, labeled = int(mine.sum()), int((given.labeled & mine).sum())
@@ -327,8 +329,8 @@ def _raked(items: Predictions, weight: Floats, period: _Day) -> Floats:
 
 def _rank(items: Predictions) -> Floats:
     """A number of each item by which items that the classifiers see alike are near, (n,)."""
-    columns = [values for name, values in _numbers(items) if name.startswith("mean score")]
-    columns += [values for name, values in _numbers(items) if name.startswith("share positive")]
+    seen = ("mean score", "share positive")
+    columns = [values for name, values in _numbers(items) if name.startswith(seen)]
     ranked = [np.argsort(np.argsort(c, kind="stable"), kind="stable") for c in columns]
     out: Floats = np.sum([np.zeros(items.n_items), *ranked], axis=0)
     return out
