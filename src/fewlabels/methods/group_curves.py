@@ -44,14 +44,17 @@ ALIKE, SDS = 0.4, (0.3, 0.7, 1.5)
 MOST_CLASSES, MOST_OFFSETS = 12, 120
 """With more classes, or groups times classes, groups have slopes of their own and no offsets."""
 
-_SCREENED, _WORTH = 50, 0.005
-"""Kinds are tried on so many draws first, and left out if their weight there is below this."""
+_WORTH = 0.005
+"""Kinds are left out if their weight is below this where the likelihood is expanded once."""
 
 _CELLS = 2**23
 """Labels times draws, classes and effects of a group: of more labels those of the smallest keys
 tell of groups."""
 
-_CANDIDATES, _STEPS, _LONGEST, _CLOSE = 8, 20, 2.0, 1e-2
+_BLOCK = 2**16
+"""Classes times items times draws that are looked at together: what is near the processor."""
+
+_CANDIDATES, _STEPS, _LONGEST, _CLOSE = 8, 20, 2.0, 0.1
 _TINY = float(np.finfo(float).tiny)
 
 
@@ -147,6 +150,28 @@ class _Fit(NamedTuple):
     log_evidence: Floats
 
 
+class _Local(NamedTuple):
+    """The log-likelihood (D,) near effects of the groups (G, e, D).
+
+    Its gradient there, (G, e, D), and expected second derivatives times -1, (G, e, e, D).
+    """
+
+    effects: Floats
+    value: Floats
+    gradient: Floats
+    curvature: Floats
+
+
+class _Block(NamedTuple):
+    """Items of a group: f - c and logits (K, n, D), evidence (K, n, 1) to the power (n, 1)."""
+
+    group: int
+    away: Floats
+    logits: Floats
+    evidence: Floats
+    power: Floats
+
+
 class _Effects(NamedTuple):
     """Draws: of which draw of the model (D,), c (K, D), a (K, G + 1, D), b (G + 1, D).
 
@@ -204,17 +229,9 @@ class _Labels:
     contrasts: Floats
 
     @cached_property
-    def _certain(self) -> Floats | None:
-        """The labels (K, n, 1) where every item has one, None where some are uncertain."""
-        known = (self.evidence > -np.inf).sum(axis=0) == 1
-        return softmax(self.evidence, axis=0) if known.all() else None
-
-    def _by_group(self, values: Floats) -> Floats:
-        """Sums over the items of each group, (G, ...)."""
-        there, starts = np.unique(self.code, return_index=True)
-        out = np.zeros((self.n_groups, *values.shape[1:]))
-        out[there] = np.add.reduceat(values, starts, axis=0)
-        return out
+    def _all_certain(self) -> bool:
+        """Whether every item has one label."""
+        return bool(((self.evidence > -np.inf).sum(axis=0) == 1).all())
 
     @staticmethod
     def of(
@@ -244,92 +261,131 @@ class _Labels:
         """Sds of a group's effects, offsets and slope."""
         return tau * np.r_[np.full(self.contrasts.shape[1], np.sqrt(0.5)), 0.5]
 
-    def of_groups(self, kind: _Kind, z: Floats) -> tuple[Floats, Floats]:
-        """Offsets (K, G, D) and slopes (G, D) of effects z (D, r e)."""
+    def of_groups(self, kind: _Kind, z: Floats) -> Floats:
+        """Effects of the groups (G, e, D), of z (D, r e)."""
         r = kind.shape.shape[1]
-        every = np.einsum("gr,dre->ged", kind.shape, z.reshape(len(z), r, -1))
-        every *= self._scale(kind.tau)[:, None]
-        return np.einsum("ke,ged->kgd", self.contrasts, every[:, :-1]), every[:, -1]
+        every: Floats = np.einsum("gr,dre->ged", kind.shape, z.reshape(len(z), r, -1))
+        return every * self._scale(kind.tau)[:, None]
 
-    def logits(self, kind: _Kind, z: Floats, which: Ints) -> Floats:
-        """Logits (K, n, D) of some draws of the model with effects z (D, r e)."""
-        offsets, slopes = self.of_groups(kind, z)
-        out = self.away[:, :, which] * (1 + slopes[self.code])
-        out += offsets[:, self.code]
-        out += self.centre[:, None, which]
-        return out
+    def curves(self, effects: Floats) -> tuple[Floats, Floats]:
+        """Offsets (K, G, D) and slopes (G, D) of effects of the groups."""
+        return np.einsum("ke,ged->kgd", self.contrasts, effects[:, :-1]), effects[:, -1]
 
-    def log_likelihood(self, logits: Floats) -> Floats:
+    def _blocks(self, effects: Floats, which: Ints) -> Iterator[_Block]:
+        """Items of one group at a time, for some draws of the model with effects (G, e, D)."""
+        (offsets, slopes), centre = self.curves(effects), self.centre[:, which]
+        most = max(_BLOCK // (len(centre) * len(which)), 1)
+        there, starts = np.unique(self.code, return_index=True)
+        for g, low, high in zip(there, starts, [*starts[1:], len(self.code)], strict=True):
+            level = offsets[:, g] + centre
+            for start in range(low, high, most):
+                rows = slice(start, min(start + most, high))
+                away = self.away[:, rows, which]
+                logits = away * (1 + slopes[g]) + level[:, None]
+                yield _Block(g, away, logits, self.evidence[:, rows], self.power[rows])
+
+    def _of_labels(self, block: _Block, p: Floats, total: Floats) -> tuple[Floats, Floats]:
+        """Log-likelihood of a block's labels (D,), and P(class | label) (K, n, D)."""
+        logits, evidence = block.logits, block.evidence
+        if self._all_certain:
+            rest = (evidence > -np.inf).astype(float)
+            of_labels = np.take_along_axis(logits, rest.argmax(axis=0)[None], axis=0)[0]
+        else:
+            rest = softmax(logits + evidence, axis=0)
+            of_labels = logsumexp(logits + evidence, axis=0)
+        return (block.power * (of_labels - total)).sum(axis=0), rest
+
+    def log_likelihood(self, effects: Floats, which: Ints) -> Floats:
         """Log-likelihood of all labels, (D,)."""
-        told = self._certain
-        of_labels = (
-            logsumexp(logits + self.evidence, axis=0)
-            if told is None
-            else np.take_along_axis(logits, told.argmax(axis=0)[None], axis=0)[0]
-        )
-        both = of_labels - logsumexp(logits, axis=0)
-        out: Floats = (self.power * both).sum(axis=0)
+        out = np.zeros(len(which))
+        for block in self._blocks(effects, which):
+            total = logsumexp(block.logits, axis=0)
+            out += self._of_labels(block, block.logits, total)[0]
         return out
 
-    def _moments(self, weight: Floats, away: Floats) -> Floats:
-        """Sums over the classes of weights (K, n, D) times what the effects add, (n, e, D)."""
-        offsets = np.tensordot(weight, self.contrasts, (0, 0)).transpose(0, 2, 1)
-        return np.concatenate([offsets, (weight * away).sum(axis=0)[:, None]], axis=1)
-
-    def _spread(self, p: Floats, away: Floats) -> Floats:
-        """Covariance under P(class) of what the effects add, times the power, (n, e, e, D)."""
-        mean, of_slope = self._moments(p, away), self._moments(p * away, away)
-        e = mean.shape[1]
-        out = np.empty((len(mean), e, e, mean.shape[2]))
+    def near(self, effects: Floats, which: Ints) -> _Local:
+        """The log-likelihood and its derivatives."""
+        g, e, size = effects.shape
+        out = _Local(effects, np.zeros(size), np.zeros((g, e, size)), np.zeros((g, e, e, size)))
         squares = self.contrasts[:, :, None] * self.contrasts[:, None, :]
-        out[:, :-1, :-1] = np.moveaxis(np.tensordot(p, squares, (0, 0)), 1, -1)
-        out[:, -1] = out[:, :, -1] = of_slope
-        out -= mean[:, :, None] * mean[:, None]
-        out *= self.power[:, :, None, None]
+        for block in self._blocks(effects, which):
+            away, power = block.away, block.power
+            total = logsumexp(block.logits, axis=0)
+            p = np.exp(block.logits - total)
+            value, rest = self._of_labels(block, p, total)
+            gradient, curvature = out.gradient[block.group], out.curvature[block.group]
+            out.value[:] += value
+            gap = power * (rest - p)
+            gradient[:-1] += self.contrasts.T @ gap.sum(axis=1)
+            gradient[-1] += np.einsum("knd,knd->d", gap, away)
+            # The covariance under P(class) of what the effects add, (e, e, D).
+            weight = power * p
+            of_slope = weight * away
+            of_offsets = np.einsum("ke,knd->end", self.contrasts, p)
+            mean = np.concatenate([of_offsets, np.einsum("knd,knd->nd", p, away)[None]])
+            curvature[:-1, :-1] += np.einsum("kef,kd->efd", squares, weight.sum(axis=1))
+            both = self.contrasts.T @ of_slope.sum(axis=1)
+            curvature[:-1, -1] += both
+            curvature[-1, :-1] += both
+            curvature[-1, -1] += np.einsum("knd,knd->d", of_slope, away)
+            curvature -= np.einsum("end,fnd->efd", power * mean, mean)
         return out
 
-    def laplace(self, kind: _Kind, which: Ints, start: Floats | float = 0.0) -> _Fit:
-        """The modes of the effects for some draws of the model, by Newton's method from `start`."""
-        shape, away = kind.shape, self.away[:, :, which]
-        r, e, size = shape.shape[1], self.contrasts.shape[1] + 1, len(which)
-        scale = self._scale(kind.tau)
-        pairs = (shape[:, :, None] * shape[:, None, :]).reshape(-1, r * r)
-        z = np.zeros((size, r * e)) + start
+    def peak(self, kind: _Kind, local: _Local) -> _Fit:
+        """The mode of a kind's effects, and the evidence, were the expansion the log-likelihood.
+
+        With u, S the gradient and curvature at e_0, and effects A z: with b = A'(u + S e_0) and
+        H = A'SA + 1 the mode is H^-1 b, and the logarithm of the evidence
+        l - u'e_0 - e_0'S e_0 / 2 + b'H^-1 b / 2 - log|H| / 2.
+        """
+        shape, scale, at = kind.shape, self._scale(kind.tau), local.effects
+        r, (g, e, size) = shape.shape[1], at.shape
+        moved = np.einsum("gefd,gfd->ged", local.curvature, at)
+        pull = np.einsum("gr,ged->dre", shape, (local.gradient + moved) * scale[:, None])
+        pull = pull.reshape(size, r * e)
+        pairs = (shape[:, :, None] * shape[:, None, :]).reshape(g, r * r)
+        hessian = pairs.T @ (local.curvature * (scale[:, None] * scale)[:, :, None]).reshape(g, -1)
+        hessian = hessian.reshape(r, r, e, e, size).transpose(4, 0, 2, 1, 3)
+        hessian = hessian.reshape(size, r * e, r * e) + np.eye(r * e)
+        mode = np.linalg.solve(hessian, pull[:, :, None])[:, :, 0]
+        height = local.value - np.einsum("ged,ged->d", local.gradient + 0.5 * moved, at)
+        height += 0.5 * (pull * mode).sum(axis=1) - 0.5 * np.linalg.slogdet(hessian)[1]
+        return _Fit(mode, hessian, height)
+
+    def laplace(self, kind: _Kind, which: Ints, start: Floats) -> tuple[_Fit, _Local]:
+        """The modes of the effects for some draws of the model, by Newton's method from `start`.
+
+        And the expansion from which they are.
+        """
+        z = start
         for _ in range(_STEPS):
-            logits = self.logits(kind, z, which)
-            p = softmax(logits, axis=0)
-            told = self._certain
-            rest = softmax(logits + self.evidence, axis=0) if told is None else told
-            gradient = self._moments(self.power * (rest - p), away)
-            gradient = self._by_group(gradient) * scale[:, None]
-            gradient = np.einsum("gr,ged->dre", shape, gradient)
-            spread = self._by_group(self._spread(p, away))
-            spread *= (scale[:, None] * scale)[:, :, None]
-            spread = pairs.T @ spread.reshape(self.n_groups, -1)
-            hessian = spread.reshape(r, r, e, e, size).transpose(4, 0, 2, 1, 3)
-            hessian = hessian.reshape(size, r * e, r * e) + np.eye(r * e)
-            step = np.linalg.solve(hessian, (gradient.reshape(z.shape) - z)[:, :, None])[:, :, 0]
+            local = self.near(self.of_groups(kind, z), which)
+            fit = self.peak(kind, local)
+            step = fit.mode - z
             longest = np.abs(step).max(axis=1, keepdims=True)
             if longest.max() < _CLOSE:
                 break
-            z += step * np.minimum(1, _LONGEST / np.maximum(longest, _TINY))
-        height = self.log_likelihood(logits) - 0.5 * (z**2).sum(axis=1)
-        return _Fit(z, hessian, height - 0.5 * np.linalg.slogdet(hessian)[1])
+            z = z + step * np.minimum(1, _LONGEST / np.maximum(longest, _TINY))
+        return fit, local
 
     def effects(
         self, kinds: list[_Kind], rng: np.random.Generator
     ) -> tuple[_Effects, dict[str, float]]:
-        """Draws of the model with effects of the groups, and the weight of every kind."""
-        k, size, g = *self.centre.shape, self.n_groups
-        pooled = self.log_likelihood(self.centre[:, None] + self.away)
-        # Of 50 draws: which kinds the labels favour at all.
-        few = np.unique(np.linspace(0, size - 1, min(_SCREENED, size)).astype(np.int64))
-        tried = [self.laplace(kind, few) for kind in kinds]
-        weights = self._posterior(tried, kinds, pooled[few])[0].mean(axis=1)[1:]
-        worth = np.flatnonzero(weights > _WORTH)
-        kinds, modes = [kinds[w] for w in worth], [tried[w].mode.mean(axis=0) for w in worth]
+        """Draws of the model with effects of the groups, and the weight of every kind.
+
+        The log-likelihood is expanded once, where the freest kind has its mode; from there it is
+        told which kinds the labels favour, and where these have theirs.
+        """
+        k, size, g, e = *self.centre.shape, self.n_groups, self.contrasts.shape[1] + 1
         every = np.arange(size)
-        fits = [self.laplace(kind, every, z) for kind, z in zip(kinds, modes, strict=True)]
+        free = next(kind for kind in kinds if kind.tau == SDS[1])
+        local = self.laplace(free, every, np.zeros((size, free.shape.shape[1] * e)))[1]
+        pooled = self.log_likelihood(np.zeros((g, e, size)), every)
+        tried = [self.peak(kind, local) for kind in kinds]
+        weights = self._posterior(tried, kinds, pooled)[0].mean(axis=1)[1:]
+        worth = np.flatnonzero(weights > _WORTH)
+        kinds, modes = [kinds[w] for w in worth], [tried[w].mode for w in worth]
+        fits = [self.laplace(kind, every, z)[0] for kind, z in zip(kinds, modes, strict=True)]
         shares, total = self._posterior(fits, kinds, pooled)
         # No draw stands for very many (truncated importance sampling; Ionides 2008).
         places = kept_places(np.minimum(total, total.mean() * np.sqrt(size)))
@@ -347,7 +403,7 @@ class _Labels:
                 of = places[slots]
                 at_slots = _Fit(*(values[of] for values in fit))
                 z, correction[slots] = self._drawn(kind, of, at_slots, rng)
-                offsets[:, :-1, slots], slopes[:-1, slots] = self.of_groups(kind, z)
+                offsets[:, :-1, slots], slopes[:-1, slots] = self.curves(self.of_groups(kind, z))
         last = kept_places(np.minimum(correction, np.sqrt(size)))
         places = places[last]
         centre = self.centre[:, places]
@@ -371,10 +427,10 @@ class _Labels:
         half = rng.standard_normal((_CANDIDATES // 2, *mode.shape))
         normal = np.concatenate([half, -half])
         root = np.linalg.cholesky(hessian).swapaxes(1, 2)
-        points = np.linalg.solve(root[None], normal[..., None])[..., 0] + mode
+        points = np.moveaxis(np.linalg.solve(root, np.moveaxis(normal, 0, 2)), 2, 0) + mode
         ratio = np.stack(
             [
-                self.log_likelihood(self.logits(kind, z, which))
+                self.log_likelihood(self.of_groups(kind, z), which)
                 - 0.5 * (z**2).sum(axis=1)
                 + 0.5 * (e**2).sum(axis=1)
                 for z, e in zip(points, normal, strict=True)
@@ -445,12 +501,15 @@ class _GroupDraws:
 
     def block(self, index: Ints, rows: Ints | slice) -> Floats:
         code, effects, evidence = self.code[rows], self.effects, self.evidence[rows]
-        logits = _centred(self.base.block(effects.places[index], rows))
-        centre = effects.centre[:, index]
-        logits -= centre
-        logits *= 1 + effects.slopes[:, index][code][:, None]
-        logits += effects.offsets[:, :, index][:, code].swapaxes(0, 1)
-        logits += centre
+        if (code == code[:1]).all():
+            code = code[:1]
+        slopes = effects.slopes[:, index]
+        # What is the same for all classes of an item makes no difference, so f may stand for f - c.
+        level = effects.offsets[:, :, index] - slopes * effects.centre[:, None, index]
+        p = self.base.block(effects.places[index], rows)
+        logits = np.log(np.maximum(p, _TINY))
+        logits *= 1 + slopes[code][:, None]
+        logits += level[:, code].swapaxes(0, 1)
         logits += evidence[:, :, None]
         return softmax(logits, out=logits)
 
