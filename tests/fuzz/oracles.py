@@ -343,6 +343,8 @@ def _of_workbook(content: bytes) -> dict[str, list[Any]]:
         if len(rows) > 1 and len(across) > 1:
             tables.append([[row[k] for k in across] for row in rows])
     ((header, *rows),) = tables
+    if sum(value is not None for value in rows[-1]) < 2:
+        raise ValueError("the last row may be a note below the table")
     names = ["" if name is None else _group(name).strip() for name in header]
     named = {name: [row[k] for row in rows] for k, name in enumerate(names) if name}
     if len(named) + names.count("") < len(names):
