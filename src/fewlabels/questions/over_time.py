@@ -284,12 +284,15 @@ def _comparable(items: Predictions, time: str) -> Predictions:
     parts = [rows for rows in parts if 0 < told[rows].sum() <= 0.5 * len(rows)]
     if not parts:
         return items
-    each = min(_OTHERS, *((~told[rows]).sum() / told[rows].sum() for rows in parts))
+    pairs = [(rows[told[rows]], rows[~told[rows]]) for rows in parts]
+    weight = items.weight
+    each = min(_OTHERS, *(weight[o].sum() / weight[o].max() / len(known) for known, o in pairs))
     chosen = []
-    for rows in parts:
-        others = rows[~told[rows]]
-        size = round(each * told[rows].sum())
-        chosen += [rows[told[rows]], others[np.linspace(0, len(others) - 1, size).astype(int)]]
+    for known, others in pairs:
+        # In proportion to the weights, and none twice.
+        size, ends = int(each * len(known)), np.cumsum(weight[others])
+        at = np.searchsorted(ends, (np.arange(size) + 0.5) / max(size, 1) * ends[-1])
+        chosen += [known, others[at]]
     return items.take(np.sort(np.concatenate(chosen))).with_weight(None)
 
 

@@ -30,10 +30,9 @@ from fewlabels.streaming.sketch import BottomSample, RowArrays, spread_out
 LABELED, OTHERS = 20_000, 4_000
 """Labeled and other distinct rows of each day that are held."""
 
-HELD = 1_000
-"""Items without a label of each period that are looked at; each stands for several where there are
-more."""
-
+HELD, HELD_OF_PERIOD = 26_000, (250, 1_000)
+"""Items without a label that are looked at, and how many of each period at least and at most; each
+stands for several where there are more."""
 
 _ROUNDS = 20
 
@@ -165,16 +164,17 @@ class DayScan:
         for name, day in sorted(self.days.items()):
             if name != NO_TIME:
                 periods[calendar.place[name]].merge(day)
+        most = int(np.clip(HELD // len(periods), *HELD_OF_PERIOD))
         parts, weights, named = list[RowArrays](), list[Floats](), list[str]()
         for name, period in zip(calendar.names, periods, strict=True):
             n_told = period.size.labeled + period.size.annotated
             own = [
-                (rows, np.full(len(rows), total / len(rows)))
-                for rows, total in (
+                (some[0], some[1] * (total / some[1].sum()))
+                for some, total in (
                     (_repeated(period.labeled, n_told, models, classes), n_told),
-                    (_repeated(period.others, HELD, models, classes), period.size.items - n_told),
+                    (_repeated(period.others, most, models, classes), period.size.items - n_told),
                 )
-                if rows is not None and len(rows)
+                if some is not None and len(some[0])
             ]
             rows = RowArrays.joined([part for part, _ in own])
             weight = np.concatenate([part for _, part in own])
@@ -293,18 +293,23 @@ def _scan_unit(rows: BatchSource, time: str, piece: Piece) -> DayScan:
 
 def _repeated(
     kept: BottomSample, most: int, models: Sequence[str], classes: Sequence[Any]
-) -> RowArrays | None:
+) -> tuple[RowArrays, Floats] | None:
     """At most so many rows of a sample, copies of distinct rows as often as these occur.
 
     In the order of what the classifiers say of them, so that what is a function of scores has
-    nearly the mean that it has over all (systematic sampling).
+    nearly the mean that it has over all (systematic sampling); of fewer than there are, rarer
+    answers come more often, as the root of how rare they are, and weigh less, (n,).
     """
     if kept.rows is None:
         return None
-    order = np.lexsort((kept.ranks, _rank(kept.rows.predictions(models, classes))))
-    counts = kept.counts[order]
-    copies = spread_out(counts, min(most, int(counts.sum())))
-    return kept.rows.take(np.repeat(order, copies))
+    items = kept.rows.predictions(models, classes)
+    order = np.lexsort((kept.ranks, _rank(items)))
+    counts, pull = kept.counts[order], np.ones(len(order))
+    if most < counts.sum():
+        _, answer = np.unique(items.hard[order], axis=0, return_inverse=True)
+        pull = 1 / np.sqrt(np.bincount(answer.ravel(), counts)[answer.ravel()])
+    copies = spread_out(counts * pull, min(most, int(counts.sum())))
+    return kept.rows.take(np.repeat(order, copies)), np.repeat(1 / pull, copies)
 
 
 def _raked(items: Predictions, weight: Floats, period: _Day) -> Floats:

@@ -149,13 +149,13 @@ class BottomSample:
         return int(self.counts.sum())
 
 
-def spread_out(counts: Ints, total: int) -> Ints:
+def spread_out(counts: Ints | Floats, total: int) -> Ints:
     """How many of `total` copies each row gets, in proportion to its count: (r,) whole numbers.
 
     Systematic rounding: sums over any stretch are right to one.
     """
     if not len(counts):
-        return counts
+        return np.zeros(0, dtype=np.int64)
     ends = np.floor(np.cumsum(counts) * (total / counts.sum()) + 0.5).astype(np.int64)
     return np.diff(ends, prepend=0)
 
