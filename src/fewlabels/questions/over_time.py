@@ -249,7 +249,7 @@ def over_time(
         changes=tuple(_changes(estimates, base, falls, old, tolerance, calendar.names)),
         falls=falls,
         is_complete=calendar.complete,
-        warnings=(*held.notes, *estimates.warnings),
+        warnings=tuple(dict.fromkeys((*held.notes, *estimates.warnings))),
     )
 
 
