@@ -41,7 +41,8 @@ class Setting(NamedTuple):
 
     Scores are offset + slope (apart x + odds), x = ± apart / 2 and a noise of the family, with
     probabilities in steps; a share `mistakes` of items is wrong for sure. `at` is the period of a
-    change, and `size` says how large it is.
+    change, `size` says how large it is. If it is `hidden`, scores of less evidence are as sure as
+    before.
     """
 
     n: int
@@ -54,6 +55,7 @@ class Setting(NamedTuple):
     slope: float
     at: int
     size: float
+    hidden: bool = False
     mistakes: float = 0.0
 
 
@@ -74,12 +76,17 @@ DRIFTS: Mapping[str, Callable[[Setting, int], Setting]] = {
         offset=s.offset + 1.5 * s.size * np.sin(t / 8),
         slope=s.slope * (1 + 0.4 * s.size * (np.cos(t / 6) - 1)),
     ),
-    "sudden fall": lambda s, t: s._replace(apart=s.apart * (1 - 0.6 * s.size * (t >= s.at))),
-    "slow fall": lambda s, t: s._replace(apart=s.apart * (1 - 0.6 * s.size * t / PERIODS)),
+    "sudden fall": lambda s, t: _weaker(s, 1 - 0.6 * s.size * (t >= s.at)),
+    "slow fall": lambda s, t: _weaker(s, 1 - 0.6 * s.size * t / PERIODS),
     "new mistakes": lambda s, t: s._replace(mistakes=0.2 * s.size * (t >= s.at)),
     "complaints": lambda s, t: s,
 }
 """What a classifier and its items are in period t, from 1."""
+
+
+def _weaker(s: Setting, left: float) -> Setting:
+    """So much of the evidence is left."""
+    return s._replace(apart=s.apart * left, slope=s.slope / left if s.hidden else s.slope)
 
 
 def setting(rng: Rng) -> Setting:
@@ -111,7 +118,7 @@ def scored(was: Setting, now: Setting, n: int, rng: Rng) -> tuple[Floats, Ints]:
 def simulated(kind: str, number: int) -> Case:
     """A world of a kind of drift."""
     rng = stream("monitor", kind, number)
-    s = setting(rng)
+    s = setting(rng)._replace(hidden=number % 2 == 1)
     times = range(1 - s.before, PERIODS + 1)
     states = [DRIFTS[kind](s, t) if t > 0 else s for t in times]
     drawn = [scored(s, state, s.n, rng) for state in states]
