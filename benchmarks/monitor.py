@@ -25,6 +25,8 @@ import pandas as pd
 
 import fewlabels as fl
 from bench.world import measured
+from fewlabels.checks.conditions import NOT_RANDOM
+from fewlabels.questions.over_time import ALARM
 from monitor_cases import DRIFTS, LEAGUES, PERIODS, Case, Floats, real, simulated
 from monitor_others import YEAR, cusum, has_nannyml, limit, nannyml, wilson
 from parts import SEED, Arguments, Part, Plan, Record, run_page
@@ -77,7 +79,8 @@ def _ours(
     there = [f"period={p.name}" in places for p in found.periods]
     falls = [found.falls["accuracy", model][there] for model in shown.models]
     estimates = {OURS: values}
-    alarms = {HINDSIGHT: (np.stack(falls, axis=1) >= 0.95).astype(float)}
+    random = NOT_RANDOM not in found.diagnostics  # else nothing is an alarm
+    alarms = {HINDSIGHT: (random & (np.stack(falls, axis=1) >= ALARM)).astype(float)}
     if looked:
         now, alarm = np.full((3, *size), np.nan), np.full(size[:2], np.nan)
         for t in range(LOOK - 1, len(names), LOOK):
