@@ -145,7 +145,7 @@ def _case(p: Mapping[str, Floats], y: Ints, period: Floats, first: Any, turn: Fl
 def real(data: Path, name: str, number: int) -> Case:
     """A league by month, tweets by year, or comments in the order of their file.
 
-    The reference is the first fifth of the rows, the first year, or the first eight of 38 parts.
+    The reference is the first quarter of the games, the first year, or the first eight of 38 parts.
     """
     p, y, period, first = _read(data, name)
     turn = stream("monitor", name, number).random(len(y))
@@ -159,7 +159,7 @@ def _read(data: Path, name: str) -> tuple[dict[str, Floats], Ints, Floats, int |
         frame = pd.read_parquet(data / "sports_538" / "data.parquet")
         frame = frame[frame["domain"] == name].sort_values("time", kind="stable")
         month = pd.to_datetime(frame["time"]).dt.strftime("%Y-%m-01").to_numpy(object)
-        first = min(month[month > month[len(month) // 5]])
+        first = min(month[month > month[len(month) // 4]])
         return {"fte": frame["p__fte__1"].to_numpy()}, frame["label"].to_numpy(), month, first
     if name == "semeval":
         frame = pd.read_parquet(data / "semeval_tweets" / "data.parquet")
