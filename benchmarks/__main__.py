@@ -55,6 +55,9 @@ STUDIES = {
     "evaluator_speed": Study(("speed",)),
     "judges": Study(("benchmarks/judges",), ("crowd", "llm_judges")),
     "labeling": Study(("benchmarks/labeling",), _ALL_SETS),
+    "monitor": Study(
+        ("benchmarks/monitor",), ("semeval_tweets", "sports_538", "ssme_civilcomments")
+    ),
     "monotone_prior": Study(),
     "paper": Study(
         tuple(f"benchmarks/{name}" for name in _SSME),

@@ -13,7 +13,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -38,7 +38,7 @@ SEED = 40_000
 
 @dataclass(frozen=True)
 class Plan:
-    """How much is run, on which data, and where figures go.
+    """How much is run, on which data, where figures go, and what else the command line asks for.
 
     A quick run has one trial of few lists: it shows that everything works, and means nothing.
     """
@@ -46,6 +46,7 @@ class Plan:
     data: Path
     figures: Path
     quick: bool
+    asked: Mapping[str, Any] = field(default_factory=dict)
 
     def some(self, everything: Sequence[_T], quick: int = 1) -> Sequence[_T]:
         """All of them; of a quick run the first so many, or the last if below 0."""
@@ -129,15 +130,16 @@ def run_page(
     parts: Mapping[str, Part],
     need_data: Collection[str],
     page_name: str = "",
+    **more: Any,
 ) -> None:
     """Run the parts that the command line asks for, and fill a page of docs/benchmarks with them.
 
-    The page has a study's own name unless told otherwise.
+    The page has a study's own name unless told otherwise; `more` are options of its own.
     """
     page = ROOT / "docs" / "benchmarks" / f"{page_name or name}.md"
     work = CACHE / "fewlabels" / "benchmarks" / name
     options = {"data": DATA, "work": work, "workers": 2, "fresh": False, "quick": False}
-    parser = command_line(f"{description}\n{(__doc__ or '').partition('.')[2]}", **options)
+    parser = command_line(f"{description}\n{(__doc__ or '').partition('.')[2]}", **options, **more)
     parser.add_argument("parts", nargs="+", choices=[*parts, "all"], metavar="PART")
     given = parser.parse_args()
     asked = list(parts) if "all" in given.parts else list(dict.fromkeys(given.parts))
@@ -147,7 +149,7 @@ def run_page(
     work.mkdir(parents=True, exist_ok=True)
     if given.quick:
         page = Path(shutil.copyfile(page, work / page.name))
-    plan = Plan(given.data.resolve(), page.parent / "figures", given.quick)
+    plan = Plan(given.data.resolve(), page.parent / "figures", given.quick, vars(given))
     for one in asked:
         if given.fresh:
             # Cells of an earlier state of the code must not mix with those of this one.
