@@ -226,6 +226,9 @@ def estimate_in_memory(
         group_rows=group_rows,
         diagnostics=posterior.diagnostics,
         checks=checks,
+        unseen=(
+            fitted.posterior(judged.with_evidence(None)) if fitted and question.periods else None
+        ),
     )
     return with_many_groups(estimates, question, setup, items, fitted, many) if many else estimates
 
@@ -318,6 +321,7 @@ def build_estimates(
     judged_by: LabelPosterior,
     diagnostics: Mapping[str, Any],
     checks: Checks | None = None,
+    unseen: LabelPosterior | None = None,
     **data: Any,
 ) -> Estimates:
     """The estimates of all groups: measured, guarded by the labels, with warnings.
@@ -328,7 +332,8 @@ def build_estimates(
     of `items`; comparisons and pictures are made from `judged`, whose posterior is `judged_by`.
 
     `warnings` and `diagnostics` are of the fit and the run, to which facts of the input and changed
-    settings are added; `data` are all other fields of the result.
+    settings are added; `data` are all other fields of the result. `unseen`, where groups are
+    periods, is the posterior of these items without their labels.
     """
     reasons, level, name = Reasons(), question.confidence_level, setup.name
     checks = checks or Checks.of(question, setup, items)
@@ -339,7 +344,7 @@ def build_estimates(
         reasons.add(sentence)
     told = () if setup.distribution else checks.given_labels
     guard = Guard.from_evaluator(
-        evaluator, name, random=checks.random, given_labels=told, periods=question.periods
+        evaluator, name, random=checks.random, given_labels=told, unseen=unseen
     )
     n_items = {size.group: size.n_items for size in sizes}
     rows: list[Estimate] = []

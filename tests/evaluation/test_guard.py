@@ -16,7 +16,7 @@ import fewlabels.evaluation.guard
 from fewlabels.evaluation.differences import comparison, errors_together
 from fewlabels.evaluation.evaluator import Evaluator, Measured
 from fewlabels.evaluation.groups import Group, all_and_groups
-from fewlabels.evaluation.guard import Guard, Guarded
+from fewlabels.evaluation.guard import Guard, Guarded, _Gap
 from fewlabels.methods.base import FittedLabelModel, with_evidence
 from fewlabels.methods.registry import METHODS
 from fewlabels.metrics.registry import resolve
@@ -435,3 +435,16 @@ def test_labels_of_a_classifier_count_not_those_of_the_file(given: int) -> None:
     assert after.value[2] == before.value[2]
     assert (after.draws[:, 2] != before.draws[:, 2]).any() == (given == 5)
     assert (after.draws[:, :2] != before.draws[:, :2]).any()
+
+
+def test_labels_that_the_method_foresees_of_these_items_move_nothing():
+    """Where all labeled items look alike their AUC is 1/2 whatever they are, and is no surprise."""
+    rng = np.random.default_rng(0)
+    gap, draws = np.full(2, -0.25), -0.25 + rng.normal(0, 0.01, (100, 2))
+    surprised = np.stack([np.zeros(100), rng.normal(-0.5, 0.05, 100)], axis=1)
+    assert _Gap(gap, draws).allowed(0.1).min() > 0.99
+    foreseen, not_foreseen = _Gap(gap, draws, surprised).allowed(0.1)
+    assert foreseen == 0
+    assert not_foreseen > 0.99
+    certain = _Gap(gap, draws, np.full((100, 2), -0.1)).allowed(0.1)
+    assert certain.min() > 0.99

@@ -57,6 +57,24 @@ def test_what_stays_raises_no_alarm():
     assert quiet == 6
 
 
+def test_periods_whose_labels_say_next_to_nothing_are_as_the_others():
+    """Most scores are 0, positives rare: for some curves the likelihood has no mode nearby."""
+    rng = np.random.default_rng(4)
+    periods, n = 15, 300
+    week = np.repeat(np.arange(periods), n)
+    truth = rng.random(periods * n) < 0.06
+    score = 1 / (1 + np.exp(-rng.normal(np.where(truth, 0.5, -2.5), 1.3)))
+    score[score < 0.35] = 0
+    labels = np.where(rng.permutation(periods * n) < periods * 20, truth, -1)
+    items = fl.Predictions({"spam": score}, labels, groups={"week": week})
+    held = 0
+    for w, row in enumerate(fl.monitor(items, "week", 1, "roc_auc").rows):
+        pairs = score[truth & (week == w)][:, None] - score[~truth & (week == w)]
+        held += row.low <= (pairs > 0).mean() + 0.5 * (pairs == 0).mean() <= row.high
+        assert row.high - row.low > 0.03
+    assert held >= 13
+
+
 def test_labels_that_complaints_chose_raise_no_alarm_and_no_status_is_ok():
     items, truth, _ = weekly(falls=99, labels=0, weeks=10)
     rng = np.random.default_rng(4)

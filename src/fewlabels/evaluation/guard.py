@@ -14,7 +14,10 @@ B is the Bayes factor for a normal estimate between a value that may be anywhere
 its standard deviations (variance 4 sd^2) and the method's own. h is the posterior probability of
 the method's being wrong, .2 beforehand: where the two agree 10% of the draws are the labels', at
 |z| = 1.42 20%. In a group it is .4 (23% and 40%), for a method also takes groups to be alike; in a
-period .1 (5% and 10%), for a walk does not, and labels of neighbours speak of it as well.
+period .1 (5% and 10%), for a walk does not, and labels of neighbours speak of it as well. There B
+is at most what these very items' labels say: that of their metric, with labels drawn from the
+method's P(label) if it had not seen them, in place of draws around the labels. For few labels that
+agree, or items that all look alike, are no surprise to a method that foresees them.
 Values are moved later, for the method errs less: nothing below |z| = 1.42, half at 2.83.
 
 The method's value plus the residual of the labeled items (the rectifier of prediction-powered
@@ -46,6 +49,7 @@ from fewlabels.methods.baselines.plain import Labeled
 from fewlabels.methods.label_distribution import LabelDistribution
 from fewlabels.methods.registry import METHODS
 from fewlabels.methods.voices import exposed
+from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 
 LEAST, MOST = 10, 20_000
@@ -89,7 +93,8 @@ class Guard:
     """Compares a method's estimates with those of method `labeled` on the same items, `alone`.
 
     Labels that a classifier was given do not speak of it: only of those that are `judged` (M,).
-    Groups are `periods` where their curves walk from one to the next.
+    Groups are periods, whose curves walk from one to the next, where labels are `foreseen`: by the
+    posterior of the same items as if it had not seen their labels.
     Unless `moves`, contradicted estimates stay where they are and only get that status. Unless
     `differences`, as with very many classifiers, differences are not guarded.
     """
@@ -99,7 +104,12 @@ class Guard:
     moves: bool
     differences: bool
     judged: Bools
-    periods: bool = False
+    foreseen: Evaluator | None = None
+
+    @property
+    def periods(self) -> bool:
+        """Whether groups are periods."""
+        return self.foreseen is not None
 
     @staticmethod
     def from_evaluator(
@@ -108,13 +118,14 @@ class Guard:
         *,
         random: bool = True,
         given_labels: Iterable[str] | None = None,
-        periods: bool = False,
+        unseen: LabelPosterior | None = None,
     ) -> Guard | None:
         """The guard; None where the method does not infer labels, or they are too few or many.
 
         None as well where labels are not of a `random` sample: alone they say nothing of the rest,
         while what they say of classes given the scores stays true if scores decided who has one.
         `given_labels` are the classifiers that were given the labels; None: they are looked for.
+        `unseen`, of periods, is the posterior of the same items without their labels.
         """
         moves = method in METHODS and METHODS[method].guarded
         predictions, posterior = evaluator.predictions, evaluator.posterior
@@ -136,7 +147,11 @@ class Guard:
             given_labels = (one.model for one in exposed(predictions))
         known = np.isin(predictions.models, list(given_labels))
         paired = guards_differences(method, predictions)
-        return Guard(evaluator, alone, moves, paired, ~known, periods)
+        foreseen = None
+        if unseen is not None:
+            blank = predictions.with_evidence(None)
+            foreseen = replace(alone, predictions=blank, posterior=unseen, estimand="sample")
+        return Guard(evaluator, alone, moves, paired, ~known, foreseen)
 
     def adjust(
         self, group: Group, measured: dict[str, Measured], n_items: float | None = None
@@ -195,10 +210,12 @@ class Guard:
 
         `scale` multiplies the spread of the draws: below 1 for a sample.
         """
-        out = {}
+        out, foreseen = {}, self.foreseen.measure(rows) if self.foreseen else None
         for name, labels_only in alone.measure(rows).items():
             gap = labels_only.value - measured[name].value
-            out[name] = _Gap(gap, gap + scale * (labels_only.draws - labels_only.value))
+            draws = gap + scale * (labels_only.draws - labels_only.value)
+            most = None if foreseen is None else labels_only.value - foreseen[name].draws
+            out[name] = _Gap(gap, draws, most)
         return out
 
     def _labels(self, metric: str, rows: Ints) -> Floats:
@@ -256,10 +273,14 @@ class Guard:
 
 @dataclass(frozen=True, eq=False)
 class _Gap:
-    """Estimate from labels minus the method's, values (M,) and draws (D, M)."""
+    """Estimate from labels minus the method's, values (M,) and draws (D, M).
+
+    `unforeseen` (D, M) is the labels' metric minus what the method foresees of the same items.
+    """
 
     value: Floats
     draws: Floats
+    unforeseen: Floats | None = None
 
     @property
     def nearest(self) -> Floats:
@@ -280,17 +301,11 @@ class _Gap:
     @cached_property
     def factor(self) -> Floats:
         """Bayes factors B of the alternatives, (M,); 0 where they are not known."""
-        spread = over_draws(np.nanstd, self.draws)
-        nearest = self.nearest
-        defined = np.isfinite(nearest) & (spread > 0)
-        z = np.abs(np.divide(nearest, spread, out=np.zeros(len(spread)), where=defined))
-        # Labels alone that nearly all agree have a spread that is too small: there the share of the
-        # draws that lie beyond the method's value counts, where any does.
-        beyond = (self.draws * np.sign(nearest) < 0).sum(axis=0)
-        share = (beyond + 0.5) / (np.isfinite(self.draws).sum(axis=0) + 1)
-        z = np.where(beyond > 0, np.clip(-ndtri(share), 0.0, z), z)
-        factor = np.exp(0.4 * np.minimum(z**2, _MOST_SQUARED)) / np.sqrt(5)
-        return np.where(defined, factor, 0.0)
+        factor = _factor(self.nearest, self.draws, 0.0)
+        if self.unforeseen is None:
+            return factor
+        mean = over_draws(np.nanmean, self.unforeseen)
+        return np.minimum(factor, _factor(mean, self.unforeseen, np.inf))
 
     def moved(self, base: Measured, weight: Floats, allowed: Floats, uniform: Floats) -> Measured:
         """Value and draws of a metric, of which the alternative has a share.
@@ -303,6 +318,20 @@ class _Gap:
         drawn = np.where(takes, base.value + gaps, base.draws)
         value = np.where(weight > 0, base.value + weight * self.value, base.value)
         return Measured.from_draws(value, drawn)
+
+
+def _factor(nearest: Floats, draws: Floats, certain: float) -> Floats:
+    """Bayes factors B (M,) of gaps with these draws (D, M); `certain` where these do not vary."""
+    spread = over_draws(np.nanstd, draws)
+    varies = np.isfinite(nearest) & (spread > 0)
+    z = np.abs(np.divide(nearest, spread, out=np.zeros(len(spread)), where=varies))
+    # Labels alone that nearly all agree have a spread that is too small: there the share of the
+    # draws that lie beyond counts, where any does.
+    beyond = (draws * np.sign(nearest) < 0).sum(axis=0)
+    share = (beyond + 0.5) / (np.isfinite(draws).sum(axis=0) + 1)
+    z = np.where(beyond > 0, np.clip(-ndtri(share), 0.0, z), z)
+    factor = np.exp(0.4 * np.minimum(z**2, _MOST_SQUARED)) / np.sqrt(5)
+    return np.where(varies, factor, np.where(nearest == 0, 0.0, certain))
 
 
 def _covariance(draws: Floats) -> Floats:

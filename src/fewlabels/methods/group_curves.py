@@ -355,18 +355,25 @@ class _Labels:
     def laplace(self, kind: _Kind, which: Ints, start: Floats) -> tuple[_Fit, _Local]:
         """The modes of the effects for some draws of the model, by Newton's method from `start`.
 
-        And the expansion from which they are.
+        Steps that lead down are halved. And the expansion from which the modes are.
         """
-        z = start
+        z, best, highest = start, start, np.full(len(which), -np.inf)
         for _ in range(_STEPS):
             local = self.near(self.of_groups(kind, z), which)
             fit = self.peak(kind, local)
+            height = local.value - 0.5 * (z**2).sum(axis=1)
             step = fit.mode - z
             longest = np.abs(step).max(axis=1, keepdims=True)
-            if longest.max() < _CLOSE:
+            down = height < highest - _CLOSE
+            if not (down | (longest[:, 0] >= _CLOSE)).any():
                 break
-            z = z + step * np.minimum(1, _LONGEST / np.maximum(longest, _TINY))
-        return fit, local
+            best = np.where(down[:, None], best, z)
+            highest = np.where(down, highest, height)
+            step *= np.minimum(1, _LONGEST / np.maximum(longest, _TINY))
+            z = np.where(down[:, None], 0.5 * (best + z), z + step)
+        # What it is there, which the expansion exceeds where it is still far from the mode.
+        evidence = height - 0.5 * np.linalg.slogdet(fit.hessian)[1]
+        return fit._replace(log_evidence=np.minimum(fit.log_evidence, evidence + _CLOSE)), local
 
     def effects(
         self, kinds: list[_Kind], rng: np.random.Generator
