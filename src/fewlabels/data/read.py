@@ -31,7 +31,7 @@ from fewlabels.data.joined import (
     read_votes,
 )
 from fewlabels.data.keys import names_of, repeats
-from fewlabels.data.logs.columns import LogTable
+from fewlabels.data.logs.columns import called
 from fewlabels.data.options import ColumnOptions, column_options
 from fewlabels.data.profiles import truth_in_name
 from fewlabels.data.proposals import Proposals
@@ -40,7 +40,7 @@ from fewlabels.data.repeats import repeated_items
 from fewlabels.data.roles import Roles, assign_roles, split_native
 from fewlabels.data.shapes import shaped, telling
 from fewlabels.data.sources import LOG, chosen, locate, open_source, stem_of
-from fewlabels.data.table import NOTHING, Place, Source, fractions_in, naming_file
+from fewlabels.data.table import NOTHING, Held, Place, Source, fractions_in, naming_file
 from fewlabels.data.tasks import Found, find_tasks, of_items, recognise_tasks
 from fewlabels.errors import InputError, UsageError, listed, one_line, quoted
 from fewlabels.kernels.arrays import Ints
@@ -395,9 +395,9 @@ def open_input(
                 )
             return Opened(name, options, arrays=located.files)
         opened = open_source(source, located)
-        if isinstance(opened, LogTable):
-            opened = opened.called(
-                options.label, {*options.by_class, *options.hard, *options.scores}
+        if isinstance(opened, Held) and located is not None and located.kind == LOG:
+            opened = called(
+                opened, options.label, {*options.by_class, *options.hard, *options.scores}
             )
         table, options = shaped(opened, options)
         if located is not None and len(located.files) > 1:

@@ -68,6 +68,17 @@ def group_text(value: Any) -> str | None:
     return str(value)
 
 
+def number_of(value: Any) -> float:
+    """A number, also where it is written as text; NaN where it is none, or not finite."""
+    if value is None or isinstance(value, bool):
+        return math.nan
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+    return number if math.isfinite(number) else math.nan
+
+
 def shown_number(value: float) -> str:
     """A number as a file has it: the fewest digits that are this number, in either precision."""
     with np.errstate(over="ignore", under="ignore"):
@@ -520,6 +531,38 @@ class Source(Protocol):
 
     def read(self, numbers: Collection[str], texts: Collection[str]) -> Table:
         """Read some columns; a column that is text in the source stays as it is written."""
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """A source whose columns have been read; `lines` say what was taken for what."""
+
+    name: str | None
+    table: Table
+    lines: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls, name: str | None, columns: Sequence[tuple[str, pa.ChunkedArray]], n_rows: int,
+        place: Place, notes: Sequence[str] = (),
+    ) -> Held:  # fmt: skip
+        """Columns of which some may have one name; see `distinct_names`."""
+        names, more = distinct_names(
+            [column for column, _ in columns], lambda i, j: columns[i][1].equals(columns[j][1])
+        )
+        held = dict(zip(names, (cells for _, cells in columns), strict=True))
+        table = Table.of(held, n_rows, place, (*notes, *more))
+        return cls(name, replace(table, names=names))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns as they stand."""
+        return self.table.names
+
+    def read(self, numbers: Collection[str], texts: Collection[str]) -> Table:
+        """Some of the columns."""
+        wanted = tuple(name for name in self.names if name in numbers or name in texts)
+        return replace(self.table, names=wanted, notes=list(self.table.notes), scaled=set())
 
 
 NOTHING = Table.of({}, 0)

@@ -12,6 +12,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from fewlabels.data.cells import named_values
 from fewlabels.data.logs.record import CODE, GOLD, MODEL, PERSON, Log, Verdict, time_text
 from fewlabels.data.table import class_text, group_text
 from fewlabels.errors import quoted
@@ -83,7 +84,7 @@ def facts(
         documents = _SHAPED[log.tool](documents, log)
     for row, document in enumerate(documents, start=1):
         if tool.get("folded"):
-            document = {fold(name): value for name, value in _flat(document)}
+            document = {fold(name): value for name, value in named_values(document)}
         scope = {**document, "file": {**file, "row": f"row {row}"}}
         if row == 1 and "about" in tool:
             log.about.append(_filled(tool["about"], scope))
@@ -237,16 +238,6 @@ def are_classes(words: Sequence[Any], targets: Sequence[Any]) -> bool:
         return False
     size = len(targets)
     return None not in few and 1 < len(few) <= min(_MOST_CLASSES, size / 2) and right >= size / 2
-
-
-def _flat(row: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    cells: list[tuple[str, Any]] = []
-    for name, value in row.items():
-        if isinstance(value, dict):
-            cells += [(f"{name}.{inner}", one) for inner, one in _flat(value)]
-        else:
-            cells.append((name, value))
-    return cells
 
 
 def _traces(documents: Iterable[Any], log: Log) -> Iterator[Any]:
