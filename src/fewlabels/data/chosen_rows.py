@@ -30,6 +30,9 @@ from fewlabels.errors import InputError, listed, quoted
 from fewlabels.kernels.arrays import Bools, Ints, UInts
 from fewlabels.kernels.counter_based import mix
 
+_FIRST_ROWS = 5_000
+"""Rows in which it is seen whether all values of a column differ."""
+
 _FEWEST_ROWS = 1_000
 """At least so many rows are kept, even of items with very long texts."""
 
@@ -215,13 +218,13 @@ def _refuse_repeated(source: Source, item: str, hashes: UInts) -> NoReturn:
     )
 
 
-def distinct_columns(source: Source, some: int = 5_000) -> list[str]:
+def _distinct_columns(source: Source) -> list[str]:
     """Columns whose values all differ in the first rows, so that they may name the items."""
     names = [name for name in source.names if name]
     batch = next(batches_of(source, names), None)
     if batch is None:
         return []
-    rows = batch.rows.slice(0, some)
+    rows = batch.rows.slice(0, _FIRST_ROWS)
     found = []
     for name in dict.fromkeys(names):
         column = rows.column(name)
@@ -249,7 +252,7 @@ def item_column(source: Source, asked: str | None) -> str:
         return "item"
     if len(alike) == 1:
         return alike[0]
-    found = distinct_columns(source)
+    found = _distinct_columns(source)
     which = (
         f"values all differ in {listed(map(quoted, found))}"
         if found

@@ -219,7 +219,7 @@ def _connected(url: str, *, write: bool) -> Any:
     return connection
 
 
-def rows_of_query(connection: Any, query: str, most: int = _ROWS) -> Iterator[pa.RecordBatch]:
+def rows_of_query(connection: Any, query: str) -> Iterator[pa.RecordBatch]:
     """The rows of a query as they come: by Arrow where the driver can, else by Python's values."""
     if hasattr(connection, "from_arrow"):  # DuckDB
         found = connection.sql(query)
@@ -227,7 +227,7 @@ def rows_of_query(connection: Any, query: str, most: int = _ROWS) -> Iterator[pa
             raise UsageError(f"`query` must give rows; got {quoted(query)}")
         # As it was called before version 1.5.
         read = getattr(found, "to_arrow_reader", None) or found.fetch_record_batch
-        reader = read(most)
+        reader = read(_ROWS)
         yield from _plain(reader.schema, reader)
         return
     with ExitStack() as stack:
@@ -248,7 +248,7 @@ def rows_of_query(connection: Any, query: str, most: int = _ROWS) -> Iterator[pa
         if not names:
             raise UsageError(f"`query` must give rows; got {quoted(query)}")
         n_batches = 0
-        while rows := cursor.fetchmany(most):
+        while rows := cursor.fetchmany(_ROWS):
             columns = [_array(values) for values in zip(*rows, strict=True)]
             yield pa.RecordBatch.from_arrays(columns, names)
             n_batches += 1

@@ -168,8 +168,8 @@ class StoredFile:
         """The path below a folder."""
         return PurePosixPath(self.path).relative_to(folder.path)
 
-    def _info(self, path: str | None = None) -> Any:
-        return self.filesystem.get_file_info(path or self.path)
+    def _info(self) -> Any:
+        return self.filesystem.get_file_info(self.path)
 
     def is_dir(self) -> bool:
         """Whether objects lie below it."""
