@@ -27,10 +27,8 @@ def predictions_of(
 ) -> Predictions:
     """`source` itself, or the predictions read from a path or frame, the positive class last.
 
-    Without `positive` the positive class is that of the predictions. If `against_rest`, one of more
-    than two classes is judged against the rest, and a note says so. `cluster` names columns, or
-    groups of `Predictions`, whose values say which rows belong together. Unless `tasks`, several
-    tasks are refused. Readers are imported only if needed.
+    If `against_rest`, one of more than two classes is judged against the rest; unless `tasks`,
+    several tasks are refused.
     """
     if not isinstance(source, Predictions):
         from fewlabels.data import read_predictions

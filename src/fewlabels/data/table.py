@@ -503,6 +503,10 @@ class Names:
         # The last entry is that of code -1.
         return cls(column, np.array([*place, -1], dtype=np.int64)[codes], tuple(index))
 
+    def each(self) -> Array:
+        """The text of each row, (n,); None where it is null."""
+        return np.array([*self.texts, None], dtype=object)[self.codes]
+
     def counts(self) -> dict[str, int]:
         """The texts that some row has (a categorical column may list others), and in how many."""
         count = np.bincount(self.codes + 1, minlength=len(self.texts) + 1)[1:]
@@ -531,6 +535,22 @@ class Source(Protocol):
 
     def read(self, numbers: Collection[str], texts: Collection[str]) -> Table:
         """Read some columns; a column that is text in the source stays as it is written."""
+
+
+class Derived:
+    """A source that is made of another."""
+
+    inner: Source
+
+    @property
+    def name(self) -> str | None:
+        """What messages call it."""
+        return self.inner.name
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """What the source says of itself."""
+        return tuple(getattr(self.inner, "lines", ()))
 
 
 @dataclass(frozen=True, eq=False)

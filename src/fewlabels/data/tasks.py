@@ -24,7 +24,7 @@ from fewlabels.data.profiles import Profile, profile
 from fewlabels.data.recognise import recognise
 from fewlabels.data.roles import Roles, missing_column, split_native
 from fewlabels.data.shapes import Shaped
-from fewlabels.data.table import Source, Table, in_order
+from fewlabels.data.table import Derived, Source, Table, in_order
 from fewlabels.data.task_names import (
     LABEL,
     MOST_COLUMNS,
@@ -34,7 +34,6 @@ from fewlabels.data.task_names import (
     stem_without,
     tasks_by_name,
 )
-from fewlabels.data.where import Derived
 from fewlabels.errors import InputError, UsageError, did_you_mean, listed, quoted
 from fewlabels.kernels.arrays import Floats
 

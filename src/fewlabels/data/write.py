@@ -80,10 +80,7 @@ def _one_line() -> Iterator[None]:
 def write_table(
     columns: Mapping[str, Any], path: Path, kind: TableKind, *, raw: bool = False
 ) -> None:
-    """Write named columns of one length, arrays or lists; None and NaN become null.
-
-    `raw` is as for `write_batches`.
-    """
+    """Write named columns of one length, arrays or lists; None and NaN become null."""
     write_batches(batches_of_columns(columns), path, kind, raw=raw)
 
 
@@ -97,10 +94,7 @@ def batches_of_columns(columns: Mapping[str, Any]) -> list[pa.RecordBatch]:
 def write_batches(
     batches: Iterable[pa.RecordBatch], path: Path, kind: TableKind, *, raw: bool = False
 ) -> None:
-    """Write rows as they come; columns have the types of the first batch.
-
-    If `raw`, cells of CSV that a spreadsheet would take for formulas stay as they are.
-    """
+    """Write rows by the types of the first batch; cells like formulas stay so if `raw`."""
     from pyarrow import csv, parquet
 
     inert = kind == "csv" and not raw
@@ -126,12 +120,7 @@ def write_joined(
     source: Any, record: Path, path: Path, kind: TableKind, *, item: str | None, label: str | None,
     raw: bool = False,
 ) -> tuple[int, tuple[str, ...]]:  # fmt: skip
-    """Write a file's table with the labels of its record, some thousand rows at a time.
-
-    The column of labels is filled where it is empty; it is `label`, unless the file has one of
-    another name; `raw` is as for `write_batches`. How many labels are in it, and
-    what is worth a warning.
-    """
+    """Write a file's table with the labels of its record; how many these are, and warnings."""
     if not is_record(record):
         raise InputError(f"{record}: there is no record of labels; label some items first")
     read = read_record(record)
