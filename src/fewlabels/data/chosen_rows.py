@@ -24,7 +24,7 @@ from fewlabels.data.native import ChosenRows
 from fewlabels.data.profiles import names_items
 from fewlabels.data.roles import missing_column, split_native
 from fewlabels.data.sources import FolderOfTables
-from fewlabels.data.table import NO_LABEL, Place, Source, class_text
+from fewlabels.data.table import NO_LABEL, Place, Source, class_text, row_place
 from fewlabels.data.where import ROW, FilteredSource, rows_of
 from fewlabels.errors import InputError, listed, quoted
 from fewlabels.kernels.arrays import Bools, Ints, UInts
@@ -179,10 +179,9 @@ def batches_of(source: Source, names: Collection[str]) -> Iterator[Batch]:
                 row: int, part: Any = part, before: int = before, at: list[int] | None = at
             ) -> str:
                 inner, row = _inner(part), before + row if at is None else at[row]
+                found = f"item {row} (from 0)" if inner.name is None else row_place(row)
                 if isinstance(inner, DelimitedFile):
                     found = inner.place(inner.body, row)
-                else:
-                    found = f"item {row} (from 0)" if inner.name is None else f"row {row + 1}"
                 return f"{found} of {part.name}" if several else found
 
             yield Batch(rows, first, place)

@@ -33,7 +33,7 @@ _CODECS = (
     ("zstd", re.compile(rb"\x28\xb5\x2f\xfd")),
     ("bz2", re.compile(rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90|$)", re.DOTALL)),
 )
-UTF16 = (codecs.BOMUTF16_LE, codecs.BOMUTF16_BE)
+UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def compression(path: File) -> str | None:

@@ -168,9 +168,7 @@ class DecidedItems(NamedTuple):
 
     def where(self, chosen: Array) -> DecidedItems:
         """Some of them, by a mask."""
-        return DecidedItems(
-            self.rows[chosen], self.labels[chosen], self.probability[chosen], self.left[chosen]
-        )
+        return DecidedItems._make(column[chosen] for column in self)
 
     @property
     def labeled(self) -> DecidedItems:

@@ -139,22 +139,19 @@ def write_joined(
 
     def joined() -> Iterator[pa.RecordBatch]:
         nonlocal found
-        for batch in batches_of(opened, names):
-            table = Table.of_batches([batch.rows], batch.rows.schema.names, batch.place)
-            keys = Names.of(table, column)
-            own = Names.of(table, target) if target in names else None
-            filled = fill_in(own, keys, kept, batch.place)
-            labeled = [i for i, text in enumerate(keys.texts) if text in labels]
-            found += int(np.isin(keys.codes, labeled).sum())
-            columns = dict(zip(batch.rows.schema.names, batch.rows.columns, strict=True))
-            columns[target] = pa.array(filled, pa.string())
-            yield pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
-
-    def read_joined() -> Iterator[pa.RecordBatch]:
         with naming_file(where):  # not what fails in writing them
-            yield from joined()
+            for batch in batches_of(opened, names):
+                table = Table.of_batches([batch.rows], batch.rows.schema.names, batch.place)
+                keys = Names.of(table, column)
+                own = Names.of(table, target) if target in names else None
+                filled = fill_in(own, keys, kept, batch.place)
+                labeled = [i for i, text in enumerate(keys.texts) if text in labels]
+                found += int(np.isin(keys.codes, labeled).sum())
+                columns = dict(zip(batch.rows.schema.names, batch.rows.columns, strict=True))
+                columns[target] = pa.array(filled, pa.string())
+                yield pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
 
-    write_batches(read_joined(), path, kind, raw=raw)
+    write_batches(joined(), path, kind, raw=raw)
     if not found:
         with naming_file(where):
             raise InputError(

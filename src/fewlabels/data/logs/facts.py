@@ -14,7 +14,7 @@ from typing import Any
 
 from fewlabels.data.cells import named_values
 from fewlabels.data.logs.record import CODE, GOLD, MODEL, PERSON, Log, Verdict, time_text
-from fewlabels.data.table import class_text, group_text
+from fewlabels.data.table import class_text, group_text, number_of
 from fewlabels.errors import quoted
 
 Scope = Mapping[str, Any]
@@ -138,6 +138,9 @@ def _each(scope: Scope, fact: Mapping[str, Any], level: int, log: Log) -> Iterat
     names, _, path = each[level].partition(" = ")
     key_name, _, name = names.rpartition(", ")
     values = at(scope, path)
+    if path.startswith("*"):
+        ends = ((key.removesuffix(path[1:]), key) for key in scope if key.endswith(path[1:]))
+        values = {key: scope[whole] for key, whole in ends if isinstance(scope[whole], Mapping)}
     if values is None and "need" in fact and not level:
         raise log.unknown(_lacks(fact["need"], path))
     if values is not None and not isinstance(values, list | dict):
@@ -201,6 +204,7 @@ def _verdicts(
     if author is None and kind in (MODEL, CODE):  # known by what it judges
         author = criterion
     score = at(scope, fact["score"]) if "score" in fact else None
+    score = number_of(score) - fact["less"] if "less" in fact else score
     time = time_text(at(scope, fact["time"])) if "time" in fact else None
     yield Verdict(item, criterion, kind, author, value, score, time, cluster)
 
@@ -363,27 +367,7 @@ def _events(documents: Iterable[Any], log: Log) -> Iterator[Any]:
         yield {**event, "expected": right, "picked": "correct"}
 
 
-def _preferences(documents: Iterable[Any], _: Log) -> Iterator[Any]:
-    """Of AlpacaEval: preferences from 1 to 2 as probabilities that the second answer is better."""
-    for row in documents:
-        preference = row.get("preference")
-        yield {**row, "share": None if preference is None else float(preference) - 1}
-
-
-def _jobs(documents: Iterable[Any], _: Log) -> Iterator[Any]:
-    """Of SageMaker: the answer of each job that stands in NAME-metadata."""
-    for row in documents:
-        jobs = {}
-        for key, value in row.items():
-            if key.endswith("-metadata") and isinstance(value, Mapping):
-                jobs[key.removesuffix("-metadata")] = {
-                    **value,
-                    "kind": value.get("human-annotated"),
-                }
-        yield {**row, "jobs": jobs}
-
-
 _SHAPED: Mapping[str, Callable[[Iterable[Any], Log], Iterable[Any]]] = {
     "MLflow": _traces, "Argilla": _responses, "JudgeBench": _games, "OpenAI evals": _events,
-    "AlpacaEval": _preferences, "promptfoo": _results, "SageMaker Ground Truth": _jobs,
+    "promptfoo": _results,
 }  # fmt: skip
