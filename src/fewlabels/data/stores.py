@@ -49,26 +49,14 @@ def is_pattern(path: str) -> bool:
 
 
 def base_of(pattern: str) -> str:
-    """The folder of a pattern: its path up to the first part that is one.
-
-    Examples
-    --------
-    >>> base_of("data/date=*/part-?.parquet"), base_of("*.csv")
-    ('data', '.')
-    """
+    """The folder of a pattern: its path up to the first part that is one."""
     parts = pattern.split("/")
     fixed = next(i for i, part in enumerate(parts) if is_pattern(part))
     return "/".join(parts[:fixed]) or ("/" if pattern.startswith("/") else ".")
 
 
 def matches(path: str, pattern: str) -> bool:
-    """Whether a path is one of a pattern's, part by part.
-
-    Examples
-    --------
-    >>> [matches("a/b/c.csv", p) for p in ("a/*/*.csv", "a/**/*.csv", "**/*.csv", "*.csv")]
-    [True, True, True, False]
-    """
+    """Whether a path is one of a pattern's, part by part."""
     regex = ""
     for part in pattern.split("/"):
         if part == "**":
@@ -81,13 +69,7 @@ def matches(path: str, pattern: str) -> bool:
 
 
 def split_options(address: str) -> tuple[str, str]:
-    """An address without the options of its store, and these with their mark.
-
-    Examples
-    --------
-    >>> split_options("s3://bucket/x?region=eu-west-1"), split_options("s3://bucket/part-?.csv")
-    (('s3://bucket/x', '?region=eu-west-1'), ('s3://bucket/part-?.csv', ''))
-    """
+    """An address without the options of its store, and these with their mark."""
     front, mark, options = address.rpartition("?")
     return (front, mark + options) if "=" in options and mark else (address, "")
 

@@ -30,13 +30,7 @@ _JOINED_BYTES = 1 << 30
 
 
 def class_text(value: Any) -> str:
-    """The text of a class or label: 1, 1.0 and "1" are one; null and NaN are the empty text.
-
-    Examples
-    --------
-    >>> class_text(1.0), class_text(" 1 "), class_text(True), class_text(None)
-    ('1', '1', 'true', '')
-    """
+    """The text of a class or label: 1, 1.0 and "1" are one; null and NaN are the empty text."""
     text = (group_text(value) or "").strip()
     integral = _INTEGRAL.fullmatch(text)
     if integral is None:
