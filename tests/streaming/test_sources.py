@@ -59,6 +59,7 @@ def _checkpoints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("a/*/*.csv", "a", True), ("a/**/*.csv", "a", True), ("**/*.csv", ".", True),
         ("*.csv", ".", False), ("a/b/[!d].csv", "a/b", True), ("a/b/?.parquet", "a/b", False),
+        ("a/b/[a-c].csv", "a/b", True), ("**/c.*", ".", True), ("a/**", "a", True),
     ],
 )  # fmt: skip
 def test_a_pattern_stands_for_paths_part_by_part(pattern: str, base: str, there: bool) -> None:

@@ -14,6 +14,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from types import SimpleNamespace
@@ -57,15 +58,15 @@ def base_of(pattern: str) -> str:
 
 def matches(path: str, pattern: str) -> bool:
     """Whether a path is one of a pattern's, part by part."""
-    regex = ""
-    for part in pattern.split("/"):
-        if part == "**":
-            regex += r"(?:[^/]+/)*"
-            continue
-        one = re.sub(r"\\\[!", "[^", re.escape(part))
-        one = one.replace(r"\*", "[^/]*").replace(r"\?", "[^/]")
-        regex += re.sub(r"\\\[(.+?)\\\]", r"[\1]", one) + "/"
-    return re.fullmatch(regex, f"{path}/") is not None
+
+    def of(names: list[str], parts: list[str]) -> bool:
+        if not (names and parts):
+            return not names and all(part == "**" for part in parts)
+        if parts[0] == "**":
+            return of(names, parts[1:]) or of(names[1:], parts)
+        return fnmatchcase(names[0], parts[0]) and of(names[1:], parts[1:])
+
+    return of(path.split("/"), pattern.split("/"))
 
 
 def split_options(address: str) -> tuple[str, str]:
