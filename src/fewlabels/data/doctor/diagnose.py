@@ -90,9 +90,8 @@ def diagnose(
                 columns_alone = open_source(source, located)
                 case.name_columns(columns_alone.names)
                 _look_at_all_columns(case, columns_alone)
-    if tabular and opened is None and not options.names_classifiers:
-        with suppress(InputError):
-            case.evidence = evidence_table(open_source(source, located), options)
+                if not options.names_classifiers:
+                    case.evidence = evidence_table(columns_alone, options)
     return case.diagnosis()
 
 
