@@ -19,7 +19,7 @@ import pytest
 import fewlabels as fl
 import places
 from fewlabels.cli import main
-from fewlabels.data import databases
+from fewlabels.data import databases, stores
 from fewlabels.data.where import Condition
 from fewlabels.errors import InputError, UsageError
 from fewlabels.streaming import units
@@ -52,6 +52,22 @@ def s3(_store: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> dict[str, str
 @pytest.fixture(autouse=True)
 def _checkpoints(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FEWLABELS_CHECKPOINTS", str(tmp_path / "checkpoints"))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "base", "there"),
+    [
+        ("a/*/*.csv", "a", True), ("a/**/*.csv", "a", True), ("**/*.csv", ".", True),
+        ("*.csv", ".", False), ("a/b/[!d].csv", "a/b", True), ("a/b/?.parquet", "a/b", False),
+        ("a/b/[a-c].csv", "a/b", True), ("**/c.*", ".", True), ("a/**", "a", True),
+    ],
+)  # fmt: skip
+def test_a_pattern_stands_for_paths_part_by_part(pattern: str, base: str, there: bool) -> None:
+    assert stores.matches("a/b/c.csv", pattern) is there
+    assert stores.base_of(pattern) == base
+    assert stores.split_options(f"s3://bucket/{pattern}") == (f"s3://bucket/{pattern}", "")
+    front, options = stores.split_options(f"s3://bucket/{pattern}?region=eu-west-1")
+    assert (front, options) == (f"s3://bucket/{pattern}", "?region=eu-west-1")
 
 
 def chosen_rows(table: pa.Table) -> pa.Table:

@@ -232,10 +232,7 @@ def _check_places(p: Floats, labels: Array, columns: Sequence[str], classes: Cla
 def _softmax(
     table: Table, model: str, columns: Mapping[str, str], read: Mapping[str, Floats]
 ) -> Floats:
-    """Turn logits or log-probabilities of one classifier into probabilities, in place.
-
-    p_k = exp(z_k) / sum_j exp(z_j); of a single column, which is the log-odds, 1 / (1 + exp(-z)).
-    """
+    """Logits to probabilities, in place: exp(z_k) / sum_j exp(z_j); of log-odds 1 / (1 + e^-z)."""
     each = list(read.values())
     for text, values in read.items():
         if (row := _first(np.isposinf(values))) is not None:
@@ -385,5 +382,4 @@ def _matrix(columns: Sequence[Array | None], absent: Array) -> Array | None:
 
 def _group(table: Table, column: str) -> Array:
     """Group of each item as text, shape (n,); None where none is given."""
-    names = Names.of(table, column, group_text)
-    return np.array([*names.texts, None], dtype=object)[names.codes]
+    return Names.of(table, column, group_text).each()

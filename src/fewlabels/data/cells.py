@@ -8,9 +8,8 @@ import io
 import itertools
 import json
 from array import array
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -25,10 +24,10 @@ from fewlabels.data.roles import split_native
 from fewlabels.data.table import (
     FRONT_ROWS,
     SAMPLE_ROWS,
+    Held,
     Place,
     Table,
     check_header,
-    distinct_names,
     group_text,
     table_start,
 )
@@ -50,39 +49,6 @@ _ONE = "list of one"
 """Kind of a list that holds one value and nothing else, which may stand for that value."""
 
 
-@dataclass(frozen=True)
-class Cells:
-    """A table whose columns have been read; `name` is None for what was in memory before."""
-
-    name: str | None
-    columns: tuple[tuple[str, pa.ChunkedArray], ...]
-    n_rows: int
-    place: Place
-    notes: tuple[str, ...] = ()
-
-    @classmethod
-    def of(
-        cls, name: str | None, columns: Sequence[tuple[str, pa.ChunkedArray]], n_rows: int,
-        place: Place, notes: Sequence[str] = (),
-    ) -> Cells:  # fmt: skip
-        """Columns of which some may have one name; see `distinct_names`."""
-        names, more = distinct_names(
-            [column for column, _ in columns], lambda i, j: columns[i][1].equals(columns[j][1])
-        )
-        named = zip(names, (cells for _, cells in columns), strict=True)
-        return cls(name, tuple(named), n_rows, place, (*notes, *more))
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The columns in the order in which they were met."""
-        return tuple(name for name, _ in self.columns)
-
-    def read(self, numbers: Collection[str], texts: Collection[str]) -> Table:
-        """Some of the columns."""
-        wanted = {n: column for n, column in self.columns if n in numbers or n in texts}
-        return Table.of(wanted, self.n_rows, self.place, self.notes)
-
-
 class RowCollector:
     """Rows with names, taken in one at a time; a name that a row lacks is missing there."""
 
@@ -96,7 +62,7 @@ class RowCollector:
         if len(self._held) == _CHUNK_ROWS:
             self._close_chunk()
         cells: dict[str, Any] = {}
-        for name, value in _named_values(row, ""):
+        for name, value in named_values(row):
             if name in cells:
                 raise InputError(f"has two values for {quoted(name)}; give one of them another key")
             if name not in self._columns:
@@ -110,11 +76,11 @@ class RowCollector:
         self._held.append(cells)
         self.n_rows += 1
 
-    def table(self, name: str | None, place: Place) -> Cells:
+    def table(self, name: str | None, place: Place) -> Held:
         """All rows."""
         self._close_chunk()
-        columns = tuple((_clean(key), column.arrow()) for key, column in self._columns.items())
-        return Cells(name, columns, self.n_rows, place)
+        columns = {_clean(key): column.arrow() for key, column in self._columns.items()}
+        return Held(name, Table.of(columns, self.n_rows, place))
 
     def _close_chunk(self) -> None:
         for name, column in self._columns.items():
@@ -122,10 +88,11 @@ class RowCollector:
         self._held = []
 
 
-def _named_values(row: Mapping[Any, Any], before: str) -> Iterator[tuple[str, Any]]:
+def named_values(row: Mapping[Any, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    """What an object holds, the names within it joined by dots."""
     for key, value in row.items():
         if isinstance(value, dict):
-            yield from _named_values(value, f"{before}{key}.")
+            yield from named_values(value, f"{before}{key}.")
         else:
             yield f"{before}{key}", value
 
@@ -164,7 +131,7 @@ class _Column:
         elif kinds == {"number"} and all(c is None or abs(c) < _LONGEST_INTEGER for c in cells):
             self._chunks.append(pa.array(cells, pa.int64()))
         else:
-            self._chunks.append(_texts(cells))
+            self._chunks.append(texts_of(cells))
 
     def arrow(self) -> pa.ChunkedArray:
         """The whole column, of one type."""
@@ -178,7 +145,7 @@ class _Column:
             kind = types.pop() if len(types) == 1 else pa.float64()
             return pa.chunked_array([c.cast(kind, safe=False) for c in self._chunks], kind)
         texts = [
-            c if pa.types.is_large_string(c.type) else _texts(c.to_pylist()) for c in self._chunks
+            c if pa.types.is_large_string(c.type) else texts_of(c.to_pylist()) for c in self._chunks
         ]
         return pa.chunked_array(texts, pa.large_string())
 
@@ -209,7 +176,8 @@ def _plain(value: Any) -> tuple[str, Any]:
     return "text", group_text(value)
 
 
-def _texts(values: list[Any]) -> pa.Array:
+def texts_of(values: Iterable[Any]) -> pa.Array:
+    """Any values as texts."""
     texts = [value if isinstance(value, str) else group_text(value) for value in values]
     try:
         return pa.array(texts, pa.large_string())
@@ -233,7 +201,7 @@ _RECORDS = "save it with an object per line, as pandas does with to_json(FILE, o
 _RECORDS += "lines=True)"
 
 
-def open_json(path: Path, name: str) -> Cells:
+def open_json(path: Path, name: str) -> Held:
     """Read a JSON file, whichever of the three it is."""
     try:
         with byte_stream(path):  # whose words are said of bytes that cannot be read
@@ -260,7 +228,7 @@ def open_json(path: Path, name: str) -> Cells:
         raise InputError("is nested too deeply to be a table") from None
 
 
-def _of_lines(lines: Iterator[tuple[int, bytes]], name: str) -> Cells:
+def _of_lines(lines: Iterator[tuple[int, bytes]], name: str) -> Held:
     rows, numbers = RowCollector(), array("q")
     for number, line in lines:
         try:
@@ -274,7 +242,7 @@ def _of_lines(lines: Iterator[tuple[int, bytes]], name: str) -> Cells:
     return rows.table(name, lambda row: f"line {numbers[row]}")
 
 
-def _of_document(path: Path, name: str) -> Cells:
+def _of_document(path: Path, name: str) -> Held:
     with byte_stream(path) as stream:
         content = stream.read()
     document = _parsed(_text(content).removeprefix("\ufeff"), whole=True)
@@ -431,7 +399,7 @@ def _what(value: Any) -> str:
 # Workbooks ----------------------------------------------------------------------------------------
 
 
-def open_workbook(path: Path, name: str, sheet: str | None = None) -> Cells:
+def open_workbook(path: Path, name: str, sheet: str | None = None) -> Held:
     """Read a sheet of a workbook: the one that is asked for, or the only one with a table."""
     try:
         from python_calamine import CalamineWorkbook
@@ -474,7 +442,7 @@ def open_workbook(path: Path, name: str, sheet: str | None = None) -> Cells:
     ]
     sample = [[group_text(cell) or "" for cell in rows[i]] for i in kept[:SAMPLE_ROWS]]
     mend = "write names of columns into a row before it"
-    return Cells.of(
+    return Held.of(
         name, columns, len(kept),
         lambda row: f"row {start + kept[row] + 1} of the sheet {chosen!r}",
         (*notes, *check_header(header[:width], sample, mend)),

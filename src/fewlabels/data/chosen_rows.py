@@ -24,11 +24,14 @@ from fewlabels.data.native import ChosenRows
 from fewlabels.data.profiles import names_items
 from fewlabels.data.roles import missing_column, split_native
 from fewlabels.data.sources import FolderOfTables
-from fewlabels.data.table import NO_LABEL, Place, Source, class_text
+from fewlabels.data.table import NO_LABEL, Place, Source, class_text, row_place
 from fewlabels.data.where import ROW, FilteredSource, rows_of
 from fewlabels.errors import InputError, listed, quoted
 from fewlabels.kernels.arrays import Bools, Ints, UInts
 from fewlabels.kernels.counter_based import mix
+
+_FIRST_ROWS = 5_000
+"""Rows in which it is seen whether all values of a column differ."""
 
 _FEWEST_ROWS = 1_000
 """At least so many rows are kept, even of items with very long texts."""
@@ -176,10 +179,9 @@ def batches_of(source: Source, names: Collection[str]) -> Iterator[Batch]:
                 row: int, part: Any = part, before: int = before, at: list[int] | None = at
             ) -> str:
                 inner, row = _inner(part), before + row if at is None else at[row]
+                found = f"item {row} (from 0)" if inner.name is None else row_place(row)
                 if isinstance(inner, DelimitedFile):
                     found = inner.place(inner.body, row)
-                else:
-                    found = f"item {row} (from 0)" if inner.name is None else f"row {row + 1}"
                 return f"{found} of {part.name}" if several else found
 
             yield Batch(rows, first, place)
@@ -215,13 +217,13 @@ def _refuse_repeated(source: Source, item: str, hashes: UInts) -> NoReturn:
     )
 
 
-def distinct_columns(source: Source, some: int = 5_000) -> list[str]:
+def _distinct_columns(source: Source) -> list[str]:
     """Columns whose values all differ in the first rows, so that they may name the items."""
     names = [name for name in source.names if name]
     batch = next(batches_of(source, names), None)
     if batch is None:
         return []
-    rows = batch.rows.slice(0, some)
+    rows = batch.rows.slice(0, _FIRST_ROWS)
     found = []
     for name in dict.fromkeys(names):
         column = rows.column(name)
@@ -249,7 +251,7 @@ def item_column(source: Source, asked: str | None) -> str:
         return "item"
     if len(alike) == 1:
         return alike[0]
-    found = distinct_columns(source)
+    found = _distinct_columns(source)
     which = (
         f"values all differ in {listed(map(quoted, found))}"
         if found

@@ -136,10 +136,7 @@ class Classes:
 
 
 def decide_classes(roles: Roles, options: ColumnOptions, seen: Counts) -> Classes:
-    """Decide on the classes: from `classes=`, else the p and h columns, else what occurs.
-
-    `seen` are the texts of the labels and of the hard predictions, by column.
-    """
+    """Decide on the classes: from `classes=`, else the p and h columns, else what was `seen`."""
     declared = {c: column for by in roles.probabilities.values() for c, column in by.items()}
     declared |= roles.histogram
     given = () if options.classes is None else tuple(class_text(c) for c in options.classes)

@@ -33,7 +33,7 @@ _CODECS = (
     ("zstd", re.compile(rb"\x28\xb5\x2f\xfd")),
     ("bz2", re.compile(rb"BZh[1-9](?:1AY&SY|\x17rE8P\x90|$)", re.DOTALL)),
 )
-_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def compression(path: File) -> str | None:
@@ -41,12 +41,6 @@ def compression(path: File) -> str | None:
     with path.open("rb") as file:
         head = file.read(16)
     return next((codec for codec, magic in _CODECS if magic.match(head)), None)
-
-
-def is_plain(path: File) -> bool:
-    """Whether the bytes of `byte_stream` are those of the file, at the same places."""
-    with path.open("rb") as file:
-        return compression(path) is None and not file.read(2).startswith(_UTF16)
 
 
 def check_fits(path: File) -> None:
@@ -91,7 +85,7 @@ def byte_stream(path: File) -> Iterator[Any]:
     try:
         codec = compression(path)
         with arrow_stream(path, codec) as stream:
-            if not first_bytes(path).startswith(_UTF16):
+            if not first_bytes(path).startswith(UTF16):
                 yield stream
                 return
             # At once: only spreadsheets write it, and theirs are small.

@@ -7,6 +7,7 @@ type, and ADBC's driver refuses a label of another type than that of the first r
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, nullcontext
@@ -219,7 +220,7 @@ def _connected(url: str, *, write: bool) -> Any:
     return connection
 
 
-def rows_of_query(connection: Any, query: str, most: int = _ROWS) -> Iterator[pa.RecordBatch]:
+def rows_of_query(connection: Any, query: str) -> Iterator[pa.RecordBatch]:
     """The rows of a query as they come: by Arrow where the driver can, else by Python's values."""
     if hasattr(connection, "from_arrow"):  # DuckDB
         found = connection.sql(query)
@@ -227,8 +228,8 @@ def rows_of_query(connection: Any, query: str, most: int = _ROWS) -> Iterator[pa
             raise UsageError(f"`query` must give rows; got {quoted(query)}")
         # As it was called before version 1.5.
         read = getattr(found, "to_arrow_reader", None) or found.fetch_record_batch
-        reader = read(most)
-        yield from _plain(reader.schema, reader)
+        reader = read(_ROWS)
+        yield from _plain(reader.schema.names, reader)
         return
     with ExitStack() as stack:
         if hasattr(connection, "raw_connection"):
@@ -243,17 +244,13 @@ def rows_of_query(connection: Any, query: str, most: int = _ROWS) -> Iterator[pa
             names = [column[0] for column in cursor.description or ()]
         if hasattr(cursor, "fetch_record_batch"):
             reader = cursor.fetch_record_batch()
-            yield from _plain(reader.schema, reader)
+            yield from _plain(reader.schema.names, reader)
             return
         if not names:
             raise UsageError(f"`query` must give rows; got {quoted(query)}")
-        n_batches = 0
-        while rows := cursor.fetchmany(most):
-            columns = [_array(values) for values in zip(*rows, strict=True)]
-            yield pa.RecordBatch.from_arrays(columns, names)
-            n_batches += 1
-        if not n_batches:
-            yield pa.RecordBatch.from_arrays([pa.nulls(0) for _ in names], names)
+        blocks = itertools.takewhile(len, iter(lambda: cursor.fetchmany(_ROWS), None))
+        columns = ([_array(values) for values in zip(*rows, strict=True)] for rows in blocks)
+        yield from _plain(names, (pa.RecordBatch.from_arrays(of, names) for of in columns))
 
 
 def _array(values: Sequence[Any]) -> pa.Array:
@@ -265,8 +262,8 @@ def _array(values: Sequence[Any]) -> pa.Array:
         return pa.array([None if text is None else str(text) for text in texts], pa.string())
 
 
-def _plain(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Batches without types of the driver's own."""
+def _plain(names: Sequence[str], batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Batches without types of the driver's own, at least an empty one."""
     n_batches = 0
     for batch in batches:
         columns = []
@@ -279,7 +276,7 @@ def _plain(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.
         yield pa.RecordBatch.from_arrays(columns, batch.schema.names)
         n_batches += 1
     if not n_batches:
-        yield pa.RecordBatch.from_arrays([pa.nulls(0) for _ in schema], schema.names)
+        yield pa.RecordBatch.from_arrays([pa.nulls(0) for _ in names], names)
 
 
 def _texts(connection: Any, query: str) -> list[str]:

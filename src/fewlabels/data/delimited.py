@@ -23,7 +23,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from fewlabels.data.content import ENDINGS, byte_stream, check_fits, compression, is_plain, not_utf8
+from fewlabels.data.content import (
+    ENDINGS,
+    UTF16,
+    byte_stream,
+    check_fits,
+    compression,
+    first_bytes,
+    not_utf8,
+)
 from fewlabels.data.limits import Inflation, refuse_whole
 from fewlabels.data.profiles import words_table
 from fewlabels.data.stores import File
@@ -111,7 +119,8 @@ class DelimitedFile:
     @property
     def plain(self) -> bool:
         """Whether the bytes of `stream` are those of the file, at the same places."""
-        return not self.spaced and is_plain(self.path)
+        packed = self.spaced or compression(self.path) is not None
+        return not packed and not first_bytes(self.path).startswith(UTF16)
 
     @contextmanager
     def stream(self) -> Iterator[Any]:

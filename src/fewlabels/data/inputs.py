@@ -27,10 +27,8 @@ def predictions_of(
 ) -> Predictions:
     """`source` itself, or the predictions read from a path or frame, the positive class last.
 
-    Without `positive` the positive class is that of the predictions. If `against_rest`, one of more
-    than two classes is judged against the rest, and a note says so. `cluster` names columns, or
-    groups of `Predictions`, whose values say which rows belong together. Unless `tasks`, several
-    tasks are refused. Readers are imported only if needed.
+    If `against_rest`, one of more than two classes is judged against the rest; unless `tasks`,
+    several tasks are refused.
     """
     if not isinstance(source, Predictions):
         from fewlabels.data import read_predictions
@@ -187,8 +185,8 @@ _TOLD_APART = 0.95
 
 def _in_both(reference: Predictions, target: Predictions) -> list[str]:
     """Warn of labeled items that are in the reference too, if their numbers identify items."""
-    in_reference = np.unique(hash_columns(_content_columns(reference), reference.n_items))
-    in_target = np.unique(hash_columns(_content_columns(target), target.n_items)[target.labeled])
+    in_reference = np.unique(hash_columns(content_columns(reference), reference.n_items))
+    in_target = np.unique(hash_columns(content_columns(target), target.n_items)[target.labeled])
     there = np.isin(in_target, in_reference).sum()
     if 2 * there <= len(in_target) or len(in_reference) < _TOLD_APART * reference.n_items:
         return []
@@ -198,8 +196,8 @@ def _in_both(reference: Predictions, target: Predictions) -> list[str]:
     ]
 
 
-def _content_columns(predictions: Predictions) -> list[Array]:
-    """Label and predictions of the items, a column each, (n,)."""
-    blocks = (predictions.probabilities, predictions.scores)
+def content_columns(predictions: Predictions, *more: Array | None) -> list[Array]:
+    """Label and predictions of the items, and more of them, a column each, (n,)."""
+    blocks = (predictions.probabilities, predictions.scores, *more)
     columns = [b.reshape(len(b), -1) for b in blocks if b is not None]
     return [predictions.labels, *(column for block in columns for column in block.T)]

@@ -28,6 +28,7 @@ from fewlabels.data.shapes import shaped
 from fewlabels.data.sources import Located, locate, open_source
 from fewlabels.data.table import (
     NO_LABEL,
+    Derived,
     Names,
     NoHeaderError,
     Place,
@@ -37,7 +38,6 @@ from fewlabels.data.table import (
     group_text,
     naming_file,
 )
-from fewlabels.data.where import Derived
 from fewlabels.errors import InputError, listed, one_line, quoted
 from fewlabels.kernels.arrays import Array, Floats, Ints
 
@@ -514,8 +514,8 @@ def _rows_of(
 ) -> tuple[Label, ...]:
     """The labels of a table, each of the annotator that it names, else the first, the second ..."""
     table = opened.read((), columns)
-    each = [Names.of(table, c, lambda value: class_text(value) or None) for c in columns]
-    cells = zip(*(np.array([*n.texts, None], object)[n.codes] for n in each), strict=True)
+    each = (Names.of(table, c, lambda value: class_text(value) or None) for c in columns)
+    cells = zip(*(names.each() for names in each), strict=True)
     met: Counter[str] = Counter()
     found: list[Label] = []
     for row, (key, text, *person) in enumerate(cells):
@@ -618,11 +618,6 @@ class WithLabels(Derived):
     kept: KeptLabels
     item: str
     label: str | None
-
-    @property
-    def lines(self) -> tuple[str, ...]:
-        """What the source says of itself."""
-        return tuple(getattr(self.inner, "lines", ()))
 
     @property
     def label_is_own(self) -> bool:

@@ -168,9 +168,7 @@ class DecidedItems(NamedTuple):
 
     def where(self, chosen: Array) -> DecidedItems:
         """Some of them, by a mask."""
-        return DecidedItems(
-            self.rows[chosen], self.labels[chosen], self.probability[chosen], self.left[chosen]
-        )
+        return DecidedItems._make(column[chosen] for column in self)
 
     @property
     def labeled(self) -> DecidedItems:
@@ -283,9 +281,9 @@ def is_record(path: str | Path) -> bool:
         return False
 
 
-def read_record(path: str | Path, name: str | None = None) -> LabelRecord:
+def read_record(path: str | Path) -> LabelRecord:
     """Read a record, except a last line that was cut short."""
-    with naming_file(str(path) if name is None else name):
+    with naming_file(str(path)):
         try:
             if Path(path).stat().st_size > MOST_BYTES * 16:
                 raise InputError("is larger than 1 GB, which no record of labels is")

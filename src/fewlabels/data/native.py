@@ -10,8 +10,8 @@ import narwhals as nw
 import pyarrow as pa
 
 from fewlabels.checks.arguments import plain_array
-from fewlabels.data.cells import Cells, RowCollector, column_of
-from fewlabels.data.table import Source, Table, distinct_names
+from fewlabels.data.cells import RowCollector, column_of
+from fewlabels.data.table import Held, Source, Table, distinct_names
 from fewlabels.errors import InputError, UsageError, listed, quoted
 from fewlabels.kernels.arrays import Ints
 
@@ -164,10 +164,10 @@ def _is_data_set(source: Any) -> bool:
     return hasattr(source, "with_format") and hasattr(source, "column_names")
 
 
-def _of_columns(source: Mapping[Any, Any], argument: str) -> Cells:
+def _of_columns(source: Mapping[Any, Any], argument: str) -> Held:
     """A dictionary of columns, each of a value or a vector per item."""
     sizes: dict[str, int] = {}
-    columns: list[tuple[str, pa.ChunkedArray]] = []
+    columns: dict[str, pa.ChunkedArray] = {}
     for key, value in source.items():
         name = str(key)
         if hasattr(value, "__array__"):
@@ -186,7 +186,7 @@ def _of_columns(source: Mapping[Any, Any], argument: str) -> Cells:
                 "fewlabels.Predictions"
             )
         sizes[name] = len(values)
-        columns.append((name, column_of(values)))
+        columns[name] = column_of(values)
     first = next(iter(sizes), "")
     for name, size in sizes.items():
         if size != sizes[first]:
@@ -194,7 +194,7 @@ def _of_columns(source: Mapping[Any, Any], argument: str) -> Cells:
                 f"columns of different lengths: {quoted(first)} has {sizes[first]:,} values, "
                 f"{quoted(name)} {size:,}; make them agree"
             )
-    return Cells(None, tuple(columns), sizes.get(first, 0), _place)
+    return Held(None, Table.of(columns, sizes.get(first, 0), _place))
 
 
 def _refuse(source: Any, argument: str) -> NoReturn:

@@ -195,14 +195,6 @@ def _joined(names: Iterable[str], mark: str = ",") -> str:
     return ",".join(held)
 
 
-def _texts(name: str, value: Any, what: str) -> tuple[str, ...]:
-    """One text or several as several; none of None."""
-    texts = (value,) if isinstance(value, str) or not isinstance(value, Iterable) else tuple(value)
-    if value is not None and not all(isinstance(text, str) for text in texts):
-        raise UsageError(f"`{name}` must be {what}; got {quoted(value)}")
-    return () if value is None else texts
-
-
 def _checked(name: str, kind: str, value: Any) -> Any:
     """What an argument says, as its field holds it."""
     if kind in ("several", "one"):
@@ -212,11 +204,13 @@ def _checked(name: str, kind: str, value: Any) -> Any:
     if kind == "classes" and isinstance(value, str):
         raise UsageError(f"`classes` must be a list of classes; got the text {quoted(value)}")
     if kind == "texts":
-        of = name == "cluster"
-        texts = _texts(name, value, "names of columns" if of else "texts")
-        if of and "" in texts:
-            raise UsageError(f"`cluster` must be names of columns; got {quoted(texts)}")
-        return tuple(dict.fromkeys(texts)) if of else texts
+        of = "names of columns" if name == "cluster" else "texts"
+        alone = isinstance(value, str) or not isinstance(value, Iterable)
+        texts = () if value is None else (value,) if alone else tuple(value)
+        plain = all(isinstance(text, str) for text in texts)
+        if not plain or (name == "cluster" and "" in texts):
+            raise UsageError(f"`{name}` must be {of}; got {quoted(texts if plain else value)}")
+        return tuple(dict.fromkeys(texts)) if name == "cluster" else texts
     if value is None or kind == "text":
         return value
     return class_text(value) if kind == "class" else tuple(value)

@@ -284,10 +284,7 @@ def is_role(name: str, also: Collection[str] = ()) -> bool:
 
 
 def without_role(name: str, also: Collection[str] = ()) -> str:
-    """A classifier's name: that of its column without the words for what the column holds.
-
-    `also` are further such words.
-    """
+    """A classifier's name: that of its column without the words for what it holds, and `also`."""
     words = list(WORD.finditer(name))
     role = [is_role(word[0], also) for word in words]
     first, last = 0, len(words) - 1

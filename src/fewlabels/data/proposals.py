@@ -10,7 +10,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
@@ -210,12 +210,12 @@ class Proposals:
             place = chosen.place
             if fragment is not None and isinstance(place, str | Path):
                 place = f"{place}#{fragment}"
-            place = Selection(place, chosen.where, chosen.query)
+            chosen = replace(chosen, place=place)
             self._heads[fragment] = None
             with suppress(FewlabelsError):
-                located = locate(place, [])
+                located = locate(chosen, [])
                 if located is None or located.kind != "NPZ":
-                    self._heads[fragment] = FirstRows(open_source(place, located), ROWS)
+                    self._heads[fragment] = FirstRows(open_source(chosen, located), ROWS)
         return self._heads[fragment]
 
     @cached_property

@@ -7,13 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from fewlabels.data.assemble import assemble
 from fewlabels.data.binary import read_npz
+from fewlabels.data.classes import Classes
 from fewlabels.data.evidence import ColumnEvidence
 from fewlabels.data.joined import (
     DUPLICATES,
@@ -31,7 +32,7 @@ from fewlabels.data.joined import (
     read_votes,
 )
 from fewlabels.data.keys import names_of, repeats
-from fewlabels.data.logs.columns import LogTable
+from fewlabels.data.logs.columns import called
 from fewlabels.data.options import ColumnOptions, column_options
 from fewlabels.data.profiles import truth_in_name
 from fewlabels.data.proposals import Proposals
@@ -40,7 +41,7 @@ from fewlabels.data.repeats import repeated_items
 from fewlabels.data.roles import Roles, assign_roles, split_native
 from fewlabels.data.shapes import shaped, telling
 from fewlabels.data.sources import LOG, chosen, locate, open_source, stem_of
-from fewlabels.data.table import NOTHING, Place, Source, fractions_in, naming_file
+from fewlabels.data.table import NOTHING, Held, Place, Source, Table, fractions_in, naming_file
 from fewlabels.data.tasks import Found, find_tasks, of_items, recognise_tasks
 from fewlabels.errors import InputError, UsageError, listed, one_line, quoted
 from fewlabels.kernels.arrays import Ints
@@ -200,10 +201,7 @@ def read_predictions(
         wide = any(hasattr(v, "columns") or getattr(v, "ndim", 1) == 2 for v in source.values())
         if not native and (wide or all(isinstance(v, np.ndarray) for v in source.values())):
             return _of_classifiers(source, options, votes, labels)
-    beside = {
-        "votes": votes, "duplicates": duplicates, "labels": labels, "labels_as": labels_as,
-        "join": join,
-    }  # fmt: skip
+    beside = Beside(votes, duplicates, labels, labels_as, join)._asdict()
     try:
         items = read_as_said(source, options, **beside)
     except InputError as error:
@@ -214,12 +212,40 @@ def read_predictions(
     return items
 
 
-def read_as_said(
-    source: Any, options: ColumnOptions, votes: Any = None, duplicates: Duplicates = "refuse",
-    labels: Any = None, labels_as: LabelsAs | None = None, join: Any = None,
-) -> Predictions:  # fmt: skip
+class Beside(NamedTuple):
+    """What is read beside a source, as `read_predictions` takes it."""
+
+    votes: Any = None
+    duplicates: Duplicates = "refuse"
+    labels: Any = None
+    labels_as: LabelsAs | None = None
+    join: Any = None
+
+    def check(self, source: Any) -> None:
+        """Refuse what does not go together."""
+        if source is None and self.votes is None:
+            raise UsageError(
+                "`source` must be a path or a frame in memory (pandas, polars, pyarrow), unless "
+                "there are `votes`; got None"
+            )
+        for name, known in (("duplicates", DUPLICATES), ("labels_as", (None, *LABELS_AS))):
+            if (value := getattr(self, name)) not in known:
+                names = ", ".join(filter(None, known))
+                raise UsageError(f"`{name}` must be one of {names}; got {quoted(value)}")
+        as_votes = self.labels_as == "votes"
+        if self.labels_as is not None and self.labels is None:
+            raise UsageError("--labels-as says what labels kept apart are; add --labels")
+        if as_votes and self.votes is not None:
+            raise UsageError("--labels-as votes and --votes both give votes; join them in one file")
+        if self.votes is None and not as_votes and self.duplicates != "refuse":
+            raise UsageError("--duplicates is about long votes, and there are none; add --votes")
+        if self.join is not None and source is None:
+            raise UsageError("--join adds files to a table, and there are votes alone; name a FILE")
+
+
+def read_as_said(source: Any, options: ColumnOptions, **beside: Any) -> Predictions:
     """The predictions of a source, by these options; messages may propose what is refused too."""
-    opened = open_input(source, options, votes, duplicates, labels, labels_as, join)
+    opened = open_input(source, options, Beside(**beside))
     with naming_file(opened.name):
         if opened.arrays is not None:
             return Predictions(**read_npz(opened.arrays, options))
@@ -228,16 +254,7 @@ def read_as_said(
         with telling(source):
             roles = assign_roles(names, opened.options, None if long is None else long.roles)
         table = NOTHING if source is None else source.read(roles.numeric, roles.text)
-        voted = None if long is None else long.class_texts()
-        drawn = source.weights(table) if isinstance(source, WithLabels) else None
-        arguments, table_classes = assemble(table, roles, opened.options, voted)
-        arguments["label_weight"] = drawn
-        arguments["task"] = opened.task
-        if source is not None and long is None and (roles.groups or roles.ignored or roles.item):
-            repeats = repeated_items(
-                *of_items(source, roles), task=opened.task, named=options.names_classifiers
-            )
-            arguments["notes"] = (*arguments["notes"], *repeats)
+        arguments, table_classes = opened.arguments(table, roles, named=options.names_classifiers)
         keys = [] if long is None else item_keys(table, roles, long)
         place, files = table.place, table.files
         del table  # gone before `Predictions` makes its own copy
@@ -325,43 +342,29 @@ class Opened:
     votes: LongVotes | None = None
     arrays: tuple[Path, ...] | None = None
     lines: tuple[str, ...] = ()
-    votes_alone: bool = False
     task: str | None = None
     said: ColumnOptions | None = None
     evidence: tuple[ColumnEvidence, ...] = ()
 
+    def arguments(
+        self, table: Table, roles: Roles, *, named: bool, wrong: list[InputError] | None = None
+    ) -> tuple[dict[str, Any], Classes]:
+        """Arguments of `Predictions` from the table alone, and the classes; see `assemble`."""
+        voted = None if self.votes is None else self.votes.class_texts()
+        source, notes = self.table, tuple[str, ...]()
+        drawn = source.weights(table) if isinstance(source, WithLabels) else None
+        arguments, classes = assemble(table, roles, self.options, voted, wrong)
+        some = source is not None and (roles.groups or roles.ignored or roles.item)
+        if source is not None and some and self.votes is None and not wrong:
+            notes = repeated_items(*of_items(source, roles), task=self.task, named=named)
+        more = {"label_weight": drawn, "task": self.task, "notes": (*arguments["notes"], *notes)}
+        return arguments | more, classes
 
-def open_input(
-    source: Any,
-    options: ColumnOptions,
-    votes: Any,
-    duplicates: Duplicates,
-    labels: Any,
-    labels_as: LabelsAs | None = None,
-    join: Any = None,
-) -> Opened:
+
+def open_input(source: Any, options: ColumnOptions, beside: Beside) -> Opened:
     """Open a source, and what is joined to it, and recognise its columns."""
-    if source is None and votes is None:
-        raise UsageError(
-            "`source` must be a path or a frame in memory (pandas, polars, pyarrow), unless there "
-            "are `votes`; got None"
-        )
-    if duplicates not in DUPLICATES:
-        raise UsageError(
-            f"`duplicates` must be one of {', '.join(DUPLICATES)}; got {quoted(duplicates)}"
-        )
-    if labels_as not in (None, *LABELS_AS):
-        raise UsageError(
-            f"`labels_as` must be one of {', '.join(LABELS_AS)}; got {quoted(labels_as)}"
-        )
-    if labels_as is not None and labels is None:
-        raise UsageError("--labels-as says what labels kept apart are; add --labels")
-    if labels_as == "votes" and votes is not None:
-        raise UsageError("--labels-as votes and --votes both give votes; join them in one file")
-    if votes is None and labels_as != "votes" and duplicates != "refuse":
-        raise UsageError("--duplicates is about long votes, and there are none; add --votes")
-    if join is not None and source is None:
-        raise UsageError("--join adds files to a table, and there are votes alone; name a FILE")
+    beside.check(source)
+    votes, duplicates, labels, labels_as, join = beside
     located = locate(source)
     long: LongVotes | None = None
     if votes is not None:
@@ -395,9 +398,9 @@ def open_input(
                 )
             return Opened(name, options, arrays=located.files)
         opened = open_source(source, located)
-        if isinstance(opened, LogTable):
-            opened = opened.called(
-                options.label, {*options.by_class, *options.hard, *options.scores}
+        if isinstance(opened, Held) and located is not None and located.kind == LOG:
+            opened = called(
+                opened, options.label, {*options.by_class, *options.hard, *options.scores}
             )
         table, options = shaped(opened, options)
         if located is not None and len(located.files) > 1:
@@ -409,7 +412,7 @@ def open_input(
 
             table, options = joined_files(table, join, options, source)
         if labels is not None:
-            found = _with_labels(source, table, name, options, long, duplicates, labels, labels_as)
+            found = _with_labels(source, table, name, options, long, beside)
             if isinstance(found, Opened):
                 return found
             table, options = found
@@ -430,8 +433,7 @@ def open_input(
         with naming_file(name or "votes"):
             long = read_votes(table, reading.options, duplicates, alone=True)
         return Opened(
-            name, reading.options, votes=long, lines=reading.lines, votes_alone=True,
-            evidence=reading.evidence,
+            name, reading.options, votes=long, lines=reading.lines, evidence=reading.evidence,
         )  # fmt: skip
     lines = (*of_table, *tasks.lines, *reading.lines)
     return Opened(
@@ -442,9 +444,10 @@ def open_input(
 
 def _with_labels(
     source: Any, table: Source, name: str | None, options: ColumnOptions, long: LongVotes | None,
-    duplicates: Duplicates, labels: Any, labels_as: LabelsAs | None,
+    beside: Beside,
 ) -> Opened | tuple[Source, ColumnOptions]:  # fmt: skip
     """A table with labels that are kept apart, or all that there is to read with them."""
+    _, duplicates, labels, labels_as, _ = beside
     one = labels[0] if isinstance(labels, list | tuple) and len(labels) == 1 else labels
     single = isinstance(one, str | Path) or hasattr(one, "columns")
     try:
@@ -474,9 +477,7 @@ def _with_labels(
                 long = read_votes(table, votes.options, duplicates, alone=True)
                 long = long.with_labels(kept)
                 line = f"labels: {kept.name}, by item {quoted(item)}"
-                return Opened(
-                    name, votes.options, votes=long, lines=(*votes.lines, line), votes_alone=True
-                )
+                return Opened(name, votes.options, votes=long, lines=(*votes.lines, line))
     label = options.label if options.label in table.names and options.label else "label"
     judged = truth_in_name(label) < 2 and differs(table, item, label, kept)
     if label in options.of_classifiers or judged:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Iterable
 
@@ -11,7 +12,7 @@ from fewlabels.data.agreement import go_together
 from fewlabels.data.evidence import FEW_WORDS, NEARLY_ALL, Sheet
 from fewlabels.data.families import largest
 from fewlabels.data.profiles import Profile, names_measure
-from fewlabels.data.table import Names, Table, in_order
+from fewlabels.data.table import Names, Table, in_order, number_of
 from fewlabels.errors import listed, quoted
 
 WEIGHT_LINE = "sampling weights"
@@ -109,7 +110,7 @@ def spoiled(sheet: Sheet, *, constant: bool = True) -> Iterable[str]:
             continue
         if p.numbers is not None and constant and p.distinct == 1 < p.filled:
             yield f"column {quoted(p.name)} holds one value only"
-        bad = [] if p.numbers is not None else [t for t in p.texts if not _is_finite(t)]
+        bad = [] if p.numbers is not None else [t for t in p.texts if math.isnan(number_of(t))]
         rows = int(np.isin(p.codes, [p.texts.index(text) for text in bad[:_SLIPS]]).sum())
         if 0 < len(bad) <= _SLIPS and rows <= (1 - NEARLY_ALL) * p.filled:
             cells = "1 cell" if rows == 1 else f"{rows} cells"
@@ -144,10 +145,3 @@ def _other_words(sheet: Sheet, label: Profile | None) -> Iterable[str]:
                 f"labels or predictions; if {what}, say what its words mean: "
                 f"{role}{ways}{empty}"
             )
-
-
-def _is_finite(text: str) -> bool:
-    try:
-        return bool(np.isfinite(float(text)))
-    except ValueError:
-        return False

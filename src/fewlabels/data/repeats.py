@@ -40,12 +40,6 @@ def repeated_items(
     these repeats and `item` is not given. With `of_head` the source holds only first rows; `task`
     says which task a row is of; `named`, that the caller has named the classifiers, whose rows may
     be those of a design, as in a study of readers.
-
-    Raises
-    ------
-    InputError
-        Where the rows of an item are those of a design, or of several tasks by the items' names,
-        and the caller has not said which rows are together.
     """
     free = {n: item_in_name(n) for n in (*roles.groups, *roles.ignored) if n != roles.item}
     kinds = [[n for n, much in free.items() if much == kind] for kind in (2, 1)]

@@ -29,7 +29,7 @@ from fewlabels.data.cells import column_of
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.profiles import differences, tokens, truth_in_name
 from fewlabels.data.roles import split_native
-from fewlabels.data.table import MISSING_NUMBERS, Names, Source, Table, class_text
+from fewlabels.data.table import MISSING_NUMBERS, Derived, Names, Source, Table, class_text
 from fewlabels.errors import InputError, listed, quoted
 from fewlabels.kernels.arrays import Floats
 from fewlabels.kernels.simplex import softmax
@@ -330,7 +330,7 @@ def look_at(piece: pa.ChunkedArray) -> Look:
 
 
 @dataclass(frozen=True)
-class Shaped:
+class Shaped(Derived):
     """A source whose vectors, objects and one-hot labels are columns of their own.
 
     `names` has them in place of what they are made of. `notes` say what is not read, `said` what
@@ -343,14 +343,9 @@ class Shaped:
     said: tuple[str, ...] = ()
 
     @property
-    def name(self) -> str | None:
-        """What messages call it."""
-        return self.inner.name
-
-    @property
     def lines(self) -> tuple[str, ...]:
         """What the source says of itself, and what is read of its cells as predictions."""
-        return (*getattr(self.inner, "lines", ()), *self.said)
+        return (*super().lines, *self.said)
 
     @cached_property
     def own(self) -> frozenset[str]:
@@ -417,9 +412,8 @@ def with_made(table: Table, names: Iterable[str]) -> Table:
 
 def _key(table: Table, columns: Sequence[str]) -> pa.ChunkedArray:
     """What several columns say of an item together; null where one of them is empty."""
-    each = [Names.of(table, column, lambda value: class_text(value) or None) for column in columns]
-    texts = (np.array([*names.texts, None], dtype=object)[names.codes] for names in each)
-    rows = zip(*(column.tolist() for column in texts), strict=True)
+    each = (Names.of(table, column, lambda value: class_text(value) or None) for column in columns)
+    rows = zip(*(names.each().tolist() for names in each), strict=True)
     return pa.chunked_array([pa.array([None if None in row else ", ".join(row) for row in rows])])
 
 

@@ -41,7 +41,7 @@ from fewlabels.data.stores import (
     split_options,
     temporary_folder,
 )
-from fewlabels.data.table import NoHeaderError, Source, Table, concatenate, naming_file
+from fewlabels.data.table import Derived, NoHeaderError, Source, Table, concatenate, naming_file
 from fewlabels.data.where import Condition, Filter, FilteredSource, refuse_no_row, rows_of
 from fewlabels.errors import (
     InputError,
@@ -301,10 +301,7 @@ def nothing_read(skipped: Sequence[BadFile], *, alone: bool) -> str:
 
 
 def locate(source: Any, skipped: list[BadFile] | None = None) -> Located | None:
-    """Find the files of a path; None if the source is no path.
-
-    What is no table, or of another kind, goes to `skipped`; if it is None, the folder is refused.
-    """
+    """The files of a path, but for those to be `skipped`, if any may be; None if it is no path."""
     selection = Selection.of(source)
     if selection.query is not None or is_database(selection.place):
         return _of_database(selection)
@@ -662,16 +659,11 @@ def open_source(source: Any, located: Located | None, argument: str = "source") 
 
 
 @dataclass(frozen=True, eq=False)
-class FirstRows:
+class FirstRows(Derived):
     """The first rows of a source, with all its columns, which are read once."""
 
     inner: Source
     most: int
-
-    @property
-    def name(self) -> str | None:
-        """What messages call it."""
-        return self.inner.name
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from types import SimpleNamespace
@@ -49,45 +50,27 @@ def is_pattern(path: str) -> bool:
 
 
 def base_of(pattern: str) -> str:
-    """The folder of a pattern: its path up to the first part that is one.
-
-    Examples
-    --------
-    >>> base_of("data/date=*/part-?.parquet"), base_of("*.csv")
-    ('data', '.')
-    """
+    """The folder of a pattern: its path up to the first part that is one."""
     parts = pattern.split("/")
     fixed = next(i for i, part in enumerate(parts) if is_pattern(part))
     return "/".join(parts[:fixed]) or ("/" if pattern.startswith("/") else ".")
 
 
 def matches(path: str, pattern: str) -> bool:
-    """Whether a path is one of a pattern's, part by part.
+    """Whether a path is one of a pattern's, part by part."""
 
-    Examples
-    --------
-    >>> [matches("a/b/c.csv", p) for p in ("a/*/*.csv", "a/**/*.csv", "**/*.csv", "*.csv")]
-    [True, True, True, False]
-    """
-    regex = ""
-    for part in pattern.split("/"):
-        if part == "**":
-            regex += r"(?:[^/]+/)*"
-            continue
-        one = re.sub(r"\\\[!", "[^", re.escape(part))
-        one = one.replace(r"\*", "[^/]*").replace(r"\?", "[^/]")
-        regex += re.sub(r"\\\[(.+?)\\\]", r"[\1]", one) + "/"
-    return re.fullmatch(regex, f"{path}/") is not None
+    def of(names: list[str], parts: list[str]) -> bool:
+        if not (names and parts):
+            return not names and all(part == "**" for part in parts)
+        if parts[0] == "**":
+            return of(names, parts[1:]) or of(names[1:], parts)
+        return fnmatchcase(names[0], parts[0]) and of(names[1:], parts[1:])
+
+    return of(path.split("/"), pattern.split("/"))
 
 
 def split_options(address: str) -> tuple[str, str]:
-    """An address without the options of its store, and these with their mark.
-
-    Examples
-    --------
-    >>> split_options("s3://bucket/x?region=eu-west-1"), split_options("s3://bucket/part-?.csv")
-    (('s3://bucket/x', '?region=eu-west-1'), ('s3://bucket/part-?.csv', ''))
-    """
+    """An address without the options of its store, and these with their mark."""
     front, mark, options = address.rpartition("?")
     return (front, mark + options) if "=" in options and mark else (address, "")
 
@@ -168,8 +151,8 @@ class StoredFile:
         """The path below a folder."""
         return PurePosixPath(self.path).relative_to(folder.path)
 
-    def _info(self, path: str | None = None) -> Any:
-        return self.filesystem.get_file_info(path or self.path)
+    def _info(self) -> Any:
+        return self.filesystem.get_file_info(self.path)
 
     def is_dir(self) -> bool:
         """Whether objects lie below it."""

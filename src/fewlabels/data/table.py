@@ -30,13 +30,7 @@ _JOINED_BYTES = 1 << 30
 
 
 def class_text(value: Any) -> str:
-    """The text of a class or label: 1, 1.0 and "1" are one; null and NaN are the empty text.
-
-    Examples
-    --------
-    >>> class_text(1.0), class_text(" 1 "), class_text(True), class_text(None)
-    ('1', '1', 'true', '')
-    """
+    """The text of a class or label: 1, 1.0 and "1" are one; null and NaN are the empty text."""
     text = (group_text(value) or "").strip()
     integral = _INTEGRAL.fullmatch(text)
     if integral is None:
@@ -66,6 +60,17 @@ def group_text(value: Any) -> str | None:
         if math.isfinite(value) and value == int(value):
             return str(int(value))
     return str(value)
+
+
+def number_of(value: Any) -> float:
+    """A number, also where it is written as text; NaN where it is none, or not finite."""
+    if value is None or isinstance(value, bool):
+        return math.nan
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
+    return number if math.isfinite(number) else math.nan
 
 
 def shown_number(value: float) -> str:
@@ -492,6 +497,10 @@ class Names:
         # The last entry is that of code -1.
         return cls(column, np.array([*place, -1], dtype=np.int64)[codes], tuple(index))
 
+    def each(self) -> Array:
+        """The text of each row, (n,); None where it is null."""
+        return np.array([*self.texts, None], dtype=object)[self.codes]
+
     def counts(self) -> dict[str, int]:
         """The texts that some row has (a categorical column may list others), and in how many."""
         count = np.bincount(self.codes + 1, minlength=len(self.texts) + 1)[1:]
@@ -520,6 +529,54 @@ class Source(Protocol):
 
     def read(self, numbers: Collection[str], texts: Collection[str]) -> Table:
         """Read some columns; a column that is text in the source stays as it is written."""
+
+
+class Derived:
+    """A source that is made of another."""
+
+    inner: Source
+
+    @property
+    def name(self) -> str | None:
+        """What messages call it."""
+        return self.inner.name
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """What the source says of itself."""
+        return tuple(getattr(self.inner, "lines", ()))
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """A source whose columns have been read; `lines` say what was taken for what."""
+
+    name: str | None
+    table: Table
+    lines: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls, name: str | None, columns: Sequence[tuple[str, pa.ChunkedArray]], n_rows: int,
+        place: Place, notes: Sequence[str] = (),
+    ) -> Held:  # fmt: skip
+        """Columns of which some may have one name; see `distinct_names`."""
+        names, more = distinct_names(
+            [column for column, _ in columns], lambda i, j: columns[i][1].equals(columns[j][1])
+        )
+        held = dict(zip(names, (cells for _, cells in columns), strict=True))
+        table = Table.of(held, n_rows, place, (*notes, *more))
+        return cls(name, replace(table, names=names))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns as they stand."""
+        return self.table.names
+
+    def read(self, numbers: Collection[str], texts: Collection[str]) -> Table:
+        """Some of the columns."""
+        wanted = tuple(name for name in self.names if name in numbers or name in texts)
+        return replace(self.table, names=wanted, notes=list(self.table.notes), scaled=set())
 
 
 NOTHING = Table.of({}, 0)

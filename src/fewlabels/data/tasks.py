@@ -18,12 +18,13 @@ import pyarrow as pa
 from fewlabels.checks.class_words import folded, same_answer
 from fewlabels.data.agreement import rank_shares
 from fewlabels.data.evidence import Reading
+from fewlabels.data.families import sums
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.profiles import Profile, profile
 from fewlabels.data.recognise import recognise
 from fewlabels.data.roles import Roles, missing_column, split_native
 from fewlabels.data.shapes import Shaped
-from fewlabels.data.table import Source, Table, in_order
+from fewlabels.data.table import Derived, Source, Table, in_order
 from fewlabels.data.task_names import (
     LABEL,
     MOST_COLUMNS,
@@ -33,7 +34,6 @@ from fewlabels.data.task_names import (
     stem_without,
     tasks_by_name,
 )
-from fewlabels.data.where import Derived
 from fewlabels.errors import InputError, UsageError, did_you_mean, listed, quoted
 from fewlabels.kernels.arrays import Floats
 
@@ -270,16 +270,9 @@ def _one_of_several(labels: Sequence[Profile], predicted: Sequence[Sequence[Prof
     """Whether labels are those of one task, a column of 0 and 1 per class, and predictions too."""
 
     def ones(columns: Sequence[Profile]) -> bool:
-        if any(p.numbers is None for p in columns):
-            return False
-        total = np.sum([p.numbers for p in columns if p.numbers is not None], axis=0)
-        known = total[~np.isnan(total)]
-        slack = 0.005 * len(columns) + 1e-6
-        return len(known) > 1 and bool((np.abs(known - 1) <= slack).all())
+        return all(p.numbers is not None for p in columns) and sums(columns)
 
-    if not ones(labels) or min(map(len, predicted)) < 1:
-        return False
-    return any(ones(columns) for columns in zip(*predicted, strict=False))
+    return ones(labels) and all(predicted) and any(map(ones, zip(*predicted, strict=False)))
 
 
 def _own_rather_than_others(

@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fewlabels.data.roles import missing_column
-from fewlabels.data.table import Source, Table
+from fewlabels.data.table import Derived, Source, Table
 from fewlabels.errors import InputError, UsageError, quoted
 
 _BATCH_ROWS = 65_536
@@ -370,17 +370,6 @@ class Filter:
 def _repeated(value: str | None, size: int) -> pa.Array:
     codes = pa.array(np.zeros(size, np.int32), mask=np.full(size, value is None))
     return pa.DictionaryArray.from_arrays(codes, pa.array([value or ""], pa.string()))
-
-
-class Derived:
-    """A source that is made of another."""
-
-    inner: Source
-
-    @property
-    def name(self) -> str | None:
-        """What messages call it."""
-        return self.inner.name
 
 
 @dataclass(frozen=True)

@@ -80,10 +80,7 @@ def _one_line() -> Iterator[None]:
 def write_table(
     columns: Mapping[str, Any], path: Path, kind: TableKind, *, raw: bool = False
 ) -> None:
-    """Write named columns of one length, arrays or lists; None and NaN become null.
-
-    `raw` is as for `write_batches`.
-    """
+    """Write named columns of one length, arrays or lists; None and NaN become null."""
     write_batches(batches_of_columns(columns), path, kind, raw=raw)
 
 
@@ -97,10 +94,7 @@ def batches_of_columns(columns: Mapping[str, Any]) -> list[pa.RecordBatch]:
 def write_batches(
     batches: Iterable[pa.RecordBatch], path: Path, kind: TableKind, *, raw: bool = False
 ) -> None:
-    """Write rows as they come; columns have the types of the first batch.
-
-    If `raw`, cells of CSV that a spreadsheet would take for formulas stay as they are.
-    """
+    """Write rows by the types of the first batch; cells like formulas stay so if `raw`."""
     from pyarrow import csv, parquet
 
     inert = kind == "csv" and not raw
@@ -126,12 +120,7 @@ def write_joined(
     source: Any, record: Path, path: Path, kind: TableKind, *, item: str | None, label: str | None,
     raw: bool = False,
 ) -> tuple[int, tuple[str, ...]]:  # fmt: skip
-    """Write a file's table with the labels of its record, some thousand rows at a time.
-
-    The column of labels is filled where it is empty; it is `label`, unless the file has one of
-    another name; `raw` is as for `write_batches`. How many labels are in it, and
-    what is worth a warning.
-    """
+    """Write a file's table with the labels of its record; how many these are, and warnings."""
     if not is_record(record):
         raise InputError(f"{record}: there is no record of labels; label some items first")
     read = read_record(record)
@@ -150,22 +139,19 @@ def write_joined(
 
     def joined() -> Iterator[pa.RecordBatch]:
         nonlocal found
-        for batch in batches_of(opened, names):
-            table = Table.of_batches([batch.rows], batch.rows.schema.names, batch.place)
-            keys = Names.of(table, column)
-            own = Names.of(table, target) if target in names else None
-            filled = fill_in(own, keys, kept, batch.place)
-            labeled = [i for i, text in enumerate(keys.texts) if text in labels]
-            found += int(np.isin(keys.codes, labeled).sum())
-            columns = dict(zip(batch.rows.schema.names, batch.rows.columns, strict=True))
-            columns[target] = pa.array(filled, pa.string())
-            yield pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
-
-    def read_joined() -> Iterator[pa.RecordBatch]:
         with naming_file(where):  # not what fails in writing them
-            yield from joined()
+            for batch in batches_of(opened, names):
+                table = Table.of_batches([batch.rows], batch.rows.schema.names, batch.place)
+                keys = Names.of(table, column)
+                own = Names.of(table, target) if target in names else None
+                filled = fill_in(own, keys, kept, batch.place)
+                labeled = [i for i, text in enumerate(keys.texts) if text in labels]
+                found += int(np.isin(keys.codes, labeled).sum())
+                columns = dict(zip(batch.rows.schema.names, batch.rows.columns, strict=True))
+                columns[target] = pa.array(filled, pa.string())
+                yield pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
 
-    write_batches(read_joined(), path, kind, raw=raw)
+    write_batches(joined(), path, kind, raw=raw)
     if not found:
         with naming_file(where):
             raise InputError(

@@ -22,7 +22,7 @@ from fewlabels.data.label_record import Header, LabelRecord, content_digest
 from fewlabels.data.native import ChosenRows
 from fewlabels.data.options import ColumnArguments, ColumnOptions, column_options
 from fewlabels.data.profiles import names_role, profile
-from fewlabels.data.read import open_input, read_predictions
+from fewlabels.data.read import Beside, open_input, read_predictions
 from fewlabels.data.roles import assign_roles, missing_column
 from fewlabels.data.sources import locate, open_source
 from fewlabels.data.table import Source, group_text, naming_file
@@ -260,7 +260,7 @@ def _shown(
         return tuple(dict.fromkeys(show))
     taken = {options.item}
     if not free:
-        opened = open_input(table, options, None, "refuse", None)
+        opened = open_input(table, options, Beside())
         roles = assign_roles(table.names, opened.options)
         taken |= {*roles.numeric, *roles.text, roles.item}
     out = []

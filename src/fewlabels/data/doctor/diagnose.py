@@ -11,7 +11,6 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from fewlabels.data.assemble import assemble
 from fewlabels.data.binary import described, read_npz
 from fewlabels.data.doctor.checks import (
     column_findings,
@@ -24,13 +23,11 @@ from fewlabels.data.evidence import ColumnEvidence
 from fewlabels.data.joined import Duplicates, LabelsAs, RepeatedVotesError, WithLabels, item_keys
 from fewlabels.data.options import ColumnArguments, ColumnOptions, column_options
 from fewlabels.data.proposals import Proposals
-from fewlabels.data.read import Opened, naming_rows, open_input, read_as_said
+from fewlabels.data.read import Beside, Opened, naming_rows, open_input, read_as_said
 from fewlabels.data.recognise import evidence_table
-from fewlabels.data.repeats import repeated_items
 from fewlabels.data.roles import assign_roles
 from fewlabels.data.sources import locate, open_source, typed
 from fewlabels.data.table import NOTHING, Source, Table, class_text, naming_file
-from fewlabels.data.tasks import of_items
 from fewlabels.errors import InputError, one_line
 from fewlabels.predictions import Predictions
 
@@ -71,23 +68,20 @@ def diagnose(
     tabular = source is not None and (located is None or located.kind != "NPZ")
     case = Case("the frame" if named is None else named.name, options)
     opened: Opened | None = None
-    beside = {
-        "votes": votes, "duplicates": duplicates, "labels": labels, "labels_as": labels_as,
-        "join": join,
-    }  # fmt: skip
-    case.proposals = Proposals(source, options, read_as_said, beside)
+    beside = Beside(votes, duplicates, labels, labels_as, join)
+    case.proposals = Proposals(source, options, read_as_said, beside._asdict())
     try:
         with naming_file(None):
-            opened = open_input(source, options, votes, duplicates, labels, labels_as, join)
+            opened = open_input(source, options, beside)
             case.options, case.reading = opened.options, opened.lines
-            case.task, case.said, case.evidence = opened.task, opened.said, opened.evidence
+            case.said, case.evidence = opened.said, opened.evidence
             case.command = _command(opened, source, beside, options)
             if opened.arrays is not None:
                 arguments = read_npz(opened.arrays, case.options)
                 case.described = described(arguments)
                 _look_at_items(case, Predictions(**arguments))
             else:
-                _look_at_table(case, opened)
+                _look_at_table(case, opened, options)
     except InputError as error:
         case.error(str(error))
         # The columns of what cannot be read as predictions.
@@ -96,9 +90,8 @@ def diagnose(
                 columns_alone = open_source(source, located)
                 case.name_columns(columns_alone.names)
                 _look_at_all_columns(case, columns_alone)
-    if tabular and opened is None and not options.names_classifiers:
-        with suppress(InputError):
-            case.evidence = evidence_table(open_source(source, located), options)
+                if not options.names_classifiers:
+                    case.evidence = evidence_table(columns_alone, options)
     return case.diagnosis()
 
 
@@ -111,7 +104,6 @@ class Case:
     command: str | None = None
     positive: str | None = None
     reading: tuple[str, ...] = ()
-    task: str | None = None
     said: ColumnOptions | None = None
     findings: list[Finding] = field(default_factory=list)
     described: dict[str, str] = field(default_factory=dict)
@@ -158,14 +150,12 @@ class Case:
         )  # fmt: skip
 
 
-def _command(
-    opened: Opened, source: Any, beside: dict[str, Any], options: ColumnOptions
-) -> str | None:
+def _command(opened: Opened, source: Any, beside: Beside, options: ColumnOptions) -> str | None:
     """The command line that reads a source so; None where it can say no path."""
-    file, chosen = typed(beside["votes"] if source is None else source)
-    flags = {"--join": beside["join"], "--votes": None if source is None else beside["votes"]}
-    flags |= {"--labels": beside["labels"], "--labels-as": beside["labels_as"]}
-    flags["--duplicates"] = None if beside["duplicates"] == "refuse" else beside["duplicates"]
+    file, chosen = typed(beside.votes if source is None else source)
+    flags = {"--join": beside.join, "--votes": None if source is None else beside.votes}
+    flags |= {"--labels": beside.labels, "--labels-as": beside.labels_as}
+    flags["--duplicates"] = None if beside.duplicates == "refuse" else beside.duplicates
     given = [
         (flag, one)
         for flag, value in flags.items()
@@ -187,7 +177,7 @@ def _tried(finding: Finding, proposals: Proposals, said: ColumnOptions | None) -
     return replace(finding, what=proposals.text(finding.what, refusal=refused), mend=mend)
 
 
-def _look_at_table(case: Case, opened: Opened) -> None:
+def _look_at_table(case: Case, opened: Opened, said: ColumnOptions) -> None:
     """Look at a table, at votes, or at both."""
     votes, source = opened.votes, opened.table
     names = () if source is None else source.names
@@ -203,18 +193,13 @@ def _look_at_table(case: Case, opened: Opened) -> None:
     try:
         if source is not None:
             table = source.read(roles.numeric, roles.text)
-        voted = None if votes is None else votes.class_texts()
         wrong: list[InputError] = []
-        arguments, classes = assemble(table, roles, case.options, voted, wrong)
+        # --by, which the doctor has not, is for `estimate`.
+        named = said.names_classifiers or bool(said.cluster)
+        arguments, classes = opened.arguments(table, roles, named=named, wrong=wrong)
         for bad_cell in wrong:  # the first one of each column
             case.error(str(bad_cell))
         if not wrong:
-            if source is not None and votes is None:
-                assert case.proposals is not None
-                said = case.proposals.options  # --by, which the doctor has not, is for `estimate`
-                named = said.names_classifiers or bool(said.cluster)
-                repeats = repeated_items(*of_items(source, roles), task=case.task, named=named)
-                arguments["notes"] = (*arguments["notes"], *repeats)
             if votes is not None:
                 keys, keep = item_keys(table, roles, votes), case.options.keep
                 try:
@@ -226,7 +211,7 @@ def _look_at_table(case: Case, opened: Opened) -> None:
                     # Said by the error already.
                     arguments["notes"] = [n for n in arguments["notes"] if "--duplicates" not in n]
             with naming_rows(roles, table.place):
-                predictions = Predictions(**arguments, task=case.task)
+                predictions = Predictions(**arguments)
     except InputError as error:
         case.error(str(error))
     if predictions is None:

@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse
 
 from fewlabels.data.evidence import ColumnEvidence
+from fewlabels.data.inputs import content_columns
 from fewlabels.errors import listed, one_line
 from fewlabels.kernels.arrays import Array, Bools, Floats, Frozen, Ints, UInts
 from fewlabels.kernels.counter_based import hash_columns
@@ -283,11 +284,7 @@ def row_hashes(predictions: Predictions) -> UInts | None:
     """A hash of every prediction and the label of each row, (n,); None if rows repeat by nature."""
     if predictions.probabilities is None and predictions.scores is None:
         return None  # Votes repeat by nature.
-    columns = [predictions.labels]
-    for block in (predictions.probabilities, predictions.votes, predictions.scores):
-        if block is not None:
-            columns.extend(block.reshape(len(block), -1).T)
-    return hash_columns(columns, predictions.n_items)
+    return hash_columns(content_columns(predictions, predictions.votes), predictions.n_items)
 
 
 Severity = Literal["error", "warning", "info"]

@@ -25,11 +25,11 @@ from fewlabels.data.binary import open_feather, open_parquet
 from fewlabels.data.content import INSPECT, file_kind, first_bytes
 from fewlabels.data.delimited import open_delimited
 from fewlabels.data.logs import answers, inspect
-from fewlabels.data.logs.columns import LogOptions, LogTable, columns_of
+from fewlabels.data.logs.columns import LogOptions, columns_of
 from fewlabels.data.logs.documents import keys_at_the_beginning, opened
 from fewlabels.data.logs.facts import facts, fold, kind_of, tools
 from fewlabels.data.logs.record import Log, Record, Verdict, collected
-from fewlabels.data.table import Source, naming_file
+from fewlabels.data.table import Held, Source, naming_file
 from fewlabels.errors import FewlabelsError, InputError, one_line, quoted, unknown
 
 Keys = frozenset[str]
@@ -203,7 +203,7 @@ def _check_twice(files: Sequence[Path]) -> None:
 
 def open_log(
     files: Sequence[Path], form: str, name: str, options: LogOptions, notes: Sequence[str] = ()
-) -> LogTable:
+) -> Held:
     """Read a log as a table of one criterion; `notes` are what there is to say of its files."""
     record, log = record_of(files, form, name)
     log.warnings += notes

@@ -15,7 +15,8 @@ import numpy as np
 
 from fewlabels.checks.class_words import folded
 from fewlabels.data.logs.facts import are_classes, at
-from fewlabels.data.logs.record import CODE, MODEL, PERSON, PROBABILITY, Log, Verdict, number_of
+from fewlabels.data.logs.record import CODE, MODEL, PERSON, PROBABILITY, Log, Verdict
+from fewlabels.data.table import number_of
 from fewlabels.errors import InputError, listed, quoted
 from fewlabels.kernels.simplex import softmax
 

@@ -22,10 +22,9 @@ from fewlabels.data.logs.record import (
     PROBABILITY,
     Log,
     Record,
-    number_of,
 )
 from fewlabels.data.profiles import names_truth
-from fewlabels.data.table import Table, in_order
+from fewlabels.data.table import Held, Table, in_order, number_of
 from fewlabels.errors import InputError, UsageError, did_you_mean, listed, one_line, quoted, unknown
 from fewlabels.kernels.arrays import Array, Floats, Ints
 
@@ -93,46 +92,24 @@ class LogOptions:
 _SETTING = re.compile(r"(.*?)(?:&|(?<![^&]))(people|repeats|pass-from|format)=([^&]*)", re.DOTALL)
 
 
-@dataclass(frozen=True)
-class LogTable:
-    """A log as a source of columns; `notes` are warnings, `lines` say what was taken for what."""
-
-    name: str
-    columns: dict[str, pa.ChunkedArray]
-    n_rows: int
-    notes: tuple[str, ...]
-    lines: tuple[str, ...]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The columns, by their native names."""
-        return tuple(self.columns)
-
-    def read(self, numbers: Collection[str], texts: Collection[str]) -> Table:
-        """Some of the columns."""
-        wanted = {n: c for n, c in self.columns.items() if n in numbers or n in texts}
-        items = self.columns["item"]
-        table = Table.of(wanted, self.n_rows, lambda row: f"item {quoted(items[row].as_py())}")
-        table.notes.extend(self.notes)
-        return table
-
-    def called(self, label: str | None, classifiers: Collection[str]) -> LogTable:
-        """The same, where the caller says which columns are labels and classifiers."""
-        ours = self.columns
-        if label is not None and label not in ours and f"y__{label}" in ours:
-            ours = {label if name == f"y__{label}" else name: c for name, c in ours.items()}
-        drop = {f"{kind}__{name}" for name in classifiers for kind in "yps"}
-        if label is not None and label != "label" and label in ours:
-            drop.add("label")
-        kept = {n: c for n, c in ours.items() if drop.isdisjoint((n, n.rpartition("__")[0]))}
-        lines = self.lines
-        if label is not None and label in kept:
-            lines = tuple(line for line in lines if not line.startswith("labels: "))
-            lines += (f"labels: {label} (--label)",)
-        return replace(self, columns=kept, lines=lines)
+def called(log: Held, label: str | None, classifiers: Collection[str]) -> Held:
+    """A log as a source, where the caller says which columns are labels and classifiers."""
+    names = {name: name for name in log.names}
+    if label is not None and label not in names and f"y__{label}" in names:
+        names = {label if name == f"y__{label}" else name: name for name in names}
+    drop = {f"{kind}__{name}" for name in classifiers for kind in "yps"}
+    if label is not None and label != "label" and label in names:
+        drop.add("label")
+    kept = {n: c for n, c in names.items() if drop.isdisjoint((n, n.rpartition("__")[0]))}
+    lines, pieces = log.lines, log.table.pieces
+    if label is not None and label in kept:
+        lines = tuple(line for line in lines if not line.startswith("labels: "))
+        lines += (f"labels: {label} (--label)",)
+    table = replace(log.table, names=tuple(kept), pieces=lambda name: pieces(kept[name]))
+    return Held(log.name, table, lines)
 
 
-def columns_of(record: Record, log: Log, options: LogOptions) -> LogTable:
+def columns_of(record: Record, log: Log, options: LogOptions) -> Held:
     """The columns of one criterion: item, label, y__, s__ or p__ of each judge, texts."""
     notes = log.notes()
     if not record.size:
@@ -180,7 +157,11 @@ def columns_of(record: Record, log: Log, options: LogOptions) -> LogTable:
     if len(about) > _MOST_ABOUT:
         about = [*about[:_MOST_ABOUT], f"and {len(about) - _MOST_ABOUT:,} more logs"]
     made = {name: _arrow(values) for name, values in columns.items()}
-    return LogTable(log.name, made, len(items), tuple(dict.fromkeys(notes)), (*about, *lines))
+    called_items = columns["item"]
+    table = Table.of(
+        made, len(items), lambda row: f"item {quoted(called_items[row])}", dict.fromkeys(notes)
+    )
+    return Held(log.name, table, (*about, *lines))
 
 
 def _typed(name: str) -> str:

@@ -12,8 +12,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
+from fewlabels.data.cells import named_values
 from fewlabels.data.logs.record import CODE, GOLD, MODEL, PERSON, Log, Verdict, time_text
-from fewlabels.data.table import class_text, group_text
+from fewlabels.data.table import class_text, group_text, number_of
 from fewlabels.errors import quoted
 
 Scope = Mapping[str, Any]
@@ -83,7 +84,7 @@ def facts(
         documents = _SHAPED[log.tool](documents, log)
     for row, document in enumerate(documents, start=1):
         if tool.get("folded"):
-            document = {fold(name): value for name, value in _flat(document)}
+            document = {fold(name): value for name, value in named_values(document)}
         scope = {**document, "file": {**file, "row": f"row {row}"}}
         if row == 1 and "about" in tool:
             log.about.append(_filled(tool["about"], scope))
@@ -137,6 +138,9 @@ def _each(scope: Scope, fact: Mapping[str, Any], level: int, log: Log) -> Iterat
     names, _, path = each[level].partition(" = ")
     key_name, _, name = names.rpartition(", ")
     values = at(scope, path)
+    if path.startswith("*"):
+        ends = ((key.removesuffix(path[1:]), key) for key in scope if key.endswith(path[1:]))
+        values = {key: scope[whole] for key, whole in ends if isinstance(scope[whole], Mapping)}
     if values is None and "need" in fact and not level:
         raise log.unknown(_lacks(fact["need"], path))
     if values is not None and not isinstance(values, list | dict):
@@ -200,6 +204,7 @@ def _verdicts(
     if author is None and kind in (MODEL, CODE):  # known by what it judges
         author = criterion
     score = at(scope, fact["score"]) if "score" in fact else None
+    score = number_of(score) - fact["less"] if "less" in fact else score
     time = time_text(at(scope, fact["time"])) if "time" in fact else None
     yield Verdict(item, criterion, kind, author, value, score, time, cluster)
 
@@ -237,16 +242,6 @@ def are_classes(words: Sequence[Any], targets: Sequence[Any]) -> bool:
         return False
     size = len(targets)
     return None not in few and 1 < len(few) <= min(_MOST_CLASSES, size / 2) and right >= size / 2
-
-
-def _flat(row: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    cells: list[tuple[str, Any]] = []
-    for name, value in row.items():
-        if isinstance(value, dict):
-            cells += [(f"{name}.{inner}", one) for inner, one in _flat(value)]
-        else:
-            cells.append((name, value))
-    return cells
 
 
 def _traces(documents: Iterable[Any], log: Log) -> Iterator[Any]:
@@ -372,27 +367,7 @@ def _events(documents: Iterable[Any], log: Log) -> Iterator[Any]:
         yield {**event, "expected": right, "picked": "correct"}
 
 
-def _preferences(documents: Iterable[Any], _: Log) -> Iterator[Any]:
-    """Of AlpacaEval: preferences from 1 to 2 as probabilities that the second answer is better."""
-    for row in documents:
-        preference = row.get("preference")
-        yield {**row, "share": None if preference is None else float(preference) - 1}
-
-
-def _jobs(documents: Iterable[Any], _: Log) -> Iterator[Any]:
-    """Of SageMaker: the answer of each job that stands in NAME-metadata."""
-    for row in documents:
-        jobs = {}
-        for key, value in row.items():
-            if key.endswith("-metadata") and isinstance(value, Mapping):
-                jobs[key.removesuffix("-metadata")] = {
-                    **value,
-                    "kind": value.get("human-annotated"),
-                }
-        yield {**row, "jobs": jobs}
-
-
 _SHAPED: Mapping[str, Callable[[Iterable[Any], Log], Iterable[Any]]] = {
     "MLflow": _traces, "Argilla": _responses, "JudgeBench": _games, "OpenAI evals": _events,
-    "AlpacaEval": _preferences, "promptfoo": _results, "SageMaker Ground Truth": _jobs,
+    "promptfoo": _results,
 }  # fmt: skip

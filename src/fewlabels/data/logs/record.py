@@ -14,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from fewlabels.checks.class_words import NO_LABEL, folded
-from fewlabels.data.table import Names, Table, class_text, group_text
+from fewlabels.data.cells import texts_of
+from fewlabels.data.table import Names, Table, class_text, group_text, number_of
 from fewlabels.errors import InputError, listed, quoted
 from fewlabels.kernels.arrays import Floats, Ints
 
@@ -168,7 +169,7 @@ def collected(verdicts: Iterable[Verdict]) -> Record:
         scores.append(np.where(np.isnan(beside), [number for _, number in said], beside))
         for name in names:
             values = [word for word, _ in said] if name == "value" else columns[name]
-            coded = _strings(values).dictionary_encode()
+            coded = texts_of(values).dictionary_encode()
             chunks[name].append(coded)
             if name in met:
                 met[name].update(t for t in coded.dictionary.to_pylist() if t is not None)
@@ -215,16 +216,6 @@ def _check_names(chunk: Mapping[str, Any], met: Mapping[str, set[str]]) -> None:
             )
 
 
-def _strings(values: Iterable[Any]) -> pa.Array:
-    try:
-        return pa.array(values, pa.string())
-    except (pa.ArrowException, UnicodeEncodeError, TypeError):
-        texts = [None if v is None else v if isinstance(v, str) else group_text(v) for v in values]
-        # Half of a surrogate pair, as texts that were cut have it.
-        clean = [t and t.encode("utf-8", "backslashreplace").decode() for t in texts]
-        return pa.array(clean, pa.string())
-
-
 def _words_and_numbers(values: Sequence[Any]) -> list[tuple[str | None, float]]:
     """What was said as a word and as a number, each value looked at once."""
     known: dict[tuple[type, Any], tuple[str | None, float]] = {}
@@ -243,17 +234,6 @@ def _words_and_numbers(values: Sequence[Any]) -> list[tuple[str | None, float]]:
 def time_text(time: Any) -> str | None:
     """A time as text that sorts by it: as it is written, or seconds or milliseconds as digits."""
     return time if isinstance(time, str) or time is None else f"{float(time):020.3f}"
-
-
-def number_of(value: Any) -> float:
-    """A number, also where it is written as text; NaN where it is none, or not finite."""
-    if value is None or isinstance(value, bool):
-        return math.nan
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        return math.nan
-    return number if math.isfinite(number) else math.nan
 
 
 def word_and_number(value: Any) -> tuple[str | None, float]:
