@@ -152,27 +152,32 @@ def scanned(items, spans):
     return total
 
 
+def held(scan, items, every):
+    """What stands for the items of each period."""
+    return scan.held(Calendar.of(scan.dated, "date", every), items.models, items.classes)
+
+
 def test_held_items_stand_for_all_of_their_period():
     items, _, week = weekly(weeks=3, n=5000, labels=10, falls=2)
-    held = scanned(items, [slice(0, None)]).held("week", items.models, items.classes)
-    assert [n for n, _ in held.sizes] == [5000] * 3
-    assert sum(labeled for _, labeled in held.sizes) == held.items.n_labeled == items.n_labeled
-    assert held.items.n_items <= 3 * HELD + items.n_labeled
-    p, q = items.probabilities[:, 0, 1], held.items.probabilities[:, 0, 1]
-    for w, name in enumerate(held.calendar.names):
-        inside = held.items.groups["date"] == name
-        mean = np.average(q[inside], weights=held.items.weight[inside])
+    sample = held(scanned(items, [slice(0, None)]), items, "week")
+    assert [n for n, _ in sample.sizes] == [5000] * 3
+    assert sum(labeled for _, labeled in sample.sizes) == sample.items.n_labeled == items.n_labeled
+    assert sample.items.n_items <= 3 * HELD + items.n_labeled
+    p, q = items.probabilities[:, 0, 1], sample.items.probabilities[:, 0, 1]
+    for w, name in enumerate(sample.calendar.names):
+        inside = sample.items.groups["date"] == name
+        mean = np.average(q[inside], weights=sample.items.weight[inside])
         assert abs(mean - p[week == w].mean()) < 0.01
-        share = np.average(q[inside] > 0.5, weights=held.items.weight[inside])
+        share = np.average(q[inside] > 0.5, weights=sample.items.weight[inside])
         assert share == pytest.approx((p[week == w] > 0.5).mean())
-        assert held.numbers["mean score of spam"][w] == pytest.approx(p[week == w].mean())
+        assert sample.numbers["mean score of spam"][w] == pytest.approx(p[week == w].mean())
 
 
 def test_parts_in_any_order_hold_the_same_items():
     items, _, _ = weekly(weeks=4, n=3000, labels=30)
-    whole = scanned(items, [slice(0, None)]).held(None, items.models, items.classes)
+    whole = held(scanned(items, [slice(0, None)]), items, None)
     cut = [slice(i, i + 1700) for i in range(0, items.n_items, 1700)]
-    parts = scanned(items, cut[::-1]).held(None, items.models, items.classes)
+    parts = held(scanned(items, cut[::-1]), items, None)
     for name in ("probabilities", "labels", "weight"):
         np.testing.assert_array_equal(getattr(whole.items, name), getattr(parts.items, name))
     assert whole.sizes == parts.sizes
@@ -184,11 +189,11 @@ def test_few_distinct_rows_count_as_often_as_they_occur():
     said = rng.random(80_000) < np.where(day == "2026-09-07", 0.25, 0.75)
     labels = np.where(rng.random(80_000) < 0.002, said, -1)
     items = fl.Predictions({"rule": said.astype(int)}, labels, groups={"date": day})
-    held = scanned(items, [slice(0, None)]).held(None, items.models, items.classes)
-    for name, share in zip(held.calendar.names, (0.25, 0.75), strict=True):
-        inside = held.items.groups["date"] == name
-        weight = held.items.weight[inside]
-        assert np.average(held.items.hard[inside, 0], weights=weight) == pytest.approx(
+    sample = held(scanned(items, [slice(0, None)]), items, None)
+    for name, share in zip(sample.calendar.names, (0.25, 0.75), strict=True):
+        inside = sample.items.groups["date"] == name
+        weight = sample.items.weight[inside]
+        assert np.average(sample.items.hard[inside, 0], weights=weight) == pytest.approx(
             share, abs=0.01
         )
 
@@ -307,3 +312,97 @@ def test_a_reference_is_what_periods_are_compared_with():
     assert over_time.changes[0].since == "2026-09-07"
     with pytest.raises(UsageError, match="no reference is given"):
         fl.monitor(items, "date", against="reference")
+
+
+def by_language(weeks=8, n=600, falls=5, seed=1):
+    """Two languages, of which one becomes as bad as chance; and the share right of each."""
+    items, truth, week = weekly(weeks, n, 120, falls=99, seed=seed)
+    rng = np.random.default_rng(seed)
+    language = np.where(rng.random(weeks * n) < 0.5, "de", "en").astype(object)
+    bad = (language == "en") & (week >= falls)
+    p = np.where(bad, rng.random(weeks * n), items.probabilities[:, 0, 1])
+    groups = {**items.groups, "language": language}
+    right = (p > 0.5) == truth
+    shares = {name: right[(week == weeks - 1) & (language == name)].mean() for name in ("de", "en")}
+    return fl.Predictions({"spam": p}, items.labels, groups=groups), shares
+
+
+def test_each_group_is_estimated_from_its_own_rows():
+    items, shares = by_language()
+    over_time = fl.monitor(items, "date", "week", "accuracy", by="language")
+    alone = fl.monitor(items.take(items.groups["language"] == "en"), "date", "week", "accuracy")
+    german, english = (over_time.subgroups[f"language={name}"] for name in ("de", "en"))
+    assert [row[:6] for row in english.rows] == [row[:6] for row in alone.rows]
+    assert [change.since for change in english.alarms] == ["2026-10-12"]
+    assert not german.alarms
+    for name, part in (("de", german), ("en", english)):
+        assert part.rows[-1].low <= shares[name] <= part.rows[-1].high
+    table = over_time.table()
+    assert {*table["subgroup"]} == {"all items", "language=de", "language=en"}
+    rows = list(zip(*(table[name] for name in over_time.KEY), strict=True))
+    assert len(rows) == len(set(rows)) == 24
+    assert table["start"][0] == np.datetime64("2026-09-07")
+    assert "in language=en, accuracy of spam has fallen since 2026-10-12" in over_time.summary(200)
+    assert [one["subgroup"] for one in over_time.to_dict()["subgroups"]] == [*over_time.subgroups]
+
+
+def test_the_reference_of_a_group_is_its_own():
+    items, _ = by_language(falls=0)
+    before, _ = by_language(weeks=1, falls=99, seed=7)
+    over_time = fl.monitor(
+        items, "date", "week", "accuracy", by="language",
+        reference=before.take(before.groups["language"] == "en"),
+    )  # fmt: skip
+    parts = over_time.subgroups
+    assert (parts["language=en"].against, parts["language=de"].against) == ("reference", "first")
+    assert parts["language=en"].changes[0].since == "2026-09-07"
+    assert not parts["language=de"].alarms
+    with pytest.raises(UsageError, match="unknown group 'language'"):
+        fl.monitor(items, "date", "week", "accuracy", by="language", reference=before.keeping(()))
+
+
+def test_groups_in_parts_and_from_a_state_are_those_of_one_run(tmp_path):
+    items, _ = by_language(n=200)
+    weeks = np.array([(day - dt.date(2026, 9, 7)).days // 7 for day in items.groups["date"]])
+    asked = {"by": "language", "every": "week", "metrics": "accuracy"}
+    for first, last in ((0, 6), (5, 8)):
+        rows = items.take((weeks >= first) & (weeks < last))
+        latest = fl.monitor(rows, "date", **asked, state=tmp_path / "s")
+    whole = fl.monitor(items, "date", **asked)
+    for name, part in whole.subgroups.items():
+        assert latest.subgroups[name].rows == part.rows
+    with pytest.raises(InputError, match=r"its groups are of \['language'\], and those here \[\]"):
+        fl.monitor(items, "date", "week", "accuracy", state=tmp_path / "s")
+
+
+def test_a_new_version_is_a_group_with_periods_of_its_own():
+    items, _, week = weekly(n=300, falls=5)
+    version = np.where(week < 5, "1.9", "2.0").astype(object)
+    groups = {**items.groups, "version": version}
+    over_time = fl.monitor(items.with_groups(groups), "date", "week", "accuracy", by="version")
+    new = over_time.subgroups["version=2.0"]
+    assert [period.name for period in new.periods] == ["2026-10-12", "2026-10-19", "2026-10-26"]
+    # As bad from its first week on: nothing has changed since.
+    assert not new.alarms
+    assert over_time.alarms
+    once = fl.monitor(
+        items.with_groups({**groups, "version": np.where(week < 7, "1.9", "2.0")}),
+        "date", "week", "accuracy", by="version",
+    )  # fmt: skip
+    assert list(once.subgroups) == ["version=1.9"]
+    assert any("version=2.0" in said and "one period alone" in said for said in once.warnings)
+
+
+@pytest.mark.parametrize(
+    ("by", "message"),
+    [
+        ("date", "the column of times"),
+        ("town", "unknown group 'town'"),
+        ("number", "more than 24 values"),
+    ],
+)
+def test_groups_that_cannot_be_told_apart_are_said(by, message):
+    items, _, _ = weekly(n=50)
+    groups = {**items.groups, "number": np.arange(items.n_items)}
+    with pytest.raises(UsageError, match=re.escape(message)):
+        fl.monitor(items.with_groups(groups), "date", "week", "accuracy", by=by)

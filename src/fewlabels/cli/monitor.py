@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Literal
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 from fewlabels.checks.conditions import parse_requirement
 from fewlabels.cli.input import Engine, Input, Settings
@@ -18,6 +21,9 @@ from fewlabels.cli.output import (
 )
 from fewlabels.cli.output import require as require_option
 from fewlabels.errors import UsageError
+
+if TYPE_CHECKING:
+    from fewlabels.questions.over_time import Monitoring
 
 
 class MonitorOptions(Record):
@@ -56,7 +62,7 @@ class MonitorOptions(Record):
 @command(short_help="Performance over time, and what changed.")
 @takes("source", Input, votes={"rare": True}, hard={"rare": True})
 @takes(
-    "settings", Settings, "models", "method", "options", "confidence_level", "seed", "workers",
+    "settings", Settings, "models", "by", "method", "options", "confidence_level", "seed", "workers",
     estimand={
         "default": "sample",
         "help": "Estimate for the items of each period, or for the population they come from.",
@@ -86,53 +92,65 @@ def monitor(source: Input, settings: Settings, options: MonitorOptions, output: 
         reference=source.reference,
     ) | {
         "time": options.time,
+        "by": (groups := settings.groups(source)),
         "every": options.every,
         "metrics": metrics,
         "tolerance": options.tolerance,
         "against": options.against,
         "state": options.state,
     }  # fmt: skip
-    engine = Engine()
-    if engine.streams(source) is not None:
-        check_classifiers(conditions, lambda: engine.classifiers(source, settings.chosen()))
-        with stream_bar() as passed:
-            result = monitor_files(
-                source.place,
-                columns=column_options(**source.arguments()),
-                positive=source.positive,
-                models=settings.chosen(),
-                reference=source.reference,
-                progress=passed,
-                **arguments,
-            )
-    else:
-        with progress_bar("reading") as progress:
-            predictions = source.read([options.time])
-            chosen = settings.chosen(predictions.models)
-            predictions = predictions.select_models(chosen) if chosen else predictions
-            check_classifiers(conditions, lambda: predictions.models)
-            reference = None
-            if source.reference is not None:
-                reference = source.read_reference_for(predictions)
-            result = run(predictions, reference=reference, progress=progress, **arguments)
-    failures = [line for one in conditions for line in one.failures(result)]
+    from fewlabels.streaming.checkpoint import held_folder
 
-    def alerts() -> str:
-        period = result.periods[-1].name
-        lines: list[dict[str, Any]] = [
-            {"period": period, "kind": "fall", **change._asdict()} for change in result.alarms
-        ]
-        lines += [
-            {"period": result.complete.name, "kind": "require", "what": line} for line in failures
-        ]
-        return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
-
-    output.save_all(
-        result.to_dict,
-        html=result.save_html,
-        to=result.table,
-        junit=lambda: junit_text(conditions, result),
-        alert=alerts,
-    )
+    with ExitStack() as stack:
+        # No other run comes between the days that are added and the rows that are written.
+        table = output.to if output.to is not None and "://" not in output.to else None
+        for path in sorted(filter(None, {options.state, table})):
+            stack.enter_context(held_folder(Path(path)))
+        engine = Engine()
+        if engine.streams(source) is not None:
+            check_classifiers(conditions, lambda: engine.classifiers(source, settings.chosen()))
+            with stream_bar() as passed:
+                result = monitor_files(
+                    source.place,
+                    columns=column_options(**source.arguments()),
+                    positive=source.positive,
+                    models=settings.chosen(),
+                    reference=source.reference,
+                    progress=passed,
+                    **arguments,
+                )
+        else:
+            with progress_bar("reading") as progress:
+                predictions = source.read([options.time, *groups])
+                chosen = settings.chosen(predictions.models)
+                predictions = predictions.select_models(chosen) if chosen else predictions
+                check_classifiers(conditions, lambda: predictions.models)
+                reference = None
+                if source.reference is not None:
+                    reference = source.read_reference_for(predictions, *groups)
+                result = run(predictions, reference=reference, progress=progress, **arguments)
+        failures = [line for one in conditions for line in one.failures(result)]
+        output.save_all(
+            result.to_dict,
+            None,
+            None,
+            {"to": result.KEY},
+            html=result.save_html,
+            to=result.table,
+            junit=lambda: junit_text(conditions, result),
+            alert=lambda: _alerts(result, failures),
+        )
     output.show(result.to_dict, result.summary)
     return verdict(conditions, result)
+
+
+def _alerts(result: Monitoring, failures: Sequence[str]) -> str:
+    """A line of JSON for each fall that is sure, and each condition that is not met."""
+    lines: list[dict[str, Any]] = [
+        {"period": part.periods[-1].name, "kind": "fall", "subgroup": name, **change._asdict()}
+        for name, part in ((None, result), *result.subgroups.items())
+        for change in part.alarms
+    ]
+    period = result.complete.name
+    lines += [{"period": period, "kind": "require", "what": line} for line in failures]
+    return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)

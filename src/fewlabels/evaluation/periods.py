@@ -23,14 +23,24 @@ from fewlabels.methods.group_curves import MOST_PERIODS
 class Calendar:
     """The periods in order, by their first day or value, and that of each day.
 
-    `complete` says that the data reach the end of the last one.
+    `complete` says that the data reach the end of the last one; `gaps` are periods between the
+    first and the last that have no items.
     """
 
     names: tuple[str, ...]
     place: Mapping[str, int]
     every: str
     complete: bool
+    gaps: tuple[str, ...]
     notes: tuple[str, ...]
+
+    def of_days(self, days: Collection[str]) -> Calendar:
+        """The same periods, as far as some of the days are of them."""
+        codes = sorted({self.place[day] for day in days})
+        place = {day: codes.index(self.place[day]) for day in days}
+        names = tuple(self.names[code] for code in codes)
+        complete = self.complete or names[-1:] != self.names[-1:]
+        return Calendar(names, place, self.every, complete, (), ())
 
     @staticmethod
     def of(days: Collection[str], column: str, every: str | int | None) -> Calendar:
@@ -68,16 +78,16 @@ class Calendar:
         latest = max(dates, default=None)
         complete = latest is None or width == "value" or _day_after(latest, width) != order[-1]
         notes = []
-        gaps = _gaps(order, width)
+        gaps = tuple(map(_name, _gaps(order, width)))
         if gaps:
-            notes.append(f"no items in {len(gaps)} periods: {listed(map(_name, gaps), 3)}")
+            notes.append(f"no items in {len(gaps)} periods: {listed(gaps, 3)}")
         if not complete and latest is not None:
             notes.append(
                 f"the last period ({_name(order[-1])}) is not complete: the data end on "
                 f"{latest:%Y-%m-%d}"
             )
         of_day = {day: place[start] for day, start in starts.items()}
-        return Calendar(tuple(map(_name, order)), of_day, str(width), complete, tuple(notes))
+        return Calendar(tuple(map(_name, order)), of_day, str(width), complete, gaps, tuple(notes))
 
 
 NO_TIME = ""

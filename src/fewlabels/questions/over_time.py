@@ -15,14 +15,17 @@ first is a change of the mix of items, the second one of P(class | scores).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, Protocol
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 import numpy as np
 from scipy import stats
 
 from fewlabels.checks.conditions import NOT_RANDOM
+from fewlabels.errors import listed
 from fewlabels.estimates import Estimates, GroupSize
 from fewlabels.evaluation.evaluator import Evaluator
 from fewlabels.evaluation.periods import Calendar
@@ -101,12 +104,13 @@ class Monitoring(Frozen, Result):
     """What `fewlabels.monitor` returns: estimates of every period, and what changed.
 
     `falls` maps (metric, classifier) to the probability, for each period, that the metric is lower
-    by more than the tolerance; NaN where it is not compared.
+    by more than the tolerance; NaN where it is not compared. `gaps` are periods without items, and
+    `subgroups` the same for the rows of each group ("column=value") alone.
     """
 
     _page, _text = "monitoring", "render_monitoring"
-    _row_fields = ("model", "metric", "group", "value", "low", "high",
-                                               "confidence_level", "status")  # fmt: skip
+    KEY: ClassVar = ("every", "subgroup", "period", "model", "metric")
+    """The columns by which a row of the table stands once."""
 
     estimates: Estimates
     time: str
@@ -117,7 +121,9 @@ class Monitoring(Frozen, Result):
     changes: tuple[Change, ...]
     falls: Mapping[tuple[str, str], Floats]
     is_complete: bool
+    gaps: tuple[str, ...]
     warnings: tuple[str, ...]
+    subgroups: Mapping[str, Monitoring] = field(default_factory=dict)
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -145,12 +151,35 @@ class Monitoring(Frozen, Result):
         name = self.complete.name if period is None else period
         return self.estimates.get(model, metric, f"{self.time}={name}")
 
-    def table(self) -> dict[str, list[Any]]:
-        """The estimates of the periods as columns, those of `to_frame` and `period`."""
-        rows = [row._asdict() for row in self.rows]
-        columns: dict[str, list[Any]] = {n: [row[n] for row in rows] for n in self._row_fields}
-        columns["status"] = [str(status) for status in columns["status"]]
-        return {"period": [str(g).partition("=")[2] for g in columns["group"]], **columns}
+    def table(self) -> dict[str, Any]:
+        """The estimates of the periods, then those of the subgroups, as columns.
+
+        `start` is the first day of a period as a time, without one where times are numbers;
+        `probability` is that of a fall.
+        """
+        columns: dict[str, list[Any]] = {}
+        for name, part in (("all items", self), *self.subgroups.items()):
+            periods = {f"{self.time}={p.name}": (i, p) for i, p in enumerate(part.periods)}
+            for row in part.rows:
+                i, period = periods[str(row.group)]
+                fall = part.falls.get((row.metric, row.model))
+                cells = {
+                    "period": period.name,
+                    "start": _start(period.name),
+                    "every": self.every,
+                    "subgroup": name,
+                    **{n: v for n, v in row._asdict().items() if n in _ROW},
+                    "status": str(row.status),
+                    "n_items": period.n_items,
+                    "n_labeled": period.n_labeled,
+                    "probability": float("nan") if fall is None else float(fall[i]),
+                }
+                for column, cell in cells.items():
+                    columns.setdefault(column, []).append(cell)
+        return {**columns, "start": np.array(columns["start"], dtype="datetime64[s]")}
+
+    def _columns(self) -> dict[str, Any]:
+        return self.table()
 
     @property
     def rows(self) -> tuple[Any, ...]:
@@ -164,26 +193,65 @@ class Monitoring(Frozen, Result):
         """The falls that are surely there."""
         return tuple(change for change in self.changes if change.alarm)
 
+    def with_subgroups(
+        self, subgroups: Mapping[str, Monitoring], alone: Sequence[str] = ()
+    ) -> Monitoring:
+        """The same with those of groups; some have items of one period `alone`, and no answer."""
+        warnings = list(self.warnings)
+        if alone:
+            warnings.append(f"groups with items of one period alone are left out: {listed(alone)}")
+        for name, part in subgroups.items():
+            own = [line for line in part.warnings if line not in self.warnings]
+            kinds = Counter(line.partition(":")[0] for line in own)
+            for kind, number in kinds.items():
+                first = next(line for line in own if line.startswith(kind))
+                more = f" (and {number - 1} more like this)" if number > 1 else ""
+                warnings.append(f"{name}: {first}{more}")
+        return replace(self, subgroups=subgroups, warnings=tuple(warnings))
+
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain values: the JSON of `fewlabels estimate`, with periods and changes.
 
         A period is a group, `column=first day`.
         """
-        falls = [
-            {"model": model, "metric": metric, "probability": list(p)}
-            for (metric, model), p in self.falls.items()
+        subgroups = [
+            {"subgroup": name, "estimates": [row._asdict() for row in part.rows], **part._parts()}
+            for name, part in self.subgroups.items()
         ]
         own = {
             "time": self.time,
             "every": self.every,
-            "against": self.against,
             "tolerance": self.tolerance,
-            "periods": [period._asdict() for period in self.periods],
-            "changes": [change._asdict() for change in self.changes],
-            "falls": falls,
-            "warnings": list(self.warnings),
+            "gaps": list(self.gaps),
+            "complete": self.complete.name,
+            **self._parts(),
+            "subgroups": subgroups,
         }
         return self.estimates.to_dict() | {n: plain_values(v) for n, v in own.items()}
+
+    def _parts(self) -> dict[str, Any]:
+        """Periods, what changed, and the probabilities of falls."""
+        return {
+            "against": self.against,
+            "periods": [period._asdict() for period in self.periods],
+            "changes": [change._asdict() for change in self.changes],
+            "falls": [
+                {"model": model, "metric": metric, "probability": list(p)}
+                for (metric, model), p in self.falls.items()
+            ],
+            "warnings": list(self.warnings),
+        }
+
+
+_ROW = ("model", "metric", "group", "value", "low", "high", "confidence_level", "status")
+
+
+def _start(name: str) -> datetime | None:
+    """The first day of a period as a time; None where periods are numbers."""
+    try:
+        return datetime.strptime(name, "%Y-%m-%d")
+    except ValueError:
+        return None
 
 
 class PeriodItems(Protocol):
@@ -249,6 +317,7 @@ def over_time(
         changes=tuple(_changes(estimates, base, falls, old, tolerance, calendar.names)),
         falls=falls,
         is_complete=calendar.complete,
+        gaps=calendar.gaps,
         warnings=(*held.notes, *estimates.warnings),
     )
 
