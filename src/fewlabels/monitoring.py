@@ -11,11 +11,13 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 
 from fewlabels.checks.arguments import chosen_from
+from fewlabels.data.chosen_rows import batches_of
 from fewlabels.data.inputs import predictions_of
 from fewlabels.data.options import column_options
 from fewlabels.data.sources import chosen as chosen_rows
-from fewlabels.data.sources import source
-from fewlabels.errors import UsageError, unknown
+from fewlabels.data.sources import locate, open_source, source
+from fewlabels.data.table import naming_file
+from fewlabels.errors import InputError, UsageError, unknown
 from fewlabels.evaluation.evaluator import Estimand
 from fewlabels.evaluation.groups import values_of
 from fewlabels.evaluation.periods import Calendar
@@ -29,7 +31,7 @@ from fewlabels.streaming.executors import open_executor
 from fewlabels.streaming.in_memory import ArrayRows
 from fewlabels.streaming.passes import Passes
 from fewlabels.streaming.passes import Progress as PassProgress
-from fewlabels.streaming.periods import DayScan, DayState, scan_days
+from fewlabels.streaming.periods import DayScan, DayState, rows_like, scan_days
 from fewlabels.streaming.reading import Batch, Feed, Reader, example_of, find_classes
 from fewlabels.streaming.units import lay_out
 
@@ -170,17 +172,79 @@ def monitor_files(
     """
     asked = _Asked(time, every, metrics, **settings)
     check_settings(asked.confidence_level, asked.estimand, workers)
-    options = column_options(positive=positive, columns=columns)
-    layout = lay_out(chosen_rows(place, where, query), options)
-    classes = find_classes(layout, options)
-    chosen = None if models is None else tuple(models)
-    groups = layout.groups((time, *asked.columns))
-    feed = Feed(Reader(layout, classes, groups), chosen, None, None, classes.positive_name)
-    example = feed.chosen(example_of(layout.roles, classes.names))
+    place = chosen_rows(place, where, query)
+    feed = _feed(place, (time, *asked.columns), columns, positive, models)
+    layout = feed.reader.layout
+    example = feed.chosen(example_of(layout.roles, feed.reader.classes.names))
     with using_workers(workers):
         with Passes(open_executor("threads", workers), layout.units, progress=progress) as passes:
             scan = scan_days(feed, time, asked.columns, passes)
         return asked.answer(scan, example, columns, (feed.notes, layout.reading))
+
+
+def _feed(
+    place: Any, groups: tuple[str, ...], columns: Any, positive: Any, models: Sequence[str] | None
+) -> Feed:
+    """The rows of files, with some columns as groups."""
+    options = column_options(positive=positive, columns=columns)
+    layout = lay_out(place, options)
+    classes = find_classes(layout, options)
+    chosen = None if models is None else tuple(models)
+    reader = Reader(layout, classes, layout.groups(groups))
+    return Feed(reader, chosen, None, None, classes.positive_name)
+
+
+def rows_to_label(
+    result: Monitoring,
+    size: int,
+    place: Any,
+    items: Predictions | None = None,
+    *,
+    columns: Any = None,
+    positive: Any = None,
+    models: Sequence[str] | None = None,
+) -> dict[str, list[Any]]:
+    """The rows of a file, with all their columns, whose labels would tell most.
+
+    See `Monitoring.next_items`. `items` are those of the file where it was read whole; else it is
+    read in parts, by the other arguments of `monitor_files`.
+
+    Raises
+    ------
+    InputError
+        If the file has no row of the last complete period, or several rows of an item.
+    """
+    period, wanted = result.complete.name, result.next_items(size)
+    place_of, names_of = result.calendar.place, result.calendar.names
+    days = [day for day, number in place_of.items() if names_of[number] == period]
+    if items is not None:
+        batches: Iterator[Batch] = iter([Batch(items.with_weight(None), None, 0)])
+    else:
+        feed = _feed(place, (result.time,), columns, positive, models)
+        batches = (b for unit in feed.reader.layout.units for b in feed.batches(unit))
+    located = locate(place)
+    with naming_file(None if located is None else located.name):
+        opened = open_source(place, located)
+        names = [name for name in opened.names if name]
+        rows = rows_like(wanted, batches, result.time, days)
+        if not rows:
+            raise InputError(
+                f"has no item without a label of {period}, the last complete period, which the "
+                "items to label are chosen from; read its rows too"
+            )
+        found: dict[int, dict[str, Any]] = {}
+        n_rows = 0
+        for part in batches_of(opened, names):
+            inside = [row for row in rows if 0 <= row - part.first < len(part.rows)]
+            some = part.rows.take([row - part.first for row in inside]).to_pylist()
+            found |= zip(inside, some, strict=True)
+            n_rows += len(part.rows)
+        if items is not None and n_rows != items.n_items:
+            raise InputError(
+                f"has {n_rows:,} rows of {items.n_items:,} items, and the items to label are rows "
+                "of FILE; make a table of one row per item first (fewlabels convert)"
+            )
+    return {name: [found[row][name] for row in rows] for name in names}
 
 
 @dataclass(frozen=True)

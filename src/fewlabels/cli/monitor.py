@@ -56,20 +56,34 @@ class MonitorOptions(Record):
         "PATH",
         file="record",
     )
+    ask: int | None = option(
+        CHOICE,
+        "Write so many items to --out: those whose labels would tell most of the last period.",
+        at_least=1,
+    )
     require: tuple[str, ...] = require_option(">=", "low")
 
 
 @command(short_help="Performance over time, and what changed.")
-@takes("source", Input, votes={"rare": True}, hard={"rare": True})
+@takes("source", Input, **dict.fromkeys(("votes", "hard", "model", "score"), {"rare": True}))
 @takes(
-    "settings", Settings, "models", "by", "method", "options", "confidence_level", "seed", "workers",
+    "settings", Settings, "models", "by", "method", "options", "confidence_level", "seed",
+    "workers",
     estimand={
         "default": "sample",
         "help": "Estimate for the items of each period, or for the population they come from.",
     },
 )  # fmt: skip
 @takes("options", MonitorOptions)
-@takes("output", Output, "json", "html", "to", "junit", "alert", "raw_cells")
+@takes(
+    "output", Output, "json", "html", "junit", "alert", "raw_cells",
+    out="Write the items of --ask, for `fewlabels label`.",
+    to={
+        "rare": False,
+        "help": "Add the estimates to a table, each period once: sqlite:///file.db#TABLE, "
+        "postgresql:// or .csv.",
+    },
+)  # fmt: skip
 def monitor(source: Input, settings: Settings, options: MonitorOptions, output: Output) -> int:
     """Estimate how good each classifier in FILE was in each period, and what changed since when.
 
@@ -79,12 +93,16 @@ def monitor(source: Input, settings: Settings, options: MonitorOptions, output: 
     metrics = list(dict.fromkeys([*comma_list(options.metrics), *(r.metric for r in conditions)]))
     if output.junit is not None and not conditions:
         raise UsageError("--junit writes each --require as a test, and there is none; add one")
+    if (options.ask is None) != (output.out is None):
+        raise UsageError("--ask N and --out FILE go together: how many items to label, and where")
+    if options.ask is not None and source.place is None:
+        raise UsageError("--ask chooses rows of FILE, and there are only votes; leave it out")
     if options.time is None:
         raise UsageError("--time COL must say which column holds the time of each item")
     from fewlabels.data.options import column_options
     from fewlabels.metrics.registry import check_asked
     from fewlabels.monitoring import monitor as run
-    from fewlabels.monitoring import monitor_files
+    from fewlabels.monitoring import monitor_files, rows_to_label
 
     check_asked(metrics)
     arguments = settings.arguments(
@@ -106,17 +124,20 @@ def monitor(source: Input, settings: Settings, options: MonitorOptions, output: 
         table = output.to if output.to is not None and "://" not in output.to else None
         for path in sorted(filter(None, {options.state, table})):
             stack.enter_context(held_folder(Path(path)))
-        engine = Engine()
+        engine, predictions = Engine(), None
+        told = {
+            "columns": column_options(**source.arguments()),
+            "positive": source.positive,
+            "models": settings.chosen(),
+        }
         if engine.streams(source) is not None:
             check_classifiers(conditions, lambda: engine.classifiers(source, settings.chosen()))
             with stream_bar() as passed:
                 result = monitor_files(
                     source.place,
-                    columns=column_options(**source.arguments()),
-                    positive=source.positive,
-                    models=settings.chosen(),
                     reference=source.reference,
                     progress=passed,
+                    **told,
                     **arguments,
                 )
         else:
@@ -124,7 +145,7 @@ def monitor(source: Input, settings: Settings, options: MonitorOptions, output: 
                 predictions = source.read([options.time, *groups])
                 chosen = settings.chosen(predictions.models)
                 predictions = predictions.select_models(chosen) if chosen else predictions
-                check_classifiers(conditions, lambda: predictions.models)
+                check_classifiers(conditions, lambda models=predictions.models: models)
                 reference = None
                 if source.reference is not None:
                     reference = source.read_reference_for(predictions, *groups)
@@ -137,10 +158,11 @@ def monitor(source: Input, settings: Settings, options: MonitorOptions, output: 
             {"to": result.KEY},
             html=result.save_html,
             to=result.table,
+            out=lambda: rows_to_label(result, options.ask or 0, source.place, predictions, **told),
             junit=lambda: junit_text(conditions, result),
             alert=lambda: _alerts(result, failures),
         )
-    output.show(result.to_dict, result.summary)
+    output.show(result.to_dict, result.summary, "Items to label")
     return verdict(conditions, result)
 
 

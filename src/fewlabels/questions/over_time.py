@@ -25,7 +25,7 @@ import numpy as np
 from scipy import stats
 
 from fewlabels.checks.conditions import NOT_RANDOM
-from fewlabels.errors import listed
+from fewlabels.errors import InputError, UsageError, listed
 from fewlabels.estimates import Estimates, GroupSize
 from fewlabels.evaluation.evaluator import Evaluator
 from fewlabels.evaluation.periods import Calendar
@@ -38,6 +38,7 @@ from fewlabels.pipeline import (
     estimate_in_memory,
 )
 from fewlabels.predictions import Predictions
+from fewlabels.questions.next_items import drawn, metric_target, open_items
 from fewlabels.report.shown import Result, plain_values
 
 Against = Literal["first", "trailing", "reference"]
@@ -104,8 +105,8 @@ class Monitoring(Frozen, Result):
     """What `fewlabels.monitor` returns: estimates of every period, and what changed.
 
     `falls` maps (metric, classifier) to the probability, for each period, that the metric is lower
-    by more than the tolerance; NaN where it is not compared. `gaps` are periods without items, and
-    `subgroups` the same for the rows of each group ("column=value") alone.
+    by more than the tolerance; NaN where it is not compared. `subgroups` are the same for the rows
+    of each group ("column=value") alone.
     """
 
     _page, _text = "monitoring", "render_monitoring"
@@ -114,14 +115,12 @@ class Monitoring(Frozen, Result):
 
     estimates: Estimates
     time: str
-    every: str
+    calendar: Calendar
     against: str
     tolerance: float
     periods: tuple[Period, ...]
     changes: tuple[Change, ...]
     falls: Mapping[tuple[str, str], Floats]
-    is_complete: bool
-    gaps: tuple[str, ...]
     warnings: tuple[str, ...]
     subgroups: Mapping[str, Monitoring] = field(default_factory=dict)
 
@@ -138,7 +137,12 @@ class Monitoring(Frozen, Result):
     @property
     def complete(self) -> Period:
         """The last period that the data reach the end of."""
-        return self.periods[-1 if self.is_complete else -2]
+        return self.periods[-1 if self.calendar.complete else -2]
+
+    @property
+    def every(self) -> str:
+        """How long a period is."""
+        return self.calendar.every
 
     def get(self, model: str, metric: str, period: str | None = None) -> Any:
         """The estimate of a classifier by a metric in a period; None: the last complete one.
@@ -209,6 +213,32 @@ class Monitoring(Frozen, Result):
                 warnings.append(f"{name}: {first}{more}")
         return replace(self, subgroups=subgroups, warnings=tuple(warnings))
 
+    def next_items(self, size: int) -> Predictions:
+        """Items without a label of the last complete period, whose labels would tell most of it.
+
+        They are drawn in the informative order of `fewlabels.label_next`, for the first metric that
+        has a direction, of every classifier.
+
+        Raises
+        ------
+        InputError, UsageError
+            If there is no such item, or the method says nothing of items without a label.
+        """
+        items, posterior = self.estimates.judged, self.estimates.judged_by
+        inside = np.flatnonzero(items.groups[self.time] == self.complete.name)
+        if not posterior.infers:
+            raise UsageError(
+                f"method {self.estimates.method!r} says nothing of items without a label, so it "
+                "cannot choose among them; use 'auto'"
+            )
+        open_rows = np.intersect1d(open_items(items), inside)
+        if not len(open_rows):
+            raise InputError(f"every item of {self.complete.name} is labeled; none is to choose")
+        metric = next(name for name, way in self.estimates.directions.items() if way)
+        target = metric_target(items, posterior, metric, open_rows, among=inside)
+        drawing = drawn(items, open_rows, "informative", size, self.estimates.seed, target=target)
+        return items.take(drawing.items)
+
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain values: the JSON of `fewlabels estimate`, with periods and changes.
 
@@ -222,7 +252,7 @@ class Monitoring(Frozen, Result):
             "time": self.time,
             "every": self.every,
             "tolerance": self.tolerance,
-            "gaps": list(self.gaps),
+            "gaps": list(self.calendar.gaps),
             "complete": self.complete.name,
             **self._parts(),
             "subgroups": subgroups,
@@ -310,14 +340,12 @@ def over_time(
     return Monitoring(
         estimates=estimates,
         time=time,
-        every=calendar.every,
+        calendar=calendar,
         against=compared,
         tolerance=tolerance,
         periods=tuple(_periods(held)),
         changes=tuple(_changes(estimates, base, falls, old, tolerance, calendar.names)),
         falls=falls,
-        is_complete=calendar.complete,
-        gaps=calendar.gaps,
         warnings=(*held.notes, *estimates.warnings),
     )
 

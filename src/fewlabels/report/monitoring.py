@@ -44,7 +44,7 @@ def verdicts(report: Report) -> Iterator[str]:
     Of subgroups, what has fallen or may have.
     """
     steady = [one for one in report["changes"] if one["since"] is None]
-    last, against = report["periods"][-1]["name"], _AGAINST[report["against"]]
+    last = report["periods"][-1]["name"]
     yield from _falls(report, report, "")
     for part in report["subgroups"]:
         yield from _falls(report, part, f"in {escape_control(part['subgroup'])}, ")

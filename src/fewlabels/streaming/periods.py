@@ -6,7 +6,7 @@ parts add up, in any order, and can be kept in a file and added to.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -18,6 +18,7 @@ from fewlabels.errors import InputError, UsageError
 from fewlabels.evaluation.groups import values_of
 from fewlabels.evaluation.periods import NO_TIME, Calendar, days_of
 from fewlabels.kernels.arrays import Floats
+from fewlabels.kernels.counter_based import alone
 from fewlabels.predictions import Predictions
 from fewlabels.streaming.checkpoint import replace_file
 from fewlabels.streaming.packing import pack, unpack
@@ -290,6 +291,28 @@ class DayState:
             raise InputError(
                 f"{self.path}: {error.strerror or error}; the state is as it was before"
             ) from None
+
+
+def rows_like(
+    items: Predictions, batches: Iterable[Batch], time: str, days: Collection[str]
+) -> list[int]:
+    """Numbers of rows of some days, from 0, that are as the items and have no label, each once.
+
+    In the order of the items; those that no row is like are left out.
+    """
+    contents = alone(items.identity)
+    rows: dict[int, list[int]] = {content: [] for content in contents.tolist()}
+    first = 0
+    for batch in batches:
+        given = batch.predictions
+        found = alone(given.identity)
+        inside = np.isin(days_of(given.groups[time], time), [*days]) & ~given.told
+        for row in np.flatnonzero(inside & np.isin(found, contents)).tolist():
+            rows[int(found[row])].append(first + row)
+        first += given.n_items
+    each = {content: iter(several) for content, several in rows.items()}
+    numbers = (next(each[content], None) for content in contents.tolist())
+    return [number for number in numbers if number is not None]
 
 
 def scan_days(rows: BatchSource, time: str, by: tuple[str, ...], passes: Passes) -> DayScan:
