@@ -11,7 +11,7 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 
 from fewlabels.checks.arguments import chosen_from
-from fewlabels.data.chosen_rows import batches_of
+from fewlabels.data.chosen_rows import rows_at
 from fewlabels.data.inputs import predictions_of
 from fewlabels.data.options import column_options
 from fewlabels.data.sources import chosen as chosen_rows
@@ -225,26 +225,19 @@ def rows_to_label(
     located = locate(place)
     with naming_file(None if located is None else located.name):
         opened = open_source(place, located)
-        names = [name for name in opened.names if name]
         rows = rows_like(wanted, batches, result.time, days)
         if not rows:
             raise InputError(
                 f"has no item without a label of {period}, the last complete period, which the "
                 "items to label are chosen from; read its rows too"
             )
-        found: dict[int, dict[str, Any]] = {}
-        n_rows = 0
-        for part in batches_of(opened, names):
-            inside = [row for row in rows if 0 <= row - part.first < len(part.rows)]
-            some = part.rows.take([row - part.first for row in inside]).to_pylist()
-            found |= zip(inside, some, strict=True)
-            n_rows += len(part.rows)
+        found, n_rows = rows_at(opened, rows)
         if items is not None and n_rows != items.n_items:
             raise InputError(
                 f"has {n_rows:,} rows of {items.n_items:,} items, and the items to label are rows "
                 "of FILE; make a table of one row per item first (fewlabels convert)"
             )
-    return {name: [found[row][name] for row in rows] for name in names}
+    return {name: [row[name] for row in found] for name in found[0]}
 
 
 @dataclass(frozen=True)

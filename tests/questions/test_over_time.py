@@ -95,7 +95,7 @@ def calendar(values, every=None):
     """The periods of some times, and that of each, -1 where it has none."""
     array = np.empty(len(values), dtype=object)
     array[:] = values
-    days = days_of(array, "t").tolist()
+    days = days_of(array, "t")[0].tolist()
     made = Calendar.of([day for day in days if day != NO_TIME], "t", every)
     return made, [made.place.get(day, -1) for day in days]
 

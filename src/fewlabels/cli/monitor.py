@@ -65,7 +65,7 @@ class MonitorOptions(Record):
 
 
 @command(short_help="Performance over time, and what changed.")
-@takes("source", Input, **dict.fromkeys(("votes", "hard", "model", "score"), {"rare": True}))
+@takes("source", Input, **{n: {"rare": True} for n in ("votes", "hard", "model", "score")})
 @takes(
     "settings", Settings, "models", "by", "method", "options", "confidence_level", "seed",
     "workers",

@@ -346,7 +346,7 @@ def over_time(
         periods=tuple(_periods(held)),
         changes=tuple(_changes(estimates, base, falls, old, tolerance, calendar.names)),
         falls=falls,
-        warnings=(*held.notes, *estimates.warnings),
+        warnings=tuple(dict.fromkeys([*held.notes, *estimates.warnings])),
     )
 
 

@@ -96,9 +96,8 @@ def render_monitoring(report: Report, width: int = 80) -> str:
         lines += _table(series, width)
         lasts = last_rows(report, series.model, series.metric)
         if lasts:
-            head = ["last period of", *_HEAD[1:]]
-            cells = [[row[0], *row[2:]] for row in lasts]
-            lines += ["", *fitted([head, *cells], "lrrrrl", width, least=10)]
+            cells = [["last period of", *_HEAD[1:]], *([row[0], *row[2:]] for row in lasts)]
+            lines += ["", *fitted(cells, "lrrrrl", width, least=10)]
     moved = moved_numbers(report)
     if moved:
         lines += ["", "Unlike all periods before, without any label:"]

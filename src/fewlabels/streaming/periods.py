@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fewlabels.errors import InputError, UsageError
+from fewlabels.errors import InputError, UsageError, listed
 from fewlabels.evaluation.groups import values_of
 from fewlabels.evaluation.periods import NO_TIME, Calendar, days_of
 from fewlabels.kernels.arrays import Floats
@@ -79,7 +79,8 @@ class _Day:
 class DayScan:
     """Rows by day; `time` is their column. `n_rows` are the rows of each part.
 
-    `groups` are scans of the rows of each group, "column=value", of the columns `by`.
+    `groups` are scans of the rows of each group, "column=value", of the columns `by`; `zones` says
+    whether times have a zone.
     """
 
     time: str
@@ -87,11 +88,13 @@ class DayScan:
     days: dict[str, _Day] = field(default_factory=dict)
     n_rows: list[int] = field(default_factory=list)
     groups: dict[str, DayScan] = field(default_factory=dict)
+    zones: set[bool] = field(default_factory=set)
 
     def update(self, batch: Batch) -> None:
         """Take in a batch of rows."""
         given = batch.predictions
-        day = days_of(given.groups[self.time], self.time)
+        day, zones = days_of(given.groups[self.time], self.time)
+        self.zones |= zones
         bare = given.keeping(())
         rows, ranks = RowArrays.of(bare, batch.weight), ranks_of(batch, ())
         numbers = dict(_numbers(bare))
@@ -133,6 +136,7 @@ class DayScan:
         for name, group in other.groups.items():
             self._group(name.partition("=")[0], name).take(group)
         self.n_rows.append(n)
+        self.zones |= other.zones
         return n
 
     def joined(self, before: DayScan, seen: Collection[str] | None = None) -> DayScan:
@@ -145,7 +149,8 @@ class DayScan:
             for name in dict.fromkeys([*before.groups, *self.groups])
         }
         groups = {name: group for name, group in groups.items() if group.days}
-        return DayScan(self.time, self.by, {**earlier, **self.days}, self.n_rows, groups)
+        days, zones = {**earlier, **self.days}, self.zones | before.zones
+        return DayScan(self.time, self.by, days, self.n_rows, groups, zones)
 
     def of_models(
         self, models: Sequence[str], among: Sequence[str], kinds: Mapping[str, tuple[int, Any]]
@@ -177,7 +182,7 @@ class DayScan:
             for name, day in self.days.items()
         }
         groups = {name: g.of_models(models, among, kinds) for name, g in self.groups.items()}
-        return DayScan(self.time, self.by, days, self.n_rows, groups)
+        return DayScan(self.time, self.by, days, self.n_rows, groups, self.zones)
 
     @property
     def arrays(self) -> set[str]:
@@ -225,6 +230,8 @@ class DayScan:
                 f"{missing:,} of {total:,} items have no time ({self.time}) and are left out",
                 *notes,
             )
+        if len(self.zones) == 2:
+            notes = (f"some times ({self.time}) have a zone, the others are taken as UTC", *notes)
         sizes = tuple((p.size.items, p.size.labeled) for p in periods)
         return Held(items, calendar, sizes, _by_period(periods), weighted, notes)
 
@@ -280,6 +287,12 @@ class DayState:
         if again:
             days = "1 day was" if len(again) == 1 else f"{len(again):,} days were"
             notes.append(f"{days} read before, and taken from this run")
+        late = sorted(d for d in again if scan.days[d].size.labeled != before.days[d].size.labeled)
+        if late:
+            notes.append(
+                f"labels of earlier days have come or gone ({listed(late, 3)}); their periods are "
+                "estimated anew"
+            )
         return scan.joined(before), both, tuple(notes)
 
     def save(self, scan: DayScan, models: Sequence[str], classes: Sequence[Any]) -> None:
@@ -306,7 +319,7 @@ def rows_like(
     for batch in batches:
         given = batch.predictions
         found = alone(given.identity)
-        inside = np.isin(days_of(given.groups[time], time), [*days]) & ~given.told
+        inside = np.isin(days_of(given.groups[time], time)[0], [*days]) & ~given.told
         for row in np.flatnonzero(inside & np.isin(found, contents)).tolist():
             rows[int(found[row])].append(first + row)
         first += given.n_items
