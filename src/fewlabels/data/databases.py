@@ -568,7 +568,8 @@ def _put_duckdb(connection: Any, table: str, batch: pa.RecordBatch) -> None:
 def _put_adbc(connection: Any, table: str, batch: pa.RecordBatch) -> None:
     schema, _, name = table.rpartition(".")
     with connection.cursor() as cursor:
-        cursor.adbc_ingest(name, batch, mode="append", db_schema_name=schema or None)
+        within = {"temporary": True} if name == _NEW else {"db_schema_name": schema or None}
+        cursor.adbc_ingest(name, batch, mode="append", **within)
 
 
 _PUT = {"sqlite": _put_values, "duckdb": _put_duckdb, "postgresql": _put_adbc}
