@@ -310,7 +310,7 @@ class _Asked:
         )
         question = self.question.about(held.items, reference)
         whole = over_time(question, held, self.tolerance, self.against)
-        references = dict(_by_group(reference, self.columns))
+        references = {} if reference is None else dict(_by_group(reference, self.columns))
         groups, alone = dict[str, Monitoring](), list[str]()
         for name, group in days.groups.items():
             periods = calendar.of_days(group.dated)
@@ -325,10 +325,8 @@ class _Asked:
         return whole.with_subgroups(groups, alone)
 
 
-def _by_group(
-    reference: Predictions | None, columns: Sequence[str]
-) -> Iterator[tuple[str, Predictions]]:
+def _by_group(reference: Predictions, columns: Sequence[str]) -> Iterator[tuple[str, Predictions]]:
     """The rows of each group of a reference."""
-    for column in columns if reference is not None else ():
+    for column in columns:
         code, names = values_of(reference, column)
         yield from ((f"{column}={n}", reference.take(code == k)) for k, n in enumerate(names))

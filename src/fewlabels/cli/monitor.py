@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -125,7 +126,7 @@ def monitor(source: Input, settings: Settings, options: MonitorOptions, output: 
         for path in sorted(filter(None, {options.state, table})):
             stack.enter_context(held_folder(Path(path)))
         engine, predictions = Engine(), None
-        told = {
+        told: dict[str, Any] = {
             "columns": column_options(**source.arguments()),
             "positive": source.positive,
             "models": settings.chosen(),
@@ -145,7 +146,7 @@ def monitor(source: Input, settings: Settings, options: MonitorOptions, output: 
                 predictions = source.read([options.time, *groups])
                 chosen = settings.chosen(predictions.models)
                 predictions = predictions.select_models(chosen) if chosen else predictions
-                check_classifiers(conditions, lambda models=predictions.models: models)
+                check_classifiers(conditions, partial(getattr, predictions, "models"))
                 reference = None
                 if source.reference is not None:
                     reference = source.read_reference_for(predictions, *groups)

@@ -41,13 +41,19 @@ _AGAINST = {
 def verdicts(report: Report) -> Iterator[str]:
     """A sentence per classifier and metric: alarms, then what may have fallen, then the rest.
 
-    Of subgroups, what has fallen or may have.
+    Of subgroups, what has surely fallen, and in one sentence what may have.
     """
     steady = [one for one in report["changes"] if one["since"] is None]
     last = report["periods"][-1]["name"]
     yield from _falls(report, report, "")
+    unsure = []
     for part in report["subgroups"]:
-        yield from _falls(report, part, f"in {escape_control(part['subgroup'])}, ")
+        name, fell = escape_control(part["subgroup"]), [c for c in part["changes"] if c["since"]]
+        sure = [change for change in fell if change["alarm"]]
+        yield from _falls(report, {**part, "changes": sure}, f"in {name}, ")
+        unsure += [f"{c['metric']} of {c['model']} in {name}" for c in fell if not c["alarm"]]
+    if unsure:
+        yield f"perhaps fallen: {enumerated(unsure, 4)}"
     if steady:
         names = [f"{one['metric']} of {one['model']}" for one in steady]
         most = max(one["probability"] for one in steady)
@@ -199,7 +205,10 @@ def _table(series: Series, width: int) -> list[str]:
 _HEIGHT, _SMALL, _LABELS = 200, 120, 16
 """Pixels of a plot, of one of a subgroup, and of what shows the labels of a period."""
 
-_MOST_TICKS, _MOST_PANELS, _MOST_ROWS = 5, 24, 60
+_MOST_TICKS, _FEW_TICKS, _MOST_PANELS = 5, 3, 20
+
+_MOST_ROWS, _LEAST_ROWS = 360, 8
+"""Rows of all tables together, and tooltips of all plots; of each at least so many of the last."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -232,10 +241,9 @@ class Timeline:
         x_name = f"{report['time']}, {names[0][:4]}" if one else report["time"]
         return Timeline(tuple(names), x_name)
 
-    @property
-    def axis(self) -> Axis:
-        """Positions from 0 on, with ticks."""
-        step = -(-len(self.names) // _MOST_TICKS)
+    def axis(self, most: int) -> Axis:
+        """Positions from 0 on, with at most so many ticks."""
+        step = -(-len(self.names) // most)
         shown = range(0, len(self.names), step)
         dates = all(name.count("-") == 2 for name in self.names)
         cut = slice(5, None) if "," in self.x_name else slice(0, 7) if dates else slice(None)
@@ -265,12 +273,16 @@ def _scale(*several: Series) -> Scale:
     return Scale(fit_axis([r[end] for s in several for r in s.rows for end in ends], (None, None)))
 
 
-def series_view(series: Series, timeline: Timeline, up: Scale, of: str | None = None) -> SeriesView:
+def series_view(
+    series: Series, timeline: Timeline, up: Scale, most: int, of: str | None = None
+) -> SeriesView:
     """Estimates with their band, bars for the labels of each period, the level before dashed.
 
-    `of` names a subgroup, whose panel is smaller and without a table.
+    The table and the tooltips are of so many of the last periods; `of` names a subgroup, whose
+    panel is smaller and without them.
     """
-    panel = Panel(Scale(timeline.axis), up, _HEIGHT if of is None else _SMALL)
+    across = Scale(timeline.axis(_MOST_TICKS if of is None else _FEW_TICKS))
+    panel = Panel(across, up, _HEIGHT if of is None else _SMALL)
     write = number_format([r[end] for r in series.rows for end in ("value", "low", "high")])
     change = series.change
     texts = [
@@ -285,6 +297,7 @@ def series_view(series: Series, timeline: Timeline, up: Scale, of: str | None = 
     since = change["since"] if change else None
     runs = timeline.runs(series)
     cells = _cells(series) if of is None else []
+    tips = strips(middles, texts)[-most:] if of is None else ()
     return SeriesView(
         **vars(panel),
         title=f"{series.metric} of {series.model}" + ("" if of is None else f", {of}"),
@@ -293,26 +306,21 @@ def series_view(series: Series, timeline: Timeline, up: Scale, of: str | None = 
         band="".join(panel.outline((at, r["low"], r["high"]) for at, r in run) for run in runs),
         line="".join(panel.path((at, r["value"]) for at, r in run) for run in runs),
         reference=panel.level(change["before"] if change else None),
-        strips=strips(middles, texts) if of is None else (),
+        strips=tips,
         description="; ".join(texts[-3:]),
         marks=(),
-        since=None if since is None else 100 * panel.x.at(timeline.names.index(since)),
+        since=None if since is None else 100 * panel.x.at(timeline.names.index(since) - 0.5),
         labels=_label_bars(edges, [p["n_labeled"] for p in series.periods], panel.height),
-        table=cells[-_MOST_ROWS:],
-        left_out=max(len(cells) - _MOST_ROWS, 0),
+        table=cells[-most:],
+        left_out=max(len(cells) - most, 0),
     )
 
 
 def _label_bars(at: Sequence[float], numbers: Sequence[int], height: int) -> str:
-    """Bars at the foot of a plot: areas of SVG, as high as the square roots of numbers."""
+    """Bars at the foot of a plot: a path of SVG, as high as the square roots of numbers."""
     most = max(numbers, default=0) or 1
-    half = min(0.4 * 100 / max(len(at), 1), 1.0)
-    return "".join(
-        f"M{max(x - half, 0):.2f} {height}V{height - _LABELS * (n / most) ** 0.5:.1f}"
-        f"H{min(x + half, 100):.2f}V{height}Z"
-        for x, n in zip(at, numbers, strict=True)
-        if n
-    )
+    drawn = zip(at, numbers, strict=True)
+    return "".join(f"M{x:.1f} {height}v-{_LABELS * (n / most) ** 0.5:.1f}" for x, n in drawn if n)
 
 
 @dataclass(frozen=True)
@@ -339,7 +347,7 @@ def small_multiples(report: Report, timeline: Timeline) -> tuple[dict[str, list[
             continue
         room -= len(each)
         up = _scale(*(series for _, series in each))
-        views = [series_view(series, timeline, up, name) for name, series in each]
+        views = [series_view(series, timeline, up, 0, name) for name, series in each]
         rows = last_rows(report, model, metric)
         out.setdefault(model, []).append(Multiples(metric, views, rows))
     return out, left_out
@@ -352,8 +360,10 @@ def render_monitoring_html(report: Report, *, fragment: bool = False) -> str:
     """
     timeline = Timeline.of(report)
     by_model: dict[str, list[SeriesView]] = {}
-    for series in series_of(report):
-        view = series_view(series, timeline, _scale(series))
+    every = series_of(report)
+    most = max(_MOST_ROWS // max(len(every), 1), _LEAST_ROWS)
+    for series in every:
+        view = series_view(series, timeline, _scale(series), most)
         by_model.setdefault(series.model, []).append(view)
     multiples, left_out = small_multiples(report, timeline)
     answer, *rest = verdicts(report)

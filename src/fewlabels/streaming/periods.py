@@ -116,9 +116,10 @@ class DayScan:
         for column in self.by:
             code, names = values_of(given, column)
             for k, name in enumerate(names):
-                rows = np.flatnonzero(code == k)
-                weight = None if batch.weight is None else batch.weight[rows]
-                self._group(column, f"{column}={name}").update(Batch(given.take(rows), weight, 0))
+                inside = np.flatnonzero(code == k)
+                weight = None if batch.weight is None else batch.weight[inside]
+                group = self._group(column, f"{column}={name}")
+                group.update(Batch(given.take(inside), weight, 0))
 
     def _group(self, column: str, name: str) -> DayScan:
         if name not in self.groups and len(self.groups) == MOST_GROUPS:
