@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
 from fewlabels.checks.arguments import chosen_from
+from fewlabels.data.chosen_rows import rows_at
 from fewlabels.data.inputs import predictions_of
 from fewlabels.data.options import column_options
 from fewlabels.data.sources import chosen as chosen_rows
-from fewlabels.data.sources import source
-from fewlabels.errors import UsageError, unknown
+from fewlabels.data.sources import locate, open_source, source
+from fewlabels.data.table import naming_file
+from fewlabels.errors import InputError, UsageError, unknown
 from fewlabels.evaluation.evaluator import Estimand
+from fewlabels.evaluation.groups import values_of
+from fewlabels.evaluation.periods import Calendar
 from fewlabels.kernels.blocks import Progress, reporting, using_workers
 from fewlabels.methods.base import LabelModel
 from fewlabels.pipeline import Question, aligned_reference, check_settings
 from fewlabels.predictions import Predictions
 from fewlabels.questions.over_time import Against, Monitoring, over_time
+from fewlabels.streaming.checkpoint import held_folder
 from fewlabels.streaming.executors import open_executor
 from fewlabels.streaming.in_memory import ArrayRows
 from fewlabels.streaming.passes import Passes
 from fewlabels.streaming.passes import Progress as PassProgress
-from fewlabels.streaming.periods import DayScan, DayState, scan_days
+from fewlabels.streaming.periods import DayScan, DayState, rows_like, scan_days
 from fewlabels.streaming.reading import Batch, Feed, Reader, example_of, find_classes
 from fewlabels.streaming.units import lay_out
 
@@ -36,6 +42,7 @@ def monitor(
     every: str | int | None = None,
     metrics: Any = None,
     *,
+    by: str | Sequence[str] | None = None,
     tolerance: float = 0.05,
     against: Against | None = None,
     method: str | LabelModel = "auto",
@@ -67,6 +74,10 @@ def monitor(
         periods.
     metrics
         As in `fewlabels.estimate`.
+    by
+        Columns of groups (a language, a version of the classifier), each of which is estimated by
+        itself as well: from its own items and labels, and compared with its own first periods or
+        its own rows of the reference. At most 24 groups in all.
     tolerance
         A fall by more than this, in the metric's own units, counts as one.
     against
@@ -104,41 +115,35 @@ def monitor(
     >>> change.since, change.alarm
     ('5', True)
     """
-    question = asked(
-        time, metrics, tolerance, against, method, confidence_level, estimand, random_state,
-        workers, reference=reference,
+    asked = _Asked(
+        time, every, metrics, by, tolerance, against, method, confidence_level, estimand,
+        random_state, reference, state,
     )  # fmt: skip
+    check_settings(confidence_level, estimand, workers)
     if where is not None or query is not None:
         predictions = source(predictions, where=where, query=query)
     items = predictions_of(predictions, columns, positive)
     if time not in items.groups:
         raise UsageError(unknown("time", time, items.groups, "the predictions have no groups"))
-    scan = DayScan(time)
-    rows = ArrayRows.of(items, (time,))
+    scan = DayScan(time, asked.columns)
+    rows = ArrayRows.of(items, (time, *asked.columns))
     with using_workers(workers), reporting(progress):
         scan.update(Batch(rows.items, rows.weight, 0))
-        elsewhere = aligned_reference(reference, items, method, None, columns=columns)
-        notes = (items.notes, items.reading)
-        return _answer(question, scan, items, every, elsewhere, tolerance, against, state, notes)
+        return asked.answer(scan, items, columns, (items.notes, items.reading))
 
 
-def asked(
-    time: str, metrics: Any, tolerance: float, against: Against | None, method: str | LabelModel,
-    confidence_level: float, estimand: Estimand, random_state: int | None, workers: int | None,
-    *, reference: Any,
-) -> Question:  # fmt: skip
-    """The checked question; see `monitor`."""
-    check_settings(confidence_level, estimand, workers)
-    if not 0 <= tolerance < np.inf:
-        raise UsageError(f"`tolerance` must be a number from 0; got {tolerance!r}")
-    if against is not None:
-        chosen_from("against", against, ("first", "trailing", "reference"))
-        if (against == "reference") and reference is None:
-            raise UsageError("`against` is 'reference', and no reference is given")
-    return Question(
-        method, metrics, (time,), confidence_level, estimand, random_state=random_state,
-        periods=True,
-    )  # fmt: skip
+class Settings(TypedDict, total=False):
+    """Arguments of `monitor` beside the items, the times and how they are read."""
+
+    by: str | Sequence[str] | None
+    tolerance: float
+    against: Against | None
+    method: str | LabelModel
+    confidence_level: float
+    estimand: Estimand
+    random_state: int | None
+    reference: Any
+    state: str | os.PathLike[str] | None
 
 
 def monitor_files(
@@ -147,21 +152,14 @@ def monitor_files(
     every: str | int | None = None,
     metrics: Any = None,
     *,
-    tolerance: float = 0.05,
-    against: Against | None = None,
-    method: str | LabelModel = "auto",
-    confidence_level: float = 0.95,
-    estimand: Estimand = "sample",
-    random_state: int | None = 0,
     workers: int | None = None,
     progress: Callable[[PassProgress], None] | None = None,
-    reference: Any = None,
     columns: Any = None,
     positive: Any = None,
     models: Sequence[str] | None = None,
     where: str | None = None,
     query: str | None = None,
-    state: str | os.PathLike[str] | None = None,
+    **settings: Unpack[Settings],
 ) -> Monitoring:
     """The same from files or tables of any size, read once, in memory that hardly grows with them.
 
@@ -172,45 +170,163 @@ def monitor_files(
     UsageError, InputError
         One line that says what is wrong and how to mend it.
     """
-    question = asked(
-        time, metrics, tolerance, against, method, confidence_level, estimand, random_state,
-        workers, reference=reference,
-    )  # fmt: skip
-    options = column_options(positive=positive, columns=columns)
-    layout = lay_out(chosen_rows(place, where, query), options)
-    classes = find_classes(layout, options)
-    chosen = None if models is None else tuple(models)
-    feed = Feed(Reader(layout, classes, layout.groups((time,))), chosen, None, None,
-                classes.positive_name)  # fmt: skip
-    example = feed.chosen(example_of(layout.roles, classes.names))
-    elsewhere = aligned_reference(reference, example, method, columns=columns)
+    asked = _Asked(time, every, metrics, **settings)
+    check_settings(asked.confidence_level, asked.estimand, workers)
+    place = chosen_rows(place, where, query)
+    feed = _feed(place, (time, *asked.columns), columns, positive, models)
+    layout = feed.reader.layout
+    example = feed.chosen(example_of(layout.roles, feed.reader.classes.names))
     with using_workers(workers):
         with Passes(open_executor("threads", workers), layout.units, progress=progress) as passes:
-            scan = scan_days(feed, time, passes)
-        notes = (feed.notes, layout.reading)
-        return _answer(question, scan, example, every, elsewhere, tolerance, against, state, notes)
+            scan = scan_days(feed, time, asked.columns, passes)
+        return asked.answer(scan, example, columns, (feed.notes, layout.reading))
 
 
-def _answer(
-    question: Question, scan: DayScan, example: Predictions, every: str | int | None,
-    reference: Predictions | None, tolerance: float, against: Against | None,
-    state: str | os.PathLike[str] | None, said: tuple[Sequence[str], Sequence[str]],
-) -> Monitoring:  # fmt: skip
-    """The answer from these days, and those of the state, which has them from then on."""
+def _feed(
+    place: Any, groups: tuple[str, ...], columns: Any, positive: Any, models: Sequence[str] | None
+) -> Feed:
+    """The rows of files, with some columns as groups."""
+    options = column_options(positive=positive, columns=columns)
+    layout = lay_out(place, options)
+    classes = find_classes(layout, options)
+    chosen = None if models is None else tuple(models)
+    reader = Reader(layout, classes, layout.groups(groups))
+    return Feed(reader, chosen, None, None, classes.positive_name)
 
-    def answer(days: DayScan, models: Sequence[str], more: Sequence[str]) -> Monitoring:
-        held = days.held(every, models, example.classes)
+
+def rows_to_label(
+    result: Monitoring,
+    size: int,
+    place: Any,
+    items: Predictions | None = None,
+    *,
+    columns: Any = None,
+    positive: Any = None,
+    models: Sequence[str] | None = None,
+) -> dict[str, list[Any]]:
+    """The rows of a file, with all their columns, whose labels would tell most.
+
+    See `Monitoring.next_items`. `items` are those of the file where it was read whole; else it is
+    read in parts, by the other arguments of `monitor_files`.
+
+    Raises
+    ------
+    InputError
+        If the file has no row of the last complete period, or several rows of an item.
+    """
+    period, wanted = result.complete.name, result.next_items(size)
+    place_of, names_of = result.calendar.place, result.calendar.names
+    days = [day for day, number in place_of.items() if names_of[number] == period]
+    if items is not None:
+        batches: Iterator[Batch] = iter([Batch(items.with_weight(None), None, 0)])
+    else:
+        feed = _feed(place, (result.time,), columns, positive, models)
+        batches = (b for unit in feed.reader.layout.units for b in feed.batches(unit))
+    located = locate(place)
+    with naming_file(None if located is None else located.name):
+        opened = open_source(place, located)
+        rows = rows_like(wanted, batches, result.time, days)
+        if not rows:
+            raise InputError(
+                f"has no item without a label of {period}, the last complete period, which the "
+                "items to label are chosen from; read its rows too"
+            )
+        found, n_rows = rows_at(opened, rows)
+        if items is not None and n_rows != items.n_items:
+            raise InputError(
+                f"has {n_rows:,} rows of {items.n_items:,} items, and the items to label are rows "
+                "of FILE; make a table of one row per item first (fewlabels convert)"
+            )
+    return {name: [row[name] for row in found] for name in found[0]}
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """The arguments of `monitor` that are about all of its items, checked."""
+
+    time: str
+    every: str | int | None = None
+    metrics: Any = None
+    by: str | Sequence[str] | None = None
+    tolerance: float = 0.05
+    against: Against | None = None
+    method: str | LabelModel = "auto"
+    confidence_level: float = 0.95
+    estimand: Estimand = "sample"
+    random_state: int | None = 0
+    reference: Any = None
+    state: str | os.PathLike[str] | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.tolerance < np.inf:
+            raise UsageError(f"`tolerance` must be a number from 0; got {self.tolerance!r}")
+        if self.against is not None:
+            chosen_from("against", self.against, ("first", "trailing", "reference"))
+            if (self.against == "reference") and self.reference is None:
+                raise UsageError("`against` is 'reference', and no reference is given")
+        if self.time in self.columns:
+            raise UsageError(f"`by` names {self.time!r}, the column of times; leave it out")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of groups."""
+        return (self.by,) if isinstance(self.by, str) else tuple(dict.fromkeys(self.by or ()))
+
+    @property
+    def question(self) -> Question:
+        """What is asked of the items of each period."""
+        return Question(
+            self.method, self.metrics, (self.time,), self.confidence_level, self.estimand,
+            random_state=self.random_state, periods=True,
+        )  # fmt: skip
+
+    def answer(
+        self, scan: DayScan, example: Predictions, columns: Any,
+        said: tuple[Sequence[str], Sequence[str]],
+    ) -> Monitoring:  # fmt: skip
+        """The answer from these days, and those of the state, which has them from then on."""
+        reference = aligned_reference(
+            self.reference, example, self.method, columns=columns, keep=self.columns
+        )
+        if self.state is None:
+            return self._of_days(scan, example.models, (), example, reference, said)
+        kept = DayState(Path(self.state))
+        with held_folder(kept.path):
+            days, models, more = kept.joined(scan, example.models, example.classes)
+            result = self._of_days(days, models, more, example, reference, said)
+            kept.save(days, models, example.classes)
+            return result
+
+    def _of_days(
+        self, days: DayScan, models: Sequence[str], more: Sequence[str], example: Predictions,
+        reference: Predictions | None, said: tuple[Sequence[str], Sequence[str]],
+    ) -> Monitoring:  # fmt: skip
+        """The answer from all items, with those of the groups."""
         notes, reading = said
+        calendar = Calendar.of(days.dated, self.time, self.every)
+        held = days.held(calendar, models, example.classes)
         held = held._replace(
             items=held.items.noting((*notes, *more), reading), notes=(*more, *held.notes)
         )
-        return over_time(question.about(held.items, reference), held, tolerance, against)
+        question = self.question.about(held.items, reference)
+        whole = over_time(question, held, self.tolerance, self.against)
+        references = {} if reference is None else dict(_by_group(reference, self.columns))
+        groups, alone = dict[str, Monitoring](), list[str]()
+        for name, group in days.groups.items():
+            periods = calendar.of_days(group.dated)
+            if len(periods.names) < 2:
+                alone.append(name)
+                continue
+            own = replace(question, reference=references.get(name))
+            mine = group.held(periods, models, example.classes)
+            lacks = own.reference is None and self.against == "reference"
+            against = None if lacks else self.against
+            groups[name] = over_time(own, mine, self.tolerance, against)
+        return whole.with_subgroups(groups, alone)
 
-    if state is None:
-        return answer(scan, example.models, ())
-    kept = DayState(Path(state))
-    with kept.held():
-        days, models, notes = kept.joined(scan, example.models, example.classes)
-        result = answer(days, models, notes)
-        kept.save(days, models, example.classes)
-        return result
+
+def _by_group(reference: Predictions, columns: Sequence[str]) -> Iterator[tuple[str, Predictions]]:
+    """The rows of each group of a reference."""
+    for column in columns:
+        code, names = values_of(reference, column)
+        yield from ((f"{column}={n}", reference.take(code == k)) for k, n in enumerate(names))

@@ -421,8 +421,12 @@ def aligned_reference(
     method: str | LabelModel,
     shift: Correction | None = None,
     columns: Any = None,
+    keep: Sequence[str] = (),
 ) -> Predictions | None:
-    """The reference in the terms of the predictions, for a method that can use it; None if none."""
+    """The reference in the terms of the predictions, for a method that can use it; None if none.
+
+    It keeps its groups of some columns.
+    """
     if reference is None:
         return None
     check_reference(method, reference)
@@ -431,7 +435,7 @@ def aligned_reference(
             "`shift` and `reference` do not go together: one says that the labeled items differ "
             "from the others, the other brings more such items; leave one out"
         )
-    aligned = reference_of(reference, predictions, columns=columns)
+    aligned = reference_of(reference, predictions, keep, columns=columns)
     refuse_multiplicity(aligned, "what learns from `reference`")
     return aligned
 

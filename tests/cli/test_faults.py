@@ -13,10 +13,12 @@ import re
 import resource
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -400,3 +402,89 @@ def test_lives_of_half_the_time_that_a_run_takes(tmp_path: Path) -> None:
     assert done["reading"] == (done["reading"][1],) * 2
     assert int(done["estimating"][0]) > 0
     assert _content(tmp_path / "lives.json") == _content(tmp_path / "quiet.json")
+
+
+# --- performance over time: a state and a table that are added to ---------------------------------
+
+
+@pytest.fixture
+def weeks(tmp_path: Path) -> Callable[..., list[str]]:
+    """The command of a Monday, of the messages from one day on and before another."""
+
+    def arguments(folder: Path, first: str, last: str) -> list[str]:
+        return [
+            "monitor", str(EXAMPLES / "messages.csv"), "--where",
+            f"date >= {first} and date < {last}", "--time", "date", "--every", "week",
+            "--metrics", "accuracy", "--state", str(folder / "state"),
+            "--to", f"sqlite:///{folder / 'm.db'}#estimates", "--html", str(folder / "m.html"),
+        ]  # fmt: skip
+
+    (tmp_path / "program.py").write_text(_PROGRAM)
+    return arguments
+
+
+FIRST, LATER = ("2026-09-07", "2026-10-12"), ("2026-10-05", "2026-11-02")
+"""Weeks of the first run, and of the second, which reads one of them again."""
+
+
+def _rows(folder: Path) -> list[tuple[Any, ...]]:
+    """The table, whose periods are there once each."""
+    with closing(sqlite3.connect(folder / "m.db")) as connection:
+        assert connection.execute("pragma integrity_check").fetchall() == [("ok",)]
+        rows = connection.execute("select * from estimates order by period").fetchall()
+    assert len({row[0] for row in rows}) == len(rows)
+    return rows
+
+
+def test_a_monday_that_is_killed_leaves_state_and_table_whole(
+    weeks: Callable[..., list[str]], tmp_path: Path
+) -> None:
+    (tmp_path / "quiet").mkdir()
+    assert _run(tmp_path, weeks(tmp_path / "quiet", *FIRST))[0] == 0
+    shutil.copytree(tmp_path / "quiet", tmp_path / "first")
+    before = _rows(tmp_path / "first")
+    assert _run(tmp_path, weeks(tmp_path / "quiet", *LATER))[0] == 0
+    after = _rows(tmp_path / "quiet")
+    assert (len(before), len(after)) == (5, 8)
+    for k in range(1, 40):
+        folder = tmp_path / f"killed-{k}"
+        shutil.copytree(tmp_path / "first", folder)
+        code, _ = _run(tmp_path, weeks(folder, *LATER), k)
+        assert _rows(folder) in (before, after), f"killed before step {k}"
+        if code != -signal.SIGKILL:
+            break
+        assert _run(tmp_path, weeks(folder, *LATER))[0] == 0
+        assert _rows(folder) == after
+    assert (code, k > 5) == (0, True)
+
+
+def test_mondays_at_once_wait_for_each_other(
+    weeks: Callable[..., list[str]], tmp_path: Path
+) -> None:
+    (tmp_path / "quiet").mkdir()
+    assert _run(tmp_path, weeks(tmp_path / "quiet", FIRST[0], LATER[1]))[0] == 0
+    folder = tmp_path / "out"
+    folder.mkdir()
+    runs = [_start(tmp_path, weeks(folder, *span)) for span in (FIRST, LATER, FIRST)]
+    for run in runs:
+        assert run.communicate(timeout=300)[1] == ""
+    assert _rows(folder) == _rows(tmp_path / "quiet")
+
+
+def test_a_monday_on_a_full_disk_says_so_and_changes_nothing(
+    weeks: Callable[..., list[str]], tmp_path: Path
+) -> None:
+    folder = tmp_path / "out"
+    folder.mkdir()
+    assert _run(tmp_path, weeks(folder, *FIRST))[0] == 0
+    before, state = _rows(folder), (folder / "state").read_bytes()
+
+    def small() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2_000, resource.RLIM_INFINITY))
+
+    code, err = _run(tmp_path, weeks(folder, *LATER), preexec_fn=small)
+    assert (code, len(err.splitlines())) == (2, 1), err
+    assert "the state is as it was before" in err
+    assert (folder / "state").read_bytes() == state
+    assert _rows(folder) == before

@@ -5,6 +5,10 @@ from __future__ import annotations
 import datetime as dt
 import json
 import re
+import shlex
+import sqlite3
+from contextlib import closing
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +17,7 @@ import fewlabels as fl
 from fewlabels.cli.app import main
 from fewlabels.errors import InputError, UsageError
 from fewlabels.evaluation.periods import NO_TIME, Calendar, days_of
-from fewlabels.monitoring import monitor_files
+from fewlabels.monitoring import monitor_files, rows_to_label
 from fewlabels.streaming.in_memory import ArrayRows
 from fewlabels.streaming.periods import HELD, DayScan
 from fewlabels.streaming.reading import Batch
@@ -113,7 +117,7 @@ def calendar(values, every=None):
     """The periods of some times, and that of each, -1 where it has none."""
     array = np.empty(len(values), dtype=object)
     array[:] = values
-    days = days_of(array, "t").tolist()
+    days = days_of(array, "t")[0].tolist()
     made = Calendar.of([day for day in days if day != NO_TIME], "t", every)
     return made, [made.place.get(day, -1) for day in days]
 
@@ -170,27 +174,32 @@ def scanned(items, spans):
     return total
 
 
+def held(scan, items, every):
+    """What stands for the items of each period."""
+    return scan.held(Calendar.of(scan.dated, "date", every), items.models, items.classes)
+
+
 def test_held_items_stand_for_all_of_their_period():
     items, _, week = weekly(weeks=3, n=5000, labels=10, falls=2)
-    held = scanned(items, [slice(0, None)]).held("week", items.models, items.classes)
-    assert [n for n, _ in held.sizes] == [5000] * 3
-    assert sum(labeled for _, labeled in held.sizes) == held.items.n_labeled == items.n_labeled
-    assert held.items.n_items <= 3 * HELD + items.n_labeled
-    p, q = items.probabilities[:, 0, 1], held.items.probabilities[:, 0, 1]
-    for w, name in enumerate(held.calendar.names):
-        inside = held.items.groups["date"] == name
-        mean = np.average(q[inside], weights=held.items.weight[inside])
+    sample = held(scanned(items, [slice(0, None)]), items, "week")
+    assert [n for n, _ in sample.sizes] == [5000] * 3
+    assert sum(labeled for _, labeled in sample.sizes) == sample.items.n_labeled == items.n_labeled
+    assert sample.items.n_items <= 3 * HELD + items.n_labeled
+    p, q = items.probabilities[:, 0, 1], sample.items.probabilities[:, 0, 1]
+    for w, name in enumerate(sample.calendar.names):
+        inside = sample.items.groups["date"] == name
+        mean = np.average(q[inside], weights=sample.items.weight[inside])
         assert abs(mean - p[week == w].mean()) < 0.01
-        share = np.average(q[inside] > 0.5, weights=held.items.weight[inside])
+        share = np.average(q[inside] > 0.5, weights=sample.items.weight[inside])
         assert share == pytest.approx((p[week == w] > 0.5).mean())
-        assert held.numbers["mean score of spam"][w] == pytest.approx(p[week == w].mean())
+        assert sample.numbers["mean score of spam"][w] == pytest.approx(p[week == w].mean())
 
 
 def test_parts_in_any_order_hold_the_same_items():
     items, _, _ = weekly(weeks=4, n=3000, labels=30)
-    whole = scanned(items, [slice(0, None)]).held(None, items.models, items.classes)
+    whole = held(scanned(items, [slice(0, None)]), items, None)
     cut = [slice(i, i + 1700) for i in range(0, items.n_items, 1700)]
-    parts = scanned(items, cut[::-1]).held(None, items.models, items.classes)
+    parts = held(scanned(items, cut[::-1]), items, None)
     for name in ("probabilities", "labels", "weight"):
         np.testing.assert_array_equal(getattr(whole.items, name), getattr(parts.items, name))
     assert whole.sizes == parts.sizes
@@ -202,11 +211,11 @@ def test_few_distinct_rows_count_as_often_as_they_occur():
     said = rng.random(80_000) < np.where(day == "2026-09-07", 0.25, 0.75)
     labels = np.where(rng.random(80_000) < 0.002, said, -1)
     items = fl.Predictions({"rule": said.astype(int)}, labels, groups={"date": day})
-    held = scanned(items, [slice(0, None)]).held(None, items.models, items.classes)
-    for name, share in zip(held.calendar.names, (0.25, 0.75), strict=True):
-        inside = held.items.groups["date"] == name
-        weight = held.items.weight[inside]
-        assert np.average(held.items.hard[inside, 0], weights=weight) == pytest.approx(
+    sample = held(scanned(items, [slice(0, None)]), items, None)
+    for name, share in zip(sample.calendar.names, (0.25, 0.75), strict=True):
+        inside = sample.items.groups["date"] == name
+        weight = sample.items.weight[inside]
+        assert np.average(sample.items.hard[inside, 0], weights=weight) == pytest.approx(
             share, abs=0.01
         )
 
@@ -325,3 +334,295 @@ def test_a_reference_is_what_periods_are_compared_with():
     assert over_time.changes[0].since == "2026-09-07"
     with pytest.raises(UsageError, match="no reference is given"):
         fl.monitor(items, "date", against="reference")
+
+
+def by_language(weeks=8, n=600, falls=5, seed=1):
+    """Two languages, of which one becomes as bad as chance; and the share right of each."""
+    items, truth, week = weekly(weeks, n, 120, falls=99, seed=seed)
+    rng = np.random.default_rng(seed)
+    language = np.where(rng.random(weeks * n) < 0.5, "de", "en").astype(object)
+    bad = (language == "en") & (week >= falls)
+    p = np.where(bad, rng.random(weeks * n), items.probabilities[:, 0, 1])
+    groups = {**items.groups, "language": language}
+    right = (p > 0.5) == truth
+    shares = {name: right[(week == weeks - 1) & (language == name)].mean() for name in ("de", "en")}
+    return fl.Predictions({"spam": p}, items.labels, groups=groups), shares
+
+
+def test_each_group_is_estimated_from_its_own_rows():
+    items, shares = by_language()
+    over_time = fl.monitor(items, "date", "week", "accuracy", by="language")
+    alone = fl.monitor(items.take(items.groups["language"] == "en"), "date", "week", "accuracy")
+    german, english = (over_time.subgroups[f"language={name}"] for name in ("de", "en"))
+    assert [row[:6] for row in english.rows] == [row[:6] for row in alone.rows]
+    assert [change.since for change in english.alarms] == ["2026-10-12"]
+    assert not german.alarms
+    for name, part in (("de", german), ("en", english)):
+        assert part.rows[-1].low <= shares[name] <= part.rows[-1].high
+    table = over_time.table()
+    assert {*table["subgroup"]} == {"all items", "language=de", "language=en"}
+    rows = list(zip(*(table[name] for name in over_time.KEY), strict=True))
+    assert len(rows) == len(set(rows)) == 24
+    assert table["start"][0] == np.datetime64("2026-09-07")
+    assert "in language=en, accuracy of spam has fallen since 2026-10-12" in over_time.summary(200)
+    assert [one["subgroup"] for one in over_time.to_dict()["subgroups"]] == [*over_time.subgroups]
+
+
+def test_the_reference_of_a_group_is_its_own():
+    items, _ = by_language(falls=0)
+    before, _ = by_language(weeks=1, falls=99, seed=7)
+    over_time = fl.monitor(
+        items, "date", "week", "accuracy", by="language",
+        reference=before.take(before.groups["language"] == "en"),
+    )  # fmt: skip
+    parts = over_time.subgroups
+    assert (parts["language=en"].against, parts["language=de"].against) == ("reference", "first")
+    assert parts["language=en"].changes[0].since == "2026-09-07"
+    assert not parts["language=de"].alarms
+    with pytest.raises(UsageError, match="unknown group 'language'"):
+        fl.monitor(items, "date", "week", "accuracy", by="language", reference=before.keeping(()))
+
+
+def test_groups_in_parts_and_from_a_state_are_those_of_one_run(tmp_path):
+    items, _ = by_language(n=200)
+    weeks = np.array([(day - dt.date(2026, 9, 7)).days // 7 for day in items.groups["date"]])
+    asked = {"by": "language", "every": "week", "metrics": "accuracy"}
+    for first, last in ((0, 6), (5, 8)):
+        rows = items.take((weeks >= first) & (weeks < last))
+        latest = fl.monitor(rows, "date", **asked, state=tmp_path / "s")
+    whole = fl.monitor(items, "date", **asked)
+    for name, part in whole.subgroups.items():
+        assert latest.subgroups[name].rows == part.rows
+    with pytest.raises(InputError, match=r"its groups are of \['language'\], and those here \[\]"):
+        fl.monitor(items, "date", "week", "accuracy", state=tmp_path / "s")
+
+
+def test_a_new_version_is_a_group_with_periods_of_its_own():
+    items, _, week = weekly(n=300, falls=5)
+    version = np.where(week < 5, "1.9", "2.0").astype(object)
+    groups = {**items.groups, "version": version}
+    over_time = fl.monitor(items.with_groups(groups), "date", "week", "accuracy", by="version")
+    new = over_time.subgroups["version=2.0"]
+    assert [period.name for period in new.periods] == ["2026-10-12", "2026-10-19", "2026-10-26"]
+    # As bad from its first week on: nothing has changed since.
+    assert not new.alarms
+    assert over_time.alarms
+    once = fl.monitor(
+        items.with_groups({**groups, "version": np.where(week < 7, "1.9", "2.0")}),
+        "date", "week", "accuracy", by="version",
+    )  # fmt: skip
+    assert list(once.subgroups) == ["version=1.9"]
+    assert any("version=2.0" in said and "one period alone" in said for said in once.warnings)
+
+
+@pytest.mark.parametrize(
+    ("by", "message"),
+    [
+        ("date", "the column of times"),
+        ("town", "unknown group 'town'"),
+        ("number", "more than 24 values"),
+    ],
+)
+def test_groups_that_cannot_be_told_apart_are_said(by, message):
+    items, _, _ = weekly(n=50)
+    groups = {**items.groups, "number": np.arange(items.n_items)}
+    with pytest.raises(UsageError, match=re.escape(message)):
+        fl.monitor(items.with_groups(groups), "date", "week", "accuracy", by=by)
+
+
+# Bad input, and what comes later ------------------------------------------------------------------
+
+
+def spam_file(path, falls=5, **columns):
+    """A file of items by day, with names, from `weekly`; `columns` are made from the days."""
+    items, truth, week = weekly(n=120, labels=30, falls=falls)
+    names = [f"m{i}" for i in range(items.n_items)]
+    days = [items.groups["date"][i] + dt.timedelta(days=i % 7) for i in range(items.n_items)]
+    table = {
+        "item": names,
+        "date": [str(day) for day in days],
+        "p__spam__1": [f"{p:.4f}" for p in items.probabilities[:, 0, 1]],
+        "label": [str(label) if label >= 0 else "" for label in items.labels],
+        "text": [f"text {name}" for name in names],
+    }
+    table |= {name: make(days) for name, make in columns.items()}
+    lines = [",".join(row) for row in zip(*table.values(), strict=True)]
+    path.write_text("\n".join([",".join(table), *lines]) + "\n")
+    return truth, week
+
+
+def monday(path, *options):
+    """The command over a file of `spam_file`."""
+    named = ["monitor", str(path), "--time", "date", "--every", "week", "--metrics", "accuracy"]
+    return main([*named, *map(str, options)])
+
+
+def test_labels_that_come_later_are_joined_by_item_and_said(tmp_path, capsys):
+    path, state = tmp_path / "spam.csv", tmp_path / "state"
+    truth, week = spam_file(path)
+    assert monday(path, "--state", state) == 0
+    late = tmp_path / "late.csv"
+    lines = [f"m{i},{int(truth[i])}" for i in np.flatnonzero(week == 2)[:40]]
+    late.write_text("\n".join(["item,label", *lines]))
+    capsys.readouterr()
+    answer = tmp_path / "a.json"
+    where = ["--where", "date >= 2026-09-21 and date < 2026-09-28"]
+    assert monday(path, *where, "--labels", late, "--state", state, "--json", answer) == 0
+    found = json.loads(answer.read_text())
+    assert any(
+        "labels of earlier days have come or gone (2026-09-21, 2026-09-22, 2026-09-23" in said
+        for said in found["warnings"]
+    )
+    labels = {period["name"]: period["n_labeled"] for period in found["periods"]}
+    assert labels["2026-09-21"] >= 40 > labels["2026-09-14"]
+    assert len(labels) == 8
+
+
+def test_a_table_keeps_the_periods_of_all_runs(tmp_path):
+    path, table = tmp_path / "spam.csv", tmp_path / "rows.csv"
+    spam_file(path)
+    for span in ("date < 2026-10-05", "date >= 2026-09-28"):
+        assert monday(path, "--where", span, "--to", table) == 0
+    rows = [line.split(",") for line in table.read_text().splitlines()]
+    periods = [row[0].strip('"') for row in rows[1:]]
+    assert sorted(periods) == [str(dt.date(2026, 9, 7) + dt.timedelta(weeks=w)) for w in range(8)]
+    assert rows[0][:2] == ['"period"', '"start"']
+    other = tmp_path / "other.csv"
+    other.write_text("a,b\n1,2\n")
+    assert monday(path, "--to", other) == 2
+    assert other.read_text() == "a,b\n1,2\n"
+
+
+def test_the_items_whose_labels_would_tell_most_are_rows_of_the_last_complete_period(
+    tmp_path, capsys
+):
+    path, chosen = tmp_path / "spam.csv", tmp_path / "ask.csv"
+    spam_file(path, falls=99)
+    last = path.read_text().splitlines()[-1].split(",")
+    path.write_text(path.read_text() + ",".join(["later", "2026-11-02", *last[2:]]) + "\n")
+    assert monday(path, "--ask", 15, "--out", chosen) == 0
+    head, *rows = [line.split(",") for line in chosen.read_text().replace('"', "").splitlines()]
+    assert head == ["item", "date", "p__spam__1", "label", "text"]
+    assert len({row[0] for row in rows}) == 15
+    assert all("2026-10-26" <= row[1] <= "2026-11-01" and row[3] == "" for row in rows)
+    unsure = np.abs([float(row[2]) - 0.5 for row in rows])
+    others = [line.split(",") for line in path.read_text().splitlines()[1:]]
+    every = np.abs([float(r[2]) - 0.5 for r in others if "2026-10-26" <= r[1] <= "2026-11-01"])
+    assert np.median(unsure) < np.median(every)
+    capsys.readouterr()
+    assert monday(path, "--ask", 15) == 2
+    assert "--ask N and --out FILE go together" in capsys.readouterr().err
+    # The state knows of the period, and FILE has no row of it.
+    state = ["--state", tmp_path / "state"]
+    assert monday(path, *state) == 0
+    older = ["--where", "date < 2026-09-14", "--ask", 5, "--out", chosen]
+    assert monday(path, *state, *older) == 2
+    assert "no item without a label of 2026-10-26" in capsys.readouterr().err
+
+
+def test_the_rows_of_files_in_parts_are_those_in_memory(tmp_path):
+    path = tmp_path / "spam.csv"
+    spam_file(path)
+    result = monitor_files(path, "date", "week", "accuracy")
+    in_parts = rows_to_label(result, 12, path)
+    at_once = rows_to_label(result, 12, path, fl.read_predictions(path))
+    assert in_parts == at_once
+    assert len(in_parts["item"]) == 12
+
+
+def test_gaps_are_said_and_shown_as_gaps(tmp_path):
+    items, _, week = weekly(n=200)
+    over_time = fl.monitor(items.take(~np.isin(week, [3, 6])), "date", "week", "accuracy")
+    found = over_time.to_dict()
+    assert found["gaps"] == ["2026-09-28", "2026-10-19"]
+    assert "no items in 2 periods: 2026-09-28, 2026-10-19" in over_time.warnings
+    over_time.save_html(tmp_path / "a.html")
+    page = (tmp_path / "a.html").read_text("utf-8")
+    (line,) = re.findall(r'<path class="median" d="(M[^"]*)"', page.split("</ul>")[-1])
+    # Weeks 0 to 2, 4 and 5, and week 7 by itself: three stretches, which no line joins.
+    stretches = [part.count("L") + 1 for part in line.split("M")[1:]]
+    assert stretches == [3, 2, 2]
+    assert "Periods without items (2026-09-28, 2026-10-19)" in page
+
+
+def test_times_with_zones_and_without_are_said(tmp_path):
+    path = tmp_path / "spam.csv"
+    hours = ["00:30:00+02:00", "23:30:00-05:00", "12:00:00"]
+    spam_file(path, at=lambda days: [f"{day}T{hours[i % 3]}" for i, day in enumerate(days)])
+    mixed = fl.monitor(path, "at", "week", "accuracy")
+    assert "some times (at) have a zone, the others are taken as UTC" in mixed.warnings
+    # Half past midnight of a Monday in Berlin is Sunday in UTC.
+    assert mixed.periods[0].name == "2026-08-31"
+    spam_file(path, at=lambda days: [f"{day}T12:00:00+02:00" for day in days])
+    assert not any("zone" in said for said in fl.monitor(path, "at", "week", "accuracy").warnings)
+
+
+def test_a_time_that_cannot_be_read_is_said_with_a_command_that_works(tmp_path, capsys):
+    path = tmp_path / "spam.csv"
+    spam_file(path, date=lambda days: [*map(str, days[:-1]), "n/k"])
+    assert monday(path) == 2
+    said = capsys.readouterr().err
+    assert "column 'date' holds 'n/k', which is no time" in said
+    (where,) = re.findall(r"--where (.*)$", said.strip())
+    assert monday(path, "--where", *shlex.split(where)) == 0
+
+
+def test_periods_of_three_rows_are_estimated_and_their_status_says_so():
+    items, _, week = weekly(n=200, falls=99)
+    few = np.flatnonzero(week == 5)[:3]
+    small = items.take(np.concatenate([np.flatnonzero(week != 5), few]))
+    over_time = fl.monitor(small, "date", "week", "accuracy")
+    row = over_time.get("spam", "accuracy", "2026-10-12")
+    assert over_time.periods[5].n_items == 3
+    assert 0 <= row.low <= row.value <= row.high <= 1
+    assert not over_time.alarms
+    assert (str(row.status) == "ok") == (over_time.periods[5].n_labeled >= 10)
+
+
+def test_the_dashboard_reads_the_table(tmp_path):
+    """Every query of every panel and variable runs, with what Grafana puts into it."""
+    page = Path(__file__).resolve().parents[2] / "examples" / "grafana_monitor.json"
+    dashboard = json.loads(page.read_text("utf-8"))
+    path = tmp_path / "spam.csv"
+    spam_file(path, language=lambda days: ["de" if i % 2 else "en" for i in range(len(days))])
+    assert monday(path, "--by", "language", "--to", f"sqlite:///{tmp_path}/m.db#estimates") == 0
+    with closing(sqlite3.connect(tmp_path / "m.db")) as connection:
+        chosen = {"__from:date:iso": "2026-09-10T00:00:00.000Z",
+                  "__to:date:iso": "2026-12-01T00:00:00.000Z"}  # fmt: skip
+        for variable in dashboard["templating"]["list"][1:]:
+            values = [row[0] for row in connection.execute(variable["query"]).fetchall()]
+            assert values
+            chosen[f"{variable['name']}:sqlstring"] = f"'{values[0]}'"
+        assert chosen["subgroup:sqlstring"] == "'all items'"
+        for panel in dashboard["panels"]:
+            (target,) = panel["targets"]
+            assert target["rawQueryText"] == target["queryText"] == target["rawSql"]
+            query = re.sub(r"\$\{(.*?)\}", lambda found: chosen[found[1]], target["rawSql"])
+            rows = connection.execute(query)
+            names = [column[0] for column in rows.description]
+            assert ("time" in names) == (panel["type"] == "timeseries")
+            for override in panel["fieldConfig"]["overrides"]:
+                assert override["matcher"]["options"] in names
+            # Seven weeks from the second on; and the last one of all items and two groups.
+            assert len(rows.fetchall()) == (7 if "time" in names else 3)
+    squares = [panel["gridPos"] for panel in dashboard["panels"]]
+    assert all(at["x"] + at["w"] <= 24 for at in squares)
+    assert len({panel["id"] for panel in dashboard["panels"]}) == len(squares)
+
+
+def test_the_dashboard_is_one_of_grafana():
+    """By the models of its own kit, where that is installed: nothing is lost."""
+    kit = pytest.importorskip("grafana_foundation_sdk.models.dashboard")
+    encoder = pytest.importorskip("grafana_foundation_sdk.cog.encoder")
+    page = Path(__file__).resolve().parents[2] / "examples" / "grafana_monitor.json"
+    dashboard = json.loads(page.read_text("utf-8"))
+    again = json.loads(encoder.JSONEncoder().encode(kit.Dashboard.from_json(dashboard)))
+
+    def within(one, other):
+        if isinstance(one, dict):
+            return all(key in other and within(value, other[key]) for key, value in one.items())
+        if isinstance(one, list):
+            return len(one) == len(other) and all(map(within, one, other))
+        return one == other
+
+    assert within(dashboard, again)

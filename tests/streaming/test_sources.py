@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import os
 import shlex
 import sqlite3
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -301,6 +303,77 @@ def test_results_go_back_whole_or_not_at_all(
     assert not (tmp_path / "h").exists()
     with pytest.raises(InputError, match="has no table 'first'"):
         fl.read_predictions(f"{url}#first")
+
+
+def _estimates(weeks: Any, value: float) -> pa.RecordBatch:
+    """An estimate of each week."""
+    starts = [dt.datetime(2026, 9, 7) + dt.timedelta(weeks=week) for week in weeks]
+    names = [f"{start:%Y-%m-%d}" for start in starts]
+    return pa.record_batch(
+        {
+            "week": names,
+            "model": ["a"] * len(names),
+            "start": pa.array(starts, pa.timestamp("s")),
+            "value": [value] * len(names),
+        }
+    )
+
+
+def _keep(url: str, weeks: Any, value: float) -> None:
+    rows = databases.KeptRows([_estimates(weeks, value)], ("week", "model"))
+    with databases.writing_tables({f"{url}#estimates": lambda: rows}):
+        pass
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "duckdb", "postgresql"])
+def test_rows_of_a_key_stand_once(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    url = f"{kind}:///{tmp_path / 'out.db'}"
+    if kind == "postgresql":
+        url = request.getfixturevalue("postgresql")
+        places.execute(url, "drop table if exists estimates")
+
+    def found() -> list[dict[str, Any]]:
+        rows = databases.query_rows(url, "select * from estimates order by week", None)
+        return [row for batch in rows for row in batch.to_pylist()]
+
+    _keep(url, range(2), 0.25)
+    _keep(url, range(1, 4), 0.5)
+    assert [row["value"] for row in found()] == [0.25, 0.5, 0.5, 0.5]
+    times = [str(row["start"])[:10] for row in found()]
+    assert times == ["2026-09-07", "2026-09-14", "2026-09-21", "2026-09-28"]
+    if kind != "sqlite":  # which has no times
+        assert isinstance(found()[0]["start"], dt.datetime)
+    else:
+        assert found()[0]["start"] == "2026-09-07T00:00:00Z"
+    before = found()
+    new = databases.KeptRows([_estimates(range(6), 0.75)], ("week", "model"))
+    with pytest.raises(Killed), databases.writing_tables({f"{url}#estimates": lambda: new}):
+        raise Killed
+    others = databases.KeptRows([_estimates(range(6), 0.75).select(["week"])], ("week",))
+    with (
+        pytest.raises(InputError, match="of other columns"),
+        databases.writing_tables({f"{url}#estimates": lambda: others}),
+    ):
+        pass
+    assert found() == before
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_runs_at_once_leave_each_row_once(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    url = f"{kind}:///{tmp_path / 'out.db'}"
+    if kind == "postgresql":
+        url = request.getfixturevalue("postgresql")
+        places.execute(url, "drop table if exists estimates")
+    with ThreadPoolExecutor(4) as pool:  # the table is not there yet
+        done = [pool.submit(_keep, url, range(k % 3, 5 + k % 3), k / 8) for k in range(12)]
+    assert [one.exception() for one in done] == [None] * 12
+    query = "select count(*) as rows, count(distinct week) as weeks from estimates"
+    (batch,) = databases.query_rows(url, query, None)
+    assert batch.to_pylist() == [{"rows": 7, "weeks": 7}]
 
 
 def test_a_column_of_another_type_in_one_partition(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import shutil
 import stat
 import sys
 import tempfile
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
@@ -207,20 +207,31 @@ def draft_path(path: str) -> Path:
     return target.with_name(f".{target.name[:50]}.{secrets.token_hex(8)}")
 
 
-def table_writer(path: str, columns: Callable[[], Mapping[str, Any]], *, raw: bool) -> Writer:
+def table_writer(
+    path: str,
+    columns: Callable[[], Mapping[str, Any]],
+    *,
+    raw: bool,
+    key: Sequence[str] = (),
+) -> Writer:
     """Write columns as a table of the kind that the ending of `path` says.
 
-    What is for a table of a database gives its rows instead; `write_outputs` writes them.
+    What is for a table of a database gives its rows instead; `write_outputs` writes them. Rows that
+    are there stay, where columns of texts, `key`, tell them from those that are written.
     """
     if "://" in path:
+        from fewlabels.data.databases import KeptRows
         from fewlabels.data.write import batches_of_columns
 
-        return lambda _: batches_of_columns(columns())
+        return lambda _: KeptRows(batches_of_columns(columns()), tuple(key))
 
     def write(draft: Path) -> None:
-        from fewlabels.data.write import table_kind, write_table
+        from fewlabels.data.write import batches_of_columns, kept_beside, table_kind, write_batches
 
-        write_table(columns(), draft, table_kind(path), raw=raw)
+        kind, batches = table_kind(path), batches_of_columns(columns())
+        if key and os.path.isfile(path):
+            batches = kept_beside(Path(path), batches, key)
+        write_batches(batches, draft, kind, raw=raw)
 
     return write
 

@@ -446,11 +446,11 @@ class Input(Record):
             refuse_tasks(read, f"`fewlabels {click.get_current_context().info_name}`")
         return against_the_rest(read, self.positive)
 
-    def read_reference_for(self, predictions: Predictions) -> Predictions:
-        """The labeled items of --reference in the terms of these predictions."""
+    def read_reference_for(self, predictions: Predictions, *keep: str) -> Predictions:
+        """The labeled items of --reference in the terms of these predictions; groups to keep."""
         from fewlabels.data.inputs import reference_of
 
-        return reference_of(self.reference, predictions, item=self.item, **self.arguments())
+        return reference_of(self.reference, predictions, keep, item=self.item, **self.arguments())
 
     def names_classifier(self, value: str) -> bool:
         """Whether native columns are those of a classifier of this name, which may hold a `=`."""

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Literal
+from collections.abc import Sequence
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 from fewlabels.checks.conditions import parse_requirement
 from fewlabels.cli.input import Engine, Input, Settings
@@ -18,6 +22,9 @@ from fewlabels.cli.output import (
 )
 from fewlabels.cli.output import require as require_option
 from fewlabels.errors import UsageError
+
+if TYPE_CHECKING:
+    from fewlabels.questions.over_time import Monitoring
 
 
 class MonitorOptions(Record):
@@ -50,20 +57,34 @@ class MonitorOptions(Record):
         "PATH",
         file="record",
     )
+    ask: int | None = option(
+        CHOICE,
+        "Write so many items to --out: those whose labels would tell most of the last period.",
+        at_least=1,
+    )
     require: tuple[str, ...] = require_option(">=", "low")
 
 
 @command(short_help="Performance over time, and what changed.")
-@takes("source", Input, votes={"rare": True}, hard={"rare": True})
+@takes("source", Input, **{n: {"rare": True} for n in ("votes", "hard", "model", "score")})
 @takes(
-    "settings", Settings, "models", "method", "options", "confidence_level", "seed", "workers",
+    "settings", Settings, "models", "by", "method", "options", "confidence_level", "seed",
+    "workers",
     estimand={
         "default": "sample",
         "help": "Estimate for the items of each period, or for the population they come from.",
     },
 )  # fmt: skip
 @takes("options", MonitorOptions)
-@takes("output", Output, "json", "html", "to", "junit", "alert", "raw_cells")
+@takes(
+    "output", Output, "json", "html", "junit", "alert", "raw_cells",
+    out="Write the items of --ask, for `fewlabels label`.",
+    to={
+        "rare": False,
+        "help": "Add the estimates to a table, each period once: sqlite:///file.db#TABLE, "
+        "postgresql:// or .csv.",
+    },
+)  # fmt: skip
 def monitor(source: Input, settings: Settings, options: MonitorOptions, output: Output) -> int:
     """Estimate how good each classifier in FILE was in each period, and what changed since when.
 
@@ -73,12 +94,16 @@ def monitor(source: Input, settings: Settings, options: MonitorOptions, output: 
     metrics = list(dict.fromkeys([*comma_list(options.metrics), *(r.metric for r in conditions)]))
     if output.junit is not None and not conditions:
         raise UsageError("--junit writes each --require as a test, and there is none; add one")
+    if (options.ask is None) != (output.out is None):
+        raise UsageError("--ask N and --out FILE go together: how many items to label, and where")
+    if options.ask is not None and source.place is None:
+        raise UsageError("--ask chooses rows of FILE, and there are only votes; leave it out")
     if options.time is None:
         raise UsageError("--time COL must say which column holds the time of each item")
     from fewlabels.data.options import column_options
     from fewlabels.metrics.registry import check_asked
     from fewlabels.monitoring import monitor as run
-    from fewlabels.monitoring import monitor_files
+    from fewlabels.monitoring import monitor_files, rows_to_label
 
     check_asked(metrics)
     arguments = settings.arguments(
@@ -86,53 +111,69 @@ def monitor(source: Input, settings: Settings, options: MonitorOptions, output: 
         reference=source.reference,
     ) | {
         "time": options.time,
+        "by": (groups := settings.groups(source)),
         "every": options.every,
         "metrics": metrics,
         "tolerance": options.tolerance,
         "against": options.against,
         "state": options.state,
     }  # fmt: skip
-    engine = Engine()
-    if engine.streams(source) is not None:
-        check_classifiers(conditions, lambda: engine.classifiers(source, settings.chosen()))
-        with stream_bar() as passed:
-            result = monitor_files(
-                source.place,
-                columns=column_options(**source.arguments()),
-                positive=source.positive,
-                models=settings.chosen(),
-                reference=source.reference,
-                progress=passed,
-                **arguments,
-            )
-    else:
-        with progress_bar("reading") as progress:
-            predictions = source.read([options.time])
-            chosen = settings.chosen(predictions.models)
-            predictions = predictions.select_models(chosen) if chosen else predictions
-            check_classifiers(conditions, lambda: predictions.models)
-            reference = None
-            if source.reference is not None:
-                reference = source.read_reference_for(predictions)
-            result = run(predictions, reference=reference, progress=progress, **arguments)
-    failures = [line for one in conditions for line in one.failures(result)]
+    from fewlabels.streaming.checkpoint import held_folder
 
-    def alerts() -> str:
-        period = result.periods[-1].name
-        lines: list[dict[str, Any]] = [
-            {"period": period, "kind": "fall", **change._asdict()} for change in result.alarms
-        ]
-        lines += [
-            {"period": result.complete.name, "kind": "require", "what": line} for line in failures
-        ]
-        return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
-
-    output.save_all(
-        result.to_dict,
-        html=result.save_html,
-        to=result.table,
-        junit=lambda: junit_text(conditions, result),
-        alert=alerts,
-    )
-    output.show(result.to_dict, result.summary)
+    with ExitStack() as stack:
+        # No other run comes between the days that are added and the rows that are written.
+        table = output.to if output.to is not None and "://" not in output.to else None
+        for path in sorted(filter(None, {options.state, table})):
+            stack.enter_context(held_folder(Path(path)))
+        engine, predictions = Engine(), None
+        told: dict[str, Any] = {
+            "columns": column_options(**source.arguments()),
+            "positive": source.positive,
+            "models": settings.chosen(),
+        }
+        if engine.streams(source) is not None:
+            check_classifiers(conditions, lambda: engine.classifiers(source, settings.chosen()))
+            with stream_bar() as passed:
+                result = monitor_files(
+                    source.place,
+                    reference=source.reference,
+                    progress=passed,
+                    **told,
+                    **arguments,
+                )
+        else:
+            with progress_bar("reading") as progress:
+                predictions = source.read([options.time, *groups])
+                chosen = settings.chosen(predictions.models)
+                predictions = predictions.select_models(chosen) if chosen else predictions
+                check_classifiers(conditions, partial(getattr, predictions, "models"))
+                reference = None
+                if source.reference is not None:
+                    reference = source.read_reference_for(predictions, *groups)
+                result = run(predictions, reference=reference, progress=progress, **arguments)
+        failures = [line for one in conditions for line in one.failures(result)]
+        output.save_all(
+            result.to_dict,
+            None,
+            None,
+            {"to": result.KEY},
+            html=result.save_html,
+            to=result.table,
+            out=lambda: rows_to_label(result, options.ask or 0, source.place, predictions, **told),
+            junit=lambda: junit_text(conditions, result),
+            alert=lambda: _alerts(result, failures),
+        )
+    output.show(result.to_dict, result.summary, "Items to label")
     return verdict(conditions, result)
+
+
+def _alerts(result: Monitoring, failures: Sequence[str]) -> str:
+    """A line of JSON for each fall that is sure, and each condition that is not met."""
+    lines: list[dict[str, Any]] = [
+        {"period": part.periods[-1].name, "kind": "fall", "subgroup": name, **change._asdict()}
+        for name, part in ((None, result), *result.subgroups.items())
+        for change in part.alarms
+    ]
+    period = result.complete.name
+    lines += [{"period": period, "kind": "require", "what": line} for line in failures]
+    return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)

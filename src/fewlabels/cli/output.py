@@ -87,15 +87,16 @@ class Output(Record):
         report: Callable[[], Mapping[str, Any]],
         last: Callable[[], object] | None = None,
         tables: Mapping[str, Callable[[], Any]] | None = None,
+        keys: Mapping[str, Sequence[str]] | None = None,
         /,
         **contents: Callable[..., Any],
     ) -> None:
         """Write all requested files, or none.
 
         `report` makes what goes into the JSON; `last` is as in `write_outputs`, `tables` are rows
-        for tables of databases. `contents`, by
-        fields of this record, are as the option's role says: what makes the columns of a table or a
-        text, or what writes to a path.
+        for tables of databases, and `keys`, by fields of this record, the columns by which rows
+        of a table stay there from run to run. `contents`, by fields too, are as the option's role
+        says: what makes the columns of a table or a text, or what writes to a path.
         """
         if self.json != _STDOUT:
             contents["json"] = lambda: json_text(report())
@@ -106,7 +107,8 @@ class Output(Record):
             if path is None:
                 continue
             if role == "table":
-                writers[path] = table_writer(path, content, raw=self.raw_cells)
+                key = (keys or {}).get(name, ())
+                writers[path] = table_writer(path, content, raw=self.raw_cells, key=key)
             else:
                 writers[path] = content if role == "written" else text_writer(content)
             edited += [path] if role == "edited" else []

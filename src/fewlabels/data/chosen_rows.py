@@ -6,7 +6,7 @@ The rows whose keys have the smallest hashes are a random sample, whatever the o
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -187,6 +187,18 @@ def batches_of(source: Source, names: Collection[str]) -> Iterator[Batch]:
             yield Batch(rows, first, place)
             inside += len(rows)
             first += len(rows)
+
+
+def rows_at(source: Source, numbers: Sequence[int]) -> tuple[list[dict[str, Any]], int]:
+    """The rows of some numbers, from 0, in this order, and how many rows there are in all."""
+    names = [name for name in source.names if name]
+    found, n_rows = dict[int, dict[str, Any]](), 0
+    for batch in batches_of(source, names):
+        here = [n for n in numbers if 0 <= n - batch.first < len(batch.rows)]
+        rows = batch.rows.take(pa.array([n - batch.first for n in here], pa.int64()))
+        found |= zip(here, rows.to_pylist(), strict=True)
+        n_rows += len(batch.rows)
+    return [found[n] for n in numbers], n_rows
 
 
 def _inner(source: Any) -> Any:

@@ -13,10 +13,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from fewlabels.data.limits import refuse_whole
@@ -38,6 +39,8 @@ from fewlabels.errors import (
 _ROWS = 65_536
 _DUCKDB = {"memory_limit": "256MB", "threads": "2"}
 """A part of a table is sorted by its key, which needs little."""
+_WAITS = 60.0
+"""Seconds that a run waits while another one writes to the same SQLite file."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +70,8 @@ class TableAt:
 
     @property
     def quoted(self) -> str:
-        """The table in SQL; a dot divides a schema from its table."""
-        return ".".join(map(identifier, self.table.split(".")))
+        """The table in SQL."""
+        return _quoted(self.table)
 
     @property
     def query(self) -> str:
@@ -90,14 +93,23 @@ class TableAt:
         return f"from {self.quoted} where {where}{chosen}"
 
 
+def _quoted(table: str) -> str:
+    """A table in SQL; a dot divides a schema from its table."""
+    return ".".join(map(identifier, table.split(".")))
+
+
 @dataclass(frozen=True)
 class _Says:
-    """What is asked of a database in its own words; `{table}` is quoted SQL, `{text}` a text."""
+    """What is asked of a database in its own words; `{table}` is quoted SQL, `{text}` a text.
+
+    `waits` is said first by who writes to a table, where the connection does not wait by itself.
+    """
 
     tables: str
     columns: str
     key: str
     version: str = ""
+    waits: str = ""
 
 
 _VIEWS = (
@@ -131,6 +143,8 @@ _SAYS = {
         "(20, 21, 23) and c.relkind = 'r'",
         # xmin is the transaction that wrote a row: every update, insert and delete changes a sum.
         "select count(*)::bigint, coalesce(sum(xmin::text::bigint), 0)::bigint",
+        # Until the transaction of another run that writes to the table ends.
+        "select pg_advisory_xact_lock(hashtext({text}))",
     ),
 }
 
@@ -199,8 +213,9 @@ def _connected(url: str, *, write: bool) -> Any:
 
         assert path is not None
         address = f"file:{quote(str(path.absolute()))}?mode={'rwc' if write else 'ro'}"
-        connection: Any = sqlite3.connect(address, uri=True, isolation_level=None)
-        connection.execute("begin")
+        connection: Any = sqlite3.connect(address, _WAITS, isolation_level=None, uri=True)
+        # Who writes waits for another who does: what is there is looked at only then.
+        connection.execute("begin immediate" if write else "begin")
         return connection
     if kind == "duckdb":
         try:
@@ -412,16 +427,26 @@ def _wider(one: pa.Schema, other: pa.Schema) -> pa.Schema:
     return pa.schema(fields)
 
 
-Batches = Callable[[], Iterable[pa.RecordBatch]]
+class KeptRows(NamedTuple):
+    """Rows that stand once in their table, told apart by columns of texts, `key`.
+
+    Those that are there under the same key are replaced, and all others stay.
+    """
+
+    batches: Iterable[pa.RecordBatch]
+    key: tuple[str, ...]
+
+
+Rows = Callable[[], "Iterable[pa.RecordBatch] | KeptRows"]
 
 
 @contextmanager
-def writing_tables(targets: Mapping[str, Batches]) -> Iterator[None]:
+def writing_tables(targets: Mapping[str, Rows]) -> Iterator[None]:
     """Write tables of databases: they are there once the block has succeeded, or none is."""
     with ExitStack() as stack:
         connections: dict[str, Any] = {}
-        for address, batches in targets.items():
-            target, rows = target_table(address), batches()
+        for address, make in targets.items():
+            target, rows = target_table(address), make()
             with naming_file(str(target)), _talking():
                 if target.url not in connections:
                     connection = closing(_connected(target.url, write=True))
@@ -447,10 +472,13 @@ def target_table(address: str) -> TableAt:
     return TableAt(url, table)
 
 
-def _write(connection: Any, target: TableAt, batches: Iterable[pa.RecordBatch]) -> None:
+def _write(connection: Any, target: TableAt, rows: Iterable[pa.RecordBatch] | KeptRows) -> None:
     kind = _kind(target.url)
-    put: Callable[[Any, TableAt, pa.RecordBatch], None] = _PUT[kind]
+    batches, key = rows if isinstance(rows, KeptRows) else (rows, ())
+    put: Callable[[Any, str, pa.RecordBatch], None] = _PUT[kind]
     columns: list[str] | None = None
+    if _SAYS[kind].waits:
+        _run(connection, _of_table(_SAYS[kind].waits, target))
     for batch in batches:
         batch = _storable(batch)
         if columns is None:
@@ -461,10 +489,29 @@ def _write(connection: Any, target: TableAt, batches: Iterable[pa.RecordBatch]) 
                     f"has a table {quoted(target.table)} of other columns "
                     f"({listed(map(quoted, there))}); name another one"
                 )
-            made = ", ".join(f"{identifier(f.name)} {_type(f.type)}" for f in batch.schema)
-            said = f"delete from {target.quoted}" if there else None
-            _run(connection, said or f"create table {target.quoted} ({made})")
-        put(connection, target, batch)
+            made = [f"{identifier(f.name)} {_type(f.type)}" for f in batch.schema]
+            named = ", ".join(map(identifier, key))
+            made += [f"primary key ({named})"] if key else []
+            if not there:
+                _run(connection, f"create table {target.quoted} ({', '.join(made)})")
+            elif not key:
+                _run(connection, f"delete from {target.quoted}")
+        if not key:
+            put(connection, target.table, batch)
+            continue
+        new = f"create temporary table {_NEW} as select * from {target.quoted} where 1 = 0"
+        _run(connection, new)
+        put(connection, _NEW, batch)
+        _run(
+            connection,
+            f"delete from {target.quoted} where ({named}) in (select {named} from {_NEW})",
+        )
+        _run(connection, f"insert into {target.quoted} select * from {_NEW}")
+        _run(connection, f"drop table {_NEW}")
+
+
+_NEW = "fewlabels_new"
+"""The table of rows that are to take the places of others."""
 
 
 def _run(connection: Any, statement: str) -> None:
@@ -476,11 +523,12 @@ def _run(connection: Any, statement: str) -> None:
 
 
 def _storable(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Whole numbers, numbers, truth and texts; whatever else there is as text."""
+    """Whole numbers, numbers, truth, times (in UTC) and texts; whatever else there is as text."""
     columns = []
     for column in batch.columns:
         kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-        columns.append(column.cast(_ARROW.get(_type(kind), pa.string())))
+        plain = pa.timestamp(kind.unit) if pa.types.is_timestamp(kind) else _ARROW.get(_type(kind))
+        columns.append(column.cast(plain or pa.string()))
     return pa.RecordBatch.from_arrays(columns, batch.schema.names)
 
 
@@ -492,25 +540,33 @@ def _type(kind: pa.DataType) -> str:
         return "boolean"
     if pa.types.is_integer(kind):
         return "bigint"
+    if pa.types.is_timestamp(kind):
+        return "timestamp"
     return "double precision" if pa.types.is_floating(kind) else "text"
 
 
-def _put_values(connection: Any, target: TableAt, batch: pa.RecordBatch) -> None:
+def _put_values(connection: Any, table: str, batch: pa.RecordBatch) -> None:
     marks = ", ".join("?" * batch.num_columns)
-    rows = zip(*(column.to_pylist() for column in batch.columns), strict=True)
-    connection.executemany(f"insert into {target.quoted} values ({marks})", rows)
+    columns = [
+        # SQLite has no times: as text, by ISO 8601.
+        pc.strftime(column, "%Y-%m-%dT%H:%M:%SZ") if pa.types.is_timestamp(column.type) else column
+        for column in batch.columns
+    ]
+    rows = zip(*(column.to_pylist() for column in columns), strict=True)
+    connection.executemany(f"insert into {_quoted(table)} values ({marks})", rows)
 
 
-def _put_duckdb(connection: Any, target: TableAt, batch: pa.RecordBatch) -> None:
+def _put_duckdb(connection: Any, table: str, batch: pa.RecordBatch) -> None:
     connection.register("fewlabels_rows", pa.Table.from_batches([batch]))
-    connection.execute(f"insert into {target.quoted} select * from fewlabels_rows")
+    connection.execute(f"insert into {_quoted(table)} select * from fewlabels_rows")
     connection.unregister("fewlabels_rows")
 
 
-def _put_adbc(connection: Any, target: TableAt, batch: pa.RecordBatch) -> None:
-    schema, _, table = target.table.rpartition(".")
+def _put_adbc(connection: Any, table: str, batch: pa.RecordBatch) -> None:
+    schema, _, name = table.rpartition(".")
     with connection.cursor() as cursor:
-        cursor.adbc_ingest(table, batch, mode="append", db_schema_name=schema or None)
+        within = {"temporary": True} if name == _NEW else {"db_schema_name": schema or None}
+        cursor.adbc_ingest(name, batch, mode="append", **within)
 
 
 _PUT = {"sqlite": _put_values, "duckdb": _put_duckdb, "postgresql": _put_adbc}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -88,15 +88,20 @@ FEWEST_REFERENCE = 10
 """With fewer labeled items a reference says little."""
 
 
-def reference_of(source: Any, target: Predictions, **columns: Any) -> Predictions:
-    """Labeled items from elsewhere, with the classes and classifiers of `target`."""
+def reference_of(
+    source: Any, target: Predictions, keep: Sequence[str] = (), **columns: Any
+) -> Predictions:
+    """Labeled items from elsewhere, with the classes and classifiers of `target`.
+
+    The groups of some columns are kept.
+    """
     name = str(source) if isinstance(source, str | os.PathLike) else "`reference`"
     found = source
     if not isinstance(source, Predictions):
         from fewlabels.data import read_reference
 
         try:
-            found = read_reference(source, target.positive, **columns)
+            found = read_reference(source, target.positive, keep, **columns)
         except InputError as error:
             if isinstance(source, str | os.PathLike):  # the message begins with its name
                 raise
@@ -123,7 +128,8 @@ def reference_of(source: Any, target: Predictions, **columns: Any) -> Prediction
     if n < FEWEST_REFERENCE:
         notes.append(f"only {n} labeled item{'s' * (n > 1)}: so few say little")
     aligned = _aligned(found.take(found.labeled).select_models(common), target, name)
-    return aligned.noting(dict.fromkeys([*notes, *_in_both(aligned, target)]))
+    there = [column for column in keep if column in aligned.groups]
+    return aligned.keeping(there).noting(dict.fromkeys([*notes, *_in_both(aligned, target)]))
 
 
 def _aligned(found: Predictions, target: Predictions, name: str) -> Predictions:
@@ -153,7 +159,7 @@ def _aligned(found: Predictions, target: Predictions, name: str) -> Predictions:
     return Predictions(
         p, of_class(found.labels), votes=votes, scores=scores, weight=found.weight,
         models=target.models, classes=target.classes, positive=target.positive,
-        repeated_votes=again, multiplicity=found.multiplicity,
+        repeated_votes=again, multiplicity=found.multiplicity, groups=found.groups,
     )  # fmt: skip
 
 

@@ -531,12 +531,14 @@ def naming_rows(roles: Roles, place: Place) -> Iterator[None]:
         raise InputError(message) from None
 
 
-def read_reference(source: Any, positive: Any = None, **columns: Any) -> Predictions:
+def read_reference(
+    source: Any, positive: Any = None, keep: Sequence[str] = (), **columns: Any
+) -> Predictions:
     """Read reference data by the column options of other data, as far as its columns have them."""
     # A last month's file may lack a classifier, the weight or the domain that this month's has.
     options = column_options(**columns)
     if options == ColumnOptions():
-        return read_predictions(source, positive=positive, keep=())
+        return read_predictions(source, positive=positive, keep=keep)
     names = column_names(source)
 
     # The label stays, for the message that it is not there, and so does a part of a classifier.
@@ -544,4 +546,4 @@ def read_reference(source: Any, positive: Any = None, **columns: Any) -> Predict
     partly = {c for columns in several if not {*names}.isdisjoint(columns) for c in columns}
     there = {*names, *partly, options.label}
     kept = options.renamed(lambda column: column if column in there else None)
-    return read_predictions(source, columns=kept.to_dict(), positive=positive, keep=())
+    return read_predictions(source, columns=kept.to_dict(), positive=positive, keep=keep)

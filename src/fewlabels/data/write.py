@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from fewlabels.data.chosen_rows import batches_of, item_column, items_here
 from fewlabels.data.delimited import without_formulas
@@ -64,6 +65,43 @@ def native_columns(predictions: Predictions) -> dict[str, Any]:
             counts = counts.astype(np.int64)
         out |= {f"h__{c}": counts[:, k] for k, c in enumerate(predictions.classes)}
     return out
+
+
+def kept_beside(
+    path: Path, batches: Sequence[pa.RecordBatch], key: Sequence[str]
+) -> list[pa.RecordBatch]:
+    """The rows of a file whose columns of texts, `key`, are none of the new ones', then these.
+
+    Raises
+    ------
+    InputError
+        If its columns are others.
+    """
+    schema = batches[0].schema
+    with naming_file(str(path)):
+        opened = open_source(path, locate(path))
+        if list(opened.names) != schema.names:
+            raise InputError(
+                f"has a table of other columns ({listed(map(quoted, opened.names))}); name another"
+            )
+        new = {row for batch in batches for row in _texts_of(batch, key)}
+        out = []
+        for batch in batches_of(opened, schema.names):
+            stays = pa.array([row not in new for row in _texts_of(batch.rows, key)], pa.bool_())
+            rows = batch.rows.filter(stays)
+            columns = [
+                pc.if_else(pc.equal(column, ""), None, column).cast(field.type)
+                if pa.types.is_string(column.type) and not pa.types.is_string(field.type)
+                else column.cast(field.type)
+                for column, field in zip(rows.columns, schema, strict=True)
+            ]
+            out.append(pa.RecordBatch.from_arrays(columns, schema=schema))
+    return [*out, *batches]
+
+
+def _texts_of(rows: pa.RecordBatch, key: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """The texts of some columns, row by row."""
+    return zip(*(map(str, rows.column(name).to_pylist()) for name in key), strict=True)
 
 
 @contextmanager

@@ -1,14 +1,15 @@
 """Periods: groups in order, whose items come later and later.
 
-Rows are counted by day (`day_of`); a `Calendar` makes periods of the days.
+Rows are counted by day (`days_of`); a `Calendar` makes periods of the days.
 """
 
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
 import numpy as np
@@ -23,18 +24,28 @@ from fewlabels.methods.group_curves import MOST_PERIODS
 class Calendar:
     """The periods in order, by their first day or value, and that of each day.
 
-    `complete` says that the data reach the end of the last one.
+    `complete` says that the data reach the end of the last one; `gaps` are periods between the
+    first and the last that have no items.
     """
 
     names: tuple[str, ...]
     place: Mapping[str, int]
     every: str
     complete: bool
+    gaps: tuple[str, ...]
     notes: tuple[str, ...]
+
+    def of_days(self, days: Collection[str]) -> Calendar:
+        """The same periods, as far as some of the days are of them."""
+        codes = sorted({self.place[day] for day in days})
+        place = {day: codes.index(self.place[day]) for day in days}
+        names = tuple(self.names[code] for code in codes)
+        complete = self.complete or names[-1:] != self.names[-1:]
+        return Calendar(names, place, self.every, complete, (), ())
 
     @staticmethod
     def of(days: Collection[str], column: str, every: str | int | None) -> Calendar:
-        """The periods of some days or numbers, as `day_of` writes them.
+        """The periods of some days or numbers, as `days_of` writes them.
 
         Raises
         ------
@@ -68,24 +79,26 @@ class Calendar:
         latest = max(dates, default=None)
         complete = latest is None or width == "value" or _day_after(latest, width) != order[-1]
         notes = []
-        gaps = _gaps(order, width)
+        gaps = tuple(map(_name, _gaps(order, width)))
         if gaps:
-            notes.append(f"no items in {len(gaps)} periods: {listed(map(_name, gaps), 3)}")
+            notes.append(f"no items in {len(gaps)} periods: {listed(gaps, 3)}")
         if not complete and latest is not None:
             notes.append(
                 f"the last period ({_name(order[-1])}) is not complete: the data end on "
                 f"{latest:%Y-%m-%d}"
             )
         of_day = {day: place[start] for day, start in starts.items()}
-        return Calendar(tuple(map(_name, order)), of_day, str(width), complete, tuple(notes))
+        return Calendar(tuple(map(_name, order)), of_day, str(width), complete, gaps, tuple(notes))
 
 
 NO_TIME = ""
 """The day of items without a time."""
 
 
-def days_of(values: Array, column: str) -> Array:
-    """The day of each time, or the number itself, as text, (n,); `NO_TIME` where there is none.
+def days_of(values: Array, column: str) -> tuple[Array, set[bool]]:
+    """The day of each time (in UTC), or the number itself, as text, (n,); `NO_TIME` where none is.
+
+    With whether times of a day have a zone: both, where some have one and others none.
 
     Raises
     ------
@@ -93,18 +106,23 @@ def days_of(values: Array, column: str) -> Array:
         If a value is no time.
     """
     there = values.tolist()
-    named = {value: day_of(value, column) for value in dict.fromkeys(there)}
-    return np.array([named[value] for value in there], dtype=object)
+    named, zones = dict[Any, str](), set[bool]()
+    for value in dict.fromkeys(there):
+        found = _time(value, column)
+        named[value] = NO_TIME if found is None else _name(_start(_in_utc(found), "day"))
+        if isinstance(found, datetime) and (found.tzinfo or found.time() != time.min):
+            zones.add(found.tzinfo is not None)
+    return np.array([named[value] for value in there], dtype=object), zones
 
 
-def day_of(value: Any, column: str) -> str:
-    """The day of a time, in UTC, or the number itself; `NO_TIME` where there is none."""
-    t = _time(value, column)
-    return NO_TIME if t is None else _name(_start(t, "day"))
+def _in_utc(moment: _Time) -> _Time:
+    """The time without its zone."""
+    zoned = isinstance(moment, datetime) and moment.tzinfo is not None
+    return moment.astimezone(UTC).replace(tzinfo=None) if zoned else moment  # type: ignore[union-attr]
 
 
 def _parsed(day: str) -> _Time:
-    """What `day_of` has written."""
+    """What `days_of` has written."""
     return datetime.fromisoformat(day) if day.count("-") == 2 and "e" not in day else float(day)
 
 
@@ -112,11 +130,11 @@ _Time = datetime | float
 
 
 def _time(value: Any, column: str) -> _Time | None:
-    """A date or time without zone (in UTC), or a number; None where missing."""
+    """A date or time, or a number; None where missing."""
     if is_missing(value) or value == "":
         return None
     if isinstance(value, datetime):
-        return value.astimezone(UTC).replace(tzinfo=None) if value.tzinfo else value
+        return value
     if isinstance(value, date):
         return datetime(value.year, value.month, value.day)
     text = str(value).strip()
@@ -127,13 +145,14 @@ def _time(value: Any, column: str) -> _Time | None:
     else:
         return _epoch(number) or number
     try:
-        found = datetime.fromisoformat(f"{text}-01" if re.fullmatch(r"\d{4}-\d\d", text) else text)
+        return datetime.fromisoformat(f"{text}-01" if re.fullmatch(r"\d{4}-\d\d", text) else text)
     except ValueError:
+        other = shlex.quote(f"{column} != '{text}'")
         raise InputError(
             f"column {quoted(column)} holds {quoted(text)}, which is no time: write dates as "
-            "2026-09-07, times as 2026-09-07T14:30:00"
+            "2026-09-07, times as 2026-09-07T14:30:00, or leave such rows out with --where "
+            f"{other}"
         ) from None
-    return found.astimezone(UTC).replace(tzinfo=None) if found.tzinfo else found
 
 
 def _epoch(number: float) -> datetime | None:

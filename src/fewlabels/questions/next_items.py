@@ -347,8 +347,11 @@ def metric_target(
     model: str | None = None,
     against: str | None = None,
     group: str | None = None,
+    among: Ints | None = None,
 ) -> Target:
     """Covariances of candidates' labels with a metric, a difference, the best classifier, or a gap.
+
+    The metric is that of all items, or of those `among` them.
 
     The numbers f are the metric's values at P(label | parameters). A label's own effect on them is
     included for metrics that are means over the items, and left out of others, where one item of
@@ -366,7 +369,7 @@ def metric_target(
             )
         posterior = posterior.of(predictions.place[model] if model else 0)
     size = min(posterior.interval_draws.size, MOST_DRAWS)
-    subsets = [np.arange(predictions.n_items)]
+    subsets = [np.arange(predictions.n_items) if among is None else among]
     if group is not None:
         subsets += list(_groups(predictions, group).values())
     evaluator = Evaluator(predictions, posterior, {name: entry}, "population", None)

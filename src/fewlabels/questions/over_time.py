@@ -15,14 +15,17 @@ first is a change of the mix of items, the second one of P(class | scores).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, Protocol
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 import numpy as np
 from scipy import stats
 
 from fewlabels.checks.conditions import NOT_RANDOM
+from fewlabels.errors import InputError, UsageError, listed
 from fewlabels.estimates import Estimates, GroupSize
 from fewlabels.evaluation.evaluator import Evaluator
 from fewlabels.evaluation.periods import Calendar
@@ -35,6 +38,7 @@ from fewlabels.pipeline import (
     estimate_in_memory,
 )
 from fewlabels.predictions import Predictions
+from fewlabels.questions.next_items import drawn, metric_target, open_items
 from fewlabels.report.shown import Result, plain_values
 
 Against = Literal["first", "trailing", "reference"]
@@ -101,23 +105,24 @@ class Monitoring(Frozen, Result):
     """What `fewlabels.monitor` returns: estimates of every period, and what changed.
 
     `falls` maps (metric, classifier) to the probability, for each period, that the metric is lower
-    by more than the tolerance; NaN where it is not compared.
+    by more than the tolerance; NaN where it is not compared. `subgroups` are the same for the rows
+    of each group ("column=value") alone.
     """
 
     _page, _text = "monitoring", "render_monitoring"
-    _row_fields = ("model", "metric", "group", "value", "low", "high",
-                                               "confidence_level", "status")  # fmt: skip
+    KEY: ClassVar = ("every", "subgroup", "period", "model", "metric")
+    """The columns by which a row of the table stands once."""
 
     estimates: Estimates
     time: str
-    every: str
+    calendar: Calendar
     against: str
     tolerance: float
     periods: tuple[Period, ...]
     changes: tuple[Change, ...]
     falls: Mapping[tuple[str, str], Floats]
-    is_complete: bool
     warnings: tuple[str, ...]
+    subgroups: Mapping[str, Monitoring] = field(default_factory=dict)
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -132,7 +137,12 @@ class Monitoring(Frozen, Result):
     @property
     def complete(self) -> Period:
         """The last period that the data reach the end of."""
-        return self.periods[-1 if self.is_complete else -2]
+        return self.periods[-1 if self.calendar.complete else -2]
+
+    @property
+    def every(self) -> str:
+        """How long a period is."""
+        return self.calendar.every
 
     def get(self, model: str, metric: str, period: str | None = None) -> Any:
         """The estimate of a classifier by a metric in a period; None: the last complete one.
@@ -145,12 +155,35 @@ class Monitoring(Frozen, Result):
         name = self.complete.name if period is None else period
         return self.estimates.get(model, metric, f"{self.time}={name}")
 
-    def table(self) -> dict[str, list[Any]]:
-        """The estimates of the periods as columns, those of `to_frame` and `period`."""
-        rows = [row._asdict() for row in self.rows]
-        columns: dict[str, list[Any]] = {n: [row[n] for row in rows] for n in self._row_fields}
-        columns["status"] = [str(status) for status in columns["status"]]
-        return {"period": [str(g).partition("=")[2] for g in columns["group"]], **columns}
+    def table(self) -> dict[str, Any]:
+        """The estimates of the periods, then those of the subgroups, as columns.
+
+        `start` is the first day of a period as a time, without one where times are numbers;
+        `probability` is that of a fall.
+        """
+        columns: dict[str, list[Any]] = {}
+        for name, part in (("all items", self), *self.subgroups.items()):
+            periods = {f"{self.time}={p.name}": (i, p) for i, p in enumerate(part.periods)}
+            for row in part.rows:
+                i, period = periods[str(row.group)]
+                fall = part.falls.get((row.metric, row.model))
+                cells = {
+                    "period": period.name,
+                    "start": _start(period.name),
+                    "every": self.every,
+                    "subgroup": name,
+                    **{n: v for n, v in row._asdict().items() if n in _ROW},
+                    "status": str(row.status),
+                    "n_items": period.n_items,
+                    "n_labeled": period.n_labeled,
+                    "probability": float("nan") if fall is None else float(fall[i]),
+                }
+                for column, cell in cells.items():
+                    columns.setdefault(column, []).append(cell)
+        return {**columns, "start": np.array(columns["start"], dtype="datetime64[s]")}
+
+    def _columns(self) -> dict[str, Any]:
+        return self.table()
 
     @property
     def rows(self) -> tuple[Any, ...]:
@@ -164,26 +197,91 @@ class Monitoring(Frozen, Result):
         """The falls that are surely there."""
         return tuple(change for change in self.changes if change.alarm)
 
+    def with_subgroups(
+        self, subgroups: Mapping[str, Monitoring], alone: Sequence[str] = ()
+    ) -> Monitoring:
+        """The same with those of groups; some have items of one period `alone`, and no answer."""
+        warnings = list(self.warnings)
+        if alone:
+            warnings.append(f"groups with items of one period alone are left out: {listed(alone)}")
+        for name, part in subgroups.items():
+            own = [line for line in part.warnings if line not in self.warnings]
+            kinds = Counter(line.partition(":")[0] for line in own)
+            for kind, number in kinds.items():
+                first = next(line for line in own if line.startswith(kind))
+                more = f" (and {number - 1} more like this)" if number > 1 else ""
+                warnings.append(f"{name}: {first}{more}")
+        return replace(self, subgroups=subgroups, warnings=tuple(warnings))
+
+    def next_items(self, size: int) -> Predictions:
+        """Items without a label of the last complete period, whose labels would tell most of it.
+
+        They are drawn in the informative order of `fewlabels.label_next`, for the first metric that
+        has a direction, of every classifier.
+
+        Raises
+        ------
+        InputError, UsageError
+            If there is no such item, or the method says nothing of items without a label.
+        """
+        items, posterior = self.estimates.judged, self.estimates.judged_by
+        inside = np.flatnonzero(items.groups[self.time] == self.complete.name)
+        if not posterior.infers:
+            raise UsageError(
+                f"method {self.estimates.method!r} says nothing of items without a label, so it "
+                "cannot choose among them; use 'auto'"
+            )
+        open_rows = np.intersect1d(open_items(items), inside)
+        if not len(open_rows):
+            raise InputError(f"every item of {self.complete.name} is labeled; none is to choose")
+        metric = next(name for name, way in self.estimates.directions.items() if way)
+        target = metric_target(items, posterior, metric, open_rows, among=inside)
+        drawing = drawn(items, open_rows, "informative", size, self.estimates.seed, target=target)
+        return items.take(drawing.items)
+
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain values: the JSON of `fewlabels estimate`, with periods and changes.
 
         A period is a group, `column=first day`.
         """
-        falls = [
-            {"model": model, "metric": metric, "probability": list(p)}
-            for (metric, model), p in self.falls.items()
+        subgroups = [
+            {"subgroup": name, "estimates": [row._asdict() for row in part.rows], **part._parts()}
+            for name, part in self.subgroups.items()
         ]
         own = {
             "time": self.time,
             "every": self.every,
-            "against": self.against,
             "tolerance": self.tolerance,
-            "periods": [period._asdict() for period in self.periods],
-            "changes": [change._asdict() for change in self.changes],
-            "falls": falls,
-            "warnings": list(self.warnings),
+            "gaps": list(self.calendar.gaps),
+            "complete": self.complete.name,
+            **self._parts(),
+            "subgroups": subgroups,
         }
         return self.estimates.to_dict() | {n: plain_values(v) for n, v in own.items()}
+
+    def _parts(self) -> dict[str, Any]:
+        """Periods, what changed, and the probabilities of falls."""
+        return {
+            "against": self.against,
+            "periods": [period._asdict() for period in self.periods],
+            "changes": [change._asdict() for change in self.changes],
+            "falls": [
+                {"model": model, "metric": metric, "probability": list(p)}
+                for (metric, model), p in self.falls.items()
+            ],
+            "warnings": list(self.warnings),
+        }
+
+
+_ROW = ("model", "metric", "group", "value", "low", "high", "confidence_level", "status")
+
+
+def _start(name: str) -> datetime | None:
+    """The first day of a period as a time; None where periods are numbers."""
+    try:
+        return datetime.strptime(name, "%Y-%m-%d")
+    except ValueError:
+        return None
 
 
 class PeriodItems(Protocol):
@@ -242,14 +340,13 @@ def over_time(
     return Monitoring(
         estimates=estimates,
         time=time,
-        every=calendar.every,
+        calendar=calendar,
         against=compared,
         tolerance=tolerance,
         periods=tuple(_periods(held)),
         changes=tuple(_changes(estimates, base, falls, old, tolerance, calendar.names)),
         falls=falls,
-        is_complete=calendar.complete,
-        warnings=tuple(dict.fromkeys((*held.notes, *estimates.warnings))),
+        warnings=tuple(dict.fromkeys([*held.notes, *estimates.warnings])),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,27 +39,43 @@ _AGAINST = {
 
 
 def verdicts(report: Report) -> Iterator[str]:
-    """A sentence per classifier and metric: alarms, then what may have fallen, then the rest."""
-    told = sorted(report["changes"], key=lambda one: -one["probability"])
-    steady = [one for one in told if one["since"] is None]
-    last, against = report["periods"][-1]["name"], _AGAINST[report["against"]]
-    for one in told:
-        if one["since"] is None:
-            continue
-        sure = "has fallen" if one["alarm"] else "has perhaps fallen"
-        write = number_format([one["fall"], one["low"], one["high"]])
-        yield (
-            f"{one['metric']} of {one['model']} {sure} since {one['since']}: by "
-            f"{write(one['fall'])} [{write(one['low'])}, {write(one['high'])}] in {last} against "
-            f"{against} (probability {probability(one['probability'])} of more than "
-            f"{report['tolerance']:g}); what changed: {one['what']}"
-        )
+    """A sentence per classifier and metric: alarms, then what may have fallen, then the rest.
+
+    Of subgroups, what has surely fallen, and in one sentence what may have.
+    """
+    steady = [one for one in report["changes"] if one["since"] is None]
+    last = report["periods"][-1]["name"]
+    yield from _falls(report, report, "")
+    unsure = []
+    for part in report["subgroups"]:
+        name, fell = escape_control(part["subgroup"]), [c for c in part["changes"] if c["since"]]
+        sure = [change for change in fell if change["alarm"]]
+        yield from _falls(report, {**part, "changes": sure}, f"in {name}, ")
+        unsure += [f"{c['metric']} of {c['model']} in {name}" for c in fell if not c["alarm"]]
+    if unsure:
+        yield f"perhaps fallen: {enumerated(unsure, 4)}"
     if steady:
         names = [f"{one['metric']} of {one['model']}" for one in steady]
         most = max(one["probability"] for one in steady)
         yield (
             f"no sign of a fall by more than {report['tolerance']:g} in {last}: "
             f"{enumerated(names, 4)} (probability at most {probability(most)})"
+        )
+
+
+def _falls(report: Report, part: Report, front: str) -> Iterator[str]:
+    """A sentence for each fall of all items or of a subgroup, the likeliest first."""
+    last, against = part["periods"][-1]["name"], _AGAINST[part["against"]]
+    for one in sorted(part["changes"], key=lambda one: -one["probability"]):
+        if one["since"] is None:
+            continue
+        sure = "has fallen" if one["alarm"] else "has perhaps fallen"
+        write = number_format([one["fall"], one["low"], one["high"]])
+        yield (
+            f"{front}{one['metric']} of {one['model']} {sure} since {one['since']}: by "
+            f"{write(one['fall'])} [{write(one['low'])}, {write(one['high'])}] in {last} against "
+            f"{against} (probability {probability(one['probability'])} of more than "
+            f"{report['tolerance']:g}); what changed: {one['what']}"
         )
 
 
@@ -77,14 +93,17 @@ def render_monitoring(report: Report, width: int = 80) -> str:
         f"{escape_control(report['time'])}, from {periods[0]['name']} to {periods[-1]['name']}"
     )
     lines = [style(line, "title") for line in wrap(head, width, "  ")]
-    alarms = {one["metric"] + one["model"] for one in report["changes"] if one["alarm"]}
     for sentence in verdicts(report):
         wrapped = wrap(f"- {sentence}", width, "  ")
-        sure = alarms and "has fallen" in sentence
+        sure = "has fallen" in sentence
         lines += [style(line, "warning") if sure else line for line in wrapped]
     for series in series_of(report):
         lines += ["", style(f"{escape_control(series.model)}: {series.metric}", "title")]
         lines += _table(series, width)
+        lasts = last_rows(report, series.model, series.metric)
+        if lasts:
+            cells = [["last period of", *_HEAD[1:]], *([row[0], *row[2:]] for row in lasts)]
+            lines += ["", *fitted(cells, "lrrrrl", width, least=10)]
     moved = moved_numbers(report)
     if moved:
         lines += ["", "Unlike all periods before, without any label:"]
@@ -113,13 +132,14 @@ class Series:
     change: Mapping[str, Any] | None
 
 
-def series_of(report: Report) -> list[Series]:
-    """Every metric of every classifier, in the order of the estimates."""
-    place = {f"{report['time']}={p['name']}": i for i, p in enumerate(report["periods"])}
-    falls = {(one["model"], one["metric"]): one["probability"] for one in report["falls"]}
-    changes = {(one["model"], one["metric"]): one for one in report["changes"]}
+def series_of(report: Report, part: Report | None = None) -> list[Series]:
+    """Every metric of every classifier, in the order of the estimates, of a subgroup or of all."""
+    part = report if part is None else part
+    place = {f"{report['time']}={p['name']}": i for i, p in enumerate(part["periods"])}
+    falls = {(one["model"], one["metric"]): one["probability"] for one in part["falls"]}
+    changes = {(one["model"], one["metric"]): one for one in part["changes"]}
     rows: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
-    for row in report["estimates"]:
+    for row in part["estimates"]:
         if row["group"] in place:
             rows.setdefault((row["model"], row["metric"]), []).append(row)
     out = []
@@ -127,10 +147,20 @@ def series_of(report: Report) -> list[Series]:
         ordered = sorted(some, key=lambda row: place[row["group"]])
         places = [place[row["group"]] for row in ordered]
         fell = falls.get(key, [None] * len(place))
-        periods = [report["periods"][i] for i in places]
+        periods = [part["periods"][i] for i in places]
         change = changes.get(key)
         out.append(Series(*key, ordered, periods, [fell[i] for i in places], change))
     return out
+
+
+def last_rows(report: Report, model: str, metric: str) -> list[list[str]]:
+    """The last period of every subgroup, by one metric of a classifier: cells of a table."""
+    return [
+        [escape_control(part["subgroup"]), *_cells(series)[-1]]
+        for part in report["subgroups"]
+        for series in series_of(report, part)
+        if (series.model, series.metric) == (model, metric)
+    ]
 
 
 def moved_numbers(report: Report) -> list[str]:
@@ -142,11 +172,13 @@ def moved_numbers(report: Report) -> list[str]:
     ]
 
 
-def _table(series: Series, width: int) -> list[str]:
-    """The last periods, a line each."""
-    rows = series.rows
-    write = number_format([row[end] for row in rows for end in ("value", "low", "high")])
-    cells = [
+_HEAD = ("period", "items", "labels", "estimate", "P(fall)", "status")
+
+
+def _cells(series: Series) -> list[list[str]]:
+    """Every period as the cells of a table."""
+    write = number_format([row[end] for row in series.rows for end in ("value", "low", "high")])
+    return [
         [
             period["name"],
             count(period["n_items"]),
@@ -155,69 +187,170 @@ def _table(series: Series, width: int) -> list[str]:
             probability(fall),
             row["status"],
         ]
-        for row, period, fall in zip(rows, series.periods, series.falls, strict=True)
+        for row, period, fall in zip(series.rows, series.periods, series.falls, strict=True)
     ]
-    head = ["period", "items", "labels", "estimate", "P(fall)", "status"]
-    out = fitted([head, *cells[-_MOST_PERIODS:]], "lrrrrl", width, least=10)
-    if len(rows) > _MOST_PERIODS:
-        out.insert(1, f"  ... {plural(len(rows) - _MOST_PERIODS, 'earlier period')} in the JSON")
+
+
+def _table(series: Series, width: int) -> list[str]:
+    """The last periods, a line each."""
+    cells = _cells(series)
+    out = fitted([_HEAD, *cells[-_MOST_PERIODS:]], "lrrrrl", width, least=10)
+    if len(cells) > _MOST_PERIODS:
+        out.insert(1, f"  ... {plural(len(cells) - _MOST_PERIODS, 'earlier period')} in the JSON")
     return out
 
 
 # The page -----------------------------------------------------------------------------------------
 
-_HEIGHT, _MOST_TICKS = 200, 6
+_HEIGHT, _SMALL, _LABELS = 200, 120, 16
+"""Pixels of a plot, of one of a subgroup, and of what shows the labels of a period."""
+
+_MOST_TICKS, _FEW_TICKS, _MOST_PANELS = 5, 3, 20
+
+_MOST_ROWS, _LEAST_ROWS = 360, 8
+"""Rows of all tables together, and tooltips of all plots; of each at least so many of the last."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SeriesView(View):
-    """A panel of a metric over time; `since` is where its fall began, in percent across."""
+    """A panel of a metric over time; `since` is where its fall began, in percent across.
+
+    `labels` are bars below, as high as a period has labels.
+    """
 
     since: float | None
+    labels: str
     table: list[list[str]]
+    left_out: int
 
 
-def series_view(series: Series, report: Report) -> SeriesView:
-    """Estimates with their band, a tick at each period with labels, the level before dashed."""
-    names = [period["name"] for period in series.periods]
-    last = len(names) - 1
-    step = -(-len(names) // _MOST_TICKS)
-    shown = range(0, len(names), step)
-    across = Axis(0.0, float(last), tuple(map(float, shown)), tuple(names[i] for i in shown))
-    rows = series.rows
-    up = fit_axis([row[end] for row in rows for end in ("low", "high")], (None, None))
-    panel = Panel(Scale(across), Scale(up), _HEIGHT)
-    write = number_format([row[end] for row in rows for end in ("value", "low", "high")])
+@dataclass(frozen=True)
+class Timeline:
+    """The periods of a page in order, those without items too, and how ticks write them."""
+
+    names: tuple[str, ...]
+    x_name: str
+
+    @staticmethod
+    def of(report: Report) -> Timeline:
+        """The periods of all items."""
+        names = [period["name"] for period in report["periods"]]
+        names = sorted([*names, *report["gaps"]]) if report["gaps"] else names
+        years = {name[:4] for name in names}
+        one = len(years) == 1 and names[0].count("-") == 2
+        x_name = f"{report['time']}, {names[0][:4]}" if one else report["time"]
+        return Timeline(tuple(names), x_name)
+
+    def axis(self, most: int) -> Axis:
+        """Positions from 0 on, with at most so many ticks."""
+        step = -(-len(self.names) // most)
+        shown = range(0, len(self.names), step)
+        dates = all(name.count("-") == 2 for name in self.names)
+        cut = slice(5, None) if "," in self.x_name else slice(0, 7) if dates else slice(None)
+        texts = tuple(self.names[i][cut] for i in shown)
+        return Axis(0.0, float(len(self.names) - 1), tuple(map(float, shown)), texts)
+
+    def runs(self, series: Series) -> list[list[tuple[float, Mapping[str, Any]]]]:
+        """Estimates at their positions, in stretches without a gap."""
+        out: list[list[tuple[float, Mapping[str, Any]]]] = []
+        before = None
+        for row, period in zip(series.rows, series.periods, strict=True):
+            at = self.names.index(period["name"])
+            if row["value"] is None:
+                continue
+            if before != at - 1:
+                out.append([])
+            out[-1].append((float(at), row))
+            before = at
+        # One by itself is a short line.
+        return [run if len(run) > 1 else [(at + d, r) for at, r in run for d in (-0.3, 0.3)]
+                for run in out]  # fmt: skip
+
+
+def _scale(*several: Series) -> Scale:
+    """The scale of a metric of some series."""
+    ends = ("low", "high", "value")
+    return Scale(fit_axis([r[end] for s in several for r in s.rows for end in ends], (None, None)))
+
+
+def series_view(
+    series: Series, timeline: Timeline, up: Scale, most: int, of: str | None = None
+) -> SeriesView:
+    """Estimates with their band, bars for the labels of each period, the level before dashed.
+
+    The table and the tooltips are of so many of the last periods; `of` names a subgroup, whose
+    panel is smaller and without them.
+    """
+    across = Scale(timeline.axis(_MOST_TICKS if of is None else _FEW_TICKS))
+    panel = Panel(across, up, _HEIGHT if of is None else _SMALL)
+    write = number_format([r[end] for r in series.rows for end in ("value", "low", "high")])
     change = series.change
     texts = [
         f"{p['name']}: {with_interval(row, write)}, {plural(p['n_labeled'], 'label')} of "
         f"{plural(p['n_items'], 'item')}"
         + ("" if fall is None else f", P(fall) {probability(fall)}")
-        for row, p, fall in zip(rows, series.periods, series.falls, strict=True)
+        for row, p, fall in zip(series.rows, series.periods, series.falls, strict=True)
     ]
-    edges = [100 * panel.x.at(i) for i in range(len(names))]
+    there = [timeline.names.index(p["name"]) for p in series.periods]
+    edges = [100 * panel.x.at(i) for i in there]
     middles = [0.0, *((a + b) / 2 for a, b in itertools.pairwise(edges)), 100.0]
     since = change["since"] if change else None
+    runs = timeline.runs(series)
+    cells = _cells(series) if of is None else []
+    tips = strips(middles, texts)[-most:] if of is None else ()
     return SeriesView(
         **vars(panel),
-        title=f"{series.metric} of {series.model}",
-        x_name=report["time"],
-        y_name=series.metric,
-        band=panel.outline((i, row["low"], row["high"]) for i, row in enumerate(rows)),
-        line=panel.path((i, row["value"]) for i, row in enumerate(rows)),
+        title=f"{series.metric} of {series.model}" + ("" if of is None else f", {of}"),
+        x_name=timeline.x_name,
+        y_name=series.metric if of is None else of,
+        band="".join(panel.outline((at, r["low"], r["high"]) for at, r in run) for run in runs),
+        line="".join(panel.path((at, r["value"]) for at, r in run) for run in runs),
         reference=panel.level(change["before"] if change else None),
-        strips=strips(middles, texts),
+        strips=tips,
         description="; ".join(texts[-3:]),
         marks=(),
-        since=None if since not in names else 100 * panel.x.at(names.index(since)),
-        table=[
-            [
-                p["name"], count(p["n_items"]), count(p["n_labeled"]), with_interval(row, write),
-                probability(fall), row["status"],
-            ]
-            for row, p, fall in zip(rows, series.periods, series.falls, strict=True)
-        ],
-    )  # fmt: skip
+        since=None if since is None else 100 * panel.x.at(timeline.names.index(since) - 0.5),
+        labels=_label_bars(edges, [p["n_labeled"] for p in series.periods], panel.height),
+        table=cells[-most:],
+        left_out=max(len(cells) - most, 0),
+    )
+
+
+def _label_bars(at: Sequence[float], numbers: Sequence[int], height: int) -> str:
+    """Bars at the foot of a plot: a path of SVG, as high as the square roots of numbers."""
+    most = max(numbers, default=0) or 1
+    drawn = zip(at, numbers, strict=True)
+    return "".join(f"M{x:.1f} {height}v-{_LABELS * (n / most) ** 0.5:.1f}" for x, n in drawn if n)
+
+
+@dataclass(frozen=True)
+class Multiples:
+    """Panels of the subgroups by one metric of a classifier, and their last period."""
+
+    metric: str
+    views: list[SeriesView]
+    rows: list[list[str]]
+
+
+def small_multiples(report: Report, timeline: Timeline) -> tuple[dict[str, list[Multiples]], int]:
+    """The panels of the subgroups by classifier, and how many are left out of the page."""
+    several: dict[tuple[str, str], list[tuple[str, Series]]] = {}
+    for part in report["subgroups"]:
+        for series in series_of(report, part):
+            named = (str(part["subgroup"]), series)
+            several.setdefault((series.model, series.metric), []).append(named)
+    out: dict[str, list[Multiples]] = {}
+    room, left_out = _MOST_PANELS, 0
+    for (model, metric), each in several.items():
+        if len(each) > room:
+            left_out += len(each)
+            continue
+        room -= len(each)
+        up = _scale(*(series for _, series in each))
+        views = [series_view(series, timeline, up, 0, name) for name, series in each]
+        rows = last_rows(report, model, metric)
+        out.setdefault(model, []).append(Multiples(metric, views, rows))
+    return out, left_out
 
 
 def render_monitoring_html(report: Report, *, fragment: bool = False) -> str:
@@ -225,9 +358,14 @@ def render_monitoring_html(report: Report, *, fragment: bool = False) -> str:
 
     `report` is the dictionary of `Monitoring.to_dict`.
     """
+    timeline = Timeline.of(report)
     by_model: dict[str, list[SeriesView]] = {}
-    for series in series_of(report):
-        by_model.setdefault(series.model, []).append(series_view(series, report))
+    every = series_of(report)
+    most = max(_MOST_ROWS // max(len(every), 1), _LEAST_ROWS)
+    for series in every:
+        view = series_view(series, timeline, _scale(series), most)
+        by_model.setdefault(series.model, []).append(view)
+    multiples, left_out = small_multiples(report, timeline)
     answer, *rest = verdicts(report)
     return render(
         "monitoring.html.j2",
@@ -236,6 +374,8 @@ def render_monitoring_html(report: Report, *, fragment: bool = False) -> str:
         answer=answer,
         rest=rest,
         by_model=by_model,
+        multiples=multiples,
+        left_out=left_out,
         moved=moved_numbers(report),
         labels=sum(period["n_labeled"] for period in report["periods"]),
         items=sum(period["n_items"] for period in report["periods"]),

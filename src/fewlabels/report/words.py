@@ -208,7 +208,7 @@ def fitted(
         [*(pad(name, taken) for name in left), *row[names:]]
         for left, row in zip(shown, cells, strict=True)
     ]
-    return aligned(padded, sides)
+    return aligned(padded, sides[: len(padded[0])])
 
 
 def bulleted(title: str, items: Sequence[str], width: int) -> Iterator[str]:

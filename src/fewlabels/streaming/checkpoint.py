@@ -10,8 +10,9 @@ import glob
 import hashlib
 import os
 import tempfile
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,33 @@ class Checkpoint:
         with suppress(OSError):
             for path in [self.path, *drafts]:
                 path.unlink(missing_ok=True)
+
+
+_HELD = threading.RLock()
+_FOLDERS = set[tuple[int, int]]()
+
+
+@contextmanager
+def held_folder(path: Path) -> Iterator[None]:
+    """No other run that asks for it has the folder of a file meanwhile; the others wait."""
+    try:
+        import fcntl
+    except ImportError:  # systems without such locks
+        yield
+        return
+    with _HELD, ExitStack() as stack:
+        try:
+            folder = os.open(path.parent, os.O_RDONLY)
+        except OSError as error:
+            raise InputError(f"{path}: {error.strerror or error}; name another") from None
+        stack.callback(os.close, folder)
+        status = os.fstat(folder)
+        place = (status.st_dev, status.st_ino)
+        if place not in _FOLDERS:  # else it is ours already
+            fcntl.flock(folder, fcntl.LOCK_EX)
+            _FOLDERS.add(place)
+            stack.callback(_FOLDERS.discard, place)
+        yield
 
 
 def replace_file(path: Path, packed: bytes) -> None:

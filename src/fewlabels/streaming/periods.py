@@ -6,9 +6,7 @@ parts add up, in any order, and can be kept in a file and added to.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -16,9 +14,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fewlabels.errors import InputError
+from fewlabels.errors import InputError, UsageError, listed
+from fewlabels.evaluation.groups import values_of
 from fewlabels.evaluation.periods import NO_TIME, Calendar, days_of
 from fewlabels.kernels.arrays import Floats
+from fewlabels.kernels.counter_based import alone
 from fewlabels.predictions import Predictions
 from fewlabels.streaming.checkpoint import replace_file
 from fewlabels.streaming.packing import pack, unpack
@@ -26,6 +26,9 @@ from fewlabels.streaming.passes import BatchSource, Passes, Piece
 from fewlabels.streaming.reading import Batch
 from fewlabels.streaming.scan import Size, ranks_of
 from fewlabels.streaming.sketch import BottomSample, RowArrays, spread_out
+
+MOST_GROUPS = 24
+"""Groups at most that are estimated beside all items."""
 
 LABELED, OTHERS = 20_000, 4_000
 """Labeled and other distinct rows of each day that are held."""
@@ -73,16 +76,24 @@ class _Day:
 
 @dataclass(eq=False)
 class DayScan:
-    """Rows by day; `time` is their column. `n_rows` are the rows of each part."""
+    """Rows by day; `time` is their column. `n_rows` are the rows of each part.
+
+    `groups` are scans of the rows of each group, "column=value", of the columns `by`; `zones` says
+    whether times have a zone.
+    """
 
     time: str
+    by: tuple[str, ...] = ()
     days: dict[str, _Day] = field(default_factory=dict)
     n_rows: list[int] = field(default_factory=list)
+    groups: dict[str, DayScan] = field(default_factory=dict)
+    zones: set[bool] = field(default_factory=set)
 
     def update(self, batch: Batch) -> None:
         """Take in a batch of rows."""
         given = batch.predictions
-        day = days_of(given.groups[self.time], self.time)
+        day, zones = days_of(given.groups[self.time], self.time)
+        self.zones |= zones
         bare = given.keeping(())
         rows, ranks = RowArrays.of(bare, batch.weight), ranks_of(batch, ())
         numbers = dict(_numbers(bare))
@@ -101,18 +112,45 @@ class DayScan:
                 known = values[mine & np.isfinite(values)]
                 before = own.sums.get(what, (0.0, 0))
                 own.sums[what] = (before[0] + float(known.sum()), before[1] + len(known))
+        for column in self.by:
+            code, names = values_of(given, column)
+            for k, name in enumerate(names):
+                inside = np.flatnonzero(code == k)
+                weight = None if batch.weight is None else batch.weight[inside]
+                group = self._group(column, f"{column}={name}")
+                group.update(Batch(given.take(inside), weight, 0))
+
+    def _group(self, column: str, name: str) -> DayScan:
+        if name not in self.groups and len(self.groups) == MOST_GROUPS:
+            raise UsageError(
+                f"group {column!r} has more than {MOST_GROUPS} values, each of which is estimated "
+                "by itself; group the values first, or leave it out of `by`"
+            )
+        return self.groups.setdefault(name, DayScan(self.time))
 
     def take(self, other: DayScan) -> int:
         """Take in the next part; how many rows it has."""
         n = sum(day.size.items for day in other.days.values())
         for name, day in other.days.items():
             self.days.setdefault(name, _Day()).merge(day)
+        for name, group in other.groups.items():
+            self._group(name.partition("=")[0], name).take(group)
         self.n_rows.append(n)
+        self.zones |= other.zones
         return n
 
-    def joined(self, before: DayScan) -> DayScan:
-        """All days: those of an earlier scan, but for the days seen anew."""
-        return DayScan(self.time, {**before.days, **self.days}, self.n_rows)
+    def joined(self, before: DayScan, seen: Collection[str] | None = None) -> DayScan:
+        """All days: those of an earlier scan, but for the days seen anew (None: those of this)."""
+        seen = self.days.keys() if seen is None else seen
+        earlier = {name: day for name, day in before.days.items() if name not in seen}
+        none = DayScan(self.time)
+        groups = {
+            name: self.groups.get(name, none).joined(before.groups.get(name, none), seen)
+            for name in dict.fromkeys([*before.groups, *self.groups])
+        }
+        groups = {name: group for name, group in groups.items() if group.days}
+        days, zones = {**earlier, **self.days}, self.zones | before.zones
+        return DayScan(self.time, self.by, days, self.n_rows, groups, zones)
 
     def of_models(
         self, models: Sequence[str], among: Sequence[str], kinds: Mapping[str, tuple[int, Any]]
@@ -143,7 +181,8 @@ class DayScan:
             name: replace(day, labeled=of(day.labeled), others=of(day.others))
             for name, day in self.days.items()
         }
-        return DayScan(self.time, days, self.n_rows)
+        groups = {name: g.of_models(models, among, kinds) for name, g in self.groups.items()}
+        return DayScan(self.time, self.by, days, self.n_rows, groups, self.zones)
 
     @property
     def arrays(self) -> set[str]:
@@ -151,15 +190,13 @@ class DayScan:
         samples = (s for day in self.days.values() for s in (day.labeled, day.others))
         return {name for sample in samples if sample.rows for name in sample.rows.arrays}
 
-    def held(self, every: str | int | None, models: Sequence[str], classes: Sequence[Any]) -> Held:
-        """The items of each period, and how many there are.
+    @property
+    def dated(self) -> tuple[str, ...]:
+        """The days, without that of items without a time."""
+        return tuple(day for day in self.days if day != NO_TIME)
 
-        Raises
-        ------
-        InputError, UsageError
-            As `Calendar.of`.
-        """
-        calendar = Calendar.of([d for d in self.days if d != NO_TIME], self.time, every)
+    def held(self, calendar: Calendar, models: Sequence[str], classes: Sequence[Any]) -> Held:
+        """The items of each period, and how many there are; each has some."""
         periods = [_Day() for _ in calendar.names]
         for name, day in sorted(self.days.items()):
             if name != NO_TIME:
@@ -194,6 +231,8 @@ class DayScan:
                 f"{missing:,} of {total:,} items have no time ({self.time}) and are left out",
                 *notes,
             )
+        if len(self.zones) == 2:
+            notes = (f"some times ({self.time}) have a zone, the others are taken as UTC", *notes)
         sizes = tuple((p.size.items, p.size.labeled) for p in periods)
         return Held(items, calendar, sizes, _by_period(periods), weighted, notes)
 
@@ -203,24 +242,6 @@ class DayState:
     """The days of all runs so far, in a file that is complete or absent."""
 
     path: Path
-
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """Nobody else adds to it meanwhile: another run waits for this one."""
-        try:
-            import fcntl
-        except ImportError:  # systems without such locks
-            yield
-            return
-        try:
-            folder = os.open(self.path.parent, os.O_RDONLY)
-        except OSError as error:
-            raise InputError(f"{self.path}: {error.strerror or error}; name another") from None
-        try:
-            fcntl.flock(folder, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(folder)
 
     def joined(
         self, scan: DayScan, models: Sequence[str], classes: Sequence[Any]
@@ -246,6 +267,7 @@ class DayState:
         for what, ours, theirs in (
             ("times are", scan.time, before.time),
             ("classes are", list(classes), list(saved["classes"])),
+            ("groups are of", list(scan.by), list(before.by)),
         ):
             if ours != theirs:
                 raise InputError(
@@ -266,6 +288,12 @@ class DayState:
         if again:
             days = "1 day was" if len(again) == 1 else f"{len(again):,} days were"
             notes.append(f"{days} read before, and taken from this run")
+        late = sorted(d for d in again if scan.days[d].size.labeled != before.days[d].size.labeled)
+        if late:
+            notes.append(
+                f"labels of earlier days have come or gone ({listed(late, 3)}); their periods are "
+                "estimated anew"
+            )
         return scan.joined(before), both, tuple(notes)
 
     def save(self, scan: DayScan, models: Sequence[str], classes: Sequence[Any]) -> None:
@@ -279,13 +307,35 @@ class DayState:
             ) from None
 
 
-def scan_days(rows: BatchSource, time: str, passes: Passes) -> DayScan:
+def rows_like(
+    items: Predictions, batches: Iterable[Batch], time: str, days: Collection[str]
+) -> list[int]:
+    """Numbers of rows of some days, from 0, that are as the items and have no label, each once.
+
+    In the order of the items; those that no row is like are left out.
+    """
+    contents = alone(items.identity)
+    rows: dict[int, list[int]] = {content: [] for content in contents.tolist()}
+    first = 0
+    for batch in batches:
+        given = batch.predictions
+        found = alone(given.identity)
+        inside = np.isin(days_of(given.groups[time], time)[0], [*days]) & ~given.told
+        for row in np.flatnonzero(inside & np.isin(found, contents)).tolist():
+            rows[int(found[row])].append(first + row)
+        first += given.n_items
+    each = {content: iter(several) for content, several in rows.items()}
+    numbers = (next(each[content], None) for content in contents.tolist())
+    return [number for number in numbers if number is not None]
+
+
+def scan_days(rows: BatchSource, time: str, by: tuple[str, ...], passes: Passes) -> DayScan:
     """The rows of all parts by day."""
-    return passes.run("reading", partial(_scan_unit, rows, time), partial(DayScan, time))
+    return passes.run("reading", partial(_scan_unit, rows, time, by), partial(DayScan, time, by))
 
 
-def _scan_unit(rows: BatchSource, time: str, piece: Piece) -> DayScan:
-    scan = DayScan(time)
+def _scan_unit(rows: BatchSource, time: str, by: tuple[str, ...], piece: Piece) -> DayScan:
+    scan = DayScan(time, by)
     for batch in rows.batches(piece.unit):
         scan.update(batch)
     return scan
