@@ -358,8 +358,6 @@ def open_input(
         raise UsageError("--labels-as says what labels kept apart are; add --labels")
     if labels_as == "votes" and votes is not None:
         raise UsageError("--labels-as votes and --votes both give votes; join them in one file")
-    if votes is None and labels_as != "votes" and duplicates != "refuse":
-        raise UsageError("--duplicates is about long votes, and there are none; add --votes")
     if join is not None and source is None:
         raise UsageError("--join adds files to a table, and there are votes alone; name a FILE")
     located = locate(source)
@@ -433,6 +431,8 @@ def open_input(
             name, reading.options, votes=long, lines=reading.lines, votes_alone=True,
             evidence=reading.evidence,
         )  # fmt: skip
+    if long is None and duplicates != "refuse":
+        raise UsageError("--duplicates is about long votes, and there are none; add --votes")
     lines = (*of_table, *tasks.lines, *reading.lines)
     return Opened(
         name, reading.options, table, long, lines=lines, task=tasks.column,

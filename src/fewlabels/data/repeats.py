@@ -10,7 +10,7 @@ import numpy as np
 
 from fewlabels.data.evidence import FEW_WORDS, NEARLY_ALL
 from fewlabels.data.profiles import LIKELY, item_in_name, name_evidence, words_table
-from fewlabels.data.roles import Roles
+from fewlabels.data.roles import MADE, Roles
 from fewlabels.data.table import Names, Source, Table, group_text
 from fewlabels.errors import InputError, listed, quoted
 from fewlabels.kernels.arrays import Ints
@@ -47,7 +47,8 @@ def repeated_items(
         Where the rows of an item are those of a design, or of several tasks by the items' names,
         and the caller has not said which rows are together.
     """
-    free = {n: item_in_name(n) for n in (*roles.groups, *roles.ignored) if n != roles.item}
+    others = [n for n in (*roles.groups, *roles.ignored) if n != roles.item]
+    free = {n: item_in_name(n) for n in others if not MADE.fullmatch(n)}
     kinds = [[n for n, much in free.items() if much == kind] for kind in (2, 1)]
     if roles.item is not None:
         kinds = [[roles.item], kinds[0]]
