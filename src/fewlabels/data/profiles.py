@@ -458,6 +458,11 @@ class Profile:
         width = int(other.codes.max(initial=0)) + 2
         return len(np.unique(self.codes[rows] * width + other.codes[rows]))
 
+    def known_with(self, other: Profile) -> bool:
+        """Whether another column is known in the same rows, and in others neither is."""
+        mine = self.codes >= 0
+        return not mine.all() and bool((mine == (other.codes >= 0)).all())
+
     def names_alike(self, other: Profile) -> bool:
         """Whether two columns tell the same rows apart."""
         return self.distinct == other.distinct == self.pairs(other)

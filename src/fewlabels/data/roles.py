@@ -25,6 +25,9 @@ _UNNAMED = ("", "__index_level_0__")
 MADE = re.compile(r"([^|]+)\[([^\[\]]*)\]")
 """Names of columns made of what a cell holds by keys, which are no groups by themselves."""
 
+PLAIN = re.compile(r"c\d+")
+"""Names of the columns of a file without a header."""
+
 _PREFIXES = ("p__", "y__", "s__", "h__")
 
 

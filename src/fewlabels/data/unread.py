@@ -26,7 +26,7 @@ from fewlabels.data.evidence import (
 )
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.profiles import LIKELY, SURELY, Profile, names_measure, without_role
-from fewlabels.data.roles import no_predictions
+from fewlabels.data.roles import PLAIN, no_predictions
 from fewlabels.data.row_votes import unnamed_votes
 from fewlabels.data.table import in_order
 from fewlabels.errors import InputError, listed, quoted
@@ -107,8 +107,9 @@ def _refuse_alike(sheet: Sheet, free: Sequence[Profile]) -> None:
 
 
 def _refuse_unjudged(sheet: Sheet) -> None:
-    """Refuse a column of predictions alone, by its name, without labels to judge it by."""
-    said = [p for p in sheet.free() if p.few and p.predicts and not p.measures]
+    """Refuse a column of predictions alone, by its name or without one, and without labels."""
+    unnamed = all(map(PLAIN.fullmatch, sheet.names))
+    said = [p for p in sheet.free() if p.few and (p.predicts or unnamed) and not p.measures]
     said = [p for p in said if p.of("annotator") <= 0]
     if len(said) != 1 or said[0].of("label") > 0:
         return
@@ -121,8 +122,9 @@ def _refuse_unjudged(sheet: Sheet) -> None:
                 f"; if the folders in {quoted(p.name)} are the right classes, write them in a "
                 "column of their own"
             )
+    how = "has no name, and if it holds predictions" if unnamed else "holds predictions, by its name"
     raise InputError(
-        f"column {quoted(said[0].name)} holds predictions, by its name, and no column holds known "
+        f"column {quoted(said[0].name)} {how}, {'' if unnamed else 'and '}no column holds known "
         f"labels, without which nothing tells how good they are: join them with --labels FILE"
         f"{folders}"
     )
@@ -173,7 +175,8 @@ def refuse_numbers(sheet: Sheet, numbers: Sequence[Profile], why: str = "") -> N
         some = [p for p in sheet.free() if p.few and p.coded and p.sparse and p not in numbers]
         known = some[0].name if sheet.label is None and len(some) == 1 else None
         said = shlex.join(ColumnOptions(known, scores=scores).arguments())
-        none = "" if sheet.label is not None or known else ", and no column holds known labels"
+        none = ", and no column holds known labels, which --labels FILE joins"
+        none = "" if sheet.label is not None or known else none
         raise InputError(f"{what}{none}: if they are scores, say so with {said}")
     _, label, side, scores = best
     classes = tuple(in_order(label.counts or ()))
