@@ -35,6 +35,27 @@ def kappa(one: Array, other: Array, k: int) -> float | None:
     return (float((one[both] == other[both]).mean()) - chance) / (1 - chance)
 
 
+def no_better_than_chance(said: Array, labels: Array) -> bool:
+    """Whether two columns of classes (-1: none) surely agree hardly better than chance, or worse.
+
+    So it is where the upper 95% limit of kappa, whose deviation is sqrt(a (1 - a) / n) / (1 - c) at
+    agreement a and chance c, is that of no agreement to speak of.
+    """
+    both = (said >= 0) & (labels >= 0)
+    one, other, n = said[both], labels[both], int(both.sum())
+    k = int(max(one.max(initial=0), other.max(initial=0))) + 1
+    value = kappa(one, other, k)
+    if value is None:
+        return False
+    chance = float(np.bincount(one, minlength=k) @ np.bincount(other, minlength=k)) / n**2
+    agreed = float((one == other).mean())
+    return value + 1.64 * float(np.sqrt(agreed * (1 - agreed) / n)) / (1 - chance) <= _NO_USE
+
+
+_NO_USE = 0.2
+"""Kappa, or 2 AUC - 1, up to which agreement is not that of a classifier with its labels."""
+
+
 def agreement_within(codes: Array, groups: Array) -> tuple[float, float]:
     """How often two rows of a group have one code, and two rows of all by chance."""
     k = int(codes.max()) + 1

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fewlabels.checks.class_words import MAYBE_NO_LABEL, folded, same_answer
-from fewlabels.data.agreement import cut_apart, kappa
+from fewlabels.data.agreement import cut_apart, kappa, no_better_than_chance
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.profiles import Profile, item_in_name, names_role, profile, words_table
 from fewlabels.data.roles import split_native
@@ -145,6 +145,45 @@ def class_indices(p: Profile, classes: Sequence[str]) -> Array:
 def beyond_chance(p: Profile, label: Profile, classes: Sequence[str]) -> float | None:
     """Cohen's kappa of two columns of some classes; None on too few rows."""
     return kappa(class_indices(p, classes), class_indices(label, classes), len(classes))
+
+
+def no_better(p: Profile, label: Profile, classes: Sequence[str]) -> bool:
+    """Whether a column surely agrees with the labels no better than chance, or hardly better."""
+    return no_better_than_chance(class_indices(p, classes), class_indices(label, classes))
+
+
+def made_with(p: Profile, label: Profile) -> bool:
+    """Whether a column is known just where the labels are, and no name says it is a classifier's.
+
+    A person's are those that the labels were made of.
+    """
+    return label.known_with(p) and (not p.predicts or p.says("person"))
+
+
+def consensus_of(alike: Sequence[Profile]) -> set[str]:
+    """Of columns of people that are known in the same rows, the one that says what most others say.
+
+    It may differ in few of the rows in which most of the others say one thing; no other does so.
+    """
+    people = [p for p in alike if not p.predicts or p.says("person")]
+    shares = dict[str, float]()
+    for p in alike:
+        words = tuple(p.counts or ())
+        others = [q for q in people if q is not p and fits(q, words)]
+        if len(others) < 2 or not (p in people or all(q.says("person") for q in others)):
+            continue
+        own, said = class_indices(p, words), [class_indices(q, words) for q in others]
+        counts = np.stack([sum((one == k).astype(int) for one in said) for k in range(len(words))])
+        clear = (own >= 0) & (2 * counts.max(0) > len(others))
+        if clear.sum() >= MANY_ITEMS // 2:
+            shares[p.name] = float((counts.argmax(0) == own)[clear].mean())
+    most = max(shares.values(), default=0.0)
+    best = {name for name, share in shares.items() if share == most}
+    return best if most >= _CONSENSUS and len(best) == 1 else set()
+
+
+_CONSENSUS = 0.97
+"""Share of the rows with a majority in which a consensus is what that says."""
 
 
 def separates(p: Profile, codes: Ints) -> bool:

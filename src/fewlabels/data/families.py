@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -68,10 +69,12 @@ def named_families(columns: Sequence[Profile], classes: Sequence[str]) -> dict[s
             stems.setdefault((i, key), []).append(p)
     found: dict[str, list[Profile]] = {}
     used: set[str] = set()
-    for (_, stem), members in sorted(stems.items(), key=lambda one: one[0][0]):
+    ranked = sorted(stems.items(), key=lambda one: one[0][0])
+    # Columns that sum to 1 are whole; of the others a class may be missing that no label has.
+    for whole, (of, members) in itertools.product((True, False), ranked):
         left = [p for p in members if p.name not in used]
-        if len(left) > 1 and _is_family(left, classes):
-            found[stem] = left
+        if len(left) > 1 and _is_family(left, classes) and (sums(left) or not whole):
+            found[of[1]] = left
             used |= {p.name for p in left}
     whole = [p for p in columns if p.name not in used and p.in_unit and not p.whole]
     for p, q in _perhaps_sums(whole):
@@ -104,7 +107,13 @@ def _is_family(members: Sequence[Profile], classes: Sequence[str]) -> bool:
     several = len(classes) > 1 and named == set(classes) and len(members) == len(classes)
     # Probabilities that do not sum to 1, or logits: taken for what the names say, and refused
     # with what is wrong.
-    return several and not any(p.whole for p in members)
+    return several and not any(p.whole or _is_amount(p) for p in members)
+
+
+def _is_amount(p: Profile) -> bool:
+    """Whether numbers are neither shares nor logits, and no name says more: a price, a count."""
+    low, high = float(p.known.min()), float(p.known.max())
+    return low >= 0 and high > 1 and not (p.predicts or names_percentages(p.name))
 
 
 def sums(members: Sequence[Profile]) -> bool:

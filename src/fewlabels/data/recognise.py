@@ -34,7 +34,10 @@ from fewlabels.data.evidence import (
     Sheet,
     beyond_chance,
     class_indices,
+    consensus_of,
     fits,
+    made_with,
+    no_better,
     separates,
     weigh,
     weight_evidence,
@@ -354,7 +357,7 @@ class _Recognition(Sheet):
         if len(best) > 1:
             raise AmbiguousError(
                 f"columns {listed(quoted(p.name) for p in best)} may each hold the known labels",
-                [["--label", p.name] for p in best[:3]],
+                [["--label", p.name] for p in best],
             )
         self.label = best[0]
         self.roles[self.label.name] = "label"
@@ -367,6 +370,7 @@ class _Recognition(Sheet):
         facts = [
             *(["mostly empty"] if p.sparse else []),
             *(["a person beside a classifier"] if person else []),
+            *(["what most of the others say"] if p.name in self._consensus else []),
         ]
         if p.name in self.claimed or not p.counts or not (p.numbers is None or p.whole):
             return None
@@ -376,6 +380,11 @@ class _Recognition(Sheet):
             return None
         if of_family and self._tells_right(p):
             facts.append("where a column says that it is right")
+        if any(not fits(p, tuple(q.counts or ())) for q in self._named_by_shares):
+            facts.append("not the classes of the probabilities")
+        if sparser := self._sparser(p):
+            alone = not self._predicts_beside(p, sparser)
+            facts.append("a sparser column predicts alone" if alone else "a sparser column says it")
         if p.done:
             facts.append("says what was done")
         if of_family or self._recurs(p):
@@ -426,6 +435,44 @@ class _Recognition(Sheet):
             and bool(((class_indices(q, ("0", "1")) == right) | (q.codes < 0)).all())
             for q in self.free()
         )  # fmt: skip
+
+    @cached_property
+    def _named_by_shares(self) -> list[Profile]:
+        """Columns whose values are the classes that columns of probabilities name."""
+        free = [p for p in self.free() if p.few and not (p.predicts or p.measures)]
+        return [p for p in free if self._family_of(p) is not None]
+
+    def _sparser(self, p: Profile) -> Profile | None:
+        """A mostly empty column that agrees with a full one, as the truth does with a prediction."""
+        classes = tuple(p.counts or ())
+        if names_truth(p.name) or p.filled < NEARLY_ALL * p.rows:
+            return None
+        for q in self.free():
+            other = q.predicts or q.measures or q.done or q.agrees or q.says("person")
+            if not (q.sparse and q.few and q.coded) or other or not fits(q, classes):
+                continue
+            if fits(p, tuple(q.counts or ())) and (beyond_chance(p, q, classes) or 0.0) > AGREE:
+                return q
+        return None
+
+    def _predicts_beside(self, *two: Profile) -> bool:
+        """Whether another column than two predicts by its name, and not how sure one of them is."""
+        classes = tuple(two[0].counts or ())
+        names = {p.name for p in two}
+        rest = [q for q in self.free() if q.name not in names and q.predicts]
+        shares = [q for q in rest if q.numbers is not None and not (q.whole or q.of_itself)]
+        return any(fits(q, classes) for q in rest) or any(
+            not q.never_below_half for q in shares if not q.measures
+        )
+
+    @cached_property
+    def _consensus(self) -> set[str]:
+        """Columns that say what most of those say that are known in the same rows and no other."""
+        kinds: dict[bytes, list[Profile]] = {}
+        for p in self.free():
+            if p.few and p.coded and p.filled < p.rows and not names_measure(p.name):
+                kinds.setdefault((p.codes < 0).tobytes(), []).append(p)
+        return {name for alike in kinds.values() for name in consensus_of(alike)}
 
     def _is_said(self, p: Profile) -> bool:
         """Whether nearly every row of many has it, and in all it is what one classifier says.
@@ -605,10 +652,12 @@ class _Recognition(Sheet):
             )
         if unsure:
             name = unsure[0].name
+            ways = [self.said(hard={without_role(name): name}), [*self.said(), "--by", name]]
+            agrees = label is None or (beyond_chance(unsure[0], label, values) or 0.0) > AGREE
             raise AmbiguousError(
                 f"column {quoted(name)} holds the values of the labels: a classifier's "
                 "hard predictions, or a group",
-                [self.said(hard={without_role(name): name}), [*self.said(), "--by", name]],
+                ways if agrees else ways[::-1],
             )
 
     def _refuse_unlike(self, columns: Sequence[Profile]) -> None:
@@ -647,23 +696,38 @@ class _Recognition(Sheet):
             further |= new
         if p.name in self.compared:
             return ["one of those that are compared"]
-        if label is not None and label.known_with(p) and not p.predicts:
+        if label is not None and made_with(p, label):
             return ["known only with the labels"]
         if p.predicts:
             return ["another column is finer" if self._has_finer(p) else "codes of the classes"]
-        if p.measures:
-            return ["a group or a feature"]
         words = any(polarity(v) is None and not v.isdigit() for v in values)
         beside = sorted(self._judges, key=lambda q: q.name) if label is None else [label]
         each = [beyond_chance(p, q, values) for q in beside if q is not p]
         agreement = max((a for a in each if a is not None), default=None)
         agrees = agreement is not None and agreement > AGREE
+        if p.measures and (label is None or not agrees or not words or p.of("group") > 0):
+            return ["a group or a feature"]
         facts = ["words of the classes"] if words else ["codes of the classes"]
         if label is not None:
             facts += ["agrees with the labels"] if agrees else []
+            if self.models or self._agreeing - {p.name}:
+                facts += ["no better than chance"] if no_better(p, label, values) else []
+                same = {*map(folded, counts)} <= {*map(folded, values)}
+                facts += [] if same else ["in other words than the labels"]
         elif agreement is not None and self.models:
             facts.append("goes with a prediction" if agrees else "goes with no prediction")
         return facts + (["one value"] if len(counts) == 1 else [])
+
+    @cached_property
+    def _agreeing(self) -> set[str]:
+        """Columns of the labels' values that go with them beyond chance."""
+        label = self.label
+        if label is None:
+            return set()
+        classes = tuple(label.counts or ())
+        fitting = (p for p in self.free() if len(p.counts or ()) > 1 and fits(p, classes))
+        fitting = (p for p in fitting if not (p.of("group") > 0 or made_with(p, label)))
+        return {p.name for p in fitting if (beyond_chance(p, label, classes) or 0.0) > AGREE}
 
     def _one_classifier(self) -> None:
         """Give probabilities and the hard predictions that they make the name that says more."""
