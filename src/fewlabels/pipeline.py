@@ -31,7 +31,7 @@ from fewlabels.evaluation.groups import (
     refuse_many_groups,
 )
 from fewlabels.evaluation.guard import Guard, guarded_rows, guards_differences
-from fewlabels.evaluation.input_facts import facts, selection_facts
+from fewlabels.evaluation.input_facts import facts, recognised_by_mistake, selection_facts
 from fewlabels.evaluation.item_variance import design_effect
 from fewlabels.evaluation.status import Reasons, reasons_of_many_groups
 from fewlabels.evaluation.suspect_labels import suspect_labels
@@ -270,14 +270,15 @@ def with_many_groups(
 class Checks(NamedTuple):
     """What the input shows by itself: `records` for the diagnostics, and `sentences` for people.
 
-    Whether labels are of a `random` sample, which classifiers seem to have been given labels, and
-    whether labels are significantly `suspect`.
+    Whether labels are of a `random` sample, which classifiers seem to have been given labels, which
+    are perhaps none, and whether labels are significantly `suspect`.
     """
 
     records: Mapping[str, Any]
     sentences: Sequence[str]
     random: bool
     given_labels: Collection[str]
+    perhaps_none: Collection[str]
     suspect: bool
 
     @staticmethod
@@ -299,9 +300,16 @@ class Checks(NamedTuple):
         )
         sentences += shifted
         sentences += (f"reference: {note}" for note in (elsewhere.notes if elsewhere else ()))
+        none = () if distribution else recognised_by_mistake(items)
+        if none:
+            sentences.append(
+                f"assumption: {listed(none, 5)}: taken for classifiers by their columns, which "
+                "agree with the labels no better than chance: `fewlabels doctor` says why; say "
+                "what the columns are with --label, --hard, --model or --score"
+            )
         significant = suspects is not None and suspects.significant
         random = NOT_RANDOM not in records
-        return Checks(records, sentences, random, unheard.given_labels, significant)
+        return Checks(records, sentences, random, unheard.given_labels, none, significant)
 
 
 def build_estimates(
@@ -354,7 +362,8 @@ def build_estimates(
         draws |= {(metric, group.name): m.draws for metric, m in guarded.measured.items()}
         residuals |= {(metric, group.name): r for metric, r in guarded.residuals.items()}
     predictions = evaluator.predictions
-    doubted = items.models if not checks.random or checks.suspect else checks.given_labels
+    doubted: Collection[str] = {*checks.given_labels, *checks.perhaps_none}
+    doubted = items.models if not checks.random or checks.suspect else doubted
     estimates = Estimates(
         rows=tuple(_doubting(rows, doubted)),
         method=name,
@@ -384,7 +393,7 @@ def build_estimates(
 
 
 def _doubting(rows: Iterable[Estimate], doubted: Container[str]) -> Iterator[Estimate]:
-    """Estimates whose labels are no random sample, known to the classifier, or wrong."""
+    """Estimates whose labels are no random sample, known to the classifier, or perhaps none."""
     for row in rows:
         doubt = row.status is Status.OK and row.model in doubted
         yield row._replace(status=Status.ASSUMPTION) if doubt else row

@@ -52,6 +52,19 @@ def no_better_than_chance(said: Array, labels: Array) -> bool:
     return value + 1.64 * float(np.sqrt(agreed * (1 - agreed) / n)) / (1 - chance) <= _NO_USE
 
 
+def ranks_no_better_than_chance(scores: Floats, labels: Array) -> bool:
+    """Whether scores surely rank one of two classes (0, 1; -1: none) hardly above the other.
+
+    As `no_better_than_chance`, with 2 AUC - 1 and the Mann-Whitney deviation in place of kappa.
+    """
+    known = (labels >= 0) & ~np.isnan(scores)
+    m, n = int((known & (labels == 1)).sum()), int((known & (labels == 0)).sum())
+    if min(m, n) < 2 or m + n < _LEAST_TOGETHER:
+        return False
+    gini = 2 * order_auc(scores, known & (labels == 1), known & (labels == 0)) - 1
+    return gini + 1.64 * float(np.sqrt((m + n + 1) / (3 * m * n))) <= _NO_USE
+
+
 _NO_USE = 0.2
 """Kappa, or 2 AUC - 1, up to which agreement is not that of a classifier with its labels."""
 

@@ -131,6 +131,23 @@ def fits(p: Profile, classes: Sequence[str]) -> bool:
     return bool(p.counts) and _all_mean(frozenset(p.counts or ()), tuple(classes))
 
 
+def strays(p: Profile, classes: Sequence[str]) -> list[str] | None:
+    """Words (folded) of few rows that are none of the classes, where several others are.
+
+    None of a column that holds other values than the classes.
+    """
+    if not p.counts or not (p.numbers is None or fits(p, classes)):
+        return None
+    known = [rows for text, rows in p.counts.items() if same_answer(text, classes)]
+    new = {folded(text) for text in p.counts if not same_answer(text, classes)}
+    several = len(known) > 1 and len(new) == len(p.counts) - len(known) <= MOST_STRAYS
+    return sorted(new) if several and sum(known) > 0.5 * p.filled else None
+
+
+MOST_STRAYS = 3
+"""Words beside the classes that a column may hold where something had no answer."""
+
+
 def class_indices(p: Profile, classes: Sequence[str]) -> Array:
     """The number of the class in each row of a column, -1 for none."""
     order = list(classes)

@@ -45,8 +45,13 @@ def are_odds(columns: Sequence[Floats]) -> bool:
     x = x[:, ~np.isnan(x).any(0)]
     if len(x) < LEAST_TOGETHER or x.shape[1] < LEAST_TOGETHER or x.min() < 1:
         return False
-    total = (1 / x).sum(0)
-    return bool((total > 0.95).all() and (total < _MARGIN).all() and (x % 1 > 0).any(0).mean() > 0.5)
+    shares = 1 / x
+    total = shares.sum(0)
+    if total.std() > 0.5 * shares.std(1).max():
+        return False  # what is likelier for one is not less likely for another: prices
+    return bool(
+        (total > 0.95).all() and (total < _MARGIN).all() and (x % 1 > 0).any(0).mean() > 0.5
+    )
 
 
 _MARGIN = 1.25

@@ -409,7 +409,9 @@ def open_input(
             # As the files beside it are read, which tell what its columns are.
             source = f"{source}#{NO_HEADER}"
             opened = open_source(source, locate(source))
-            unnamed = (f"{quoted(name)} is read without a header: columns {listed(opened.names, 3)}",)
+            unnamed = (
+                f"{quoted(name)} is read without a header: columns {listed(opened.names, 3)}",
+            )
         if isinstance(opened, LogTable):
             opened = opened.called(
                 options.label, {*options.by_class, *options.hard, *options.scores}

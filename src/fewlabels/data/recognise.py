@@ -39,6 +39,7 @@ from fewlabels.data.evidence import (
     made_with,
     no_better,
     separates,
+    strays,
     weigh,
     weight_evidence,
 )
@@ -443,7 +444,7 @@ class _Recognition(Sheet):
         return [p for p in free if self._family_of(p) is not None]
 
     def _sparser(self, p: Profile) -> Profile | None:
-        """A mostly empty column that agrees with a full one, as the truth does with a prediction."""
+        """A mostly empty column that agrees with a full one, as truth does with a prediction."""
         classes = tuple(p.counts or ())
         if names_truth(p.name) or p.filled < NEARLY_ALL * p.rows:
             return None
@@ -687,11 +688,9 @@ class _Recognition(Sheet):
             return ["says what was done"]
         if not fits(p, values):
             # A classifier may say a class that no label shows.
-            known = [rows for t, rows in counts.items() if same_answer(t, values)]
-            new = {folded(t) for t in counts if not same_answer(t, values)}
-            shown = len(known) > 1 and len(new) == 1 and len(counts) == len(known) + 1
-            usual = p.predicts or new <= further
-            if not (shown and sum(known) > 0.5 * p.filled and usual and p.numbers is None):
+            new = set(strays(p, values) or ())
+            agrees = label is not None and (beyond_chance(p, label, values) or 0.0) > AGREE
+            if len(new) != 1 or not (p.predicts or new <= further or agrees):
                 return []
             further |= new
         if p.name in self.compared:
@@ -725,7 +724,7 @@ class _Recognition(Sheet):
         if label is None:
             return set()
         classes = tuple(label.counts or ())
-        fitting = (p for p in self.free() if len(p.counts or ()) > 1 and fits(p, classes))
+        fitting = (p for p in self.free() if strays(p, classes) is not None)
         fitting = (p for p in fitting if not (p.of("group") > 0 or made_with(p, label)))
         return {p.name for p in fitting if (beyond_chance(p, label, classes) or 0.0) > AGREE}
 
