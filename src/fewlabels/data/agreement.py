@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fewlabels.kernels.arrays import Array, Floats
 from fewlabels.kernels.ranking import dense_codes
+
+if TYPE_CHECKING:
+    from fewlabels.predictions import Predictions
 
 _LEAST_TOGETHER = 10
 """Rows that two columns must share before their agreement says anything."""
@@ -63,6 +67,24 @@ def ranks_no_better_than_chance(scores: Floats, labels: Array) -> bool:
         return False
     gini = 2 * order_auc(scores, known & (labels == 1), known & (labels == 0)) - 1
     return gini + 1.64 * float(np.sqrt((m + n + 1) / (3 * m * n))) <= _NO_USE
+
+
+def useless(predictions: Predictions) -> list[str]:
+    """Classifiers that the known labels surely put hardly above chance, or below."""
+    found, rows = list[str](), np.flatnonzero(predictions.labeled)
+    if predictions.is_sparse or not len(rows):
+        return found
+    labels, k = predictions.labels[rows], predictions.n_classes
+    hard, shares = predictions.gives("hard"), predictions.gives("probabilities")
+    for j, model in enumerate(predictions.models):
+        numbers = predictions.probabilities if shares[j] else predictions.scores
+        if k == 2 and predictions.gives("ranking")[j] and numbers is not None:
+            of_item = numbers[rows, j, 1] if shares[j] else numbers[rows, j]
+            found += [model] * ranks_no_better_than_chance(of_item, labels)
+        elif hard[j]:
+            said = predictions.hard_of(rows, j).astype(np.int64)
+            found += [model] * no_better_than_chance(said, labels)
+    return found
 
 
 _NO_USE = 0.2

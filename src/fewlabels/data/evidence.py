@@ -177,26 +177,34 @@ def made_with(p: Profile, label: Profile) -> bool:
     return label.known_with(p) and (not p.predicts or p.says("person"))
 
 
-def consensus_of(alike: Sequence[Profile]) -> set[str]:
-    """Of columns of people that are known in the same rows, the one that says what most others say.
+def consensus_of(columns: Sequence[Profile]) -> set[str]:
+    """Of columns of people the one that says, where it is known, what most of the others say.
 
-    It may differ in few of the rows in which most of the others say one thing; no other does so.
+    One of these is known in the same rows and in no other. The consensus may differ in few of the
+    rows in which most say one thing; no other column that is known there does so as seldom.
     """
-    people = [p for p in alike if not p.predicts or p.says("person")]
-    shares = dict[str, float]()
-    for p in alike:
-        words = tuple(p.counts or ())
-        others = [q for q in people if q is not p and fits(q, words)]
-        if len(others) < 2 or not (p in people or all(q.says("person") for q in others)):
+    shares: dict[bytes, dict[str, float]] = {}
+    for p in columns:
+        words, known = tuple(p.counts or ()), p.codes >= 0
+        others = [
+            q for q in columns if q is not p and fits(q, words) and (q.codes >= 0)[known].all()
+        ]
+        others = [q for q in others if not q.predicts or q.says("person")]
+        person = not p.predicts or all(q.says("person") for q in others)
+        if len(others) < 2 or not person or not any(map(p.known_with, others)):
             continue
         own, said = class_indices(p, words), [class_indices(q, words) for q in others]
         counts = np.stack([sum((one == k).astype(int) for one in said) for k in range(len(words))])
         clear = (own >= 0) & (2 * counts.max(0) > len(others))
         if clear.sum() >= MANY_ITEMS // 2:
-            shares[p.name] = float((counts.argmax(0) == own)[clear].mean())
-    most = max(shares.values(), default=0.0)
-    best = {name for name, share in shares.items() if share == most}
-    return best if most >= _CONSENSUS and len(best) == 1 else set()
+            share = float((counts.argmax(0) == own)[clear].mean())
+            shares.setdefault(known.tobytes(), {})[p.name] = share
+    found = set[str]()
+    for share_of in shares.values():
+        most = max(share_of.values())
+        best = [name for name, share in share_of.items() if share == most]
+        found |= {*best} if most >= _CONSENSUS and len(best) == 1 else set()
+    return found
 
 
 _CONSENSUS = 0.97

@@ -19,10 +19,11 @@ from fewlabels.checks.arrays import UNKNOWN
 from fewlabels.data.chosen_rows import items_here
 from fewlabels.data.classes import Classes
 from fewlabels.data.delimited import NO_HEADER
+from fewlabels.data.evidence import consensus_of
 from fewlabels.data.keys import may_name_items, names_of, repeats, same_values, with_item
 from fewlabels.data.label_record import LabelRecord, is_record, read_record
 from fewlabels.data.options import ColumnOptions
-from fewlabels.data.profiles import names_items, names_role
+from fewlabels.data.profiles import names_items, names_role, profile
 from fewlabels.data.roles import ITEMS, Roles, VoteRoles, assign_vote_roles, missing_column
 from fewlabels.data.shapes import shaped
 from fewlabels.data.sources import Located, locate, open_source
@@ -444,7 +445,10 @@ def _kept(source: Any, table: Source, options: ColumnOptions, several: bool) -> 
         if len(likely) != 1:
             held = names_of(opened, rest)
             few = [n for n in rest if 1 < len(held[n].texts) <= MOST_CLASSES_UNASKED]
-            ways = [f"--label {shlex.quote(n)}" for n in few[:3] or ["COL"]]
+            each = opened.read((), few)
+            likely = list(consensus_of([profile(each, n, options) for n in few]))
+        if len(likely) != 1:
+            ways = [f"--label {shlex.quote(n)}" for n in few or ["COL"]]
             raise SeveralLabelsError(
                 f"no column 'label'; the columns are {listed(map(quoted, rest))}: say which it is "
                 f"with {' or '.join(ways)}"

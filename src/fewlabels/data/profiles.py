@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from importlib.resources import files
-from itertools import chain, takewhile
+from itertools import chain, dropwhile, takewhile
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -286,8 +286,19 @@ def names_items(name: str) -> bool:
 
 
 def names_result(name: str) -> bool:
-    """Whether a whole name is that of a measure of how good something is: f1-score."""
-    return "".join(name_words(name)) in words_table().says["results"]
+    """Whether a whole name is that of a measure of how good something is: f1-score.
+
+    What it is a measure on may stand before it: metrics.val_f1, macro avg precision.
+    """
+    known, words = words_table().says, name_words(name)
+    own = "".join(dropwhile(lambda word: word in known["results_on"], words))
+    return own in known["results"]
+
+
+def of_a_run(name: str) -> bool:
+    """Whether a name is that of a setting of a training run: params.learning_rate."""
+    words = name_words(name)
+    return len(words) > 1 and words[0] in words_table().says["settings"]
 
 
 def names_percentages(name: str) -> bool:
@@ -431,6 +442,11 @@ class Profile:
         """Whether its whole name says that something is right: acc, exact_match."""
         known = words_table().says
         return self.says("right") and {*self.words} <= known["right"] | known["how_right"]
+
+    @property
+    def counts_outcomes(self) -> bool:
+        """Whether its whole name is that of a count of right or wrong answers of a kind: TP."""
+        return "".join(self.words) in words_table().says["outcomes"]
 
     @property
     def yes_or_no(self) -> bool:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fewlabels.checks.class_words import NO_LABEL, folded, positive_index
-from fewlabels.data.agreement import no_labels, ranked_apart
+from fewlabels.data.agreement import no_labels, ranked_apart, useless
 from fewlabels.data.delimited import NO_HEADER
 from fewlabels.data.evidence import UnjudgedError
 from fewlabels.data.options import (
@@ -177,7 +177,11 @@ class Proposals:
             if why is None and not self.beside.get("join"):  # whose files may hold the labels
                 why = nothing_tells(read)
             if why is None:
-                return Outcome(proposal)
+                bad = useless(read)
+                none = len(bad) == read.n_models
+                return (
+                    Outcome(None, "the labels go with no prediction") if none else Outcome(proposal)
+                )
             more = [_labels(head, read)]
         except FewlabelsError as error:
             if isinstance(error, UnjudgedError) and self.beside.get("join"):
@@ -220,12 +224,14 @@ class Proposals:
 
     @cached_property
     def _names(self) -> frozenset[str]:
-        head = self._head()
-        if head is None:
-            return frozenset()
-        with suppress(FewlabelsError):
-            return frozenset([*head.names, *shaped(head, ColumnOptions())[0].names])
-        return frozenset(head.names)
+        """The names of columns of the source, and of a file of labels beside it."""
+        head, labels = self._head(), self.beside.get("labels")
+        names = set() if head is None else {*head.names}
+        for one in (head, labels if isinstance(labels, str | Path) else None):
+            with suppress(FewlabelsError):
+                opened = open_source(one, locate(one)) if isinstance(one, str | Path) else one
+                names |= set() if opened is None else {*shaped(opened, ColumnOptions())[0].names}
+        return frozenset(names)
 
     def _said(self, words: Sequence[str]) -> Said:
         """Options as arguments; a `UsageError` where they are none, or name no column."""

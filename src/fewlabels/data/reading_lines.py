@@ -112,6 +112,8 @@ def doubts(sheet: Sheet) -> Iterable[str]:
         )
     ]  # fmt: skip
     if alike:
+        scores = {n: e["label"].score for n, e in sheet.evidence.items() if "label" in e}
+        alike.sort(key=lambda p: -scores.get(p.name, 0.0))
         said = " or ".join(f"--label {shlex.quote(p.name)}" for p in alike[:3])
         few = listed(f"{quoted(p.name)} ({p.filled:,} of {p.rows:,} rows)" for p in alike[:3])
         yield f"labels: none used; if {few} holds the known labels, say {said}"

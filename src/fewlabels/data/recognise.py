@@ -70,6 +70,7 @@ from fewlabels.data.profiles import (
     names_result,
     names_role,
     names_truth,
+    of_a_run,
     profile,
     tokens,
     without_role,
@@ -229,8 +230,7 @@ class _Recognition(Sheet):
 
     def reading(self) -> Reading:
         """The best assignment, unless another one is about as good."""
-        results = [p for p in self.free() if names_result(p.name) and p.numbers is not None]
-        if len(results) > 1 and results[0].rows < MANY_ITEMS:
+        if results := self._results():
             raise InputError(
                 f"columns {listed(quoted(p.name) for p in results)} are measures of how good "
                 "something is, by their names: a summary, whose rows are no items; give the file "
@@ -294,6 +294,16 @@ class _Recognition(Sheet):
         )  # fmt: skip
         return Reading(options, tuple(reading_lines(self, label, item)))
 
+    def _results(self) -> list[Profile]:
+        """Columns of a summary: several measures of few rows or beside settings, or four counts."""
+        free = [p for p in self.columns.values() if p.numbers is not None]
+        counts = [p for p in free if p.whole and p.counts_outcomes]
+        if len({tuple(p.words) for p in counts}) >= 4 and max(p.known.max() for p in counts) > 1:
+            return counts
+        results = [p for p in free if names_result(p.name) and p.name not in self.roles]
+        few = bool(results) and results[0].rows < MANY_ITEMS
+        return results if len(results) > 1 and (few or any(map(of_a_run, self.names))) else []
+
     def labels_beside_named(self) -> Reading:
         """The labels and the items' names, where the caller has named the classifiers alone.
 
@@ -356,6 +366,7 @@ class _Recognition(Sheet):
         if not best or (len(best) > 2 and all(p in self._annotators for p in best)):
             return None
         if len(best) > 1:
+            best.sort(key=lambda p: -self.evidence[p.name]["label"].score)
             raise AmbiguousError(
                 f"columns {listed(quoted(p.name) for p in best)} may each hold the known labels",
                 [["--label", p.name] for p in best],
@@ -468,12 +479,8 @@ class _Recognition(Sheet):
 
     @cached_property
     def _consensus(self) -> set[str]:
-        """Columns that say what most of those say that are known in the same rows and no other."""
-        kinds: dict[bytes, list[Profile]] = {}
-        for p in self.free():
-            if p.few and p.coded and p.filled < p.rows and not names_measure(p.name):
-                kinds.setdefault((p.codes < 0).tobytes(), []).append(p)
-        return {name for alike in kinds.values() for name in consensus_of(alike)}
+        """Columns of what most people said, beside what each of them said."""
+        return consensus_of([p for p in self.free() if p.few and p.coded and not p.measures])
 
     def _is_said(self, p: Profile) -> bool:
         """Whether nearly every row of many has it, and in all it is what one classifier says.
@@ -649,7 +656,7 @@ class _Recognition(Sheet):
             raise AmbiguousError(
                 f"columns {listed(quoted(p.name) for p in alike)} hold the same values, and no "
                 f"name says whether {quoted(odd[0].name)} holds the known labels",
-                [["--label", odd[0].name], self.said()],
+                [["--label", odd[0].name], self.said()][:: 1 if odd[0].sparse else -1],
             )
         if unsure:
             name = unsure[0].name

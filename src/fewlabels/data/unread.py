@@ -95,7 +95,10 @@ def _refuse_alike(sheet: Sheet, free: Sequence[Profile]) -> None:
         if len(alike) < 2:
             continue
         named = {without_role(q.name): q.name for q in alike}
-        ways = []
+        classes, ways = tuple(p.counts or ()), list[list[str]]()
+        # The truth is known for few, and most go with it.
+        each = {q.name: [beyond_chance(q, r, classes) or 0.0 for r in alike] for q in alike}
+        alike.sort(key=lambda q: (not q.sparse, -sum(each[q.name])))
         for q in alike[:3]:
             hard = {name: column for name, column in named.items() if column != q.name}
             ways.append(ColumnOptions(q.name, hard=hard).arguments())

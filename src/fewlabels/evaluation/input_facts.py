@@ -11,9 +11,9 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from fewlabels.checks.conditions import NOT_RANDOM
-from fewlabels.errors import listed
-from fewlabels.data.agreement import no_better_than_chance, ranks_no_better_than_chance
+from fewlabels.data.agreement import useless
 from fewlabels.data.reading_lines import are_recognised
+from fewlabels.errors import listed
 from fewlabels.evaluation.evaluator import MOST_DRAWS
 from fewlabels.kernels.arrays import Array, Floats, Ints
 from fewlabels.kernels.votes import agreement as vote_agreement
@@ -149,19 +149,7 @@ def below_chance(predictions: Predictions) -> list[str]:
 
 def recognised_by_mistake(predictions: Predictions) -> list[str]:
     """Classifiers, of columns that nobody has named, that the labels put no higher than chance."""
-    if not are_recognised(predictions.reading) or predictions.is_sparse:
-        return []
-    found, labels = list[str](), np.where(predictions.labeled, predictions.labels, -1)
-    rows = np.flatnonzero(predictions.labeled)
-    ranking, hard = (predictions.gives(needs) for needs in ("ranking", "hard"))  # type: ignore[arg-type]
-    for j, model in enumerate(predictions.models):
-        if predictions.n_classes == 2 and ranking[j]:
-            useless = ranks_no_better_than_chance(score_of(predictions, j)[rows], labels[rows])
-        else:
-            said = predictions.hard_of(rows, j).astype(np.int64)
-            useless = bool(hard[j]) and no_better_than_chance(said, labels[rows])
-        found += [model] * useless
-    return found
+    return useless(predictions) if are_recognised(predictions.reading) else []
 
 
 def _distribution(predictions: Predictions) -> str:
