@@ -194,6 +194,9 @@ def consensus_of(columns: Sequence[Profile]) -> set[str]:
         if len(others) < 2 or not person or not any(map(p.known_with, others)):
             continue
         own, said = class_indices(p, words), [class_indices(q, words) for q in others]
+        pairs = [(one[both], own[both]) for one in said for both in [(one >= 0) & (own >= 0)]]
+        if not all((one > of).any() and (one < of).any() for one, of in pairs):
+            continue  # tags, of which one implies another, are of several questions
         counts = np.stack([sum((one == k).astype(int) for one in said) for k in range(len(words))])
         clear = (own >= 0) & (2 * counts.max(0) > len(others))
         if clear.sum() >= MANY_ITEMS // 2:

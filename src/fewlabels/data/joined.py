@@ -442,11 +442,14 @@ def _kept(source: Any, table: Source, options: ColumnOptions, several: bool) -> 
         rest = [n for n in opened.names if n not in (theirs, *theirs.split(","))]
         wanted = [n for n in (options.label, options.votes.get("label"), "label") if n in rest]
         likely = wanted[:1] or [n for n in rest if names_role(n, "label")] or rest
+        notes = list[str]()
         if len(likely) != 1:
             held = names_of(opened, rest)
             few = [n for n in rest if 1 < len(held[n].texts) <= MOST_CLASSES_UNASKED]
-            each = opened.read((), few)
-            likely = list(consensus_of([profile(each, n, options) for n in few]))
+            each = opened.read((), few) if few else None
+            likely = list(consensus_of([profile(each, n, options) for n in few if each]))
+            what = "is what most of the others say, and read as the labels (--label COL: another)"
+            notes = [f"{name}: {quoted(n)} {what}" for n in likely]
         if len(likely) != 1:
             ways = [f"--label {shlex.quote(n)}" for n in few or ["COL"]]
             raise SeveralLabelsError(
@@ -455,7 +458,8 @@ def _kept(source: Any, table: Source, options: ColumnOptions, several: bool) -> 
             )
         by = options.votes.get("annotator") or "annotator"
         columns = [theirs, str(likely[0]), *([by] if several and by in rest else [])]
-        return KeptLabels(name, item, _rows_of(opened, columns, name, several=several))
+        rows = _rows_of(opened, columns, name, several=several)
+        return KeptLabels(name, item, rows, notes=tuple(notes))
 
 
 def _paired(

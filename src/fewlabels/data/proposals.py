@@ -227,7 +227,8 @@ class Proposals:
         """The names of columns of the source, and of a file of labels beside it."""
         head, labels = self._head(), self.beside.get("labels")
         names = set() if head is None else {*head.names}
-        for one in (head, labels if isinstance(labels, str | Path) else None):
+        files = labels if isinstance(labels, list | tuple) else [labels]
+        for one in (head, *(f for f in files if isinstance(f, str | Path))):
             with suppress(FewlabelsError):
                 opened = open_source(one, locate(one)) if isinstance(one, str | Path) else one
                 names |= set() if opened is None else {*shaped(opened, ColumnOptions())[0].names}

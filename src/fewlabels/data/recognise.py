@@ -558,7 +558,7 @@ class _Recognition(Sheet):
         classes = list(label.counts or ())
         own = set(map(folded, classes))
         for other in self.free():
-            if other.name == label.name or not other.counts or names_measure(other.name):
+            if other.name == label.name or not other.counts or other.measures:
                 continue
             if len(other.counts) > 1 and fits(other, classes):
                 return True
