@@ -25,11 +25,10 @@ from fewlabels.data.options import ColumnOptions
 from fewlabels.data.profiles import item_in_name, names_items, names_role
 from fewlabels.data.roles import ITEMS, Roles, VoteRoles, assign_vote_roles, missing_column
 from fewlabels.data.shapes import shaped
-from fewlabels.data.sources import Located, locate, open_source
+from fewlabels.data.sources import Located, locate, open_beside, open_source
 from fewlabels.data.table import (
     NO_LABEL,
     Names,
-    NoHeaderError,
     Place,
     Source,
     Table,
@@ -458,13 +457,8 @@ def _paired(
     source: Any, located: Located | None, table: Source, options: ColumnOptions
 ) -> tuple[Source, str, str]:
     """A file of labels, its column of items, and that of the table: by their names, or values."""
-    try:
-        opened = with_item(
-            shaped(open_source(source, located, "labels"), options)[0], options.item, (table,)
-        )
-    except NoHeaderError:
-        assert located is not None
-        return _paired(source, replace(located, fragment=NO_HEADER), table, options)
+    found_so, located = open_beside(source, located, "labels")
+    opened = with_item(shaped(found_so, options)[0], options.item, (table,))
     names = opened.names
     if {"event", "item", "annotator"} <= set(names):
         raise InputError(

@@ -17,7 +17,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fewlabels.data.delimited import NO_HEADER
 from fewlabels.data.keys import (
     Keyed,
     item_columns,
@@ -37,9 +36,9 @@ from fewlabels.data.profiles import (
 )
 from fewlabels.data.roles import PLAIN, split_native
 from fewlabels.data.shapes import first_rows, is_nested, shaped
-from fewlabels.data.sources import LOG, is_part, locate, open_source, path_of, stem_of
+from fewlabels.data.sources import LOG, is_part, locate, open_beside, open_source, path_of, stem_of
 from fewlabels.data.stores import is_pattern
-from fewlabels.data.table import NO_LABEL, NoHeaderError, Source, Table, fractions_in
+from fewlabels.data.table import NO_LABEL, Source, Table, fractions_in
 from fewlabels.errors import InputError, UsageError, listed, quoted
 from fewlabels.kernels.arrays import Ints
 
@@ -185,7 +184,7 @@ def joined_files(
     own_names: dict[str, dict[int, str]] = {}
     for name, ks in where.items():
         truth_like = name in mirrored and truth_in_name(name) == 3
-        soft = truth_like and all(fractions_in({*joined.named(k, name)} - {None}) for k in ks)
+        soft = truth_like and all(fractions_in({*filter(None, joined.named(k, name))}) for k in ks)
         if truth_like and label_of is None and not soft:
             i, k, a, b = joined.differ(name, ks) or (0, 0, "", "")
             both = [sources[j].name or "the first" for j in (ks[0], k)]
@@ -216,7 +215,9 @@ def joined_files(
         renamed = ",".join(_of_file(part, TRUTH) for part in parts)
         label = renamed if ours and options.label not in columns else options.label
     made = replace(joined, columns=columns, lines=(*lines, *said), notes=tuple(filter(None, notes)))
-    said_of = {kind: _of_files(getattr(options, kind), own_names, names) for kind in _MAPPED}
+    said_of: dict[str, Any] = {
+        kind: _of_files(getattr(options, kind), own_names, names) for kind in _MAPPED
+    }
     return shaped(made, replace(options, item=item, label=label, **said_of))
 
 
@@ -289,12 +290,8 @@ def _opened(name: str, one: Any, lines: list[str], options: ColumnOptions) -> So
     located = locate(one)
     if located is not None and located.kind == "NPZ":
         raise InputError(f"{located.name}: holds arrays, whose items have no names; save a table")
-    try:
-        found = open_source(one, located, "join")
-    except NoHeaderError:
-        if located is None or len(located.files) > 1:
-            raise
-        found = open_source(one, replace(located, fragment=NO_HEADER), "join")
+    found, read_so = open_beside(one, located, "join")
+    if read_so is not located:
         lines.append(f"{quoted(name)} is read without a header: columns {listed(found.names, 3)}")
     return shaped(found, options)[0]
 
