@@ -66,13 +66,14 @@ def named_families(columns: Sequence[Profile], classes: Sequence[str]) -> dict[s
         part = class_of_name(p.name, classes) if classes else None
         places_of = [len(words) - 1, *range(len(words) - 1)] if len(words) > 1 else []
         keys = ["_".join(words[:at] + words[at + 1 :]) for at in places_of]
-        # The letter of a class behind the name: B365H, B365D, B365A.
-        ends = [p.name.removesuffix(c) for c in classes if part is None and p.name.endswith(c)]
-        keys += [stem for stem in ends if {stem + c for c in classes} <= names]
         if part is not None:
             stems.setdefault((0, part.rest), []).append(p)
         for i, key in enumerate(dict.fromkeys(keys), 1):
             stems.setdefault((i, key), []).append(p)
+        # The letter of a class behind the name: B365H, B365D, B365A.
+        ends = [p.name.removesuffix(c) for c in classes if part is None and p.name.endswith(c)]
+        for stem in (stem for stem in ends if {stem + c for c in classes} <= names):
+            stems.setdefault((len(words) + 1, stem), []).append(p)
     found: dict[str, list[Profile]] = {}
     used: set[str] = set()
     ranked = sorted(stems.items(), key=lambda one: one[0][0])

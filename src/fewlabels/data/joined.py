@@ -23,14 +23,13 @@ from fewlabels.data.evidence import consensus_of
 from fewlabels.data.keys import may_name_items, names_of, repeats, same_values, with_item
 from fewlabels.data.label_record import LabelRecord, is_record, read_record
 from fewlabels.data.options import ColumnOptions
-from fewlabels.data.profiles import names_items, names_role, profile
+from fewlabels.data.profiles import item_in_name, names_items, names_role, profile
 from fewlabels.data.roles import ITEMS, Roles, VoteRoles, assign_vote_roles, missing_column
 from fewlabels.data.shapes import shaped
-from fewlabels.data.sources import Located, locate, open_source
+from fewlabels.data.sources import Located, locate, open_beside, open_source
 from fewlabels.data.table import (
     NO_LABEL,
     Names,
-    NoHeaderError,
     Place,
     Source,
     Table,
@@ -466,13 +465,8 @@ def _paired(
     source: Any, located: Located | None, table: Source, options: ColumnOptions
 ) -> tuple[Source, str, str]:
     """A file of labels, its column of items, and that of the table: by their names, or values."""
-    try:
-        opened = with_item(
-            shaped(open_source(source, located, "labels"), options)[0], options.item, (table,)
-        )
-    except NoHeaderError:
-        assert located is not None
-        return _paired(source, replace(located, fragment=NO_HEADER), table, options)
+    found_so, located = open_beside(source, located, "labels")
+    opened = with_item(shaped(found_so, options)[0], options.item, (table,))
     names = opened.names
     if {"event", "item", "annotator"} <= set(names):
         raise InputError(
@@ -492,7 +486,9 @@ def _paired(
     if pair is None:
         lacking = names if not found else table.names
         missing = missing_column(options.item or "item", lacking, "what labels are joined by")
-        kind = InputError if options.item is not None or found else SeveralLabelsError
+        # What names items of its own is never joined by the order of the rows.
+        keyed = options.item is not None or found or any(item_in_name(n) > 1 for n in names)
+        kind = InputError if keyed else SeveralLabelsError
         raise kind(f"{missing}; say which it is with --item COL")
     if (
         pair[1] not in theirs

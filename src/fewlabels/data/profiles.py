@@ -329,7 +329,9 @@ def without_role(name: str, also: Collection[str] = ()) -> str:
         return name
     # What stands outside the words, such as a bracket, stays where no word goes.
     start = words[first].start() if first else 0
-    left = name[start : words[last].end()] if last < len(words) - 1 else name[start:]
+    left = name[start:]
+    if last < len(words) - 1:
+        left = re.sub(r"(?:_|[^\w)\]}])+$", "", name[start : words[last + 1].start()])
     closes = [end for begin, end in ("()", "[]") if left.count(begin) < left.count(end)]
     return left.rstrip("".join(closes)) if closes else left
 
@@ -477,9 +479,10 @@ class Profile:
         return len(np.unique(self.codes[rows] * width + other.codes[rows]))
 
     def known_with(self, other: Profile) -> bool:
-        """Whether another column is known in the same rows, and in others neither is."""
-        mine = self.codes >= 0
-        return not mine.all() and bool((mine == (other.codes >= 0)).all())
+        """Whether another column is known in the same rows alone, or in none of them."""
+        mine, theirs = self.codes >= 0, other.codes >= 0
+        same = bool((mine == theirs).all()) or not (mine & theirs).any()
+        return same and not mine.all() and bool(mine.any())
 
     def names_alike(self, other: Profile) -> bool:
         """Whether two columns tell the same rows apart."""

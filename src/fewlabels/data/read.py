@@ -40,10 +40,9 @@ from fewlabels.data.recognise import recognise
 from fewlabels.data.repeats import repeated_items
 from fewlabels.data.roles import Roles, assign_roles, split_native
 from fewlabels.data.shapes import shaped, telling
-from fewlabels.data.sources import LOG, chosen, locate, open_source, stem_of
+from fewlabels.data.sources import LOG, chosen, locate, open_beside, open_source, stem_of
 from fewlabels.data.table import (
     NOTHING,
-    NoHeaderError,
     Place,
     Source,
     fractions_in,
@@ -237,7 +236,8 @@ def read_as_said(
             roles = assign_roles(names, opened.options, None if long is None else long.roles)
         table = NOTHING if source is None else source.read(roles.numeric, roles.text)
         voted = None if long is None else long.class_texts()
-        drawn = source.weights(table) if isinstance(source, WithLabels) else None
+        weights = getattr(source, "weights", None)
+        drawn = None if weights is None else weights(table)
         arguments, table_classes = assemble(table, roles, opened.options, voted)
         arguments["label_weight"] = drawn
         arguments["task"] = opened.task
@@ -401,17 +401,14 @@ def open_input(
                 )
             return Opened(name, options, arrays=located.files)
         unnamed: tuple[str, ...] = ()
-        try:
+        if labels is join is None:
             opened = open_source(source, located)
-        except NoHeaderError:
-            if located is None or len(located.files) > 1 or labels is join is None:
-                raise
-            # As the files beside it are read, which tell what its columns are.
-            source = f"{source}#{NO_HEADER}"
-            opened = open_source(source, locate(source))
-            unnamed = (
-                f"{quoted(name)} is read without a header: columns {listed(opened.names, 3)}",
-            )
+        else:
+            opened, read_so = open_beside(source, located)
+            if read_so is not located:
+                source = f"{source}#{NO_HEADER}"
+                said = f"columns {listed(opened.names, 3)}"
+                unnamed = (f"{quoted(name)} is read without a header: {said}",)
         if isinstance(opened, LogTable):
             opened = opened.called(
                 options.label, {*options.by_class, *options.hard, *options.scores}
@@ -431,16 +428,10 @@ def open_input(
                 return found
             table, options = found
         tasks = Found(table, options)
-        if (
-            not isinstance(table, WithLabels)
-            and long is None
-            and (located is None or located.kind != LOG)
-        ):
-            tasks = find_tasks(table, options)
+        if long is None and (located is None or located.kind != LOG):
+            tasks = find_tasks(table, options, labels_apart=isinstance(table, WithLabels))
         elif options.tasks or options.task is not None:
-            raise UsageError(
-                "--task is of a table with labels and predictions; leave out --votes and --labels"
-            )
+            raise UsageError("--task is of a table with labels and predictions; leave out --votes")
         of_table, table = getattr(table, "lines", ()), tasks.source
         reading = recognise_tasks(tasks, joined=long is not None)
     if reading.votes:
@@ -470,7 +461,7 @@ def _with_labels(
         if options.tasks and single and labels_as is None:
             raise SeveralLabelsError("--task says columns of labels")
         kept = read_labels(labels, table, options, several=labels_as is not None)
-    except SeveralLabelsError as error:
+    except SeveralLabelsError:
         if not single or labels_as is not None:
             raise
         # Labels of several tasks, or for each class, or by the order of the rows: columns beside
@@ -478,10 +469,7 @@ def _with_labels(
         from fewlabels.data.joined_files import joined_files
 
         join = {"labels": one} if not isinstance(one, str | Path) else one
-        try:
-            joined, said = joined_files(table, join, options, source, truth=True)
-        except InputError:
-            raise error from None
+        joined, said = joined_files(table, join, options, source, truth=True)
         sure = any(truth_in_name(n) == 3 for n in joined.names if n not in table.names)
         if said.label is None and not (sure or find_tasks(joined, said).tasks):
             raise

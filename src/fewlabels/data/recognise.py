@@ -401,7 +401,7 @@ class _Recognition(Sheet):
             facts.append("says what was done")
         if of_family or self._recurs(p):
             facts.append("its values recur")
-        elif name >= SURELY and self._has_numbers(p):
+        elif name >= SURELY and not p.unique and self._has_numbers(p):
             facts.append("numbers beside it")
         elif self._words_beside_numbers(p):
             facts.append("words beside numbers")
@@ -703,7 +703,7 @@ class _Recognition(Sheet):
         if p.name in self.compared:
             return ["one of those that are compared"]
         if label is not None and made_with(p, label):
-            return ["known only with the labels"]
+            return ["known with the labels alone, or never"]
         if p.predicts:
             return ["another column is finer" if self._has_finer(p) else "codes of the classes"]
         words = any(polarity(v) is None and not v.isdigit() for v in values)
@@ -715,11 +715,14 @@ class _Recognition(Sheet):
             return ["a group or a feature"]
         facts = ["words of the classes"] if words else ["codes of the classes"]
         if label is not None:
-            facts += ["agrees with the labels"] if agrees else []
-            if self.models or self._agreeing - {p.name}:
-                facts += ["no better than chance"] if no_better(p, label, values) else []
-                same = {*map(folded, counts)} <= {*map(folded, values)}
-                facts += [] if same else ["in other words than the labels"]
+            beside_it = self.models or self._agreeing - {p.name} or self._classifiers - {p.name}
+            if agrees:
+                facts.append("agrees with the labels")
+            elif agreement is not None and beside_it:
+                chance = no_better(p, label, values)
+                facts.append("no better than chance" if chance else "goes with no prediction")
+            same = {*map(folded, counts)} <= {*map(folded, values)}
+            facts += ["in other words than the labels"] if beside_it and not same else []
         elif agreement is not None and self.models:
             facts.append("goes with a prediction" if agrees else "goes with no prediction")
         return facts + (["one value"] if len(counts) == 1 else [])
