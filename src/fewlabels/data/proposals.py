@@ -61,10 +61,14 @@ _PAIRS = {"hard": "hard", "score": "scores", "confidence": "confidence"}
 
 
 class Outcome(NamedTuple):
-    """What becomes of a proposal: the options that read the source, or why none do."""
+    """What becomes of a proposal: the options that read the source, or why none do.
+
+    It is doubtful where its labels go with no prediction, and then not said beside one that is not.
+    """
 
     options: str | None
     refusal: str = ""
+    doubtful: bool = False
 
 
 class Said(NamedTuple):
@@ -115,6 +119,7 @@ class Proposals:
             if not outcomes:
                 continue
             span = choice[0][0], choice[-1][1]
+            outcomes = [one for one in outcomes if one.options and not one.doubtful] or outcomes
             kept = list(dict.fromkeys(one.options for one in outcomes if one.options))
             why += [one.refusal for one in outcomes if one.options is None]
             looks = text[: span[0]].rpartition(": ")[2].startswith(_LOOKS)
@@ -177,11 +182,7 @@ class Proposals:
             if why is None and not self.beside.get("join"):  # whose files may hold the labels
                 why = nothing_tells(read)
             if why is None:
-                bad = useless(read)
-                none = len(bad) == read.n_models
-                return (
-                    Outcome(None, "the labels go with no prediction") if none else Outcome(proposal)
-                )
+                return Outcome(proposal, doubtful=len(useless(read)) == read.n_models)
             more = [_labels(head, read)]
         except FewlabelsError as error:
             if isinstance(error, UnjudgedError) and self.beside.get("join"):
