@@ -508,6 +508,13 @@ SHAPES |= {
          **{f"class_{c}": p for c, p in zip((6, 15, 42, 99), HEAD.T, strict=True)}},
         {"label": "target", "models": {"class": ("class_6", "class_15", "class_42", "class_99")}},
     ),
+    "a class that its column is called by": Shape(
+        {"case": np.arange(400), "low": of_few(words(YES, "normal", "low")),
+         "class_lasso": words(GOOD, "normal", "low"), "phat_logit": SHARE,
+         "phat_forest": np.clip(SHARE + 0.2 * HEAD[:, 0], 0, 1)},
+        {"label": "low", "positive": "low", "hard": {"lasso": "class_lasso"},
+         "models": {"phat": ("phat_logit",), "phat_forest": ("phat_forest",)}},
+    ),
     "metrics and settings of runs": Shape(
         {"run_id": named("r", np.arange(400)), "status": words(YES, "FAILED", "FINISHED"),
          "metrics.val_accuracy": SHARE, "metrics.val_f1": LATE.random(400),

@@ -225,6 +225,13 @@ def _label_by_name(source: Source, names: Sequence[str], options: ColumnOptions)
     return Reading(replace(options, label=alike[0]), (label_line(found, table),))
 
 
+def _called(label: Profile | None) -> str | None:
+    """The one of two classes that labels are called by: low, of low and normal."""
+    classes = () if label is None else in_order(label.counts or ())
+    named = [c for c in classes if label is not None and folded(c) == folded(label.name)]
+    return named[0] if len(classes) == 2 and named else None
+
+
 class _Recognition(Sheet):
     """The best assignment of roles to the columns of a sheet."""
 
@@ -291,6 +298,7 @@ class _Recognition(Sheet):
         options = replace(
             self.options, label=None if label is None else label.name, item=item,
             models=self.models, hard=self.hard, scores=self.scores, confidence=self.confidence,
+            positive=self.options.positive or _called(label),
         )  # fmt: skip
         return Reading(options, tuple(reading_lines(self, label, item)))
 
