@@ -186,10 +186,10 @@ def consensus_of(columns: Sequence[Profile]) -> set[str]:
     shares: dict[bytes, dict[str, float]] = {}
     for p in columns:
         words, known = tuple(p.counts or ()), p.codes >= 0
-        others = [
-            q for q in columns if q is not p and fits(q, words) and (q.codes >= 0)[known].all()
-        ]
-        others = [q for q in others if not q.predicts or q.says("person")]
+        others = [q for q in columns if q is not p and (q.codes >= 0)[known].all()]
+        if len(others) < 2 or not any(map(p.known_with, others)):
+            continue
+        others = [q for q in others if fits(q, words) and (not q.predicts or q.says("person"))]
         person = not p.predicts or all(q.says("person") for q in others)
         if len(others) < 2 or not person or not any(map(p.known_with, others)):
             continue

@@ -40,11 +40,9 @@ def reading_lines(sheet: Sheet, label: Profile | None, item: str | None) -> Iter
         yield label_line(label, sheet.table)
     else:
         yield from list(doubts(sheet)) or ["labels: none recognised"]
-    columns: tuple[dict[str, tuple[str, ...]], ...] = (
-        sheet.models, *({n: (c,) for n, c in one.items()} for one in (
-            sheet.hard, sheet.scores, sheet.confidence,
-        )),
-    )  # fmt: skip
+    single = (sheet.hard, sheet.scores, sheet.confidence)
+    columns: list[dict[str, tuple[str, ...]]] = [sheet.models]
+    columns += [{n: (c,) for n, c in one.items()} for one in single]
     for what, mapped in zip(_OF_CLASSIFIERS, columns, strict=True):
         if mapped:
             said = (f"{name} = {', '.join(map(quoted, c))}" for name, c in mapped.items())
