@@ -16,7 +16,9 @@ import numpy as np
 from fewlabels.checks.arguments import level_of, seed_of, workers_of
 from fewlabels.checks.conditions import NOT_RANDOM
 from fewlabels.comparison import Residuals
+from fewlabels.data.agreement import useless
 from fewlabels.data.inputs import reference_of
+from fewlabels.data.reading_lines import are_recognised
 from fewlabels.errors import Status, UsageError, gravest_first, listed
 from fewlabels.estimates import Estimate, Estimates, GroupSize, Reference
 from fewlabels.evaluation.details import Details
@@ -31,7 +33,7 @@ from fewlabels.evaluation.groups import (
     refuse_many_groups,
 )
 from fewlabels.evaluation.guard import Guard, guarded_rows, guards_differences
-from fewlabels.evaluation.input_facts import facts, recognised_by_mistake, selection_facts
+from fewlabels.evaluation.input_facts import facts, selection_facts
 from fewlabels.evaluation.item_variance import design_effect
 from fewlabels.evaluation.status import Reasons, reasons_of_many_groups
 from fewlabels.evaluation.suspect_labels import suspect_labels
@@ -300,7 +302,8 @@ class Checks(NamedTuple):
         )
         sentences += shifted
         sentences += (f"reference: {note}" for note in (elsewhere.notes if elsewhere else ()))
-        none = () if distribution else recognised_by_mistake(items)
+        recognised = bool(items.reading) and are_recognised(items.reading)
+        none = useless(items) if recognised and not distribution else ()
         if none:
             sentences.append(
                 f"assumption: {listed(none, 5)}: taken for classifiers by their columns, which "

@@ -11,8 +11,6 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from fewlabels.checks.conditions import NOT_RANDOM
-from fewlabels.data.agreement import useless
-from fewlabels.data.reading_lines import are_recognised
 from fewlabels.errors import listed
 from fewlabels.evaluation.evaluator import MOST_DRAWS
 from fewlabels.kernels.arrays import Array, Floats, Ints
@@ -145,11 +143,6 @@ def below_chance(predictions: Predictions) -> list[str]:
         if min(p_values, default=1.0) < _SURELY:
             below.append(model)
     return below
-
-
-def recognised_by_mistake(predictions: Predictions) -> list[str]:
-    """Classifiers, of columns that nobody has named, that the labels put no higher than chance."""
-    return useless(predictions) if are_recognised(predictions.reading) else []
 
 
 def _distribution(predictions: Predictions) -> str:
