@@ -16,7 +16,9 @@ import numpy as np
 from fewlabels.checks.arguments import level_of, seed_of, workers_of
 from fewlabels.checks.conditions import NOT_RANDOM
 from fewlabels.comparison import Residuals
+from fewlabels.data.agreement import useless
 from fewlabels.data.inputs import reference_of
+from fewlabels.data.reading_lines import are_recognised
 from fewlabels.errors import Status, UsageError, gravest_first, listed
 from fewlabels.estimates import Estimate, Estimates, GroupSize, Reference
 from fewlabels.evaluation.details import Details
@@ -273,14 +275,15 @@ def with_many_groups(
 class Checks(NamedTuple):
     """What the input shows by itself: `records` for the diagnostics, and `sentences` for people.
 
-    Whether labels are of a `random` sample, which classifiers seem to have been given labels, and
-    whether labels are significantly `suspect`.
+    Whether labels are of a `random` sample, which classifiers seem to have been given labels, which
+    are perhaps none, and whether labels are significantly `suspect`.
     """
 
     records: Mapping[str, Any]
     sentences: Sequence[str]
     random: bool
     given_labels: Collection[str]
+    perhaps_none: Collection[str]
     suspect: bool
 
     @staticmethod
@@ -302,9 +305,17 @@ class Checks(NamedTuple):
         )
         sentences += shifted
         sentences += (f"reference: {note}" for note in (elsewhere.notes if elsewhere else ()))
+        recognised = bool(items.reading) and are_recognised(items.reading)
+        none = useless(items) if recognised and not distribution else ()
+        if none:
+            sentences.append(
+                f"assumption: {listed(none, 5)}: taken for classifiers by their columns, which "
+                "agree with the labels no better than chance: `fewlabels doctor` says why; say "
+                "what the columns are with --label, --hard, --model or --score"
+            )
         significant = suspects is not None and suspects.significant
         random = NOT_RANDOM not in records
-        return Checks(records, sentences, random, unheard.given_labels, significant)
+        return Checks(records, sentences, random, unheard.given_labels, none, significant)
 
 
 def build_estimates(
@@ -359,7 +370,8 @@ def build_estimates(
         draws |= {(metric, group.name): m.draws for metric, m in guarded.measured.items()}
         residuals |= {(metric, group.name): r for metric, r in guarded.residuals.items()}
     predictions = evaluator.predictions
-    doubted = items.models if not checks.random or checks.suspect else checks.given_labels
+    doubted: Collection[str] = {*checks.given_labels, *checks.perhaps_none}
+    doubted = items.models if not checks.random or checks.suspect else doubted
     estimates = Estimates(
         rows=tuple(_doubting(rows, doubted)),
         method=name,
@@ -389,7 +401,7 @@ def build_estimates(
 
 
 def _doubting(rows: Iterable[Estimate], doubted: Container[str]) -> Iterator[Estimate]:
-    """Estimates whose labels are no random sample, known to the classifier, or wrong."""
+    """Estimates whose labels are no random sample, known to the classifier, or perhaps none."""
     for row in rows:
         doubt = row.status is Status.OK and row.model in doubted
         yield row._replace(status=Status.ASSUMPTION) if doubt else row

@@ -98,6 +98,7 @@ def estimate_tasks(
         [],
         random=all(one.random for one in checked),
         given_labels={model for one in checked for model in one.given_labels},
+        perhaps_none={model for one in checked for model in one.perhaps_none},
         suspect=any(one.suspect for one in checked),
     )
     setup = rest.setup(items)

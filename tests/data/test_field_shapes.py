@@ -6,6 +6,7 @@ Files of others in these shapes are read as well, where they are there.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -63,10 +64,11 @@ def moods(codes: np.ndarray) -> np.ndarray:
     return words(codes, "Negative", "Positive")
 
 
-SEEN = np.arange(200) % 5
+SEEN, SEEN_4 = np.arange(200) % 5, np.arange(200) % 4
 GUESS = RNG.random(200) < 0.7
 CAT = RNG.integers(0, 3, 200)
 P = RNG.random(200)
+ODDS = np.random.default_rng(5).dirichlet(np.ones(3), 200) * 0.9 + 1 / 30
 
 
 def animals(seed: int, right: float = 0.8) -> np.ndarray:
@@ -275,7 +277,8 @@ SHAPES = {
     ),
     "classes of probabilities in a column without a name": Shape(
         {"5": words(CAT, "A", "B", "C"),
-         **{f"x_choice{c}_probs": 0.2 + 0.4 * (k == SEEN % 3) for k, c in enumerate("ABC")}},
+         **{f"x_choice{c}_probs": 0.2 + 0.4 * (k == np.where(GUESS, CAT, SEEN % 3))
+            for k, c in enumerate("ABC")}},
         proposed=(
             "--label 5 --model x=x_choiceA_probs,x_choiceB_probs,x_choiceC_probs",
             "--model x=x_choiceA_probs,x_choiceB_probs,x_choiceC_probs --hard 5=5",
@@ -340,7 +343,48 @@ SHAPES = {
     "tasks in the names of items": Shape(
         {"ID": [f"ID_{k // 4}_{('any', 'dural', 'fungal', 'plain')[k % 4]}" for k in range(200)],
          "gold": GUESS + 0, "net_prob": P},
-        refused="one of 4 tasks of 50 items; .*; if all are of one task, say --cluster ID$",
+        {"label": "gold", "item": "ID", "models": {"net": ("net_prob",)}},
+    ),
+    "probabilities under names, as texts, beside a truth value": Shape(
+        {"predicted_label": GUESS + 0, "predicted_label_probs": [
+            str([{"label": "1", "prob": f"{p:.3f}"}, {"label": "0", "prob": f"{1 - p:.3f}"}])
+            for p in np.where(GUESS, 0.5, 0) + P / 2],
+         "label": np.where(SEEN < 3, GUESS ^ (P < 0.2), None), "is_mobile": P > 0.5},
+        {"label": "label", "hard": {"predicted_label": "predicted_label"},
+         "models": {"predicted_label": ("predicted_label_probs[1]", "predicted_label_probs[0]")}},
+    ),
+    "a list of one object, and objects within it": Shape(
+        {"truth": GUESS + 0, "results": [
+            json.dumps([{"id": k, "scores": {"rude": p, "length": k}}])
+            for k, p in enumerate(P)]},
+        {"label": "truth", "scores": {"results[scores.rude]": "results[scores.rude]"}},
+    ),
+    "whether each answer passed, its score and itself": Shape(
+        {f"[{m}] Classify: {{x}}": [
+            f"[PASS] (1.00) {a}" if a == b else f"[FAIL] (0.00) Expected {b}\n---\n{a}."
+            for a, b in zip(animals(k), animals(3, 1.0), strict=True)]
+            for k, m in enumerate(("gpt", "llama"))} | {"expected": animals(3, 1.0)},
+        {"label": "expected", "hard": {m: f"{m}[answer]" for m in (
+            "[gpt] Classify: {x}", "[llama] Classify: {x}")}},
+    ),
+    "decimal odds, and a score that is known afterwards": Shape(
+        {"truth": np.where(SEEN < 3, words(CAT, "H", "D", "A"), None),
+         "HALF": np.where(SEEN < 3, words(CAT * GUESS, "H", "D", "A"), None),
+         **{f"BET{c}": np.round(1 / (1.05 * ODDS[:, k]), 4) for k, c in enumerate("HDA")},
+         "BET>2": 1.5 + P},
+        {"label": "truth", "models": {"BET": ("BETH", "BETD", "BETA")}},
+    ),
+    "what a filter says, that its numbers are cut at": Shape(
+        {"log": [f"judge={a} class={b} prob={p:.4f}" for a, b, p in zip(
+            words(GUESS, "ham", "spam"), words(P > 0.4, "ham", "spam"), P, strict=True)]},
+        proposed=(
+            "--label 'log[judge]' --model 'prob=log[prob]' --hard 'log[class=log[class]'",
+        ),
+    ),
+    "labels on other rows than the predictions": Shape(
+        {"case_id": np.repeat(np.arange(50), 4), "reader_score": np.where(SEEN_4 > 0, P, None),
+         "path_result": np.where(SEEN_4 == 0, GUESS + 0, None)},
+        refused="'path_result' is known in 50 rows.* by column 'case_id'.*transform",
     ),
     "ratings by a judge": Shape(
         {"question_id": np.arange(200), "model": words(CAT, "a", "b", "c"), "score": 1 + SEEN},
@@ -391,6 +435,98 @@ SHAPES = {
     "is it right, beside two models": Shape(
         {"gpt": animals(1), "llama": animals(2), "gold": animals(3, 1.0), "is_correct": GUESS},
         {"label": "gold", "hard": {"gpt": "gpt", "llama": "llama"}},
+    ),
+}  # fmt: skip
+
+
+LATE = np.random.default_rng(11)
+YES, FEW = LATE.random(400) < 0.4, np.arange(400) % 10 < 4
+SHARE = np.clip(
+    0.4 + 0.25 * (2 * YES - 1) * LATE.random(400) * 2 + 0.1 * LATE.random(400), 0.01, 0.99
+)
+VOTES = np.stack([YES ^ (LATE.random(400) < 0.15) for _ in range(3)]) + 0
+GRADE = LATE.integers(0, 4, 400)
+KINDS = LATE.integers(0, 3, 400)
+
+
+def of_few(values: np.ndarray) -> np.ndarray:
+    return np.where(FEW, values, None)
+
+
+def about(codes: np.ndarray, most: int, right: float) -> np.ndarray:
+    return np.where(LATE.random(400) < right, codes, LATE.integers(0, most, 400))
+
+
+FIRST, SECOND = about(GRADE, 4, 0.8), about(GRADE, 4, 0.8)
+AGREED = np.where(FIRST == SECOND, FIRST, GRADE)
+AUTO = words(
+    np.where(LATE.random(400) < 0.06, 3, about(KINDS, 3, 0.8)), "owl", "tit", "jay", "NoID"
+)
+GOOD, FAIR, GRADED = about(YES, 2, 0.8) + 0, about(YES, 2, 0.7) + 0, about(GRADE, 4, 0.7)
+NOISE, FLAGS = LATE.integers(0, 2, 400), LATE.random((4, 400)) < 0.5
+HEAD = np.c_[LATE.dirichlet(np.ones(3), 400) * 0.9, np.full(400, 0.1)]
+
+SHAPES |= {
+    "a full prediction called Label, beside a truth of few rows": Shape(
+        {"Id": np.arange(400), "buys": of_few(words(YES, "CH", "MM")),
+         "Price CH": 1.7 + LATE.random(400), "Price MM": 1.8 + LATE.random(400),
+         "Label": words(SHARE > 0.4, "CH", "MM"), "Score": 0.5 + abs(SHARE - 0.4) / 2},
+        {"label": "buys", "hard": {"Label": "Label"}, "confidence": {"Label": "Score"}},
+    ),
+    "a truth that the headers name, beside another called actual": Shape(
+        {"visit_id": np.arange(400), "back": of_few(words(YES, "False", "True")),
+         "insured": words(LATE.integers(0, 2, 400), "No", "Yes"),
+         "back_True_PREDICTION": SHARE, "back_False_PREDICTION": 1 - SHARE,
+         "WHY_1_ACTUAL_VALUE": LATE.integers(0, 6, 400)},
+        {"label": "back", "models": {"back": ("back_True_PREDICTION", "back_False_PREDICTION")}},
+    ),
+    "what most people said of few rows": Shape(
+        {"Index": np.arange(400), **{f"human{k}": of_few(v) for k, v in enumerate(VOTES)},
+         "human_all": of_few((VOTES.sum(0) > 1) + 0), "gpt_cf": GOOD,
+         "llama_cf": FAIR},
+        {"label": "human_all", "hard": {"gpt_cf": "gpt_cf", "llama_cf": "llama_cf"}},
+    ),
+    "a grade that two raters agreed on, one of whom graded all": Shape(
+        {"essay_id": np.arange(400), "rater1_grades": FIRST, "rater2_grades": of_few(SECOND),
+         "final_score": of_few(AGREED)},
+        {"label": "final_score", "hard": {"rater1_grades": "rater1_grades"}},
+    ),
+    "what agrees predicts, whatever its name": Shape(
+        {"IN FILE": named("f", np.arange(400)), "AUTO ID*": AUTO,
+         "ALTERNATE 1": words(LATE.integers(0, 3, 400), "owl", "tit", "jay"),
+         "MANUAL ID": of_few(words(KINDS, "owl", "tit", "jay"))},
+        {"label": "MANUAL ID", "hard": {"AUTO ID*": "AUTO ID*"}},
+    ),
+    "groups in other words than the labels, beside probabilities": Shape(
+        {"row ID": named("Row", np.arange(400)), "Churn": of_few(words(YES, "No", "Yes")),
+         "Old": LATE.integers(0, 2, 400), "Partner": words(LATE.integers(0, 2, 400), "No", "Yes"),
+         "P (Churn=No)": 1 - SHARE, "P (Churn=Yes)": SHARE},
+        {"label": "Churn", "models": {"Churn": ("P (Churn=No)", "P (Churn=Yes)")}, "hard": {}},
+    ),
+    "probabilities of a class that no label has": Shape(
+        {"object": np.arange(400), "target": of_few(np.array([6, 15, 42])[KINDS]),
+         **{f"class_{c}": p for c, p in zip((6, 15, 42, 99), HEAD.T, strict=True)}},
+        {"label": "target", "models": {"class": ("class_6", "class_15", "class_42", "class_99")}},
+    ),
+    "a class that its column is called by": Shape(
+        {"case": np.arange(400), "low": of_few(words(YES, "normal", "low")),
+         "class_lasso": words(GOOD, "normal", "low"), "phat_logit": SHARE,
+         "phat_forest": np.clip(SHARE + 0.2 * HEAD[:, 0], 0, 1)},
+        {"label": "low", "positive": "low", "hard": {"lasso": "class_lasso"},
+         "models": {"phat": ("phat_logit",), "phat_forest": ("phat_forest",)}},
+    ),
+    "metrics and settings of runs": Shape(
+        {"run_id": named("r", np.arange(400)), "status": words(YES, "FAILED", "FINISHED"),
+         "metrics.val_accuracy": SHARE, "metrics.val_f1": LATE.random(400),
+         "params.learning_rate": LATE.random(400)},
+        refused="^(?!.*--label).*'metrics.val_accuracy', 'metrics.val_f1' are measures of how good",
+    ),
+    "counts of what is right and wrong": Shape(
+        {"study": named("s", np.arange(400) // 4), "TP": LATE.poisson(9, 400),
+         "FP": LATE.poisson(3, 400), "FN": LATE.poisson(2, 400), "TN": LATE.poisson(20, 400),
+         "quadas_flow": words(KINDS, "low", "high", "unclear"),
+         "quadas_reference": words(LATE.integers(0, 3, 400), "low", "high", "unclear")},
+        refused="^(?!.*--).*'TP', 'FP', 'FN', 'TN' are measures of how good",
     ),
 }  # fmt: skip
 
@@ -554,3 +690,62 @@ def test_the_table_of_evidence() -> None:
     text = diagnosis.summary(80)
     assert max(map(len, text.splitlines())) <= 80
     assert "label +18" in text
+
+
+def test_words_of_one_column_alone_may_be_no_answers() -> None:
+    culture = words(np.where(ROW_400 % 37 == 0, 2, YES), "Negative", "Positive", "Contaminated")
+    swab = words(np.where(ROW_400 % 29 == 0, 2, GOOD), "Negative", "Positive", "Invalid")
+    table = {"id": ROW_400, "culture": of_few(culture), "swab": swab,
+             "urine": words(FAIR, "Negative", "Positive")}  # fmt: skip
+    found = fl.read_predictions(pd.DataFrame(table))
+    said = "--no-label Contaminated --no-label Invalid"
+    assert any(line.startswith("in one column alone: ") and said in line for line in found.reading)
+    told = fl.read_predictions(pd.DataFrame(table), no_label=["Contaminated", "Invalid"])
+    assert (told.classes, told.models) == (("Negative", "Positive"), ("swab", "urine"))
+    assert not any("in one column alone" in line for line in told.reading)
+
+
+ROW_400 = np.arange(400)
+
+
+def test_what_is_no_prediction_by_its_values_is_said() -> None:
+    for name, said in (
+        ("what most people said of few rows", "'human0', 'human1', 'human2' (known only where"),
+        ("what agrees predicts, whatever its name", "'ALTERNATE 1' (values of the labels, which"),
+    ):
+        reading = fl.read_predictions(pd.DataFrame(SHAPES[name].table)).reading
+        assert any(f"not used: {said}" in line for line in reading), reading
+
+
+def test_a_recognised_classifier_at_chance_is_an_assumption() -> None:
+    """Whoever names the columns has said what they are."""
+    table = pd.DataFrame({"verdict": words(YES, "bad", "good"), "net_pred": words(
+        NOISE, "bad", "good"), "big_pred": words(GOOD, "bad", "good"),
+    })  # fmt: skip
+    by_name = {"label": "verdict", "hard": {"net": "net_pred", "big": "big_pred"}}
+    for options, expected in (({}, "assumption"), (by_name, "ok")):
+        estimates = fl.estimate(fl.read_predictions(table, **options), metrics=["accuracy"])
+        statuses = {row.model: str(row.status) for row in estimates.rows}
+        assert statuses == {"net": expected, "big": "ok"}
+        warned = any("net: taken for classifiers" in one for one in estimates.warnings)
+        assert warned == (expected != "ok")
+
+
+def test_labels_that_no_classifier_predicts_are_not_proposed(tmp_path: Path) -> None:
+    file, truth = tmp_path / "oof.csv", tmp_path / "train.csv"
+    scores = {"frozen": SHARE, "tuned": np.clip(SHARE + 0.2 * HEAD[:, 0], 0, 1)}
+    pd.DataFrame({"id": ROW_400, **scores}).to_csv(file, index=False)
+    flags = dict(zip(("Sleep", "VIP", "Cabin", "Deck"), FLAGS, strict=True))
+    pd.DataFrame({"id": ROW_400, **flags, "Moved": YES}).to_csv(truth, index=False)
+    with pytest.raises(fl.InputError, match=r"say which it is with --label Moved$"):
+        fl.read_predictions(file, labels=[str(truth)])
+
+
+def test_a_consensus_among_labels_of_several_people_is_taken(tmp_path: Path) -> None:
+    file, graded = tmp_path / "models.csv", tmp_path / "essays.csv"
+    pd.DataFrame({"id": ROW_400, "net_pred": GRADED}).to_csv(file, index=False)
+    people = {"rater1": of_few(FIRST), "rater2": of_few(SECOND), "resolved": of_few(AGREED)}
+    pd.DataFrame({"id": ROW_400, **people}).to_csv(graded, index=False)
+    found = fl.read_predictions(file, labels=graded)
+    assert found.labels[found.labeled].tolist() == AGREED[FEW].tolist()
+    assert any("'resolved' is what most of the others say" in note for note in found.notes)

@@ -187,6 +187,19 @@ class TestWarning:
         allowing = fl.estimate(predictions, "tempered-ensemble", "accuracy").warnings
         assert "assumes that they were chosen by their scores" in " ".join(allowing)
 
+    def test_no_weights_are_proposed_where_a_kind_of_item_is_never_labeled(self) -> None:
+        rng = np.random.default_rng(0)
+        truth = rng.integers(0, 2, 600)
+        votes = np.stack([truth ^ (rng.random(600) < 0.2) for _ in range(3)], axis=1)
+        for known, proposed in ((votes[:, 0] != votes[:, 1], False), (votes.sum(1) < 3, True)):
+            some = known & (rng.random(600) < 0.8) | (proposed & (rng.random(600) < 0.05))
+            labels = np.where(some, truth, -1)
+            items = fl.Predictions(votes=votes, labels=labels, models=["a", "b", "c"])
+            warnings = fl.estimate(items, "labeled", "accuracy").warnings
+            (said,) = (warning for warning in warnings if warning.startswith("shift: "))
+            assert ("--shift auto" in said) == proposed
+            assert ("no labeled item is one where a and b agree" in said) == (not proposed)
+
     @pytest.mark.parametrize("annotated", [False, True])
     def test_false_alarms_are_rare(self, annotated: bool) -> None:
         alarms = 0

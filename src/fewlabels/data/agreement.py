@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fewlabels.kernels.arrays import Array, Floats
 from fewlabels.kernels.ranking import dense_codes
+
+if TYPE_CHECKING:
+    from fewlabels.predictions import Predictions
 
 _LEAST_TOGETHER = 10
 """Rows that two columns must share before their agreement says anything."""
@@ -33,6 +37,58 @@ def kappa(one: Array, other: Array, k: int) -> float | None:
     if chance >= 1:
         return None
     return (float((one[both] == other[both]).mean()) - chance) / (1 - chance)
+
+
+def no_better_than_chance(said: Array, labels: Array) -> bool:
+    """Whether two columns of classes (-1: none) surely agree hardly better than chance, or worse.
+
+    So it is where the upper 95% limit of kappa, whose deviation is sqrt(a (1 - a) / n) / (1 - c) at
+    agreement a and chance c, is that of no agreement to speak of.
+    """
+    both = (said >= 0) & (labels >= 0)
+    one, other, n = said[both], labels[both], int(both.sum())
+    k = int(max(one.max(initial=0), other.max(initial=0))) + 1
+    value = kappa(one, other, k)
+    if value is None:
+        return False
+    chance = float(np.bincount(one, minlength=k) @ np.bincount(other, minlength=k)) / n**2
+    agreed = float((one == other).mean())
+    return value + 1.64 * float(np.sqrt(agreed * (1 - agreed) / n)) / (1 - chance) <= _NO_USE
+
+
+def ranks_no_better_than_chance(scores: Floats, labels: Array) -> bool:
+    """Whether scores surely rank one of two classes (0, 1; -1: none) hardly above the other.
+
+    As `no_better_than_chance`, with 2 AUC - 1 and the Mann-Whitney deviation in place of kappa.
+    """
+    known = (labels >= 0) & ~np.isnan(scores)
+    m, n = int((known & (labels == 1)).sum()), int((known & (labels == 0)).sum())
+    if min(m, n) < 2 or m + n < _LEAST_TOGETHER:
+        return False
+    gini = 2 * order_auc(scores, known & (labels == 1), known & (labels == 0)) - 1
+    return gini + 1.64 * float(np.sqrt((m + n + 1) / (3 * m * n))) <= _NO_USE
+
+
+def useless(predictions: Predictions) -> list[str]:
+    """Classifiers that the known labels surely put hardly above chance, or below."""
+    found, rows = list[str](), np.flatnonzero(predictions.labeled)
+    if predictions.is_sparse or not len(rows):
+        return found
+    labels, k = predictions.labels[rows], predictions.n_classes
+    hard, shares = predictions.gives("hard"), predictions.gives("probabilities")
+    for j, model in enumerate(predictions.models):
+        numbers = predictions.probabilities if shares[j] else predictions.scores
+        if k == 2 and predictions.gives("ranking")[j] and numbers is not None:
+            of_item = numbers[rows, j, 1] if shares[j] else numbers[rows, j]
+            found += [model] * ranks_no_better_than_chance(of_item, labels)
+        elif hard[j]:
+            said = predictions.hard_of(rows, j).astype(np.int64)
+            found += [model] * no_better_than_chance(said, labels)
+    return found
+
+
+_NO_USE = 0.2
+"""Kappa, or 2 AUC - 1, up to which agreement is not that of a classifier with its labels."""
 
 
 def agreement_within(codes: Array, groups: Array) -> tuple[float, float]:

@@ -319,7 +319,7 @@ def open_delimited(path: File, name: str, *, header: bool = True) -> DelimitedFi
             f"has a first row of more than {_HEADER >> 20} MB; it must name the columns"
         )
     lines = [line for line in text.splitlines()[:FRONT_ROWS] if line]
-    marked = not lines or "," in lines[0] or ";" in lines[0]
+    marked = not lines or (("," in lines[0] or ";" in lines[0]) and not _signed(lines))
     spaced = not marked and _is_spaced(lines, whole=len(head) < _HEADER)
     start = len(codecs.BOM_UTF8) if head.startswith(codecs.BOM_UTF8) and not spaced else 0
     file = DelimitedFile(path, name, (), "\t", 0, start, 0, spaced)
@@ -538,6 +538,8 @@ def _has_row_names(
 def _is_spaced(lines: Sequence[str], *, whole: bool) -> bool:
     """Whether the columns of a text are separated by spaces, or by them and by tabs."""
     lines = [line for line in lines[: SAMPLE_ROWS + 1] if line.strip()]
+    if len(lines) > 1 and _signed(lines):
+        return True
     if len(lines) < 2 or any("," in line or ";" in line for line in lines):
         return False
     if len({line.count("\t") for line in lines}) == 1 and "\t" in lines[0]:
@@ -556,9 +558,19 @@ def _is_spaced(lines: Sequence[str], *, whole: bool) -> bool:
 
 
 def _by_spaces(text: str) -> Iterator[list[str]]:
-    """The cells of rows whose columns are separated by any number of spaces and tabs."""
-    lines = (line.replace("\t", " ").strip() for line in text.splitlines())
-    return csv.reader((line for line in lines if line), delimiter=" ", skipinitialspace=True)
+    """The cells of rows whose columns are separated by any number of spaces and tabs.
+
+    Where every line begins with a sign of classes, what stands behind the class is one cell.
+    """
+    lines = [line for row in text.splitlines() if (line := row.replace("\t", " ").strip())]
+    if _signed(lines):
+        return (line.split(None, 1) for line in lines)
+    return csv.reader(lines, delimiter=" ", skipinitialspace=True)
+
+
+def _signed(lines: Sequence[str]) -> bool:
+    """Whether every line is a class, as fastText writes it, and more behind it."""
+    return all(re.match(r"__label__\S+\s+\S", line) for line in lines)
 
 
 def by_tabs(text: str) -> str:

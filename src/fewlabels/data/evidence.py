@@ -16,13 +16,13 @@ from typing import NamedTuple
 import numpy as np
 
 from fewlabels.checks.class_words import MAYBE_NO_LABEL, folded, same_answer
-from fewlabels.data.agreement import kappa
+from fewlabels.data.agreement import cut_apart, kappa, no_better_than_chance
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.profiles import Profile, item_in_name, names_role, profile, words_table
 from fewlabels.data.roles import split_native
 from fewlabels.data.table import Table
 from fewlabels.errors import InputError
-from fewlabels.kernels.arrays import Array
+from fewlabels.kernels.arrays import Array, Ints
 
 MARGIN = 1.0
 """Log-odds by which a choice must be better than the next that means something else."""
@@ -131,6 +131,23 @@ def fits(p: Profile, classes: Sequence[str]) -> bool:
     return bool(p.counts) and _all_mean(frozenset(p.counts or ()), tuple(classes))
 
 
+def strays(p: Profile, classes: Sequence[str]) -> list[str] | None:
+    """Words (folded) of few rows that are none of the classes, where several others are.
+
+    None of a column that holds other values than the classes.
+    """
+    if not p.counts or not (p.numbers is None or fits(p, classes)):
+        return None
+    known = [rows for text, rows in p.counts.items() if same_answer(text, classes)]
+    new = {folded(text) for text in p.counts if not same_answer(text, classes)}
+    several = len(known) > 1 and len(new) == len(p.counts) - len(known) <= MOST_STRAYS
+    return sorted(new) if several and sum(known) > 0.5 * p.filled else None
+
+
+MOST_STRAYS = 3
+"""Words beside the classes that a column may hold where something had no answer."""
+
+
 def class_indices(p: Profile, classes: Sequence[str]) -> Array:
     """The number of the class in each row of a column, -1 for none."""
     order = list(classes)
@@ -145,6 +162,69 @@ def class_indices(p: Profile, classes: Sequence[str]) -> Array:
 def beyond_chance(p: Profile, label: Profile, classes: Sequence[str]) -> float | None:
     """Cohen's kappa of two columns of some classes; None on too few rows."""
     return kappa(class_indices(p, classes), class_indices(label, classes), len(classes))
+
+
+def no_better(p: Profile, label: Profile, classes: Sequence[str]) -> bool:
+    """Whether a column surely agrees with the labels no better than chance, or hardly better."""
+    return no_better_than_chance(class_indices(p, classes), class_indices(label, classes))
+
+
+def made_with(p: Profile, label: Profile) -> bool:
+    """Whether a column is known just where the labels are, and no name says it is a classifier's.
+
+    A person's are those that the labels were made of.
+    """
+    return label.known_with(p) and (not p.predicts or p.says("person"))
+
+
+def consensus_of(columns: Sequence[Profile]) -> set[str]:
+    """Of columns of people the one that says, where it is known, what most of the others say.
+
+    One of these is known in the same rows and in no other. The consensus may differ in few of the
+    rows in which most say one thing; no other column that is known there does so as seldom.
+    """
+    shares: dict[bytes, dict[str, float]] = {}
+    for p in columns:
+        words, known = tuple(p.counts or ()), p.codes >= 0
+        others = [q for q in columns if q is not p and (q.codes >= 0)[known].all()]
+        if len(others) < 2 or not any(map(p.known_with, others)):
+            continue
+        others = [q for q in others if fits(q, words) and (not q.predicts or q.says("person"))]
+        person = not p.predicts or all(q.says("person") for q in others)
+        if len(others) < 2 or not person or not any(map(p.known_with, others)):
+            continue
+        own, said = class_indices(p, words), [class_indices(q, words) for q in others]
+        pairs = [(one[both], own[both]) for one in said for both in [(one >= 0) & (own >= 0)]]
+        if not all((one > of).any() and (one < of).any() for one, of in pairs):
+            continue  # tags, of which one implies another, are of several questions
+        counts = np.stack([sum((one == k).astype(int) for one in said) for k in range(len(words))])
+        clear = (own >= 0) & (2 * counts.max(0) > len(others))
+        if clear.sum() >= MANY_ITEMS // 2:
+            share = float((counts.argmax(0) == own)[clear].mean())
+            shares.setdefault(known.tobytes(), {})[p.name] = share
+    found = set[str]()
+    for share_of in shares.values():
+        most = max(share_of.values())
+        best = [name for name, share in share_of.items() if share == most]
+        found |= {*best} if most >= _CONSENSUS and len(best) == 1 else set()
+    return found
+
+
+_CONSENSUS = 0.97
+"""Share of the rows with a majority in which a consensus is what that says."""
+
+
+def separates(p: Profile, codes: Ints) -> bool:
+    """Whether numbers are apart in many rows of two classes, as what is known afterwards is."""
+    x = np.empty(0) if p.numbers is None else p.numbers
+    known = (codes >= 0) & ~np.isnan(x)
+    return int(known.sum()) >= _MANY_ROWS and any(
+        cut_apart(x[known], codes[known], k) for k in (0, 1)
+    )
+
+
+_MANY_ROWS = 100
+"""So many known labels no score of a classifier separates, but by what it must not know."""
 
 
 def same_within(p: Profile, other: Profile) -> bool:

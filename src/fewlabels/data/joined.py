@@ -19,18 +19,18 @@ from fewlabels.checks.arrays import UNKNOWN
 from fewlabels.data.chosen_rows import items_here
 from fewlabels.data.classes import Classes
 from fewlabels.data.delimited import NO_HEADER
+from fewlabels.data.evidence import consensus_of
 from fewlabels.data.keys import may_name_items, names_of, repeats, same_values, with_item
 from fewlabels.data.label_record import LabelRecord, is_record, read_record
 from fewlabels.data.options import ColumnOptions
-from fewlabels.data.profiles import names_items, names_role
+from fewlabels.data.profiles import item_in_name, names_items, names_role, profile
 from fewlabels.data.roles import ITEMS, Roles, VoteRoles, assign_vote_roles, missing_column
 from fewlabels.data.shapes import shaped
-from fewlabels.data.sources import Located, locate, open_source
+from fewlabels.data.sources import Located, locate, open_beside, open_source
 from fewlabels.data.table import (
     NO_LABEL,
     Derived,
     Names,
-    NoHeaderError,
     Place,
     Source,
     Table,
@@ -394,7 +394,7 @@ class KeptLabels:
 
 
 class SeveralLabelsError(InputError):
-    """A file of labels has several columns of them, and nothing says which is meant."""
+    """A file of labels has several columns of them, or none that names the items."""
 
 
 def read_labels(
@@ -441,30 +441,32 @@ def _kept(source: Any, table: Source, options: ColumnOptions, several: bool) -> 
         rest = [n for n in opened.names if n not in (theirs, *theirs.split(","))]
         wanted = [n for n in (options.label, options.votes.get("label"), "label") if n in rest]
         likely = wanted[:1] or [n for n in rest if names_role(n, "label")] or rest
+        notes = list[str]()
         if len(likely) != 1:
             held = names_of(opened, rest)
             few = [n for n in rest if 1 < len(held[n].texts) <= MOST_CLASSES_UNASKED]
-            ways = [f"--label {shlex.quote(n)}" for n in few[:3] or ["COL"]]
+            each = opened.read((), few) if few else None
+            likely = list(consensus_of([profile(each, n, options) for n in few if each]))
+            what = "is what most of the others say, and read as the labels (--label COL: another)"
+            notes = [f"{name}: {quoted(n)} {what}" for n in likely]
+        if len(likely) != 1:
+            ways = [f"--label {shlex.quote(n)}" for n in few or ["COL"]]
             raise SeveralLabelsError(
                 f"no column 'label'; the columns are {listed(map(quoted, rest))}: say which it is "
                 f"with {' or '.join(ways)}"
             )
         by = options.votes.get("annotator") or "annotator"
         columns = [theirs, str(likely[0]), *([by] if several and by in rest else [])]
-        return KeptLabels(name, item, _rows_of(opened, columns, name, several=several))
+        rows = _rows_of(opened, columns, name, several=several)
+        return KeptLabels(name, item, rows, notes=tuple(notes))
 
 
 def _paired(
     source: Any, located: Located | None, table: Source, options: ColumnOptions
 ) -> tuple[Source, str, str]:
     """A file of labels, its column of items, and that of the table: by their names, or values."""
-    try:
-        opened = with_item(
-            shaped(open_source(source, located, "labels"), options)[0], options.item, (table,)
-        )
-    except NoHeaderError:
-        assert located is not None
-        return _paired(source, replace(located, fragment=NO_HEADER), table, options)
+    found_so, located = open_beside(source, located, "labels")
+    opened = with_item(shaped(found_so, options)[0], options.item, (table,))
     names = opened.names
     if {"event", "item", "annotator"} <= set(names):
         raise InputError(
@@ -484,7 +486,10 @@ def _paired(
     if pair is None:
         lacking = names if not found else table.names
         missing = missing_column(options.item or "item", lacking, "what labels are joined by")
-        raise InputError(f"{missing}; say which it is with --item COL")
+        # What names items of its own is never joined by the order of the rows.
+        keyed = options.item is not None or found or any(item_in_name(n) > 1 for n in names)
+        kind = InputError if keyed else SeveralLabelsError
+        raise kind(f"{missing}; say which it is with --item COL")
     if (
         pair[1] not in theirs
         and located is not None

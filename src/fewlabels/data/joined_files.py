@@ -17,7 +17,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fewlabels.data.delimited import NO_HEADER
 from fewlabels.data.keys import (
     Keyed,
     item_columns,
@@ -35,11 +34,11 @@ from fewlabels.data.profiles import (
     predicts_in_name,
     truth_in_name,
 )
-from fewlabels.data.roles import split_native
+from fewlabels.data.roles import PLAIN, split_native
 from fewlabels.data.shapes import first_rows, is_nested, shaped
-from fewlabels.data.sources import LOG, is_part, locate, open_source, path_of, stem_of
+from fewlabels.data.sources import LOG, is_part, locate, open_beside, open_source, path_of, stem_of
 from fewlabels.data.stores import is_pattern
-from fewlabels.data.table import NO_LABEL, NoHeaderError, Source, Table, fractions_in
+from fewlabels.data.table import NO_LABEL, Source, Table, fractions_in
 from fewlabels.errors import InputError, UsageError, listed, quoted
 from fewlabels.kernels.arrays import Ints
 
@@ -142,16 +141,15 @@ def joined_files(
     source: Source, others: Any, options: ColumnOptions, path: Any, *, truth: bool = False
 ) -> tuple[Source, ColumnOptions]:
     """The source with the columns of other files, and the options with the item."""
-    files = _named_sources(others, path)
+    first, files = _named_sources(others, path)
     logs = _one_log(path, list(files.values()))
     if logs is not None:
         return logs, options
     lines: list[str] = list(getattr(source, "lines", ()))
-    opened: list[Source] = [_opened(name, one, lines) for name, one in files.items()]
+    opened = [_opened(name, one, lines, options) for name, one in files.items()]
     for one in (source, *opened):
         if len(set(one.names)) < len(one.names):
             raise InputError(f"{one.name}: two columns have the same name; rename one of them")
-    first = stem_of(str(path)) if isinstance(path, str | Path) else "first"
     stems = [first, *files]
     short = differences(stems)
     names = short if short and len(set(short)) == len(stems) else tuple(stems)
@@ -183,8 +181,11 @@ def joined_files(
     mirrored = {n: ks for n, ks in several.items() if joined.differ(n, ks) is not None}
     label_of, label, said = _labels(joined, mirrored, truth=truth, names=stems)
     columns: dict[str, tuple[tuple[int, str], ...]] = {}
+    own_names: dict[str, dict[int, str]] = {}
     for name, ks in where.items():
-        if name in mirrored and truth_in_name(name) == 3 and label_of is None:
+        truth_like = name in mirrored and truth_in_name(name) == 3
+        soft = truth_like and all(fractions_in({*filter(None, joined.named(k, name))}) for k in ks)
+        if truth_like and label_of is None and not soft:
             i, k, a, b = joined.differ(name, ks) or (0, 0, "", "")
             both = [sources[j].name or "the first" for j in (ks[0], k)]
             raise InputError(
@@ -198,27 +199,52 @@ def joined_files(
             columns[name] = ((ks[0], name),)
         else:
             for k in ks:
-                own = TRUTH if k == label_of and name in mirrored else names[k]
-                plain = [n for n in filter(_PLAIN.fullmatch, sources[k].names) if n in where]
+                ours = k == label_of and (name in mirrored or PLAIN.fullmatch(name))
+                own = TRUTH if ours else names[k]
+                plain = [n for n in filter(PLAIN.fullmatch, sources[k].names) if n in where]
                 own_ones = [n for n in plain if n in mirrored or where[n] == [k]]
-                alone = own_ones == [name] or own_ones == [keys[k].column, name]
-                called = f"{names[k]}_prediction" if alone else _of_file(name, own)
+                alone = soft or own_ones == [name] or own_ones == [keys[k].column, name]
+                called = f"{names[k]}_prediction" if alone and own != TRUTH else _of_file(name, own)
                 while called in where or called in columns:
                     called += "_"
                 columns[called] = ((k, name),)
+                own_names.setdefault(name, {})[k] = called
     if options.label is not None:
         parts = re.split("[,|]", options.label)
         ours = label_of is not None and all(label_of in mirrored.get(part, ()) for part in parts)
         renamed = ",".join(_of_file(part, TRUTH) for part in parts)
         label = renamed if ours and options.label not in columns else options.label
     made = replace(joined, columns=columns, lines=(*lines, *said), notes=tuple(filter(None, notes)))
-    return shaped(made, replace(options, item=item, label=label))
+    said_of: dict[str, Any] = {
+        kind: _of_files(getattr(options, kind), own_names, names) for kind in _MAPPED
+    }
+    return shaped(made, replace(options, item=item, label=label, **said_of))
 
 
-def _named_sources(others: Any, path: Any) -> dict[str, Any]:
-    """Name -> path or frame of the files to join."""
+_MAPPED = ("models", "logits", "hard", "scores", "confidence")
+
+
+def _of_files(
+    mapped: Mapping[str, Any], own: Mapping[str, Mapping[int, str]], files: Sequence[str]
+) -> dict[str, Any]:
+    """Classifiers by their columns, one of each file where these are columns of several files."""
+    out: dict[str, Any] = {}
+    for model, of in mapped.items():
+        columns = (of,) if isinstance(of, str) else of
+        ks = [k for k in range(len(files)) if all(k in own.get(c, ()) for c in columns)]
+        for k in ks:
+            named = tuple(own[c][k] for c in columns)
+            called = files[k] if len(mapped) == 1 else f"{files[k]} {model}"
+            out[called] = named[0] if isinstance(of, str) else named
+        out |= {} if ks else {model: of}
+    return out
+
+
+def _named_sources(others: Any, path: Any) -> tuple[str, dict[str, Any]]:
+    """What to call the first source, and name -> path or frame of the files to join."""
     if isinstance(others, Mapping):
-        return {str(name): one for name, one in others.items()}
+        first = stem_of(str(path)) if isinstance(path, str | Path) else "first"
+        return first, {str(name): one for name, one in others.items()}
     several = [others] if isinstance(others, str | Path) else list(others)
     own = os.path.realpath(path_of(str(path))) if isinstance(path, str | Path) else None
     files: list[str] = []
@@ -239,29 +265,35 @@ def _named_sources(others: Any, path: Any) -> dict[str, Any]:
             raise InputError(f"{name}: no file is named so")
     if not files:
         raise InputError("--join names no file beside FILE")
-    out: dict[str, Any] = {}
-    taken = None if own is None else stem_of(own)
-    for file in dict.fromkeys(files):
-        stem = stem_of(file)
-        if stem in out or stem == taken:  # a/results.csv, b/results.csv
-            stem = "_".join(Path(path_of(file)).with_name(stem).parts[-2:])
-        out[stem if stem not in out else file] = file
-    return out
+    files = list(dict.fromkeys(files))
+    first, *names = _called([str(path), *files]) if own is not None else ["first", *_called(files)]
+    return first, dict(zip(names, files, strict=True))
 
 
-def _opened(name: str, one: Any, lines: list[str]) -> Source:
+def _called(files: Sequence[str]) -> list[str]:
+    """What to call files: by their names, or the folder that tells files of one name apart."""
+    stems = [stem_of(file) for file in files]
+    folders = [Path(os.path.abspath(path_of(file))).parts[-2::-1] for file in files]
+    names = []
+    for stem, file, own in zip(stems, files, folders, strict=True):
+        alike = [of for one, of in zip(stems, folders, strict=True) if one == stem]
+        apart = (
+            k for k, each in enumerate(zip(*alike, strict=False)) if len({*each}) == len(alike)
+        )
+        k = next(apart, None)
+        names.append(stem if len(alike) == 1 else file if k is None else own[k])
+    return names if len({*names}) == len(names) else list(files)
+
+
+def _opened(name: str, one: Any, lines: list[str], options: ColumnOptions) -> Source:
     """A file to join; one without a header says so by its first row."""
     located = locate(one)
     if located is not None and located.kind == "NPZ":
         raise InputError(f"{located.name}: holds arrays, whose items have no names; save a table")
-    try:
-        found = open_source(one, located, "join")
-    except NoHeaderError:
-        if located is None or len(located.files) > 1:
-            raise
-        found = open_source(one, replace(located, fragment=NO_HEADER), "join")
+    found, read_so = open_beside(one, located, "join")
+    if read_so is not located:
         lines.append(f"{quoted(name)} is read without a header: columns {listed(found.names, 3)}")
-    return shaped(found, ColumnOptions())[0]
+    return shaped(found, options)[0]
 
 
 def _one_log(path: Any, others: Sequence[Any]) -> Source | None:
@@ -287,7 +319,10 @@ def _checked_order(joined: JoinedFiles, stems: Sequence[str]) -> str:
             if name not in first.names or not (truth_in_name(name) == 3 or may_name_items(name)):
                 continue
             odd = joined.differ(name, (0, k))
-            fixed = all(len(set(joined.named(j, name))) == 1 for j in (0, k))
+            each = [set(joined.named(j, name)) for j in (0, k)]
+            fixed = min(map(len, each)) == 1
+            if PLAIN.fullmatch(name):  # which does not say that it is the same in both
+                fixed |= odd is not None
             if odd is not None and not fixed:
                 row, _, a, b = odd
                 raise InputError(
@@ -329,11 +364,7 @@ def _predicts(name: str) -> bool:
 def _nameless(name: str) -> bool:
     """Whether a column says that it holds predictions, and not of which classifier."""
     by_itself = _predicts(name) and split_native(name) is None and is_role(name)
-    return by_itself or _PLAIN.fullmatch(name) is not None
-
-
-_PLAIN = re.compile(r"c\d+")
-"""Names of the columns of a file without a header."""
+    return by_itself or PLAIN.fullmatch(name) is not None
 
 
 _FLAGS = {*NO_LABEL, "0", "1", "true", "false"}
@@ -345,6 +376,8 @@ def _labels(
 ) -> tuple[int | None, str | None, tuple[str, ...]]:  # fmt: skip
     """Which source has 0 and 1 where others have fractions: its number, the label, and lines."""
     kinds: dict[str, dict[int, str]] = {}
+    if truth and any(map(PLAIN.fullmatch, joined.sources[1].names)):
+        return 1, None, ()
     for name, ks in mirrored.items():
         of = {k: _kind({t for t in joined.named(k, name) if t is not None}) for k in ks}
         if "fractions" in of.values():

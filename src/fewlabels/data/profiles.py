@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
 from importlib.resources import files
-from itertools import chain, takewhile
+from itertools import chain, dropwhile, takewhile
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -139,18 +139,19 @@ _NUMBERED = re.compile(r"(.*?[^\W\d])\d+[a-z]?")
 
 
 class Words(NamedTuple):
-    """The table of words: word -> role -> weight; what else words say; the weights of values."""
+    """The table of words: word -> role -> weight; what else is said; weights of values; cells."""
 
     roles: dict[str, dict[str, float]]
     says: dict[str, frozenset[str]]
     values: dict[str, dict[str, float]]
+    cells: dict[str, str]
 
 
 @cache
 def words_table() -> Words:
     """Read `words.toml`."""
     table = tomllib.loads(files("fewlabels.data").joinpath("words.toml").read_text("utf-8"))
-    values = table.pop("values")
+    values, cells = table.pop("values"), table.pop("cells")
     lists = table.pop("says") | {role: " ".join(by.values()) for role, by in table.items()}
     roles: dict[str, dict[str, float]] = {}
     for role, by in table.items():
@@ -160,12 +161,29 @@ def words_table() -> Words:
             for word in (*words.split(), *plain):
                 known = roles.setdefault(word, {})
                 known[role] = known.get(role, 0.0) + float(weight)
-    return Words(roles, {what: frozenset(text.split()) for what, text in lists.items()}, values)
+    return Words(
+        roles, {what: frozenset(text.split()) for what, text in lists.items()}, values, cells
+    )
+
+
+@cache
+def cell_patterns() -> tuple[re.Pattern[str], ...]:
+    """What texts look like that hold several values, by the table [cells]."""
+    return tuple(map(re.compile, words_table().cells.values()))
+
+
+_OF_UNNAMED = re.compile(r"c\d+\[([^\[\]]+)\]")
+
+
+def _said_name(name: str) -> str:
+    """The name of a column, or the key of what a cell of one without a name says."""
+    key = _OF_UNNAMED.fullmatch(name)
+    return name if key is None else key[1]
 
 
 def name_words(name: str) -> list[str]:
     """The words of a column's name in lower case, humps taken apart."""
-    humps = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", " ", name)
+    humps = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", " ", _said_name(name))
     return [folded(word) for word in tokens(humps)]
 
 
@@ -268,8 +286,19 @@ def names_items(name: str) -> bool:
 
 
 def names_result(name: str) -> bool:
-    """Whether a whole name is that of a measure of how good something is: f1-score."""
-    return "".join(name_words(name)) in words_table().says["results"]
+    """Whether a whole name is that of a measure of how good something is: f1-score.
+
+    What it is a measure on may stand before it: metrics.val_f1, macro avg precision.
+    """
+    known, words = words_table().says, name_words(name)
+    own = "".join(dropwhile(lambda word: word in known["results_on"], words))
+    return own in known["results"]
+
+
+def of_a_run(name: str) -> bool:
+    """Whether a name is that of a setting of a training run: params.learning_rate."""
+    words = name_words(name)
+    return len(words) > 1 and words[0] in words_table().says["settings"]
 
 
 def names_percentages(name: str) -> bool:
@@ -285,6 +314,7 @@ def is_role(name: str, also: Collection[str] = ()) -> bool:
 
 def without_role(name: str, also: Collection[str] = ()) -> str:
     """A classifier's name: that of its column without the words for what it holds, and `also`."""
+    name = _said_name(name)
     words = list(WORD.finditer(name))
     role = [is_role(word[0], also) for word in words]
     first, last = 0, len(words) - 1
@@ -296,7 +326,9 @@ def without_role(name: str, also: Collection[str] = ()) -> str:
         return name
     # What stands outside the words, such as a bracket, stays where no word goes.
     start = words[first].start() if first else 0
-    left = name[start : words[last].end()] if last < len(words) - 1 else name[start:]
+    left = name[start:]
+    if last < len(words) - 1:
+        left = re.sub(r"(?:_|[^\w)\]}])+$", "", name[start : words[last + 1].start()])
     closes = [end for begin, end in ("()", "[]") if left.count(begin) < left.count(end)]
     return left.rstrip("".join(closes)) if closes else left
 
@@ -411,6 +443,11 @@ class Profile:
         return self.says("right") and {*self.words} <= known["right"] | known["how_right"]
 
     @property
+    def counts_outcomes(self) -> bool:
+        """Whether its whole name is that of a count of right or wrong answers of a kind: TP."""
+        return "".join(self.words) in words_table().says["outcomes"]
+
+    @property
     def yes_or_no(self) -> bool:
         """Whether all its values are plain words for yes and no."""
         known = words_table().says["yes_or_no"]
@@ -437,6 +474,12 @@ class Profile:
         """How many different pairs of values some rows of two columns hold."""
         width = int(other.codes.max(initial=0)) + 2
         return len(np.unique(self.codes[rows] * width + other.codes[rows]))
+
+    def known_with(self, other: Profile) -> bool:
+        """Whether another column is known in the same rows alone, or in none of them."""
+        mine, theirs = self.codes >= 0, other.codes >= 0
+        same = bool((mine == theirs).all()) or not (mine & theirs).any()
+        return same and not mine.all() and bool(mine.any())
 
     def names_alike(self, other: Profile) -> bool:
         """Whether two columns tell the same rows apart."""

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fewlabels.checks.class_words import NO_LABEL, folded, positive_index
-from fewlabels.data.agreement import no_labels, ranked_apart
+from fewlabels.data.agreement import no_labels, ranked_apart, useless
 from fewlabels.data.delimited import NO_HEADER
 from fewlabels.data.evidence import UnjudgedError
 from fewlabels.data.options import (
@@ -61,10 +61,14 @@ _PAIRS = {"hard": "hard", "score": "scores", "confidence": "confidence"}
 
 
 class Outcome(NamedTuple):
-    """What becomes of a proposal: the options that read the source, or why none do."""
+    """What becomes of a proposal: the options that read the source, or why none do.
+
+    It is doubtful where its labels go with no prediction, and then not said beside one that is not.
+    """
 
     options: str | None
     refusal: str = ""
+    doubtful: bool = False
 
 
 class Said(NamedTuple):
@@ -115,6 +119,7 @@ class Proposals:
             if not outcomes:
                 continue
             span = choice[0][0], choice[-1][1]
+            outcomes = [one for one in outcomes if one.options and not one.doubtful] or outcomes
             kept = list(dict.fromkeys(one.options for one in outcomes if one.options))
             why += [one.refusal for one in outcomes if one.options is None]
             looks = text[: span[0]].rpartition(": ")[2].startswith(_LOOKS)
@@ -177,7 +182,7 @@ class Proposals:
             if why is None and not self.beside.get("join"):  # whose files may hold the labels
                 why = nothing_tells(read)
             if why is None:
-                return Outcome(proposal)
+                return Outcome(proposal, doubtful=len(useless(read)) == read.n_models)
             more = [_labels(head, read)]
         except FewlabelsError as error:
             if isinstance(error, UnjudgedError) and self.beside.get("join"):
@@ -220,12 +225,15 @@ class Proposals:
 
     @cached_property
     def _names(self) -> frozenset[str]:
-        head = self._head()
-        if head is None:
-            return frozenset()
-        with suppress(FewlabelsError):
-            return frozenset([*head.names, *shaped(head, ColumnOptions())[0].names])
-        return frozenset(head.names)
+        """The names of columns of the source, and of a file of labels beside it."""
+        head, labels = self._head(), self.beside.get("labels")
+        names = set() if head is None else {*head.names}
+        files = labels if isinstance(labels, list | tuple) else [labels]
+        for one in (head, *(f for f in files if isinstance(f, str | Path))):
+            with suppress(FewlabelsError):
+                opened = open_source(one, locate(one)) if isinstance(one, str | Path) else one
+                names |= set() if opened is None else {*shaped(opened, ColumnOptions())[0].names}
+        return frozenset(names)
 
     def _said(self, words: Sequence[str]) -> Said:
         """Options as arguments; a `UsageError` where they are none, or name no column."""

@@ -15,6 +15,7 @@ import pyarrow as pa
 from fewlabels.data.assemble import assemble
 from fewlabels.data.binary import read_npz
 from fewlabels.data.classes import Classes
+from fewlabels.data.delimited import NO_HEADER
 from fewlabels.data.evidence import ColumnEvidence
 from fewlabels.data.joined import (
     DUPLICATES,
@@ -40,7 +41,7 @@ from fewlabels.data.recognise import recognise
 from fewlabels.data.repeats import repeated_items
 from fewlabels.data.roles import Roles, assign_roles, split_native
 from fewlabels.data.shapes import shaped, telling
-from fewlabels.data.sources import LOG, chosen, locate, open_source, stem_of
+from fewlabels.data.sources import LOG, chosen, locate, open_beside, open_source, stem_of
 from fewlabels.data.table import NOTHING, Held, Place, Source, Table, fractions_in, naming_file
 from fewlabels.data.tasks import Found, find_tasks, of_items, recognise_tasks
 from fewlabels.errors import InputError, UsageError, listed, one_line, quoted
@@ -237,8 +238,6 @@ class Beside(NamedTuple):
             raise UsageError("--labels-as says what labels kept apart are; add --labels")
         if as_votes and self.votes is not None:
             raise UsageError("--labels-as votes and --votes both give votes; join them in one file")
-        if self.votes is None and not as_votes and self.duplicates != "refuse":
-            raise UsageError("--duplicates is about long votes, and there are none; add --votes")
         if self.join is not None and source is None:
             raise UsageError("--join adds files to a table, and there are votes alone; name a FILE")
 
@@ -352,7 +351,8 @@ class Opened:
         """Arguments of `Predictions` from the table alone, and the classes; see `assemble`."""
         voted = None if self.votes is None else self.votes.class_texts()
         source, notes = self.table, tuple[str, ...]()
-        drawn = source.weights(table) if isinstance(source, WithLabels) else None
+        weights = getattr(source, "weights", None)
+        drawn = None if weights is None else weights(table)
         arguments, classes = assemble(table, roles, self.options, voted, wrong)
         some = source is not None and (roles.groups or roles.ignored or roles.item)
         if source is not None and some and self.votes is None and not wrong:
@@ -397,7 +397,15 @@ def open_input(source: Any, options: ColumnOptions, beside: Beside) -> Opened:
                     "table with a column of items, or add them as the arrays `votes` and `labels`"
                 )
             return Opened(name, options, arrays=located.files)
-        opened = open_source(source, located)
+        unnamed: tuple[str, ...] = ()
+        if labels is join is None:
+            opened = open_source(source, located)
+        else:
+            opened, read_so = open_beside(source, located)
+            if read_so is not located:
+                source = f"{source}#{NO_HEADER}"
+                said = f"columns {listed(opened.names, 3)}"
+                unnamed = (f"{quoted(name)} is read without a header: {said}",)
         if isinstance(opened, Held) and located is not None and located.kind == LOG:
             opened = called(
                 opened, options.label, {*options.by_class, *options.hard, *options.scores}
@@ -417,16 +425,10 @@ def open_input(source: Any, options: ColumnOptions, beside: Beside) -> Opened:
                 return found
             table, options = found
         tasks = Found(table, options)
-        if (
-            not isinstance(table, WithLabels)
-            and long is None
-            and (located is None or located.kind != LOG)
-        ):
-            tasks = find_tasks(table, options)
+        if long is None and (located is None or located.kind != LOG):
+            tasks = find_tasks(table, options, labels_apart=isinstance(table, WithLabels))
         elif options.tasks or options.task is not None:
-            raise UsageError(
-                "--task is of a table with labels and predictions; leave out --votes and --labels"
-            )
+            raise UsageError("--task is of a table with labels and predictions; leave out --votes")
         of_table, table = getattr(table, "lines", ()), tasks.source
         reading = recognise_tasks(tasks, joined=long is not None)
     if reading.votes:
@@ -435,7 +437,9 @@ def open_input(source: Any, options: ColumnOptions, beside: Beside) -> Opened:
         return Opened(
             name, reading.options, votes=long, lines=reading.lines, evidence=reading.evidence,
         )  # fmt: skip
-    lines = (*of_table, *tasks.lines, *reading.lines)
+    if long is None and duplicates != "refuse":
+        raise UsageError("--duplicates is about long votes, and there are none; add --votes")
+    lines = (*unnamed, *of_table, *tasks.lines, *reading.lines)
     return Opened(
         name, reading.options, table, long, lines=lines, task=tasks.column,
         said=tasks.said(reading.options), evidence=reading.evidence,
@@ -457,12 +461,14 @@ def _with_labels(
     except SeveralLabelsError:
         if not single or labels_as is not None:
             raise
-        # A label for each of several tasks, or for each class: columns beside the others.
+        # Labels of several tasks, or for each class, or by the order of the rows: columns beside
+        # the others.
         from fewlabels.data.joined_files import joined_files
 
         join = {"labels": one} if not isinstance(one, str | Path) else one
         joined, said = joined_files(table, join, options, source, truth=True)
-        if said.label is None and not find_tasks(joined, said).tasks:
+        sure = any(truth_in_name(n) == 3 for n in joined.names if n not in table.names)
+        if said.label is None and not (sure or find_tasks(joined, said).tasks):
             raise
         return joined, said
     item = kept.item

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import shlex
+from collections import Counter
 from collections.abc import Iterable
 
 import numpy as np
 
+from fewlabels.checks.class_words import folded, same_answer
 from fewlabels.data.agreement import go_together
-from fewlabels.data.evidence import FEW_WORDS, NEARLY_ALL, Sheet
+from fewlabels.data.evidence import FEW_WORDS, MOST_STRAYS, NEARLY_ALL, Sheet, fits, strays
 from fewlabels.data.families import largest
 from fewlabels.data.profiles import Profile, names_measure
 from fewlabels.data.table import Names, Table, in_order, number_of
@@ -39,12 +41,10 @@ def reading_lines(sheet: Sheet, label: Profile | None, item: str | None) -> Iter
         yield label_line(label, sheet.table)
     else:
         yield from list(doubts(sheet)) or ["labels: none recognised"]
-    for what, mapped in (
-        ("probabilities", sheet.models),
-        ("hard predictions", {name: (c,) for name, c in sheet.hard.items()}),
-        ("scores (larger is more positive)", {n: (c,) for n, c in sheet.scores.items()}),
-        ("probability of what is predicted", {n: (c,) for n, c in sheet.confidence.items()}),
-    ):
+    single = (sheet.hard, sheet.scores, sheet.confidence)
+    columns: list[dict[str, tuple[str, ...]]] = [sheet.models]
+    columns += [{n: (c,) for n, c in one.items()} for one in single]
+    for what, mapped in zip(_OF_CLASSIFIERS, columns, strict=True):
         if mapped:
             said = (f"{name} = {', '.join(map(quoted, c))}" for name, c in mapped.items())
             yield f"{what}: {'; '.join(said)}"
@@ -75,6 +75,7 @@ def reading_lines(sheet: Sheet, label: Profile | None, item: str | None) -> Iter
             "--hard NAME=COL to the command that `fewlabels doctor` shows)"
         )
     yield from (f"not used: {said}" for said in spoiled(sheet, constant=False))
+    yield from _no_predictions(sheet, label)
     yield from _other_words(sheet, label)
     numbers = [
         p.name for p in sheet.free()
@@ -88,6 +89,18 @@ def reading_lines(sheet: Sheet, label: Profile | None, item: str | None) -> Iter
         )
 
 
+_OF_CLASSIFIERS = (
+    "probabilities", "hard predictions", "scores (larger is more positive)",
+    "probability of what is predicted",
+)  # fmt: skip
+"""What lines on recognised classifiers begin with."""
+
+
+def are_recognised(lines: Iterable[str]) -> bool:
+    """Whether lines say that columns were recognised as those of classifiers."""
+    return any(line.startswith(tuple(f"{what}: " for what in _OF_CLASSIFIERS)) for line in lines)
+
+
 def doubts(sheet: Sheet) -> Iterable[str]:
     """Lines on columns that may hold the labels, and are not used."""
     alike = [
@@ -98,6 +111,8 @@ def doubts(sheet: Sheet) -> Iterable[str]:
         )
     ]  # fmt: skip
     if alike:
+        scores = {n: e["label"].score for n, e in sheet.evidence.items() if "label" in e}
+        alike.sort(key=lambda p: -scores.get(p.name, 0.0))
         said = " or ".join(f"--label {shlex.quote(p.name)}" for p in alike[:3])
         few = listed(f"{quoted(p.name)} ({p.filled:,} of {p.rows:,} rows)" for p in alike[:3])
         yield f"labels: none used; if {few} holds the known labels, say {said}"
@@ -120,6 +135,50 @@ def spoiled(sheet: Sheet, *, constant: bool = True) -> Iterable[str]:
             )
 
 
+def _no_predictions(sheet: Sheet, label: Profile | None) -> Iterable[str]:
+    """Lines on columns of the labels' values that no classifier gave, by their values."""
+    if label is None:
+        return
+    classes = tuple(label.counts or ())
+    fitting = [p for p in sheet.free() if p.coded and fits(p, classes) and p not in sheet.flags]
+    made = [p for p in fitting if label.known_with(p)]
+    if made:
+        yield (
+            f"not used: {listed(quoted(p.name) for p in made)} (known only where the labels are, "
+            "which are perhaps made of them; if classifiers gave them, add --hard NAME=COL to the "
+            "command that `fewlabels doctor` shows)"
+        )
+    other = [p for p in fitting if p not in made and not names_measure(p.name)]
+    other = [p for p in other if "prediction" in sheet.evidence.get(p.name, {})]
+    if other:
+        yield (
+            f"not used: {listed(quoted(p.name) for p in other)} (values of the labels, which "
+            "hardly agree with them: groups; if classifiers gave them, add --hard NAME=COL to the "
+            "command that `fewlabels doctor` shows)"
+        )
+
+
+def _no_answers(sheet: Sheet, label: Profile, hard: Iterable[Profile]) -> Iterable[str]:
+    """A line on words of few rows that one column alone holds, and the others' classes are not.
+
+    They may say that there was no answer: contaminated, invalid, timeout.
+    """
+    classes = tuple(label.counts or ())
+    columns = [label, *(p for p in hard if strays(p, classes) is not None)]
+    own = [{t: same_answer(t, classes) or folded(t) for t in p.counts or ()} for p in columns]
+    times = Counter(meant for words in own for meant in set(words.values()))
+    found = list[tuple[str, Profile]]()
+    for p, words in zip(columns, own, strict=True):
+        alone = [t for t, meant in words.items() if times[meant] == 1]
+        rows = sum((p.counts or {})[t] for t in alone)
+        if len(words) - len(alone) > 1 and len(alone) <= MOST_STRAYS and rows <= 0.2 * p.filled:
+            found += [(text, p) for text in alone]
+    if found and len(columns) > 1:
+        said = (f"{quoted(t)} ({(p.counts or {})[t]:,} rows of {quoted(p.name)})" for t, p in found)
+        ways = " ".join(f"--no-label {shlex.quote(text)}" for text, _ in found)
+        yield f"in one column alone: {listed(said)}; if that is no answer, say {ways}"
+
+
 def _other_words(sheet: Sheet, label: Profile | None) -> Iterable[str]:
     """Lines on columns that go with the labels or predictions, in other words than these."""
     known = [sheet.columns[c].codes for c in sheet.hard.values()]
@@ -127,11 +186,17 @@ def _other_words(sheet: Sheet, label: Profile | None) -> Iterable[str]:
         known.append(largest([sheet.columns[c] for c in columns]))
     known += [] if label is None else [label.codes]
     told = [*sheet.flags, *sheet.doubted]
+    if label is not None and not sheet.models:
+        of_classes = [p for p in sheet.free() if p not in told and not names_measure(p.name)]
+        of_classes = [p for p in of_classes if strays(p, tuple(label.counts or ()))]
+        told += of_classes
+        hard = [sheet.columns[c] for c in sheet.hard.values()]
+        yield from _no_answers(sheet, label, [*hard, *of_classes])
     for q in sheet.free():
         words = in_order(q.counts or ())
         few = (len(words) > 1 or q.filled < q.rows) and 0 < len(words) <= FEW_WORDS
         named = names_measure(q.name) or q.judges_another or q.of_itself
-        if not few or q.wordy or q in told or named:
+        if not few or q.wordy or q in told or named or (label and label.known_with(q)):
             continue
         if any(go_together(q.codes + 1, codes) for codes in known):
             ways = " ".join(f"--same {shlex.quote(word)}=CLASS" for word in words[:3])

@@ -34,7 +34,12 @@ from fewlabels.data.evidence import (
     Sheet,
     beyond_chance,
     class_indices,
+    consensus_of,
     fits,
+    made_with,
+    no_better,
+    separates,
+    strays,
     weigh,
     weight_evidence,
 )
@@ -65,6 +70,7 @@ from fewlabels.data.profiles import (
     names_result,
     names_role,
     names_truth,
+    of_a_run,
     profile,
     tokens,
     without_role,
@@ -219,13 +225,19 @@ def _label_by_name(source: Source, names: Sequence[str], options: ColumnOptions)
     return Reading(replace(options, label=alike[0]), (label_line(found, table),))
 
 
+def _called(label: Profile | None) -> str | None:
+    """The one of two classes that labels are called by: low, of low and normal."""
+    classes = () if label is None else in_order(label.counts or ())
+    named = [c for c in classes if label is not None and folded(c) == folded(label.name)]
+    return named[0] if len(classes) == 2 and named else None
+
+
 class _Recognition(Sheet):
     """The best assignment of roles to the columns of a sheet."""
 
     def reading(self) -> Reading:
         """The best assignment, unless another one is about as good."""
-        results = [p for p in self.free() if names_result(p.name) and p.numbers is not None]
-        if len(results) > 1 and results[0].rows < MANY_ITEMS:
+        if results := self._results():
             raise InputError(
                 f"columns {listed(quoted(p.name) for p in results)} are measures of how good "
                 "something is, by their names: a summary, whose rows are no items; give the file "
@@ -261,6 +273,16 @@ class _Recognition(Sheet):
             if "predicts" not in self.evidence[label.name]["label"].reason:
                 what = "holds the classes of the probabilities, and no name says more of it"
             ways = [self.said(), self.said(labeled=False, hard=hard)]
+            # What else holds these classes is as likely the truth, where it says something else.
+            other = (n for n, c in self.hard.items() if not label.names_alike(self.columns[c]))
+            for name in itertools.islice(other, 1):
+                column = self.hard[name]
+                rest = {n: c for n, c in self.hard.items() if n != name}
+                truth = ColumnOptions(
+                    column, models=self.models, hard=rest | hard, scores=self.scores,
+                    confidence=self.confidence,
+                )  # fmt: skip
+                ways.insert(0, truth.arguments())
             rename = ", and then to be renamed" * (label.name == "label")
             raise AmbiguousError(
                 f"column {quoted(label.name)} {what}: a classifier's hard predictions{rename}, or "
@@ -276,8 +298,19 @@ class _Recognition(Sheet):
         options = replace(
             self.options, label=None if label is None else label.name, item=item,
             models=self.models, hard=self.hard, scores=self.scores, confidence=self.confidence,
+            positive=self.options.positive or _called(label),
         )  # fmt: skip
         return Reading(options, tuple(reading_lines(self, label, item)))
+
+    def _results(self) -> list[Profile]:
+        """Columns of a summary: several measures of few rows or beside settings, or four counts."""
+        free = [p for p in self.columns.values() if p.numbers is not None]
+        counts = [p for p in free if p.whole and p.counts_outcomes]
+        if len({tuple(p.words) for p in counts}) >= 4 and max(p.known.max() for p in counts) > 1:
+            return counts
+        results = [p for p in free if names_result(p.name) and p.name not in self.roles]
+        few = bool(results) and results[0].rows < MANY_ITEMS
+        return results if len(results) > 1 and (few or any(map(of_a_run, self.names))) else []
 
     def labels_beside_named(self) -> Reading:
         """The labels and the items' names, where the caller has named the classifiers alone.
@@ -341,9 +374,10 @@ class _Recognition(Sheet):
         if not best or (len(best) > 2 and all(p in self._annotators for p in best)):
             return None
         if len(best) > 1:
+            best.sort(key=lambda p: -self.evidence[p.name]["label"].score)
             raise AmbiguousError(
                 f"columns {listed(quoted(p.name) for p in best)} may each hold the known labels",
-                [["--label", p.name] for p in best[:3]],
+                [["--label", p.name] for p in best],
             )
         self.label = best[0]
         self.roles[self.label.name] = "label"
@@ -356,6 +390,7 @@ class _Recognition(Sheet):
         facts = [
             *(["mostly empty"] if p.sparse else []),
             *(["a person beside a classifier"] if person else []),
+            *(["what most of the others say"] if p.name in self._consensus else []),
         ]
         if p.name in self.claimed or not p.counts or not (p.numbers is None or p.whole):
             return None
@@ -365,11 +400,16 @@ class _Recognition(Sheet):
             return None
         if of_family and self._tells_right(p):
             facts.append("where a column says that it is right")
+        if any(not fits(p, tuple(q.counts or ())) for q in self._named_by_shares):
+            facts.append("not the classes of the probabilities")
+        if sparser := self._sparser(p):
+            alone = not self._predicts_beside(p, sparser)
+            facts.append("a sparser column predicts alone" if alone else "a sparser column says it")
         if p.done:
             facts.append("says what was done")
         if of_family or self._recurs(p):
             facts.append("its values recur")
-        elif name >= SURELY and self._has_numbers(p):
+        elif name >= SURELY and not p.unique and self._has_numbers(p):
             facts.append("numbers beside it")
         elif self._words_beside_numbers(p):
             facts.append("words beside numbers")
@@ -416,8 +456,45 @@ class _Recognition(Sheet):
             for q in self.free()
         )  # fmt: skip
 
+    @cached_property
+    def _named_by_shares(self) -> list[Profile]:
+        """Columns whose values are the classes that columns of probabilities name."""
+        free = [p for p in self.free() if p.few and not (p.predicts or p.measures)]
+        return [p for p in free if self._family_of(p) is not None]
+
+    def _sparser(self, p: Profile) -> Profile | None:
+        """A mostly empty column that agrees with a full one, as truth does with a prediction."""
+        classes = tuple(p.counts or ())
+        if names_truth(p.name) or p.filled < NEARLY_ALL * p.rows:
+            return None
+        for q in self.free():
+            other = q.predicts or q.measures or q.done or q.agrees or q.says("person")
+            if not (q.sparse and q.few and q.coded) or other or not fits(q, classes):
+                continue
+            if fits(p, tuple(q.counts or ())) and (beyond_chance(p, q, classes) or 0.0) > AGREE:
+                return q
+        return None
+
+    def _predicts_beside(self, *two: Profile) -> bool:
+        """Whether another column than two predicts by its name, and not how sure one of them is."""
+        classes = tuple(two[0].counts or ())
+        names = {p.name for p in two}
+        rest = [q for q in self.free() if q.name not in names and q.predicts]
+        shares = [q for q in rest if q.numbers is not None and not (q.whole or q.of_itself)]
+        return any(fits(q, classes) for q in rest) or any(
+            not q.never_below_half for q in shares if not q.measures
+        )
+
+    @cached_property
+    def _consensus(self) -> set[str]:
+        """Columns of what most people said, beside what each of them said."""
+        return consensus_of([p for p in self.free() if p.few and p.coded and not p.measures])
+
     def _is_said(self, p: Profile) -> bool:
-        """Whether nearly every row of many has it, and in all it is what one classifier says."""
+        """Whether nearly every row of many has it, and in all it is what one classifier says.
+
+        So it is where numbers separate two classes in many rows, whatever they are cut at.
+        """
         classes = tuple(p.counts or ())
         if len(classes) < 2 or p.filled < max(MANY_ITEMS, NEARLY_ALL * p.rows):
             return False
@@ -426,9 +503,9 @@ class _Recognition(Sheet):
             class_indices(q, classes) for q in self.free()
             if q.name != p.name and q.predicts and not q.judges_another and fits(q, classes)
         ]  # fmt: skip
-        if len(classes) == 2:
-            sides = np.array([1, 0, -1] if positive_index(classes) == 0 else [0, 1, -1])
-            others += [sides[largest([q])] for q in self._shares if q.in_unit]
+        numbers = [q for q in self._shares if q.in_unit or q.predicts]
+        if len(classes) == 2 and any(separates(q, own) for q in numbers):
+            return True
         of_family = self._family_of(p)
         others += [] if of_family is None else [of_family]
         return any(
@@ -489,7 +566,7 @@ class _Recognition(Sheet):
         classes = list(label.counts or ())
         own = set(map(folded, classes))
         for other in self.free():
-            if other.name == label.name or not other.counts or names_measure(other.name):
+            if other.name == label.name or not other.counts or other.measures:
                 continue
             if len(other.counts) > 1 and fits(other, classes):
                 return True
@@ -587,14 +664,16 @@ class _Recognition(Sheet):
             raise AmbiguousError(
                 f"columns {listed(quoted(p.name) for p in alike)} hold the same values, and no "
                 f"name says whether {quoted(odd[0].name)} holds the known labels",
-                [["--label", odd[0].name], self.said()],
+                [["--label", odd[0].name], self.said()][:: 1 if odd[0].sparse else -1],
             )
         if unsure:
             name = unsure[0].name
+            ways = [self.said(hard={without_role(name): name}), [*self.said(), "--by", name]]
+            agrees = label is None or (beyond_chance(unsure[0], label, values) or 0.0) > AGREE
             raise AmbiguousError(
                 f"column {quoted(name)} holds the values of the labels: a classifier's "
                 "hard predictions, or a group",
-                [self.said(hard={without_role(name): name}), [*self.said(), "--by", name]],
+                ways if agrees else ways[::-1],
             )
 
     def _refuse_unlike(self, columns: Sequence[Profile]) -> None:
@@ -624,30 +703,48 @@ class _Recognition(Sheet):
             return ["says what was done"]
         if not fits(p, values):
             # A classifier may say a class that no label shows.
-            known = [rows for t, rows in counts.items() if same_answer(t, values)]
-            new = {folded(t) for t in counts if not same_answer(t, values)}
-            shown = len(known) > 1 and len(new) == 1 and len(counts) == len(known) + 1
-            usual = p.predicts or new <= further
-            if not (shown and sum(known) > 0.5 * p.filled and usual and p.numbers is None):
+            new = set(strays(p, values) or ())
+            agrees = label is not None and (beyond_chance(p, label, values) or 0.0) > AGREE
+            if len(new) != 1 or not (p.predicts or new <= further or agrees):
                 return []
             further |= new
         if p.name in self.compared:
             return ["one of those that are compared"]
+        if label is not None and made_with(p, label):
+            return ["known with the labels alone, or never"]
         if p.predicts:
             return ["another column is finer" if self._has_finer(p) else "codes of the classes"]
-        if p.measures:
-            return ["a group or a feature"]
         words = any(polarity(v) is None and not v.isdigit() for v in values)
         beside = sorted(self._judges, key=lambda q: q.name) if label is None else [label]
         each = [beyond_chance(p, q, values) for q in beside if q is not p]
         agreement = max((a for a in each if a is not None), default=None)
         agrees = agreement is not None and agreement > AGREE
+        if p.measures and (label is None or not agrees or not words or p.of("group") > 0):
+            return ["a group or a feature"]
         facts = ["words of the classes"] if words else ["codes of the classes"]
         if label is not None:
-            facts += ["agrees with the labels"] if agrees else []
+            beside_it = self.models or self._agreeing - {p.name} or self._classifiers - {p.name}
+            if agrees:
+                facts.append("agrees with the labels")
+            elif agreement is not None and beside_it:
+                chance = no_better(p, label, values)
+                facts.append("no better than chance" if chance else "goes with no prediction")
+            same = {*map(folded, counts)} <= {*map(folded, values)}
+            facts += ["in other words than the labels"] if beside_it and not same else []
         elif agreement is not None and self.models:
             facts.append("goes with a prediction" if agrees else "goes with no prediction")
         return facts + (["one value"] if len(counts) == 1 else [])
+
+    @cached_property
+    def _agreeing(self) -> set[str]:
+        """Columns of the labels' values that go with them beyond chance."""
+        label = self.label
+        if label is None:
+            return set()
+        classes = tuple(label.counts or ())
+        fitting = (p for p in self.free() if strays(p, classes) is not None)
+        fitting = (p for p in fitting if not (p.of("group") > 0 or made_with(p, label)))
+        return {p.name for p in fitting if (beyond_chance(p, label, classes) or 0.0) > AGREE}
 
     def _one_classifier(self) -> None:
         """Give probabilities and the hard predictions that they make the name that says more."""

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import shlex
-from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from fewlabels.data.evidence import FEW_WORDS, NEARLY_ALL
-from fewlabels.data.profiles import LIKELY, item_in_name, name_evidence, words_table
-from fewlabels.data.roles import Roles
-from fewlabels.data.table import Names, Source, Table, group_text
+from fewlabels.data.profiles import (
+    LIKELY,
+    item_in_name,
+    name_evidence,
+    truth_in_name,
+    words_table,
+)
+from fewlabels.data.roles import MADE, Roles
+from fewlabels.data.table import NO_LABEL, Names, Source, class_text, group_text
 from fewlabels.errors import InputError, listed, quoted
 from fewlabels.kernels.arrays import Ints
 
@@ -20,9 +26,6 @@ _FEWEST = 10
 
 _ROWS_EACH = 1.2
 """Rows per item, on average, from which a column that nobody named is told of."""
-
-_ENDINGS = 3
-"""So many endings, which the names of nearly all items have, are no sides or halves of one."""
 
 
 def repeated_items(
@@ -41,15 +44,13 @@ def repeated_items(
     says which task a row is of; `named`, that the caller has named the classifiers, whose rows may
     be those of a design, as in a study of readers.
     """
-    free = {n: item_in_name(n) for n in (*roles.groups, *roles.ignored) if n != roles.item}
+    others = [n for n in (*roles.groups, *roles.ignored) if n != roles.item]
+    free = {n: item_in_name(n) for n in others if not MADE.fullmatch(n)}
     kinds = [[n for n, much in free.items() if much == kind] for kind in (2, 1)]
     if roles.item is not None:
         kinds = [[roles.item], kinds[0]]
     grouped = roles.groups_asked and bool({*roles.groups} - {roles.item})
     asked = grouped or task is not None
-    names = [n for n in (roles.item, *free) if n is not None and (free.get(n) or n == roles.item)]
-    if names and not (roles.clusters or asked):
-        _refuse_tasks_in_names(source, names)
     designs = list[str]()
     for columns in filter(None, [roles.clusters] if roles.clusters else kinds):
         found: list[tuple[int, int, str]] = []
@@ -75,6 +76,8 @@ def repeated_items(
                 if not named:
                     raise InputError(designs[0])
                 break
+        for _, _, column in found:
+            _refuse_apart(source, roles, column, others)
         if found and not roles.clusters:
             items, rows, column = min(found)
             where = "" if column == "item" else f" (column {quoted(column)})"
@@ -84,6 +87,38 @@ def repeated_items(
                 *designs,
             )
     return tuple(designs)
+
+
+def _refuse_apart(source: Source, roles: Roles, item: str, others: Sequence[str]) -> None:
+    """Refuse labels that are known in no row with a prediction, but in others of the same items.
+
+    Where nothing is the label, the columns that are likely one by their names count.
+    """
+    said = [*roles.votes.values(), *(c for m in roles.models for c in roles.columns_of(m))]
+    labels = [roles.label] if roles.label else [n for n in others if truth_in_name(n) > 1]
+    if not labels or not {item, *labels, *said} <= {*source.names}:
+        return
+    table = source.read((), [item, *labels, *said])
+    of_item = Names.of(table, item, group_text).codes
+    there = {n: Names.of(table, n, _known_text).codes >= 0 for n in {*labels, *said}}
+    predicted = np.any([there[n] for n in said], axis=0)
+    for label in labels:
+        known = there[label]
+        both = np.isin(of_item[known], of_item[predicted])
+        if known.any() and not (known & predicted).any() and both.mean() >= NEARLY_ALL:
+            raise InputError(
+                f"column {quoted(label)} is known in {known.sum():,} rows, and no row of these "
+                f"has a prediction (column {quoted(said[0])}): they are of the same items by "
+                f"column {quoted(item)}, whose labels and predictions must stand in one row "
+                f"(pandas: frame[{label!r}] = frame.groupby({item!r})[{label!r}]"
+                f".transform('first'), and then the rows with predictions alone)"
+            )
+
+
+def _known_text(value: Any) -> str | None:
+    """The text of a label or a prediction; None where none is known."""
+    text = class_text(value)
+    return None if text in NO_LABEL else text
 
 
 def _factors(source: Source, item: str, others: Sequence[str], label: str | None) -> list[str]:
@@ -120,24 +155,3 @@ def _one_each(item: Ints, label: Ints) -> bool:
     """Whether the rows of nearly every item have one label."""
     pairs = np.unique(np.stack([item, label]), axis=1)[0]
     return bool((np.unique(pairs, return_counts=True)[1] == 1).mean() >= NEARLY_ALL)
-
-
-def _refuse_tasks_in_names(source: Source, columns: Sequence[str]) -> None:
-    """Refuse items whose names end in the task: ID_1_any, ID_1_epidural, ID_2_any."""
-    table: Table = source.read((), columns)
-    for column in columns:
-        names = Names.of(table, column)
-        parts = [text.rpartition("_") for text in names.texts]
-        endings = Counter(end for stem, _, end in parts if stem and end.isalpha())
-        stems = {stem for stem, _, _ in parts}
-        every = min(endings.values(), default=0) >= NEARLY_ALL * len(stems)
-        few = _ENDINGS <= len(endings) <= FEW_WORDS and len(stems) >= _FEWEST
-        if few and every and sum(endings.values()) == len(names.codes):
-            raise InputError(
-                f"the names of items in column {quoted(column)} end in one of "
-                f"{listed(map(quoted, endings), FEW_WORDS)}, and nearly all begin as others do "
-                f"that end in each: perhaps each row is one of {len(endings)} tasks of "
-                f"{len(stems):,} items; write what they end in into a column of its own, and name "
-                "it with --task COL; if all are of one task, say "
-                f"{shlex.join(['--cluster', column])}"
-            )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -225,6 +226,8 @@ def selection_facts(
     if registered is not None and registered.chosen_by_score.startswith("yes"):
         consequence = f"{method} assumes that they were chosen by their scores, and nothing else"
     remedy = "shift='auto' (--shift auto) corrects by weights"
+    if unlike := _never_labeled(predictions):
+        remedy = f"no labeled item is one {unlike}, and no weights correct that: label some of them"
     if distribution:
         remedy = "draw the items to label at random, or give sampling weights (--weight COL)"
     p = f"{test.p_value:.3f}".lstrip("0")
@@ -234,6 +237,39 @@ def selection_facts(
     )
     finding = {"p_value": test.p_value, "difference": test.worst, "remedy": remedy}
     return {NOT_RANDOM: finding}, [warning]
+
+
+def _never_labeled(predictions: Predictions) -> str | None:
+    """The kind of items of which none is labeled, though others are many, in words; else None.
+
+    Kinds are what a classifier predicts, or not, and whether two of them agree. By chance none is
+    labeled with probability exp(-5) at most.
+    """
+    if predictions.is_sparse or predictions.n_models > _MOST_PAIRED:
+        return None
+    hard, labeled, names = predictions.hard, predictions.labeled, predictions.models
+    best, words = 5.0 / max(int(labeled.sum()), 1), None
+    for j, k in itertools.combinations_with_replacement(range(predictions.n_models), 2):
+        if not (predictions.gives("hard")[j] and predictions.gives("hard")[k]):
+            continue
+        if j == k:
+            of = {c: f"where {names[j]} says {one}" for c, one in enumerate(predictions.classes)}
+            kinds = [(hard[:, j] == c, said) for c, said in of.items()]
+            kinds.append((hard[:, j] < 0, f"without a prediction of {names[j]}"))
+        else:
+            both = (hard[:, j] >= 0) & (hard[:, k] >= 0)
+            same = hard[:, j] == hard[:, k]
+            kinds = [(both & same, f"where {names[j]} and {names[k]} agree")]
+            kinds.append((both & ~same, f"where {names[j]} and {names[k]} differ"))
+        for kind, said in kinds:
+            share = float(kind[~labeled].mean())
+            if share > best and not kind[labeled].any():
+                best, words = share, f"{said} ({share:.0%} of the others)"
+    return words
+
+
+_MOST_PAIRED = 20
+"""Of more classifiers the pairs are not looked at."""
 
 
 def below_chance_by_rank(scores: Floats, positive: Array) -> float:

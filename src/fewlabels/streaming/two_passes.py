@@ -298,7 +298,7 @@ class Fitted:
                 evaluator,
                 [held.get(size.group, Group(size.group, nobody)) for size in sizes],
                 measure,
-                samples.known.noting(provenance.notes).as_part(
+                samples.known.noting(provenance.notes, provenance.reading).as_part(
                     samples.accuracy, samples.known.keys
                 ),
                 (*posterior.warnings, *provenance.warnings, *limits, *_unequal(samples.sample)),
