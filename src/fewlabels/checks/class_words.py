@@ -43,7 +43,7 @@ NO_LABEL = _words("""
 """Texts, folded, that stand for an unknown label unless a class is declared by that name."""
 
 MAYBE_NO_LABEL = _words("""
-    none, unknown, missing, skip, skipped, pending, blank, unbekannt, unsure, unclear
+    none, unknown, unk, missing, skip, skipped, pending, blank, unbekannt, unsure, unclear
 """)
 """The same, but these may be classes: they are where both labels and classifiers say so."""
 
@@ -52,8 +52,9 @@ _CODED = re.compile(r"(?:label|class)[ _-]?(\d+)")
 """How libraries name classes that have only numbers: LABEL_0."""
 
 
-_EMPTY_CODE = re.compile(r"\d+:(?=\W+$)")
-"""The code of a class before a mark that is none, as in 1:? beside 1:cat."""
+_BESIDE = re.compile(r"^\d+:(?=\W+$)|^__label__(?=.)|(?<=\w\w)\.$")
+"""The code before a mark that is no class, as in 1:? beside 1:cat; what fastText writes before a
+class, and the full stop behind an answer."""
 
 
 def folded(text: str) -> str:
@@ -61,10 +62,10 @@ def folded(text: str) -> str:
 
     Examples
     --------
-    >>> folded(" Not  Spam "), folded("1:?")
-    ('not spam', '?')
+    >>> folded(" Not  Spam. "), folded("1:?"), folded("__label__spam")
+    ('not spam', '?', 'spam')
     """
-    return " ".join(_EMPTY_CODE.sub("", text).casefold().split())
+    return " ".join(_BESIDE.sub("", text.strip()).casefold().split())
 
 
 def spelling(text: str, among: Collection[str]) -> str:

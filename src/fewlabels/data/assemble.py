@@ -18,6 +18,7 @@ from fewlabels.checks.arguments import (
 )
 from fewlabels.checks.arrays import NO_SUM, UNKNOWN, rounding
 from fewlabels.data.classes import Classes, Counts, decide_classes
+from fewlabels.data.families import are_odds
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.profiles import class_of_one, names_percentages
 from fewlabels.data.roles import Roles, places, split_native
@@ -292,6 +293,15 @@ def _to_shares(
         total /= 100
         table.scaled.update(columns.values())
         table.notes.append(f"columns {shown} sum to 100 in every row: read as percentages")
+    if several and are_odds(each):
+        share = 1 / np.stack(each)
+        for values, of in zip(each, share / share.sum(axis=0), strict=True):
+            values[:] = of
+        table.notes.append(
+            f"columns {shown} are read as odds: 1/odds, as a share of its sum over the classes, is "
+            "the probability"
+        )
+        return each[0]
     for text, values in read.items():
         bad = (values < -1e-6) | (values > 1 + 1e-6)
         if (row := _first(bad)) is not None:

@@ -96,7 +96,7 @@ class RowCollector:
         if len(self._held) == _CHUNK_ROWS:
             self._close_chunk()
         cells: dict[str, Any] = {}
-        for name, value in _named_values(row, ""):
+        for name, value in named_values(row, ""):
             if name in cells:
                 raise InputError(f"has two values for {quoted(name)}; give one of them another key")
             if name not in self._columns:
@@ -122,10 +122,11 @@ class RowCollector:
         self._held = []
 
 
-def _named_values(row: Mapping[Any, Any], before: str) -> Iterator[tuple[str, Any]]:
+def named_values(row: Mapping[Any, Any], before: str) -> Iterator[tuple[str, Any]]:
+    """The values of a row by name; those of objects within it have both names, with a dot."""
     for key, value in row.items():
         if isinstance(value, dict):
-            yield from _named_values(value, f"{before}{key}.")
+            yield from named_values(value, f"{before}{key}.")
         else:
             yield f"{before}{key}", value
 

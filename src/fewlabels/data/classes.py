@@ -173,7 +173,7 @@ def decide_classes(roles: Roles, options: ColumnOptions, seen: Counts) -> Classe
     elif len(declared) > 1:
         texts = in_order(declared)
     else:
-        counts = _one_spelling(counts, known, notes)
+        counts = _one_spelling(counts, known | {*counts.get(roles.label or "", ())}, notes)
         if declared:
             texts = _with_other(*declared.items(), seen={t for c in counts.values() for t in c})
             if texts[0] == f"not {next(iter(declared))}":
@@ -396,7 +396,9 @@ def _one_spelling(
         keep = next((t for t in same if t in known), min(same, key=place.__getitem__))
         for column, counter in counts.items():
             often = sorted((counter[t], t) for t in same if t in counter)[::-1]
-            if len(often) > 1 and polarity(keep) is None and often[1][0] > _RARE * often[0][0]:
+            # What the labels write in one way alone is one class, however others write it.
+            sure = polarity(keep) is not None or sum(t in known for t in same) == 1
+            if len(often) > 1 and not sure and often[1][0] > _RARE * often[0][0]:
                 (many, one), (some, other) = often[:2]
                 raise InputError(
                     f"column {quoted(column)} has {quoted(one)} ({many:,} rows) and "

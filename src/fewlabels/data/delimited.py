@@ -529,12 +529,15 @@ def _has_row_names(
 def _is_spaced(lines: Sequence[str], *, whole: bool) -> bool:
     """Whether the columns of a text are separated by spaces, or by them and by tabs."""
     lines = [line for line in lines[: SAMPLE_ROWS + 1] if line.strip()]
-    if len(lines) < 2 or any("," in line or ";" in line for line in lines):
+    signed = all(line.startswith(_CLASS_SIGN) and " " in line.strip() for line in lines)
+    if len(lines) < 2 or (not signed and any("," in line or ";" in line for line in lines)):
         return False
     if len({line.count("\t") for line in lines}) == 1 and "\t" in lines[0]:
         return False
     if not whole and len(lines) <= SAMPLE_ROWS:
         lines = lines[:-1]  # the last one may be cut
+    if signed:
+        return True
     try:
         header, *rows = _by_spaces("\n".join(lines))
     except (csv.Error, ValueError):
@@ -547,9 +550,18 @@ def _is_spaced(lines: Sequence[str], *, whole: bool) -> bool:
 
 
 def _by_spaces(text: str) -> Iterator[list[str]]:
-    """The cells of rows whose columns are separated by any number of spaces and tabs."""
-    lines = (line.replace("\t", " ").strip() for line in text.splitlines())
-    return csv.reader((line for line in lines if line), delimiter=" ", skipinitialspace=True)
+    """The cells of rows whose columns are separated by any number of spaces and tabs.
+
+    Where every line begins with a sign of classes, what stands behind the class is one cell.
+    """
+    lines = [line for row in text.splitlines() if (line := row.replace("\t", " ").strip())]
+    if all(line.startswith(_CLASS_SIGN) for line in lines):
+        return (line.split(None, 1) for line in lines)
+    return csv.reader(lines, delimiter=" ", skipinitialspace=True)
+
+
+_CLASS_SIGN = "__label__"
+"""What fastText writes before a class."""
 
 
 def by_tabs(text: str) -> str:

@@ -16,13 +16,13 @@ from typing import NamedTuple
 import numpy as np
 
 from fewlabels.checks.class_words import MAYBE_NO_LABEL, folded, same_answer
-from fewlabels.data.agreement import kappa
+from fewlabels.data.agreement import cut_apart, kappa
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.profiles import Profile, item_in_name, names_role, profile, words_table
 from fewlabels.data.roles import split_native
 from fewlabels.data.table import Table
 from fewlabels.errors import InputError
-from fewlabels.kernels.arrays import Array
+from fewlabels.kernels.arrays import Array, Ints
 
 MARGIN = 1.0
 """Log-odds by which a choice must be better than the next that means something else."""
@@ -145,6 +145,19 @@ def class_indices(p: Profile, classes: Sequence[str]) -> Array:
 def beyond_chance(p: Profile, label: Profile, classes: Sequence[str]) -> float | None:
     """Cohen's kappa of two columns of some classes; None on too few rows."""
     return kappa(class_indices(p, classes), class_indices(label, classes), len(classes))
+
+
+def separates(p: Profile, codes: Ints) -> bool:
+    """Whether numbers are apart in many rows of two classes, as what is known afterwards is."""
+    x = np.empty(0) if p.numbers is None else p.numbers
+    known = (codes >= 0) & ~np.isnan(x)
+    return int(known.sum()) >= _MANY_ROWS and any(
+        cut_apart(x[known], codes[known], k) for k in (0, 1)
+    )
+
+
+_MANY_ROWS = 100
+"""So many known labels no score of a classifier separates, but by what it must not know."""
 
 
 def same_within(p: Profile, other: Profile) -> bool:

@@ -16,7 +16,7 @@ from fewlabels.data.profiles import (
     tokens,
     without_role,
 )
-from fewlabels.kernels.arrays import Ints
+from fewlabels.kernels.arrays import Floats, Ints
 
 MODEL = "model"
 """The name of a classifier whose columns name none."""
@@ -31,21 +31,39 @@ def apart_in(columns: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 def largest(columns: Sequence[Profile]) -> Ints:
-    """The place of the largest number in each row; of one column whether it is above a half."""
+    """The place of the likeliest class in each row; of one column whether it is above a half."""
     p = np.stack([q.numbers for q in columns if q.numbers is not None])
+    p = 1 / p if are_odds(list(p)) else p
     place = p.argmax(0) if len(p) > 1 else (p[0] > 0.5).astype(np.int64)
     return np.where(np.isnan(p).any(0), -1, place)
+
+
+def are_odds(columns: Sequence[Floats]) -> bool:
+    """Whether numbers are decimal odds of all classes: 1/x sums to 1 and a bookmaker's margin."""
+    x = np.stack(columns)
+    x = x[:, ~np.isnan(x).any(0)]
+    if len(x) < LEAST_TOGETHER or x.shape[1] < LEAST_TOGETHER or x.min() < 1:
+        return False
+    total = (1 / x).sum(0)
+    return bool((total > 0.95).all() and (total < _MARGIN).all() and (x % 1 > 0).any(0).mean() > 0.5)
+
+
+_MARGIN = 1.25
 
 
 def named_families(columns: Sequence[Profile], classes: Sequence[str]) -> dict[str, list[Profile]]:
     """Columns whose names differ in the class alone and whose rows sum to one number, by stem."""
     stems: dict[tuple[int, str], list[Profile]] = {}
+    names = {p.name for p in columns}
     for p in columns:
         words = tokens(p.name)
         part = class_of_name(p.name, classes) if classes else None
         keys = [] if part is None else [part.rest]
         places_of = [len(words) - 1, *range(len(words) - 1)] if len(words) > 1 else []
         keys += ["_".join(words[:at] + words[at + 1 :]) for at in places_of]
+        # The letter of a class behind the name: B365H, B365D, B365A.
+        ends = [p.name.removesuffix(c) for c in classes if part is None and p.name.endswith(c)]
+        keys += [stem for stem in ends if {stem + c for c in classes} <= names]
         for i, key in enumerate(dict.fromkeys(keys), part is None):
             stems.setdefault((i, key), []).append(p)
     found: dict[str, list[Profile]] = {}
@@ -81,7 +99,7 @@ def _perhaps_sums(shares: Sequence[Profile]) -> Iterator[tuple[Profile, Profile]
 def _is_family(members: Sequence[Profile], classes: Sequence[str]) -> bool:
     """Whether columns are those of one classifier: their rows sum to 1, or name all classes."""
     if sums(members):
-        return True
+        return members[0].in_unit or len(members) >= len(classes)
     named = {part.name for p in members if (part := class_of_name(p.name, classes))}
     several = len(classes) > 1 and named == set(classes) and len(members) == len(classes)
     # Probabilities that do not sum to 1, or logits: taken for what the names say, and refused
@@ -90,11 +108,13 @@ def _is_family(members: Sequence[Profile], classes: Sequence[str]) -> bool:
 
 
 def sums(members: Sequence[Profile]) -> bool:
-    """Whether the rows of some columns sum to 1, or to 100, but for rounding."""
+    """Whether the rows of some columns sum to 1, or to 100, but for rounding; or are odds."""
     total = np.sum([p.numbers for p in members if p.numbers is not None], axis=0)
     known = total[~np.isnan(total)]
     if len(known) < LEAST_TOGETHER or min(float(p.known.min()) for p in members) < 0:
         return False
+    if are_odds([p.numbers for p in members if p.numbers is not None]):
+        return True
     # Of two digits each is off by .005 at most, and many together by less than the sum of that.
     slack = 0.005 * min(len(members), 2 * len(members) ** 0.5) + 1e-6
     return any((np.abs(known - whole) <= slack * whole).all() for whole in (1.0, 100.0))

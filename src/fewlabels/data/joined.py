@@ -394,7 +394,7 @@ class KeptLabels:
 
 
 class SeveralLabelsError(InputError):
-    """A file of labels has several columns of them, and nothing says which is meant."""
+    """A file of labels has several columns of them, or none that names the items."""
 
 
 def read_labels(
@@ -484,7 +484,8 @@ def _paired(
     if pair is None:
         lacking = names if not found else table.names
         missing = missing_column(options.item or "item", lacking, "what labels are joined by")
-        raise InputError(f"{missing}; say which it is with --item COL")
+        kind = InputError if options.item is not None or found else SeveralLabelsError
+        raise kind(f"{missing}; say which it is with --item COL")
     if (
         pair[1] not in theirs
         and located is not None

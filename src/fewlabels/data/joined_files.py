@@ -35,7 +35,7 @@ from fewlabels.data.profiles import (
     predicts_in_name,
     truth_in_name,
 )
-from fewlabels.data.roles import split_native
+from fewlabels.data.roles import PLAIN, split_native
 from fewlabels.data.shapes import first_rows, is_nested, shaped
 from fewlabels.data.sources import LOG, is_part, locate, open_source, path_of, stem_of
 from fewlabels.data.stores import is_pattern
@@ -199,10 +199,10 @@ def joined_files(
         else:
             for k in ks:
                 own = TRUTH if k == label_of and name in mirrored else names[k]
-                plain = [n for n in filter(_PLAIN.fullmatch, sources[k].names) if n in where]
+                plain = [n for n in filter(PLAIN.fullmatch, sources[k].names) if n in where]
                 own_ones = [n for n in plain if n in mirrored or where[n] == [k]]
                 alone = own_ones == [name] or own_ones == [keys[k].column, name]
-                called = f"{names[k]}_prediction" if alone else _of_file(name, own)
+                called = f"{names[k]}_prediction" if alone and own != TRUTH else _of_file(name, own)
                 while called in where or called in columns:
                     called += "_"
                 columns[called] = ((k, name),)
@@ -287,7 +287,10 @@ def _checked_order(joined: JoinedFiles, stems: Sequence[str]) -> str:
             if name not in first.names or not (truth_in_name(name) == 3 or may_name_items(name)):
                 continue
             odd = joined.differ(name, (0, k))
-            fixed = all(len(set(joined.named(j, name))) == 1 for j in (0, k))
+            each = [set(joined.named(j, name)) for j in (0, k)]
+            fixed = min(map(len, each)) == 1
+            if PLAIN.fullmatch(name):  # which does not say that it is the same in both
+                fixed |= odd is not None
             if odd is not None and not fixed:
                 row, _, a, b = odd
                 raise InputError(
@@ -329,11 +332,7 @@ def _predicts(name: str) -> bool:
 def _nameless(name: str) -> bool:
     """Whether a column says that it holds predictions, and not of which classifier."""
     by_itself = _predicts(name) and split_native(name) is None and is_role(name)
-    return by_itself or _PLAIN.fullmatch(name) is not None
-
-
-_PLAIN = re.compile(r"c\d+")
-"""Names of the columns of a file without a header."""
+    return by_itself or PLAIN.fullmatch(name) is not None
 
 
 _FLAGS = {*NO_LABEL, "0", "1", "true", "false"}
@@ -345,6 +344,8 @@ def _labels(
 ) -> tuple[int | None, str | None, tuple[str, ...]]:  # fmt: skip
     """Which source has 0 and 1 where others have fractions: its number, the label, and lines."""
     kinds: dict[str, dict[int, str]] = {}
+    if truth and any(map(PLAIN.fullmatch, mirrored)):
+        return 1, None, ()
     for name, ks in mirrored.items():
         of = {k: _kind({t for t in joined.named(k, name) if t is not None}) for k in ks}
         if "fractions" in of.values():

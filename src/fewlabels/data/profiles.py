@@ -139,18 +139,19 @@ _NUMBERED = re.compile(r"(.*?[^\W\d])\d+[a-z]?")
 
 
 class Words(NamedTuple):
-    """The table of words: word -> role -> weight; what else words say; the weights of values."""
+    """The table of words: word -> role -> weight; what else is said; weights of values; cells."""
 
     roles: dict[str, dict[str, float]]
     says: dict[str, frozenset[str]]
     values: dict[str, dict[str, float]]
+    cells: dict[str, str]
 
 
 @cache
 def words_table() -> Words:
     """Read `words.toml`."""
     table = tomllib.loads(files("fewlabels.data").joinpath("words.toml").read_text("utf-8"))
-    values = table.pop("values")
+    values, cells = table.pop("values"), table.pop("cells")
     lists = table.pop("says") | {role: " ".join(by.values()) for role, by in table.items()}
     roles: dict[str, dict[str, float]] = {}
     for role, by in table.items():
@@ -160,12 +161,27 @@ def words_table() -> Words:
             for word in (*words.split(), *plain):
                 known = roles.setdefault(word, {})
                 known[role] = known.get(role, 0.0) + float(weight)
-    return Words(roles, {what: frozenset(text.split()) for what, text in lists.items()}, values)
+    return Words(roles, {what: frozenset(text.split()) for what, text in lists.items()}, values, cells)
+
+
+@cache
+def cell_patterns() -> tuple[re.Pattern[str], ...]:
+    """What texts look like that hold several values, by the table [cells]."""
+    return tuple(map(re.compile, words_table().cells.values()))
+
+
+_OF_UNNAMED = re.compile(r"c\d+\[([^\[\]]+)\]")
+
+
+def _said_name(name: str) -> str:
+    """The name of a column, or the key of what a cell of one without a name says."""
+    key = _OF_UNNAMED.fullmatch(name)
+    return name if key is None else key[1]
 
 
 def name_words(name: str) -> list[str]:
     """The words of a column's name in lower case, humps taken apart."""
-    humps = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", " ", name)
+    humps = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", " ", _said_name(name))
     return [folded(word) for word in tokens(humps)]
 
 
@@ -288,6 +304,7 @@ def without_role(name: str, also: Collection[str] = ()) -> str:
 
     `also` are further such words.
     """
+    name = _said_name(name)
     words = list(WORD.finditer(name))
     role = [is_role(word[0], also) for word in words]
     first, last = 0, len(words) - 1
@@ -440,6 +457,11 @@ class Profile:
         """How many different pairs of values some rows of two columns hold."""
         width = int(other.codes.max(initial=0)) + 2
         return len(np.unique(self.codes[rows] * width + other.codes[rows]))
+
+    def known_with(self, other: Profile) -> bool:
+        """Whether another column is known in the same rows, and in others neither is."""
+        mine = self.codes >= 0
+        return not mine.all() and bool((mine == (other.codes >= 0)).all())
 
     def names_alike(self, other: Profile) -> bool:
         """Whether two columns tell the same rows apart."""

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from fewlabels.data.assemble import assemble
 from fewlabels.data.binary import read_npz
+from fewlabels.data.delimited import NO_HEADER
 from fewlabels.data.evidence import ColumnEvidence
 from fewlabels.data.joined import (
     DUPLICATES,
@@ -40,7 +41,14 @@ from fewlabels.data.repeats import repeated_items
 from fewlabels.data.roles import Roles, assign_roles, split_native
 from fewlabels.data.shapes import shaped, telling
 from fewlabels.data.sources import LOG, chosen, locate, open_source, stem_of
-from fewlabels.data.table import NOTHING, Place, Source, fractions_in, naming_file
+from fewlabels.data.table import (
+    NOTHING,
+    NoHeaderError,
+    Place,
+    Source,
+    fractions_in,
+    naming_file,
+)
 from fewlabels.data.tasks import Found, find_tasks, of_items, recognise_tasks
 from fewlabels.errors import InputError, UsageError, listed, one_line, quoted
 from fewlabels.kernels.arrays import Ints
@@ -358,8 +366,6 @@ def open_input(
         raise UsageError("--labels-as says what labels kept apart are; add --labels")
     if labels_as == "votes" and votes is not None:
         raise UsageError("--labels-as votes and --votes both give votes; join them in one file")
-    if votes is None and labels_as != "votes" and duplicates != "refuse":
-        raise UsageError("--duplicates is about long votes, and there are none; add --votes")
     if join is not None and source is None:
         raise UsageError("--join adds files to a table, and there are votes alone; name a FILE")
     located = locate(source)
@@ -394,7 +400,16 @@ def open_input(
                     "table with a column of items, or add them as the arrays `votes` and `labels`"
                 )
             return Opened(name, options, arrays=located.files)
-        opened = open_source(source, located)
+        unnamed: tuple[str, ...] = ()
+        try:
+            opened = open_source(source, located)
+        except NoHeaderError:
+            if located is None or len(located.files) > 1 or labels is join is None:
+                raise
+            # As the files beside it are read, which tell what its columns are.
+            source = f"{source}#{NO_HEADER}"
+            opened = open_source(source, locate(source))
+            unnamed = (f"{quoted(name)} is read without a header: columns {listed(opened.names, 3)}",)
         if isinstance(opened, LogTable):
             opened = opened.called(
                 options.label, {*options.by_class, *options.hard, *options.scores}
@@ -433,7 +448,9 @@ def open_input(
             name, reading.options, votes=long, lines=reading.lines, votes_alone=True,
             evidence=reading.evidence,
         )  # fmt: skip
-    lines = (*of_table, *tasks.lines, *reading.lines)
+    if long is None and duplicates != "refuse":
+        raise UsageError("--duplicates is about long votes, and there are none; add --votes")
+    lines = (*unnamed, *of_table, *tasks.lines, *reading.lines)
     return Opened(
         name, reading.options, table, long, lines=lines, task=tasks.column,
         said=tasks.said(reading.options), evidence=reading.evidence,
@@ -451,15 +468,20 @@ def _with_labels(
         if options.tasks and single and labels_as is None:
             raise SeveralLabelsError("--task says columns of labels")
         kept = read_labels(labels, table, options, several=labels_as is not None)
-    except SeveralLabelsError:
+    except SeveralLabelsError as error:
         if not single or labels_as is not None:
             raise
-        # A label for each of several tasks, or for each class: columns beside the others.
+        # Labels of several tasks, or for each class, or by the order of the rows: columns beside
+        # the others.
         from fewlabels.data.joined_files import joined_files
 
         join = {"labels": one} if not isinstance(one, str | Path) else one
-        joined, said = joined_files(table, join, options, source, truth=True)
-        if said.label is None and not find_tasks(joined, said).tasks:
+        try:
+            joined, said = joined_files(table, join, options, source, truth=True)
+        except InputError:
+            raise error from None
+        sure = any(truth_in_name(n) == 3 for n in joined.names if n not in table.names)
+        if said.label is None and not (sure or find_tasks(joined, said).tasks):
             raise
         return joined, said
     item = kept.item

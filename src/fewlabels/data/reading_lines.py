@@ -130,7 +130,7 @@ def _other_words(sheet: Sheet, label: Profile | None) -> Iterable[str]:
         words = in_order(q.counts or ())
         few = (len(words) > 1 or q.filled < q.rows) and 0 < len(words) <= FEW_WORDS
         named = names_measure(q.name) or q.judges_another or q.of_itself
-        if not few or q.wordy or q in told or named:
+        if not few or q.wordy or q in told or named or (label and label.known_with(q)):
             continue
         if any(go_together(q.codes + 1, codes) for codes in known):
             ways = " ".join(f"--same {shlex.quote(word)}=CLASS" for word in words[:3])

@@ -35,6 +35,7 @@ from fewlabels.data.evidence import (
     beyond_chance,
     class_indices,
     fits,
+    separates,
     weigh,
     weight_evidence,
 )
@@ -261,6 +262,16 @@ class _Recognition(Sheet):
             if "predicts" not in self.evidence[label.name]["label"].reason:
                 what = "holds the classes of the probabilities, and no name says more of it"
             ways = [self.said(), self.said(labeled=False, hard=hard)]
+            # What else holds these classes is as likely the truth, where it says something else.
+            other = (n for n, c in self.hard.items() if not label.names_alike(self.columns[c]))
+            for name in itertools.islice(other, 1):
+                column = self.hard[name]
+                rest = {n: c for n, c in self.hard.items() if n != name}
+                truth = ColumnOptions(
+                    column, models=self.models, hard=rest | hard, scores=self.scores,
+                    confidence=self.confidence,
+                )  # fmt: skip
+                ways.insert(0, truth.arguments())
             rename = ", and then to be renamed" * (label.name == "label")
             raise AmbiguousError(
                 f"column {quoted(label.name)} {what}: a classifier's hard predictions{rename}, or "
@@ -417,7 +428,10 @@ class _Recognition(Sheet):
         )  # fmt: skip
 
     def _is_said(self, p: Profile) -> bool:
-        """Whether nearly every row of many has it, and in all it is what one classifier says."""
+        """Whether nearly every row of many has it, and in all it is what one classifier says.
+
+        So it is where numbers separate two classes in many rows, whatever they are cut at.
+        """
         classes = tuple(p.counts or ())
         if len(classes) < 2 or p.filled < max(MANY_ITEMS, NEARLY_ALL * p.rows):
             return False
@@ -426,9 +440,9 @@ class _Recognition(Sheet):
             class_indices(q, classes) for q in self.free()
             if q.name != p.name and q.predicts and not q.judges_another and fits(q, classes)
         ]  # fmt: skip
-        if len(classes) == 2:
-            sides = np.array([1, 0, -1] if positive_index(classes) == 0 else [0, 1, -1])
-            others += [sides[largest([q])] for q in self._shares if q.in_unit]
+        numbers = [q for q in self._shares if q.in_unit or q.predicts]
+        if len(classes) == 2 and any(separates(q, own) for q in numbers):
+            return True
         of_family = self._family_of(p)
         others += [] if of_family is None else [of_family]
         return any(
@@ -633,6 +647,8 @@ class _Recognition(Sheet):
             further |= new
         if p.name in self.compared:
             return ["one of those that are compared"]
+        if label is not None and label.known_with(p) and not p.predicts:
+            return ["known only with the labels"]
         if p.predicts:
             return ["another column is finer" if self._has_finer(p) else "codes of the classes"]
         if p.measures:

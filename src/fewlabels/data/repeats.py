@@ -5,13 +5,20 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from fewlabels.data.evidence import FEW_WORDS, NEARLY_ALL
-from fewlabels.data.profiles import LIKELY, item_in_name, name_evidence, words_table
-from fewlabels.data.roles import Roles
-from fewlabels.data.table import Names, Source, Table, group_text
+from fewlabels.data.profiles import (
+    LIKELY,
+    item_in_name,
+    name_evidence,
+    truth_in_name,
+    words_table,
+)
+from fewlabels.data.roles import MADE, Roles
+from fewlabels.data.table import NO_LABEL, Names, Source, Table, class_text, group_text
 from fewlabels.errors import InputError, listed, quoted
 from fewlabels.kernels.arrays import Ints
 
@@ -47,7 +54,8 @@ def repeated_items(
         Where the rows of an item are those of a design, or of several tasks by the items' names,
         and the caller has not said which rows are together.
     """
-    free = {n: item_in_name(n) for n in (*roles.groups, *roles.ignored) if n != roles.item}
+    others = [n for n in (*roles.groups, *roles.ignored) if n != roles.item]
+    free = {n: item_in_name(n) for n in others if not MADE.fullmatch(n)}
     kinds = [[n for n, much in free.items() if much == kind] for kind in (2, 1)]
     if roles.item is not None:
         kinds = [[roles.item], kinds[0]]
@@ -81,6 +89,8 @@ def repeated_items(
                 if not named:
                     raise InputError(designs[0])
                 break
+        for _, _, column in found:
+            _refuse_apart(source, roles, column, others)
         if found and not roles.clusters:
             items, rows, column = min(found)
             where = "" if column == "item" else f" (column {quoted(column)})"
@@ -90,6 +100,38 @@ def repeated_items(
                 *designs,
             )
     return tuple(designs)
+
+
+def _refuse_apart(source: Source, roles: Roles, item: str, others: Sequence[str]) -> None:
+    """Refuse labels that are known in no row with a prediction, but in others of the same items.
+
+    Where nothing is the label, the columns that are likely one by their names count.
+    """
+    said = [*roles.votes.values(), *(c for m in roles.models for c in roles.columns_of(m))]
+    labels = [roles.label] if roles.label else [n for n in others if truth_in_name(n) > 1]
+    if not labels or roles.histogram:
+        return
+    table = source.read((), [item, *labels, *said])
+    of_item = Names.of(table, item, group_text).codes
+    there = {n: Names.of(table, n, _known_text).codes >= 0 for n in {*labels, *said}}
+    predicted = np.any([there[n] for n in said], axis=0)
+    for label in labels:
+        known = there[label]
+        both = np.isin(of_item[known], of_item[predicted])
+        if known.any() and not (known & predicted).any() and both.mean() >= NEARLY_ALL:
+            raise InputError(
+                f"column {quoted(label)} is known in {known.sum():,} rows, and no row of these "
+                f"has a prediction (column {quoted(said[0])}): they are of the same items by "
+                f"column {quoted(item)}, whose labels and predictions must stand in one row "
+                f"(pandas: frame[{label!r}] = frame.groupby({item!r})[{label!r}]"
+                f".transform('first'), and then the rows with predictions alone)"
+            )
+
+
+def _known_text(value: Any) -> str | None:
+    """The text of a label or a prediction; None where none is known."""
+    text = class_text(value)
+    return None if text in NO_LABEL else text
 
 
 def _factors(source: Source, item: str, others: Sequence[str], label: str | None) -> list[str]:

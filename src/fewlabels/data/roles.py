@@ -22,8 +22,11 @@ _UNNAMED = ("", "__index_level_0__")
 """The row numbers of a pandas frame, as CSV and Parquet keep them."""
 
 
-MADE = re.compile(r"([^|]+)\[[^\[\]]*\]")
-"""Names of columns made of the numbers of a vector, which are no groups by themselves."""
+MADE = re.compile(r"([^|]+)\[([^\[\]]*)\]")
+"""Names of columns made of what a cell holds by keys, which are no groups by themselves."""
+
+PLAIN = re.compile(r"c\d+")
+"""Names of the columns of a file without a header."""
 
 _PREFIXES = ("p__", "y__", "s__", "h__")
 
@@ -163,7 +166,8 @@ def no_predictions(names: Sequence[str], further: Iterable[str] = ()) -> str:
 
 def _unused_vectors(names: Sequence[str]) -> list[str]:
     """What to say of columns of vectors that are of no classifier."""
-    sizes = Counter(found[1] for name in names if (found := MADE.fullmatch(name)))
+    made = filter(None, map(MADE.fullmatch, names))
+    sizes = Counter(one[1] for one in made if one[2].isdigit())
     return [
         f"column {quoted(column)} holds {size} numbers in each cell, and is not used: if they are "
         f"probabilities, say --model {shlex.quote(f'NAME={column}')}; if logits, --logits "

@@ -127,6 +127,7 @@ def _votes_and_gold(
             continue
         facts = ["the same in all rows of an item"] if p.name in alike else []
         facts += [] if same_within(p, item) else ["differs within items"]
+        facts += ["mostly empty"] if p.sparse else []
         facts += ["few values"] if p.distinct <= FEW_WORDS else []
         facts += ["a group or a feature"] if names_measure(p.name) else []
         facts += ["as many values as rows"] if 2 * p.distinct > p.filled else []

@@ -25,9 +25,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fewlabels.data.cells import column_of
+from fewlabels.data.cells import column_of, named_values
 from fewlabels.data.options import ColumnOptions
-from fewlabels.data.profiles import differences, tokens, truth_in_name
+from fewlabels.data.profiles import cell_patterns, differences, says, tokens, truth_in_name
 from fewlabels.data.roles import split_native
 from fewlabels.data.table import MISSING_NUMBERS, Names, Source, Table, class_text
 from fewlabels.errors import InputError, listed, quoted
@@ -98,7 +98,10 @@ def made_of(name: str, columns: Collection[str]) -> tuple[str, ...]:
 
 # The cells ----------------------------------------------------------------------------------------
 
-_OPENS = r"^\s*(?:[\[{(]|[A-Za-z_.]*(?:array|tensor|Tensor|Counter|OrderedDict|defaultdict)\()"
+_OPENS = (
+    r"^\s*(?:[\[{(]|[A-Za-z_.]*(?:array|tensor|Tensor|Counter|OrderedDict|defaultdict)\(|"
+    r"[A-Za-z_][\w.-]*=)"
+)
 _CALL = re.compile(
     r"[A-Za-z_.]*(?:array|tensor|Tensor|Counter|OrderedDict|defaultdict)\("
     r"(?:<[^>]*>,)?(.*?)(?:,\s*(?:dtype|device|requires_grad|grad_fn|shape)=.*)?\)",
@@ -116,23 +119,30 @@ def _number(value: Any) -> float:
     return float(value)
 
 
+class _Fields(dict[str, Any]):
+    """What a cell says by keys, each of which is a column by itself, whatever it holds."""
+
+
 def _cell(value: Any) -> Mapping[str, Any] | None:
     """The values of a cell by key, the places of a vector as texts; None where it is empty."""
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, str):
-        value = _parsed(value)
+        value = _fields(value) or _parsed(value)
     if value is None or value == "" or (isinstance(value, float) and math.isnan(value)):
         return None
     while isinstance(value, list | tuple) and len(value) == 1 and not _is_single(value[0]):
         value = value[0]
-    if isinstance(value, list | tuple) and value and all(map(_is_named, value)):
-        pairs = (one.values() if isinstance(one, Mapping) else one for one in value)
-        value = dict(sorted(pair, key=lambda one: not isinstance(one, str)) for pair in pairs)
+    pairs = [_named(one) for one in value] if isinstance(value, list | tuple) else []
+    if pairs and None not in pairs and len(dict(filter(None, pairs))) == len(pairs):
+        value = dict(filter(None, pairs))
     if isinstance(value, Mapping):
+        if any(isinstance(one, Mapping) for one in value.values()):
+            value = _Fields(named_values(value, ""))
         if not all(map(_is_single, value.values())):
             raise ValueError(value)
-        return {class_text(key): one for key, one in value.items()}
+        kind = _Fields if isinstance(value, _Fields) else dict
+        return kind({class_text(key): one for key, one in value.items()})
     if not isinstance(value, list | tuple):
         raise ValueError(value)
     return {str(i): _number(one) for i, one in enumerate(value)}
@@ -142,12 +152,35 @@ def _is_single(value: Any) -> bool:
     return value is None or isinstance(value, str | int | float)
 
 
-def _is_named(value: Any) -> bool:
-    """Whether it is a name and a number: {"label": "cat", "score": 0.9}, ("cat", 0.9)."""
-    pair = tuple(value.values()) if isinstance(value, Mapping) else value
-    if not isinstance(pair, list | tuple) or len(pair) != 2:
-        return False
-    return sorted(isinstance(one, str) for one in pair) == [False, True]
+def _named(value: Any) -> tuple[str, Any] | None:
+    """A name and what is said under it: {"label": "cat", "prob": 0.9}, ("cat", 0.9)."""
+    if isinstance(value, Mapping):
+        under = [key for key in value if says(str(key), "under_a_name")]
+        names = [key for key in value if key not in under]
+        if under and names and _is_single(value[under[0]]) and _is_single(value[names[0]]):
+            return class_text(value[names[0]]), value[under[0]]
+        value = tuple(value.values())
+    if not isinstance(value, list | tuple) or len(value) != 2:
+        return None
+    name, number = sorted(value, key=lambda one: not isinstance(one, str))
+    return (name, number) if isinstance(name, str) and not isinstance(number, str) else None
+
+
+def _by_name(cell: Mapping[str, Any], keys: frozenset[str]) -> Mapping[str, Any]:
+    """A cell of one object by its name, where this is one of the keys of cells of several."""
+    one = _named(cell) if keys and keys.isdisjoint(cell) else None
+    return {one[0]: one[1]} if one is not None and one[0] in keys else cell
+
+
+def _fields(text: str) -> _Fields | None:
+    """The values that a text says by the patterns of [cells]; None of another text."""
+    for pattern in cell_patterns():
+        if "key" in pattern.groupindex and pattern.match(text):
+            rest = pattern.sub("", text)
+            return None if rest.strip(" ,;") else _Fields(pattern.findall(text))
+        if found := pattern.fullmatch(text):
+            return _Fields(found.groupdict())
+    return None
 
 
 def _parsed(text: str) -> Any:
@@ -201,10 +234,11 @@ def parts_of(
         columns = (block[:, int(key)] for key in keys)
         return [pa.array(numbers, mask=np.isnan(numbers)) for numbers in columns]
     cells: list[Mapping[str, Any]] = []
-    size = 0
+    size, wanted = 0, frozenset(keys)
     for row, value in enumerate(piece.to_pylist()):
         try:
             cell = _cell(value)
+            cell = cell and _by_name(cell, wanted)
             if cell and of_logits:
                 shares = softmax(np.array([[_number(one) for one in cell.values()]]))[0]
                 cell = dict(zip(cell, shares.tolist(), strict=True))
@@ -297,6 +331,8 @@ def look_at(piece: pa.ChunkedArray) -> Look:
             cells.append(cell)
     if not cells:
         return Look()
+    several = frozenset(key for cell in cells if len(cell) > 1 and not _named(cell) for key in cell)
+    cells = [_by_name(cell, several) for cell in cells]
     keys = tuple(dict.fromkeys(key for cell in cells for key in cell))
     vectors = keys == tuple(str(i) for i in range(len(keys)))
     sizes = Counter(map(len, cells)).most_common()
@@ -306,7 +342,11 @@ def look_at(piece: pa.ChunkedArray) -> Look:
     elif vectors:
         shortest, longest = min(map(len, cells)), max(map(len, cells))
         return Look(why=f"lists of {shortest} to {longest} numbers")
-    if len(keys) < 2 or not all(cells) or (not vectors and len({k.isdigit() for k in keys}) > 1):
+    if len(keys) < 1 + vectors or not all(cells):
+        return Look()
+    if len(keys) < 2 or any(isinstance(cell, _Fields) for cell in cells):
+        return Look(keys, mixed=True) if len(keys) <= _MOST_FIELDS else Look()
+    if not vectors and len({key.isdigit() for key in keys}) > 1:
         return Look()
     try:
         numbers = [[_number(value) for value in cell.values()] for cell in cells]

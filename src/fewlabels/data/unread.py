@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from fewlabels.checks.class_words import positive_index, same_answer
-from fewlabels.data.agreement import cut_apart, ranked_apart
+from fewlabels.data.agreement import ranked_apart
 from fewlabels.data.evidence import (
     AGREE,
     APART,
@@ -22,10 +22,11 @@ from fewlabels.data.evidence import (
     beyond_chance,
     class_indices,
     fits,
+    separates,
 )
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.profiles import LIKELY, SURELY, Profile, names_measure, without_role
-from fewlabels.data.roles import no_predictions
+from fewlabels.data.roles import PLAIN, no_predictions
 from fewlabels.data.row_votes import unnamed_votes
 from fewlabels.data.table import in_order
 from fewlabels.errors import InputError, listed, quoted
@@ -106,8 +107,9 @@ def _refuse_alike(sheet: Sheet, free: Sequence[Profile]) -> None:
 
 
 def _refuse_unjudged(sheet: Sheet) -> None:
-    """Refuse a column of predictions alone, by its name, without labels to judge it by."""
-    said = [p for p in sheet.free() if p.few and p.predicts and not p.measures]
+    """Refuse a column of predictions alone, by its name or without one, and without labels."""
+    unnamed = all(map(PLAIN.fullmatch, sheet.names))
+    said = [p for p in sheet.free() if p.few and (p.predicts or unnamed) and not p.measures]
     said = [p for p in said if p.of("annotator") <= 0]
     if len(said) != 1 or said[0].of("label") > 0:
         return
@@ -120,8 +122,9 @@ def _refuse_unjudged(sheet: Sheet) -> None:
                 f"; if the folders in {quoted(p.name)} are the right classes, write them in a "
                 "column of their own"
             )
+    how = "has no name, and if it holds predictions" if unnamed else "holds predictions, by its name"
     raise InputError(
-        f"column {quoted(said[0].name)} holds predictions, by its name, and no column holds known "
+        f"column {quoted(said[0].name)} {how}, {'' if unnamed else 'and '}no column holds known "
         f"labels, without which nothing tells how good they are: join them with --labels FILE"
         f"{folders}"
     )
@@ -151,18 +154,18 @@ def refuse_numbers(sheet: Sheet, numbers: Sequence[Profile], why: str = "") -> N
         codes = class_indices(label, classes)
         for side in range(len(classes)) if len(classes) == 2 else ():
             above = _above(numbers, label, codes == side, codes == 1 - side)
-            perfect = {name for _, name in above if _separates(sheet.columns[name], codes)}
+            perfect = {name for _, name in above if separates(sheet.columns[name], codes)}
             leaks |= dict.fromkeys(perfect, label.name)
             above = [one for one in above if one[1] not in perfect]
             if above and (best is None or max(above)[0] > best[0]):
                 scores = {without_role(name): name for _, name in above[:3]}
                 best = max(above)[0], label, side, scores
     what = f"columns {names} hold numbers, and nothing says whether classifiers gave them"
-    for name, of in leaks.items():
-        what += (
-            f"; {quoted(name)} separates the classes of {quoted(of)} perfectly: is it known only "
-            "afterwards?"
-        )
+    if leaks:
+        known = listed(map(quoted, leaks), 3)
+        of = listed(map(quoted, dict.fromkeys(leaks.values())), 3)
+        apart, what_is = ("separates", "is it") if len(leaks) == 1 else ("separate", "are they")
+        what += f"; {known} {apart} the classes of {of} perfectly: {what_is} known only afterwards?"
     if best is None and why:
         raise UnjudgedError(why)
     if best is None and leaks:
@@ -172,7 +175,8 @@ def refuse_numbers(sheet: Sheet, numbers: Sequence[Profile], why: str = "") -> N
         some = [p for p in sheet.free() if p.few and p.coded and p.sparse and p not in numbers]
         known = some[0].name if sheet.label is None and len(some) == 1 else None
         said = shlex.join(ColumnOptions(known, scores=scores).arguments())
-        none = "" if sheet.label is not None or known else ", and no column holds known labels"
+        none = ", and no column holds known labels, which --labels FILE joins"
+        none = "" if sheet.label is not None or known else none
         raise InputError(f"{what}{none}: if they are scores, say so with {said}")
     _, label, side, scores = best
     classes = tuple(in_order(label.counts or ()))
@@ -182,19 +186,6 @@ def refuse_numbers(sheet: Sheet, numbers: Sequence[Profile], why: str = "") -> N
         f"{what}; {listed(map(quoted, scores.values()))}: larger where {quoted(label.name)} is "
         f"{quoted(classes[side])}; if these are scores and the known labels, say {said}"
     )
-
-
-def _separates(p: Profile, codes: Ints) -> bool:
-    """Whether numbers are apart in many rows of two classes, as what is known afterwards is."""
-    x = np.empty(0) if p.numbers is None else p.numbers
-    known = (codes >= 0) & ~np.isnan(x)
-    return int(known.sum()) >= _MANY_ROWS and any(
-        cut_apart(x[known], codes[known], k) for k in (0, 1)
-    )
-
-
-_MANY_ROWS = 100
-"""So many known labels no score of a classifier separates, but by what it must not know."""
 
 
 def _above(
