@@ -19,7 +19,7 @@ from fewlabels.checks.arrays import UNKNOWN
 from fewlabels.data.chosen_rows import items_here
 from fewlabels.data.classes import Classes
 from fewlabels.data.delimited import NO_HEADER
-from fewlabels.data.keys import may_name_items, names_of, repeats, same_values, with_item
+from fewlabels.data.keys import as_known, may_name_items, names_of, repeats, same_values, with_item
 from fewlabels.data.label_record import LabelRecord, is_record, read_record
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.profiles import names_items, names_role
@@ -386,6 +386,12 @@ class KeptLabels:
                 )
         return found
 
+    def written_as(self, known: Sequence[str]) -> KeptLabels:
+        """The labels of items as these are written in the table."""
+        items = as_known([label.item for label in self.labels], known)
+        each = zip(self.labels, items, strict=True)
+        return replace(self, labels=tuple(label._replace(item=item) for label, item in each))
+
     @property
     def first_of_each(self) -> KeptLabels:
         """The first label of each item alone."""
@@ -403,10 +409,12 @@ def read_labels(
     """Read labels that are kept apart, from a record or table, or a list of several."""
     listing = isinstance(source, list | tuple) and not all(isinstance(s, Mapping) for s in source)
     each = [_kept(one, table, options, several) for one in (source if listing else [source])]
-    items = names_of(table, (each[0].item,))[each[0].item]
+    item = each[0].item
+    items = names_of(with_item(table, item), (item,))[item]
+    each = [kept.written_as(items.texts) for kept in each]
     return KeptLabels(
         listed([kept.name for kept in each]),
-        each[0].item,
+        item,
         tuple(label for kept in each for label in kept.labels),
         tuple(dict.fromkeys(c for kept in each for c in kept.classes)),
         tuple(note for kept in each for note in (*_strangers(items, kept), *kept.notes)),
@@ -444,7 +452,7 @@ def _kept(source: Any, table: Source, options: ColumnOptions, several: bool) -> 
         if len(likely) != 1:
             held = names_of(opened, rest)
             few = [n for n in rest if 1 < len(held[n].texts) <= MOST_CLASSES_UNASKED]
-            ways = [f"--label {shlex.quote(n)}" for n in few[:3] or ["COL"]]
+            ways = [f"--label {shlex.quote(n)}" for n in few[:-_MOST_WAYS:-1] or ["COL"]]
             raise SeveralLabelsError(
                 f"no column 'label'; the columns are {listed(map(quoted, rest))}: say which it is "
                 f"with {' or '.join(ways)}"
@@ -452,6 +460,10 @@ def _kept(source: Any, table: Source, options: ColumnOptions, several: bool) -> 
         by = options.votes.get("annotator") or "annotator"
         columns = [theirs, str(likely[0]), *([by] if several and by in rest else [])]
         return KeptLabels(name, item, _rows_of(opened, columns, name, several=several))
+
+
+_MOST_WAYS = 9
+"""One more than the columns that are proposed; that of the labels is often the last."""
 
 
 def _paired(
@@ -486,14 +498,15 @@ def _paired(
         missing = missing_column(options.item or "item", lacking, "what labels are joined by")
         kind = InputError if options.item is not None or found else SeveralLabelsError
         raise kind(f"{missing}; say which it is with --item COL")
+    heads = {*map(class_text, names), ", ".join(pair[1].split(","))}
     if (
         pair[1] not in theirs
         and located is not None
         and named_so
-        and {*map(class_text, names)} & {*names_of(table, pair[:1])[pair[0]].texts}
+        and heads & {*names_of(with_item(table, pair[0]), pair[:1])[pair[0]].texts}
     ):
         return _paired(source, replace(located, fragment=NO_HEADER), table, options)
-    return opened, pair[1], pair[0]
+    return with_item(opened, pair[1]), pair[1], pair[0]
 
 
 def _item_of(table: Source, options: ColumnOptions, theirs: str | None) -> str | None:

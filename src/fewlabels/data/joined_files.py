@@ -312,14 +312,14 @@ _LEFT = "without an item, or without the label that another row of it has, which
 
 def _left_out(stem: str, first: Keyed, other: Keyed, *, some: bool) -> str:
     """A note on the items that only one of two files has; the other may have but `some`."""
-    here, there = {*first.texts}, {*other.texts}
-    if here.isdisjoint(there):
+    there = other.find(first.texts) >= 0
+    if not there.any():
         raise InputError(
             f"no item of {quoted(stem)} is in the first file; are the items the same? --item says "
             "by which column they are joined"
         )
-    without, further = 0 if some else len(here - there), len(there - here)
-    said = [f"has no row of {without:,} of the {len(here):,} items"] * bool(without)
+    without, further = 0 if some else int((~there).sum()), len(other.texts) - int(there.sum())
+    said = [f"has no row of {without:,} of the {len(there):,} items"] * bool(without)
     said += [f"has {further:,} items that the first file has not"] * bool(further)
     said += [f"has {other.left:,} rows {_LEFT}"] * bool(other.left)
     return f"{quoted(stem)} {' and '.join(said)}" if said else ""

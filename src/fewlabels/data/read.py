@@ -31,7 +31,7 @@ from fewlabels.data.joined import (
     read_labels,
     read_votes,
 )
-from fewlabels.data.keys import names_of, repeats
+from fewlabels.data.keys import names_of, repeats, with_item
 from fewlabels.data.logs.columns import LogTable
 from fewlabels.data.options import ColumnOptions, column_options
 from fewlabels.data.profiles import truth_in_name
@@ -485,6 +485,7 @@ def _with_labels(
             raise
         return joined, said
     item = kept.item
+    table = with_item(table, item)
     if long is None and labels_as is None:
         items = names_of(table, (item,))[item]
         codes = items.codes[items.codes >= 0]
