@@ -22,7 +22,7 @@ from fewlabels.data.delimited import NO_HEADER
 from fewlabels.data.keys import as_known, may_name_items, names_of, repeats, same_values, with_item
 from fewlabels.data.label_record import LabelRecord, is_record, read_record
 from fewlabels.data.options import ColumnOptions
-from fewlabels.data.profiles import names_items, names_role
+from fewlabels.data.profiles import item_in_name, names_items, names_role
 from fewlabels.data.roles import ITEMS, Roles, VoteRoles, assign_vote_roles, missing_column
 from fewlabels.data.shapes import shaped
 from fewlabels.data.sources import Located, locate, open_source
@@ -496,7 +496,9 @@ def _paired(
     if pair is None:
         lacking = names if not found else table.names
         missing = missing_column(options.item or "item", lacking, "what labels are joined by")
-        kind = InputError if options.item is not None or found else SeveralLabelsError
+        # What names items of its own is never joined by the order of the rows.
+        keyed = options.item is not None or found or any(item_in_name(n) > 1 for n in names)
+        kind = InputError if keyed else SeveralLabelsError
         raise kind(f"{missing}; say which it is with --item COL")
     heads = {*map(class_text, names), ", ".join(pair[1].split(","))}
     if (

@@ -142,16 +142,15 @@ def joined_files(
     source: Source, others: Any, options: ColumnOptions, path: Any, *, truth: bool = False
 ) -> tuple[Source, ColumnOptions]:
     """The source with the columns of other files, and the options with the item."""
-    files = _named_sources(others, path)
+    first, files = _named_sources(others, path)
     logs = _one_log(path, list(files.values()))
     if logs is not None:
         return logs, options
     lines: list[str] = list(getattr(source, "lines", ()))
-    opened: list[Source] = [_opened(name, one, lines) for name, one in files.items()]
+    opened = [_opened(name, one, lines, options) for name, one in files.items()]
     for one in (source, *opened):
         if len(set(one.names)) < len(one.names):
             raise InputError(f"{one.name}: two columns have the same name; rename one of them")
-    first = stem_of(str(path)) if isinstance(path, str | Path) else "first"
     stems = [first, *files]
     short = differences(stems)
     names = short if short and len(set(short)) == len(stems) else tuple(stems)
@@ -183,8 +182,11 @@ def joined_files(
     mirrored = {n: ks for n, ks in several.items() if joined.differ(n, ks) is not None}
     label_of, label, said = _labels(joined, mirrored, truth=truth, names=stems)
     columns: dict[str, tuple[tuple[int, str], ...]] = {}
+    own_names: dict[str, dict[int, str]] = {}
     for name, ks in where.items():
-        if name in mirrored and truth_in_name(name) == 3 and label_of is None:
+        truth_like = name in mirrored and truth_in_name(name) == 3
+        soft = truth_like and all(fractions_in({*joined.named(k, name)} - {None}) for k in ks)
+        if truth_like and label_of is None and not soft:
             i, k, a, b = joined.differ(name, ks) or (0, 0, "", "")
             both = [sources[j].name or "the first" for j in (ks[0], k)]
             raise InputError(
@@ -198,27 +200,50 @@ def joined_files(
             columns[name] = ((ks[0], name),)
         else:
             for k in ks:
-                own = TRUTH if k == label_of and name in mirrored else names[k]
+                ours = k == label_of and (name in mirrored or PLAIN.fullmatch(name))
+                own = TRUTH if ours else names[k]
                 plain = [n for n in filter(PLAIN.fullmatch, sources[k].names) if n in where]
                 own_ones = [n for n in plain if n in mirrored or where[n] == [k]]
-                alone = own_ones == [name] or own_ones == [keys[k].column, name]
+                alone = soft or own_ones == [name] or own_ones == [keys[k].column, name]
                 called = f"{names[k]}_prediction" if alone and own != TRUTH else _of_file(name, own)
                 while called in where or called in columns:
                     called += "_"
                 columns[called] = ((k, name),)
+                own_names.setdefault(name, {})[k] = called
     if options.label is not None:
         parts = re.split("[,|]", options.label)
         ours = label_of is not None and all(label_of in mirrored.get(part, ()) for part in parts)
         renamed = ",".join(_of_file(part, TRUTH) for part in parts)
         label = renamed if ours and options.label not in columns else options.label
     made = replace(joined, columns=columns, lines=(*lines, *said), notes=tuple(filter(None, notes)))
-    return shaped(made, replace(options, item=item, label=label))
+    said_of = {kind: _of_files(getattr(options, kind), own_names, names) for kind in _MAPPED}
+    return shaped(made, replace(options, item=item, label=label, **said_of))
 
 
-def _named_sources(others: Any, path: Any) -> dict[str, Any]:
-    """Name -> path or frame of the files to join."""
+_MAPPED = ("models", "logits", "hard", "scores", "confidence")
+
+
+def _of_files(
+    mapped: Mapping[str, Any], own: Mapping[str, Mapping[int, str]], files: Sequence[str]
+) -> dict[str, Any]:
+    """Classifiers by their columns, one of each file where these are columns of several files."""
+    out: dict[str, Any] = {}
+    for model, of in mapped.items():
+        columns = (of,) if isinstance(of, str) else of
+        ks = [k for k in range(len(files)) if all(k in own.get(c, ()) for c in columns)]
+        for k in ks:
+            named = tuple(own[c][k] for c in columns)
+            called = files[k] if len(mapped) == 1 else f"{files[k]} {model}"
+            out[called] = named[0] if isinstance(of, str) else named
+        out |= {} if ks else {model: of}
+    return out
+
+
+def _named_sources(others: Any, path: Any) -> tuple[str, dict[str, Any]]:
+    """What to call the first source, and name -> path or frame of the files to join."""
     if isinstance(others, Mapping):
-        return {str(name): one for name, one in others.items()}
+        first = stem_of(str(path)) if isinstance(path, str | Path) else "first"
+        return first, {str(name): one for name, one in others.items()}
     several = [others] if isinstance(others, str | Path) else list(others)
     own = os.path.realpath(path_of(str(path))) if isinstance(path, str | Path) else None
     files: list[str] = []
@@ -239,17 +264,27 @@ def _named_sources(others: Any, path: Any) -> dict[str, Any]:
             raise InputError(f"{name}: no file is named so")
     if not files:
         raise InputError("--join names no file beside FILE")
-    out: dict[str, Any] = {}
-    taken = None if own is None else stem_of(own)
-    for file in dict.fromkeys(files):
-        stem = stem_of(file)
-        if stem in out or stem == taken:  # a/results.csv, b/results.csv
-            stem = "_".join(Path(path_of(file)).with_name(stem).parts[-2:])
-        out[stem if stem not in out else file] = file
-    return out
+    files = list(dict.fromkeys(files))
+    first, *names = _called([str(path), *files]) if own is not None else ["first", *_called(files)]
+    return first, dict(zip(names, files, strict=True))
 
 
-def _opened(name: str, one: Any, lines: list[str]) -> Source:
+def _called(files: Sequence[str]) -> list[str]:
+    """What to call files: by their names, or the folder that tells files of one name apart."""
+    stems = [stem_of(file) for file in files]
+    folders = [Path(os.path.abspath(path_of(file))).parts[-2::-1] for file in files]
+    names = []
+    for stem, file, own in zip(stems, files, folders, strict=True):
+        alike = [of for one, of in zip(stems, folders, strict=True) if one == stem]
+        apart = (
+            k for k, each in enumerate(zip(*alike, strict=False)) if len({*each}) == len(alike)
+        )
+        k = next(apart, None)
+        names.append(stem if len(alike) == 1 else file if k is None else own[k])
+    return names if len({*names}) == len(names) else list(files)
+
+
+def _opened(name: str, one: Any, lines: list[str], options: ColumnOptions) -> Source:
     """A file to join; one without a header says so by its first row."""
     located = locate(one)
     if located is not None and located.kind == "NPZ":
@@ -261,7 +296,7 @@ def _opened(name: str, one: Any, lines: list[str]) -> Source:
             raise
         found = open_source(one, replace(located, fragment=NO_HEADER), "join")
         lines.append(f"{quoted(name)} is read without a header: columns {listed(found.names, 3)}")
-    return shaped(found, ColumnOptions())[0]
+    return shaped(found, options)[0]
 
 
 def _one_log(path: Any, others: Sequence[Any]) -> Source | None:
@@ -344,7 +379,7 @@ def _labels(
 ) -> tuple[int | None, str | None, tuple[str, ...]]:  # fmt: skip
     """Which source has 0 and 1 where others have fractions: its number, the label, and lines."""
     kinds: dict[str, dict[int, str]] = {}
-    if truth and any(map(PLAIN.fullmatch, mirrored)):
+    if truth and any(map(PLAIN.fullmatch, joined.sources[1].names)):
         return 1, None, ()
     for name, ks in mirrored.items():
         of = {k: _kind({t for t in joined.named(k, name) if t is not None}) for k in ks}

@@ -459,9 +459,10 @@ class Profile:
         return len(np.unique(self.codes[rows] * width + other.codes[rows]))
 
     def known_with(self, other: Profile) -> bool:
-        """Whether another column is known in the same rows, and in others neither is."""
-        mine = self.codes >= 0
-        return not mine.all() and bool((mine == (other.codes >= 0)).all())
+        """Whether another column is known in the same rows alone, or in none of them."""
+        mine, theirs = self.codes >= 0, other.codes >= 0
+        same = bool((mine == theirs).all()) or not (mine & theirs).any()
+        return same and not mine.all() and bool(mine.any())
 
     def names_alike(self, other: Profile) -> bool:
         """Whether two columns tell the same rows apart."""

@@ -237,7 +237,8 @@ def read_as_said(
             roles = assign_roles(names, opened.options, None if long is None else long.roles)
         table = NOTHING if source is None else source.read(roles.numeric, roles.text)
         voted = None if long is None else long.class_texts()
-        drawn = source.weights(table) if isinstance(source, WithLabels) else None
+        weights = getattr(source, "weights", None)
+        drawn = None if weights is None else weights(table)
         arguments, table_classes = assemble(table, roles, opened.options, voted)
         arguments["label_weight"] = drawn
         arguments["task"] = opened.task
@@ -429,16 +430,10 @@ def open_input(
                 return found
             table, options = found
         tasks = Found(table, options)
-        if (
-            not isinstance(table, WithLabels)
-            and long is None
-            and (located is None or located.kind != LOG)
-        ):
-            tasks = find_tasks(table, options)
+        if long is None and (located is None or located.kind != LOG):
+            tasks = find_tasks(table, options, labels_apart=isinstance(table, WithLabels))
         elif options.tasks or options.task is not None:
-            raise UsageError(
-                "--task is of a table with labels and predictions; leave out --votes and --labels"
-            )
+            raise UsageError("--task is of a table with labels and predictions; leave out --votes")
         of_table, table = getattr(table, "lines", ()), tasks.source
         reading = recognise_tasks(tasks, joined=long is not None)
     if reading.votes:

@@ -648,7 +648,7 @@ class _Recognition(Sheet):
         if p.name in self.compared:
             return ["one of those that are compared"]
         if label is not None and label.known_with(p) and not p.predicts:
-            return ["known only with the labels"]
+            return ["known with the labels alone, or never"]
         if p.predicts:
             return ["another column is finer" if self._has_finer(p) else "codes of the classes"]
         if p.measures:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,9 +27,6 @@ _FEWEST = 10
 _ROWS_EACH = 1.2
 """Rows per item, on average, from which a column that nobody named is told of."""
 
-_ENDINGS = 3
-"""So many endings, which the names of nearly all items have, are no sides or halves of one."""
-
 
 def repeated_items(
     source: Source,
@@ -51,8 +47,8 @@ def repeated_items(
     Raises
     ------
     InputError
-        Where the rows of an item are those of a design, or of several tasks by the items' names,
-        and the caller has not said which rows are together.
+        Where the rows of an item are those of a design, and the caller has not said which rows are
+        together; or where an item's label and its predictions stand in different rows.
     """
     others = [n for n in (*roles.groups, *roles.ignored) if n != roles.item]
     free = {n: item_in_name(n) for n in others if not MADE.fullmatch(n)}
@@ -61,9 +57,6 @@ def repeated_items(
         kinds = [[roles.item], kinds[0]]
     grouped = roles.groups_asked and bool({*roles.groups} - {roles.item})
     asked = grouped or task is not None
-    names = [n for n in (roles.item, *free) if n is not None and (free.get(n) or n == roles.item)]
-    if names and not (roles.clusters or asked):
-        _refuse_tasks_in_names(source, names)
     designs = list[str]()
     for columns in filter(None, [roles.clusters] if roles.clusters else kinds):
         found: list[tuple[int, int, str]] = []
@@ -168,24 +161,3 @@ def _one_each(item: Ints, label: Ints) -> bool:
     """Whether the rows of nearly every item have one label."""
     pairs = np.unique(np.stack([item, label]), axis=1)[0]
     return bool((np.unique(pairs, return_counts=True)[1] == 1).mean() >= NEARLY_ALL)
-
-
-def _refuse_tasks_in_names(source: Source, columns: Sequence[str]) -> None:
-    """Refuse items whose names end in the task: ID_1_any, ID_1_epidural, ID_2_any."""
-    table: Table = source.read((), columns)
-    for column in columns:
-        names = Names.of(table, column)
-        parts = [text.rpartition("_") for text in names.texts]
-        endings = Counter(end for stem, _, end in parts if stem and end.isalpha())
-        stems = {stem for stem, _, _ in parts}
-        every = min(endings.values(), default=0) >= NEARLY_ALL * len(stems)
-        few = _ENDINGS <= len(endings) <= FEW_WORDS and len(stems) >= _FEWEST
-        if few and every and sum(endings.values()) == len(names.codes):
-            raise InputError(
-                f"the names of items in column {quoted(column)} end in one of "
-                f"{listed(map(quoted, endings), FEW_WORDS)}, and nearly all begin as others do "
-                f"that end in each: perhaps each row is one of {len(endings)} tasks of "
-                f"{len(stems):,} items; write what they end in into a column of its own, and name "
-                "it with --task COL; if all are of one task, say "
-                f"{shlex.join(['--cluster', column])}"
-            )

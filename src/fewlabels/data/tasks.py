@@ -8,22 +8,24 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from fewlabels.checks.class_words import folded, same_answer
 from fewlabels.data.agreement import rank_shares
-from fewlabels.data.evidence import Reading
+from fewlabels.data.evidence import FEW_WORDS, NEARLY_ALL, Reading
 from fewlabels.data.options import ColumnOptions
-from fewlabels.data.profiles import Profile, profile
+from fewlabels.data.profiles import Profile, item_in_name, profile
 from fewlabels.data.recognise import recognise
 from fewlabels.data.roles import Roles, missing_column, split_native
 from fewlabels.data.shapes import Shaped
-from fewlabels.data.table import Source, Table, in_order
+from fewlabels.data.table import Names, Source, Table, in_order
 from fewlabels.data.task_names import (
     LABEL,
     MOST_COLUMNS,
@@ -123,9 +125,27 @@ def of_items(source: Source, roles: Roles) -> tuple[Source, Roles]:
     )
 
 
-def find_tasks(source: Source, options: ColumnOptions) -> Found:
-    """The tasks of a table: those that are said, or that its names and values show."""
+def find_tasks(source: Source, options: ColumnOptions, *, labels_apart: bool = False) -> Found:
+    """The tasks of a table: those that are said, or that its names and values show.
+
+    Where labels are kept apart, only a row for every task can be joined to them.
+    """
     names = [name for name in source.names if name]
+    said = options.task is not None or bool(options.tasks or options.cluster)
+    by_rows = None if said else _in_items(source, options)
+    if by_rows is not None:
+        kept = None if options.keep is None else (by_rows.task, *options.keep)
+        line = (
+            f"tasks: what the names in column {quoted(by_rows.column)} end in; what is of no task "
+            "is of all rows (if all are of one task, say "
+            f"{shlex.join(['--cluster', by_rows.column])})"
+        )
+        options = replace(options, task=by_rows.task, cluster=(by_rows.item,), keep=kept)
+        return Found(by_rows, options, (), by_rows.task, (line,))
+    if labels_apart and options.tasks:
+        raise UsageError(
+            "--task NAME=COL,COL is of a table with labels and predictions; leave out --labels"
+        )
     if options.task is not None:
         if options.task not in names:
             raise InputError(missing_column(options.task, names, "--task"))
@@ -136,6 +156,8 @@ def find_tasks(source: Source, options: ColumnOptions) -> Found:
         return Found(
             source, replace(options, cluster=clustered, keep=kept), (), options.task, (line,)
         )
+    if labels_apart:
+        return Found(source, options)
     if options.tasks:
         return _reshaped(source, options, _said(options.tasks, names))
     if "label" in names and any(split_native(name) is not None for name in names):
@@ -400,6 +422,65 @@ def _item_of(names: Collection[str]) -> str | None:
     """The column that names the items by its own name, where one does."""
     alike = [name for name in names if _ITEM.fullmatch(name)]
     return "item" if "item" in names else alike[0] if len(alike) == 1 else None
+
+
+_ENDINGS = 3
+"""So many endings, which the names of nearly all items have, are no sides or halves of one."""
+
+
+def _in_items(source: Source, options: ColumnOptions) -> TasksInItems | None:
+    """The table by item and task, where names of items end in the task: ID_1_any, ID_2_any."""
+    if len(set(source.names)) < len(source.names):
+        return None
+    for column in source.names:
+        if column != options.item and (not column or item_in_name(column) < 1):
+            continue
+        names = Names.of(source.read((), [column]), column)
+        parts = [text.rpartition("_") for text in names.texts]
+        endings = Counter(end for stem, _, end in parts if stem and end.isalpha())
+        stems = {stem for stem, _, _ in parts}
+        every = min(endings.values(), default=0) >= NEARLY_ALL * len(stems)
+        few = _ENDINGS <= len(endings) <= FEW_WORDS and len(stems) >= _FEWEST // 2
+        if few and every and sum(endings.values()) == len(names.codes):
+            task = next(t for t in (TASK, f"{TASK}_", f"{TASK}__") if t not in source.names)
+            return TasksInItems(source, column, task)
+    return None
+
+
+@dataclass(frozen=True)
+class TasksInItems(Derived):
+    """A source with a row for every item and task, which the names in one column say together."""
+
+    inner: Source
+    column: str
+    task: str
+
+    @property
+    def item(self) -> str:
+        """The column of what stands before the task."""
+        return f"{self.column}[item]"
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The columns, and those of the item and of the task last."""
+        return (*self.inner.names, self.item, self.task)
+
+    @property
+    def weights(self) -> Any:
+        """What tells the weights of drawn labels, where they are joined to the table."""
+        return getattr(self.inner, "weights", None)
+
+    def read(self, numbers: Collection[str], texts: Collection[str]) -> Table:
+        """Read some columns; item and task are taken from the names."""
+        made = {self.item, self.task}
+        own = [[n for n in names if n not in made] for names in (numbers, texts)]
+        table = self.inner.read(own[0], list(dict.fromkeys([*own[1], self.column])))
+        names = Names.of(table, self.column)
+        parts = [text.rpartition("_") for text in names.texts]
+        for name, at in ((self.item, 0), (self.task, 2)):
+            cells = pa.DictionaryArray.from_arrays(names.codes, [part[at] for part in parts])
+            table = table.with_columns({name: [pa.chunked_array([cells])]})
+        return table
 
 
 @dataclass(frozen=True)

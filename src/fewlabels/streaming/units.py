@@ -265,7 +265,7 @@ def _lay_out(
         refuse_pooled(heads, located.files, located.name)
         tasks = find_tasks(head, options)
         reading = recognise_tasks(tasks)
-        if options.task is not None:
+        if tasks.options.task is not None:
             raise UsageError(
                 "--task COL, a row for every task, is read whole; add --engine memory, or give "
                 "every task columns of its own"
