@@ -139,9 +139,13 @@ def _first_value(parts: Sequence[pa.Array]) -> pa.Array:
 
 
 def joined_files(
-    source: Source, others: Any, options: ColumnOptions, path: Any, *, truth: bool = False
-) -> tuple[Source, ColumnOptions]:
-    """The source with the columns of other files, and the options with the item."""
+    source: Source, others: Any, options: ColumnOptions, path: Any, *, truth: bool = False,
+    labeled: bool = False,
+) -> tuple[Source, ColumnOptions]:  # fmt: skip
+    """The source with the columns of other files, and the options with the item.
+
+    `truth` says that the other file holds labels; `labeled` that none does, as these are apart.
+    """
     first, files = _named_sources(others, path)
     logs = _one_log(path, list(files.values()))
     if logs is not None:
@@ -180,13 +184,23 @@ def joined_files(
                 where.setdefault(name, []).append(k)
     several = {n: ks for n, ks in where.items() if len(ks) > 1 and n != item}
     mirrored = {n: ks for n, ks in several.items() if joined.differ(n, ks) is not None}
-    label_of, label, said = _labels(joined, mirrored, truth=truth, names=stems)
+    label_of, label, said = (
+        (None, options.label, ()) if labeled
+        else _labels(joined, mirrored, truth=truth, names=stems, known=options.label)
+    )  # fmt: skip
     columns: dict[str, tuple[tuple[int, str], ...]] = {}
     own_names: dict[str, dict[int, str]] = {}
     for name, ks in where.items():
         truth_like = name in mirrored and truth_in_name(name) == 3
         soft = truth_like and all(fractions_in({*joined.named(k, name)} - {None}) for k in ks)
-        if truth_like and label_of is None and not soft:
+        if truth_like and not soft and label_of is None and not (
+            # Labels are said apart, or by a column of the same words on which all files agree.
+            labeled or options.label not in (None, name) or any(
+                {*joined.named(ks[0], name)} - {None}
+                == {*joined.named(several[n][0], n)} - {None, *NO_LABEL}
+                for n in several if n not in mirrored
+            )
+        ):  # fmt: skip
             i, k, a, b = joined.differ(name, ks) or (0, 0, "", "")
             both = [sources[j].name or "the first" for j in (ks[0], k)]
             raise InputError(
@@ -204,7 +218,11 @@ def joined_files(
                 own = TRUTH if ours else names[k]
                 plain = [n for n in filter(PLAIN.fullmatch, sources[k].names) if n in where]
                 own_ones = [n for n in plain if n in mirrored or where[n] == [k]]
-                alone = soft or own_ones == [name] or own_ones == [keys[k].column, name]
+                alone = (
+                    (soft and not predicts_in_name(name_words(name)))
+                    or own_ones == [name]
+                    or own_ones == [keys[k].column, name]
+                )
                 called = f"{names[k]}_prediction" if alone and own != TRUTH else _of_file(name, own)
                 while called in where or called in columns:
                     called += "_"
@@ -375,7 +393,7 @@ _FLAGS = {*NO_LABEL, "0", "1", "true", "false"}
 
 def _labels(
     joined: JoinedFiles, mirrored: Mapping[str, Sequence[int]], *, truth: bool,
-    names: Sequence[str],
+    names: Sequence[str], known: str | None,
 ) -> tuple[int | None, str | None, tuple[str, ...]]:  # fmt: skip
     """Which source has 0 and 1 where others have fractions: its number, the label, and lines."""
     kinds: dict[str, dict[int, str]] = {}
@@ -399,7 +417,11 @@ def _labels(
         soft = [k for k in range(len(names)) if all(of.get(k) for of in kinds.values())][:1]
         rows = zip(*(joined.named(k, name) for k in soft for name in kinds), strict=True)
         sums = [sum(float(cell or "nan") for cell in row) for row in rows]
-        if truth or (len(kinds) > 1 and any(abs(total - 1) > 0.01 * len(kinds) for total in sums)):
+        if truth or (
+            known is None
+            and len(kinds) > 1
+            and any(abs(total - 1) > 0.01 * len(kinds) for total in sums)
+        ):
             raise InputError(
                 f"columns {shown} hold fractions in {listed(map(quoted, names), 4)}, and fractions "
                 "are no labels: labels are classes, 0 and 1, or counts of annotators (h__CLASS); "

@@ -153,7 +153,11 @@ def _refuse_wide(sources: Sequence[Source], shared: Sequence[str]) -> None:
             item = f"{shared[0]},{name}"
             held = names_of(one, (name,))[name].texts
             rows = names_of(one, shared[:1])[shared[0]].codes
-            if repeats(rows).any() and 1 < len(held) <= _MOST_PARTS and with_item(other, item, (one,)) is not other:
+            if (
+                repeats(rows).any()
+                and 1 < len(held) <= _MOST_PARTS
+                and with_item(other, item, (one,)) is not other
+            ):
                 raise InputError(
                     f"{other.name or 'a frame'} has columns for each {quoted(name)} "
                     f"({listed(held, 3)}) of {quoted(shared[0])}, and {one.name or 'the other'} a "
@@ -260,9 +264,9 @@ def _best_way(own: _Texts, theirs: _Texts, size: int) -> tuple[str, str] | None:
     for pairs in itertools.combinations(alike, size):
         mine, other = (tuple(dict.fromkeys(side)) for side in zip(*pairs, strict=True))
         rows = [*zip(*(theirs[n] for n in other), strict=True)]
-        if min(len(mine), len(other)) < size or math.prod(
-            len(of_theirs[n]) for n in other
-        ) < len(rows):
+        if min(len(mine), len(other)) < size or math.prod(len(of_theirs[n]) for n in other) < len(
+            rows
+        ):
             continue
         row_of = {key: row for row, key in enumerate(rows) if None not in key}
         if not 1 < len(row_of) == sum(None not in key for key in rows):

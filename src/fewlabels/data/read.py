@@ -410,7 +410,9 @@ def open_input(
             # As the files beside it are read, which tell what its columns are.
             source = f"{source}#{NO_HEADER}"
             opened = open_source(source, locate(source))
-            unnamed = (f"{quoted(name)} is read without a header: columns {listed(opened.names, 3)}",)
+            unnamed = (
+                f"{quoted(name)} is read without a header: columns {listed(opened.names, 3)}",
+            )
         if isinstance(opened, LogTable):
             opened = opened.called(
                 options.label, {*options.by_class, *options.hard, *options.scores}
@@ -423,7 +425,8 @@ def open_input(
         if join is not None:
             from fewlabels.data.joined_files import joined_files
 
-            table, options = joined_files(table, join, options, source)
+            apart = labels is not None and labels_as is None
+            table, options = joined_files(table, join, options, source, labeled=apart)
         if labels is not None:
             found = _with_labels(source, table, name, options, long, duplicates, labels, labels_as)
             if isinstance(found, Opened):
