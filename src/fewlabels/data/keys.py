@@ -229,8 +229,8 @@ def same_values(source: Source, other: Source, item: str | None = None) -> tuple
     own = names_of(source, [n for n in (parts or source.names) if n in source.names and n])
     theirs = names_of(other, [n for n in other.names if n])
     if item is None:
-        own = {n: names for n, names in own.items() if not _counts_rows(names)}
-        theirs = {n: names for n, names in theirs.items() if not _counts_rows(names)}
+        own = {n: names for n, names in own.items() if not counts_rows(names)}
+        theirs = {n: names for n, names in theirs.items() if not counts_rows(names)}
     for fold, size in itertools.product((str, str.casefold), (1, 2)):
         if parts is None or size == len(parts):
             if found := _best_way(_folded(own, fold), _folded(theirs, fold), size):
@@ -292,7 +292,7 @@ def as_known(texts: Sequence[str], known: Sequence[str]) -> list[str]:
     return [written.get(text.casefold(), text) for text in texts]
 
 
-def _counts_rows(names: Names) -> bool:
+def counts_rows(names: Names) -> bool:
     """Whether a column holds the numbers of the rows, from 0 or from 1."""
     numbers = [[str(i + k) for i in range(len(names.codes))] for k in (0, 1)]
     return list(names.texts) in numbers

@@ -417,11 +417,11 @@ def open_input(
             opened = opened.called(
                 options.label, {*options.by_class, *options.hard, *options.scores}
             )
-        table, options = shaped(opened, options)
         if located is not None and len(located.files) > 1:
             from fewlabels.data.joined_files import refuse_pooled
 
             refuse_pooled(getattr(opened, "parts", ()), located.files, located.name)
+        table, options = shaped(opened, options)
         if join is not None:
             from fewlabels.data.joined_files import joined_files
 
