@@ -470,10 +470,11 @@ def _paired(
     source: Any, located: Located | None, table: Source, options: ColumnOptions
 ) -> tuple[Source, str, str]:
     """A file of labels, its column of items, and that of the table: by their names, or values."""
+    named_so = located is None or located.fragment != NO_HEADER
     try:
-        opened = with_item(
-            shaped(open_source(source, located, "labels"), options)[0], options.item, (table,)
-        )
+        own = options if named_so else replace(options, item=None)
+        opened = shaped(open_source(source, located, "labels"), own)[0]
+        opened = with_item(opened, own.item, (table,))
     except NoHeaderError:
         assert located is not None
         return _paired(source, replace(located, fragment=NO_HEADER), table, options)
@@ -483,7 +484,6 @@ def _paired(
             "holds the events of a record of labels without its first line, which says of "
             "which items it is; put that line back, or restore the record from a copy"
         )
-    named_so = located is None or located.fragment != NO_HEADER
     theirs = [c for c in (options.item, "item") if named_so and c is not None and c in names][:1]
     shared = [n for n in names if named_so and n and n in table.names and may_name_items(n)]
     named = [n for n in shared if names_items(n)]

@@ -222,19 +222,16 @@ def same_values(source: Source, other: Source, item: str | None = None) -> tuple
     """
     if max(len(source.names), len(other.names)) > _MOST_COLUMNS:
         return None
-    parts = item.split(",") if item is not None and item not in source.names else None
-    parts = [item] if item is not None and parts is None else parts
-    if item is not None and "," in item and all(p in source.names for p in item.split(",")):
-        parts = item.split(",")
-    own = names_of(source, [n for n in (parts or source.names) if n in source.names and n])
-    theirs = names_of(other, [n for n in other.names if n])
+    several = item.split(",") if item is not None else []
+    parts = several if all(part in source.names for part in several) else [str(item)]
+    own = names_of(source, parts or [n for n in source.names if n and split_native(n) is None])
+    theirs = names_of(other, [n for n in other.names if n and split_native(n) is None])
     if item is None:
         own = {n: names for n, names in own.items() if not counts_rows(names)}
         theirs = {n: names for n, names in theirs.items() if not counts_rows(names)}
-    for fold, size in itertools.product((str, str.casefold), (1, 2)):
-        if parts is None or size == len(parts):
-            if found := _best_way(_folded(own, fold), _folded(theirs, fold), size):
-                return found
+    for fold, size in itertools.product((str, str.casefold), [len(parts)] if parts else (1, 2)):
+        if found := _best_way(_folded(own, fold), _folded(theirs, fold), size):
+            return found
     return None
 
 
