@@ -6,6 +6,7 @@ Files of others in these shapes are read as well, where they are there.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -63,10 +64,11 @@ def moods(codes: np.ndarray) -> np.ndarray:
     return words(codes, "Negative", "Positive")
 
 
-SEEN = np.arange(200) % 5
+SEEN, SEEN_4 = np.arange(200) % 5, np.arange(200) % 4
 GUESS = RNG.random(200) < 0.7
 CAT = RNG.integers(0, 3, 200)
 P = RNG.random(200)
+ODDS = np.random.default_rng(5).dirichlet(np.ones(3), 200) * 0.9 + 1 / 30
 
 
 def animals(seed: int, right: float = 0.8) -> np.ndarray:
@@ -340,7 +342,48 @@ SHAPES = {
     "tasks in the names of items": Shape(
         {"ID": [f"ID_{k // 4}_{('any', 'dural', 'fungal', 'plain')[k % 4]}" for k in range(200)],
          "gold": GUESS + 0, "net_prob": P},
-        refused="one of 4 tasks of 50 items; .*; if all are of one task, say --cluster ID$",
+        {"label": "gold", "item": "ID", "models": {"net": ("net_prob",)}},
+    ),
+    "probabilities under names, as texts, beside a truth value": Shape(
+        {"predicted_label": GUESS + 0, "predicted_label_probs": [
+            str([{"label": "1", "prob": f"{p:.3f}"}, {"label": "0", "prob": f"{1 - p:.3f}"}])
+            for p in np.where(GUESS, 0.5, 0) + P / 2],
+         "label": np.where(SEEN < 3, GUESS ^ (P < 0.2), None), "is_mobile": P > 0.5},
+        {"label": "label", "hard": {"predicted_label": "predicted_label"},
+         "models": {"predicted_label": ("predicted_label_probs[1]", "predicted_label_probs[0]")}},
+    ),
+    "a list of one object, and objects within it": Shape(
+        {"truth": GUESS + 0, "results": [
+            json.dumps([{"id": k, "scores": {"rude": p, "length": k}}])
+            for k, p in enumerate(P)]},
+        {"label": "truth", "scores": {"results[scores.rude]": "results[scores.rude]"}},
+    ),
+    "whether each answer passed, its score and itself": Shape(
+        {f"[{m}] Classify: {{x}}": [
+            f"[PASS] (1.00) {a}" if a == b else f"[FAIL] (0.00) Expected {b}\n---\n{a}."
+            for a, b in zip(animals(k), animals(3, 1.0), strict=True)]
+            for k, m in enumerate(("gpt", "llama"))} | {"expected": animals(3, 1.0)},
+        {"label": "expected", "hard": {m: f"{m}[answer]" for m in (
+            "[gpt] Classify: {x}", "[llama] Classify: {x}")}},
+    ),
+    "decimal odds, and a score that is known afterwards": Shape(
+        {"truth": np.where(SEEN < 3, words(CAT, "H", "D", "A"), None),
+         "HALF": np.where(SEEN < 3, words(CAT * GUESS, "H", "D", "A"), None),
+         **{f"BET{c}": np.round(1 / (1.05 * ODDS[:, k]), 4) for k, c in enumerate("HDA")},
+         "BET>2": 1.5 + P},
+        {"label": "truth", "models": {"BET": ("BETH", "BETD", "BETA")}},
+    ),
+    "what a filter says, that its numbers are cut at": Shape(
+        {"log": [f"judge={a} class={b} prob={p:.4f}" for a, b, p in zip(
+            words(GUESS, "ham", "spam"), words(P > 0.4, "ham", "spam"), P, strict=True)]},
+        proposed=(
+            "--label 'log[judge]' --model 'prob=log[prob]' --hard 'log[class=log[class]'",
+        ),
+    ),
+    "labels on other rows than the predictions": Shape(
+        {"case_id": np.repeat(np.arange(50), 4), "reader_score": np.where(SEEN_4 > 0, P, None),
+         "path_result": np.where(SEEN_4 == 0, GUESS + 0, None)},
+        refused="'path_result' is known in 50 rows.* by column 'case_id'.*transform",
     ),
     "ratings by a judge": Shape(
         {"question_id": np.arange(200), "model": words(CAT, "a", "b", "c"), "score": 1 + SEEN},

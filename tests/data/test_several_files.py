@@ -239,3 +239,68 @@ def test_files_without_headers_of_which_one_column_differs(write: Any) -> None:
     assert items.models == ("net", "two_net")
     found = auc("one/net.txt#no-header", join="two/net.txt", **reading)
     assert found == pytest.approx(BOTH, abs=1e-3)
+
+
+LANGUAGES = np.array(["deu", "fra", "spa"])[RNG.integers(0, 3, N)]
+OTHERS = np.where(RNG.random(N) < 0.2, "spa", LANGUAGES)
+SHARE = float((LANGUAGES == OTHERS)[:60].mean())
+
+
+@pytest.mark.parametrize("sign", ["", "__label__"])
+def test_files_without_headers_tell_each_others_columns(write: Any, sign: str) -> None:
+    """Labels by the order of the rows, with texts behind them, or by an item; each as it is."""
+    known = np.where(np.arange(N) < 60, LANGUAGES, "unk")
+    item = [] if sign else IDS
+    for name, said in (("gold", known), ("one", OTHERS), ("two", LANGUAGES)):
+        end = [f" one, two and {i}" if name == "gold" else f" {0.5 + i / 200}" for i in range(N)]
+        rows = [f"{sign}{s}{e}" for s, e in zip(said, end, strict=True)]
+        rows = rows if sign else [f"{i},{s}" for i, s in zip(item, said, strict=True)]
+        Path(f"{name}.txt").write_text("\n".join(rows) + "\n")
+    assert accuracy("one.txt", labels="gold.txt") == [pytest.approx(SHARE)]
+    both = fl.read_predictions("one.txt", join="two.txt", labels="gold.txt")
+    assert (both.n_models, both.n_labeled, both.n_items) == (2, 60, N)
+    assert any("'one.txt' is read without a header" in line for line in both.reading)
+    assert accuracy("one.txt", join="two.txt", labels="gold.txt") == [pytest.approx(SHARE), 1.0]
+
+
+def test_labels_without_a_key_are_joined_by_the_order_of_the_rows(write: Any) -> None:
+    write("model.csv", {"id": IDS, "p_yes": P["one"], "sex": Y})
+    write("truth.csv", {"y_true": np.where(Y, "yes", "no")})
+    items = fl.read_predictions("model.csv", labels="truth.csv")
+    assert items.n_labeled == N
+    assert any(f"joined by the order of their {N} rows" in line for line in items.reading)
+    assert auc("model.csv", labels="truth.csv") == [pytest.approx(auc_of(P["one"]))]
+    write("short.csv", {"y_true": Y[:9]})
+    write("keyed.csv", {"case_id": [f"other {i}" for i in IDS], "y_true": Y})
+    for name in ("short.csv", "keyed.csv"):
+        with pytest.raises(fl.InputError, match="--item COL|no item of keyed.csv is in"):
+            fl.read_predictions("model.csv", labels=name)
+
+
+def test_options_of_a_column_that_every_file_has(write: Any) -> None:
+    logits = {m: RNG.normal(0, 2, (N, 3)) + 3 * np.eye(3)[WINNER] * k for k, m in enumerate(P)}
+    for name, z in logits.items():
+        Path(f"model-{name}").mkdir()
+        columns = {"id": IDS, "gold": WINNER, "values": [json.dumps(list(row)) for row in z]}
+        write(f"model-{name}/details.csv", columns)
+    files = [f"model-{name}/details.csv" for name in logits]
+    said = {"join": files[1], "logits": {"m": "values"}, "label": "gold"}
+    assert set(fl.read_predictions(files[0], **said).models) == {"one", "two"}
+    shares = [float((z.argmax(axis=1) == WINNER).mean()) for z in logits.values()]
+    assert accuracy(files[0], **said) == pytest.approx(sorted(shares))
+
+
+def test_tasks_at_the_end_of_the_names_of_items(write: Any) -> None:
+    keys = [f"{i}_{t}" for i in IDS for t in TAGS]
+    truth = np.stack([TAGGED[t] for t in TAGS], axis=1).ravel()
+    p = np.round(np.clip(truth * 0.4 + RNG.random(len(truth)) * 0.6, 0.001, 0.999), 3)
+    write("one.csv", {"ID": keys, "Label": p})
+    write("two.csv", {"ID": keys, "Label": np.round(p**2, 4)})
+    known = RNG.permutation(len(keys))[:120]
+    write("train.csv", {"ID": np.array(keys)[known], "Label": truth[known]})
+    items = fl.read_predictions("one.csv", labels="train.csv")
+    assert set(items.tasks) == set(TAGS)
+    assert (items.of_task("rude").n_items, items.n_labeled) == (N, 120)
+    assert len(fl.read_predictions("one.csv", join="two.csv", labels="train.csv").models) == 2
+    pooled = fl.read_predictions("one.csv", labels="train.csv", cluster="ID")
+    assert pooled.task is None

@@ -61,11 +61,12 @@ def named_families(columns: Sequence[Profile], classes: Sequence[str]) -> dict[s
         keys = [] if part is None else [part.rest]
         places_of = [len(words) - 1, *range(len(words) - 1)] if len(words) > 1 else []
         keys += ["_".join(words[:at] + words[at + 1 :]) for at in places_of]
-        # The letter of a class behind the name: B365H, B365D, B365A.
-        ends = [p.name.removesuffix(c) for c in classes if part is None and p.name.endswith(c)]
-        keys += [stem for stem in ends if {stem + c for c in classes} <= names]
         for i, key in enumerate(dict.fromkeys(keys), part is None):
             stems.setdefault((i, key), []).append(p)
+        # The letter of a class behind the name: B365H, B365D, B365A.
+        ends = [p.name.removesuffix(c) for c in classes if part is None and p.name.endswith(c)]
+        for stem in (stem for stem in ends if {stem + c for c in classes} <= names):
+            stems.setdefault((len(words) + 1, stem), []).append(p)
     found: dict[str, list[Profile]] = {}
     used: set[str] = set()
     for (_, stem), members in sorted(stems.items(), key=lambda one: one[0][0]):

@@ -316,7 +316,9 @@ def without_role(name: str, also: Collection[str] = ()) -> str:
         return name
     # What stands outside the words, such as a bracket, stays where no word goes.
     start = words[first].start() if first else 0
-    left = name[start : words[last].end()] if last < len(words) - 1 else name[start:]
+    left = name[start:]
+    if last < len(words) - 1:
+        left = re.sub(r"(?:_|[^\w)\]}])+$", "", name[start : words[last + 1].start()])
     closes = [end for begin, end in ("()", "[]") if left.count(begin) < left.count(end)]
     return left.rstrip("".join(closes)) if closes else left
 

@@ -466,7 +466,7 @@ def _with_labels(
         if options.tasks and single and labels_as is None:
             raise SeveralLabelsError("--task says columns of labels")
         kept = read_labels(labels, table, options, several=labels_as is not None)
-    except SeveralLabelsError as error:
+    except SeveralLabelsError:
         if not single or labels_as is not None:
             raise
         # Labels of several tasks, or for each class, or by the order of the rows: columns beside
@@ -474,10 +474,7 @@ def _with_labels(
         from fewlabels.data.joined_files import joined_files
 
         join = {"labels": one} if not isinstance(one, str | Path) else one
-        try:
-            joined, said = joined_files(table, join, options, source, truth=True)
-        except InputError:
-            raise error from None
+        joined, said = joined_files(table, join, options, source, truth=True)
         sure = any(truth_in_name(n) == 3 for n in joined.names if n not in table.names)
         if said.label is None and not (sure or find_tasks(joined, said).tasks):
             raise

@@ -380,7 +380,7 @@ class _Recognition(Sheet):
             facts.append("says what was done")
         if of_family or self._recurs(p):
             facts.append("its values recur")
-        elif name >= SURELY and self._has_numbers(p):
+        elif name >= SURELY and not p.unique and self._has_numbers(p):
             facts.append("numbers beside it")
         elif self._words_beside_numbers(p):
             facts.append("words beside numbers")
@@ -659,9 +659,9 @@ class _Recognition(Sheet):
         agreement = max((a for a in each if a is not None), default=None)
         agrees = agreement is not None and agreement > AGREE
         facts = ["words of the classes"] if words else ["codes of the classes"]
-        if label is not None:
-            facts += ["agrees with the labels"] if agrees else []
-        elif agreement is not None and self.models:
+        if label is not None and agrees:
+            facts.append("agrees with the labels")
+        elif agreement is not None and (self.models if label is None else self._classifiers):
             facts.append("goes with a prediction" if agrees else "goes with no prediction")
         return facts + (["one value"] if len(counts) == 1 else [])
 

@@ -102,7 +102,7 @@ def _refuse_apart(source: Source, roles: Roles, item: str, others: Sequence[str]
     """
     said = [*roles.votes.values(), *(c for m in roles.models for c in roles.columns_of(m))]
     labels = [roles.label] if roles.label else [n for n in others if truth_in_name(n) > 1]
-    if not labels or roles.histogram:
+    if not labels or not {item, *labels, *said} <= {*source.names}:
         return
     table = source.read((), [item, *labels, *said])
     of_item = Names.of(table, item, group_text).codes
