@@ -311,7 +311,7 @@ def open_delimited(path: File, name: str, *, header: bool = True) -> DelimitedFi
             f"has a first row of more than {_HEADER >> 20} MB; it must name the columns"
         )
     lines = [line for line in text.splitlines()[:FRONT_ROWS] if line]
-    marked = not lines or "," in lines[0] or ";" in lines[0]
+    marked = not lines or (("," in lines[0] or ";" in lines[0]) and not _signed(lines))
     spaced = _SNIFFED.match(text) is not None or (
         not marked and _is_spaced(lines, whole=len(head) < _HEADER)
     )
@@ -549,15 +549,14 @@ def _is_spaced(lines: Sequence[str], *, whole: bool) -> bool:
     """Whether the columns of a text are separated by spaces, or by them and by tabs."""
     lines = [line for line in lines if line.strip() and not line.startswith(_BETWEEN)]
     lines = lines[: SAMPLE_ROWS + 1]
-    signed = all(line.startswith(_CLASS_SIGN) and " " in line.strip() for line in lines)
-    if len(lines) < 2 or (not signed and any("," in line or ";" in line for line in lines)):
+    if len(lines) > 1 and _signed(lines):
+        return True
+    if len(lines) < 2 or any("," in line or ";" in line for line in lines):
         return False
     if len({line.count("\t") for line in lines}) == 1 and "\t" in lines[0]:
         return False
     if not whole and len(lines) <= SAMPLE_ROWS:
         lines = lines[:-1]  # the last one may be cut
-    if signed:
-        return True
     try:
         header, *rows = _by_spaces("\n".join(lines))
     except (csv.Error, ValueError):
@@ -577,7 +576,7 @@ def _by_spaces(text: str) -> list[list[str]]:
     """
     lines = [line for row in text.splitlines() if (line := row.replace("\t", " ").strip())]
     lines = [line for line in lines if not line.startswith(_BETWEEN)]
-    if all(line.startswith(_CLASS_SIGN) for line in lines):
+    if _signed(lines):
         return [line.split(None, 1) for line in lines]
     plain = [line.split() for line in lines]
     with suppress(csv.Error):
@@ -587,8 +586,13 @@ def _by_spaces(text: str) -> list[list[str]]:
     return plain
 
 
-_CLASS_SIGN, _BETWEEN = "__label__", "-DOCSTART-"
-"""What fastText writes before a class, and CoNLL before a document."""
+def _signed(lines: Sequence[str]) -> bool:
+    """Whether every line is a class, as fastText writes it, and more behind it."""
+    return all(re.match(r"__label__\S+\s+\S", line) for line in lines)
+
+
+_BETWEEN = "-DOCSTART-"
+"""What CoNLL writes before a document."""
 
 _SNIFFED = re.compile(r"(þ|[^\w\s\"'])(?:(?!\1)[^\r\n])*\1([^\w\s\"]|[\x01-\x1f])\1")
 """The first cell of a text in quotes other than the usual, the delimiter, and the next one."""

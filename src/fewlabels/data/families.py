@@ -45,7 +45,9 @@ def are_odds(columns: Sequence[Floats]) -> bool:
     if len(x) < LEAST_TOGETHER or x.shape[1] < LEAST_TOGETHER or x.min() < 1:
         return False
     total = (1 / x).sum(0)
-    return bool((total > 0.95).all() and (total < _MARGIN).all() and (x % 1 > 0).any(0).mean() > 0.5)
+    return bool(
+        (total > 0.95).all() and (total < _MARGIN).all() and (x % 1 > 0).any(0).mean() > 0.5
+    )
 
 
 _MARGIN = 1.25

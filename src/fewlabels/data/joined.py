@@ -25,11 +25,10 @@ from fewlabels.data.options import ColumnOptions
 from fewlabels.data.profiles import item_in_name, names_items, names_role
 from fewlabels.data.roles import ITEMS, Roles, VoteRoles, assign_vote_roles, missing_column
 from fewlabels.data.shapes import shaped
-from fewlabels.data.sources import Located, locate, open_source
+from fewlabels.data.sources import Located, locate, open_beside, open_source
 from fewlabels.data.table import (
     NO_LABEL,
     Names,
-    NoHeaderError,
     Place,
     Source,
     Table,
@@ -470,14 +469,10 @@ def _paired(
     source: Any, located: Located | None, table: Source, options: ColumnOptions
 ) -> tuple[Source, str, str]:
     """A file of labels, its column of items, and that of the table: by their names, or values."""
+    found_so, located = open_beside(source, located, "labels")
     named_so = located is None or located.fragment != NO_HEADER
-    try:
-        own = options if named_so else replace(options, item=None)
-        opened = shaped(open_source(source, located, "labels"), own)[0]
-        opened = with_item(opened, own.item, (table,))
-    except NoHeaderError:
-        assert located is not None
-        return _paired(source, replace(located, fragment=NO_HEADER), table, options)
+    own = options if named_so else replace(options, item=None)
+    opened = with_item(shaped(found_so, own)[0], own.item, (table,))
     names = opened.names
     if {"event", "item", "annotator"} <= set(names):
         raise InputError(

@@ -18,7 +18,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from fewlabels.data.delimited import NO_HEADER
 from fewlabels.data.keys import (
     Keyed,
     counts_rows,
@@ -39,9 +38,18 @@ from fewlabels.data.profiles import (
 )
 from fewlabels.data.roles import PLAIN, split_native
 from fewlabels.data.shapes import is_nested, shaped
-from fewlabels.data.sources import LOG, FirstRows, is_part, locate, open_source, path_of, stem_of
+from fewlabels.data.sources import (
+    LOG,
+    FirstRows,
+    is_part,
+    locate,
+    open_beside,
+    open_source,
+    path_of,
+    stem_of,
+)
 from fewlabels.data.stores import is_pattern
-from fewlabels.data.table import NO_LABEL, NoHeaderError, Source, Table, fractions_in
+from fewlabels.data.table import NO_LABEL, Source, Table, fractions_in
 from fewlabels.errors import InputError, UsageError, listed, quoted
 from fewlabels.kernels.arrays import Ints
 
@@ -194,7 +202,7 @@ def joined_files(
     own_names: dict[str, dict[int, str]] = {}
     for name, ks in where.items():
         truth_like = name in mirrored and truth_in_name(name) == 3
-        soft = truth_like and all(fractions_in({*joined.named(k, name)} - {None}) for k in ks)
+        soft = truth_like and all(fractions_in({*filter(None, joined.named(k, name))}) for k in ks)
         if truth_like and not soft and label_of is None and not (
             # Labels are said apart, or by a column of the same words on which all files agree.
             labeled or options.label not in (None, name) or any(
@@ -236,7 +244,9 @@ def joined_files(
         renamed = ",".join(_of_file(part, TRUTH) for part in parts)
         label = renamed if ours and options.label not in columns else options.label
     made = replace(joined, columns=columns, lines=(*lines, *said), notes=tuple(filter(None, notes)))
-    said_of = {kind: _of_files(getattr(options, kind), own_names, names) for kind in _MAPPED}
+    said_of: dict[str, Any] = {
+        kind: _of_files(getattr(options, kind), own_names, names) for kind in _MAPPED
+    }
     return shaped(made, replace(options, item=item, label=label, **said_of))
 
 
@@ -309,12 +319,8 @@ def _opened(name: str, one: Any, lines: list[str], options: ColumnOptions) -> So
     located = locate(one)
     if located is not None and located.kind == "NPZ":
         raise InputError(f"{located.name}: holds arrays, whose items have no names; save a table")
-    try:
-        found = open_source(one, located, "join")
-    except NoHeaderError:
-        if located is None or len(located.files) > 1:
-            raise
-        found = open_source(one, replace(located, fragment=NO_HEADER), "join")
+    found, read_so = open_beside(one, located, "join")
+    if read_so is not located:
         lines.append(f"{quoted(name)} is read without a header: columns {listed(found.names, 3)}")
     return shaped(found, options)[0]
 
@@ -486,7 +492,8 @@ def refuse_pooled(parts: Sequence[Source], files: Sequence[Any], folder: str) ->
             other = parts[k] if k < len(parts) else _opened(str(file), file, [], ColumnOptions())
             key = item_columns((FirstRows(parts[alike[0]], _HEAD), FirstRows(other, _HEAD)), ColumnOptions())[0].column
             if key is not None:
-                (join if any(map(_predicts, other.names)) else labels).append(str(file))
+                beside = join if any(map(_predicts, other.names)) else labels
+                beside.append(str(file))
                 reason = reason or f"have the same items (column {quoted(key)})"
     if len(alike) == len(files) and not labels:
         join = [folder]

@@ -161,7 +161,9 @@ def words_table() -> Words:
             for word in (*words.split(), *plain):
                 known = roles.setdefault(word, {})
                 known[role] = known.get(role, 0.0) + float(weight)
-    return Words(roles, {what: frozenset(text.split()) for what, text in lists.items()}, values, cells)
+    return Words(
+        roles, {what: frozenset(text.split()) for what, text in lists.items()}, values, cells
+    )
 
 
 @cache

@@ -40,10 +40,9 @@ from fewlabels.data.recognise import recognise
 from fewlabels.data.repeats import repeated_items
 from fewlabels.data.roles import Roles, assign_roles, split_native
 from fewlabels.data.shapes import shaped, telling
-from fewlabels.data.sources import LOG, chosen, locate, open_source, stem_of
+from fewlabels.data.sources import LOG, chosen, locate, open_beside, open_source, stem_of
 from fewlabels.data.table import (
     NOTHING,
-    NoHeaderError,
     Place,
     Source,
     fractions_in,
@@ -402,17 +401,14 @@ def open_input(
                 )
             return Opened(name, options, arrays=located.files)
         unnamed: tuple[str, ...] = ()
-        try:
+        if labels is join is None:
             opened = open_source(source, located)
-        except NoHeaderError:
-            if located is None or len(located.files) > 1 or labels is join is None:
-                raise
-            # As the files beside it are read, which tell what its columns are.
-            source = f"{source}#{NO_HEADER}"
-            opened = open_source(source, locate(source))
-            unnamed = (
-                f"{quoted(name)} is read without a header: columns {listed(opened.names, 3)}",
-            )
+        else:
+            opened, read_so = open_beside(source, located)
+            if read_so is not located:
+                source = f"{source}#{NO_HEADER}"
+                said = f"columns {listed(opened.names, 3)}"
+                unnamed = (f"{quoted(name)} is read without a header: {said}",)
         if isinstance(opened, LogTable):
             opened = opened.called(
                 options.label, {*options.by_class, *options.hard, *options.scores}

@@ -17,7 +17,7 @@ from fewlabels.data.profiles import (
     words_table,
 )
 from fewlabels.data.roles import MADE, Roles
-from fewlabels.data.table import NO_LABEL, Names, Source, Table, class_text, group_text
+from fewlabels.data.table import NO_LABEL, Names, Source, class_text, group_text
 from fewlabels.errors import InputError, listed, quoted
 from fewlabels.kernels.arrays import Ints
 

@@ -669,6 +669,19 @@ def open_source(source: Any, located: Located | None, argument: str = "source") 
     return FolderOfTables(located.name, tuple(parts), located.notes, located.where)
 
 
+def open_beside(
+    source: Any, located: Located | None, argument: str = "source"
+) -> tuple[Source, Located | None]:
+    """Open one of several files that tell each other's columns, which it need not name."""
+    try:
+        return open_source(source, located, argument), located
+    except NoHeaderError:
+        if located is None or len(located.files) > 1:
+            raise
+        unnamed = replace(located, fragment=NO_HEADER)
+        return open_source(source, unnamed, argument), unnamed
+
+
 @dataclass(frozen=True, eq=False)
 class FirstRows:
     """The first rows of a source, with all its columns, which are read once."""

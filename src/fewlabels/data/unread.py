@@ -30,7 +30,7 @@ from fewlabels.data.roles import PLAIN, no_predictions
 from fewlabels.data.row_votes import unnamed_votes
 from fewlabels.data.table import in_order
 from fewlabels.errors import InputError, listed, quoted
-from fewlabels.kernels.arrays import Bools, Ints
+from fewlabels.kernels.arrays import Bools
 
 
 def refuse_unread(sheet: Sheet, numbers: Sequence[Profile]) -> None:
@@ -122,7 +122,9 @@ def _refuse_unjudged(sheet: Sheet) -> None:
                 f"; if the folders in {quoted(p.name)} are the right classes, write them in a "
                 "column of their own"
             )
-    how = "has no name, and if it holds predictions" if unnamed else "holds predictions, by its name"
+    how = (
+        "has no name, and if it holds predictions" if unnamed else "holds predictions, by its name"
+    )
     raise InputError(
         f"column {quoted(said[0].name)} {how}, {'' if unnamed else 'and '}no column holds known "
         f"labels, without which nothing tells how good they are: join them with --labels FILE"

@@ -170,6 +170,11 @@ def columns_of(record: Record, log: Log, options: LogOptions) -> LogTable:
         for name, voter in _by_author(voters, (), taken):
             columns |= _hard(name, voter, rows, notes)
     lines += [line, _who("judges", judges)] if judges.size else [line]
+    if not judges.size and not marked and options.people != "votes":
+        notes.append(
+            "people alone say what the items are: --people votes takes each of them for a "
+            "classifier, and --label NAME beside it one of them for the truth"
+        )
     if marked and voters.size:
         line = _who("people beside the ground truth, each a classifier", voters)
         lines.append(f"{line} (--people majority: all are labels)")
