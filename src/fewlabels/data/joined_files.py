@@ -490,7 +490,8 @@ def refuse_pooled(parts: Sequence[Source], files: Sequence[Any], folder: str) ->
             continue
         with suppress(InputError, pa.ArrowException):
             other = parts[k] if k < len(parts) else _opened(str(file), file, [], ColumnOptions())
-            key = item_columns((FirstRows(parts[alike[0]], _HEAD), FirstRows(other, _HEAD)), ColumnOptions())[0].column
+            both = FirstRows(parts[alike[0]], _HEAD), FirstRows(other, _HEAD)
+            key = item_columns(both, ColumnOptions())[0].column
             if key is not None:
                 beside = join if any(map(_predicts, other.names)) else labels
                 beside.append(str(file))
