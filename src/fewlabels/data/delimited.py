@@ -594,8 +594,10 @@ def _signed(lines: Sequence[str]) -> bool:
 _BETWEEN = "-DOCSTART-"
 """What CoNLL writes before a document."""
 
-_SNIFFED = re.compile(r"(þ|[^\w\s\"'])(?:(?!\1)[^\r\n])*\1([^\w\s\"]|[\x01-\x1f])\1")
-"""The first cell of a text in quotes other than the usual, the delimiter, and the next one."""
+_SNIFFED = re.compile(
+    r"(þ|[^\w\s\"',;])(?:(?!\1)[^\r\n])*\1(?!\1)([^\w\s\"]|[\x01-\x1f])\1[^\r\n]*\1\r?\n"
+)
+"""A first line in quotes other than the usual: the quote, and the delimiter."""
 
 
 def _sniffed(text: str) -> list[list[str]] | None:

@@ -197,12 +197,13 @@ def header_levels(rows: Sequence[Sequence[str]]) -> tuple[list[str], int] | None
     named = [pair for pair in pairs if all(pair)]
     alone = [not any(row[1:]) and bool(row[:1]) for row in below[:1]] == [True]
     below = below[alone:]
+    cells = {k: {row[k] for row in below if len(row) > k and row[k]} for k in range(len(pairs))}
     numbers = [
         k for k, (_, name) in enumerate(pairs)
-        if name and not _is_number(name)
-        and all(len(row) > k and (not row[k] or _is_number(row[k])) for row in below)
+        if name and not _is_number(name) and cells[k] and all(map(_is_number, cells[k]))
     ]  # fmt: skip
-    if len({*first}) > len({*named}) - 1 or len({*named}) < len(named) or not numbers:
+    repeated = len({above for above, _ in named}) < len({*named}) == len(named)
+    if not repeated or not numbers:
         return None
     index = rows[2][0].strip() if alone else ""
     return [index if not any(pair) else "_".join(filter(None, pair)) for pair in pairs], 2 + alone

@@ -81,7 +81,7 @@ def refuse_unread(sheet: Sheet, numbers: Sequence[Profile]) -> None:
 
 
 def _refuse_raters(sheet: Sheet) -> None:
-    """Refuse a survey: a rater in each row, and an item in each of many columns of the same words."""
+    """Refuse a survey: a rater in each row, an item in each of many columns of the same words."""
     texts = [p for p in sheet.columns.values() if p.counts and p.numbers is None]
     times = Counter(word for p in texts for word in p.counts or ())
     said = [word for word, columns in times.items() if columns >= MANY_RATED]
@@ -90,7 +90,7 @@ def _refuse_raters(sheet: Sheet) -> None:
     if not 1 < len(said) <= FEW_WORDS or not raters:
         return
     raise InputError(
-        f"{len(items):,} columns ({listed(map(quoted, items), 3)}) hold the same words "
+        f"{len(items):,} columns ({listed(map(quoted, items), 2)}) have words in common "
         f"({listed(map(quoted, said), 3)}), as where each row is what one rater says of "
         f"many items: write a row for each item and a column for each rater ({quoted(raters[-1])}), "
         "in pandas with frame.set_index(...)[items].T, and name those columns with --hard NAME=COL"
