@@ -333,7 +333,7 @@ def test_ids_in_other_letters_are_the_same_items(write: Any) -> None:
 
 
 def test_columns_of_joined_files_are_no_labels_where_these_are_apart(write: Any) -> None:
-    """`probability.true` and `Label` are of each classifier; --labels or --label ends the search."""
+    """`probability.true`, `Label` are of each classifier; --labels or --label ends the search."""
     said = {m: np.where(p > 0.5, "yes", "no") for m, p in P.items()}
     truth = np.where(Y == 1, "yes", "no")
     for m, p in P.items():

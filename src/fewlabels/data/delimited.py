@@ -581,7 +581,8 @@ def _by_spaces(text: str) -> list[list[str]]:
     plain = [line.split() for line in lines]
     with suppress(csv.Error):
         rows = list(csv.reader(lines, delimiter=" ", skipinitialspace=True, strict=True))
-        if len({*map(len, rows[1:])}) == 1 or len({*map(len, plain[1:])}) > 1:
+        alike = len(rows) == len(plain) and len({*map(len, rows[1:])}) == 1
+        if alike or len({*map(len, plain[1:])}) > 1:
             return rows
     return plain
 

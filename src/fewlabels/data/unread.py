@@ -91,7 +91,7 @@ def _refuse_raters(sheet: Sheet) -> None:
         return
     raise InputError(
         f"{len(items):,} columns ({listed(map(quoted, items), 2)}) hold the same words "
-        f"({listed(map(quoted, said), 3)}), as where each row is what one rater says of many items: "
+        f"({listed(map(quoted, said), 3)}), as if each row were what one rater says of items: "
         f"write a row for each item and a column for each rater ({quoted(raters[-1])}), "
         "in pandas with frame.set_index(...)[items].T, and name those columns with --hard NAME=COL"
     )
