@@ -375,11 +375,13 @@ def open_delimited(path: File, name: str, *, header: bool = True) -> DelimitedFi
             file, names=names, skip=before.number, body=before.after, width=len(names), titled=False
         )
     if not native and (levels := header_levels([row.cells, *below])):
-        cells, n = levels
+        joined, n = levels
         file = replace(file, notes=(*file.notes, f"{n} rows are names of columns, joined by _"))
-        row = row._replace(cells=cells, number=row.number + n - 1, after=rows[first + n - 1].after)
+        row = row._replace(cells=joined, number=row.number + n - 1, after=rows[first + n - 1].after)
         sample = below[n - 1 :][:SAMPLE_ROWS]
-    names = tuple(as_written(pa.array([cell.strip() for cell in row.cells])).to_pylist())
+    names: tuple[str, ...] = tuple(
+        as_written(pa.array([cell.strip() for cell in row.cells])).to_pylist()
+    )
     if names[0].lstrip("#").strip():  # the mark of a comment
         names = (re.sub(r"^#+\s+", "", names[0]), *names[1:])
     if (

@@ -229,7 +229,8 @@ def same_values(source: Source, other: Source, item: str | None = None) -> tuple
     if item is None:
         own = {n: names for n, names in own.items() if not counts_rows(names)}
         theirs = {n: names for n, names in theirs.items() if not counts_rows(names)}
-    for fold, size in itertools.product((str, str.casefold), [len(parts)] if parts else (1, 2)):
+    folds: tuple[Callable[[str], str], ...] = (str, str.casefold)
+    for fold, size in itertools.product(folds, [len(parts)] if parts else [1, 2]):
         if found := _best_way(_folded(own, fold), _folded(theirs, fold), size):
             return found
     return None
