@@ -407,8 +407,8 @@ def open_input(
             opened, read_so = open_beside(source, located)
             if read_so is not located:
                 source = f"{source}#{NO_HEADER}"
-                said = f"columns {listed(opened.names, 3)}"
-                unnamed = (f"{quoted(name)} is read without a header: {said}",)
+                columns = listed(opened.names, 3)
+                unnamed = (f"{quoted(name)} is read without a header: columns {columns}",)
         if isinstance(opened, LogTable):
             opened = opened.called(
                 options.label, {*options.by_class, *options.hard, *options.scores}
