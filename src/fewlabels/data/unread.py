@@ -167,9 +167,7 @@ def refuse_numbers(sheet: Sheet, numbers: Sequence[Profile], why: str = "") -> N
         few = listed(map(quoted, leaks), 3)
         of = listed(map(quoted, dict.fromkeys(leaks.values())), 3)
         apart, what_is = ("separates", "is it") if len(leaks) == 1 else ("separate", "are they")
-        what += (
-            f"; {leaking} {apart} the classes of {of} perfectly: {what_is} known only afterwards?"
-        )
+        what += f"; {few} {apart} the classes of {of} perfectly: {what_is} known only afterwards?"
     if best is None and why:
         raise UnjudgedError(why)
     if best is None and leaks:
