@@ -252,7 +252,8 @@ def test_files_without_headers_tell_each_others_columns(write: Any, sign: str) -
     known = np.where(np.arange(N) < 60, LANGUAGES, "unk")
     item = [] if sign else IDS
     for name, said in (("gold", known), ("one", OTHERS), ("two", LANGUAGES)):
-        end = [f" one, two and {i}" if name == "gold" else f" {0.5 + i / 200}" for i in range(N)]
+        sure = RNG.random(N)
+        end = [f" one, two and {i}" if name == "gold" else f" {sure[i]:.6f}" for i in range(N)]
         rows = [f"{sign}{s}{e}" for s, e in zip(said, end, strict=True)]
         rows = rows if sign else [f"{i},{s}" for i, s in zip(item, said, strict=True)]
         Path(f"{name}.txt").write_text("\n".join(rows) + "\n")

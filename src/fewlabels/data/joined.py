@@ -399,7 +399,11 @@ class KeptLabels:
 
 
 class SeveralLabelsError(InputError):
-    """A file of labels has several columns of them, or none that names the items."""
+    """A file of labels has several columns of them, and nothing says which is meant."""
+
+
+class NoKeyError(SeveralLabelsError):
+    """A file of labels has no column that names the items."""
 
 
 def read_labels(
@@ -493,7 +497,7 @@ def _paired(
         missing = missing_column(options.item or "item", lacking, "what labels are joined by")
         # What names items of its own is never joined by the order of the rows.
         keyed = options.item is not None or found or any(item_in_name(n) > 1 for n in names)
-        kind = InputError if keyed else SeveralLabelsError
+        kind = InputError if keyed else NoKeyError
         raise kind(f"{missing}; say which it is with --item COL")
     heads = {*map(class_text, names), ", ".join(pair[1].split(","))}
     if (

@@ -224,8 +224,9 @@ def joined_files(
             columns[name] = ((ks[0], name),)
         else:
             for k in ks:
-                ours = k == label_of and (name in mirrored or PLAIN.fullmatch(name))
-                own = TRUTH if ours else names[k]
+                own = names[k]
+                if k == label_of and (name in mirrored or PLAIN.fullmatch(name)):
+                    own = TRUTH
                 plain = [n for n in filter(PLAIN.fullmatch, sources[k].names) if n in where]
                 own_ones = [n for n in plain if n in mirrored or where[n] == [k]]
                 alone = (

@@ -22,6 +22,7 @@ from fewlabels.data.joined import (
     Duplicates,
     LabelsAs,
     LongVotes,
+    NoKeyError,
     SeveralLabelsError,
     WithLabels,
     differs,
@@ -407,8 +408,8 @@ def open_input(
             opened, read_so = open_beside(source, located)
             if read_so is not located:
                 source = f"{source}#{NO_HEADER}"
-                said = f"columns {listed(opened.names, 3)}"
-                unnamed = (f"{quoted(name)} is read without a header: {said}",)
+                columns = listed(opened.names, 3)
+                unnamed = (f"{quoted(name)} is read without a header: columns {columns}",)
         if isinstance(opened, LogTable):
             opened = opened.called(
                 options.label, {*options.by_class, *options.hard, *options.scores}
@@ -462,16 +463,17 @@ def _with_labels(
         if options.tasks and single and labels_as is None:
             raise SeveralLabelsError("--task says columns of labels")
         kept = read_labels(labels, table, options, several=labels_as is not None)
-    except SeveralLabelsError:
+    except SeveralLabelsError as error:
         if not single or labels_as is not None:
             raise
         # Labels of several tasks, or for each class, or by the order of the rows: columns beside
         # the others.
-        from fewlabels.data.joined_files import joined_files
+        from fewlabels.data.joined_files import TRUTH, joined_files
 
         join = {"labels": one} if not isinstance(one, str | Path) else one
         joined, said = joined_files(table, join, options, source, truth=True)
-        sure = any(truth_in_name(n) == 3 for n in joined.names if n not in table.names)
+        new = [n for n in joined.names if n not in table.names and truth_in_name(n) == 3]
+        sure = any(isinstance(error, NoKeyError) or n.startswith(TRUTH) for n in new)
         if said.label is None and not (sure or find_tasks(joined, said).tasks):
             raise
         return joined, said

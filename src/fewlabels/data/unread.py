@@ -187,10 +187,10 @@ def refuse_numbers(sheet: Sheet, numbers: Sequence[Profile], why: str = "") -> N
                 best = max(above)[0], label, side, scores
     what = f"columns {names} hold numbers, and nothing says whether classifiers gave them"
     if leaks:
-        known = listed(map(quoted, leaks), 3)
+        few = listed(map(quoted, leaks), 3)
         of = listed(map(quoted, dict.fromkeys(leaks.values())), 3)
         apart, what_is = ("separates", "is it") if len(leaks) == 1 else ("separate", "are they")
-        what += f"; {known} {apart} the classes of {of} perfectly: {what_is} known only afterwards?"
+        what += f"; {few} {apart} the classes of {of} perfectly: {what_is} known only afterwards?"
     if best is None and why:
         raise UnjudgedError(why)
     if best is None and leaks:

@@ -424,7 +424,7 @@ def test_a_table_of_mlflow_with_what_is_right(write):
     assert any(note.startswith("10 of 30 answers are a class but for case") for note in found.notes)
     assert any("'exact_match' (judges exact_match), 'judge'" in line for line in found.reading)
     plain = fl.read_predictions(path, label="ground_truth", hard={"net": "outputs"})
-    assert accuracy(plain)["net"] == 1 / 3
+    assert accuracy(plain)["net"] == 2 / 3
     assert fl.read_predictions(f"{path}#exact_match").models == ("exact_match",)
 
 
