@@ -370,7 +370,7 @@ def open_delimited(path: File, name: str, *, header: bool = True) -> DelimitedFi
         below = below[declared:]
     sample = below[:SAMPLE_ROWS]
     if not header:
-        names = tuple(f"c{k + 1}" for k in range(len(row.cells)))
+        names: tuple[str, ...] = tuple(f"c{k + 1}" for k in range(len(row.cells)))
         return replace(
             file, names=names, skip=before.number, body=before.after, width=len(names), titled=False
         )
@@ -379,9 +379,7 @@ def open_delimited(path: File, name: str, *, header: bool = True) -> DelimitedFi
         file = replace(file, notes=(*file.notes, f"{n} rows are names of columns, joined by _"))
         row = row._replace(cells=joined, number=row.number + n - 1, after=rows[first + n - 1].after)
         sample = below[n - 1 :][:SAMPLE_ROWS]
-    names: tuple[str, ...] = tuple(
-        as_written(pa.array([cell.strip() for cell in row.cells])).to_pylist()
-    )
+    names = tuple(as_written(pa.array([cell.strip() for cell in row.cells])).to_pylist())
     if names[0].lstrip("#").strip():  # the mark of a comment
         names = (re.sub(r"^#+\s+", "", names[0]), *names[1:])
     if (
