@@ -34,7 +34,7 @@ FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 # Lines that a room may have, so that growth is seen; raised only by a change that says why.
 LINES = {
     "annotations": 2_410, "calibration": 1_940, "checks": 1_470, "cli": 3_880,
-    "comparison": 740, "data": 17_260, "evaluation": 4_480, "kernels": 3_390, "labeling": 2_320,
+    "comparison": 740, "data": 17_600, "evaluation": 4_480, "kernels": 3_390, "labeling": 2_320,
     "methods": 16_350, "metrics": 1_410, "questions": 4_620, "report": 5_570, "shifts": 1_680,
     "streaming": 5_870,
 }  # fmt: skip
