@@ -381,7 +381,7 @@ def open_delimited(path: File, name: str, *, header: bool = True) -> DelimitedFi
         sample = below[n - 1 :][:SAMPLE_ROWS]
     names = tuple(as_written(pa.array([cell.strip() for cell in row.cells])).to_pylist())
     if names[0].lstrip("#").strip():  # the mark of a comment
-        names = (re.sub(r"^#+\s+", "", names[0]), *names[1:])
+        names = tuple([re.sub(r"^#+\s+", "", names[0]), *names[1:]])
     if (
         sample
         and len(sample[0]) > len(names)
