@@ -379,9 +379,10 @@ def open_delimited(path: File, name: str, *, header: bool = True) -> DelimitedFi
         file = replace(file, notes=(*file.notes, f"{n} rows are names of columns, joined by _"))
         row = row._replace(cells=joined, number=row.number + n - 1, after=rows[first + n - 1].after)
         sample = below[n - 1 :][:SAMPLE_ROWS]
-    names = tuple(as_written(pa.array([cell.strip() for cell in row.cells])).to_pylist())
+    texts: list[str] = as_written(pa.array([cell.strip() for cell in row.cells])).to_pylist()
+    names = tuple(texts)
     if names[0].lstrip("#").strip():  # the mark of a comment
-        names = tuple([re.sub(r"^#+\s+", "", names[0]), *names[1:]])
+        names = (re.sub(r"^#+\s+", "", names[0]), *names[1:])
     if (
         sample
         and len(sample[0]) > len(names)
