@@ -390,12 +390,12 @@ def open_delimited(path: File, name: str, *, header: bool = True) -> DelimitedFi
     ):
         names = ("", *names)
     widths = {len(cells) for cells in below}
-    if len(widths) == 1 < len(below) and (short := len(names) - widths.pop()) > 0 < len(below[0]):
-        if any(names[-short:]):
-            what = f"the header has {short} names more than any row has cells: no columns are"
-            shown = listed(map(quoted, names[-short:]), 3)
-            file = replace(file, notes=(*file.notes, f"{what} {shown}"))
-            names = names[:-short]
+    short = len(names) - max(widths, default=len(names))
+    if len(widths) == 1 < len(below) and 0 < short < len(below[0]) and any(names[-short:]):
+        what = f"the header has {short} names more than any row has cells: no columns are"
+        shown = listed(map(quoted, names[-short:]), 3)
+        file = replace(file, notes=(*file.notes, f"{what} {shown}"))
+        names = names[:-short]
     doubt = check_header(
         names, sample,
         "if the file has no header, say so, and its columns are called c1, c2, ...: "
