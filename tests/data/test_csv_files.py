@@ -259,3 +259,70 @@ def test_columns_of_one_name_are_one_or_numbered(kind, write, tmp_path):
     assert "two columns named 'site' are equal, and read as one" in items.notes
     assert any("called 'count.2'" in note for note in items.notes)
     assert items.groups["count.2"].tolist()[:5] == ["0", "1", "2", "3", "0"]
+
+
+SAID = np.where(np.arange(40) % 3, "spam", "ham")
+GUESS = np.where(np.arange(40) % 4, SAID, "spam")
+SHARE = float((SAID == GUESS).mean())
+QUOTED = [
+    f'~{i}~^~a, "b" {i}~^~{s}~^~{g}~' for i, (s, g) in enumerate(zip(SAID, GUESS, strict=True))
+]
+TAGGED = [f"{w} NN {s} {g}" for w, s, g in zip(['"', "'", "it"] * 14, SAID, GUESS, strict=False)]
+TEXTS = {
+    "two rows of names, and one of the index": (
+        ",meta,meta,net,net\n,age,label,pred,score\nid,,,,\n"
+        + "\n".join(f"i{k},{20 + k},{s},{g},{k / 40}" for k, (s, g) in
+                    enumerate(zip(SAID, GUESS, strict=True))), "meta_label", "net_pred"),
+    "a header with more names than cells": (
+        "# id, gold, said, version: 1.2, made: 2024\n"
+        + "\n".join(f"i{k}, {s}, {g}" for k, (s, g) in enumerate(zip(SAID, GUESS, strict=True))),
+        "gold", "said"),
+    "another quote and delimiter": (
+        "~id~^~text~^~gold~^~said~\n" + "\n".join(QUOTED), "gold", "said"),
+    "quotes of load files": (
+        "\ufeffþidþ\x14þtextþ\x14þgoldþ\x14þsaidþ\n"
+        + "\n".join(QUOTED).replace("~^~", "þ\x14þ").replace("~", "þ"), "gold", "said"),
+    "words that are quotes, and lines between documents": (
+        "-DOCSTART- -X- O O\n\n" + "\n".join(TAGGED[:20]) + "\n\n-DOCSTART- -X- O O\n\n"
+        + "\n".join(TAGGED[20:40]), "c3", "c4"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_texts_of_other_writers(write, name):
+    text, label, said = TEXTS[name]
+    path = write(text + "\n", "a.txt" if label == "c3" else "a.csv")
+    path = f"{path}#no-header" if label == "c3" else path
+    predictions = read(path, label=label, hard={"net": said})
+    assert predictions.n_items == len(SAID)
+    words = np.array(predictions.classes)
+    assert (words[predictions.labels] == SAID).all()
+    assert float((predictions.votes[:, 0] == predictions.labels).mean()) == SHARE
+
+
+@pytest.mark.parametrize("start", [
+    "-- MySQL dump 10\n\n/*!40101 SET NAMES utf8 */;\n\nDROP TABLE IF EXISTS `a`;\n",
+    "PRAGMA foreign_keys=OFF;\nBEGIN TRANSACTION;\nCREATE TABLE a (\n",
+])  # fmt: skip
+def test_dumps_of_databases(write, start):
+    with pytest.raises(fl.InputError, match="is a dump of a database: load it"):
+        read(write(f"{start}INSERT INTO `a` VALUES (1,'x',0.5);\n"))
+    assert read(write("set,p__a__1\nx,.5\ny,.25\n")).n_items == 2
+
+
+def test_votes_of_persons_in_one_cell(write):
+    """A hash of Ruby among other texts: every person is a classifier, and none is the truth."""
+    rows = [f'"i{k}"," ROUND: {{""Ana""=>""{s}"", ""Bo""=>""{g}""}} | TAGS: x"' for k, (s, g) in
+            enumerate(zip(SAID, GUESS, strict=True))]  # fmt: skip
+    predictions = read(write("key,notes\n" + "\n".join(rows) + "\n"))
+    assert (predictions.n_models, predictions.n_labeled) == (2, 0)
+    assert float((predictions.votes[:, 0] == predictions.votes[:, 1]).mean()) == SHARE
+
+
+def test_a_survey_has_its_raters_in_rows(write):
+    names = [f"Q{k}" for k in range(30)]
+    cells = np.where(np.arange(30 * 12).reshape(12, 30) % 7 < 3, "human", "machine")
+    frame = pd.DataFrame(cells, columns=names)
+    frame.insert(0, "ResponseId", [f"R_{k}" for k in range(12)])
+    with pytest.raises(fl.InputError, match=r"30 columns \('Q0'.*what one rater says.*ResponseId"):
+        read(write(frame.to_csv(index=False)))

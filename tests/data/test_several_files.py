@@ -252,7 +252,8 @@ def test_files_without_headers_tell_each_others_columns(write: Any, sign: str) -
     known = np.where(np.arange(N) < 60, LANGUAGES, "unk")
     item = [] if sign else IDS
     for name, said in (("gold", known), ("one", OTHERS), ("two", LANGUAGES)):
-        end = [f" one, two and {i}" if name == "gold" else f" {0.5 + i / 200}" for i in range(N)]
+        sure = RNG.random(N)
+        end = [f" one, two and {i}" if name == "gold" else f" {sure[i]:.6f}" for i in range(N)]
         rows = [f"{sign}{s}{e}" for s, e in zip(said, end, strict=True)]
         rows = rows if sign else [f"{i},{s}" for i, s in zip(item, said, strict=True)]
         Path(f"{name}.txt").write_text("\n".join(rows) + "\n")
@@ -304,3 +305,61 @@ def test_tasks_at_the_end_of_the_names_of_items(write: Any) -> None:
     assert len(fl.read_predictions("one.csv", join="two.csv", labels="train.csv").models) == 2
     pooled = fl.read_predictions("one.csv", labels="train.csv", cluster="ID")
     assert pooled.task is None
+
+
+LEFT, RIGHT = np.array(["a", "b", "c", "d", "e"])[np.arange(N) % 5], np.arange(N) // 5 + 100
+
+
+@pytest.mark.parametrize("header", [True, False])
+def test_labels_find_the_columns_that_name_the_items_by_values(write: Any, header: bool) -> None:
+    """Two columns together, in another place, of other names, in other letters, in other rows."""
+    name = write("net.txt", {"one": LEFT, "other": RIGHT, "score": P["one"]}, header=header)
+    gold = {"truth": Y, "speaker": np.char.upper(LEFT), "file": RIGHT}
+    labels = write("gold.txt", gold, ORDER[:60], header=header)
+    score = "score" if header else "c3"
+    reading = {"scores": {"net": score}, **({"label": "truth"} if header else {})}
+    expected = auc_of(P["one"][ORDER[:60]], Y[ORDER[:60]])
+    assert auc(name, labels=labels, **reading) == [pytest.approx(expected)]
+    items = fl.read_predictions(name, labels=labels, **reading)
+    assert (items.n_items, items.n_labeled) == (N, 60)
+
+
+def test_ids_in_other_letters_are_the_same_items(write: Any) -> None:
+    reports = {"hash": [f"{i * 7919:x}f" for i in range(N)], "p__one__1": P["one"],
+               "p__one__0": 1 - P["one"]}  # fmt: skip
+    write("reports.csv", reports)
+    gold = {"sample": [h.upper() for h in reports["hash"]], "verdict": Y}
+    write("gold.csv", gold, ORDER)
+    assert accuracy("reports.csv", labels="gold.csv", label="verdict") == [right(P["one"])]
+
+
+def test_columns_of_joined_files_are_no_labels_where_these_are_apart(write: Any) -> None:
+    """`probability.true`, `Label` are of each classifier; --labels or --label ends the search."""
+    said = {m: np.where(p > 0.5, "yes", "no") for m, p in P.items()}
+    truth = np.where(Y == 1, "yes", "no")
+    for m, p in P.items():
+        soft = {"id": IDS, "prediction": said[m], "probability.no": 1 - p, "probability.true": p}
+        write(f"soft.{m}.csv", soft)
+        write(f"hard_{m}.csv", {"id": IDS, "Bought": truth, "Label": said[m]})
+    write("gold.csv", {"id": IDS, "age": RNG.integers(20, 60, N), "bad": truth}, ORDER)
+    expected = sorted(map(right, P.values()))
+    found = fl.read_predictions("soft.one.csv", join="soft.two.csv", labels="gold.csv", label="bad",
+                                models={"net": ["probability.no", "probability.true"]},
+                                classes=["no", "yes"])  # fmt: skip
+    assert (found.n_models, found.n_labeled) == (2, N)
+    found = accuracy("hard_one.csv", join="hard_two.csv", label="Bought")
+    assert found == pytest.approx(expected)
+
+
+def test_a_folder_of_files_with_the_same_items_is_joined(write: Any, cli: Any) -> None:
+    """Each file is of a classifier; what has other columns and no predictions holds the labels."""
+    for k, (m, p) in enumerate(P.items()):
+        write(f"runs/{m}.csv", {"key": IDS, "prediction": p > 0.5}, ORDER if k else None)
+        write(f"weeks/{m}.csv", {"key": IDS, "week": k, "prediction": p > 0.5, "label": Y == 1})
+    write("runs/truth.csv", {"key": IDS, "gold": Y == 1}, ORDER)
+    with pytest.raises(fl.InputError, match=r"column 'key'.*--labels runs/truth\.csv") as error:
+        fl.read_predictions("runs")
+    command = shlex.split(str(error.value).rpartition("join the files by ")[2])
+    code, out, _ = cli(*command[1:], "--json", "-")
+    assert (code, json.loads(out)["n_labeled"]) == (0, N)
+    assert fl.read_predictions("weeks").n_items == 2 * N  # told apart by the week

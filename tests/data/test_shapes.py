@@ -553,7 +553,7 @@ def test_criteria_that_both_files_have(tmp_path: Path) -> None:
             tmp_path / f"{name}.jsonl", orient="records", lines=True
         )
     judge, human = tmp_path / "judge.jsonl", tmp_path / "human.jsonl"
-    with pytest.raises(fl.InputError, match=r"say which it is with --label safe or --label short$"):
+    with pytest.raises(fl.InputError, match=r"say which it is with --label short or --label safe$"):
         fl.read_predictions(judge, labels=human)
     items = fl.read_predictions(judge, labels=human, label="safe")
     assert accuracy(items) == pytest.approx({"judge": RIGHT["gpt4"]})

@@ -151,6 +151,13 @@ _MAGIC = (
     (rb"\x04\x22\x4d\x18", "is compressed by lz4; decompress it: lz4 -d FILE"),
     (rb"\x89PNG\r\n|\xff\xd8\xff|GIF8[79]a|II\*\x00|MM\x00\*|RIFF.{4}WEBP", "is an image; type "
      "its table in as CSV"),
+    (
+        rb"(?i:(?:--[^\n]*\n|/\*[^*]*\*/;?|\s)*(?:create|insert|drop|lock|set|begin|pragma)\s"
+        rb"[^,\n]*[;(]\r?\n)",
+        "is a dump of a database: load it into one, and name a table of that "
+        "(postgresql://HOST/DB#TABLE, sqlite:///FILE#TABLE) or rows by --query; or save its table "
+        "as CSV",
+    ),
     (rb"(?i:\s*<(?:!doctype html|html|\?xml))", "is a web page or XML; save its table as CSV"),
 )  # fmt: skip
 _REFUSED = tuple((re.compile(magic, re.DOTALL), what) for magic, what in _MAGIC)

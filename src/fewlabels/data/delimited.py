@@ -14,7 +14,7 @@ import re
 import shlex
 from collections import Counter, deque
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any, NamedTuple, NoReturn
@@ -43,6 +43,7 @@ from fewlabels.data.table import (
     Table,
     check_header,
     distinct_names,
+    header_levels,
     shape,
     table_start,
 )
@@ -320,9 +321,13 @@ def open_delimited(path: File, name: str, *, header: bool = True) -> DelimitedFi
         )
     lines = [line for line in text.splitlines()[:FRONT_ROWS] if line]
     marked = not lines or (("," in lines[0] or ";" in lines[0]) and not _signed(lines))
-    spaced = not marked and _is_spaced(lines, whole=len(head) < _HEADER)
+    spaced = _SNIFFED.match(text) is not None or (
+        not marked and _is_spaced(lines, whole=len(head) < _HEADER)
+    )
+    between = spaced and text.count(f"\n{_BETWEEN}") + text.startswith(_BETWEEN)
     start = len(codecs.BOM_UTF8) if head.startswith(codecs.BOM_UTF8) and not spaced else 0
-    file = DelimitedFile(path, name, (), "\t", 0, start, 0, spaced)
+    notes = (f"lines that begin with {_BETWEEN} are between documents: no items",)
+    file = DelimitedFile(path, name, (), "\t", 0, start, 0, spaced, notes=notes if between else ())
     if _ARFF.match(text):
         return _declared(file, text)
     delimiters = ["\t"]
@@ -356,7 +361,7 @@ def open_delimited(path: File, name: str, *, header: bool = True) -> DelimitedFi
         ):
             raise InputError(_STRAY.format(stray))
         note = f"double quotes are part of the cells: that of line {stray} is around no cell"
-        file = replace(file, quoting=False, notes=(note,))
+        file = replace(file, quoting=False, notes=(*file.notes, note))
     if first:
         last = quoted(file.delimiter.join(rows[first - 1].cells).strip(file.delimiter))
         where = f"{'line' if first == 1 else 'lines 1 to'} {rows[first - 1].number}"
@@ -374,17 +379,32 @@ def open_delimited(path: File, name: str, *, header: bool = True) -> DelimitedFi
         below = below[declared:]
     sample = below[:SAMPLE_ROWS]
     if not header:
-        names = tuple(f"c{k + 1}" for k in range(len(row.cells)))
+        names: tuple[str, ...] = tuple(f"c{k + 1}" for k in range(len(row.cells)))
         return replace(
             file, names=names, skip=before.number, body=before.after, width=len(names), titled=False
         )
-    names = tuple(as_written(pa.array([cell.strip() for cell in row.cells])).to_pylist())
+    if not native and (levels := header_levels([row.cells, *below])):
+        joined, n = levels
+        file = replace(file, notes=(*file.notes, f"{n} rows are names of columns, joined by _"))
+        row = row._replace(cells=joined, number=row.number + n - 1, after=rows[first + n - 1].after)
+        sample = below[n - 1 :][:SAMPLE_ROWS]
+    texts: list[str] = as_written(pa.array([cell.strip() for cell in row.cells])).to_pylist()
+    names = tuple(texts)
+    if names[0].lstrip("#").strip():  # the mark of a comment
+        names = (re.sub(r"^#+\s+", "", names[0]), *names[1:])
     if (
         sample
         and len(sample[0]) > len(names)
         and _has_row_names(names, sample, numbered=not spaced)
     ):
         names = ("", *names)
+    widths = {len(cells) for cells in below}
+    short = len(names) - max(widths, default=len(names))
+    if len(widths) == 1 < len(below) and 0 < short < len(below[0]) and any(names[-short:]):
+        what = f"the header has {short} names more than any row has cells: no columns are"
+        shown = listed(map(quoted, names[-short:]), 3)
+        file = replace(file, notes=(*file.notes, f"{what} {shown}"))
+        names = names[:-short]
     doubt = check_header(
         names, sample,
         "if the file has no header, say so, and its columns are called c1, c2, ...: "
@@ -537,7 +557,8 @@ def _has_row_names(
 
 def _is_spaced(lines: Sequence[str], *, whole: bool) -> bool:
     """Whether the columns of a text are separated by spaces, or by them and by tabs."""
-    lines = [line for line in lines[: SAMPLE_ROWS + 1] if line.strip()]
+    lines = [line for line in lines if line.strip() and not line.startswith(_BETWEEN)]
+    lines = lines[: SAMPLE_ROWS + 1]
     if len(lines) > 1 and _signed(lines):
         return True
     if len(lines) < 2 or any("," in line or ";" in line for line in lines):
@@ -557,15 +578,23 @@ def _is_spaced(lines: Sequence[str], *, whole: bool) -> bool:
     )
 
 
-def _by_spaces(text: str) -> Iterator[list[str]]:
+def _by_spaces(text: str) -> list[list[str]]:
     """The cells of rows whose columns are separated by any number of spaces and tabs.
 
-    Where every line begins with a sign of classes, what stands behind the class is one cell.
+    Double quotes stand around cells where rows are of one width so. Where every line begins with a
+    sign of classes, what stands behind the class is one cell. Lines between documents are no rows.
     """
     lines = [line for row in text.splitlines() if (line := row.replace("\t", " ").strip())]
+    lines = [line for line in lines if not line.startswith(_BETWEEN)]
     if _signed(lines):
-        return (line.split(None, 1) for line in lines)
-    return csv.reader(lines, delimiter=" ", skipinitialspace=True)
+        return [line.split(None, 1) for line in lines]
+    plain = [line.split() for line in lines]
+    with suppress(csv.Error):
+        rows = list(csv.reader(lines, delimiter=" ", skipinitialspace=True, strict=True))
+        alike = len(rows) == len(plain) and len({*map(len, rows[1:])}) == 1
+        if alike or len({*map(len, plain[1:])}) > 1:
+            return rows
+    return plain
 
 
 def _signed(lines: Sequence[str]) -> bool:
@@ -573,10 +602,29 @@ def _signed(lines: Sequence[str]) -> bool:
     return all(re.match(r"__label__\S+\s+\S", line) for line in lines)
 
 
+_BETWEEN = "-DOCSTART-"
+"""What CoNLL writes before a document."""
+
+_SNIFFED = re.compile(
+    r"(þ|[^\w\s\"',;])(?:(?!\1)[^\r\n])*\1(?!\1)([^\w\s\"]|[\x01-\x1f])\1[^\r\n]*\1\r?\n"
+)
+"""A first line in quotes other than the usual: the quote, and the delimiter."""
+
+
+def _sniffed(text: str) -> list[list[str]] | None:
+    """The cells of rows in quotes and with a delimiter that its first line shows; else None."""
+    found = _SNIFFED.match(text)
+    if found is None:
+        return None
+    lines = io.StringIO(text, newline="")
+    return [row for row in csv.reader(lines, delimiter=found[2], quotechar=found[1]) if row]
+
+
 def by_tabs(text: str) -> str:
-    """A text whose columns are separated by spaces, with one tab for each run of them."""
+    """A text whose columns are separated by spaces, or by signs that it shows, with tabs."""
     out = io.StringIO(newline="")
-    csv.writer(out, delimiter="\t", lineterminator="\n").writerows(_by_spaces(text))
+    rows = _sniffed(text) or _by_spaces(text)
+    csv.writer(out, delimiter="\t", lineterminator="\n").writerows(rows)
     return out.getvalue()
 
 

@@ -78,9 +78,9 @@ def named_families(columns: Sequence[Profile], classes: Sequence[str]) -> dict[s
     used: set[str] = set()
     ranked = sorted(stems.items(), key=lambda one: one[0][0])
     # Columns that sum to 1 are whole; of the others a class may be missing that no label has.
-    for whole, (of, members) in itertools.product((True, False), ranked):
+    for at_once, (of, members) in itertools.product((True, False), ranked):
         left = [p for p in members if p.name not in used]
-        if len(left) > 1 and _is_family(left, classes) and (sums(left) or not whole):
+        if len(left) > 1 and _is_family(left, classes) and (sums(left) or not at_once):
             found[of[1]] = left
             used |= {p.name for p in left}
     whole = [p for p in columns if p.name not in used and p.in_unit and not p.whole]

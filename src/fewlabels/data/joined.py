@@ -20,7 +20,7 @@ from fewlabels.data.chosen_rows import items_here
 from fewlabels.data.classes import Classes
 from fewlabels.data.delimited import NO_HEADER
 from fewlabels.data.evidence import consensus_of
-from fewlabels.data.keys import may_name_items, names_of, repeats, same_values, with_item
+from fewlabels.data.keys import as_known, may_name_items, names_of, repeats, same_values, with_item
 from fewlabels.data.label_record import LabelRecord, is_record, read_record
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.profiles import item_in_name, names_items, names_role, profile
@@ -386,6 +386,12 @@ class KeptLabels:
                 )
         return found
 
+    def written_as(self, known: Sequence[str]) -> KeptLabels:
+        """The labels of items as these are written in the table."""
+        items = as_known([label.item for label in self.labels], known)
+        each = zip(self.labels, items, strict=True)
+        return replace(self, labels=tuple(label._replace(item=item) for label, item in each))
+
     @property
     def first_of_each(self) -> KeptLabels:
         """The first label of each item alone."""
@@ -394,7 +400,11 @@ class KeptLabels:
 
 
 class SeveralLabelsError(InputError):
-    """A file of labels has several columns of them, or none that names the items."""
+    """A file of labels has several columns of them, and nothing says which is meant."""
+
+
+class NoKeyError(SeveralLabelsError):
+    """A file of labels has no column that names the items."""
 
 
 def read_labels(
@@ -403,10 +413,12 @@ def read_labels(
     """Read labels that are kept apart, from a record or table, or a list of several."""
     listing = isinstance(source, list | tuple) and not all(isinstance(s, Mapping) for s in source)
     each = [_kept(one, table, options, several) for one in (source if listing else [source])]
-    items = names_of(table, (each[0].item,))[each[0].item]
+    item = each[0].item
+    items = names_of(with_item(table, item), (item,))[item]
+    each = [kept.written_as(items.texts) for kept in each]
     return KeptLabels(
         listed([kept.name for kept in each]),
-        each[0].item,
+        item,
         tuple(label for kept in each for label in kept.labels),
         tuple(dict.fromkeys(c for kept in each for c in kept.classes)),
         tuple(note for kept in each for note in (*_strangers(items, kept), *kept.notes)),
@@ -450,7 +462,7 @@ def _kept(source: Any, table: Source, options: ColumnOptions, several: bool) -> 
             what = "is what most of the others say, and read as the labels (--label COL: another)"
             notes = [f"{name}: {quoted(n)} {what}" for n in likely]
         if len(likely) != 1:
-            ways = [f"--label {shlex.quote(n)}" for n in few or ["COL"]]
+            ways = [f"--label {shlex.quote(n)}" for n in few[:-_MOST_WAYS:-1] or ["COL"]]
             raise SeveralLabelsError(
                 f"no column 'label'; the columns are {listed(map(quoted, rest))}: say which it is "
                 f"with {' or '.join(ways)}"
@@ -461,19 +473,24 @@ def _kept(source: Any, table: Source, options: ColumnOptions, several: bool) -> 
         return KeptLabels(name, item, rows, notes=tuple(notes))
 
 
+_MOST_WAYS = 9
+"""One more than the columns that are proposed; that of the labels is often the last."""
+
+
 def _paired(
     source: Any, located: Located | None, table: Source, options: ColumnOptions
 ) -> tuple[Source, str, str]:
     """A file of labels, its column of items, and that of the table: by their names, or values."""
     found_so, located = open_beside(source, located, "labels")
-    opened = with_item(shaped(found_so, options)[0], options.item, (table,))
+    named_so = located is None or located.fragment != NO_HEADER
+    own = options if named_so else replace(options, item=None)
+    opened = with_item(shaped(found_so, own)[0], own.item, (table,))
     names = opened.names
     if {"event", "item", "annotator"} <= set(names):
         raise InputError(
             "holds the events of a record of labels without its first line, which says of "
             "which items it is; put that line back, or restore the record from a copy"
         )
-    named_so = located is None or located.fragment != NO_HEADER
     theirs = [c for c in (options.item, "item") if named_so and c is not None and c in names][:1]
     shared = [n for n in names if named_so and n and n in table.names and may_name_items(n)]
     named = [n for n in shared if names_items(n)]
@@ -488,16 +505,17 @@ def _paired(
         missing = missing_column(options.item or "item", lacking, "what labels are joined by")
         # What names items of its own is never joined by the order of the rows.
         keyed = options.item is not None or found or any(item_in_name(n) > 1 for n in names)
-        kind = InputError if keyed else SeveralLabelsError
+        kind = InputError if keyed else NoKeyError
         raise kind(f"{missing}; say which it is with --item COL")
+    heads = {*map(class_text, names), ", ".join(pair[1].split(","))}
     if (
         pair[1] not in theirs
         and located is not None
         and named_so
-        and {*map(class_text, names)} & {*names_of(table, pair[:1])[pair[0]].texts}
+        and heads & {*names_of(with_item(table, pair[0]), pair[:1])[pair[0]].texts}
     ):
         return _paired(source, replace(located, fragment=NO_HEADER), table, options)
-    return opened, pair[1], pair[0]
+    return with_item(opened, pair[1]), pair[1], pair[0]
 
 
 def _item_of(table: Source, options: ColumnOptions, theirs: str | None) -> str | None:

@@ -8,6 +8,7 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -19,6 +20,7 @@ import pyarrow.compute as pc
 
 from fewlabels.data.keys import (
     Keyed,
+    counts_rows,
     item_columns,
     may_name_items,
     names_of,
@@ -35,8 +37,17 @@ from fewlabels.data.profiles import (
     truth_in_name,
 )
 from fewlabels.data.roles import PLAIN, split_native
-from fewlabels.data.shapes import first_rows, is_nested, shaped
-from fewlabels.data.sources import LOG, is_part, locate, open_beside, open_source, path_of, stem_of
+from fewlabels.data.shapes import is_nested, shaped
+from fewlabels.data.sources import (
+    LOG,
+    FirstRows,
+    is_part,
+    locate,
+    open_beside,
+    open_source,
+    path_of,
+    stem_of,
+)
 from fewlabels.data.stores import is_pattern
 from fewlabels.data.table import NO_LABEL, Source, Table, fractions_in
 from fewlabels.errors import InputError, UsageError, listed, quoted
@@ -138,9 +149,13 @@ def _first_value(parts: Sequence[pa.Array]) -> pa.Array:
 
 
 def joined_files(
-    source: Source, others: Any, options: ColumnOptions, path: Any, *, truth: bool = False
-) -> tuple[Source, ColumnOptions]:
-    """The source with the columns of other files, and the options with the item."""
+    source: Source, others: Any, options: ColumnOptions, path: Any, *, truth: bool = False,
+    labeled: bool = False,
+) -> tuple[Source, ColumnOptions]:  # fmt: skip
+    """The source with the columns of other files, and the options with the item.
+
+    `truth` says that the other file holds labels; `labeled` that none does, as these are apart.
+    """
     first, files = _named_sources(others, path)
     logs = _one_log(path, list(files.values()))
     if logs is not None:
@@ -179,13 +194,23 @@ def joined_files(
                 where.setdefault(name, []).append(k)
     several = {n: ks for n, ks in where.items() if len(ks) > 1 and n != item}
     mirrored = {n: ks for n, ks in several.items() if joined.differ(n, ks) is not None}
-    label_of, label, said = _labels(joined, mirrored, truth=truth, names=stems)
+    label_of, label, said = (
+        (None, options.label, ()) if labeled
+        else _labels(joined, mirrored, truth=truth, names=stems, known=options.label)
+    )  # fmt: skip
     columns: dict[str, tuple[tuple[int, str], ...]] = {}
     own_names: dict[str, dict[int, str]] = {}
     for name, ks in where.items():
         truth_like = name in mirrored and truth_in_name(name) == 3
         soft = truth_like and all(fractions_in({*filter(None, joined.named(k, name))}) for k in ks)
-        if truth_like and label_of is None and not soft:
+        if truth_like and not soft and label_of is None and not (
+            # Labels are said apart, or by a column of the same words on which all files agree.
+            labeled or options.label not in (None, name) or any(
+                {*joined.named(ks[0], name)} - {None}
+                == {*joined.named(several[n][0], n)} - {None, *NO_LABEL}
+                for n in several if n not in mirrored
+            )
+        ):  # fmt: skip
             i, k, a, b = joined.differ(name, ks) or (0, 0, "", "")
             both = [sources[j].name or "the first" for j in (ks[0], k)]
             raise InputError(
@@ -199,11 +224,16 @@ def joined_files(
             columns[name] = ((ks[0], name),)
         else:
             for k in ks:
-                ours = k == label_of and (name in mirrored or PLAIN.fullmatch(name))
-                own = TRUTH if ours else names[k]
+                own = names[k]
+                if k == label_of and (name in mirrored or PLAIN.fullmatch(name)):
+                    own = TRUTH
                 plain = [n for n in filter(PLAIN.fullmatch, sources[k].names) if n in where]
                 own_ones = [n for n in plain if n in mirrored or where[n] == [k]]
-                alone = soft or own_ones == [name] or own_ones == [keys[k].column, name]
+                alone = (
+                    (soft and not predicts_in_name(name_words(name)))
+                    or own_ones == [name]
+                    or own_ones == [keys[k].column, name]
+                )
                 called = f"{names[k]}_prediction" if alone and own != TRUTH else _of_file(name, own)
                 while called in where or called in columns:
                     called += "_"
@@ -344,14 +374,14 @@ _LEFT = "without an item, or without the label that another row of it has, which
 
 def _left_out(stem: str, first: Keyed, other: Keyed, *, some: bool) -> str:
     """A note on the items that only one of two files has; the other may have but `some`."""
-    here, there = {*first.texts}, {*other.texts}
-    if here.isdisjoint(there):
+    there = other.find(first.texts) >= 0
+    if not there.any():
         raise InputError(
             f"no item of {quoted(stem)} is in the first file; are the items the same? --item says "
             "by which column they are joined"
         )
-    without, further = 0 if some else len(here - there), len(there - here)
-    said = [f"has no row of {without:,} of the {len(here):,} items"] * bool(without)
+    without, further = 0 if some else int((~there).sum()), len(other.texts) - int(there.sum())
+    said = [f"has no row of {without:,} of the {len(there):,} items"] * bool(without)
     said += [f"has {further:,} items that the first file has not"] * bool(further)
     said += [f"has {other.left:,} rows {_LEFT}"] * bool(other.left)
     return f"{quoted(stem)} {' and '.join(said)}" if said else ""
@@ -372,7 +402,7 @@ _FLAGS = {*NO_LABEL, "0", "1", "true", "false"}
 
 def _labels(
     joined: JoinedFiles, mirrored: Mapping[str, Sequence[int]], *, truth: bool,
-    names: Sequence[str],
+    names: Sequence[str], known: str | None,
 ) -> tuple[int | None, str | None, tuple[str, ...]]:  # fmt: skip
     """Which source has 0 and 1 where others have fractions: its number, the label, and lines."""
     kinds: dict[str, dict[int, str]] = {}
@@ -396,7 +426,11 @@ def _labels(
         soft = [k for k in range(len(names)) if all(of.get(k) for of in kinds.values())][:1]
         rows = zip(*(joined.named(k, name) for k in soft for name in kinds), strict=True)
         sums = [sum(float(cell or "nan") for cell in row) for row in rows]
-        if truth or (len(kinds) > 1 and any(abs(total - 1) > 0.01 * len(kinds) for total in sums)):
+        if truth or (
+            known is None
+            and len(kinds) > 1
+            and any(abs(total - 1) > 0.01 * len(kinds) for total in sums)
+        ):
             raise InputError(
                 f"columns {shown} hold fractions in {listed(map(quoted, names), 4)}, and fractions "
                 "are no labels: labels are classes, 0 and 1, or counts of annotators (h__CLASS); "
@@ -439,34 +473,93 @@ labels are sorted, or come again and again in one order."""
 
 
 def refuse_pooled(parts: Sequence[Source], files: Sequence[Any], folder: str) -> None:
-    """Refuse a folder with a file per classifier: one column of labels in each file."""
+    """Refuse files of the same items, such as one per classifier, with what joins them.
+
+    Files of other columns than most are joined too, or hold the labels.
+    """
     if len(parts) < 2:
         return
-    try:
-        heads = [pa.table(first_rows(part, part.names)) for part in parts[:2]]
-        first, second = (open_source(head, None) for head in heads)
-        keys = item_columns((first, second), ColumnOptions())
-    except (InputError, pa.ArrowException):
+    columns = [frozenset(part.names) for part in parts]
+    of_most = max(columns, key=lambda one: (columns.count(one), sum(map(_predicts, one))))
+    alike = [k for k, one in enumerate(columns) if one == of_most]
+    reason = _same_items([parts[k] for k in alike])
+    if len(alike) > 1 and not reason:
         return
+    join, labels = [str(files[k]) for k in alike[1:]], list[str]()
+    for k, file in enumerate([*files, *_unread(files, folder)]):
+        if k in alike:
+            continue
+        with suppress(InputError, pa.ArrowException):
+            other = parts[k] if k < len(parts) else _opened(str(file), file, [], ColumnOptions())
+            both = FirstRows(parts[alike[0]], _HEAD), FirstRows(other, _HEAD)
+            key = item_columns(both, ColumnOptions())[0].column
+            if key is not None:
+                beside = join if any(map(_predicts, other.names)) else labels
+                beside.append(str(file))
+                reason = reason or f"have the same items (column {quoted(key)})"
+    if len(alike) == len(files) and not labels:
+        join = [folder]
+    if not join and not labels:
+        return
+    command = ["fewlabels", "estimate", str(files[alike[0]])]
+    command += [word for flag, names in (("--join", join), ("--labels", labels)) for name in names
+                for word in (flag, name)]  # fmt: skip
+    names = [str(part.name) for part in parts]
+    raise InputError(
+        f"{listed(names, 3)} {reason}, as where each file is of another classifier"
+        f"{', and one holds the labels' * bool(labels)}; all rows of a folder would be items: join "
+        f"the files by {shlex.join(command)}"
+    )
+
+
+_HEAD = 4_000
+"""Rows of a file by which its items are known."""
+
+
+def _unread(files: Sequence[Any], folder: str) -> list[Path]:
+    """The further tables in a folder of which others are read."""
+    here = {str(file) for file in files}
+    inside = sorted(Path(folder).iterdir()) if os.path.isdir(folder) else []
+    return [f for f in inside if f.is_file() and is_part(f.name) and str(f) not in here]
+
+
+def _same_items(parts: Sequence[Source]) -> str:
+    """Why files of the same columns are of the same items, as of several classifiers; or nothing.
+
+    Their items have the same names, or one column says in row after row the same, and none but
+    predictions differs.
+    """
+    try:
+        first, second = (FirstRows(part, _HEAD) for part in parts[:2])
+        keys = item_columns((first, second), ColumnOptions())
+    except (ValueError, InputError, pa.ArrowException):
+        return ""
     joined = JoinedFiles((first, second), tuple(keys), side_by_side(keys))
-    shared = [n for n in first.names if n in second.names and split_native(n) is None]
-    labels_of = [n for n in shared if truth_in_name(n) == 3]
-    others = [n for n in shared if n not in labels_of]
-    if all(joined.differ(name, (0, 1)) is None for name in others):
-        return  # the same file twice, or one classifier by its name
-    for name in labels_of:
-        both = zip(joined.named(0, name), joined.named(1, name), strict=True)
-        labels = [(a, b) for a, b in both if a not in NO_LABEL and b not in NO_LABEL and a and b]
-        if not labels or any(a != b for a, b in labels):
-            return
-        said = [a for a, _ in labels]
+    key = keys[0].column
+    shared = [n for n in first.names if n in second.names and n != key]
+    pairs = {n: list(zip(joined.named(0, n), joined.named(1, n), strict=True)) for n in shared}
+    pairs = {n: [(a, b) for a, b in both if a and b and {a, b}.isdisjoint(NO_LABEL)]
+             for n, both in pairs.items()}  # fmt: skip
+    same = {n: [a for a, _ in both] for n, both in pairs.items() if all(a == b for a, b in both)}
+    odd = {n: both for n, both in pairs.items() if n not in same}
+    for name, both in odd.items():
+        each = [{*said} for said in zip(*both, strict=True)]
+        words = each[0] | each[1]
+        if min(map(len, each)) == 1 and each[0] != each[1]:
+            return ""  # told apart by it, as months are
+        if fractions_in(words):
+            continue
+        if truth_in_name(name) == 3 and not any({*said} == words for said in same.values()):
+            return ""
+        if not (_predicts(name) or PLAIN.fullmatch(name) or 2 * len(words) <= len(both)):
+            return ""  # of other days, or others
+    if not odd or all(split_native(n) for n in odd):
+        return ""  # the same file twice, or classifiers by their names
+    for name, said in same.items():
         runs = 1 + sum(a != b for a, b in pairwise(said))
         regular = any(said[p:] == said[:-p] for p in range(1, _LONGEST_PERIOD))
-        chance = sum((times / len(said)) ** 2 for times in Counter(said).values())
-        if chance ** (runs if keys[0].column is None else len(said)) < _BY_CHANCE and not regular:
-            command = ["fewlabels", "estimate", str(files[0]), "--join", folder]
-            raise InputError(
-                f"{parts[0].name} and {parts[1].name} have one column {quoted(name)}, row by row, "
-                "as where each file is of another classifier, and all rows of a folder would be "
-                f"items: join the files by {shlex.join(command)}"
-            )
+        chance = sum((times / max(len(said), 1)) ** 2 for times in Counter(said).values())
+        if chance ** (runs if key is None else len(said)) < _BY_CHANCE and not regular:
+            return f"have one column {quoted(name)}, row by row"
+    named = key is not None and not counts_rows(names_of(first, (key,))[key])
+    return f"have the same items (column {quoted(key)})" if key is not None and named else ""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import math
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,7 +40,8 @@ class Keyed:
     def find(self, texts: Sequence[str]) -> Ints:
         """The row of each of some items, (n,); -1 where it has none."""
         place = dict(zip(self.texts, self.rows.tolist(), strict=True))
-        return np.array([place.get(text, -1) for text in texts], dtype=np.int64)
+        written = as_known(texts, self.texts)
+        return np.array([place.get(text, -1) for text in written], dtype=np.int64)
 
 
 def names_of(source: Source, columns: Sequence[str]) -> dict[str, Names]:
@@ -124,7 +126,8 @@ def item_columns(sources: Sequence[Source], options: ColumnOptions) -> list[Keye
     pairs = [same_values(first, one) for one in others]
     if all(pairs) and len({pair[0] for pair in pairs if pair}) == 1:
         own = [*(a for a, _ in filter(None, pairs[:1])), *(b for _, b in filter(None, pairs))]
-        return [keyed(one, column) for one, column in zip(sources, own, strict=True)]
+        each = zip(sources, own, strict=True)
+        return [keyed(with_item(one, column), column) for one, column in each]
     sizes = [one.read((), one.names[:1]).n_rows for one in sources]
     if len(set(sizes)) > 1 or named:
         have = (
@@ -149,7 +152,12 @@ def _refuse_wide(sources: Sequence[Source], shared: Sequence[str]) -> None:
         for name in (n for n in one.names if n not in other.names and shared):
             item = f"{shared[0]},{name}"
             held = names_of(one, (name,))[name].texts
-            if 1 < len(held) <= _MOST_PARTS and with_item(other, item, (one,)) is not other:
+            rows = names_of(one, shared[:1])[shared[0]].codes
+            if (
+                repeats(rows).any()
+                and 1 < len(held) <= _MOST_PARTS
+                and with_item(other, item, (one,)) is not other
+            ):
                 raise InputError(
                     f"{other.name or 'a frame'} has columns for each {quoted(name)} "
                     f"({listed(held, 3)}) of {quoted(shared[0])}, and {one.name or 'the other'} a "
@@ -207,24 +215,82 @@ def _unique(
 
 
 def same_values(source: Source, other: Source, item: str | None = None) -> tuple[str, str] | None:
-    """The column of a source, and that of another whose different values are among its own."""
+    """What names the same items in a source and in another, by the values in both.
+
+    A column of each, or two of each together (A,B), where no column tells the rows apart alone; the
+    other has each item once. Letter case counts where something is the same with it.
+    """
     if max(len(source.names), len(other.names)) > _MOST_COLUMNS:
         return None
-    own = names_of(source, [n for n in source.names if n and (n == item or item is None)])
-    own = {n: names for n, names in own.items() if n == item or not _counts_rows(names)}
-    shares: dict[tuple[str, str], float] = {}
-    for b, theirs in names_of(other, [n for n in other.names if n]).items():
-        codes = theirs.codes[theirs.codes >= 0]
-        if len(codes) < 2 or repeats(codes).any() or (item is None and _counts_rows(theirs)):
+    several = item.split(",") if item is not None else []
+    parts = several if all(part in source.names for part in several) else [str(item)]
+    own = names_of(source, parts or [n for n in source.names if n and split_native(n) is None])
+    theirs = names_of(other, [n for n in other.names if n and split_native(n) is None])
+    if item is None:
+        own = {n: names for n, names in own.items() if not counts_rows(names)}
+        theirs = {n: names for n, names in theirs.items() if not counts_rows(names)}
+    folds: tuple[Callable[[str], str], ...] = (str, str.casefold)
+    for fold, size in itertools.product(folds, [len(parts)] if parts else [1, 2]):
+        if found := _best_way(_folded(own, fold), _folded(theirs, fold), size):
+            return found
+    return None
+
+
+_Texts = Mapping[str, list[str | None]]
+"""Column -> what it says by rows."""
+
+
+def _folded(columns: Mapping[str, Names], fold: Callable[[str], str]) -> _Texts:
+    """What columns say by rows, with letter case or without."""
+    cells = {n: [*map(fold, names.texts), None] for n, names in columns.items()}
+    return {n: [cells[n][code] for code in names.codes.tolist()] for n, names in columns.items()}
+
+
+def _best_way(own: _Texts, theirs: _Texts, size: int) -> tuple[str, str] | None:
+    """The columns, `size` of each side, that share most of the other's items; None where in doubt.
+
+    Ways by which every row has the same item are one way.
+    """
+    of_own = {n: {*texts} - {None} for n, texts in own.items()}
+    of_theirs = {n: {*texts} - {None} for n, texts in theirs.items()}
+    alike = [
+        (a, b) for b, values in of_theirs.items() for a in own
+        if values and len(values & of_own[a]) >= _SHARED * len(values)
+    ]  # fmt: skip
+    places: dict[tuple[str, str], tuple[int, ...]] = {}
+    most = 0.0
+    for pairs in itertools.combinations(alike, size):
+        mine, other = (tuple(dict.fromkeys(side)) for side in zip(*pairs, strict=True))
+        rows = [*zip(*(theirs[n] for n in other), strict=True)]
+        if min(len(mine), len(other)) < size or math.prod(len(of_theirs[n]) for n in other) < len(
+            rows
+        ):
             continue
-        for a, mine in own.items():
-            shares[a, b] = len({*theirs.texts} & {*mine.texts}) / len(theirs.texts)
-    most = max(shares.values(), default=0.0)
-    best = [pair for pair, share in shares.items() if share == most >= _SHARED]
-    return best[0] if len(best) == 1 else None
+        row_of = {key: row for row, key in enumerate(rows) if None not in key}
+        if not 1 < len(row_of) == sum(None not in key for key in rows):
+            continue
+        if size > 1 and any(len(of_theirs[n]) == len(rows) for n in other):
+            continue
+        where = tuple(row_of.get(key, -1) for key in zip(*(own[n] for n in mine), strict=True))
+        met = [row for row in where if row >= 0]
+        share = len({*met}) / len(row_of)
+        if share < max(most, _SHARED) or (size > 1 and len({*met}) < len(met)):
+            continue
+        if share > most:
+            places, most = {}, share
+        places[",".join(mine), ",".join(other)] = where
+    return next(iter(places)) if len({*places.values()}) == 1 else None
 
 
-def _counts_rows(names: Names) -> bool:
+def as_known(texts: Sequence[str], known: Sequence[str]) -> list[str]:
+    """Names of items as those that are known are written, if all differ, and by letter case."""
+    if not {*known}.isdisjoint(texts):
+        return list(texts)
+    written = {text.casefold(): text for text in known}
+    return [written.get(text.casefold(), text) for text in texts]
+
+
+def counts_rows(names: Names) -> bool:
     """Whether a column holds the numbers of the rows, from 0 or from 1."""
     numbers = [[str(i + k) for i in range(len(names.codes))] for k in (0, 1)]
     return list(names.texts) in numbers

@@ -23,6 +23,7 @@ from fewlabels.data.joined import (
     Duplicates,
     LabelsAs,
     LongVotes,
+    NoKeyError,
     SeveralLabelsError,
     WithLabels,
     differs,
@@ -32,7 +33,7 @@ from fewlabels.data.joined import (
     read_labels,
     read_votes,
 )
-from fewlabels.data.keys import names_of, repeats
+from fewlabels.data.keys import names_of, repeats, with_item
 from fewlabels.data.logs.columns import called
 from fewlabels.data.options import ColumnOptions, column_options
 from fewlabels.data.profiles import truth_in_name
@@ -404,21 +405,22 @@ def open_input(source: Any, options: ColumnOptions, beside: Beside) -> Opened:
             opened, read_so = open_beside(source, located)
             if read_so is not located:
                 source = f"{source}#{NO_HEADER}"
-                said = f"columns {listed(opened.names, 3)}"
-                unnamed = (f"{quoted(name)} is read without a header: {said}",)
+                columns = listed(opened.names, 3)
+                unnamed = (f"{quoted(name)} is read without a header: columns {columns}",)
         if isinstance(opened, Held) and located is not None and located.kind == LOG:
             opened = called(
                 opened, options.label, {*options.by_class, *options.hard, *options.scores}
             )
-        table, options = shaped(opened, options)
         if located is not None and len(located.files) > 1:
             from fewlabels.data.joined_files import refuse_pooled
 
             refuse_pooled(getattr(opened, "parts", ()), located.files, located.name)
+        table, options = shaped(opened, options)
         if join is not None:
             from fewlabels.data.joined_files import joined_files
 
-            table, options = joined_files(table, join, options, source)
+            apart = labels is not None and labels_as is None
+            table, options = joined_files(table, join, options, source, labeled=apart)
         if labels is not None:
             found = _with_labels(source, table, name, options, long, beside)
             if isinstance(found, Opened):
@@ -458,20 +460,22 @@ def _with_labels(
         if options.tasks and single and labels_as is None:
             raise SeveralLabelsError("--task says columns of labels")
         kept = read_labels(labels, table, options, several=labels_as is not None)
-    except SeveralLabelsError:
+    except SeveralLabelsError as error:
         if not single or labels_as is not None:
             raise
         # Labels of several tasks, or for each class, or by the order of the rows: columns beside
         # the others.
-        from fewlabels.data.joined_files import joined_files
+        from fewlabels.data.joined_files import TRUTH, joined_files
 
         join = {"labels": one} if not isinstance(one, str | Path) else one
         joined, said = joined_files(table, join, options, source, truth=True)
-        sure = any(truth_in_name(n) == 3 for n in joined.names if n not in table.names)
+        new = [n for n in joined.names if n not in table.names and truth_in_name(n) == 3]
+        sure = any(isinstance(error, NoKeyError) or n.startswith(TRUTH) for n in new)
         if said.label is None and not (sure or find_tasks(joined, said).tasks):
             raise
         return joined, said
     item = kept.item
+    table = with_item(table, item)
     if long is None and labels_as is None:
         items = names_of(table, (item,))[item]
         codes = items.codes[items.codes >= 0]

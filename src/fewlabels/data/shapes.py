@@ -27,7 +27,14 @@ import pyarrow.compute as pc
 
 from fewlabels.data.cells import column_of, named_values
 from fewlabels.data.options import ColumnOptions
-from fewlabels.data.profiles import cell_patterns, differences, says, tokens, truth_in_name
+from fewlabels.data.profiles import (
+    cell_patterns,
+    differences,
+    is_role,
+    says,
+    tokens,
+    truth_in_name,
+)
 from fewlabels.data.roles import split_native
 from fewlabels.data.table import MISSING_NUMBERS, Derived, Names, Source, Table, class_text
 from fewlabels.errors import InputError, listed, quoted
@@ -100,7 +107,7 @@ def made_of(name: str, columns: Collection[str]) -> tuple[str, ...]:
 
 _OPENS = (
     r"^\s*(?:[\[{(]|[A-Za-z_.]*(?:array|tensor|Tensor|Counter|OrderedDict|defaultdict)\(|"
-    r"[A-Za-z_][\w.-]*=)"
+    r"[A-Za-z_][\w.-]*=|[^\"{]*\{\"[^\"]+\"\s*=>)"
 )
 _CALL = re.compile(
     r"[A-Za-z_.]*(?:array|tensor|Tensor|Counter|OrderedDict|defaultdict)\("
@@ -344,6 +351,8 @@ def look_at(piece: pa.ChunkedArray) -> Look:
         return Look(why=f"lists of {shortest} to {longest} numbers")
     if len(keys) < 1 + vectors or not all(cells):
         return Look()
+    if len(keys) > 1 and _of_persons(cells, keys):
+        return Look(keys, votes=True)
     if len(keys) < 2 or any(isinstance(cell, _Fields) for cell in cells):
         return Look(keys, mixed=True) if len(keys) <= _MOST_FIELDS else Look()
     if not vectors and len({key.isdigit() for key in keys}) > 1:
@@ -367,6 +376,23 @@ def look_at(piece: pa.ChunkedArray) -> Look:
     if not sums and 2 * few <= len(cells) and few <= _FEW:
         return Look()  # intervals, and other groups that are written so
     return Look(keys, bool(sums), all(number in (0.0, 1.0) for number in every))
+
+
+def _of_persons(cells: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> bool:
+    """Whether texts hold by the names of persons what each of them says, in the same few words."""
+    if not all(isinstance(cell, _Fields) for cell in cells):
+        return False
+    if any(is_role(key) or truth_in_name(key) for key in keys):
+        return False
+    words = [{str(cell[key]) for cell in cells if cell.get(key)} for key in keys]
+    every = set[str]().union(*words)
+    numbers = any(map(str.isdigit, "".join(every)))
+    same = all(len(of & words[0]) > 1 for of in words)
+    return same and not numbers and len(every) <= _FEW_VOTES
+
+
+_FEW_VOTES = 10
+"""Words in which persons say something, at most."""
 
 
 @dataclass(frozen=True)
@@ -546,8 +572,8 @@ def shaped(source: Source, options: ColumnOptions) -> tuple[Source, ColumnOption
     shown |= dict.fromkeys(key)
     votes = [n for n, own in looks.items() if own.votes and not claimed & {n, *parts[n]}]
     said = tuple(
-        f"hard predictions: the {len(parts[n])} numbers in each cell of column {quoted(n)}; -1 is "
-        "none" for n in votes
+        f"hard predictions: the {len(parts[n])} votes in each cell of column {quoted(n)}"
+        f"{'; -1 is none' * looks[n].keys[0].isdigit()}" for n in votes
     )  # fmt: skip
     options = replace(options, hard={**options.hard, **{p: p for n in votes for p in parts[n]}})
     return Shaped(source, tuple(shown), tuple(why), said), _in_parts(

@@ -484,7 +484,7 @@ def _folder_files(folder: File) -> tuple[list[File], tuple[str, ...]]:
         if twice:
             raise InputError(f"holds {name} and {twice[0]}, which are the same rows; remove one")
     if not chosen:
-        below = next((f for f in folder.glob("**/*") if is_part(f.name)), None)
+        below = next((f for f in folder.glob("**/*") if _readable(f.name)), None)
         ending = "" if below is None else Path(below.name).suffix
         mend = "" if below is None else f"; for files in its folders: '{folder}/**/*{ending}'"
         raise InputError(
@@ -492,8 +492,16 @@ def _folder_files(folder: File) -> tuple[list[File], tuple[str, ...]]:
             f".json, .feather, .xlsx, .ods, or tables in .txt{mend}"
         )
     left = [f.name for f in further if f not in chosen and not _ends(f.name, (".json",))]
-    note = f"files of other kinds in the folder are not read: {listed(left)}"
-    return chosen, (note,) * bool(left)
+    notes = (f"files of other kinds in the folder are not read: {listed(left)}",) * bool(left)
+    inner = [f.name for f in sorted(folder.iterdir()) if f.is_dir() and "=" not in f.name]
+    inner = [n for n in inner if any(_readable(f.name) for f in (folder / n).iterdir())]
+    mend = f"folders in the folder are not read: {listed(inner, 3)} ('{folder}/**/*' reads all)"
+    return chosen, (*notes, *((mend,) * bool(inner)))
+
+
+def _readable(name: str) -> bool:
+    """Whether a file is read of a folder, where there is nothing else."""
+    return is_part(name) or name.lower().endswith(TEXTS)
 
 
 def _is_table(file: File) -> bool:
@@ -731,17 +739,9 @@ class FolderOfTables:
         for part in self.parts[1:]:
             odd = sorted(set(first.names) ^ set(part.names))
             if odd:
-                mend = "make them agree"
-                if set(first.names) & set(part.names):
-                    folder = shlex.quote(os.path.join(self.name, str(first.name)))
-                    pattern = os.path.join(self.name, f"*{Path(str(first.name)).suffix}")
-                    mend += (
-                        ", or if each is of another classifier, join them by the item: "
-                        f"fewlabels estimate {folder} --join {shlex.quote(pattern)}"
-                    )
                 raise InputError(
                     f"{first.name} and {part.name} differ in the columns "
-                    f"{listed(map(quoted, odd))}; {mend}"
+                    f"{listed(map(quoted, odd))}; make them agree"
                 )
         return first.names
 

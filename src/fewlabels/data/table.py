@@ -187,6 +187,33 @@ def table_start(rows: Sequence[Sequence[str]], *, header: bool = True) -> int:
     return 0 if header and 0 <= header_evidence(named, sample) < HEADER_SURE else first
 
 
+def header_levels(rows: Sequence[Sequence[str]]) -> tuple[list[str], int] | None:
+    """The names that two rows of a header give together, and how many rows they take; else None.
+
+    As pandas writes columns of two levels: names that repeat in the first row, apart by the second,
+    which holds words where the rows below hold numbers; perhaps a row that names the index alone.
+    """
+    first, second, *below = (
+        [[cell.strip() for cell in row] for row in rows[: SAMPLE_ROWS + 3]]
+        if len(rows) > 3
+        else ([], [])
+    )
+    pairs = [*zip(first, second, strict=False)]
+    named = [pair for pair in pairs if all(pair)]
+    alone = [not any(row[1:]) and bool(row[:1]) for row in below[:1]] == [True]
+    below = below[alone:]
+    cells = {k: {row[k] for row in below if len(row) > k and row[k]} for k in range(len(pairs))}
+    numbers = [
+        k for k, (_, name) in enumerate(pairs)
+        if name and not _is_number(name) and cells[k] and all(map(_is_number, cells[k]))
+    ]  # fmt: skip
+    repeated = len({above for above, _ in named}) < len({*named}) == len(named)
+    if not repeated or not numbers:
+        return None
+    index = rows[2][0].strip() if alone else ""
+    return [index if not any(pair) else "_".join(filter(None, pair)) for pair in pairs], 2 + alone
+
+
 class NoHeaderError(InputError):
     """The first row is one of data, and no header."""
 

@@ -168,7 +168,7 @@ def _placed(
             columns[task][stem or LABEL] = name
     taken = {name for of in kept.values() for name in of.values()}
     known = [stem.casefold() for stem in kept if stem or label]
-    others = {n: w for s in known for w, n in stems[s].items() if n not in taken}
+    others = {n: w for s in known for w, n in stems.get(s, {}).items() if n not in taken}
     left = tuple(name for name, words in others.items() if not _says_role(words))
     order = sorted(shared, key=lambda words: names.index(of_label[words]))
     tasks = tuple(Task(_as_written(of_label[words], words), columns[words]) for words in order)

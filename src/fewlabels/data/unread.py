@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import shlex
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -56,6 +57,7 @@ def refuse_unread(sheet: Sheet, numbers: Sequence[Profile]) -> None:
             "predict; such comparisons are not read as predictions"
         )
     if sheet.label is None:
+        _refuse_raters(sheet)
         _refuse_alike(sheet, free)
         _refuse_unjudged(sheet)
         if unnamed := unnamed_votes(sheet):
@@ -76,6 +78,27 @@ def refuse_unread(sheet: Sheet, numbers: Sequence[Profile]) -> None:
         seen = f"lists of objects, which are not read, are in {nested}" if nested else ""
         truth = f"labels may be in {labels}" if labels else ""
         raise InputError(no_predictions(sheet.names, filter(None, (seen, truth))))
+
+
+def _refuse_raters(sheet: Sheet) -> None:
+    """Refuse a survey: a rater in each row, an item in each of many columns of the same words."""
+    texts = [p for p in sheet.columns.values() if p.counts and p.numbers is None]
+    times = Counter(word for p in texts for word in p.counts or ())
+    said = [word for word, columns in times.items() if columns >= MANY_RATED]
+    items = [p.name for p in texts if not {*said}.isdisjoint(p.counts or ())]
+    raters = [p.name for p in sheet.columns.values() if p.unique and p.filled == p.rows]
+    if not 1 < len(said) <= FEW_WORDS or not raters:
+        return
+    raise InputError(
+        f"{len(items):,} columns ({listed(map(quoted, items), 2)}) hold the same words "
+        f"({listed(map(quoted, said), 3)}), as if each row were what one rater says of items: "
+        f"write a row for each item and a column for each rater ({quoted(raters[-1])}), "
+        "in pandas with frame.set_index(...)[items].T, and name those columns with --hard NAME=COL"
+    )
+
+
+MANY_RATED = 20
+"""Columns of the same words from which each may be an item, and a row a rater."""
 
 
 def _refuse_alike(sheet: Sheet, free: Sequence[Profile]) -> None:
@@ -167,10 +190,10 @@ def refuse_numbers(sheet: Sheet, numbers: Sequence[Profile], why: str = "") -> N
                 best = max(above)[0], label, side, scores
     what = f"columns {names} hold numbers, and nothing says whether classifiers gave them"
     if leaks:
-        known = listed(map(quoted, leaks), 3)
+        few = listed(map(quoted, leaks), 3)
         of = listed(map(quoted, dict.fromkeys(leaks.values())), 3)
         apart, what_is = ("separates", "is it") if len(leaks) == 1 else ("separate", "are they")
-        what += f"; {known} {apart} the classes of {of} perfectly: {what_is} known only afterwards?"
+        what += f"; {few} {apart} the classes of {of} perfectly: {what_is} known only afterwards?"
     if best is None and why:
         raise UnjudgedError(why)
     if best is None and leaks:

@@ -424,7 +424,7 @@ def test_a_table_of_mlflow_with_what_is_right(write):
     assert any(note.startswith("10 of 30 answers are a class but for case") for note in found.notes)
     assert any("'exact_match' (judges exact_match), 'judge'" in line for line in found.reading)
     plain = fl.read_predictions(path, label="ground_truth", hard={"net": "outputs"})
-    assert accuracy(plain)["net"] == 1 / 3
+    assert accuracy(plain)["net"] == 2 / 3
     assert fl.read_predictions(f"{path}#exact_match").models == ("exact_match",)
 
 
@@ -672,3 +672,22 @@ def test_values_that_are_read_in_pieces(write, monkeypatch):
     assert found[:2] == [(("x",), 1), (("results", "version"), 3)]
     assert [value for where, value in found[2:]] == items
     assert keys_at_the_beginning(nested) >= {"x", "results.version", "results.results.a"}
+
+
+def test_answers_beside_a_key_in_logs_of_inspect(write, tmp_path):
+    """Each log is of a model; "C" is a choice, and a correct one; a long answer is none."""
+    key = ["A", "B", "C", "D"] * 10
+    for model, wrong in (("org/small", 4), ("org/large", 8)):
+        samples = [
+            {"id": i, "epoch": 1, "input": "which?", "target": t, "output": {}, "scores": {
+                "choice": {"value": "I" if i % wrong == 0 else "C",
+                           "answer": "ABCD"[(i + 1) % 4] if i % wrong == 0 else t}}}
+            for i, t in enumerate(key)
+        ]  # fmt: skip
+        about = {"task": "mcq", "model": model, "config": {"epochs": 1}}
+        log = {"version": 2, "status": "success", "eval": about, "samples": samples}
+        write(json.dumps(log), f"{model[4:]}.json")
+    found = fl.read_predictions(tmp_path)
+    assert (found.n_items, found.n_labeled, found.classes) == (40, 40, ("A", "B", "C", "D"))
+    assert accuracy(found) == {"org/small": 0.75, "org/large": 0.875}
+    assert list(accuracy(fl.read_predictions(tmp_path / "small.json")).values()) == [0.75]

@@ -156,6 +156,8 @@ def _verdicts(path: Path, form: str, log: Log) -> Iterator[Verdict]:
         with opened(path) as scanner:
             return answers.table(scanner.value(), tools()[form], log)
     tool, folder = tools()[form], path.resolve().parent.name
+    if form == "inspect" and (held := inspect.answered(path, log)):
+        return answers.judged(held, beside=False, log=log)
     documents = inspect.samples(path, log) if form == "inspect" else _rows(path, tool, log)
     stem = path.name.partition(".")[0]
     if form == "lm-eval":

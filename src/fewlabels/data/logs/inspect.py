@@ -18,7 +18,9 @@ from typing import Any
 import pyarrow as pa
 
 from fewlabels.data.limits import Inflation
+from fewlabels.data.logs.answers import Answer
 from fewlabels.data.logs.documents import Scanner, opened
+from fewlabels.data.logs.facts import are_classes
 from fewlabels.data.logs.record import Log
 from fewlabels.errors import InputError, quoted
 
@@ -49,6 +51,29 @@ def samples(path: Path, log: Log) -> Iterator[Mapping[str, Any]]:
                 "verdicts": [v for scorer in said for v in _of_scorer(scorer, said[scorer], log)],
                 "asked": _content(asked), "answer": _content(answer.get("content")),
             }  # fmt: skip
+
+
+def answered(path: Path, log: Log) -> list[Answer]:
+    """The answers of a log that scorers of no judgement hold to a key; none of another log."""
+    found: list[Answer] = []
+    run: Mapping[str, Any] = {}
+    for sample in samples(path, Log(log.name, log.tool)):
+        run, scores = sample["run"], sample.get("scores")
+        said = scores.values() if isinstance(scores, Mapping) else ()
+        answers = {s.get("answer") for s in said if isinstance(s, Mapping)}
+        by_key = all(v["kind"] == "code" for v in sample["verdicts"]) and len(answers) < 2
+        target = sample.get("target")
+        if sample["repeats"] or not by_key or not isinstance(target, str):
+            return []
+        log.show(sample["item"], input=sample["asked"], reference=target)
+        word = next(iter(answers), None)
+        found.append(Answer(sample["item"], str(run.get("task")), "", word, target, {}))
+    if not are_classes([one.word for one in found], [one.target for one in found]):
+        return []
+    about = f"task {quoted(str(run.get('task')))}, model {quoted(str(run.get('model')))}"
+    log.about.append(f"Inspect log: {about}; answers beside the key of its scorer")
+    model = log.distinct(str(run.get("model")))
+    return [one._replace(model=model) for one in found]
 
 
 def _of_scorer(scorer: str, score: Any, log: Log) -> Iterator[Mapping[str, Any]]:
