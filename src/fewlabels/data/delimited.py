@@ -389,9 +389,9 @@ def open_delimited(path: File, name: str, *, header: bool = True) -> DelimitedFi
         row = row._replace(cells=joined, number=row.number + n - 1, after=rows[first + n - 1].after)
         sample = below[n - 1 :][:SAMPLE_ROWS]
     texts: list[str] = as_written(pa.array([cell.strip() for cell in row.cells])).to_pylist()
+    if texts[0].lstrip("#").strip():  # the mark of a comment
+        texts[0] = re.sub(r"^#+\s+", "", texts[0])
     names = tuple(texts)
-    if names[0].lstrip("#").strip():  # the mark of a comment
-        names = (re.sub(r"^#+\s+", "", names[0]), *names[1:])
     if (
         sample
         and len(sample[0]) > len(names)
@@ -419,10 +419,10 @@ def open_delimited(path: File, name: str, *, header: bool = True) -> DelimitedFi
     times = Counter(file.names)
     if again := tuple(i for i, name in enumerate(file.names) if name and times[name] > 1):
         held = _contents(file, again, _stamp(path)) or {}
-        names, notes = distinct_names(
+        names, again_notes = distinct_names(
             file.names, lambda i, j: i in held and j in held and held[i] == held[j]
         )
-        file = replace(file, names=names, notes=(*file.notes, *notes))
+        file = replace(file, names=names, notes=(*file.notes, *again_notes))
     return file
 
 
