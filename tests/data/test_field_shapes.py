@@ -378,7 +378,8 @@ SHAPES = {
         {"log": [f"judge={a} class={b} prob={p:.4f}" for a, b, p in zip(
             words(GUESS, "ham", "spam"), words(P > 0.4, "ham", "spam"), P, strict=True)]},
         proposed=(
-            "--label 'log[judge]' --model 'prob=log[prob]' --hard 'log[class=log[class]'",
+            "--label 'log[judge]' --model 'log=log[prob]' --hard 'log=log[class]'",
+            "--label 'log[class]' --model 'log=log[prob]' --hard 'log[judge]=log[judge]'",
         ),
     ),
     "labels on other rows than the predictions": Shape(

@@ -151,5 +151,5 @@ def test_where_nothing_reads_it_says_why() -> None:
     table = pd.DataFrame({"preference": 1 + RNG.random(N), "weighing": 9 * RNG.random(N)})
     with pytest.raises(fl.InputError) as error:
         fl.read_predictions(table)
-    assert "--" not in str(error.value)
+    assert "--label" not in str(error.value).replace("--labels", "")
     assert "it cannot be read as it stands: it has no labels" in str(error.value)

@@ -123,7 +123,7 @@ class Classes:
             )
         if not self.given and places(columns) is not None:
             return dict(zip(in_order(self.texts), columns, strict=True))
-        found = by_names(columns, self.texts)
+        found = by_names(columns, self.texts, in_words=not self.given)
         if found is not None:
             return found
         if not self.given:

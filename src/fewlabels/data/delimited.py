@@ -320,7 +320,8 @@ def open_delimited(path: File, name: str, *, header: bool = True) -> DelimitedFi
             f"has a first row of more than {_HEADER >> 20} MB; it must name the columns"
         )
     lines = [line for line in text.splitlines()[:FRONT_ROWS] if line]
-    marked = not lines or (("," in lines[0] or ";" in lines[0]) and not _signed(lines))
+    signed = bool(lines) and lines[0].startswith(_SIGN) and _signed(lines)
+    marked = not lines or (not signed and ("," in lines[0] or ";" in lines[0]))
     spaced = _SNIFFED.match(text) is not None or (
         not marked and _is_spaced(lines, whole=len(head) < _HEADER)
     )
@@ -599,7 +600,10 @@ def _by_spaces(text: str) -> list[list[str]]:
 
 def _signed(lines: Sequence[str]) -> bool:
     """Whether every line is a class, as fastText writes it, and more behind it."""
-    return all(re.match(r"__label__\S+\s+\S", line) for line in lines)
+    return all(re.match(rf"{_SIGN}\S+\s+\S", line) for line in lines)
+
+
+_SIGN = "__label__"
 
 
 _BETWEEN = "-DOCSTART-"

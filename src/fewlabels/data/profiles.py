@@ -70,15 +70,20 @@ def _by_words(classes: tuple[str, ...]) -> tuple[dict[tuple[str, ...], str], lis
     return names, sorted(set(map(len, names)), reverse=True)
 
 
-def by_names(columns: Sequence[str], classes: Sequence[str]) -> dict[str, str] | None:
-    """Class -> column of a classifier, where the names say so one to one; else None."""
+def by_names(
+    columns: Sequence[str], classes: Sequence[str], *, in_words: bool = True
+) -> dict[str, str] | None:
+    """Class -> column of a classifier, where the names say so one to one; else None.
+
+    Unless `in_words`, whole words alone say so, and no letter or number within one.
+    """
     found = [class_of_name(column, classes) for column in columns]
     named = [None if part is None else part.name for part in found]
     # no and yes for 0 and 1: synonyms, where all that differs between the names is that; the letter
     # of choiceA, the number of p0.
-    for apart in (differences(columns), letters_apart(columns)) if None in named else ():
+    for told in (differences, letters_apart)[: 1 + in_words] if None in named else ():
         if None in named:
-            named = [same_answer(name, classes) for name in apart or ()] or [None]
+            named = [same_answer(name, classes) for name in told(columns) or ()] or [None]
     if len(named) != len(classes) or None in named or len(set(named)) < len(named):
         return None
     return {name: column for name, column in zip(named, columns, strict=True) if name is not None}

@@ -61,6 +61,10 @@ class Found:
 
     def said(self, options: ColumnOptions) -> ColumnOptions:
         """The options that read the table as it stands in this way."""
+        if isinstance(self.source, TasksInItems):  # told by the names again
+            made = {self.source.task, self.source.item}
+            kept = None if options.keep is None else tuple(k for k in options.keep if k not in made)
+            return replace(options, task=None, cluster=(), keep=kept)
         if not self.tasks:
             return options
         assert isinstance(self.source, ByTask)
@@ -132,7 +136,8 @@ def find_tasks(source: Source, options: ColumnOptions, *, labels_apart: bool = F
     """
     names = [name for name in source.names if name]
     said = options.task is not None or bool(options.tasks or options.cluster)
-    by_rows = None if said else _in_items(source, options)
+    native = "label" in names and any(split_native(name) is not None for name in names)
+    by_rows = None if said or native else _in_items(source, options)
     if by_rows is not None:
         kept = None if options.keep is None else (by_rows.task, *options.keep)
         line = (
@@ -160,9 +165,7 @@ def find_tasks(source: Source, options: ColumnOptions, *, labels_apart: bool = F
         return Found(source, options)
     if options.tasks:
         return _reshaped(source, options, _said(options.tasks, names))
-    if "label" in names and any(split_native(name) is not None for name in names):
-        return Found(source, options)
-    if len(names) > MOST_COLUMNS or len(set(names)) < len(names):
+    if native or len(names) > MOST_COLUMNS or len(set(names)) < len(names):
         return Found(source, options)
     claimed = {name for name in (*options.of_classifiers, options.label) if name in names}
     for named in tasks_by_name(names):

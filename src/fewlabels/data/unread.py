@@ -134,10 +134,12 @@ def _refuse_alike(sheet: Sheet, free: Sequence[Profile]) -> None:
 
 def _refuse_unjudged(sheet: Sheet) -> None:
     """Refuse a column of predictions alone, by its name or without one, and without labels."""
-    unnamed = all(map(PLAIN.fullmatch, sheet.names))
+    # Numbers beside it may be the scores of which it is the label.
+    numbers = any(p.numbers is not None and not p.few for p in sheet.free())
+    unnamed = not numbers and all(map(PLAIN.fullmatch, sheet.names))
     said = [p for p in sheet.free() if p.few and (p.predicts or unnamed) and not p.measures]
     said = [p for p in said if p.of("annotator") <= 0]
-    if len(said) != 1 or said[0].of("label") > 0:
+    if len(said) != 1 or any(p.of("label") > 0 for p in sheet.free()):
         return
     classes = tuple(said[0].counts or ())
     folders = ""
