@@ -380,6 +380,7 @@ SHAPES = {
         proposed=(
             "--label 'log[judge]' --model 'log=log[prob]' --hard 'log=log[class]'",
             "--label 'log[class]' --model 'log=log[prob]' --hard 'log[judge]=log[judge]'",
+            "--model 'log=log[prob]' --hard 'log[judge]=log[judge]' --hard 'log=log[class]'",
         ),
     ),
     "labels on other rows than the predictions": Shape(
