@@ -401,7 +401,9 @@ def open_delimited(path: File, name: str, *, header: bool = True) -> DelimitedFi
         names = ("", *names)
     widths = {len(cells) for cells in below}
     short = len(names) - max(widths, default=len(names))
-    if len(widths) == 1 < len(below) and 0 < short < len(below[0]) and any(names[-short:]):
+    # What is said of the whole file behind the names.
+    said = [name for name in names[len(names) - max(short, 0) :] if ":" in name or not name]
+    if len(widths) == 1 < len(below) and 0 < short == len(said) and any(said):
         what = f"the header has {short} names more than any row has cells: no columns are"
         shown = listed(map(quoted, names[-short:]), 3)
         file = replace(file, notes=(*file.notes, f"{what} {shown}"))

@@ -481,6 +481,8 @@ def refuse_pooled(parts: Sequence[Source], files: Sequence[Any], folder: str) ->
         return
     columns = [frozenset(part.names) for part in parts]
     of_most = max(columns, key=lambda one: (columns.count(one), sum(map(_predicts, one))))
+    if any(split_native(name) is not None for name in of_most):
+        return  # the names say of which classifier they are
     alike = [k for k, one in enumerate(columns) if one == of_most]
     reason = _same_items([parts[k] for k in alike])
     if len(alike) > 1 and not reason:
