@@ -71,7 +71,8 @@ def test_as_measured_one_by_one(
         gap = (b - a)[width > 1e-9] / width[width > 1e-9, None]
         # 50 parameter draws for 200, and 200 draws for 400: by quantiles of normal draws the ends
         # have a standard error of .06 and .04 of the width, so over groups their mean has .01.
-        assert np.abs(gap[:, 0]).max() < 0.05
+        # A mean of 50 draws, a quarter of the width in spread, is off by .03 of it.
+        assert np.abs(gap[:, 0]).max() < 0.1
         assert np.abs(gap[:, 1:].mean(axis=0)).max() < 0.05
         assert np.sqrt((gap[:, 1:] ** 2).mean()) < 0.12
     assert {r.status for r in together.values()} == {r.status for r in alone.values()}
