@@ -8,6 +8,7 @@ import scipy.sparse
 from scipy.stats import hypergeom, mannwhitneyu
 
 import fewlabels as fl
+from fewlabels.data.agreement import useless
 from fewlabels.evaluation.input_facts import (
     below_chance,
     below_chance_by_agreement,
@@ -166,3 +167,15 @@ def test_ranks_below_chance_are_those_of_scipy(positive: float, digits: int) -> 
             of_class[0], of_class[1] = True, False
             wanted = mannwhitneyu(scores[of_class], scores[~of_class], alternative="less").pvalue
             assert below_chance_by_rank(scores, of_class) == pytest.approx(wanted, abs=1e-12)
+
+
+@pytest.mark.parametrize("positive", ["bad", "good"])
+def test_scores_are_of_use_where_they_rank_the_positive_class_first(positive: str) -> None:
+    """Whichever of the two classes that is; of no use the other way round, or at random."""
+    rng = np.random.default_rng(1)
+    of_class = rng.random(300) < 0.5
+    labels = np.where(of_class == (positive == "bad"), "bad", "good")
+    scores = 10 * (rng.normal(size=(300, 1)) + of_class[:, None] * [2.0, -2.0, 0.0])
+    names = {name: scores[:, j] for j, name in enumerate(["right", "reversed", "random"])}
+    items = fl.Predictions(names, labels, classes=["bad", "good"], positive=positive)
+    assert useless(items) == ["reversed", "random"]

@@ -319,9 +319,18 @@ def _estimates(weeks: Any, value: float) -> pa.RecordBatch:
     )
 
 
+def _without_weeks(kind: str, folder: Path, request: pytest.FixtureRequest) -> str:
+    """A database of a kind without a table of weeks."""
+    if kind != "postgresql":
+        return f"{kind}:///{folder / 'out.db'}"
+    url: str = request.getfixturevalue("postgresql")
+    places.execute(url, "drop table if exists weeks")
+    return url
+
+
 def _keep(url: str, weeks: Any, value: float) -> None:
     rows = databases.KeptRows([_estimates(weeks, value)], ("week", "model"))
-    with databases.writing_tables({f"{url}#estimates": lambda: rows}):
+    with databases.writing_tables({f"{url}#weeks": lambda: rows}):
         pass
 
 
@@ -329,13 +338,10 @@ def _keep(url: str, weeks: Any, value: float) -> None:
 def test_rows_of_a_key_stand_once(
     kind: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    url = f"{kind}:///{tmp_path / 'out.db'}"
-    if kind == "postgresql":
-        url = request.getfixturevalue("postgresql")
-        places.execute(url, "drop table if exists estimates")
+    url = _without_weeks(kind, tmp_path, request)
 
     def found() -> list[dict[str, Any]]:
-        rows = databases.query_rows(url, "select * from estimates order by week", None)
+        rows = databases.query_rows(url, "select * from weeks order by week", None)
         return [row for batch in rows for row in batch.to_pylist()]
 
     _keep(url, range(2), 0.25)
@@ -349,12 +355,12 @@ def test_rows_of_a_key_stand_once(
         assert found()[0]["start"] == "2026-09-07T00:00:00Z"
     before = found()
     new = databases.KeptRows([_estimates(range(6), 0.75)], ("week", "model"))
-    with pytest.raises(Killed), databases.writing_tables({f"{url}#estimates": lambda: new}):
+    with pytest.raises(Killed), databases.writing_tables({f"{url}#weeks": lambda: new}):
         raise Killed
     others = databases.KeptRows([_estimates(range(6), 0.75).select(["week"])], ("week",))
     with (
         pytest.raises(InputError, match="of other columns"),
-        databases.writing_tables({f"{url}#estimates": lambda: others}),
+        databases.writing_tables({f"{url}#weeks": lambda: others}),
     ):
         pass
     assert found() == before
@@ -364,14 +370,11 @@ def test_rows_of_a_key_stand_once(
 def test_runs_at_once_leave_each_row_once(
     kind: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    url = f"{kind}:///{tmp_path / 'out.db'}"
-    if kind == "postgresql":
-        url = request.getfixturevalue("postgresql")
-        places.execute(url, "drop table if exists estimates")
+    url = _without_weeks(kind, tmp_path, request)
     with ThreadPoolExecutor(4) as pool:  # the table is not there yet
         done = [pool.submit(_keep, url, range(k % 3, 5 + k % 3), k / 8) for k in range(12)]
     assert [one.exception() for one in done] == [None] * 12
-    query = "select count(*) as rows, count(distinct week) as weeks from estimates"
+    query = "select count(*) as rows, count(distinct week) as weeks from weeks"
     (batch,) = databases.query_rows(url, query, None)
     assert batch.to_pylist() == [{"rows": 7, "weeks": 7}]
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fewlabels.kernels import ranking
 from fewlabels.kernels.arrays import Array, Floats
-from fewlabels.kernels.ranking import dense_codes
 
 if TYPE_CHECKING:
     from fewlabels.predictions import Predictions
@@ -21,7 +21,6 @@ _TOGETHER = 0.4
 
 _APART = 3.0
 """Standard errors by which two columns go together rather than by chance."""
-
 
 _ALIKE = 0.2
 """Rank correlation of two scores from which they may be of one thing."""
@@ -80,7 +79,10 @@ def useless(predictions: Predictions) -> list[str]:
         numbers = predictions.probabilities if shares[j] else predictions.scores
         if k == 2 and predictions.gives("ranking")[j] and numbers is not None:
             of_item = numbers[rows, j, 1] if shares[j] else numbers[rows, j]
-            found += [model] * ranks_no_better_than_chance(of_item, labels)
+            # Scores are larger for the positive class, whichever that is.
+            above = predictions.classes[1] if shares[j] else predictions.positive
+            is_above = labels == predictions.classes.index(above)
+            found += [model] * ranks_no_better_than_chance(of_item, is_above.astype(np.int64))
         elif hard[j]:
             said = predictions.hard_of(rows, j).astype(np.int64)
             found += [model] * no_better_than_chance(said, labels)
@@ -105,7 +107,7 @@ def rank_shares(values: Floats) -> Floats:
     """Mid-rank of each value among those present, in (0, 1), shape (n,); NaN stays NaN."""
     out, present = np.full(len(values), np.nan), ~np.isnan(values)
     if present.any():
-        codes, size = dense_codes(values[present])
+        codes, size = ranking.dense_codes(values[present])
         count = np.bincount(codes, minlength=size)
         out[present] = ((np.cumsum(count) - 0.5 * count) / present.sum())[codes]
     return out
@@ -123,12 +125,11 @@ def order_auc(values: Floats, positive: Array, negative: Array) -> float:
 def ranked_apart(numbers: Array, labels: Array) -> float | None:
     """By how many standard errors one class's numbers rank above the other's (Mann-Whitney)."""
     known = (labels >= 0) & ~np.isnan(numbers)
-    above, below = known & (labels == 1), known & (labels != 1)
-    m, n = int(above.sum()), int(below.sum())
+    above = labels[known] == 1
+    m, n = int(above.sum()), int((~above).sum())
     if min(m, n) < 2 or m + n < _LEAST_TOGETHER:
         return None
-    area = order_auc(numbers, above, below)
-    return float(abs(area - 0.5) / np.sqrt((m + n + 1) / (12 * m * n)))
+    return ranking.ranked_apart(numbers[known], above)
 
 
 def no_labels(scores: Sequence[Floats] | Floats) -> str | None:
@@ -136,7 +137,7 @@ def no_labels(scores: Sequence[Floats] | Floats) -> str | None:
 
     Scores of one thing rank the items alike; numbers that do not are of several things.
     """
-    ranks = np.stack([dense_codes(np.nan_to_num(one))[0] for one in scores]).astype(float)
+    ranks = np.stack([ranking.dense_codes(np.nan_to_num(one))[0] for one in scores]).astype(float)
     if len(ranks) > 1 and (ranks.std(axis=1) > 0).all():
         alike = np.corrcoef(ranks) - np.eye(len(ranks))
         if (alike.max(axis=1) > _ALIKE).all():

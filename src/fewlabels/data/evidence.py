@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fewlabels.checks.class_words import MAYBE_NO_LABEL, folded, same_answer
-from fewlabels.data.agreement import cut_apart, kappa, no_better_than_chance
+from fewlabels.data.agreement import cut_apart, kappa
 from fewlabels.data.options import ColumnOptions
 from fewlabels.data.profiles import Profile, item_in_name, names_role, profile, words_table
 from fewlabels.data.roles import split_native
@@ -162,11 +162,6 @@ def class_indices(p: Profile, classes: Sequence[str]) -> Array:
 def beyond_chance(p: Profile, label: Profile, classes: Sequence[str]) -> float | None:
     """Cohen's kappa of two columns of some classes; None on too few rows."""
     return kappa(class_indices(p, classes), class_indices(label, classes), len(classes))
-
-
-def no_better(p: Profile, label: Profile, classes: Sequence[str]) -> bool:
-    """Whether a column surely agrees with the labels no better than chance, or hardly better."""
-    return no_better_than_chance(class_indices(p, classes), class_indices(label, classes))
 
 
 def made_with(p: Profile, label: Profile) -> bool:

@@ -203,21 +203,10 @@ def joined_files(
     for name, ks in where.items():
         truth_like = name in mirrored and truth_in_name(name) == 3
         soft = truth_like and all(fractions_in({*filter(None, joined.named(k, name))}) for k in ks)
-        if truth_like and not soft and label_of is None and not (
-            # Labels are said apart, or by a column of the same words on which all files agree.
-            labeled or options.label not in (None, name) or any(
-                {*joined.named(ks[0], name)} - {None}
-                == {*joined.named(several[n][0], n)} - {None, *NO_LABEL}
-                for n in several if n not in mirrored
-            )
-        ):  # fmt: skip
-            i, k, a, b = joined.differ(name, ks) or (0, 0, "", "")
-            both = [sources[j].name or "the first" for j in (ks[0], k)]
-            raise InputError(
-                f"item {quoted(keys[0].texts[i])} has {quoted(a)} in column {quoted(name)} of "
-                f"{both[0]}, and {quoted(b)} in that of {both[1]}; an item has one label: correct "
-                "one of them"
-            )
+        said_apart = labeled or label_of is not None or options.label not in (None, name)
+        if truth_like and not soft and not said_apart:
+            alike = {n: of[0] for n, of in several.items() if n not in mirrored}
+            _refuse_two_labels(joined, name, ks, alike)
         if len(ks) > 1 and name not in mirrored and not _predicts(name):
             columns[name] = tuple((k, name) for k in ks)
         elif len(ks) == 1 and not (ks != [0] and _nameless(name)):
@@ -246,12 +235,29 @@ def joined_files(
         label = renamed if ours and options.label not in columns else options.label
     made = replace(joined, columns=columns, lines=(*lines, *said), notes=tuple(filter(None, notes)))
     said_of: dict[str, Any] = {
-        kind: _of_files(getattr(options, kind), own_names, names) for kind in _MAPPED
+        kind: _of_files(getattr(options, kind), own_names, names)
+        for kind in ("models", "logits", "hard", "scores", "confidence")
     }
     return shaped(made, replace(options, item=item, label=label, **said_of))
 
 
-_MAPPED = ("models", "logits", "hard", "scores", "confidence")
+def _refuse_two_labels(
+    joined: JoinedFiles, name: str, ks: Sequence[int], alike: Mapping[str, int]
+) -> None:
+    """Refuse labels of which files say different things, unless they agree on others.
+
+    These are in a column of the same words among those that are `alike`, with a file of each.
+    """
+    words = {*joined.named(ks[0], name)} - {None}
+    if any(words == {*joined.named(k, n)} - {None, *NO_LABEL} for n, k in alike.items()):
+        return
+    i, k, a, b = joined.differ(name, ks) or (0, 0, "", "")
+    both = [joined.sources[j].name or "the first" for j in (ks[0], k)]
+    raise InputError(
+        f"item {quoted(joined.keys[0].texts[i])} has {quoted(a)} in column {quoted(name)} of "
+        f"{both[0]}, and {quoted(b)} in that of {both[1]}; an item has one label: correct one of "
+        "them"
+    )
 
 
 def _of_files(

@@ -20,7 +20,7 @@ from functools import cached_property
 import numpy as np
 
 from fewlabels.checks.class_words import folded, polarity, positive_index, same_answer
-from fewlabels.data.agreement import cut_apart, no_labels, ranked_apart
+from fewlabels.data.agreement import cut_apart, no_better_than_chance, no_labels, ranked_apart
 from fewlabels.data.classes import of_two_signs
 from fewlabels.data.evidence import (
     AGREE,
@@ -37,7 +37,6 @@ from fewlabels.data.evidence import (
     consensus_of,
     fits,
     made_with,
-    no_better,
     separates,
     strays,
     weigh,
@@ -727,7 +726,8 @@ class _Recognition(Sheet):
             if agrees:
                 facts.append("agrees with the labels")
             elif agreement is not None and beside_it:
-                chance = no_better(p, label, values)
+                both = class_indices(p, values), class_indices(label, values)
+                chance = no_better_than_chance(*both)
                 facts.append("no better than chance" if chance else "goes with no prediction")
             same = {*map(folded, counts)} <= {*map(folded, values)}
             facts += ["in other words than the labels"] if beside_it and not same else []

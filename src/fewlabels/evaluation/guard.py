@@ -106,11 +106,6 @@ class Guard:
     judged: Bools
     foreseen: Evaluator | None = None
 
-    @property
-    def periods(self) -> bool:
-        """Whether groups are periods."""
-        return self.foreseen is not None
-
     @staticmethod
     def from_evaluator(
         evaluator: Evaluator,
@@ -162,7 +157,7 @@ class Guard:
         """
         predictions = self.evaluator.predictions
         rows = group.rows[self.alone.posterior.speaks_of(group.rows)]
-        of_group = _PERIOD_ALLOWED if self.periods else _GROUP_ALLOWED
+        of_group = _PERIOD_ALLOWED if self.foreseen else _GROUP_ALLOWED
         wrong = _ALLOWED if group.name is None else of_group
         size, scale = predictions.size_of(rows), 1.0
         if self.evaluator.estimand == "sample":  # what is known of these items varies no more
@@ -172,7 +167,8 @@ class Guard:
             return Guarded(measured, {}, {})
         out, weights, residuals = dict(measured), dict[str, Floats](), dict[str, Residuals]()
         finer: dict[str, _Gap] = {}
-        for name, gap in self._gaps(self.alone, rows, measured, scale).items():
+        foreseen = self.foreseen.measure(rows) if self.foreseen else {}
+        for name, gap in self._gaps(self.alone, rows, measured, scale, foreseen).items():
             labels = self._labels(name, rows)
             weights[name] = np.where(labels >= LEAST, gap.weight, 0.0)
             if not self.moves:
@@ -191,7 +187,7 @@ class Guard:
             if len(estimate.draws) > len(gap.draws):
                 level = self.evaluator.confidence_level
                 alone = replace(self.alone, confidence_level=level)
-                finer = finer or self._gaps(alone, rows, measured, scale)
+                finer = finer or self._gaps(alone, rows, measured, scale, foreseen)
                 gap = finer[name]
             uniform = self._uniform(len(estimate.draws))
             moved = gap.moved(estimate, weights[name], allowed, uniform)
@@ -204,18 +200,20 @@ class Guard:
         return Guarded(out, weights, residuals)
 
     def _gaps(
-        self, alone: Evaluator, rows: Ints, measured: Mapping[str, Measured], scale: float
-    ) -> dict[str, _Gap]:
+        self, alone: Evaluator, rows: Ints, measured: Mapping[str, Measured], scale: float,
+        foreseen: Mapping[str, Measured],
+    ) -> dict[str, _Gap]:  # fmt: skip
         """Estimates from labels alone minus the method's, of every metric.
 
-        `scale` multiplies the spread of the draws: below 1 for a sample.
+        `scale` multiplies the spread of the draws: below 1 for a sample. `foreseen` is what the
+        method foresees of the same items, where it is asked.
         """
-        out, foreseen = {}, self.foreseen.measure(rows) if self.foreseen else None
+        out = {}
         for name, labels_only in alone.measure(rows).items():
             gap = labels_only.value - measured[name].value
             draws = gap + scale * (labels_only.draws - labels_only.value)
-            most = None if foreseen is None else labels_only.value - foreseen[name].draws
-            out[name] = _Gap(gap, draws, most)
+            of_these = labels_only.value - foreseen[name].draws if foreseen else None
+            out[name] = _Gap(gap, draws, of_these)
         return out
 
     def _labels(self, metric: str, rows: Ints) -> Floats:

@@ -284,7 +284,7 @@ class _Labels:
                 logits = away * (1 + slopes[g]) + level[:, None]
                 yield _Block(g, away, logits, self.evidence[:, rows], self.power[rows])
 
-    def _of_labels(self, block: _Block, p: Floats, total: Floats) -> tuple[Floats, Floats]:
+    def _of_labels(self, block: _Block, total: Floats) -> tuple[Floats, Floats]:
         """Log-likelihood of a block's labels (D,), and P(class | label) (K, n, D)."""
         logits, evidence = block.logits, block.evidence
         if self._all_certain:
@@ -300,7 +300,7 @@ class _Labels:
         out = np.zeros(len(which))
         for block in self._blocks(effects, which):
             total = logsumexp(block.logits, axis=0)
-            out += self._of_labels(block, block.logits, total)[0]
+            out += self._of_labels(block, total)[0]
         return out
 
     def near(self, effects: Floats, which: Ints) -> _Local:
@@ -312,7 +312,7 @@ class _Labels:
             away, power = block.away, block.power
             total = logsumexp(block.logits, axis=0)
             p = np.exp(block.logits - total)
-            value, rest = self._of_labels(block, p, total)
+            value, rest = self._of_labels(block, total)
             gradient, curvature = out.gradient[block.group], out.curvature[block.group]
             out.value[:] += value
             gap = power * (rest - p)
@@ -362,18 +362,18 @@ class _Labels:
             local = self.near(self.of_groups(kind, z), which)
             fit = self.peak(kind, local)
             height = local.value - 0.5 * (z**2).sum(axis=1)
-            step = fit.mode - z
-            longest = np.abs(step).max(axis=1, keepdims=True)
+            gap = fit.mode - z
+            longest = np.abs(gap).max(axis=1, keepdims=True)
             down = height < highest - _CLOSE
             if not (down | (longest[:, 0] >= _CLOSE)).any():
                 break
             best = np.where(down[:, None], best, z)
             highest = np.where(down, highest, height)
-            step *= np.minimum(1, _LONGEST / np.maximum(longest, _TINY))
+            step = gap * np.minimum(1, _LONGEST / np.maximum(longest, _TINY))
             z = np.where(down[:, None], 0.5 * (best + z), z + step)
-        # What it is there, which the expansion exceeds where it is still far from the mode.
-        evidence = height - 0.5 * np.linalg.slogdet(fit.hessian)[1]
-        return fit._replace(log_evidence=np.minimum(fit.log_evidence, evidence + _CLOSE)), local
+        # Where it is still far from the mode, what it is there, which the expansion exceeds.
+        more = 0.5 * np.einsum("di,dij,dj->d", gap, fit.hessian, gap)
+        return fit._replace(log_evidence=fit.log_evidence - np.maximum(more - _CLOSE, 0)), local
 
     def effects(
         self, kinds: list[_Kind], rng: np.random.Generator
