@@ -23,7 +23,12 @@ import numpy as np
 from fewlabels.data.inputs import one_at_a_time
 from fewlabels.errors import InputError, Status, UsageError, gravest_first, listed, quoted
 from fewlabels.estimates import Estimate, Estimates, GroupSize, Paired
-from fewlabels.evaluation.evaluator import Evaluator, Measured
+from fewlabels.evaluation.evaluator import (
+    Evaluator,
+    Measured,
+    n_interval_draws,
+    nothing_measured,
+)
 from fewlabels.kernels.arrays import Floats
 from fewlabels.kernels.blocks import step
 from fewlabels.kernels.interval_draws import inflated, interval
@@ -111,22 +116,37 @@ def estimate_tasks(
 def of_streams(
     column: str, each: Mapping[str, Estimates], models: tuple[str, ...], reading: Sequence[str]
 ) -> Estimates:
-    """Estimates of tasks that were read in parts, and their mean over the tasks.
+    """Estimates of tasks that were read in parts, and of all together.
 
     Their draws are not of one bootstrap of the items. The mean's interval is the widest that they
-    leave, that of tasks which err together: draws are averaged in their order.
+    leave, that of tasks which err together: draws are averaged in their order. Micro averages are
+    of the tasks' samples, a row of which stands for as many as the task has per row of its sample,
+    with draws as much further from the value as the mean's are by this order.
     """
     first = next(iter(each.values()))
     size = GroupSize(None, *(sum(getattr(e, n) for e in each.values()) for n in _SIZES))
-    nothing = float("nan"), float("nan"), float("nan"), first.confidence_level
-    rows = [
-        Estimate(model, metric, None, *nothing, Status.NOT_APPLICABLE)
-        for model in models for metric in first.directions
-    ]  # fmt: skip
-    reason = (
-        "not-applicable: micro averages over tasks need all items at once, which --engine memory "
-        "reads; the macro average and every task are here"
-    )
+    metrics, level = resolve(list(first.directions)), first.confidence_level
+    items = _stacked(column, each, models)
+    notes = [_OTHER_CLASSES] if items is None else [_OF_SAMPLES] * any(
+        e.predictions.n_items < e.n_items for e in each.values()
+    )  # fmt: skip
+    found = nothing_measured(metrics, n_interval_draws(level), len(models))
+    if items is not None:
+        parts, whose = [e.judged_by for e in each.values()], [e.models for e in each.values()]
+        posterior = JoinedPosteriors(parts, list(items.tasks.values()), whose).posterior(items)
+        evaluator = Evaluator(items, posterior, metrics, first.estimand, level)
+        found = evaluator.measure(np.arange(items.n_items))
+    rows = list[Estimate]()
+    for j, model in enumerate(models):
+        for name, metric in metrics.items():
+            own = [_of(one, model, name, "") for one in each.values()]
+            there = [row for row in own if row.status is not Status.NOT_APPLICABLE]
+            value, draws = float(found[name].value[j]), [found[name].draws[:, j]]
+            if np.isnan(value) or not there:
+                nothing = float("nan"), float("nan"), float("nan"), first.confidence_level
+                rows.append(Estimate(model, name, None, *nothing, Status.NOT_APPLICABLE))
+            else:
+                rows.append(_mean(there, draws, metric.bounds, value)[0]._replace(group=None))
 
     def describe(estimates: Estimates, names: Sequence[str] | None) -> Mapping[str, Any]:
         assert first.describe is not None
@@ -134,13 +154,55 @@ def of_streams(
 
     together = replace(
         first, rows=tuple(rows), models=models, n_items=size.n_items, n_labeled=size.n_labeled,
-        n_annotated=0, groups=(size,), draws={}, paired={}, group_rows={}, diagnostics={},
-        warnings=(reason,), describe=describe,
+        n_annotated=0, groups=(size,), draws={(n, None): m.draws for n, m in found.items()},
+        paired={}, group_rows={}, diagnostics={}, warnings=tuple(notes), describe=describe,
         predictions=first.predictions.noting(first.predictions.notes, reading),
     )  # fmt: skip
     return with_tasks(together, column, each, {})
 
 
+def _stacked(
+    column: str, each: Mapping[str, Estimates], models: tuple[str, ...]
+) -> Predictions | None:
+    """The rows that each task holds, as heavy as what they stand for; None if classes differ."""
+    held = [one.predictions for one in each.values()]
+    if len({one.classes for one in held}) > 1:
+        return None
+    of_each = [[models.index(m) for m in one.models] for one in held]
+
+    def of_all(blocks: Sequence[Any], tail: tuple[int, ...], absent: Any) -> Any:
+        if all(block is None for block in blocks):
+            return None
+        out = np.full((sum(own.n_items for own in held), len(models), *tail), absent)
+        start = 0
+        for own, block, place in zip(held, blocks, of_each, strict=True):
+            if block is not None:
+                out[start : start + own.n_items, place] = block
+            start += own.n_items
+        return out
+
+    times = np.concatenate([own.times for own in held])
+    shares = zip(each.values(), held, strict=True)
+    return Predictions(
+        of_all([own.probabilities for own in held], (held[0].n_classes,), np.nan),
+        np.concatenate([own.labels for own in held]),
+        votes=of_all([own.votes for own in held], (), -1),
+        scores=of_all([own.scores for own in held], (), np.nan),
+        weight=np.concatenate([own.weight * one.n_items / own.times.sum() for one, own in shares]),
+        multiplicity=None if all(own.multiplicity is None for own in held) else times,
+        groups={column: np.repeat(list(each), [own.n_items for own in held])},
+        models=models, classes=held[0].classes, positive=held[0].positive, task=column,
+    )  # fmt: skip
+
+
+_OTHER_CLASSES = (
+    "not-applicable: the tasks do not have the same classes, so that there are no micro averages; "
+    "name all of them with --classes"
+)
+_OF_SAMPLES = (
+    "micro averages are of a sample of the rows of every task, and their intervals so much wider; "
+    "--engine memory takes all rows"
+)
 _SIZES = ("n_items", "n_labeled")
 _OF_ALL = ("status_messages", "method_info", "metric_info", "diagnostic_info")
 """Details of estimates that need no items."""
@@ -176,9 +238,7 @@ def with_tasks(
             own = {task: _of(one, model, metric, group) for task, one in each.items()}
             there = [t for t, row in own.items() if row.status is not Status.NOT_APPLICABLE]
             drawn = apart = [draws[metric, f"{column}={task}"][:, j] for task in there]
-            if together.streamed:
-                drawn = [np.sort(values) for values in apart]
-            elif guides:
+            if together.streamed or guides:
                 drawn = [
                     _in_order(values, guides.get(t, {}).get(metric), each[t].models.index(model))
                     for t, values in zip(there, apart, strict=True)
@@ -233,14 +293,19 @@ def _of(one: Estimates, model: str, metric: str, group: str) -> Estimate:
 
 
 def _mean(
-    rows: Sequence[Estimate], drawn: Sequence[Floats], bounds: tuple[float, float]
-) -> tuple[Estimate, Floats]:
-    """The mean of some tasks' estimates, with the gravest status of theirs, and its draws (D,)."""
+    rows: Sequence[Estimate], drawn: Sequence[Floats], bounds: tuple[float, float],
+    value: float | None = None,
+) -> tuple[Estimate, Floats]:  # fmt: skip
+    """The mean of some tasks' estimates, with the gravest status of theirs, and its draws (D,).
+
+    Another `value` of all their rows takes the place of their values' mean.
+    """
     if not drawn:
         return rows[0], np.full(1, np.nan)
     size = min(map(len, drawn))
     mean: Floats = np.mean([values[:size] for values in drawn], axis=0)
-    value, level = float(np.mean([row.value for row in rows])), rows[0].confidence_level
+    level = rows[0].confidence_level
+    value = float(np.mean([row.value for row in rows])) if value is None else value
     low, high = interval(np.array([value]), mean[:, None], level, bounds)
     status = min((row.status for row in rows), key=_GRAVEST_FIRST.index)
     row = rows[0]._replace(value=value, low=float(low[0]), high=float(high[0]), status=status)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -195,7 +196,11 @@ def estimate_files(
         if written is not None:
             if ours:
                 stack.enter_context(written.held())
-            stack.push(partial(_without_use, written, checkpoint(TALLY)))
+            unless_resumed = partial(_without_use, written, checkpoint(TALLY))
+            stack.push(unless_resumed)
+            # Also where a signal ends the process before this is unwound.
+            stack.callback(atexit.unregister, unless_resumed)
+            atexit.register(unless_resumed, KeyboardInterrupt)
         executor = open_executor(engine, workers, scheduler)
         passes = Passes(executor, layout.units, checkpoint, resume, skip_bad_files, progress)
         with passes:
