@@ -26,7 +26,6 @@ import pandas as pd
 import fewlabels as fl
 from bench.world import measured
 from fewlabels.checks.conditions import NOT_RANDOM
-from fewlabels.questions.over_time import ALARM
 from monitor_cases import DRIFTS, LEAGUES, PERIODS, Case, Floats, real, simulated
 from monitor_others import YEAR, cusum, has_nannyml, limit, nannyml, wilson
 from parts import SEED, Arguments, Part, Plan, Record, run_page
@@ -77,10 +76,10 @@ def _ours(
             at = places[row.group], shown.models.index(row.model), METRICS.index(row.metric)
             values[:, *at], ok[at] = (row.value, row.low, row.high), row.status == "ok"
     there = [f"period={p.name}" in places for p in found.periods]
-    falls = [found.falls["accuracy", model][there] for model in shown.models]
+    falls = [found.falls["accuracy", model].alarm[there] for model in shown.models]
     estimates = {OURS: values}
     random = NOT_RANDOM not in found.diagnostics  # else nothing is an alarm
-    alarms = {HINDSIGHT: (random & (np.stack(falls, axis=1) >= ALARM)).astype(float)}
+    alarms = {HINDSIGHT: (random & np.stack(falls, axis=1)).astype(float)}
     if looked:
         now, alarm = np.full((3, *size), np.nan), np.full(size[:2], np.nan)
         for t in range(LOOK - 1, len(names), LOOK):

@@ -24,6 +24,7 @@ from fewlabels.data.inputs import one_at_a_time
 from fewlabels.errors import InputError, Status, UsageError, gravest_first, listed, quoted
 from fewlabels.estimates import Estimate, Estimates, GroupSize, Paired
 from fewlabels.evaluation.evaluator import (
+    Estimand,
     Evaluator,
     Measured,
     n_interval_draws,
@@ -134,7 +135,8 @@ def of_streams(
     if items is not None:
         parts, whose = [e.judged_by for e in each.values()], [e.models for e in each.values()]
         posterior = JoinedPosteriors(parts, list(items.tasks.values()), whose).posterior(items)
-        evaluator = Evaluator(items, posterior, metrics, first.estimand, level)
+        of_items: Estimand = "sample" if first.estimand == "sample" else "population"
+        evaluator = Evaluator(items, posterior, metrics, of_items, level)
         found = evaluator.measure(np.arange(items.n_items))
     rows = list[Estimate]()
     for j, model in enumerate(models):

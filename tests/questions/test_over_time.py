@@ -9,6 +9,7 @@ import shlex
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from fewlabels.cli.app import main
 from fewlabels.errors import InputError, UsageError
 from fewlabels.evaluation.periods import NO_TIME, Calendar, days_of
 from fewlabels.monitoring import monitor_files, rows_to_label
+from fewlabels.questions import over_time as questions
 from fewlabels.streaming.in_memory import ArrayRows
 from fewlabels.streaming.periods import HELD, DayScan
 from fewlabels.streaming.reading import Batch
@@ -626,3 +628,20 @@ def test_the_dashboard_is_one_of_grafana():
         return one == other
 
     assert within(dashboard, again)
+
+
+def test_a_fall_as_large_as_the_tolerance_is_an_alarm_once_it_is_surely_there():
+    """It exceeds the tolerance in half of the draws; a fall by a third of it is none."""
+    draws = np.random.default_rng(3).normal(size=(1, 4000, 1))
+    base = {"accuracy": np.zeros((3, 4000, 1))}
+    fallen = np.concatenate([-0.06 + 0.01 * draws, -0.05 + 0.05 * draws, -0.017 + 0.004 * draws])
+    (found,) = (
+        fall
+        for _, fall in questions._falls(
+            SimpleNamespace(directions={"accuracy": 1}, models=("m",)),
+            questions._Baseline({"accuracy": fallen}, base, 0, 0),
+            0.05,
+        )
+    )
+    assert found.probability == pytest.approx([0.84, 0.5, 0], abs=0.03)
+    assert found.alarm.tolist() == [True, False, False]

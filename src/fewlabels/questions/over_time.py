@@ -6,7 +6,9 @@ labels is as uncertain as the walk allows. What changed is read off the draws of
 together. Let m_t be a metric in period t, oriented so that larger is better, r that of the
 reference and d the tolerance. The metric has fallen in t if r - m_t > d; the probability of that
 in the last period is the share of draws, and the change began, in each such draw, with the first
-period after which it stays so.
+period after which it stays so. An alarm is due from P(r - m_t > d) >= 1/2 and
+P(r - m_t > d/2) >= .95 on: a fall that is as large as the tolerance exceeds it with probability
+1/2 only, however many labels there are.
 
 A fall has two causes, told apart by what the old curve says of the new items: with m_t(c) the
 metric of the items of t under the curve of period c, r - m_t = [r - m_t(r)] + [m_t(r) - m_t]: the
@@ -29,7 +31,7 @@ from fewlabels.errors import InputError, UsageError, listed
 from fewlabels.estimates import Estimates, GroupSize
 from fewlabels.evaluation.evaluator import Evaluator
 from fewlabels.evaluation.periods import Calendar
-from fewlabels.kernels.arrays import Floats, Frozen
+from fewlabels.kernels.arrays import Bools, Floats, Frozen
 from fewlabels.kernels.blocks import step
 from fewlabels.pipeline import (
     Checks,
@@ -49,7 +51,7 @@ FIRST = 4
 """Periods at the start that others are compared with where there is no reference."""
 
 ALARM = 0.95
-"""Probability of a fall from which it is an alarm."""
+"""Probability of a fall by more than half the tolerance from which it may be an alarm."""
 
 _OTHERS = 10
 """Items without a label beside each with one, at most, that these are compared with."""
@@ -84,7 +86,8 @@ class Change(NamedTuple):
     `probability` is that of a fall by more than the tolerance, and `since` the period in which that
     most likely began (None where `probability` is below one half). `what` says whether
     P(class | scores) changed or the mix of items, and `mix` is the part of the fall by the latter.
-    It is an `alarm` from a probability of .95 on, where labels look like a random sample.
+    It is an `alarm` from one half on if it is also by more than half the tolerance with probability
+    .95, and labels look like a random sample.
     """
 
     model: str
@@ -100,13 +103,28 @@ class Change(NamedTuple):
     alarm: bool
 
 
+class Fall(NamedTuple):
+    """Probabilities by period, (T,), that a metric is worse by more than the tolerance, or half it.
+
+    NaN where a period is not compared.
+    """
+
+    probability: Floats
+    half: Floats
+
+    @property
+    def alarm(self) -> Bools:
+        """Where it is likely worse by more than the tolerance, and surely by half of it."""
+        alarm: Bools = (self.probability >= 0.5) & (self.half >= ALARM)
+        return alarm
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Monitoring(Frozen, Result):
     """What `fewlabels.monitor` returns: estimates of every period, and what changed.
 
-    `falls` maps (metric, classifier) to the probability, for each period, that the metric is lower
-    by more than the tolerance; NaN where it is not compared. `subgroups` are the same for the rows
-    of each group ("column=value") alone.
+    `falls` maps (metric, classifier) to how likely the metric is lower in each period. `subgroups`
+    are the same for the rows of each group ("column=value") alone.
     """
 
     _page, _text = "monitoring", "render_monitoring"
@@ -120,7 +138,7 @@ class Monitoring(Frozen, Result):
     tolerance: float
     periods: tuple[Period, ...]
     changes: tuple[Change, ...]
-    falls: Mapping[tuple[str, str], Floats]
+    falls: Mapping[tuple[str, str], Fall]
     warnings: tuple[str, ...]
     subgroups: Mapping[str, Monitoring] = field(default_factory=dict)
 
@@ -176,7 +194,7 @@ class Monitoring(Frozen, Result):
                     "status": str(row.status),
                     "n_items": period.n_items,
                     "n_labeled": period.n_labeled,
-                    "probability": float("nan") if fall is None else float(fall[i]),
+                    "probability": float("nan") if fall is None else float(fall.probability[i]),
                 }
                 for column, cell in cells.items():
                     columns.setdefault(column, []).append(cell)
@@ -266,8 +284,8 @@ class Monitoring(Frozen, Result):
             "periods": [period._asdict() for period in self.periods],
             "changes": [change._asdict() for change in self.changes],
             "falls": [
-                {"model": model, "metric": metric, "probability": list(p)}
-                for (metric, model), p in self.falls.items()
+                {"model": model, "metric": metric, "probability": list(fall.probability)}
+                for (metric, model), fall in self.falls.items()
             ],
             "warnings": list(self.warnings),
         }
@@ -451,25 +469,26 @@ def _as_many(draws: Floats, size: int) -> Floats:
 
 def _falls(
     estimates: Estimates, base: _Baseline, tolerance: float
-) -> Iterator[tuple[tuple[str, str], Floats]]:
-    """(metric, classifier) -> probability of a fall in each period, (T,)."""
+) -> Iterator[tuple[tuple[str, str], Fall]]:
+    """(metric, classifier) -> how likely it has fallen in each period."""
     for name, draws in base.draws.items():
         fall = estimates.directions[name] * (base.levels[name] - draws)
         for j, model in enumerate(estimates.models):
             defined = np.isfinite(fall[:, :, j])
             some = np.maximum(defined.sum(axis=1), 1)
-            p = ((fall[:, :, j] > tolerance) & defined).sum(axis=1) / some
-            p = np.where(defined.any(axis=1), p, np.nan)
-            p[: base.first] = np.nan
-            yield (name, model), p
+            parts = [(fall[:, :, j] > d) & defined for d in (tolerance, 0.5 * tolerance)]
+            p = np.where(defined.any(axis=1), [part.sum(axis=1) / some for part in parts], np.nan)
+            p[:, : base.first] = np.nan
+            yield (name, model), Fall(*p)
 
 
 def _changes(
-    estimates: Estimates, base: _Baseline, falls: Mapping[tuple[str, str], Floats],
+    estimates: Estimates, base: _Baseline, falls: Mapping[tuple[str, str], Fall],
     old: Mapping[str, Floats], tolerance: float, names: Sequence[str],
 ) -> Iterator[Change]:  # fmt: skip
     """What became of each metric of each classifier."""
-    for (metric, model), p in falls.items():
+    for (metric, model), found in falls.items():
+        p, random = found.probability, NOT_RANDOM not in estimates.diagnostics
         j, way = estimates.models.index(model), estimates.directions[metric]
         fall = way * (base.levels[metric] - base.draws[metric])[:, :, j]
         last = fall[-1][np.isfinite(fall[-1])]
@@ -490,7 +509,7 @@ def _changes(
         cause = "nothing" if since is None else " and ".join(causes)
         yield Change(
             model, metric, since, float(p[-1]), before, float(middle), float(low), float(high),
-            mix, cause, bool(p[-1] >= ALARM and NOT_RANDOM not in estimates.diagnostics),
+            mix, cause, bool(found.alarm[-1] and random),
         )  # fmt: skip
 
 
