@@ -82,23 +82,24 @@ def test_draws_are_those_of_the_posterior():
     ).posterior(items.with_evidence(None))
     p = layered.parameters.block(np.arange(4000), slice(None))[:, 1]
 
-    a = np.linspace(-3.5, 3.5, 41)[:, None, None]
-    u, v = np.linspace(-4, 4, 25)[:, None], np.linspace(-4, 4, 25)
-    centre = logit(expit(z + a[:, :, 0]).mean(axis=1))[:, None, None]
+    node, height = np.polynomial.hermite_e.hermegauss(14)
+    # Of the fitted model, of the difference between the groups, and in common.
+    a, u, v, o, w = np.meshgrid(*[node] * 5, indexing="ij")
+    prior = np.prod(np.meshgrid(*[height] * 5, indexing="ij"), axis=0)
     total, mean, square = 0.0, np.zeros(18), np.zeros(18)
     for tau, share in ((0.0, ALIKE), *((tau, (1 - ALIKE) / len(SDS)) for tau in SDS)):
-        # Differences between the groups; their mean over the labels is 0.
-        offset, slope = tau * np.sqrt(2) * u, tau / np.sqrt(2) * v
-        place = np.where(second, 10, -8) / 18
-        one = expit(
-            centre[..., None] + offset[..., None] * place
-            + (1 + slope[:, None] * place) * (z + a[..., None] - centre[..., None])
-        )  # fmt: skip
-        weight = share * np.exp(-0.5 * (a**2 + u**2 + v**2))
-        weight = weight * np.where(y == 1, one, 1 - one).prod(axis=-1)
+        # The mean over the labels of the differences is 0.
+        weight, of_each = share * prior, []
+        centre = logit(expit(z + node[:, None]).mean(axis=1)).reshape(-1, 1, 1, 1, 1)
+        for logit_i, y_i, place in zip(z, y, np.where(second, 10, -8) / 18, strict=True):
+            offset = tau * (np.sqrt(2) * u * place + o)
+            slope = tau * (v / np.sqrt(2) * place + 0.5 * w)
+            one = expit(centre + offset + (1 + slope) * (logit_i + a - centre))
+            weight = weight * (one if y_i else 1 - one)
+            of_each.append(one)
         total += weight.sum()
-        mean += np.einsum("auv,auvn->n", weight, one)
-        square += np.einsum("auv,auvn->n", weight, one**2)
+        mean += [(weight * one).sum() for one in of_each]
+        square += [(weight * one**2).sum() for one in of_each]
     mean /= total
     np.testing.assert_allclose(p.mean(axis=1), mean, atol=0.006)
     np.testing.assert_allclose(p.std(axis=1), np.sqrt(square / total - mean**2), atol=0.006)

@@ -6,8 +6,9 @@ classes, and c_k those of its mean over the labeled items. In group g
 P_d(k | x, g) = softmax_k(c_k + a_gk + (1 + b_g) (f_k - c_k)),
 
 offsets a of sd tau (between two classes) and slopes b of sd tau / 2. Over the groups they are
-independent; or, where groups have an order, a random walk, or one step. Which of these and which
-tau, the evidence says, and tau = 0 leaves the model as it is.
+independent; or, where groups have an order, a random walk, or one step; and one offset and slope of
+the same sds are common to all. Which of these and which tau, the evidence says, and tau = 0 leaves
+the model as it is.
 
 Draws of the fitted model are from prior x P(labels | d). Weighed by P(labels | d, groups) over
 P(labels | d) they are from the posterior of the model with groups, so the layer is exact however
@@ -121,9 +122,10 @@ class _Kind(NamedTuple):
 
 
 def _kinds(names: Sequence[str], labels: Floats, *, ordered: bool) -> Iterator[_Kind]:
-    """What groups may have of their own, less its mean over the labels of the groups, (G,).
+    """What groups may have of their own, less its mean over the labels, (G,), and in common.
 
-    What they have in common the fitted model has learned.
+    The fitted model has learned the curve of their mix, which is flatter than those of groups that
+    lie apart: logistic curves do not collapse (Gail, Wieand and Piantadosi 1984).
     """
     g, m = len(names), min(len(names), MOST_GROUPS)
     shapes = [("each apart", np.eye(g), 1.0)] if g == m else []
@@ -139,7 +141,8 @@ def _kinds(names: Sequence[str], labels: Floats, *, ordered: bool) -> Iterator[_
     total = sum(weight for _, _, weight in shapes) * len(SDS) / (1 - ALIKE)
     for name, shape, weight in shapes:
         apart = shape - labels @ shape / labels.sum()
-        yield from (_Kind(name, apart, tau, weight / total) for tau in SDS)
+        both = np.column_stack([apart, np.ones(g)])
+        yield from (_Kind(name, both, tau, weight / total) for tau in SDS)
 
 
 class _Fit(NamedTuple):
