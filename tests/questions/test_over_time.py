@@ -639,9 +639,88 @@ def test_a_fall_as_large_as_the_tolerance_is_an_alarm_once_it_is_surely_there():
         fall
         for _, fall in questions._falls(
             SimpleNamespace(directions={"accuracy": 1}, models=("m",)),
-            questions._Baseline({"accuracy": fallen}, base, 0, 0),
+            questions._Baseline({"accuracy": fallen}, base, {"accuracy": np.zeros(1, int)}, 0),
             0.05,
         )
     )
     assert found.probability == pytest.approx([0.84, 0.5, 0], abs=0.03)
     assert found.alarm.tolist() == [True, False, False]
+
+
+def test_a_period_is_complete_where_the_data_reach_as_far_into_it_as_into_others():
+    """Weeks with one row of data a week, on whichever day, and weeks of working days."""
+
+    def week(*days):
+        return [str(dt.date(2026, 9, 7) + dt.timedelta(days=d)) for d in days]
+
+    for days, complete in (
+        (week(0, 7, 14, 21), True),
+        (week(5, 12, 19, 26), True),
+        (week(*range(5), *range(7, 12), *range(14, 19)), True),
+        (week(*range(5), *range(7, 12), *range(14, 17)), False),
+        (week(*range(15)), False),
+        (week(*range(14)), True),
+    ):
+        assert calendar(days, "week")[0].complete == complete, days
+
+
+def test_three_rows_of_a_new_week_change_nothing():
+    items, *_ = weekly(n=300, falls=5)
+    over_time = fl.monitor(items, "date", every="week")
+    days = items.groups["date"]
+    later = max(days) + dt.timedelta(days=7)
+    monday = np.append(np.full(3, later), days[3:])
+    early = fl.monitor(items.with_groups({"date": monday}), "date", every="week")
+    assert early.complete.name == over_time.periods[-1].name
+    assert [c.alarm for c in early.changes] == [c.alarm for c in over_time.changes]
+    assert early.to_dict()["complete"] == early.complete.name
+
+
+def two_classifiers(seed, weeks=9, n=300, sick=7, begins=0):
+    """One stays as it is; the other, there from a week on, is noise in the last weeks."""
+    rng = np.random.default_rng(seed)
+    week = np.repeat(np.arange(weeks), n)
+    truth = (rng.random(len(week)) < 0.35).astype(int)
+    well = 2 * rng.normal(2.5 * (truth - 0.5))
+    other = 2 * rng.normal(np.where(week >= sick, 0, 3) * (truth - 0.5))
+    p = 1 / (1 + np.exp(-np.column_stack([well, np.where(week < begins, np.nan, other)])))
+    labels = np.where(rng.random(len(week)) < 0.12, truth, -1)
+    days = np.array([str(dt.date(2026, 9, 7) + dt.timedelta(weeks=int(w))) for w in week], object)
+    items = fl.Predictions(
+        p, labels, models=["well", "sick"], groups={"date": days}, classes=[0, 1]
+    )
+    return items, ((p[:, 0] > 0.5) == truth)[week == weeks - 1].mean()
+
+
+@pytest.mark.parametrize("begins", [0, 4])
+def test_a_classifier_is_not_blamed_for_the_fall_of_another(begins):
+    """Not even of one that came later, which is compared with its own first periods."""
+    held = 0
+    for seed in range(3):
+        items, truth = two_classifiers(seed, begins=begins)
+        over_time = fl.monitor(items, "date", every="week", metrics="accuracy")
+        alarms = {change.model: change.alarm for change in over_time.changes}
+        assert alarms == {"well": False, "sick": True}
+        row = over_time.get("well", "accuracy")
+        held += row.low <= truth <= row.high
+    assert held >= 2
+
+
+def test_draws_in_which_a_metric_is_undefined_are_of_no_fall():
+    draws = np.full((3, 100, 1), 0.9)
+    draws[2, 3:] = np.nan
+    draws[2, :3] = 0
+    levels, first = questions._before(draws, 4)
+    assert (first[0], levels[2, 5, 0]) == (1, 0.9)
+    base = questions._Baseline({"recall": draws}, {"recall": levels}, {"recall": first}, 0)
+    told = SimpleNamespace(directions={"recall": 1}, models=("m",))
+    ((_, found),) = questions._falls(told, base, 0.05)
+    assert found.probability[1:].tolist() == [0, 0.03]
+
+
+def test_a_last_period_without_a_label_is_said():
+    items, _, week = weekly(n=200, falls=99)
+    blank = items.with_labels(np.where(week < week.max(), items.labels, -1))
+    text = fl.monitor(blank, "date", every="week", metrics="accuracy").summary()
+    assert "nobody can say" in text
+    assert "no sign" not in text

@@ -170,7 +170,7 @@ def monitor(source: Input, settings: Settings, options: MonitorOptions, output: 
 def _alerts(result: Monitoring, failures: Sequence[str]) -> str:
     """A line of JSON for each fall that is sure, and each condition that is not met."""
     lines: list[dict[str, Any]] = [
-        {"period": part.periods[-1].name, "kind": "fall", "subgroup": name, **change._asdict()}
+        {"period": part.complete.name, "kind": "fall", "subgroup": name, **change._asdict()}
         for name, part in ((None, result), *result.subgroups.items())
         for change in part.alarms
     ]

@@ -24,8 +24,8 @@ from fewlabels.methods.group_curves import MOST_PERIODS
 class Calendar:
     """The periods in order, by their first day or value, and that of each day.
 
-    `complete` says that the data reach the end of the last one; `gaps` are periods between the
-    first and the last that have no items.
+    `complete` says that the data reach as near to the end of the last one as of half of those
+    before; `gaps` are periods between the first and the last that have no items.
     """
 
     names: tuple[str, ...]
@@ -75,14 +75,17 @@ class Calendar:
                 f"{'month' if width in ('day', 'week') else 'year'}) or fewer rows (--where)"
             )
         place = {start: i for i, start in enumerate(order)}
-        dates = [t for t in times.values() if isinstance(t, datetime)]
-        latest = max(dates, default=None)
-        complete = latest is None or width == "value" or _day_after(latest, width) != order[-1]
+        lasts: dict[_Time, _Time] = {}
+        for day, start in starts.items():
+            lasts[start] = max(times[day], lasts.get(start, times[day]))
+        latest = lasts[order[-1]]
+        left = [_left(lasts[start], width) for start in order]
+        complete = left[-1] <= sorted(left[:-1])[(len(left) - 2) // 2]
         notes = []
         gaps = tuple(map(_name, _gaps(order, width)))
         if gaps:
             notes.append(f"no items in {len(gaps)} periods: {listed(gaps, 3)}")
-        if not complete and latest is not None:
+        if not complete and isinstance(latest, datetime):
             notes.append(
                 f"the last period ({_name(order[-1])}) is not complete: the data end on "
                 f"{latest:%Y-%m-%d}"
@@ -225,6 +228,15 @@ def _start(t: _Time, width: str | int) -> _Time:
 def _day_after(t: datetime, width: str | int) -> _Time:
     """The period of the day after a time."""
     return _start(t + timedelta(days=1), width)
+
+
+def _left(t: _Time, width: str | int) -> int:
+    """Days until the next period; 0 where times are numbers or periods themselves."""
+    if width == "value" or not isinstance(t, datetime):
+        return 0
+    return next(
+        d for d in range(1, 400) if _start(t + timedelta(days=d), width) != _start(t, width)
+    )
 
 
 def _name(start: _Time) -> str:

@@ -31,8 +31,10 @@ from fewlabels.errors import InputError, UsageError, listed
 from fewlabels.estimates import Estimates, GroupSize
 from fewlabels.evaluation.evaluator import Evaluator
 from fewlabels.evaluation.periods import Calendar
-from fewlabels.kernels.arrays import Bools, Floats, Frozen
+from fewlabels.kernels.arrays import Bools, Floats, Frozen, Ints
 from fewlabels.kernels.blocks import step
+from fewlabels.methods.base import FittedLabelModel
+from fewlabels.methods.per_model import fit_each
 from fewlabels.pipeline import (
     Checks,
     Question,
@@ -80,7 +82,7 @@ class Period(NamedTuple):
 
 
 class Change(NamedTuple):
-    """What became of a metric of a classifier, as of the last period.
+    """What became of a metric of a classifier, as of the last complete period.
 
     `before` is what it was in what it is compared with, and `fall` by how much it is worse.
     `probability` is that of a fall by more than the tolerance, and `since` the period in which that
@@ -271,7 +273,6 @@ class Monitoring(Frozen, Result):
             "every": self.every,
             "tolerance": self.tolerance,
             "gaps": list(self.calendar.gaps),
-            "complete": self.complete.name,
             **self._parts(),
             "subgroups": subgroups,
         }
@@ -281,6 +282,7 @@ class Monitoring(Frozen, Result):
         """Periods, what changed, and the probabilities of falls."""
         return {
             "against": self.against,
+            "complete": self.complete.name,
             "periods": [period._asdict() for period in self.periods],
             "changes": [change._asdict() for change in self.changes],
             "falls": [
@@ -338,13 +340,14 @@ def over_time(
     items, calendar = held.items, held.calendar
     setup = question.setup(items)
     compared: Against = against or ("first" if question.reference is None else "reference")
-    fitted = setup.fit(question, items)
+    fitted = _fit(question, setup, items)
     checks = _checks(question, setup, held)
     estimates = estimate_in_memory(question, setup, items, fitted, checks=checks)
     base = _Baseline.of(question, setup, estimates, compared, calendar.names, time)
     falls = dict(_falls(estimates, base, tolerance))
     step("looking for changes")
-    old = _under_old_curve(question, setup, items, fitted, base, calendar)
+    names = calendar.names[: None if calendar.complete else -1]
+    old = _under_old_curve(question, setup, items, fitted, base, calendar.names, names[-1])
     sizes = dict(zip((f"{time}={n}" for n in calendar.names), held.sizes, strict=True))
     every = [sum(column) for column in zip(*held.sizes, strict=True)]
     estimates = replace(
@@ -362,10 +365,32 @@ def over_time(
         against=compared,
         tolerance=tolerance,
         periods=tuple(_periods(held)),
-        changes=tuple(_changes(estimates, base, falls, old, tolerance, calendar.names)),
+        changes=tuple(_changes(estimates, base, falls, old, tolerance, names)),
         falls=falls,
         warnings=tuple(dict.fromkeys([*held.notes, *estimates.warnings])),
     )
+
+
+def _fit(question: Question, setup: Setup, items: Predictions) -> FittedLabelModel:
+    """The label model; of several classifiers, what can be fitted to one alone is.
+
+    The offset and slope of a period are of log P(class | scores): where classifiers share one, a
+    fall of one is taken to be of all.
+    """
+    if setup.name != "learned-ensemble" or setup.distribution:
+        return setup.fit(question, items)
+
+    def fit(own: Predictions, rng: np.random.Generator) -> FittedLabelModel:
+        known = question.reference
+        known = None if known is None else known.select_models(own.models)
+        alone = replace(question, reference=known)
+        return alone.setup(own).fit(alone, own)
+
+    gives = items.gives("hard") | items.gives("ranking")
+    served = [model for model, some in zip(items.models, gives, strict=True) if some]
+    if len(served) < 2:
+        return setup.fit(question, items)
+    return fit_each(fit, items.select_models(served), np.random.default_rng(question.seed))
 
 
 def _checks(question: Question, setup: Setup, held: PeriodItems) -> Checks:
@@ -416,16 +441,16 @@ def _comparable(items: Predictions, time: str) -> Predictions:
 
 @dataclass(frozen=True)
 class _Baseline:
-    """What periods are compared with, by metric: draws (D, M) of every period, (T, D, M).
+    """What periods are compared with, by metric: `levels`, draws of every period (T, D, M).
 
-    `draws` are of the periods themselves, (T, D, M); `place` is the period whose curve is the old
-    one.
+    `draws` are of the periods themselves, (T, D, M), and `first` (M,) the first period of each
+    classifier that is compared; `place` is the period whose curve is the old one.
     """
 
     draws: Mapping[str, Floats]
     levels: Mapping[str, Floats]
+    first: Mapping[str, Ints]
     place: int
-    first: int
 
     @staticmethod
     def of(
@@ -437,7 +462,6 @@ class _Baseline:
             name: np.stack([estimates.draws[name, f"{time}={period}"] for period in names])
             for name in ranked
         }
-        size = min(FIRST, max(len(names) // 3, 1))
         if against == "reference":
             reference = question.reference
             assert reference is not None
@@ -451,15 +475,38 @@ class _Baseline:
                 n: np.broadcast_to(_as_many(judged.draws[n, None], d.shape[1]), d.shape)
                 for n, d in draws.items()
             }
-            return _Baseline(draws, levels, 0, 0)
-        if against == "first":
-            levels = {n: np.broadcast_to(d[:size].mean(axis=0), d.shape) for n, d in draws.items()}
-            return _Baseline(draws, levels, (size - 1) // 2, size)
-        levels = {}
-        for n, d in draws.items():
-            before = np.cumsum(d, axis=0)[:-1] / np.arange(1, len(d))[:, None, None]
-            levels[n] = np.concatenate([d[:1], before])
-        return _Baseline(draws, levels, max(len(names) - 2, 0), 1)
+            first = {n: np.zeros(d.shape[2], dtype=np.int64) for n, d in draws.items()}
+            return _Baseline(draws, levels, first, 0)
+        size, levels, first = FIRST * (against == "first"), {}, {}
+        for name, d in draws.items():
+            levels[name], first[name] = _before(d, size)
+        place = (min(size, max(len(names) // 3, 1)) - 1) // 2 if size else max(len(names) - 2, 0)
+        return _Baseline(draws, levels, first, place)
+
+
+def _before(draws: Floats, size: int) -> tuple[Floats, Ints]:
+    """The mean over a classifier's first `size` periods, or a third of them, (T, D, M).
+
+    Those in which it has no estimate do not count; `size` 0 is every period before. And the first
+    period after these, (M,).
+    """
+    there = np.isfinite(draws)
+    seen = there.any(axis=1)
+    number = np.cumsum(seen, axis=0)
+    most = np.minimum(size, np.maximum(number[-1] // 3, 1)) if size else number[-1]
+    chosen = seen & (number <= most)
+    counted = there & chosen[:, None]
+    sums, counts = np.cumsum(np.where(counted, draws, 0), axis=0), np.cumsum(counted, axis=0)
+    if size:
+        sums, counts = sums[-1:], counts[-1:]
+        first = np.where(
+            chosen.any(axis=0), len(chosen) - np.argmax(chosen[::-1], axis=0), len(chosen)
+        )
+    else:
+        sums, counts = (np.concatenate([v[:1] * 0, v[:-1]]) for v in (sums, counts))
+        first = np.argmax(seen, axis=0) + 1
+    levels = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+    return np.broadcast_to(levels, draws.shape), first
 
 
 def _as_many(draws: Floats, size: int) -> Floats:
@@ -474,11 +521,11 @@ def _falls(
     for name, draws in base.draws.items():
         fall = estimates.directions[name] * (base.levels[name] - draws)
         for j, model in enumerate(estimates.models):
-            defined = np.isfinite(fall[:, :, j])
-            some = np.maximum(defined.sum(axis=1), 1)
-            parts = [(fall[:, :, j] > d) & defined for d in (tolerance, 0.5 * tolerance)]
-            p = np.where(defined.any(axis=1), [part.sum(axis=1) / some for part in parts], np.nan)
-            p[:, : base.first] = np.nan
+            defined = np.isfinite(fall[:, :, j]).any(axis=1)
+            # Draws in which it is undefined are of no fall.
+            parts = [(fall[:, :, j] > d).mean(axis=1) for d in (tolerance, 0.5 * tolerance)]
+            p = np.where(defined, parts, np.nan)
+            p[:, : base.first[name][j]] = np.nan
             yield (name, model), Fall(*p)
 
 
@@ -486,42 +533,44 @@ def _changes(
     estimates: Estimates, base: _Baseline, falls: Mapping[tuple[str, str], Fall],
     old: Mapping[str, Floats], tolerance: float, names: Sequence[str],
 ) -> Iterator[Change]:  # fmt: skip
-    """What became of each metric of each classifier."""
+    """What became of each metric of each classifier, as of the last of these periods."""
+    at = len(names) - 1
     for (metric, model), found in falls.items():
         p, random = found.probability, NOT_RANDOM not in estimates.diagnostics
         j, way = estimates.models.index(model), estimates.directions[metric]
         fall = way * (base.levels[metric] - base.draws[metric])[:, :, j]
+        fall, first = fall[: at + 1], int(base.first[metric][j])
         last = fall[-1][np.isfinite(fall[-1])]
-        if not len(last):
+        if not len(last) or first > at:
             continue
         tail = (1 - estimates.confidence_level) / 2
         low, middle, high = np.quantile(last, [tail, 0.5, 1 - tail])
-        before = float(np.nanmean(base.levels[metric][-1, :, j]))
+        before = float(np.nanmean(base.levels[metric][at, :, j]))
         mix = way * (before - float(old[metric][j]))
         since, fell = None, fall > tolerance
-        if p[-1] >= 0.5:
+        if p[at] >= 0.5:
             stays = fell[:, fell[-1]]
             start = len(stays) - np.argmin(stays[::-1], axis=0)
             start[stays.all(axis=0)] = 0
-            since = names[max(int(np.median(start)), base.first)]
+            since = names[max(int(np.median(start)), first)]
         parts = {"P(class | scores)": middle - mix, "the mix of items": mix}
         causes = [what for what, part in parts.items() if part > _CAUSE * middle]
         cause = "nothing" if since is None else " and ".join(causes)
         yield Change(
-            model, metric, since, float(p[-1]), before, float(middle), float(low), float(high),
-            mix, cause, bool(found.alarm[-1] and random),
+            model, metric, since, float(p[at]), before, float(middle), float(low), float(high),
+            mix, cause, bool(found.alarm[at] and random),
         )  # fmt: skip
 
 
 def _under_old_curve(
     question: Question, setup: Setup, held: Predictions, fitted: Any, base: _Baseline,
-    calendar: Calendar,
+    names: Sequence[str], latest: str,
 ) -> dict[str, Floats]:  # fmt: skip
-    """Metrics (M,) of the last period's items under the curve of an old one."""
+    """Metrics (M,) of the latest period's items under the curve of an old one."""
     column = question.columns[0]
-    rows = np.flatnonzero(held.groups[column] == calendar.names[-1])
+    rows = np.flatnonzero(held.groups[column] == latest)
     last = held.take(rows)
-    there = np.full(len(rows), calendar.names[base.place], dtype=object)
+    there = np.full(len(rows), names[base.place], dtype=object)
     blank = last.with_groups({column: there}).with_labels(np.full(len(rows), -1))
     evaluator = Evaluator(blank, fitted.posterior(blank), setup.metrics, "population", None)
     measured = evaluator.measure(np.arange(len(rows)))

@@ -44,7 +44,8 @@ def verdicts(report: Report) -> Iterator[str]:
     Of subgroups, what has surely fallen, and in one sentence what may have.
     """
     steady = [one for one in report["changes"] if one["since"] is None]
-    last = report["periods"][-1]["name"]
+    last = report["complete"]
+    unlabeled = any(p["name"] == last and not p["n_labeled"] for p in report["periods"])
     yield from _falls(report, report, "")
     unsure = []
     for part in report["subgroups"]:
@@ -54,7 +55,12 @@ def verdicts(report: Report) -> Iterator[str]:
         unsure += [f"{c['metric']} of {c['model']} in {name}" for c in fell if not c["alarm"]]
     if unsure:
         yield f"perhaps fallen: {enumerated(unsure, 4)}"
-    if steady:
+    if steady and unlabeled:
+        yield (
+            f"no item of {last} has a label: whether scores mean something else there than before, "
+            "nobody can say"
+        )
+    elif steady:
         names = [f"{one['metric']} of {one['model']}" for one in steady]
         most = max(one["probability"] for one in steady)
         yield (
@@ -65,7 +71,7 @@ def verdicts(report: Report) -> Iterator[str]:
 
 def _falls(report: Report, part: Report, front: str) -> Iterator[str]:
     """A sentence for each fall of all items or of a subgroup, the likeliest first."""
-    last, against = part["periods"][-1]["name"], _AGAINST[part["against"]]
+    last, against = part["complete"], _AGAINST[part["against"]]
     for one in sorted(part["changes"], key=lambda one: -one["probability"]):
         if one["since"] is None:
             continue
