@@ -666,9 +666,10 @@ def test_a_period_is_complete_where_the_data_reach_as_far_into_it_as_into_others
 
 def test_three_rows_of_a_new_week_change_nothing():
     items, *_ = weekly(n=300, falls=5)
-    over_time = fl.monitor(items, "date", every="week")
-    days = items.groups["date"]
-    later = max(days) + dt.timedelta(days=7)
+    mondays = items.groups["date"]
+    days = np.array([day + dt.timedelta(days=i % 7) for i, day in enumerate(mondays)], object)
+    over_time = fl.monitor(items.with_groups({"date": days}), "date", every="week")
+    later = max(mondays) + dt.timedelta(days=7)
     monday = np.append(np.full(3, later), days[3:])
     early = fl.monitor(items.with_groups({"date": monday}), "date", every="week")
     assert early.complete.name == over_time.periods[-1].name
