@@ -870,7 +870,9 @@ class Predictions(Frozen, HasSummary):
         silent = np.asarray(~self.has_probabilities.any(axis=0))
         return silent if self.scores is None else silent & np.isnan(self.scores).all(axis=0)
 
-    def with_annotators(self, silent: Bools | Sequence[bool] | None = None) -> Predictions:
+    def with_annotators(
+        self, silent: Bools | Sequence[bool] | None = None, *, some: bool = True
+    ) -> Predictions:
         """The same items, where whoever votes without probabilities or scores is an annotator.
 
         Their votes are added to the counts of annotators, every one of repeated votes too, and
@@ -880,12 +882,12 @@ class Predictions(Frozen, HasSummary):
         Raises
         ------
         InputError
-            If nobody else is left, so that there is no classifier.
+            If nobody else is left, so that there is no classifier, and `some` are needed.
         """
         silent = self.silent if silent is None else np.asarray(silent, dtype=bool)
         if not silent.any():
             return self
-        if silent.all():
+        if silent.all() and some:
             raise InputError(
                 "no classifier has probabilities or scores: there are votes alone; add columns "
                 "p__<model>__<class>, or use them as classifiers (`fewlabels estimate`)"

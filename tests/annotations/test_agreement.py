@@ -1,4 +1,4 @@
-"""Agreement of people among themselves."""
+"""Agreement of people among themselves, and whether who labels explains the label."""
 
 from __future__ import annotations
 
@@ -7,79 +7,373 @@ import pytest
 
 import fewlabels as fl
 from fewlabels.annotations import agreement
-from fewlabels.errors import InputError, UsageError
+from fewlabels.annotations.agreement import agreement_of, independence
+from fewlabels.errors import InputError, Status, UsageError
 
-# Krippendorff (2019), data of chapter 12: nominal .743, ordinal .815, interval .849.
-UNITS = [
-    (1, 1, 1), (2, 2, 3, 2), (3, 3, 3, 3), (3, 3, 3, 3), (2, 2, 2, 2), (1, 2, 3, 4), (4, 4, 4, 4),
-    (1, 1, 2, 1), (2, 2, 2, 2), (5, 5, 5), (1, 1), (3,),
-]  # fmt: skip
-COUNTS = np.array([[unit.count(c) for c in range(1, 6)] for unit in UNITS])
+# Two packages' values: irrCAC 0.4.4 (Gwet's), krippendorff 0.9.0. Classes are numbers from 1.
+TABLES = {
+    "two raters, two classes": (
+        "21 11 22 21 11 11 11 11 11 21 11 11 11 11 11",
+        2,
+        {
+            "nominal": {"alpha": 0.304, "fleiss_kappa": 0.28, "ac1": 0.723076923077, "pabak": 0.6},
+            "ordinal": {"alpha": 0.304, "fleiss_kappa": 0.28, "ac2": 0.723076923077, "pabak": 0.6},
+            "interval": {"alpha": 0.304, "fleiss_kappa": 0.28, "ac2": 0.723076923077, "pabak": 0.6},
+        },
+    ),
+    "three raters, four classes, some missing": (
+        ".11 111 211 111 11. 143 1.4 111 111 111 111 11. 222 121",
+        4,
+        {
+            "nominal": {
+                "alpha": 0.352140077821,
+                "fleiss_kappa": 0.310910582445,
+                "ac1": 0.730912973839,
+                "pabak": 0.68253968254,
+            },
+            "ordinal": {
+                "alpha": 0.347191388595,
+                "fleiss_kappa": 0.175965665236,
+                "ac2": 0.814152867563,
+                "pabak": 0.593650793651,
+            },
+            "interval": {
+                "alpha": 0.222870478413,
+                "fleiss_kappa": 0.150752639856,
+                "ac2": 0.821591516944,
+                "pabak": 0.571428571429,
+            },
+        },
+    ),
+    "five raters, three classes, many missing": (
+        "1.1.1 .1.1. .222. .3.3. ..3.. ..111 1.... 33..2 1..11 .11.3 1.1.1 .1211",
+        3,
+        {
+            "nominal": {
+                "alpha": 0.609302325581,
+                "fleiss_kappa": 0.659293780247,
+                "ac1": 0.749185194959,
+                "pabak": 0.725,
+            },
+            "ordinal": {
+                "alpha": 0.692911877395,
+                "fleiss_kappa": 0.726103278552,
+                "ac2": 0.785367341825,
+                "pabak": 0.715,
+            },
+            "interval": {
+                "alpha": 0.664,
+                "fleiss_kappa": 0.738371404121,
+                "ac2": 0.792524535394,
+                "pabak": 0.7125,
+            },
+        },
+    ),
+    "Gwet, 4 raters": (
+        "11.1 2232 3333 3333 2222 1234 4444 1121 2222 .555 ..11 ..3.",
+        5,
+        {
+            "nominal": {
+                "alpha": 0.743421052632,
+                "fleiss_kappa": 0.761169275422,
+                "ac1": 0.775444068127,
+                "pabak": 0.772727272727,
+            },
+            "ordinal": {
+                "alpha": 0.815387503755,
+                "fleiss_kappa": 0.850206189397,
+                "ac2": 0.898939769908,
+                "pabak": 0.886363636364,
+            },
+            "interval": {
+                "alpha": 0.849107142857,
+                "fleiss_kappa": 0.864935064935,
+                "ac2": 0.914000723552,
+                "pabak": 0.901515151515,
+            },
+        },
+    ),
+}
 
 
-@pytest.mark.parametrize(
-    ("scale", "value"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849)]
-)
-def test_krippendorffs_own_example(scale, value):
-    found = agreement(COUNTS, scale=scale)
-    assert round(found.alpha.value, 3) == value
-    assert found.alpha.low < found.alpha.value < found.alpha.high
-    assert (found.n_items, found.n_labels) == (11, 40)
+def votes(text):
+    """Votes (n, A) from a word an item: a class from 1 per annotator, or nothing."""
+    return np.array([[-1 if c == "." else int(c) - 1 for c in word] for word in text.split()])
 
 
-def test_alpha_is_crowd_kits():
-    pytest.importorskip("crowdkit")
-    import pandas as pd
-    from crowdkit.metrics.data import alpha_krippendorff
+def of(text_or_votes, classes=2, **arguments):
+    said = votes(text_or_votes) if isinstance(text_or_votes, str) else np.asarray(text_or_votes)
+    names = [f"p{j}" for j in range(said.shape[1])]
+    people = fl.Predictions(votes=said, classes=list(range(1, classes + 1)), models=names)
+    return agreement(people, **{"confidence_level": None, **arguments})
+
+
+@pytest.mark.parametrize("scale", ["nominal", "ordinal", "interval"])
+@pytest.mark.parametrize("table", TABLES)
+def test_coefficients_are_those_of_other_packages(table, scale):
+    text, classes, by_scale = TABLES[table]
+    found = of(text, classes, scale=scale)
+    for metric, value in by_scale[scale].items():
+        assert found.get(None, metric).value == pytest.approx(value, abs=1e-8)
+
+
+@pytest.mark.parametrize("scale", ["nominal", "interval"])
+def test_kappa_of_a_pair_is_scikit_learns(scale):
+    from sklearn.metrics import cohen_kappa_score
 
     rng = np.random.default_rng(0)
-    truth = rng.integers(3, size=60)
-    said = np.where(rng.random((60, 4)) < 0.8, truth[:, None], rng.integers(3, size=(60, 4)))
-    rows = [(i, w, said[i, w]) for i in range(60) for w in range(4) if rng.random() < 0.8]
-    counts = np.zeros((60, 3), int)
-    for task, _, label in rows:
-        counts[task, label] += 1
-    frame = pd.DataFrame(rows, columns=["task", "worker", "label"])
-    theirs = alpha_krippendorff(frame[frame.groupby("task")["task"].transform("size") > 1])
-    assert agreement(counts).alpha.value == pytest.approx(theirs)
+    a = rng.integers(4, size=60)
+    b = np.where(rng.random(60) < 0.6, a, rng.integers(4, size=60))
+    weights = None if scale == "nominal" else "quadratic"
+    found = of(np.stack([a, b], axis=1), 4, scale=scale)
+    kappa = cohen_kappa_score(a, b, weights=weights, labels=range(4))
+    assert found.get("p0", "cohen_kappa", "p1").value == pytest.approx(kappa, abs=1e-12)
+    assert found.get("p1", "cohen_kappa", "p0") == found.get("p0", "cohen_kappa", "p1")
+    # What needs no order of two is that of all.
+    for metric in ("alpha", "agreement", "pabak"):
+        of_pair = found.get("p0", metric, "p1").value
+        assert of_pair == pytest.approx(found.get(None, metric).value, abs=1e-12)
 
 
-def test_fleiss_own_example():
+def test_fleiss_own_example_and_statsmodels():
     """Fleiss (1971) as it is often printed: 10 subjects, 14 raters, kappa .210."""
+    inter_rater = pytest.importorskip("statsmodels.stats.inter_rater")
     counts = [
         [0, 0, 0, 0, 14], [0, 2, 6, 4, 2], [0, 0, 3, 5, 6], [0, 3, 9, 2, 0], [2, 2, 8, 1, 1],
         [7, 7, 0, 0, 0], [3, 2, 6, 3, 0], [2, 5, 3, 2, 2], [6, 5, 2, 1, 0], [0, 2, 2, 3, 7],
     ]  # fmt: skip
     found = agreement(counts, confidence_level=None)
-    assert round(found.fleiss_kappa.value, 3) == 0.210
-    assert round(found.pairs.value, 3) == 0.378
-    assert np.isnan(found.pairs.low)
+    kappa = found.get(None, "fleiss_kappa").value
+    assert round(kappa, 3) == 0.210
+    assert kappa == pytest.approx(inter_rater.fleiss_kappa(np.array(counts)), abs=1e-12)
+    assert round(found.get(None, "agreement").value, 3) == 0.378
+    assert np.isnan(found.get(None, "agreement").low)
+    assert (found.n_annotators, found.independence) == (None, None)
 
 
-def test_intervals_cover():
-    """Of alpha on the population: the truth is that of very many items."""
+def test_an_annotator_with_the_others():
+    """By hand: p0 says the same as the mean of the others on .5, 1 and 0 of three items."""
+    found = of("112 11. 1.2 ..1 2..")
+    row = found.get("p0", "agreement")
+    assert (row.value, row.n_items) == (pytest.approx(0.5), 3)
+    assert found.get("p2", "agreement").value == 0
+    assert found.get("p1", "agreement", "p2").n_items == 1
+    # Shares of p0 are (1, 0), of the others (.5, .5): chance .5, and kappa 0.
+    assert found.get("p0", "cohen_kappa").value == pytest.approx(0)
 
-    def counts(n, rng):
-        truth = rng.random(n) < 0.4
-        said = np.where(rng.random((n, 3)) < 0.85, truth[:, None], ~truth[:, None])
-        ones = said.sum(axis=1)
-        return np.stack([3 - ones, ones], axis=1)
 
-    truth = agreement(counts(200_000, np.random.default_rng(0)), confidence_level=None).alpha.value
-    held = 0
-    for seed in range(100):
-        found = agreement(counts(60, np.random.default_rng(seed + 1)), confidence_level=0.9).alpha
-        held += found.low <= truth <= found.high
-    assert held >= 90 - 3 * np.sqrt(100 * 0.9 * 0.1)
+def test_a_rare_class():
+    """Nearly all items are alike: alpha is near 0, AC1 near the agreement."""
+    found = of("11 " * 95 + "12 21 12 21 22")
+    assert found.get(None, "agreement").value == 0.96
+    assert found.get(None, "alpha").value < 0.35
+    assert found.get(None, "ac1").value == pytest.approx(0.957, abs=1e-3)
+    assert found.get(None, "pabak").value == pytest.approx(0.92)
+
+
+def test_what_is_not_defined_or_seen_once():
+    same = of("11 11 111"[:5] + " 11")
+    assert np.isnan(same.get(None, "alpha").value)
+    assert same.get(None, "alpha").status is Status.UNDEFINED
+    assert (same.get(None, "ac1").value, same.get(None, "agreement").value) == (1, 1)
+    # A class that one annotator alone uses, one who shares no item, and another with one item.
+    found = of("13.. 11.. 22.. ..1. 11.2", 3)
+    assert found.get("p0", "agreement").value == pytest.approx((0 + 1 + 1 + 0.5) / 4)
+    assert found.get("p3", "agreement").n_items == 1
+    with pytest.raises(UsageError, match="no agreement 'agreement' of 'p2'"):
+        found.get("p2", "agreement")
+    wide = of("11 " * 30, confidence_level=0.95)
+    assert wide.get(None, "agreement").low < 0.99 < wide.get(None, "agreement").high
+
+
+def test_numbers_of_the_classes_are_grades():
+    said = votes("13 22 33 12 31 11")
+    values = {
+        classes: fl.annotations.agreement(
+            fl.Predictions(votes=said, classes=list(classes)), scale="interval"
+        ).get(None, "alpha").value
+        for classes in ((1, 2, 3), (10, 20, 30), (1, 2, 10), ("a", "b", "c"))
+    }  # fmt: skip
+    assert values[1, 2, 3] == values[10, 20, 30] == values["a", "b", "c"] != values[1, 2, 10]
+
+
+def test_an_annotators_second_label_is_no_second_annotator():
+    once = fl.Predictions(votes=votes("12 11 22"), classes=[1, 2])
+    again = fl.Predictions(
+        votes=votes("12 11 22"), classes=[1, 2], repeated_votes=[(0, 0, 0), (1, 0, 1)]
+    )
+    assert agreement(once).rows == agreement(again).rows
+    assert "only one counts" in agreement(again).notes[0]
+
+
+def world(n, seed, prevalence=0.1, people=3, right=0.93, missing=0.2):
+    rng = np.random.default_rng(seed)
+    truth = rng.random((n, 1)) < prevalence
+    said = np.where(rng.random((n, people)) < right, truth, ~truth).astype(int)
+    said[rng.random((n, people)) < missing] = -1
+    return said
+
+
+@pytest.mark.parametrize("n", [20, 50, pytest.param(200, marks=pytest.mark.slow)])
+def test_intervals_cover(n):
+    """Of a rare class with missing labels: the truth is that of very many items."""
+    runs, level = 100, 0.9
+    exact = of(world(200_000, 0))
+    metrics = ("agreement", "alpha", "ac1")
+    held = dict.fromkeys(metrics, 0)
+    for seed in range(runs):
+        found = of(world(n, (n, seed)), confidence_level=level, random_state=seed)
+        for metric in metrics:
+            row, truth = found.get(None, metric), exact.get(None, metric).value
+            held[metric] += np.isnan(row.value) or row.low <= truth <= row.high
+    assert min(held.values()) >= runs * level - 3 * np.sqrt(runs * level * (1 - level))
+
+
+def test_clusters_widen():
+    """Ten copies of every item say no more than one."""
+    said = np.repeat(world(30, 5, 0.4, missing=0), 10, axis=0)
+    of_item = np.repeat(np.arange(30), 10)
+    people = fl.Predictions(votes=said, classes=[0, 1], groups={"item": of_item})
+    plain, clustered = (
+        agreement(people, cluster=cluster).get(None, "ac1") for cluster in (None, "item")
+    )
+    alone = of(said[::10], confidence_level=0.95).get(None, "ac1")
+    assert plain.value == clustered.value
+    ratio = (clustered.high - clustered.low) / (alone.high - alone.low)
+    assert 0.8 < ratio < 1.4
+    assert plain.high - plain.low < 0.5 * (clustered.high - clustered.low)
 
 
 def test_what_is_refused():
     with pytest.raises(InputError, match="no item has two labels"):
         agreement([[1, 0], [0, 1]])
     with pytest.raises(UsageError, match="unknown scale 'ratio'"):
-        agreement(COUNTS, scale="ratio")
-    with pytest.raises(InputError, match="there are no counts of annotators"):
+        of("11 22", scale="ratio")
+    with pytest.raises(InputError, match="no item has two labels"):
         agreement(fl.Predictions(votes=[[0], [1]], labels=[0, 1]))
-    same = agreement([[2, 0], [3, 0]])
-    assert np.isnan(same.alpha.value)
-    assert same.pairs.value == 1
+
+
+# --- who labels -----------------------------------------------------------------------------------
+
+
+def exchanged(said, seed=0):
+    people = fl.Predictions(votes=said, classes=[0, 1])
+    found = independence(people.ballots.astype(int), 2, people.keys, seed)
+    assert found is not None
+    return found
+
+
+def test_independent_draws_are_not_doubted():
+    """P-values are uniform where labels are independent draws, some missing."""
+    p = []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        said = (rng.random((80, 4)) < rng.beta(1, 2, size=(80, 1))).astype(int)
+        said[rng.random((80, 4)) < 0.3] = -1
+        p.append(exchanged(said).p_value)
+    assert 0.5 - 4 / np.sqrt(12 * 60) < np.mean(p) < 0.5 + 4 / np.sqrt(12 * 60)
+
+
+def thresholds(n, cuts, seed, noise=0.0):
+    """Labels of annotators with thresholds of their own, (n, A), and a classifier, (n,)."""
+    rng = np.random.default_rng(seed)
+    q = rng.random(n)
+    said = q[:, None] + noise * rng.standard_normal((n, len(cuts))) > np.array(cuts)
+    return said.astype(int), np.clip(q + 0.05 * rng.standard_normal(n), 0.01, 0.99)
+
+
+def test_thresholds_of_their_own_are_seen():
+    said, p = thresholds(300, (0.3, 0.7), 0)
+    found = exchanged(said)
+    assert (found.p_value, found.panel_share, found.n_annotators) == (0.002, 1, 2)
+    assert found.explained > 0.99
+    assert found.doubted
+    assert not exchanged(thresholds(300, (0.5, 0.5, 0.5), 1, 0.2)[0]).doubted
+    # Two of 40 label an item: who they are is drawn anew, and labels are near independent.
+    rng = np.random.default_rng(2)
+    many, _ = thresholds(400, rng.choice([0.3, 0.7], size=40), 2)
+    many[np.argsort(rng.random(many.shape), axis=1) >= 2] = -1
+    assert exchanged(many).p_value == 0.002
+    assert not exchanged(many).doubted
+
+
+def test_a_fixed_panel():
+    """Two who label every item: EL by their shares is exact; for a random pair it is below 0."""
+    said, p = thresholds(400, (0.3, 0.7), 0)
+    people = fl.Predictions({"m": p, "ann": said[:, 0], "bob": said[:, 1]})
+    free = fl.annotations.assess(people)
+    assert free.get("m", "EL").high < 0
+    assert free.get("m", "EL").status is Status.CONTRADICTED
+    assert "--panel fixed" in free.warnings[0]
+    fixed = fl.annotations.assess(people, panel="fixed")
+    shares = said.mean(axis=1)
+    exact = 2 * ((p - shares) ** 2).mean()
+    assert fixed.get("m", "EL").value == pytest.approx(exact, abs=1e-6)
+    assert fixed.get("m", "EL").status is Status.OK
+    assert (fixed.diagnostics["panel"], fixed.warnings) == (2, ())
+    assert fixed.get("m", "L") == free.get("m", "L")
+    # Counts alone: nobody is known, but the loss shows it too.
+    counts = np.stack([2 - said.sum(axis=1), said.sum(axis=1)], axis=1)
+    counted = fl.Predictions({"m": p}, histogram=counts)
+    assert fl.annotations.assess(counted).get("m", "EL").status is Status.CONTRADICTED
+    again = fl.annotations.assess(counted, panel="fixed").get("m", "EL")
+    assert again == fixed.get("m", "EL")
+
+
+def test_a_panel_of_which_some_label_an_item():
+    """EL over the panel is unbiased whichever of its members label an item."""
+    said, p = thresholds(200, (0.2, 0.4, 0.6, 0.9), 3)
+    rows, both = np.arange(200), np.stack([1 - p, p], axis=1)
+    exact = 2 * ((p - said.mean(axis=1)) ** 2).mean()
+    rng, found = np.random.default_rng(4), []
+    for _ in range(200):
+        size = rng.integers(2, 5, size=200)
+        chosen = np.argsort(rng.random(said.shape), axis=1)
+        ones = np.array([said[i, chosen[i, : size[i]]].sum() for i in rows])
+        counts = np.stack([size - ones, ones], axis=1)
+        found.append(fl.annotations.evaluate(counts, both, panel=4)["EL"])
+    assert np.mean(found) == pytest.approx(exact, abs=4 * np.std(found) / np.sqrt(200))
+
+
+def test_a_panel_of_one():
+    """Her label is the distribution: EL is L."""
+    said, p = thresholds(60, (0.5,), 6)
+    counts = np.stack([1 - said[:, 0], said[:, 0]], axis=1)
+    found = fl.annotations.assess(fl.Predictions({"m": p}, histogram=counts), panel="fixed")
+    assert found.get("m", "EL").value == pytest.approx(found.get("m", "L").value)
+    assert found.get("m", "EL").status is Status.OK
+    assert found.agreement is None
+    statistic = fl.annotations.assess(
+        fl.Predictions({"m": p}, histogram=2 * counts), panel="fixed", statistics="unanimity_2"
+    )
+    assert statistic.get("m", "EL_unanimity_2").status is Status.UNDEFINED
+    assert any("not a fixed panel" in warning for warning in statistic.warnings)
+
+
+@pytest.mark.parametrize("n", [20, 50, pytest.param(200, marks=pytest.mark.slow)])
+def test_intervals_of_a_fixed_panel_cover(n):
+    runs, level = 60, 0.9
+    said, p = thresholds(200_000, (0.35, 0.6), 0, 0.1)
+    exact, held = 2 * ((p - said.mean(axis=1)) ** 2).mean(), 0
+    for seed in range(runs):
+        said, p = thresholds(n, (0.35, 0.6), (n, seed), 0.1)
+        ones = said.sum(axis=1)
+        counts, both = np.stack([2 - ones, ones], axis=1), np.stack([1 - p, p], axis=1)
+        low, high = fl.annotations.evaluate(
+            counts, both, panel=2, confidence_level=level, random_state=seed
+        )["intervals"]["EL"]
+        held += low <= exact <= high
+    assert held >= runs * level - 3 * np.sqrt(runs * level * (1 - level))
+
+
+def test_annotators_alone():
+    """Votes alone are assessed as people; there are no losses."""
+    found = fl.annotations.assess(fl.Predictions(votes=votes("11 22 12 11"), classes=[1, 2]))
+    assert (found.rows, found.models) == ((), ())
+    assert found.agreement is not None
+    assert found.agreement.get(None, "agreement").value == 0.75
+    assert found.to_dict()["agreement"] == found.agreement.to_dict()
+    assert "only annotators" in found.summary()
+    with pytest.raises(InputError, match="votes alone"):
+        fl.annotations.assess(fl.Predictions(votes=votes("1. .2"), classes=[1, 2]))
+    assert agreement_of(fl.Predictions(votes=votes("1. .2")), "nominal", None, 0) is None

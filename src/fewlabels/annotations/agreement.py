@@ -1,61 +1,187 @@
-"""How far people agree among themselves: Krippendorff's alpha, Fleiss' kappa, pairs that agree.
+"""How far people agree: alpha, kappa, AC1, PABAK; of all, of each with the others, of pairs.
 
-Krippendorff (2019), Content Analysis, chapter 12: alpha = 1 - D_o / D_e. Of an item with m >= 2
-labels, n_c of them of class c, the observed disagreement is sum_ck n_c n_k d_ck / (m - 1); expected
-is that of two labels drawn from all N, sum_ck N_c N_k d_ck / (N - 1). Items with one label say
-nothing.
+Labels r_ik of class k among the r_i of item i, and weights w_kl in [0, 1] of two classes (1 alike),
+give the observed agreement, a mean over items of two labels or more,
+
+    p_a = mean_i sum_kl r_ik (w_kl r_il - 1[k = l]) / (r_i (r_i - 1)),
+
+and (p_a - p_e) / (1 - p_e) with, for pi_k the mean share of class k, T = sum w_kl and K classes,
+
+    p_e = sum w_kl pi_k pi_l                        Fleiss' kappa (1971), by weights Gwet's (2014)
+    p_e = T sum pi_k (1 - pi_k) / (K (K - 1))       AC1, with weights AC2 (Gwet 2008)
+    p_e = T / K^2                                   PABAK (Byrt 1993; Brennan and Prediger 1981)
+    p_e = sum w_kl a_k b_l                          Cohen's kappa (1960), of two with shares a, b
+
+Krippendorff's (2019, chapter 12) alpha = 1 - D_o / D_e has D_e over all N labels of those items.
+All are functions of sums over items, whose bootstrap draws are those of `drawn_sums`.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
-from typing import Any, Literal, get_args
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
+import scipy.sparse
 
+from fewlabels.annotations.losses import draws_for
 from fewlabels.checks.arguments import label_counts, level_of, seed_of
 from fewlabels.data.inputs import predictions_of
-from fewlabels.errors import InputError, UsageError, unknown
-from fewlabels.kernels.arrays import Array, Floats
-from fewlabels.kernels.interval_draws import Interval, interval, spelled
+from fewlabels.errors import InputError, Status, UsageError, listed, plain_name, unknown
+from fewlabels.evaluation.draws import drawn_sums
+from fewlabels.evaluation.status import judge_losses
+from fewlabels.kernels.arrays import Floats, Frozen, Ints, UInts
+from fewlabels.kernels.clusters import intraclass_correlation, worth
+from fewlabels.kernels.interval_draws import inflated, interval
 from fewlabels.predictions import Predictions
-from fewlabels.report.shown import plain_values
+from fewlabels.report.shown import Result, plain_values
 
 Scale = Literal["nominal", "ordinal", "interval"]
 
-DRAWS = 2_000
+METRICS = ("agreement", "alpha", "fleiss_kappa", "cohen_kappa", "ac1", "ac2", "pabak")
+"""Names of the coefficients; Fleiss' is of all, Cohen's of two."""
+
+EVERYBODY = "all annotators"
+
+MOST = 200
+"""Annotators, and pairs of them, with rows: those of the most items."""
 
 
-@dataclass(frozen=True)
-class Agreement:
+class AgreementRow(NamedTuple):
+    """One coefficient: of all, of an annotator with the others, or of two annotators."""
+
+    annotator: str | None
+    other: str | None
+    metric: str
+    value: float
+    low: float
+    high: float
+    confidence_level: float
+    status: Status
+    n_items: int
+
+    @property
+    def model(self) -> str:
+        """Whom it is of, as a condition on it says."""
+        return ", ".join(filter(None, (self.annotator, self.other))) or EVERYBODY
+
+
+class Independence(NamedTuple):
+    """Whether who labels explains the label beyond the item.
+
+    Attributes
+    ----------
+    p_value
+        Of labels that are exchanged among the annotators of an item, by permutation.
+    explained
+        Share of the variance of labels within items that annotators disagree on which who labels
+        explains, above what it explains by chance.
+    panel_share
+        Share of all annotators who label an item, on average.
+    n_items, n_annotators
+        Items that annotators disagree on, and who labels them.
+    """
+
+    p_value: float
+    explained: float
+    panel_share: float
+    n_items: int
+    n_annotators: int
+
+    @property
+    def doubted(self) -> bool:
+        """Whether labels of an item are shown to be far from independent draws."""
+        surely = self.p_value < _SURELY and self.explained >= _MUCH
+        return surely and self.panel_share >= _LARGE_SHARE
+
+
+_SURELY, _MUCH, _LARGE_SHARE = 0.01, 0.05, 0.1
+_PERMUTATIONS, _MOST_LABELS = 499, 20_000
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Agreement(Frozen, Result):
     """What `agreement` returns.
 
     Attributes
     ----------
-    alpha, fleiss_kappa
-        Krippendorff's alpha on the scale that was asked for, and Fleiss' kappa, which knows one
-        scale, nominal: 1 is perfect, 0 what chance gives.
-    pairs
-        Chance that two people who label one item say the same: what a judge that is as good as a
-        person reaches against a person.
+    rows
+        Coefficients of all annotators, then of each with the others, then of pairs. Metrics are
+        `agreement` (the chance that two who label one item say the same), `alpha`,
+        `fleiss_kappa` (of all) or `cohen_kappa`, `ac1` (`ac2` where grades are near one another)
+        and `pabak`: 1 is perfect, 0 what chance gives.
     n_items, n_labels
         Items with two labels or more, and their labels.
-    scale, confidence_level
+    n_annotators
+        How many there are; None where only counts are known.
+    scale
         As asked.
+    independence
+        None where nobody is known by name, or nobody disagrees.
+    notes
+        What to be careful with.
     """
 
-    alpha: Interval
-    fleiss_kappa: Interval
-    pairs: Interval
+    _text = "render_agreement"
+    _row_fields = AgreementRow._fields
+    _text_columns = ("annotator", "other")
+
+    rows: tuple[AgreementRow, ...]
     n_items: int
     n_labels: int
+    n_annotators: int | None
     scale: str
-    confidence_level: float | None
+    classes: tuple[Any, ...]
+    shares: tuple[float, ...]
+    independence: Independence | None
+    notes: tuple[str, ...]
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Whom a condition is on that names no annotator: all."""
+        return (EVERYBODY,)
+
+    @property
+    def diagnostics(self) -> dict[str, Any]:
+        """Nothing that a condition fails for."""
+        return {}
+
+    def get(self, annotator: str | None, metric: str, other: str | None = None) -> AgreementRow:
+        """The row of one coefficient: of all (None), one annotator or two.
+
+        Raises
+        ------
+        UsageError
+            If there is no such row.
+        """
+        names = {None if annotator == EVERYBODY else annotator, other}
+        for row in self.rows:
+            if row.metric == metric and {row.annotator, row.other} == names:
+                return row
+        of = dict.fromkeys(row.annotator or EVERYBODY for row in self.rows)
+        raise UsageError(
+            f"no agreement {metric!r} of {listed(repr(n) for n in names if n) or EVERYBODY}; "
+            f"metrics: {listed(dict.fromkeys(row.metric for row in self.rows))}; annotators: "
+            f"{listed(of)}"
+        )
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, as plain values."""
-        out: dict[str, Any] = plain_values(asdict(self, dict_factory=spelled))
+        """Everything, as plain values; NaN is None."""
+        out: dict[str, Any] = plain_values(
+            {
+                "scale": self.scale,
+                "n_items": self.n_items,
+                "n_labels": self.n_labels,
+                "n_annotators": self.n_annotators,
+                "classes": [plain_name(c) for c in self.classes],
+                "shares": self.shares,
+                "estimates": [row._asdict() for row in self.rows],
+                "independence": self.independence and self.independence._asdict(),
+                "warnings": self.notes,
+            }
+        )
         return out
 
 
@@ -63,6 +189,7 @@ def agreement(
     annotations: Any,
     *,
     scale: Scale = "nominal",
+    cluster: str | Sequence[str] | None = None,
     confidence_level: float | None = 0.95,
     random_state: int | None = 0,
     columns: Any = None,
@@ -72,13 +199,16 @@ def agreement(
     Parameters
     ----------
     annotations
-        Counts of labels per item and class, shape (n, K); or predictions, a path or a frame, whose
-        histogram they are.
+        Counts of labels per item and class, shape (n, K); or predictions, a path or a frame:
+        annotators are who votes without probabilities or scores, and the counts of a histogram.
     scale
-        How far classes are apart: "nominal", all alike; "interval", by the grades between them;
-        "ordinal", by how many labels lie between them.
+        How far classes are apart: "nominal", all alike; "interval", by the squared differences of
+        the grades (their numbers, else their places); "ordinal", by how many labels lie between
+        them in alpha (Krippendorff), and by ordinal weights in the others (Gwet).
+    cluster
+        Names of columns that say which items belong together.
     confidence_level
-        Of intervals by a Bayesian bootstrap over the items; None computes none.
+        Of intervals by a Bayesian bootstrap over the items or clusters; None computes none.
     random_state
         Seed; None means 0.
     columns
@@ -95,81 +225,348 @@ def agreement(
     --------
     >>> import fewlabels as fl
     >>> found = fl.annotations.agreement([[2, 0], [0, 2], [1, 1], [2, 0]])
-    >>> round(found.alpha.value, 3), found.n_items
-    (0.533, 4)
+    >>> [round(found.get(None, name).value, 3) for name in ("alpha", "ac1")]
+    [0.533, 0.529]
     """
+    level, seed = level_of(confidence_level), seed_of(random_state)
+    if not hasattr(annotations, "shape") and not isinstance(annotations, list | tuple):
+        annotations = predictions_of(annotations, columns)
+    if not isinstance(annotations, Predictions):
+        annotations = Predictions(
+            votes=np.full((len(label_counts(annotations)), 1), -1), histogram=annotations
+        )
+    if cluster is not None:
+        annotations = annotations.with_clusters(cluster)
+    found = agreement_of(annotations, scale, level, seed)
+    if found is None:
+        raise InputError(
+            "no item has two labels; the agreement of people needs several per item (votes, in a "
+            "file --votes, or counts in columns h__<class>; of a log --people votes)"
+        )
+    return found
+
+
+def agreement_of(
+    predictions: Predictions, scale: Scale, level: float | None, seed: int
+) -> Agreement | None:
+    """The agreement of whoever is an annotator among these; None if no item has two labels."""
     if scale not in get_args(Scale):
         raise UsageError(unknown("scale", scale, get_args(Scale)))
-    level = level_of(confidence_level)
-    if not hasattr(annotations, "shape") and not isinstance(annotations, list | tuple):
-        predictions = predictions_of(annotations, columns)
-        annotations = predictions.histogram
-    if isinstance(annotations, Predictions):
-        annotations = annotations.histogram
-    if annotations is None:
-        raise InputError(
-            "there are no counts of annotators (h__ columns), and the agreement of people needs "
-            "several labels of an item; in a log say --people histogram"
-        )
-    counts = label_counts(annotations)
-    counts = counts[counts.sum(axis=1) >= 2]
-    if not len(counts):
-        raise InputError("no item has two labels; the agreement of people needs several per item")
-    weights = np.ones((len(counts), 1))
-    if level is not None:
-        # Rubin's (1981) Bayesian bootstrap over the items.
-        drawn = np.random.default_rng(seed_of(random_state)).exponential(size=(len(counts), DRAWS))
-        weights = np.hstack([weights, drawn / drawn.mean(axis=0)])
-    same = _same(counts)
-    agreed = weights.T @ same / weights.sum(axis=0)
-    each = np.stack([_alpha(counts, weights, scale), _fleiss(counts, weights, same), agreed])
-    value, stated = each[:, 0], math.nan if level is None else level
-    low, high = interval(value, each[:, 1:].T, stated, (-1.0, 1.0))
-    alpha, kappa, pairs = (
-        Interval(*map(float, column)) for column in zip(value, low, high, strict=True)
-    )
-    return Agreement(alpha, kappa, pairs, len(counts), int(counts.sum()), scale, confidence_level)
-
-
-def _same(counts: Array) -> Floats:
-    """Share of the pairs of an item's labels that are equal, (n,)."""
+    who = np.flatnonzero(predictions.silent & predictions.gives("hard"))
+    people = predictions.select_models([predictions.models[j] for j in who])
+    k = predictions.n_classes
+    # Each annotator once: repeated labels of one person are no agreement of two.
+    ballots = people.ballots.astype(np.int64)
+    item = np.repeat(np.arange(len(predictions.labels)), np.diff(ballots.indptr))
+    counts = np.zeros((len(predictions.labels), k))
+    np.add.at(counts, (item, ballots.data - 1), 1.0)
+    if predictions.histogram is not None:
+        counts += predictions.histogram
     size = counts.sum(axis=1)
-    out: Floats = (counts * (counts - 1)).sum(axis=1) / (size * (size - 1))
-    return out
+    if not (size >= 2).any():
+        return None
+    grades = _grades(predictions.classes)
+    labeled = counts[size > 0].sum(axis=0)
+    chance = _Chance.of(scale, grades, counts[size >= 2].sum(axis=0))
+    run = _Run(predictions, chance, level, seed)
+    notes = []
+    if people.repeated_votes is not None:
+        notes.append(
+            "agreement: of an annotator's several labels of one item only one counts, as people "
+            "are compared with others"
+        )
+    if scale != "nominal" and grades is None:
+        notes.append(
+            f"agreement: {scale} distances go by the order of the classes, which are no numbers: "
+            f"{listed(predictions.classes)}; --classes A,B,.. sets it"
+        )
+    rows = list(run.rows(None, None, np.flatnonzero(size > 0), counts[size > 0], None))
+    sizes = np.diff(ballots.tocsc().indptr)
+    columns = ballots.tocsc()
+    for j in np.sort(np.argsort(-sizes, kind="stable")[:MOST]) if len(who) > 1 else ():
+        mine = slice(columns.indptr[j], columns.indptr[j + 1])
+        index = columns.indices[mine]
+        own = np.eye(k)[columns.data[mine] - 1]
+        others = counts[index] - own
+        there = others.any(axis=1)
+        if there.any():
+            share = others[there] / others[there].sum(axis=1, keepdims=True)
+            rows += run.rows(people.models[j], None, index[there], own[there], share)
+    pairs, n_pairs = _pairs(ballots)
+    for i, j in pairs:
+        both = np.intersect1d(*(columns[:, [x]].indices for x in (i, j)))
+        first, second = (
+            np.eye(k)[np.asarray(ballots[both][:, [x]].todense()).ravel() - 1] for x in (i, j)
+        )
+        rows += run.rows(people.models[i], people.models[j], both, first, second)
+    if max(len(who), n_pairs) > MOST:
+        notes.append(
+            f"agreement: of {len(who):,} annotators and {n_pairs:,} pairs of them, those of the "
+            f"most items are assessed, {MOST} at most"
+        )
+    return Agreement(
+        rows=tuple(rows),
+        n_items=int((size >= 2).sum()),
+        n_labels=int(size[size >= 2].sum()),
+        n_annotators=len(who) if predictions.histogram is None else None,
+        scale=scale,
+        classes=predictions.classes,
+        shares=tuple(labeled / labeled.sum()),
+        independence=independence(ballots, k, predictions.keys, seed),
+        notes=tuple(notes),
+    )
 
 
-def _alpha(counts: Array, weights: Floats, scale: Scale) -> Floats:
-    """Krippendorff's alpha of each weighting (n, D) of the items, (D,)."""
-    k = counts.shape[1]
-    class_mass = counts.T @ weights  # N_c, (K, D)
-    pairs = (counts[:, :, None] * counts[:, None, :]) / (counts.sum(axis=1) - 1)[:, None, None]
-    observed = pairs.reshape(len(counts), -1).T @ weights  # (K K, D)
-    total = class_mass.sum(axis=0)
-    place = np.arange(k)
-    if scale == "ordinal":
+def _grades(classes: Sequence[Any]) -> Floats | None:
+    """The numbers that classes are, (K,); None where some are none."""
+    try:
+        numbers = np.array([float(c) for c in classes])
+    except (TypeError, ValueError):
+        return None
+    return numbers if np.isfinite(numbers).all() and len({*numbers}) == len(numbers) else None
+
+
+def _pairs(ballots: scipy.sparse.csr_matrix) -> tuple[list[tuple[int, int]], int]:
+    """Pairs of annotators who share items, at most `MOST`, those of the most first; their number.
+
+    In the order of the annotators.
+    """
+    there = ballots.astype(bool).astype(np.int64)
+    shared = scipy.sparse.triu(there.T @ there, 1).tocoo()
+    most = np.lexsort((shared.col, shared.row, -shared.data))[:MOST]
+    return sorted(
+        zip(shared.row[most].tolist(), shared.col[most].tolist(), strict=True)
+    ), shared.nnz
+
+
+class _Chance(NamedTuple):
+    """How classes are compared: weights (K, K), 1 alike; distances (K, K) of alpha; the scale."""
+
+    weight: Floats
+    distance: Floats
+    scale: Scale
+
+    @staticmethod
+    def of(scale: Scale, grades: Floats | None, labels: Floats) -> _Chance:
+        """From the numbers of the classes and how many labels each has, (K,)."""
+        k = len(labels)
+        place = np.arange(k)
+        if scale == "nominal":
+            weight = np.eye(k)
+            return _Chance(weight, 1 - weight, scale)
+        if scale == "interval":
+            at = place if grades is None else grades
+            apart: Floats = (at[:, None] - at).astype(np.float64) ** 2
+            return _Chance(1 - apart / apart.max(), apart, scale)
+        if grades is not None:
+            place = np.argsort(np.argsort(grades))
+        steps = np.abs(place[:, None] - place) + 1.0
+        # How many pairs of classes lie from k to l (Gwet 2014).
+        within = steps * (steps - 1) / 2
         # (sum of N_g between c and k, the ends by half)^2
-        up = np.cumsum(class_mass, axis=0) - class_mass / 2
-        apart = (up[:, None, :] - up[None, :, :]) ** 2
-    else:
-        fixed = (place[:, None] - place) ** 2.0 if scale == "interval" else 1.0 - np.eye(k)
-        apart = np.repeat(fixed[:, :, None], weights.shape[1], axis=2)
-    expected = np.einsum("ckd,cd,kd->d", apart, class_mass, class_mass)
-    disagreement = (observed.reshape(k, k, -1) * apart).sum(axis=(0, 1))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        # Where all labels are of one class nothing is expected: undefined.
-        out: Floats = np.where(expected > 0, 1 - (total - 1) * disagreement / expected, np.nan)
-    return out
+        order = np.argsort(place)
+        up = np.empty(k)
+        up[order] = np.cumsum(labels[order]) - labels[order] / 2
+        return _Chance(1 - within / within.max(), (up[:, None] - up) ** 2, scale)
+
+    def parts(self, first: Floats, second: Floats | None) -> Floats:
+        """What the coefficients are functions of the sums of, (n, 5 + 3 K).
+
+        Of counts (n, K), or of one annotator's label and another's, or the shares of others'.
+        """
+        counts = first if second is None else first + second
+        size = counts.sum(axis=1, keepdims=True)
+        share = counts / size
+        two = (size > 1.5).astype(np.float64)  # shares may add up to a little less than 1
+
+        def pairs(table: Floats) -> Floats:
+            if second is not None:
+                return (first @ table * second).sum(axis=1, keepdims=True)
+            both = (counts @ table * counts).sum(axis=1, keepdims=True) - counts @ table.diagonal()[
+                :, None
+            ]
+            return both * two / np.maximum(size * (size - 1), 1)
+
+        return np.hstack([
+            np.ones_like(size), two, pairs(np.eye(len(self.weight))), pairs(self.weight),
+            size * pairs(self.distance), share, counts * two, share if second is None else first,
+        ])  # fmt: skip
+
+    def read(self, sums: Floats, *, paired: bool) -> dict[str, Floats]:
+        """The coefficients from sums of parts, (D, 5 + 3 K), by name, (D,) each."""
+        k, w = len(self.weight), self.weight
+        items, two, same, near, apart = sums.T[:5]
+        share, mass, first = (sums[:, 5 + i * k : 5 + (i + 1) * k] for i in range(3))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            pi, first = share / items[:, None], first / items[:, None]
+            p_a, total = near / two, mass.sum(axis=1)
+            expected = np.einsum("dk,kl,dl->d", mass, self.distance, mass)
+            by_chance = {
+                "cohen_kappa": np.einsum("dk,kl,dl->d", first, w, 2 * pi - first),
+                "fleiss_kappa": np.einsum("dk,kl,dl->d", pi, w, pi),
+                "ac1": w.sum() / (k * (k - 1)) * (pi * (1 - pi)).sum(axis=1),
+                "pabak": np.full(len(sums), w.sum() / k**2),
+            }
+            del by_chance["fleiss_kappa" if paired else "cohen_kappa"]
+            # Where all labels are of one class nothing is expected: undefined.
+            alpha = np.where(expected > 0, 1 - (total - 1) * apart / expected, np.nan)
+            out = {"agreement": same / two, "alpha": alpha}
+            for name, p_e in by_chance.items():
+                name = "ac2" if name == "ac1" and self.scale != "nominal" else name
+                out[name] = np.where(p_e < 1 - 1e-12, (p_a - p_e) / (1 - p_e), np.nan)
+        return out
 
 
-def _fleiss(counts: Array, weights: Floats, same: Floats) -> Floats:
-    """(P - P_e) / (1 - P_e), of each weighting, (D,); Fleiss (1971)."""
-    share = counts.T @ weights
-    share = share / share.sum(axis=0)
-    by_chance = (share**2).sum(axis=0)
-    observed = weights.T @ same / weights.sum(axis=0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        out: Floats = np.where(by_chance < 1, (observed - by_chance) / (1 - by_chance), np.nan)
-    return out
+class _Parts(NamedTuple):
+    """Sums of parts (C, F) by cluster, and how many labels an item of it has, (C,)."""
+
+    sums: Floats
+    size: Floats
+
+    def take(self, rows: Any) -> _Parts:
+        """Some of the clusters."""
+        return _Parts(self.sums[rows], self.size[rows])
 
 
-__all__ = ["Agreement", "agreement"]
+class _Run(NamedTuple):
+    """What is asked of every set of annotators."""
+
+    predictions: Predictions
+    chance: _Chance
+    level: float | None
+    seed: int
+
+    def rows(
+        self,
+        annotator: str | None,
+        other: str | None,
+        index: Ints,
+        first: Floats,
+        second: Floats | None,
+    ) -> Iterator[AgreementRow]:
+        """The rows of all, of an annotator with the others, or of two, on some items."""
+        weight = self.predictions.weight[index, None]
+        parts = self.chance.parts(first, second) * weight
+        paired = second is not None
+        n = len(index) if paired else int((first.sum(axis=1) >= 2).sum())
+        values = self.chance.read(parts.sum(axis=0, keepdims=True), paired=paired)
+        ends = [self._ends(keys, parts, first, second, values) for keys in self._clusters(index)]
+        level = math.nan if self.level is None else self.level
+        for name, value in values.items():
+            low = min((end[name][0] for end in ends), default=math.nan)
+            high = max((end[name][1] for end in ends), default=math.nan)
+            v = float(value[0])
+            status = judge_losses(v, n, 2, "", None).status
+            yield AgreementRow(annotator, other, name, v, low, high, level, status, n)
+
+    def _clusters(self, index: Ints) -> tuple[UInts, ...]:
+        return () if self.level is None else self.predictions.clusters_of(index)
+
+    def _ends(
+        self,
+        keys: UInts,
+        parts: Floats,
+        first: Floats,
+        second: Floats | None,
+        values: dict[str, Floats],
+    ) -> dict[str, tuple[float, float]]:
+        """The interval of each coefficient, by clusters."""
+        assert self.level is not None
+        _, place, members = np.unique(keys, return_inverse=True, return_counts=True)
+        paired = second is not None
+        n, k = len(members), len(self.chance.weight)
+        size = np.full(len(parts), 2.0) if paired else first.sum(axis=1)
+        labels = np.bincount(place, size, n) / members
+
+        def by_unit(items: _Parts, rows: Ints, units: int) -> list[Floats]:
+            state = _summed(np.arange(len(rows)) % units, items.sums[rows], units)
+            return [state[:, :5], state[:, 5:]]
+
+        def as_pseudo_observation(
+            items: _Parts, mass: Floats, generator: np.random.Generator
+        ) -> _Parts:
+            """As many labels as the items have, from a random distribution."""
+            share = np.maximum(mass, 1e-300)
+            share /= share.sum(axis=1, keepdims=True)
+            if paired:
+                one, two = (generator.multinomial(1, share).astype(float) for _ in range(2))
+                return items._replace(sums=self.chance.parts(one, two))
+            counts = generator.multinomial(np.rint(items.size).astype(np.int64), share)
+            return items._replace(sums=self.chance.parts(counts.astype(float), None))
+
+        drawn = np.concatenate(
+            [
+                np.hstack(state)
+                for state in drawn_sums(
+                    _Parts(_summed(place, parts, n), labels), by_unit, as_pseudo_observation, k,
+                    draws_for(self.level), self.seed,
+                )
+            ]
+        )  # fmt: skip
+        factor = 1.0
+        if n < len(parts):  # few clusters show a variance less well than rows
+            same = parts[:, [2]] - parts[:, 2].mean()
+            rho = [intraclass_correlation(same, keys)]
+            once = np.ones(len(parts))
+            factor = math.sqrt(worth(once, (keys,), rho, once).widening)
+        out = {}
+        for name, draws in self.chance.read(drawn, paired=paired).items():
+            wide = inflated(draws[:, None], values[name], factor)
+            low, high = interval(values[name], wide, self.level, (-1.0, 1.0))
+            out[name] = float(low[0]), float(high[0])
+        return out
+
+
+def _summed(unit: Ints, parts: Floats, units: int) -> Floats:
+    """Sums of parts (n, F) by unit (n,), (U, F)."""
+    columns = [np.bincount(unit, column, units) for column in parts.T]
+    return np.stack(columns, axis=1).astype(np.float64, copy=False)
+
+
+def independence(
+    ballots: scipy.sparse.csr_matrix, classes: int, keys: UInts, seed: int
+) -> Independence | None:
+    """Whether who labels explains the label beyond the item, from votes (n, A), class + 1.
+
+    If the labels of an item are independent draws of one distribution, they may be exchanged among
+    its annotators. With O_jk labels of class k by annotator j, n_j in all, and E_jk what the shares
+    of j's items make them expect, sum_jk (O_jk - E_jk)^2 / n_j is what annotators explain of the
+    variance within items; with two annotators and classes it is McNemar's statistic.
+    """
+    n = ballots.shape[0]
+    size = np.diff(ballots.indptr)
+    item = np.repeat(np.arange(n), size)
+    counts = np.zeros((n, classes))
+    np.add.at(counts, (item, ballots.data - 1), 1.0)
+    split = np.flatnonzero((counts > 0).sum(axis=1) >= 2)
+    if not len(split):
+        return None
+    split = split[np.argsort(keys[split], kind="stable")]
+    split = split[: max(int((np.cumsum(size[split]) <= _MOST_LABELS).sum()), 1)]
+    chosen = ballots[split]
+    item = np.repeat(np.arange(len(split)), np.diff(chosen.indptr))
+    _, who = np.unique(chosen.indices, return_inverse=True)
+    label, own = chosen.data - 1, np.bincount(who)
+    share = counts[split] / size[split, None]
+    expected = np.stack([np.bincount(who, share[item, k], len(own)) for k in range(classes)])
+
+    def explained(labels: Ints) -> float:
+        seen = np.bincount(labels * len(own) + who, minlength=classes * len(own))
+        return float(((seen.reshape(classes, -1) - expected) ** 2 / own).sum())
+
+    rng, value = np.random.default_rng(seed), explained(label)
+    drawn = np.array([
+        explained(label[np.argsort(item + rng.random(len(item)))]) for _ in range(_PERMUTATIONS)
+    ])  # fmt: skip
+    total, chance = float((size[split] * (1 - (share**2).sum(axis=1))).sum()), drawn.mean()
+    return Independence(
+        p_value=(1 + int((drawn >= value - 1e-9).sum())) / (1 + _PERMUTATIONS),
+        explained=float(np.clip((value - chance) / max(total - chance, 1e-9), 0.0, 1.0)),
+        panel_share=float(size[size >= 2].mean())
+        / int((np.diff(ballots.tocsc().indptr) > 0).sum()),
+        n_items=len(split),
+        n_annotators=len(own),
+    )
+
+
+__all__ = ["Agreement", "AgreementRow", "Independence", "Scale", "agreement", "agreement_of"]

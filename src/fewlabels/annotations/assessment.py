@@ -5,21 +5,23 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
+from scipy.special import ndtri
 
 from fewlabels import __version__
+from fewlabels.annotations.agreement import Agreement, Independence, Scale, agreement_of
 from fewlabels.annotations.diagrams import make_diagrams
 from fewlabels.annotations.label_histograms import Annotated, HistogramSums, Scheme
-from fewlabels.annotations.losses import HistogramLosses, Losses, State, StatisticLosses
+from fewlabels.annotations.losses import HistogramLosses, Loss, Losses, State, StatisticLosses
 from fewlabels.annotations.statistics import DISAGREEMENT, LabelStatistic, concentrations
 from fewlabels.annotations.statistics import statistic as resolve
 from fewlabels.checks.arguments import bins_of, level_of, plain_array, seed_of, workers_of
 from fewlabels.data.inputs import predictions_of
-from fewlabels.errors import InputError, UsageError, listed, plain_name, unknown
+from fewlabels.errors import InputError, Status, UsageError, listed, plain_name, unknown
 from fewlabels.estimates import Estimate
 from fewlabels.evaluation.groups import all_and_groups
 from fewlabels.evaluation.input_facts import selection_facts
@@ -32,6 +34,30 @@ from fewlabels.report.shown import EstimateTable, plain_values
 
 METHOD = "label-histograms"
 
+Panel = Literal["random", "fixed"]
+
+_SURELY = 2.83
+"""Standard errors that decide, as in `evaluation.guard`."""
+
+_BELOW = (
+    "EL or DL is below 0 by more than chance, which no squared distance is, so the labels of an "
+    "item are not independent draws: the same few annotators may label every item; --panel fixed "
+    "(panel='fixed') takes their labels for the distribution"
+)
+
+_DIAGRAMS = ("reliability", "disagreement_reliability", "dispersion")
+
+
+def dependence_text(found: Independence) -> str:
+    """That labels are no independent draws, in words."""
+    p = f"p = {found.p_value:.3f}".replace("0.", ".", 1)
+    return (
+        f"who labels explains {found.explained:.0%} of the disagreement on an item ({p}), and of "
+        f"the {found.n_annotators} annotators {found.panel_share:.0%} label it: EL and DL take off "
+        "as chance what are habits of these annotators; --panel fixed (panel='fixed') takes their "
+        "labels for the distribution"
+    )
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Assessment(Frozen, EstimateTable):
@@ -40,7 +66,8 @@ class Assessment(Frozen, EstimateTable):
     `rows` are ordered: all items first, then the groups; classifiers as given; metrics as in
     `METRICS`, then those of the statistics. A row's `value` is NaN where it is undefined; `low` and
     `high` are NaN without a confidence level. `reliability`, `disagreement_reliability` and
-    `dispersion` are those of all items, by classifier.
+    `dispersion` are those of all items, by classifier. `agreement` is that of the annotators among
+    themselves, None where no item has two labels or the data were read in parts.
     """
 
     _page, _text = "annotations", "render_annotations"
@@ -58,6 +85,7 @@ class Assessment(Frozen, EstimateTable):
     reliability: tuple[Mapping[str, Any], ...] = field(repr=False)
     disagreement_reliability: tuple[Mapping[str, Any], ...] = field(repr=False)
     dispersion: tuple[Mapping[str, Any], ...] = field(repr=False)
+    agreement: Agreement | None
     diagnostics: Mapping[str, Any] = field(repr=False)
     warnings: tuple[str, ...]
 
@@ -103,6 +131,7 @@ class Assessment(Frozen, EstimateTable):
                 "reliability": self.reliability,
                 "disagreement_reliability": self.disagreement_reliability,
                 "dispersion": self.dispersion,
+                "agreement": self.agreement and self.agreement.to_dict(),
                 "diagnostics": self.diagnostics,
                 "warnings": self.warnings,
             }
@@ -120,6 +149,9 @@ def assess(
     bins: int = 15,
     statistics: str | LabelStatistic | Sequence[str | LabelStatistic] = (),
     concentration: Any = None,
+    panel: Panel = "random",
+    scale: Scale = "nominal",
+    annotators: Predictions | None = None,
     confidence_level: float | None = 0.95,
     random_state: int | None = 0,
     workers: int | None = None,
@@ -134,7 +166,8 @@ def assess(
     predictions
         `Predictions`, or the path or frame that `read_predictions` would read. With a label
         histogram, or labels: a known label counts as one label where the item has no
-        histogram. The items' weights are used.
+        histogram. Whoever votes without probabilities or scores is an annotator. The items' weights
+        are used.
     by
         Names of groups to assess separately as well; "domain" groups by the domain.
     bins
@@ -146,6 +179,13 @@ def assess(
         alpha0 of each item, shape (n,) for all classifiers, (n, M), or {model: (n,)}: labels are
         then Dirichlet-multinomial(alpha0 p) in the predictions of disagreement and statistics.
         None: multinomial.
+    panel
+        Whose labels are the label distribution: those of many annotators from whom the ones of an
+        item are drawn at random ("random"), or of these very annotators ("fixed").
+    scale
+        How far classes are apart for the agreement of annotators; see `agreement`.
+    annotators
+        The same items with the votes that `predictions` has as counts already; None: `predictions`.
     confidence_level
         Of the bootstrap intervals; None computes none.
     random_state
@@ -160,8 +200,8 @@ def assess(
     Raises
     ------
     InputError, UsageError
-        If no classifier has probabilities, no item a label, or an argument is not what is said
-        here.
+        If no classifier has probabilities and no item labels of two annotators, no item has a
+        label, or an argument is not what is said here.
 
     Examples
     --------
@@ -174,10 +214,20 @@ def assess(
     workers = workers_of(workers)
     predictions = predictions_of(predictions, columns, positive)
     refuse_multiplicity(predictions, "the losses of label histograms")
+    if panel not in get_args(Panel):
+        raise UsageError(unknown("panel", panel, get_args(Panel)))
     settings = asked_for(bins, statistics, confidence_level, random_state)
+    who = predictions if annotators is None else annotators
+    agreement = agreement_of(who, scale, settings.level, settings.seed)
+    predictions = predictions.with_annotators(some=agreement is None)
     rows = LabeledRows.of(predictions)._replace(alpha=_alpha(concentration, predictions))
+    if panel == "fixed":
+        known = agreement.n_annotators if agreement is not None else None
+        settings = settings.of_panel(max(known or 0, int(rows.counts.sum(axis=1).max(initial=1))))
+    elif agreement is not None and agreement.independence is not None:
+        settings = settings._replace(dependence=agreement.independence)
     facts = AnnotationCounts.of(predictions, rows.counts)
-    facts.check()
+    facts.check(agreed=agreement is not None)
     groups = [(group_, j) for group_ in all_and_groups(predictions, by) for j in facts.judged]
 
     def cells() -> Iterator[Cell]:
@@ -190,7 +240,7 @@ def assess(
     with using_workers(workers):
         return assessed(
             settings, facts, cells(), predictions, predictions.models, predictions.notes,
-            tuple(predictions.models[j] for j in sorted(rows.alpha)),
+            tuple(predictions.models[j] for j in sorted(rows.alpha)), agreement,
         )  # fmt: skip
 
 
@@ -264,6 +314,28 @@ class AssessmentSettings(NamedTuple):
     losses: tuple[Losses[Any], ...]
     level: float | None
     seed: int
+    dependence: Independence | None = None
+
+    def of_panel(self, size: int) -> AssessmentSettings:
+        """The same of a fixed panel of so many annotators."""
+        fixed = (replace(one, scheme=replace(one.scheme, panel=size)) for one in self.losses)
+        return self._replace(losses=tuple(fixed))
+
+    def doubt(self, loss: Loss, value: float, high: float) -> tuple[Status, str] | None:
+        """Why labels are no independent draws, where a loss rests on that; else None.
+
+        A squared distance is below 0 by 2.83 standard errors once in 400 times by chance.
+        """
+        if not loss.independent or self.losses[0].scheme.fixed:
+            return None
+        if self.level is not None:
+            # The half-width in standard errors.
+            far = _SURELY / float(ndtri((1 + self.level) / 2))
+            if value + far * (high - value) < 0:
+                return Status.CONTRADICTED, _BELOW
+        if self.dependence is not None and self.dependence.doubted:
+            return Status.ASSUMPTION, dependence_text(self.dependence)
+        return None
 
     @property
     def labels(self) -> list[int]:
@@ -345,14 +417,14 @@ class AnnotationCounts(NamedTuple):
         """Items with a label."""
         return self.n_items - self.sizes[0]
 
-    def check(self) -> None:
-        """Refuse items without labels or predictions."""
+    def check(self, *, agreed: bool = False) -> None:
+        """Refuse items without labels or predictions, but where people who `agreed` are judged."""
         if not self.n_annotated:
             raise InputError(
                 "no item has a label; give how many annotators chose each class (`histogram`, in a "
                 "file: columns h__<class>), or `labels`"
             )
-        if not self.given.any():
+        if not self.given.any() and not agreed:
             raise InputError(
                 "no classifier has probabilities, which the losses of label histograms are of; "
                 "pass `probabilities` (in a file: columns p__<model>__<class>)"
@@ -428,10 +500,15 @@ class Cell(NamedTuple):
                 v = value.get(loss.name, math.nan)
                 low, high = ends.get(loss.name, (math.nan, math.nan))
                 verdict = judge_losses(v, enough[labels], labels, why, self.group)
+                status = verdict.status
+                doubt = settings.doubt(loss, v, high) if status is Status.OK else None
+                if doubt is not None:
+                    status = doubt[0]
+                    notes.add(f"{status.value}: {doubt[1]}", model)
                 if verdict.reason:
                     notes.add(verdict.reason, model)
                 yield Estimate(
-                    model, losses.full_name(loss), self.group, v, low, high, level, verdict.status
+                    model, losses.full_name(loss), self.group, v, low, high, level, status
                 )
 
 
@@ -443,6 +520,7 @@ def assessed(
     models: Sequence[str],
     remarks: Sequence[str],
     concentration: Sequence[str] = (),
+    agreement: Agreement | None = None,
 ) -> Assessment:
     """The assessment: all items first, then the groups, each with every classifier.
 
@@ -461,7 +539,7 @@ def assessed(
             sums = HistogramSums(*cell.sums[""]) if cell.sums else None
             for name, by_kind in make_diagrams(sums, settings.level, classes).items():
                 diagrams.setdefault(name, []).extend({"model": model, **row} for row in by_kind)
-    labeled = facts.n_annotated
+    labeled, panel = facts.n_annotated, settings.losses[0].scheme.panel
     for j in facts.judged:
         if facts.own[j] < labeled:
             notes.add(
@@ -482,16 +560,18 @@ def assessed(
         labels_per_item=labels,
         models=tuple(models[j] for j in facts.judged),
         classes=classes,
-        **{name: tuple(rows_) for name, rows_ in diagrams.items()},
+        **{name: tuple(diagrams.get(name, ())) for name in _DIAGRAMS},
+        agreement=agreement,
         diagnostics={
             "bins": settings.losses[0].scheme.bins,
             "statistics": [losses.name for losses in settings.losses[1:]],
             "concentration": list(concentration),
+            "panel": int(panel) if math.isfinite(panel) else None,
             "n_items_of_two_labels": sum(n for size, n in labels.items() if size >= 2),
-            "disagreement": _rates(diagrams["disagreement_reliability"]),
+            "disagreement": _rates(diagrams.get("disagreement_reliability", ())),
             **selection,
         },
-        warnings=(*remarks, *notes.sentences()),
+        warnings=(*remarks, *notes.sentences(), *(agreement.notes if agreement else ())),
     )
 
 

@@ -5,12 +5,13 @@ Equations are those of Mimori, Sasada, Matsui, Sato (2021), "Diagnostic Uncertai
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from fewlabels.kernels.arrays import Array, Floats, Ints
+from fewlabels.kernels.arrays import Array, Bools, Floats, Ints
 from fewlabels.kernels.blocks import map_blocks, spans
 from fewlabels.kernels.weighting import equal_width
 
@@ -43,13 +44,30 @@ class Scheme:
 
     With `residual` the variance is that of mu - z, else of mu. `dispersion` adds the epistemic
     sums of each cell. `agreement` bins the probability of agreement in place of disagreement, over
-    all items, as lh_calib does.
+    all items, as lh_calib does. `panel` is the number of annotators whose labels are the label
+    distribution: labels of an item are drawn without replacement from theirs.
     """
 
     bins: int = 15
     residual: bool = False
     dispersion: bool = False
     agreement: bool = False
+    panel: float = math.inf
+
+    @property
+    def fixed(self) -> bool:
+        """Whether the annotators are a fixed panel."""
+        return math.isfinite(self.panel)
+
+    def noise(self, size: Floats) -> tuple[Bools, Floats]:
+        """Where labels show how far mu is from Q, (n,), and f: E (mu - Q)^2 = f mu (1 - mu).
+
+        f = (1 - n / R) / (n - 1) for n of the R labels of a panel (Cochran 1977, 2.6), and nothing
+        is unknown of an item that all of it labeled; R is infinite for independent draws.
+        """
+        left = np.maximum(1 - size / self.panel, 0.0)
+        out: Floats = np.where(left > 0, left / np.maximum(size - 1, 1), 0.0)
+        return (size >= 2) | (left == 0), out
 
 
 class HistogramSums(NamedTuple):
@@ -111,12 +129,12 @@ def _block_sums(data: Annotated, scheme: Scheme, unit: Ints | None, units: int) 
     mu /= size
     z2, mu2, cross = (np.einsum("kn,kn->n", a, b) for a, b in ((z, z), (mu, mu), (mu, z)))
     pair = 1 - z2 if data.pair is None else data.pair.astype(np.float64)
-    two = size >= 2
+    two, noise = scheme.noise(size)
+    excess = (1 - mu2) * noise
     with np.errstate(divide="ignore", invalid="ignore"):
         # (6) of the paper for two labels: 1 - sum y (y - 1) / (n (n - 1)) = n (1 - sum mu^2)/(n-1).
-        excess = (1 - mu2) / (size - 1)
-        differ = size * excess
-    both = two & ~np.isnan(pair)
+        differ = size * (1 - mu2) / (size - 1)
+    both = (size >= 2) & ~np.isnan(pair)
     w = data.weight
     columns = (
         np.ones(len(size)),
@@ -166,7 +184,7 @@ def _class_cells(
     w = None if weight is None else np.broadcast_to(weight, (k, n)).ravel()
     fields = cell_sums(flat, cells, mu.ravel(), z.ravel(), w, residual=scheme.residual)
     if scheme.dispersion:
-        fields += _dispersion(flat, cells, mu, z, size, weight)
+        fields += _dispersion(flat, cells, mu, z, scheme.noise(size), weight)
     return _by_unit(fields, units, k, scheme.bins)
 
 
@@ -208,12 +226,17 @@ def _count(codes: Ints, weight: Array | None, size: int) -> Floats:
 
 
 def _dispersion(
-    codes: Ints, cells: int, mu: Floats, z: Floats, size: Floats, weight: Floats | None
+    codes: Ints,
+    cells: int,
+    mu: Floats,
+    z: Floats,
+    noise: tuple[Bools, Floats],
+    weight: Floats | None,
 ) -> list[Floats]:
     """Epistemic sums by cell: w (mu - z)^2; and of items with two labels w, that, w excess."""
-    gap, two = (mu - z) ** 2, size >= 2
-    excess = mu * (1 - mu) * _where(two, 1 / np.maximum(size - 1, 1))
-    w = np.ones(len(size)) if weight is None else weight
+    gap, (two, factor) = (mu - z) ** 2, noise
+    excess = mu * (1 - mu) * _where(two, factor)
+    w = np.ones(len(two)) if weight is None else weight
     terms = (gap * w, np.broadcast_to(w * two, gap.shape), gap * (w * two), excess * w)
     return [_count(codes, term.ravel(), cells) for term in terms]
 

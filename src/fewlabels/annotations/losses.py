@@ -39,6 +39,7 @@ from fewlabels.checks.arguments import (
     level_of,
     probability_rows,
     seed_of,
+    whole,
 )
 from fewlabels.checks.arrays import sampling_weight
 from fewlabels.errors import InputError, UsageError
@@ -58,7 +59,8 @@ class Loss(NamedTuple):
     An item needs `sets` disjoint sets of labels, each of the statistic's order. With `mean` it is a
     mean over items, and its bootstrap draws are centred on the estimate. It is between 0 and
     `largest`; None if it is debiased and so may be negative. `root_of` is the calibration loss
-    whose root it is.
+    whose root it is. An `independent` one takes off what labels add by chance, if those of an item
+    are independent draws.
     """
 
     name: str
@@ -66,17 +68,18 @@ class Loss(NamedTuple):
     mean: bool = False
     largest: float | None = None
     root_of: str | None = None
+    independent: bool = False
 
 
 _OF_HISTOGRAMS = (
     Loss("accuracy", mean=True, largest=1),
     Loss("L", mean=True, largest=2),
-    Loss("EL", 2, mean=True),
+    Loss("EL", 2, mean=True, independent=True),
     Loss("EL_plugin", mean=True, largest=2),
     Loss("CL"),
     Loss("CL_plugin", largest=2),
     Loss("CE", root_of="CL"),
-    Loss("DL", 2),
+    Loss("DL", 2, independent=True),
     Loss("DL_plugin", largest=2),
     Loss("L_disagreement", 2, mean=True, largest=1),
     Loss("CL_disagreement", 2),
@@ -88,7 +91,7 @@ _OF_STATISTICS = (
     Loss("CL"),
     Loss("CL_plugin", largest=1),
     Loss("CE", root_of="CL"),
-    Loss("EL", 2, mean=True),
+    Loss("EL", 2, mean=True, independent=True),
 )
 
 METRICS = tuple(loss.name for loss in _OF_HISTOGRAMS)
@@ -142,7 +145,8 @@ class Losses(ABC, Generic[_Items]):
 
     def labels(self, loss: Loss) -> int:
         """How many labels an item needs to count for a metric."""
-        return loss.sets * self.order
+        needed = loss.sets * self.order
+        return int(min(needed, self.scheme.panel)) if loss.independent else needed
 
     def full_name(self, loss: Loss) -> str:
         """A metric's name among those of an assessment."""
@@ -285,9 +289,10 @@ class HistogramLosses(Losses[Annotated]):
 
     def lacking(self, loss: Loss, enough: int) -> str:
         """Why a metric is undefined."""
+        several = f" of the panel's {self.scheme.panel:.0f}" if self.scheme.fixed else ""
         return (
-            "EL, DL and the losses of disagreement need items that two annotators or more "
-            "labeled, and there is none: ask a second annotator about some items"
+            f"EL, DL and the losses of disagreement need items that two annotators or more{several}"
+            " labeled, and there is none: ask a second annotator about some items"
         )
 
 
@@ -354,13 +359,16 @@ class StatisticLosses(Losses[Scored]):
                 "L": loss / w,
                 "CL": cl.debiased,
                 "CL_plugin": cl.plugin,
-                "EL": epistemic / w2,
+                # Sets of labels of a panel that is not drawn from are no products.
+                "EL": np.full_like(w2, np.nan) if self.scheme.fixed else epistemic / w2,
             }
         out = {name: value * self.unit for name, value in values.items()}
         return self._rooted(out), (cl.origin,)
 
     def lacking(self, loss: Loss, enough: int) -> str:
         """Why a metric is undefined."""
+        if self.scheme.fixed and loss.independent:
+            return f"EL_{self.name} is defined for annotators drawn at random, not a fixed panel"
         if enough:
             return f"EL_{self.name} has too many outcomes to sum over; the other losses stand"
         what = "EL" if loss.name == "EL" else "the losses"
@@ -379,6 +387,7 @@ def evaluate(
     bins: int = 15,
     variance: Variance = "labels",
     compat: Compat = None,
+    panel: int | None = None,
     confidence_level: float | None = None,
     random_state: int | None = 0,
 ) -> dict[str, Any]:
@@ -413,6 +422,9 @@ def evaluate(
         "lh_calib" computes as the paper's code does: CL of a bin of one item is its plugin (the
         paper: 0), items of one label count as if nothing had to be removed from their EL, and
         disagreement is binned by agreement.
+    panel
+        Number of annotators of a fixed panel, whose labels are the label distribution: EL is then
+        exact for items that all of them labeled. None: annotators are drawn at random from many.
     confidence_level
         Adds `intervals`: for each metric (low, high), by a Bayesian bootstrap over items.
     random_state
@@ -452,7 +464,13 @@ def evaluate(
             "`weight` and `variance`"
         )
     as_code = compat == "lh_calib"
-    scheme = Scheme(bins_of(bins), variance == "residual", dispersion=as_code, agreement=as_code)
+    scheme = Scheme(
+        bins_of(bins),
+        variance == "residual",
+        dispersion=as_code,
+        agreement=as_code,
+        panel=math.inf if panel is None else whole("panel", panel, 1, 1_000_000),
+    )
     level, seed = level_of(confidence_level), seed_of(random_state)
     items = annotated(histogram, probabilities, disagreement, weight)
     size = items.counts.sum(axis=1)

@@ -73,7 +73,7 @@ class Answers(Protocol):
     def diagnostics(self) -> Mapping[str, Any]:
         """What is known of the fit and the sample, `NOT_RANDOM` among it."""
 
-    def get(self, model: str, metric: str) -> Judged:
+    def get(self, model: str, metric: str, /) -> Judged:
         """The value of a classifier by a metric, on all items."""
 
 

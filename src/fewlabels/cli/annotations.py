@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from fewlabels.checks.conditions import parse_requirement
 from fewlabels.cli.input import Engine, Input, Settings
@@ -52,6 +52,17 @@ class AnnotationOptions(Record):
         (),
         rare=True,
     )
+    panel: Literal["random", "fixed"] = option(
+        CHOICE,
+        "Annotators of an item: drawn at random from many, or these very ones (a fixed panel).",
+        default="random",
+    )
+    scale: Literal["nominal", "ordinal", "interval"] = option(
+        CHOICE,
+        "For the agreement of annotators: classes are names, ordered, or grades.",
+        default="nominal",
+        rare=True,
+    )
     bins: int = option(CHOICE, "Number of bins of equal width.", "N", 15, rare=True)
     calibration: str | None = option(
         HOW,
@@ -96,6 +107,7 @@ def assess_annotations(
     """
     conditions = [parse_requirement(condition) for condition in options.require]
 
+    from fewlabels.annotations.agreement import METRICS as AGREEMENTS
     from fewlabels.annotations.losses import METRICS, STATISTIC_METRICS
     from fewlabels.calibration.recalibration import Recalibration
     from fewlabels.checks.arguments import bins_of, level_of
@@ -105,7 +117,9 @@ def assess_annotations(
     bins_of(options.bins), level_of(settings.confidence_level)
     registered = [*METRICS, *(f"{m}_{phi.name}" for phi in statistics for m in STATISTIC_METRICS)]
     for condition in conditions:
-        check_choice("metric", condition.metric, registered)
+        check_choice("metric", condition.metric, [*registered, *AGREEMENTS])
+    of_people = [condition for condition in conditions if condition.metric in AGREEMENTS]
+    conditions = [condition for condition in conditions if condition not in of_people]
     recalibration = None if options.calibration is None else Recalibration.load(options.calibration)
     table = output.out is not None
     columns = source.column_names() if settings.by or table or recalibration else ()
@@ -116,7 +130,8 @@ def assess_annotations(
         "bins": options.bins,
         "statistics": statistics,
     }
-    held = "--calibration" if recalibration else "--out" if table else None
+    fixed = "--panel fixed" if options.panel == "fixed" else None
+    held = "--calibration" if recalibration else "--out" if table else fixed
     streamed = engine.streams(source, held)
     items: dict[str, Any] = {}
     if streamed is not None:
@@ -132,7 +147,8 @@ def assess_annotations(
         names = [ITEM] if source.votes is not None or ITEM in columns else []
         features = [] if recalibration is None else recalibration.settings.features
         retained = list(dict.fromkeys([*(names if table else []), *groups, *features]))
-        read = source.read(retained).with_annotators()
+        everybody = source.read(retained)
+        read = everybody.with_annotators(some=recalibration is not None)
         judged = Recalibrated(read) if recalibration is None else recalibration.apply(read)
         models = judged.predictions.models
         if chosen := settings.chosen(models):
@@ -150,14 +166,24 @@ def assess_annotations(
             assessment = assess(
                 judged.predictions,
                 concentration=_concentration(judged),
+                panel=options.panel,
+                scale=options.scale,
+                annotators=everybody,
                 progress=progress,
                 **arguments,
             )
     if recalibration is not None:
         assessment = _calibrated(assessment, recalibration)
+    if of_people and assessment.agreement is None:
+        raise UsageError(
+            f"--require {quoted(of_people[0].text)} is of annotators' agreement, and "
+            + ("no item has two labels" if streamed is None else "files in parts have none: add "
+               "--engine memory")
+        )  # fmt: skip
     output.save_all(assessment.to_dict, html=assessment.save_html, out=lambda: items)
     output.show(assessment.to_dict, assessment.summary, table="Items")
-    return verdict(conditions, assessment)
+    agreed = verdict(of_people, assessment.agreement) if assessment.agreement else 0
+    return verdict(conditions, assessment) or agreed
 
 
 _FAMILIES = {

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 # Files, and what of each is asked for by its name alone (PEP 562).
 _LAZY = {
+    "agreement": ("render_agreement",),
     "annotations": ("render_annotations",),
     "backtest": ("render_backtest",),
     "calibration": ("render_calibration",),
@@ -40,6 +41,7 @@ _LAZY = {
 }
 
 if TYPE_CHECKING:
+    from fewlabels.report.agreement import render_agreement
     from fewlabels.report.annotations import render_annotations
     from fewlabels.report.backtest import render_backtest
     from fewlabels.report.calibration import render_calibration
@@ -73,6 +75,7 @@ __all__ = [
     "brief_summary",
     "flat_numbers",
     "model_index",
+    "render_agreement",
     "render_annotations",
     "render_backtest",
     "render_backtest_figure",

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from fewlabels.errors import listed
+from fewlabels.report.agreement import Agreed, agreement_lines, agreement_meanings
 from fewlabels.report.axis import Profile, profile
 from fewlabels.report.blocks import Block, Report, Row, Verdict, blocks, common_axis, verdict
 from fewlabels.report.html import render, within_budget
@@ -148,12 +149,25 @@ class Assessed:
     @property
     def models(self) -> Sequence[str]:
         """Classifiers, the nearest to the labels first."""
-        return [row.model for row in self.nearest.ranked()]
+        return [row.model for row in self.nearest.ranked()] if self.report["models"] else []
 
     @cached_property
     def answer(self) -> Verdict | None:
         """The classifier named first; None if none could be assessed."""
-        return verdict(self.nearest)
+        return verdict(self.nearest) if self.report["models"] else None
+
+    @cached_property
+    def agreed(self) -> Agreed | None:
+        """How far annotators agree among themselves; None where that is not known."""
+        agreement = self.report.get("agreement")
+        return None if agreement is None else Agreed(agreement)
+
+    @property
+    def no_answer(self) -> str:
+        """Why no classifier is named first."""
+        if not self.report["models"]:
+            return "There are no classifiers with probabilities to judge, only annotators."
+        return "No classifier could be judged: no item has both a label and a prediction."
 
     @property
     def parts(self) -> str:
@@ -165,6 +179,11 @@ class Assessed:
         if self.nearest.metric != "EL" or value is None or removed is None or left is None:
             return ""
         write = self.nearest.write
+        if self.answer.leader.status == "contradicted":
+            return (
+                "No squared distance is below 0, so the labels of an item are not independent: "
+                "--panel fixed takes the labels of these annotators for the distribution."
+            )
         if value <= 0:
             return (
                 "That cannot be told from 0: the labels show no distance. (The estimate is "
@@ -193,11 +212,17 @@ class Assessed:
         """Whether a loss that is shown is below 0."""
         shown = {*LOSSES, *OF_PAIRS}.union(*self.statistics.values())
         return any(
-            row.value is not None and row.value < 0
+            row.value is not None and row.value < 0 and row.status != "contradicted"
             for (_, metric), block in self._blocks.items()
             if metric in shown
             for row in block.rows
         )
+
+    @property
+    def panel(self) -> str:
+        """Whose labels are the distribution, if not those of many annotators."""
+        size = self.report["diagnostics"].get("panel")
+        return f"Annotators: a fixed panel of {size}" if size else ""
 
     @property
     def labels(self) -> str:
@@ -229,6 +254,7 @@ def render_annotations(report: Report, width: int = 80) -> str:
         made_by(report),
         f"Classes: {listed(report['classes'], 12)}",
         *([f"Applied first: {applied}"] if applied else []),
+        *([assessed.panel] if assessed.panel else []),
     ]
     lines = [line for sentence in head for line in wrap(sentence, width)]
     lines += ["", *wrap(" ".join(_answer(assessed)), width)]
@@ -257,6 +283,9 @@ def render_annotations(report: Report, width: int = 80) -> str:
             first, *rest = (assessed.figures(model, metric, group) for metric in _OF_GROUPS)
             rows.append([model, *first[:2], *(value for value, _, _ in rest)])
         lines += ["", heading, "=" * cell_width(heading), *fitted(rows, "lrlr", width)]
+    if assessed.agreed is not None:
+        heading = "How far annotators agree"
+        lines += ["", heading, "=" * len(heading), *agreement_lines(assessed.agreed, width)]
     lines.append("")
     for sentence in _meanings(assessed):
         lines += wrap(sentence, width, "  ")
@@ -266,7 +295,7 @@ def render_annotations(report: Report, width: int = 80) -> str:
 def _answer(assessed: Assessed) -> Iterator[str]:
     """The first paragraph."""
     if assessed.answer is None:
-        yield "No classifier could be judged: no item has both a label and a prediction."
+        yield assessed.no_answer
         return
     leader, block = assessed.answer.leader, assessed.nearest
     name = escape_control(leader.model)
@@ -298,16 +327,19 @@ def _answer(assessed: Assessed) -> Iterator[str]:
 
 
 def _meanings(assessed: Assessed) -> Iterator[str]:
-    """What the losses are, a sentence each."""
-    yield from (f"{metric}: {MEANINGS[metric]}" for metric in (*LOSSES, *OF_PAIRS))
+    """What the losses and the coefficients of agreement are, a sentence each."""
+    if assessed.models:
+        yield from (f"{metric}: {MEANINGS[metric]}" for metric in (*LOSSES, *OF_PAIRS))
     for name in assessed.statistics:
         if statistic_meaning(name):
             yield f"{name}: {statistic_meaning(name)}"
     pairs = assessed.report["diagnostics"]["n_items_of_two_labels"]
-    if pairs:
+    if pairs and assessed.models:
         yield f"Disagreement and EL are of the {plural(pairs, 'item')} with two labels or more"
     if assessed.negative:
         yield f"Below 0: {UNBIASED}"
+    if assessed.agreed is not None:
+        yield from agreement_meanings(assessed.agreed)
 
 
 def render_annotations_html(report: Report, *, fragment: bool = False) -> str:

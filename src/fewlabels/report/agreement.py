@@ -1,0 +1,174 @@
+"""How far annotators agree among themselves, as text and for a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from fewlabels.report.words import (
+    NARROWEST,
+    as_text,
+    escape_control,
+    fitted,
+    number_format,
+    percent,
+    plural,
+    share,
+    warning_lines,
+    wrap,
+)
+
+NAMES = {
+    "agreement": "Say the same",
+    "alpha": "Krippendorff's alpha",
+    "fleiss_kappa": "Fleiss' kappa",
+    "cohen_kappa": "Cohen's kappa",
+    "ac1": "Gwet's AC1",
+    "ac2": "Gwet's AC2",
+    "pabak": "PABAK",
+}
+"""The coefficients, in words."""
+
+MEANINGS = {
+    "agreement": "chance that two who label one item say the same",
+    "alpha": "1 is perfect, 0 what chance gives if labels are drawn from all of them; low where "
+    "nearly all are of one class, however rarely people differ",
+    "fleiss_kappa": "the same from the mean shares of the classes, for any number of people",
+    "cohen_kappa": "the same for two, each with shares of their own",
+    "ac1": "chance agreement is taken to be rare where one class is, so it stays near how often "
+    "people agree",
+    "ac2": "AC1 where grades that are near one another agree in part",
+    "pabak": "chance agreement is that of classes named at random",
+}
+"""What each is."""
+
+_MOST_ROWS = 10
+_APART = 0.2
+"""Alpha is this far below AC1 where a class is rare."""
+
+
+@dataclass(frozen=True)
+class Agreed:
+    """The part of a report on annotators (`Agreement.to_dict`), its rows by whom they are of."""
+
+    report: Mapping[str, Any]
+
+    @cached_property
+    def _tables(self) -> dict[str, dict[tuple[Any, Any], dict[str, Mapping[str, Any]]]]:
+        out: dict[str, dict[tuple[Any, Any], dict[str, Mapping[str, Any]]]] = {}
+        for row in self.report["estimates"]:
+            who = row["annotator"], row["other"]
+            kind = ("all", "annotators", "pairs")[sum(name is not None for name in who)]
+            out.setdefault(kind, {}).setdefault(who, {})[row["metric"]] = row
+        return out
+
+    @cached_property
+    def all(self) -> Mapping[str, Mapping[str, Any]]:
+        """The coefficients of all annotators, by name."""
+        return self._tables["all"][None, None]
+
+    @property
+    def chance_corrected(self) -> str:
+        """AC1, or AC2 if that is what there is."""
+        return "ac2" if "ac2" in self.all else "ac1"
+
+    @property
+    def metrics(self) -> list[str]:
+        """What a table of annotators shows."""
+        return ["agreement", self.chance_corrected, "alpha", "cohen_kappa", "pabak"]
+
+    def rows(self, kind: str) -> list[tuple[tuple[Any, Any], Mapping[str, Mapping[str, Any]]]]:
+        """Annotators or pairs, those who agree least first; with few items last."""
+
+        def order(row: tuple[Any, Mapping[str, Mapping[str, Any]]]) -> tuple[bool, float]:
+            first = row[1]["agreement"]
+            return first["status"] != "ok", first["value"]
+
+        return sorted(self._tables.get(kind, {}).items(), key=order)
+
+    def figures(self, row: Mapping[str, Any]) -> tuple[str, str]:
+        """Value and interval as they are written."""
+        write = number_format([1.0])
+        if row["value"] is None or row["low"] is None:
+            return "-" if row["value"] is None else write(row["value"]), ""
+        return write(row["value"]), f"[{write(row['low'])}, {write(row['high'])}]"
+
+    @property
+    def level(self) -> float | None:
+        """Confidence level of the intervals; None where there are none."""
+        level: float | None = self.all["agreement"]["confidence_level"]
+        return level
+
+    def sentences(self) -> Iterator[str]:
+        """What the numbers say."""
+        value = {name: row["value"] for name, row in self.all.items()}
+        ac, alpha, write = value[self.chance_corrected], value["alpha"], number_format([1.0])
+        people = self.report["n_annotators"]
+        of = f" of {people}" if people and people > 2 else ""
+        yield (
+            f"Two annotators{of} who label an item say the same in {share(value['agreement'])} of "
+            f"{plural(self.report['n_items'], 'item')}."
+        )
+        if alpha is None:
+            yield "All their labels are of one class, so that agreement beyond chance is undefined."
+        else:
+            yield (
+                f"Beyond chance that is {write(alpha)} by {NAMES['alpha']} and {write(ac)} by "
+                f"{NAMES[self.chance_corrected]}; 1 is perfect."
+            )
+            most = max(range(len(self.report["shares"])), key=lambda k: self.report["shares"][k])
+            if ac - alpha > _APART:
+                yield (
+                    f"They differ because {share(self.report['shares'][most])} of the labels are "
+                    f"{escape_control(self.report['classes'][most])}: alpha and kappa put nearly "
+                    "all such agreement down to chance."
+                )
+        found = self.report["independence"]
+        if found is not None:
+            p = f"p = {found['p_value']:.3f}".replace("0.", ".", 1)
+            yield (
+                f"Who labels explains {share(found['explained'])} of the disagreement on "
+                f"an item ({p})."
+                if found["p_value"] < 0.05
+                else f"Nothing shows that who labels an item explains its labels ({p})."
+            )
+
+
+def agreement_lines(agreed: Agreed, width: int) -> Iterator[str]:
+    """The part on annotators, in lines of at most `width` columns."""
+    yield from wrap(" ".join(agreed.sentences()), width)
+    level = "" if agreed.level is None else f"[{percent(agreed.level)} interval]"
+    rows = [["", "value", level, ""]]
+    for name, row in agreed.all.items():
+        status = "" if row["status"] in ("ok", "undefined") else row["status"]
+        rows.append([NAMES[name], *agreed.figures(row), status])
+    yield from ["", *fitted(rows, "lrl", width)]
+    for kind, heading in (("annotators", "With the others"), ("pairs", "Pairs")):
+        people = agreed.rows(kind)
+        if not people or (kind == "annotators" and len(people) == 2):
+            continue
+        rows = [["", "items", "say the same", "", *agreed.metrics[1:]]]
+        for (annotator, other), found in people[:_MOST_ROWS]:
+            name = annotator if other is None else f"{annotator}, {other}"
+            first, *others = (agreed.figures(found[metric]) for metric in agreed.metrics)
+            n_items = str(found["agreement"]["n_items"])
+            rows.append([name, n_items, *first, *(value for value, _ in others)])
+        more = f" ({_MOST_ROWS} of {len(people)}, who agree least)" * (len(people) > _MOST_ROWS)
+        yield from ["", f"{heading}{more}", *fitted(rows, "lrrlr", width)]
+
+
+def agreement_meanings(agreed: Agreed) -> Iterator[str]:
+    """What the coefficients are, a sentence each."""
+    shown: Sequence[str] = [*agreed.all, *(["cohen_kappa"] if agreed.rows("pairs") else [])]
+    yield from (f"{NAMES[name]}: {MEANINGS[name]}" for name in shown)
+
+
+def render_agreement(report: Mapping[str, Any], width: int = 80) -> str:
+    """The agreement of annotators as text; `report` is the dictionary of `Agreement.to_dict`."""
+    width, agreed = max(width, NARROWEST), Agreed(report)
+    lines = [*agreement_lines(agreed, width), ""]
+    for sentence in agreement_meanings(agreed):
+        lines += wrap(sentence, width, "  ")
+    return as_text([*lines, *warning_lines(report, width)])
