@@ -283,7 +283,7 @@ def thresholds(n, cuts, seed, noise=0.0):
 
 
 def test_thresholds_of_their_own_are_seen():
-    said, p = thresholds(300, (0.3, 0.7), 0)
+    said, _ = thresholds(300, (0.3, 0.7), 0)
     found = exchanged(said)
     assert (found.p_value, found.panel_share, found.n_annotators) == (0.002, 1, 2)
     assert found.explained > 0.99

@@ -143,7 +143,7 @@ def test_workers_and_progress():
 
 def test_bad_arguments():
     p = predictions()
-    votes = fl.Predictions(votes=[[0], [1]], histogram=[[1, 0], [0, 1]])
+    votes = fl.Predictions(votes=[[0], [1]], labels=[0, 1])
     bare = predictions(histogram=None)
     for error, message, call in (
         (InputError, "no classifier has probabilities", lambda: assess(votes)),

@@ -145,3 +145,68 @@ def test_a_calibration_of_other_classifiers(
     other.write_text("p__x__a,p__x__b,p__x__c,label\n.2,.3,.5,a\n.1,.8,.1,b\n")
     err = refused("annotations", other, "--calibration", model)
     assert "classifiers that these predictions lack: good, poor" in err
+
+
+# --- people ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def votes(write: Callable[..., Path]) -> Path:
+    """Two annotators with thresholds of their own, and one who labels some items."""
+    rows: list[tuple[str, str, str]] = []
+    for i in range(60):
+        rows += [(f"x{i}", "ann", "yes" if i > 15 else "no")]
+        rows += [(f"x{i}", "bob", "yes" if i > 45 else "no")]
+        rows += [(f"x{i}", "cem", "yes" if i > 30 else "no")] * (i % 3 == 0)
+    item, annotator, label = zip(*rows, strict=True)
+    return write({"item": item, "annotator": annotator, "label": label}, "votes.csv")
+
+
+@pytest.fixture
+def scored(write: Callable[..., Path]) -> Path:
+    item = [f"x{i}" for i in range(60)]
+    return write({"item": item, "p__m__yes": [round(i / 60, 4) for i in range(60)]}, "scored.csv")
+
+
+def test_votes_alone_are_of_people(cli: Run, answer: Answer, votes: Path, tmp_path: Path) -> None:
+    report = answer("annotations", "--votes", votes)
+    assert (report["models"], report["estimates"]) == ([], [])
+    found = fl.annotations.agreement(fl.read_predictions(votes=votes))
+    assert report["agreement"] == found.to_dict()
+    assert found.n_annotators == 3
+    code, out, _ = cli("annotations", "--votes", votes, "--html", tmp_path / "a.html")
+    assert code == 0
+    assert "only annotators" in out
+    assert "ann, bob" in out
+    assert "How far do annotators agree?" in (tmp_path / "a.html").read_text()
+
+
+def test_a_panel_of_these_annotators(answer: Answer, votes: Path, scored: Path) -> None:
+    free = answer("annotations", scored, "--votes", votes)
+    status = {row["metric"]: row["status"] for row in free["estimates"]}
+    assert status["EL"] in ("contradicted", "assumption")
+    assert status["L"] == "ok"
+    fixed = answer("annotations", scored, "--votes", votes, "--panel", "fixed")
+    assert fixed["diagnostics"]["panel"] == 3
+    assert {row["status"] for row in fixed["estimates"]} == {"ok"}
+    assert fixed["warnings"] == []
+
+
+def test_conditions_on_agreement(cli: Run, votes: Path, scored: Path, file: Path) -> None:
+    for condition, expected in (
+        ("agreement>=.4", 0), ("ann:ac1<=.5", 0), ("low:ac1>=.9", 1), ("bob:pabak>=.9", 1),
+    ):  # fmt: skip
+        code, _, err = cli("annotations", scored, "--votes", votes, "--require", condition)
+        assert code == expected, err
+        assert ("not met: " in err) == bool(expected)
+    code, _, err = cli("annotations", scored, "--votes", votes, "--require", "eve:ac1>=.9")
+    assert code == 2
+    assert "no agreement 'ac1' of 'eve'" in err
+    code, _, err = cli("annotations", file, "--require", "alpha>=.9", "--engine", "threads")
+    assert code == 2
+    assert "add --engine memory" in err
+
+
+def test_a_panel_needs_all_items(refused: Callable[..., str], file: Path) -> None:
+    err = refused("annotations", file, "--panel", "fixed", "--engine", "threads")
+    assert "--panel fixed would need them whole" in err

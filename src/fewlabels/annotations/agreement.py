@@ -18,6 +18,7 @@ All are functions of sums over items, whose bootstrap draws are those of `drawn_
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -71,17 +72,9 @@ class AgreementRow(NamedTuple):
 class Independence(NamedTuple):
     """Whether who labels explains the label beyond the item.
 
-    Attributes
-    ----------
-    p_value
-        Of labels that are exchanged among the annotators of an item, by permutation.
-    explained
-        Share of the variance of labels within items that annotators disagree on which who labels
-        explains, above what it explains by chance.
-    panel_share
-        Share of all annotators who label an item, on average.
-    n_items, n_annotators
-        Items that annotators disagree on, and who labels them.
+    `p_value` is of labels exchanged among the annotators of an item. On the `n_items` that the
+    `n_annotators` disagree on, who labels explains the share `explained` of the variance of labels
+    within items, above what it does by chance. `panel_share` of all annotators label an item.
     """
 
     p_value: float
@@ -105,23 +98,12 @@ _PERMUTATIONS, _MOST_LABELS = 499, 20_000
 class Agreement(Frozen, Result):
     """What `agreement` returns.
 
-    Attributes
-    ----------
-    rows
-        Coefficients of all annotators, then of each with the others, then of pairs. Metrics are
-        `agreement` (the chance that two who label one item say the same), `alpha`,
-        `fleiss_kappa` (of all) or `cohen_kappa`, `ac1` (`ac2` where grades are near one another)
-        and `pabak`: 1 is perfect, 0 what chance gives.
-    n_items, n_labels
-        Items with two labels or more, and their labels.
-    n_annotators
-        How many there are; None where only counts are known.
-    scale
-        As asked.
-    independence
-        None where nobody is known by name, or nobody disagrees.
-    notes
-        What to be careful with.
+    `rows` are of all annotators, then of each with the others, then of pairs. Metrics are
+    `agreement` (the chance that two who label one item say the same), `alpha`, `fleiss_kappa` (of
+    all) or `cohen_kappa`, `ac1` (`ac2` where grades are near one another) and `pabak`: 1 is
+    perfect, 0 what chance gives. `n_items` have two labels or more, `n_labels` in all;
+    `n_annotators` and `independence` are None where only counts are known, the latter too where
+    nobody disagrees. `shares` are those of the classes among the labels.
     """
 
     _text = "render_agreement"
@@ -229,7 +211,8 @@ def agreement(
     [0.533, 0.529]
     """
     level, seed = level_of(confidence_level), seed_of(random_state)
-    if not hasattr(annotations, "shape") and not isinstance(annotations, list | tuple):
+    counts = hasattr(annotations, "shape") and not hasattr(annotations, "columns")
+    if not counts and not isinstance(annotations, list | tuple):
         annotations = predictions_of(annotations, columns)
     if not isinstance(annotations, Predictions):
         annotations = Predictions(
@@ -265,9 +248,8 @@ def agreement_of(
     size = counts.sum(axis=1)
     if not (size >= 2).any():
         return None
-    grades = _grades(predictions.classes)
-    labeled = counts[size > 0].sum(axis=0)
-    chance = _Chance.of(scale, grades, counts[size >= 2].sum(axis=0))
+    labeled = counts.sum(axis=0)
+    chance = _Chance.of(scale, _grades(predictions.classes), counts[size >= 2].sum(axis=0))
     run = _Run(predictions, chance, level, seed)
     notes = []
     if people.repeated_votes is not None:
@@ -275,30 +257,29 @@ def agreement_of(
             "agreement: of an annotator's several labels of one item only one counts, as people "
             "are compared with others"
         )
-    if scale != "nominal" and grades is None:
-        notes.append(
-            f"agreement: {scale} distances go by the order of the classes, which are no numbers: "
-            f"{listed(predictions.classes)}; --classes A,B,.. sets it"
-        )
     rows = list(run.rows(None, None, np.flatnonzero(size > 0), counts[size > 0], None))
-    sizes = np.diff(ballots.tocsc().indptr)
     columns = ballots.tocsc()
-    for j in np.sort(np.argsort(-sizes, kind="stable")[:MOST]) if len(who) > 1 else ():
+
+    def own(j: int) -> tuple[Ints, Floats]:
+        """The items of an annotator, and the labels as rows of 0 and 1, (n_j, K)."""
         mine = slice(columns.indptr[j], columns.indptr[j + 1])
-        index = columns.indices[mine]
-        own = np.eye(k)[columns.data[mine] - 1]
-        others = counts[index] - own
-        there = others.any(axis=1)
-        if there.any():
-            share = others[there] / others[there].sum(axis=1, keepdims=True)
-            rows += run.rows(people.models[j], None, index[there], own[there], share)
-    pairs, n_pairs = _pairs(ballots)
-    for i, j in pairs:
-        both = np.intersect1d(*(columns[:, [x]].indices for x in (i, j)))
-        first, second = (
-            np.eye(k)[np.asarray(ballots[both][:, [x]].todense()).ravel() - 1] for x in (i, j)
-        )
-        rows += run.rows(people.models[i], people.models[j], both, first, second)
+        return columns.indices[mine], np.eye(k)[columns.data[mine] - 1]
+
+    for j in np.sort(np.argsort(-np.diff(columns.indptr), kind="stable")[:MOST]).tolist():
+        index, label = own(j)
+        others = counts[index] - label
+        met = others.any(axis=1)
+        if met.any():
+            share = others[met] / others[met].sum(axis=1, keepdims=True)
+            rows += run.rows(people.models[j], None, index[met], label[met], share)
+    there = ballots.astype(bool).astype(np.int64)
+    shared = scipy.sparse.triu(there.T @ there, 1).tocoo()
+    n_pairs = shared.nnz
+    most = np.lexsort((shared.col, shared.row, -shared.data))[:MOST]
+    for i, j in sorted(zip(shared.row[most].tolist(), shared.col[most].tolist(), strict=True)):
+        (index, label), (index_j, label_j) = own(i), own(j)
+        both, at, at_j = np.intersect1d(index, index_j, return_indices=True)
+        rows += run.rows(people.models[i], people.models[j], both, label[at], label_j[at_j])
     if max(len(who), n_pairs) > MOST:
         notes.append(
             f"agreement: of {len(who):,} annotators and {n_pairs:,} pairs of them, those of the "
@@ -317,26 +298,13 @@ def agreement_of(
     )
 
 
-def _grades(classes: Sequence[Any]) -> Floats | None:
-    """The numbers that classes are, (K,); None where some are none."""
-    try:
+def _grades(classes: Sequence[Any]) -> Floats:
+    """The numbers that classes are, (K,), or else their places."""
+    with contextlib.suppress(TypeError, ValueError):
         numbers = np.array([float(c) for c in classes])
-    except (TypeError, ValueError):
-        return None
-    return numbers if np.isfinite(numbers).all() and len({*numbers}) == len(numbers) else None
-
-
-def _pairs(ballots: scipy.sparse.csr_matrix) -> tuple[list[tuple[int, int]], int]:
-    """Pairs of annotators who share items, at most `MOST`, those of the most first; their number.
-
-    In the order of the annotators.
-    """
-    there = ballots.astype(bool).astype(np.int64)
-    shared = scipy.sparse.triu(there.T @ there, 1).tocoo()
-    most = np.lexsort((shared.col, shared.row, -shared.data))[:MOST]
-    return sorted(
-        zip(shared.row[most].tolist(), shared.col[most].tolist(), strict=True)
-    ), shared.nnz
+        if np.isfinite(numbers).all() and len({*numbers}) == len(numbers):
+            return numbers
+    return np.arange(len(classes), dtype=np.float64)
 
 
 class _Chance(NamedTuple):
@@ -347,26 +315,20 @@ class _Chance(NamedTuple):
     scale: Scale
 
     @staticmethod
-    def of(scale: Scale, grades: Floats | None, labels: Floats) -> _Chance:
+    def of(scale: Scale, grades: Floats, labels: Floats) -> _Chance:
         """From the numbers of the classes and how many labels each has, (K,)."""
-        k = len(labels)
-        place = np.arange(k)
+        same = np.eye(len(labels))
         if scale == "nominal":
-            weight = np.eye(k)
-            return _Chance(weight, 1 - weight, scale)
+            return _Chance(same, 1 - same, scale)
         if scale == "interval":
-            at = place if grades is None else grades
-            apart: Floats = (at[:, None] - at).astype(np.float64) ** 2
+            apart = (grades[:, None] - grades) ** 2
             return _Chance(1 - apart / apart.max(), apart, scale)
-        if grades is not None:
-            place = np.argsort(np.argsort(grades))
-        steps = np.abs(place[:, None] - place) + 1.0
+        place = np.argsort(np.argsort(grades))
+        steps = np.abs(place[:, None] - place)
         # How many pairs of classes lie from k to l (Gwet 2014).
-        within = steps * (steps - 1) / 2
+        within = steps * (steps + 1) / 2
         # (sum of N_g between c and k, the ends by half)^2
-        order = np.argsort(place)
-        up = np.empty(k)
-        up[order] = np.cumsum(labels[order]) - labels[order] / 2
+        up = (np.cumsum(labels[np.argsort(place)])[place]) - labels / 2
         return _Chance(1 - within / within.max(), (up[:, None] - up) ** 2, scale)
 
     def parts(self, first: Floats, second: Floats | None) -> Floats:
@@ -382,9 +344,7 @@ class _Chance(NamedTuple):
         def pairs(table: Floats) -> Floats:
             if second is not None:
                 return (first @ table * second).sum(axis=1, keepdims=True)
-            both = (counts @ table * counts).sum(axis=1, keepdims=True) - counts @ table.diagonal()[
-                :, None
-            ]
+            both = ((counts @ table - table.diagonal()) * counts).sum(axis=1, keepdims=True)
             return both * two / np.maximum(size * (size - 1), 1)
 
         return np.hstack([
@@ -418,14 +378,13 @@ class _Chance(NamedTuple):
 
 
 class _Parts(NamedTuple):
-    """Sums of parts (C, F) by cluster, and how many labels an item of it has, (C,)."""
+    """Sums of parts by cluster, (C, 5 + 3 K)."""
 
     sums: Floats
-    size: Floats
 
     def take(self, rows: Any) -> _Parts:
         """Some of the clusters."""
-        return _Parts(self.sums[rows], self.size[rows])
+        return _Parts(self.sums[rows])
 
 
 class _Run(NamedTuple):
@@ -445,76 +404,56 @@ class _Run(NamedTuple):
         second: Floats | None,
     ) -> Iterator[AgreementRow]:
         """The rows of all, of an annotator with the others, or of two, on some items."""
-        weight = self.predictions.weight[index, None]
-        parts = self.chance.parts(first, second) * weight
-        paired = second is not None
-        n = len(index) if paired else int((first.sum(axis=1) >= 2).sum())
+        parts = self.chance.parts(first, second) * self.predictions.weight[index, None]
+        paired, size = second is not None, first.sum(axis=1)
+        n = len(index) if paired else int((size >= 2).sum())
         values = self.chance.read(parts.sum(axis=0, keepdims=True), paired=paired)
-        ends = [self._ends(keys, parts, first, second, values) for keys in self._clusters(index)]
         level = math.nan if self.level is None else self.level
+        m = None if paired else round(float(size[size >= 2].mean()))
+        several = () if self.level is None else self.predictions.clusters_of(index)
+        drawn = [self._draws(keys, parts, m) for keys in several]
         for name, value in values.items():
-            low = min((end[name][0] for end in ends), default=math.nan)
-            high = max((end[name][1] for end in ends), default=math.nan)
-            v = float(value[0])
-            status = judge_losses(v, n, 2, "", None).status
-            yield AgreementRow(annotator, other, name, v, low, high, level, status, n)
+            low, high = np.full((2, 1), math.nan)
+            for sums, factor in drawn:
+                draws = inflated(
+                    self.chance.read(sums, paired=paired)[name][:, None], value, factor
+                )
+                ends = interval(value, draws, level, (-1.0, 1.0))
+                low, high = np.fmin(low, ends[0]), np.fmax(high, ends[1])
+            status = judge_losses(float(value[0]), n, 2, "", None).status
+            ends_of = float(value[0]), float(low[0]), float(high[0])
+            yield AgreementRow(annotator, other, name, *ends_of, level, status, n)
 
-    def _clusters(self, index: Ints) -> tuple[UInts, ...]:
-        return () if self.level is None else self.predictions.clusters_of(index)
+    def _draws(self, keys: UInts, parts: Floats, m: int | None) -> tuple[Floats, float]:
+        """Draws of sums of parts by clusters, and how far few clusters widen an interval.
 
-    def _ends(
-        self,
-        keys: UInts,
-        parts: Floats,
-        first: Floats,
-        second: Floats | None,
-        values: dict[str, Floats],
-    ) -> dict[str, tuple[float, float]]:
-        """The interval of each coefficient, by clusters."""
+        An item has m labels, or those of two annotators.
+        """
         assert self.level is not None
-        _, place, members = np.unique(keys, return_inverse=True, return_counts=True)
-        paired = second is not None
-        n, k = len(members), len(self.chance.weight)
-        size = np.full(len(parts), 2.0) if paired else first.sum(axis=1)
-        labels = np.bincount(place, size, n) / members
+        place = np.unique(keys, return_inverse=True)[1]
+        n, k = int(place.max()) + 1, len(self.chance.weight)
 
         def by_unit(items: _Parts, rows: Ints, units: int) -> list[Floats]:
             state = _summed(np.arange(len(rows)) % units, items.sums[rows], units)
             return [state[:, :5], state[:, 5:]]
 
-        def as_pseudo_observation(
-            items: _Parts, mass: Floats, generator: np.random.Generator
-        ) -> _Parts:
+        def as_pseudo_observation(_: _Parts, mass: Floats, rng: np.random.Generator) -> _Parts:
             """As many labels as the items have, from a random distribution."""
             share = np.maximum(mass, 1e-300)
             share /= share.sum(axis=1, keepdims=True)
-            if paired:
-                one, two = (generator.multinomial(1, share).astype(float) for _ in range(2))
-                return items._replace(sums=self.chance.parts(one, two))
-            counts = generator.multinomial(np.rint(items.size).astype(np.int64), share)
-            return items._replace(sums=self.chance.parts(counts.astype(float), None))
+            counts = [rng.multinomial(size, share).astype(float) for size in ([m] if m else [1, 1])]
+            return _Parts(self.chance.parts(counts[0], None if m else counts[1]))
 
-        drawn = np.concatenate(
-            [
-                np.hstack(state)
-                for state in drawn_sums(
-                    _Parts(_summed(place, parts, n), labels), by_unit, as_pseudo_observation, k,
-                    draws_for(self.level), self.seed,
-                )
-            ]
+        states = drawn_sums(
+            _Parts(_summed(place, parts, n)), by_unit, as_pseudo_observation, k,
+            draws_for(self.level), self.seed,
         )  # fmt: skip
-        factor = 1.0
-        if n < len(parts):  # few clusters show a variance less well than rows
-            same = parts[:, [2]] - parts[:, 2].mean()
-            rho = [intraclass_correlation(same, keys)]
-            once = np.ones(len(parts))
-            factor = math.sqrt(worth(once, (keys,), rho, once).widening)
-        out = {}
-        for name, draws in self.chance.read(drawn, paired=paired).items():
-            wide = inflated(draws[:, None], values[name], factor)
-            low, high = interval(values[name], wide, self.level, (-1.0, 1.0))
-            out[name] = float(low[0]), float(high[0])
-        return out
+        drawn = np.concatenate([np.hstack(state) for state in states])
+        if n == len(parts):
+            return drawn, 1.0
+        once = np.ones(len(parts))
+        rho = intraclass_correlation(parts[:, [2]], keys)
+        return drawn, math.sqrt(worth(once, (keys,), [rho], once).widening)
 
 
 def _summed(unit: Ints, parts: Floats, units: int) -> Floats:

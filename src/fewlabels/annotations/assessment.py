@@ -219,7 +219,8 @@ def assess(
     settings = asked_for(bins, statistics, confidence_level, random_state)
     who = predictions if annotators is None else annotators
     agreement = agreement_of(who, scale, settings.level, settings.seed)
-    predictions = predictions.with_annotators(some=agreement is None)
+    silent = predictions.silent & predictions.gives("hard")
+    predictions = predictions.with_annotators(silent, some=agreement is None)
     rows = LabeledRows.of(predictions)._replace(alpha=_alpha(concentration, predictions))
     if panel == "fixed":
         known = agreement.n_annotators if agreement is not None else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,6 +17,7 @@ from fewlabels.report.words import (
     plural,
     share,
     warning_lines,
+    with_interval,
     wrap,
 )
 
@@ -75,6 +76,11 @@ class Agreed:
         return "ac2" if "ac2" in self.all else "ac1"
 
     @property
+    def shown(self) -> list[str]:
+        """All coefficients that there are."""
+        return list(dict.fromkeys(row["metric"] for row in self.report["estimates"]))
+
+    @property
     def metrics(self) -> list[str]:
         """What a table of annotators shows."""
         return ["agreement", self.chance_corrected, "alpha", "cohen_kappa", "pabak"]
@@ -86,31 +92,25 @@ class Agreed:
             first = row[1]["agreement"]
             return first["status"] != "ok", first["value"]
 
+        if kind == "annotators" and self.report["n_annotators"] == 2:
+            return []  # they are a pair
         return sorted(self._tables.get(kind, {}).items(), key=order)
 
     def figures(self, row: Mapping[str, Any]) -> tuple[str, str]:
         """Value and interval as they are written."""
-        write = number_format([1.0])
-        if row["value"] is None or row["low"] is None:
-            return "-" if row["value"] is None else write(row["value"]), ""
-        return write(row["value"]), f"[{write(row['low'])}, {write(row['high'])}]"
-
-    @property
-    def level(self) -> float | None:
-        """Confidence level of the intervals; None where there are none."""
-        level: float | None = self.all["agreement"]["confidence_level"]
-        return level
+        if row["value"] is None:
+            return "-", ""
+        value, _, ends = with_interval(row, number_format([1.0])).partition(" ")
+        return value, ends
 
     def sentences(self) -> Iterator[str]:
         """What the numbers say."""
         value = {name: row["value"] for name, row in self.all.items()}
         ac, alpha, write = value[self.chance_corrected], value["alpha"], number_format([1.0])
-        people = self.report["n_annotators"]
-        of = f" of {people}" if people and people > 2 else ""
-        yield (
-            f"Two annotators{of} who label an item say the same in {share(value['agreement'])} of "
-            f"{plural(self.report['n_items'], 'item')}."
-        )
+        who, n_items = self.report["n_annotators"], plural(self.report["n_items"], "item")
+        of = f"{n_items}, {plural(who, 'annotator')}" if who else n_items
+        agreed = share(value["agreement"])
+        yield f"Two annotators who label an item say the same in {agreed} of cases ({of})."
         if alpha is None:
             yield "All their labels are of one class, so that agreement beyond chance is undefined."
         else:
@@ -139,7 +139,8 @@ class Agreed:
 def agreement_lines(agreed: Agreed, width: int) -> Iterator[str]:
     """The part on annotators, in lines of at most `width` columns."""
     yield from wrap(" ".join(agreed.sentences()), width)
-    level = "" if agreed.level is None else f"[{percent(agreed.level)} interval]"
+    level = agreed.all["agreement"]["confidence_level"]
+    level = "" if level is None else f"[{percent(level)} interval]"
     rows = [["", "value", level, ""]]
     for name, row in agreed.all.items():
         status = "" if row["status"] in ("ok", "undefined") else row["status"]
@@ -147,22 +148,20 @@ def agreement_lines(agreed: Agreed, width: int) -> Iterator[str]:
     yield from ["", *fitted(rows, "lrl", width)]
     for kind, heading in (("annotators", "With the others"), ("pairs", "Pairs")):
         people = agreed.rows(kind)
-        if not people or (kind == "annotators" and len(people) == 2):
-            continue
         rows = [["", "items", "say the same", "", *agreed.metrics[1:]]]
         for (annotator, other), found in people[:_MOST_ROWS]:
             name = annotator if other is None else f"{annotator}, {other}"
             first, *others = (agreed.figures(found[metric]) for metric in agreed.metrics)
             n_items = str(found["agreement"]["n_items"])
             rows.append([name, n_items, *first, *(value for value, _ in others)])
-        more = f" ({_MOST_ROWS} of {len(people)}, who agree least)" * (len(people) > _MOST_ROWS)
-        yield from ["", f"{heading}{more}", *fitted(rows, "lrrlr", width)]
+        if people:
+            more = f" ({_MOST_ROWS} of {len(people)}, who agree least)" * (len(people) > _MOST_ROWS)
+            yield from ["", f"{heading}{more}", *fitted(rows, "lrrlr", width)]
 
 
 def agreement_meanings(agreed: Agreed) -> Iterator[str]:
     """What the coefficients are, a sentence each."""
-    shown: Sequence[str] = [*agreed.all, *(["cohen_kappa"] if agreed.rows("pairs") else [])]
-    yield from (f"{NAMES[name]}: {MEANINGS[name]}" for name in shown)
+    yield from (f"{NAMES[name]}: {MEANINGS[name]}" for name in agreed.shown)
 
 
 def render_agreement(report: Mapping[str, Any], width: int = 80) -> str:

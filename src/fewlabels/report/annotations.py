@@ -9,7 +9,8 @@ from functools import cached_property
 from typing import Any
 
 from fewlabels.errors import listed
-from fewlabels.report.agreement import Agreed, agreement_lines, agreement_meanings
+from fewlabels.report.agreement import MEANINGS as AGREEMENT_MEANINGS
+from fewlabels.report.agreement import NAMES, Agreed, agreement_lines, agreement_meanings
 from fewlabels.report.axis import Profile, profile
 from fewlabels.report.blocks import Block, Report, Row, Verdict, blocks, common_axis, verdict
 from fewlabels.report.html import render, within_budget
@@ -366,13 +367,15 @@ def _page(
         metric=assessed.nearest.metric if assessed.answer else "L",
         # A forest is one of intervals.
         forest=assessed.nearest if assessed.answer and assessed.level is not None else None,
-        axis=common_axis([assessed.nearest]),
+        axis=common_axis([assessed.nearest]) if assessed.models else None,
         tables={"losses": list(LOSSES), "pairs": list(OF_PAIRS)},
         meaning_of=statistic_meaning,
         portraits=portraits[:most],
         undrawn=max(len(portraits) - most, 0),
         meanings=MEANINGS,
         headings=HEADINGS,
+        coefficients=NAMES,
+        coefficient_meanings=AGREEMENT_MEANINGS,
         unbiased=UNBIASED if assessed.negative else "",
     )
 
