@@ -300,7 +300,7 @@ def labeling(columns: Columns) -> dict[str, Columns]:
 def counts(histograms: Columns) -> dict[str, Columns]:
     """Annotators' counts, and what may be wrong with them."""
     bare = {k: v for k, v in histograms.items() if k[:3] != "h__"}
-    votes = {k: v for k, v in histograms.items() if k[:3] != "p__"} | {"y__m": ["a"] * 90}
+    votes = {k: v for k, v in bare.items() if k[:3] != "p__"} | {"y__m": ["a", "b"] * 45}
     return {
         "histograms.csv": histograms,
         "counted.csv": histograms | {"labels": histograms["site"]},

@@ -59,6 +59,9 @@ RESULTS: dict[str, tuple[Callable[[], Result], Callable[[Any], int]]] = {
         lambda: fl.annotations.assess(predictions(histogram=COUNTS), confidence_level=None),
         lambda r: len(r.rows),
     ),
+    "agreement": (
+        lambda: fl.annotations.agreement(COUNTS, confidence_level=None), lambda r: len(r.rows),
+    ),
     "calibrate": (lambda: fit(predictions(), Settings("temperature")), lambda r: 14),
     "diagnose": (
         lambda: fl.diagnose(pd.DataFrame({"label": ["x", "y"] * 9, "p__a__x": [0.1, 0.9] * 9})),

@@ -142,23 +142,19 @@ class Agreement(Frozen, Result):
         for row in self.rows:
             if row.metric == metric and {row.annotator, row.other} == names:
                 return row
-        of = dict.fromkeys(row.annotator or EVERYBODY for row in self.rows)
         raise UsageError(
             f"no agreement {metric!r} of {listed(repr(n) for n in names if n) or EVERYBODY}; "
-            f"metrics: {listed(dict.fromkeys(row.metric for row in self.rows))}; annotators: "
-            f"{listed(of)}"
+            f"metrics: {listed(dict.fromkeys(row.metric for row in self.rows))}; "
+            f"annotators: {listed(dict.fromkeys(row.annotator or EVERYBODY for row in self.rows))}"
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain values; NaN is None."""
+        plain = ("scale", "n_items", "n_labels", "n_annotators", "shares")
         out: dict[str, Any] = plain_values(
-            {
-                "scale": self.scale,
-                "n_items": self.n_items,
-                "n_labels": self.n_labels,
-                "n_annotators": self.n_annotators,
+            {name: getattr(self, name) for name in plain}
+            | {
                 "classes": [plain_name(c) for c in self.classes],
-                "shares": self.shares,
                 "estimates": [row._asdict() for row in self.rows],
                 "independence": self.independence and self.independence._asdict(),
                 "warnings": self.notes,
@@ -257,7 +253,7 @@ def agreement_of(
             "agreement: of an annotator's several labels of one item only one counts, as people "
             "are compared with others"
         )
-    rows = list(run.rows(None, None, np.flatnonzero(size > 0), counts[size > 0], None))
+    rows = list(run.rows((), np.flatnonzero(size > 0), counts[size > 0]))
     columns = ballots.tocsc()
 
     def own(j: int) -> tuple[Ints, Floats]:
@@ -271,7 +267,7 @@ def agreement_of(
         met = others.any(axis=1)
         if met.any():
             share = others[met] / others[met].sum(axis=1, keepdims=True)
-            rows += run.rows(people.models[j], None, index[met], label[met], share)
+            rows += run.rows([people.models[j]], index[met], label[met], share)
     there = ballots.astype(bool).astype(np.int64)
     shared = scipy.sparse.triu(there.T @ there, 1).tocoo()
     n_pairs = shared.nnz
@@ -279,7 +275,8 @@ def agreement_of(
     for i, j in sorted(zip(shared.row[most].tolist(), shared.col[most].tolist(), strict=True)):
         (index, label), (index_j, label_j) = own(i), own(j)
         both, at, at_j = np.intersect1d(index, index_j, return_indices=True)
-        rows += run.rows(people.models[i], people.models[j], both, label[at], label_j[at_j])
+        names = people.models[i], people.models[j]
+        rows += run.rows(names, both, label[at], label_j[at_j])
     if max(len(who), n_pairs) > MOST:
         notes.append(
             f"agreement: of {len(who):,} annotators and {n_pairs:,} pairs of them, those of the "
@@ -396,14 +393,10 @@ class _Run(NamedTuple):
     seed: int
 
     def rows(
-        self,
-        annotator: str | None,
-        other: str | None,
-        index: Ints,
-        first: Floats,
-        second: Floats | None,
+        self, who: Sequence[str], index: Ints, first: Floats, second: Floats | None = None
     ) -> Iterator[AgreementRow]:
-        """The rows of all, of an annotator with the others, or of two, on some items."""
+        """The rows of all (nobody named), of an annotator with the others, or of two."""
+        annotator, other = (*who, None, None)[:2]
         parts = self.chance.parts(first, second) * self.predictions.weight[index, None]
         paired, size = second is not None, first.sum(axis=1)
         n = len(index) if paired else int((size >= 2).sum())

@@ -54,8 +54,9 @@ class AnnotationOptions(Record):
     )
     panel: Literal["random", "fixed"] = option(
         CHOICE,
-        "Annotators of an item: drawn at random from many, or these very ones (a fixed panel).",
+        "Labels are those of annotators drawn from many, or of these few, a fixed panel.",
         default="random",
+        rare=True,
     )
     scale: Literal["nominal", "ordinal", "interval"] = option(
         CHOICE,
@@ -101,9 +102,9 @@ def assess_annotations(
 ) -> int:
     """Assess the classifiers in FILE by what annotators say (h__ columns).
 
-    Shows how far each is from the shares of the annotators' labels, how much of that calibration
-    could remove, and how well it predicts that annotators disagree. A known label counts as one
-    annotator's; so do the votes of --votes and of classifiers without probabilities.
+    Shows how far each is from the shares of their labels, how much of that calibration could
+    remove, how well it predicts that annotators disagree, and how far these agree (of votes alone
+    too). A known label is one annotator's; so are --votes and classifiers without probabilities.
     """
     conditions = [parse_requirement(condition) for condition in options.require]
 

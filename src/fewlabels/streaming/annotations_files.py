@@ -142,7 +142,8 @@ class _Run:
         if not models:
             raise InputError(
                 "no classifier has probabilities or scores: there are votes alone; add columns "
-                "p__<model>__<class>, or use them as classifiers (`fewlabels estimate`)"
+                "p__<model>__<class>, use them as classifiers (`fewlabels estimate`), or read them "
+                "whole, for the agreement of annotators (--engine memory)"
             )
         for name in self.select or ():
             if name not in models:
