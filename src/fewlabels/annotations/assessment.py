@@ -428,7 +428,8 @@ class AnnotationCounts(NamedTuple):
         if not self.given.any() and not agreed:
             raise InputError(
                 "no classifier has probabilities, which the losses of label histograms are of; "
-                "pass `probabilities` (in a file: columns p__<model>__<class>)"
+                "pass `probabilities` (in a file: columns p__<model>__<class>), or labels of two "
+                "annotators on an item, for their agreement"
             )
 
 
