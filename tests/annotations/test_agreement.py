@@ -376,4 +376,7 @@ def test_annotators_alone():
     assert "only annotators" in found.summary()
     with pytest.raises(InputError, match="votes alone"):
         fl.annotations.assess(fl.Predictions(votes=votes("1. .2"), classes=[1, 2]))
+    # Most items without a vote: there are no classifiers by which they could differ.
+    said = np.vstack([votes("11 22 12 11 " * 10), np.full((60, 2), -1)])
+    assert fl.annotations.assess(fl.Predictions(votes=said, classes=[1, 2])).n_annotated == 40
     assert agreement_of(fl.Predictions(votes=votes("1. .2")), "nominal", None, 0) is None

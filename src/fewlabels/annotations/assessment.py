@@ -531,9 +531,11 @@ def assessed(
     rows: list[Estimate] = []
     diagrams: dict[str, list[dict[str, Any]]] = {}
     notes, classes = Reasons(), items.classes
-    selection, warnings = selection_facts(items, METHOD, distribution=True)
-    for sentence in warnings:
-        notes.add(sentence)
+    selection: dict[str, Any] = {}
+    if items.n_models:
+        selection, warnings = selection_facts(items, METHOD, distribution=True)
+        for sentence in warnings:
+            notes.add(sentence)
     for cell in cells:
         model = models[cell.model]
         rows += cell.rows(settings, model, notes)
