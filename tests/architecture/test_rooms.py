@@ -33,9 +33,9 @@ FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 
 # Lines that a room may have, so that growth is seen; raised only by a change that says why.
 LINES = {
-    "annotations": 2_930, "calibration": 1_940, "checks": 1_470, "cli": 3_960,
+    "annotations": 2_870, "calibration": 1_940, "checks": 1_470, "cli": 3_960,
     "comparison": 740, "data": 17_880, "evaluation": 4_560, "kernels": 3_390, "labeling": 2_320,
-    "methods": 16_410, "metrics": 1_410, "questions": 4_730, "report": 5_930, "shifts": 1_680,
+    "methods": 16_410, "metrics": 1_410, "questions": 4_730, "report": 5_920, "shifts": 1_680,
     "streaming": 5_950,
 }  # fmt: skip
 SURFACE = 3_480
