@@ -63,7 +63,8 @@ def estimate(
         (y_true, y_proba). None: what the predictions can answer; accuracy, ece, roc_auc and
         average_precision where there are probabilities; accuracy and cohen_kappa where there are
         hard predictions (error_rate instead of accuracy where nothing has a label); roc_auc and
-        average_precision where there are scores. "default" among the names stands for these.
+        average_precision where there are scores. "default" among the names stands for these,
+        and "grades" for all metrics of grades.
     by
         Names of groups to estimate separately as well; "domain" groups by the domain.
     confidence_level

@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from fewlabels.checks.arguments import level_of, seed_of, workers_of
+from fewlabels.checks.class_words import numbers_of
 from fewlabels.checks.conditions import NOT_RANDOM
 from fewlabels.comparison import Residuals
 from fewlabels.data.agreement import useless
@@ -52,6 +53,7 @@ from fewlabels.methods.registry import resolve as resolve_method
 from fewlabels.methods.settings import changed_settings
 from fewlabels.methods.voices import Unheard
 from fewlabels.metrics.base import Metric
+from fewlabels.metrics.confusion import Graded
 from fewlabels.metrics.registry import asked_of, check_asked
 from fewlabels.metrics.registry import resolve as resolve_metrics
 from fewlabels.posterior import LabelPosterior
@@ -407,15 +409,12 @@ def _doubting(rows: Iterable[Estimate], doubted: Container[str]) -> Iterator[Est
         yield row._replace(status=Status.ASSUMPTION) if doubt else row
 
 
-_OF_GRADES = ("mean_absolute_error", "weighted_kappa", "within_one")
-
-
 def _order_of_grades(evaluator: Evaluator) -> Iterable[str]:
     """A warning where grades are words in alphabetical order, which is rarely intended."""
-    graded = [name for name in _OF_GRADES if name in evaluator.metrics]
+    graded = [n for n, m in evaluator.metrics.items() if isinstance(m.statistic, Graded)]
     classes = [str(c) for c in evaluator.predictions.classes]
-    numbers = all(c.lstrip("-").replace(".", "", 1).isdigit() for c in classes)
-    if graded and len(classes) > 2 and not numbers and classes == sorted(classes):
+    words = numbers_of(classes) is None and classes == sorted(classes)
+    if graded and len(classes) > 2 and words:
         yield (
             f"grades: {listed(graded)} count steps between classes, whose order is that of the "
             f"alphabet ({listed(classes, 5)}); say theirs with --classes, worst first"

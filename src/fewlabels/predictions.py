@@ -38,6 +38,7 @@ from fewlabels.checks.arrays import (
     two_signs,
     votes_again,
 )
+from fewlabels.checks.class_words import numbers_of
 from fewlabels.errors import InputError, UsageError, unknown
 from fewlabels.kernels.arrays import (
     Array,
@@ -369,6 +370,12 @@ class Predictions(Frozen, HasSummary):
     def n_classes(self) -> int:
         """Number of classes, K."""
         return len(self.classes)
+
+    @computed_once
+    def grades(self) -> Floats:
+        """The classes as numbers, (K,): what they say if all are numbers, else their places."""
+        values = numbers_of(self.classes)
+        return np.arange(self.n_classes, dtype=float) if values is None else values
 
     def with_positive(self, positive: Any = None) -> Predictions:
         """The same predictions with this class, or `self.positive`, as the last of two.

@@ -12,13 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from sklearn.metrics import cohen_kappa_score, matthews_corrcoef
+from scipy.stats import spearmanr
+from sklearn.metrics import cohen_kappa_score, matthews_corrcoef, mean_absolute_error
 
 import fewlabels
 from fewlabels import Predictions
 from fewlabels.kernels.weighting import Drawn, Soft
 from fewlabels.metrics import ALIASES, METRICS, custom, resolve
 from fewlabels.metrics.base import Plan, ScoreView
+from fewlabels.metrics.confusion import GRADE_METRICS
 from fewlabels.metrics.registry import asked_of, defaults
 
 NAMES = list(METRICS)
@@ -130,7 +132,7 @@ def test_metrics_say_what_they_are():
     for name, metric in METRICS.items():
         assert metric.name == name
         assert metric.description
-        assert metric.direction in (-1, 1)
+        assert metric.direction in (-1, 1) or name == "bias"  # whose best value is 0
         assert metric.bounds[0] < metric.bounds[1]
 
 
@@ -179,6 +181,76 @@ def test_agreement_is_that_of_scikit_learn(name, reference, n_classes, weighted)
         found = value(name, plan, one_hot(truth[:, None], n_classes) * weight[:, None, None])
         wanted = reference(truth, said, sample_weight=weight)
         assert found[0] == pytest.approx(wanted, abs=1e-12)
+
+
+def grade_values(said, truth, weight=None, grades=None):
+    """Every metric of grades of predicted grades and labels, both as places of classes (n,)."""
+    k = len(grades) if grades is not None else 1 + max(*said, *truth)
+    view, mass = ScoreView(k, None, np.asarray(said), grades=grades), one_hot(truth[:, None], k)
+    mass = mass if weight is None else mass * weight[:, None, None]
+    return {
+        metric.name: value(metric.name, metric.statistic.prepare(view), mass)[0]
+        for metric in GRADE_METRICS
+    }
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("grades", [np.arange(1.0, 6), np.array([0, 10, 35, 60, 100.0])])
+def test_metrics_of_grades_are_their_formulas(grades, weighted):
+    """Grades count as the numbers that they are; repeated items stand for integer weights."""
+    rng = np.random.default_rng(3)
+    truth = rng.integers(5, size=150)
+    said = np.clip(truth + rng.integers(-1, 3, size=150), 0, 4)
+    times = rng.integers(1, 4, size=150) if weighted else np.ones(150, dtype=int)
+    found = grade_values(said, truth, times.astype(float), grades)
+    a, b = grades[np.repeat(said, times)], grades[np.repeat(truth, times)]
+    n, both = len(a), np.cov(a, b, ddof=0)
+    per_item = np.stack([a, b], axis=1)
+    rows, columns, mean = per_item.mean(1), per_item.mean(0), per_item.mean()
+    between = 2 * ((rows - mean) ** 2).sum() / (n - 1)
+    raters = n * ((columns - mean) ** 2).sum()
+    error = ((per_item - rows[:, None] - columns + mean) ** 2).sum() / (n - 1)
+    chance = ((a[:, None] - b) ** 2).mean()
+    wanted = {
+        "weighted_kappa": 1 - ((a - b) ** 2).mean() / chance,
+        "mean_absolute_error": mean_absolute_error(b, a),
+        "bias": (a - b).mean(),
+        "within_one": (abs(a - b) <= np.diff(grades).min()).mean(),
+        "spearman": spearmanr(a, b).statistic,
+        "concordance": 2 * both[0, 1] / (both[0, 0] + both[1, 1] + (a - b).mean() ** 2),
+        "icc2": (between - error) / (between + error + 2 * (raters - error) / n),
+        "icc3": (between - error) / (between + error),
+    }
+    assert found == pytest.approx(wanted, abs=1e-8)
+
+
+def test_intraclass_correlations_are_those_of_pingouin():
+    """`pingouin.intraclass_corr` 0.7.0 of these twelve items: ICC(A,1) and ICC(C,1)."""
+    said = np.array([1, 2, 3, 5, 4, 2, 3, 3, 1, 5, 4, 4]) - 1
+    truth = np.array([1, 3, 3, 4, 4, 1, 5, 2, 2, 5, 3, 5]) - 1
+    found = grade_values(said, truth)
+    assert found["icc2"] == pytest.approx(0.7695238095238094, abs=1e-8)
+    assert found["icc3"] == pytest.approx(0.7551401869158878, abs=1e-8)
+
+
+def test_grades_of_one_kind_are_undefined_and_rates_are_of_many_items():
+    zeros, ones = np.zeros(6, dtype=int), np.ones(6, dtype=int)
+    constant = grade_values(zeros, zeros, grades=np.arange(3.0))
+    for name in ("spearman", "concordance", "icc2", "icc3", "weighted_kappa"):
+        assert np.isnan(constant[name]), name
+    assert grade_values(ones, zeros)["bias"] == 1
+    # A population known by its rates has no correction for the number of items.
+    matrix = np.array([[0.3, 0.1], [0.2, 0.4]])[:, :, None]
+    icc2, concordance = (
+        METRICS[n].finish(METRICS[n].statistic.of_matrix(matrix, np.arange(2.0)))
+        for n in ("icc2", "concordance")
+    )
+    assert icc2 == pytest.approx(concordance, abs=1e-12)
+
+
+def test_grades_stand_for_their_metrics():
+    predictions = Predictions(votes=[[0], [1], [2]], classes=["1", "2", "3"])
+    assert asked_of("grades", predictions) == [metric.name for metric in GRADE_METRICS]
 
 
 @pytest.mark.parametrize(

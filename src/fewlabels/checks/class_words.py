@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
+
+import numpy as np
+
+from fewlabels.kernels.arrays import Floats
 
 
 def _words(text: str) -> frozenset[str]:
@@ -139,3 +143,13 @@ def positive_index(classes: Sequence[Any]) -> int:
     if polarities[0] is True or polarities[1] is False:
         return 0
     return 1
+
+
+def numbers_of(classes: Iterable[Any]) -> Floats | None:
+    """The numbers that classes are called by, (K,); None unless all are different numbers."""
+    try:
+        values = np.array([float(str(c)) for c in classes])
+    except ValueError:
+        return None
+    apart = np.isfinite(values).all() and len(np.unique(values)) == len(values)
+    return values if apart else None

@@ -207,7 +207,7 @@ class Evaluator:
         entries = Entries(items, group, len(voters))
         view = ScoreView(
             self.predictions.n_classes, hard=votes.astype(np.int64), group=group,
-            n_groups=len(voters),
+            n_groups=len(voters), grades=self.predictions.grades,
         )  # fmt: skip
         columns = np.array([j for j, _ in voters])
         task = _Task(self, posterior, metrics, rows, columns, entries, views=[view])
@@ -355,10 +355,12 @@ def _means(
         for place, j in enumerate(columns):
             view = view_of(evaluator.predictions, rows, int(j))
             if view.provides(metric.needs):
+                values = metric.per_item(view)
+                best = metric.best if math.isfinite(metric.best) else float(values.min())
                 value[place], draws[:, place] = estimator.estimate(
-                    metric.per_item(view),
+                    values,
                     rows,
-                    best=metric.best,
+                    best=best,
                     size=size,
                     population=evaluator.estimand == "population",
                 )
@@ -380,7 +382,8 @@ def _measure_rates(
     # The model knows those that vote; a classifier without a vote shifts the places of the others.
     places = np.array([rates.place[who] for who in names], dtype=np.int64)
     out = {}
-    for name, e in metrics_of_rates(rates, metrics, rows, places).items():
+    grades = evaluator.predictions.grades
+    for name, e in metrics_of_rates(rates, metrics, rows, places, grades).items():
         value, bounds = over_draws(np.nanmean, e), metrics[name].bounds
         drawn = draws_around(value, e[index], bounds, metrics[name].best, log_odds_error=errors)
         out[name] = Measured.from_draws(value, drawn)

@@ -25,7 +25,7 @@ class ScoreView:
     probabilities (n, K), hard (n,) class indices, scores (n,) of the positive class; None where
     the classifier does not provide it. `exact` asks for a code per distinct score, however many;
     `times` (n,) says how many items each row stands for, where it is not one; `group` (n,) of which
-    of `n_groups` each item is.
+    of `n_groups` each item is; `grades` (K,) are the classes as numbers, their places if None.
     """
 
     n_classes: int
@@ -36,6 +36,12 @@ class ScoreView:
     times: Floats | None = None
     group: Ints | None = None
     n_groups: int = 1
+    grades: Floats | None = None
+
+    @property
+    def grade_values(self) -> Floats:
+        """The classes as numbers, (K,)."""
+        return np.arange(self.n_classes, dtype=float) if self.grades is None else self.grades
 
     def coded(self, codes: Array, size: int, values: Floats | None = None) -> Indicator:
         """Items by code and group: sums are (size G, ...)."""
@@ -114,8 +120,11 @@ class Statistic(ABC):
     def prepare(self, view: ScoreView) -> Plan:
         """Sort, bin and look up everything that does not depend on the labels."""
 
-    def of_matrix(self, matrix: Floats) -> Floats | None:
-        """The state of a confusion matrix (K predicted, K true, D), where that says it all."""
+    def of_matrix(self, matrix: Floats, grades: Floats) -> Floats | None:
+        """The digest of a confusion matrix (K predicted, K true, D), where that says it all.
+
+        `grades` (K,) are the classes as numbers.
+        """
         return None
 
     @property

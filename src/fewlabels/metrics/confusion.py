@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fewlabels.kernels.arrays import Floats, Ints
-from fewlabels.kernels.weighting import Indicator, PlacedObservations, Weighting
+from fewlabels.kernels.weighting import Indicator, Weighting
 from fewlabels.metrics.base import Metric, Plan, ScoreView, Statistic, ratio
 
 
 class Margins(NamedTuple):
     """Sums of a confusion matrix that metrics use; with many classes the matrix is never made.
 
-    Hits, weight predicted and weight present of each class, (K, D). `apart` (3, D), where metrics
-    of grades are requested, are sums of weights times the three matrices of `_apart`.
+    Hits, weight predicted and weight present of each class, (K, D).
     """
 
     hits: Floats
     predicted: Floats
     present: Floats
-    apart: Floats | None
 
     @property
     def total(self) -> Floats:
@@ -38,7 +37,6 @@ class _ConfusionPlan(Plan):
     hard: Ints
     predicted: Indicator
     group: Indicator
-    grades: Floats | None  # what `_apart` makes of grades (3, K, K)
 
     @property
     def cells(self) -> int:
@@ -48,58 +46,136 @@ class _ConfusionPlan(Plan):
     def state(self, weights: Weighting, block: slice | None = None) -> Floats:
         hard = self.hard if block is None else self.hard[block]
         groups, k = self.group.part(block), self.predicted.size // self.group.size
-        extra = 0 if self.grades is None else 1
-        state = np.empty((3, k + extra, groups.size, weights.size))
-        shape = (k, groups.size, -1)
-        state[0, :k] = weights.by_event(self.predicted.part(block), hard).reshape(shape)
-        state[1, :k] = self.predicted.sums(weights.total, block).reshape(shape)
-        state[2, :k] = weights.by_class(groups)
-        if self.grades is not None:
-            for row, values in enumerate(self.grades):
-                state[row, k] = groups.sums(weights.expected(values[hard]))
+        state = np.empty((3, k, groups.size, weights.size))
+        state[0] = weights.by_event(self.predicted.part(block), hard).reshape(k, groups.size, -1)
+        state[1] = self.predicted.sums(weights.total, block).reshape(k, groups.size, -1)
+        state[2] = weights.by_class(groups)
         if weights.pseudo is not None:
-            self._place(state, weights.pseudo, groups.codes)
+            item, draw, predicted, mass, total = weights.pseudo
+            place = groups.codes[item]
+            state[0, predicted, place, draw] += mass[np.arange(len(mass)), predicted]
+            state[1, predicted, place, draw] += total
+            state[2, :, place, draw] += mass
         return state
-
-    def _place(self, state: Floats, pseudo: PlacedObservations, group: Ints) -> None:
-        item, draw, predicted, mass, total = pseudo
-        groups = group[item]
-        state[0, predicted, groups, draw] += mass[np.arange(len(mass)), predicted]
-        state[1, predicted, groups, draw] += total
-        state[2, : mass.shape[1], groups, draw] += mass
-        if self.grades is not None:
-            far = np.einsum("apk,pk->ap", self.grades[:, predicted], mass)
-            state[:, mass.shape[1], groups, draw] += far
 
 
 @dataclass(frozen=True)
 class Confusion(Statistic):
-    """Margins of the confusion matrix: state (3, K, G, D), as `Margins`.
-
-    With `grades` there is one more row, of how many grades predictions are off.
-    """
-
-    grades: bool = False
+    """Margins of the confusion matrix: state (3, K, G, D), as `Margins`."""
 
     def prepare(self, view: ScoreView) -> Plan:
         """Index the hard predictions."""
         assert view.hard is not None
-        far = np.stack(list(_apart(view.n_classes))) if self.grades else None
-        return _ConfusionPlan(view.hard, view.coded(view.hard, view.n_classes), view.grouped, far)
+        return _ConfusionPlan(view.hard, view.coded(view.hard, view.n_classes), view.grouped)
 
     def margins(self, state: Floats) -> Margins:
-        """The parts of a state, (3, K, D) or with grades (3, K + 1, D)."""
-        hits, predicted, present = state[:, :-1] if self.grades else state
-        return Margins(hits, predicted, present, state[:, -1] if self.grades else None)
+        """The parts of a state, (3, K, D)."""
+        return Margins(*state)
 
-    def of_matrix(self, matrix: Floats) -> Floats:
+    def of_matrix(self, matrix: Floats, grades: Floats) -> Floats:
         """The state of a confusion matrix (K predicted, K true, D)."""
-        hits = np.einsum("kkd->kd", matrix)
-        state = np.stack([hits, matrix.sum(axis=1), matrix.sum(axis=0)])
-        if not self.grades:
-            return state
-        far = np.stack([np.einsum("ab,abd->d", one, matrix) for one in _apart(len(matrix))])
-        return np.concatenate([state, far[:, None]], axis=1)
+        return np.stack([np.einsum("kkd->kd", matrix), matrix.sum(axis=1), matrix.sum(axis=0)])
+
+
+@dataclass(frozen=True, eq=False)
+class _MatrixPlan(Plan):
+    n_classes: int
+    predicted: Indicator
+    group: Indicator
+    finish: Callable[[Floats], Floats]
+
+    @property
+    def cells(self) -> int:
+        """A number of each pair of classes and group."""
+        return self.n_classes * self.predicted.size
+
+    @property
+    def digest_cells(self) -> int:
+        """At most as many."""
+        return self.cells
+
+    def state(self, weights: Weighting, block: slice | None = None) -> Floats:
+        predicted, k = self.predicted.part(block), self.n_classes
+        by_class = np.array(weights.by_class(predicted)).reshape(k, k, self.group.size, -1)
+        state: Floats = by_class.swapaxes(0, 1)
+        if weights.pseudo is not None:
+            item, draw, called, mass, _ = weights.pseudo
+            state[called, :, self.group.part(block).codes[item], draw] += mass
+        return state
+
+    def digest(self, state: Floats) -> Floats:
+        return self.finish(state)
+
+
+@dataclass(frozen=True)
+class Matrix(Statistic):
+    """The confusion matrix: state (K predicted, K true, G, D), whose digest are shares."""
+
+    def prepare(self, view: ScoreView) -> Plan:
+        """Index the hard predictions."""
+        assert view.hard is not None
+        predicted = view.coded(view.hard, view.n_classes)
+        finish = partial(self.of_matrix, grades=view.grade_values)
+        return _MatrixPlan(view.n_classes, predicted, view.grouped, finish)
+
+    def of_matrix(self, matrix: Floats, grades: Floats) -> Floats:
+        """The share of each cell."""
+        shares: Floats = ratio(matrix, matrix.sum(axis=(0, 1)))
+        return shares
+
+
+class Moments(NamedTuple):
+    """What metrics of grades need of a confusion matrix, (D,) each.
+
+    Weight of all items; the range of the grades, by which they are divided; means of prediction
+    minus label, its size, its square, and whether it is at most one step; the square if the two
+    were independent; variances of predictions and labels and their covariance, of grades and of
+    midranks.
+    """
+
+    total: Floats
+    unit: Floats
+    bias: Floats
+    size: Floats
+    square: Floats
+    near: Floats
+    chance: Floats
+    predicted: Floats
+    present: Floats
+    covariance: Floats
+    predicted_ranks: Floats
+    present_ranks: Floats
+    rank_covariance: Floats
+
+
+@dataclass(frozen=True)
+class Graded(Matrix):
+    """The confusion matrix of grades, whose digest are its `Moments`, (13, D)."""
+
+    def of_matrix(self, matrix: Floats, grades: Floats) -> Floats:
+        """The moments; a matrix of rates, which sum to 1, is one of very many items."""
+        total = matrix.sum(axis=(0, 1))
+        shares = ratio(matrix, total)
+        unit = float(np.ptp(grades)) or 1.0
+        off = (grades[:, None] - grades) / unit
+        step = np.diff(np.unique(grades)).min(initial=unit) / unit
+        distances = (off, np.abs(off), off**2, np.abs(off) <= step * (1 + 1e-9))
+        bias, gap, square, near = (np.einsum("ab,abd->d", one, shares) for one in distances)
+        margins = shares.sum(axis=1), shares.sum(axis=0)
+        chance = np.einsum("ab,ad,bd->d", off**2, *margins)
+        values = [np.broadcast_to(grades[:, None] / unit, one.shape) for one in margins]
+        # The midrank of a grade, as a share of the items.
+        order = np.argsort(grades, kind="stable")
+        ranks = [np.empty_like(one) for one in margins]
+        for rank, one in zip(ranks, margins, strict=True):
+            rank[order] = np.cumsum(one[order], axis=0) - one[order] / 2
+        spreads: list[Floats] = []
+        for pair in (values, ranks):
+            a, b = (x - (x * one).sum(axis=0) for x, one in zip(pair, margins, strict=True))
+            spreads += [(a**2 * margins[0]).sum(axis=0), (b**2 * margins[1]).sum(axis=0)]
+            spreads.append(np.einsum("ad,bd,abd->d", a, b, shares))
+        n, units = np.where(total > 1, total, np.inf), np.full(len(total), unit)
+        return np.stack(Moments(n, units, bias, gap, square, near, chance, *spreads))
 
 
 def _averaged(per_class: Floats) -> Floats:
@@ -172,56 +248,78 @@ def _cohen_kappa(margins: Margins) -> Floats:
     return np.clip(result, -1.0, 1.0)
 
 
-def _weighted_kappa(margins: Margins) -> Floats:
+def _weighted_kappa(moments: Moments) -> Floats:
     """1 - sum_ab (a - b)^2 share_ab / sum_ab (a - b)^2 predicted_a present_b (Cohen 1968)."""
-    _, predicted, present = _shares(margins)
-    observed = _mean_apart(margins, 0)
-    squares = _distances(len(predicted)) ** 2
-    chance = np.einsum("ab,ad,bd->d", squares, predicted, present)
-    result: Floats = 1 - ratio(observed, np.where(chance > _RESIDUE, chance, 0.0))
+    result: Floats = 1 - _ratio(moments.square, moments.chance)
     return np.clip(result, -1.0, 1.0)
 
 
-def _distances(n_classes: int) -> Floats:
-    """How many grades each class is from each other, (K, K); the classes in their order."""
-    place = np.arange(n_classes)
-    return np.abs(place[:, None] - place).astype(np.float64)
+def _ratio(numerator: Floats, denominator: Floats) -> Floats:
+    """NaN where rounding alone is left of the denominator."""
+    out: Floats = ratio(numerator, np.where(denominator > _RESIDUE, denominator, 0.0))
+    return out
 
 
 def _off(view: ScoreView) -> Floats:
-    """How many grades the prediction is off under each class, (n, K)."""
+    """By how much the prediction is above each class, (n, K)."""
     assert view.hard is not None
-    out: Floats = _distances(view.n_classes)[view.hard]
+    grades = view.grade_values
+    out: Floats = grades[view.hard][:, None] - grades
     return out
 
 
-def _apart(n_classes: int) -> Iterator[Floats]:
-    """Squared number of grades between classes, the number, whether it is at most 1: (K, K) each.
-
-    Rows are predicted, columns true classes.
-    """
-    off = _distances(n_classes)
-    yield off**2
-    yield off
-    yield (off <= 1).astype(np.float64)
-
-
-def _mean_apart(margins: Margins, which: int) -> Floats:
-    assert margins.apart is not None
-    out: Floats = ratio(margins.apart[which], margins.total)
-    return out
-
-
-def _mean_absolute_error(margins: Margins) -> Floats:
-    return _mean_apart(margins, 1)
+def _size(view: ScoreView) -> Floats:
+    return np.abs(_off(view))
 
 
 def _near(view: ScoreView) -> Floats:
-    return (_off(view) <= 1).astype(np.float64)
+    step = np.diff(np.unique(view.grade_values)).min(initial=np.inf)
+    return (_size(view) <= step * (1 + 1e-9)).astype(np.float64)
 
 
-def _within_one(margins: Margins) -> Floats:
-    return _mean_apart(margins, 2)
+def _bias(moments: Moments) -> Floats:
+    return moments.bias * moments.unit
+
+
+def _mean_absolute_error(moments: Moments) -> Floats:
+    return moments.size * moments.unit
+
+
+def _within_one(moments: Moments) -> Floats:
+    return moments.near
+
+
+def _spearman(moments: Moments) -> Floats:
+    """Correlation of midranks (Spearman 1904)."""
+    variances = moments.predicted_ranks, moments.present_ranks
+    fine = (variances[0] > _RESIDUE) & (variances[1] > _RESIDUE)
+    spread = np.where(fine, np.sqrt(variances[0] * variances[1]), 0.0)
+    result: Floats = ratio(moments.rank_covariance, spread)
+    return np.clip(result, -1.0, 1.0)
+
+
+def _concordance(moments: Moments) -> Floats:
+    """2 cov / (var predicted + var present + bias^2), variances over n (Lin 1989)."""
+    spread = moments.predicted + moments.present + moments.bias**2
+    return np.clip(_ratio(2 * moments.covariance, spread), -1.0, 1.0)
+
+
+def _icc2(moments: Moments) -> Floats:
+    """ICC(2,1) of two raters (Shrout and Fleiss 1979).
+
+    2 s_ab / (s_a^2 + s_b^2 + bias^2 - (s_a^2 + s_b^2 - 2 s_ab) / n), s over n - 1.
+    """
+    samples = ratio(1.0, 1 - 1 / moments.total)
+    both = (moments.predicted + moments.present) * samples
+    shared = 2 * moments.covariance * samples
+    spread = both + moments.bias**2 - (both - shared) / moments.total
+    return np.clip(_ratio(shared, spread), -1.0, 1.0)
+
+
+def _icc3(moments: Moments) -> Floats:
+    """ICC(3,1) of two raters: 2 cov / (var predicted + var present), whatever the bias."""
+    result = _ratio(2 * moments.covariance, moments.predicted + moments.present)
+    return np.clip(result, -1.0, 1.0)
 
 
 def _matthews_corrcoef(margins: Margins) -> Floats:
@@ -235,34 +333,58 @@ def _matthews_corrcoef(margins: Margins) -> Floats:
     return np.clip(result, -1.0, 1.0)
 
 
-def _finished(finish: Callable[[Margins], Floats], statistic: Confusion, state: Floats) -> Floats:
-    return finish(statistic.margins(state))
+def _finished(finish: Callable[[Margins], Floats], state: Floats) -> Floats:
+    return finish(Margins(*state))
+
+
+def _of_grades(finish: Callable[[Moments], Floats], digest: Floats) -> Floats:
+    return finish(Moments(*digest))
 
 
 def _metric(
     name: str,
     description: str,
-    finish: Callable[[Margins], Floats],
+    finish: Callable[[Margins], Floats] | Callable[[Moments], Floats],
     *,
     grades: bool = False,
     direction: int = 1,
     per_item: Callable[[ScoreView], Floats] | None = None,
     every_class: bool = True,
-    lowest: float = 0.0,
-    highest: float = 1.0,
+    bounds: tuple[float, float] = (0.0, 1.0),
 ) -> Metric:
-    statistic = Confusion(grades)
+    finished: Callable[..., Any] = _of_grades if grades else _finished
     return Metric(
         name,
         description,
         direction,
-        (lowest, highest),
+        bounds,
         "hard",
-        statistic,
-        partial(_finished, finish, statistic),  # no lambda: metrics travel to other processes
+        Graded() if grades else Confusion(),
+        partial(finished, finish),  # no lambda: metrics travel to other processes
         per_item=per_item,
         every_class=every_class,
     )
+
+
+_graded = partial(_metric, grades=True, every_class=False)
+_CORRELATION, _ANY, _POSITIVE = (-1.0, 1.0), (-math.inf, math.inf), (0.0, math.inf)
+
+
+def _cell(predicted: int, label: int, shares: Floats) -> Floats:
+    out: Floats = shares[predicted, label]
+    return out
+
+
+def confusion_cells(n_classes: int) -> dict[str, Metric]:
+    """A metric per cell of the confusion matrix, "predicted,label": its share of the items."""
+    return {
+        f"{a},{b}": Metric(
+            f"{a},{b}", "share of the items in a cell of the confusion matrix", 1 if a == b else -1,
+            (0.0, 1.0), "hard", Matrix(), partial(_cell, a, b),
+        )
+        for a in range(n_classes)
+        for b in range(n_classes)
+    }  # fmt: skip
 
 
 CONFUSION_METRICS = (
@@ -302,38 +424,68 @@ CONFUSION_METRICS = (
         "cohen_kappa",
         "agreement with the labels beyond chance: 1 is perfect, 0 what chance gives",
         _cohen_kappa,
-        lowest=-1.0,
-    ),
-    _metric(
-        "weighted_kappa",
-        "agreement of grades beyond chance, a mistake weighed by the square of how many grades it "
-        "is off; the classes in their order",
-        _weighted_kappa,
-        grades=True,
-        lowest=-1.0,
-    ),
-    _metric(
-        "mean_absolute_error",
-        "by how many grades the prediction is off, on average; the classes in their order",
-        _mean_absolute_error,
-        grades=True,
-        direction=-1,
-        per_item=_off,
-        every_class=False,
-        highest=float("inf"),
-    ),
-    _metric(
-        "within_one",
-        "share of items whose grade is right or off by one; the classes in their order",
-        _within_one,
-        grades=True,
-        per_item=_near,
-        every_class=False,
+        bounds=_CORRELATION,
     ),
     _metric(
         "matthews_corrcoef",
         "correlation of the predicted with the true class: 1 is perfect, 0 what chance gives",
         _matthews_corrcoef,
-        lowest=-1.0,
+        bounds=_CORRELATION,
+    ),
+)
+
+GRADE_METRICS = (
+    _graded(
+        "weighted_kappa",
+        "agreement of grades beyond chance, a mistake weighed by the square of how far it is off",
+        _weighted_kappa,
+        every_class=True,
+        bounds=_CORRELATION,
+    ),
+    _graded(
+        "mean_absolute_error",
+        "by how much the grade is off, on average",
+        _mean_absolute_error,
+        direction=-1,
+        per_item=_size,
+        bounds=_POSITIVE,
+    ),
+    _graded(
+        "bias",
+        "by how much the grade is above that of the labels, on average; 0 is best",
+        _bias,
+        direction=0,
+        per_item=_off,
+        bounds=_ANY,
+    ),
+    _graded(
+        "within_one",
+        "share of items whose grade is right or off by one step",
+        _within_one,
+        per_item=_near,
+    ),
+    _graded(
+        "spearman",
+        "correlation of the ranks of the grades, ties shared: 1 is the same order",
+        _spearman,
+        bounds=_CORRELATION,
+    ),
+    _graded(
+        "concordance",
+        "Lin's concordance with the labels: 1 is the same grades, bias counts",
+        _concordance,
+        bounds=_CORRELATION,
+    ),
+    _graded(
+        "icc2",
+        "ICC(2,1) of classifier and labels, absolute agreement: 1 is the same grades",
+        _icc2,
+        bounds=_CORRELATION,
+    ),
+    _graded(
+        "icc3",
+        "ICC(3,1) of classifier and labels, consistency: whatever the bias",
+        _icc3,
+        bounds=_CORRELATION,
     ),
 )

@@ -96,11 +96,14 @@ def view_of(predictions: Predictions, rows: Ints, j: int) -> ScoreView:
         scores = predictions.scores[rows, j]
     hard = votes.astype(np.int64) if on_all("hard") else None
     times = None if predictions.multiplicity is None else predictions.multiplicity[rows]
-    return ScoreView(predictions.n_classes, probabilities, hard, scores, times=times)
+    return ScoreView(
+        predictions.n_classes, probabilities, hard, scores, times=times,
+        grades=predictions.grades,
+    )  # fmt: skip
 
 
 def metrics_of_rates(
-    rates: VoteRates, chosen: Chosen, rows: Ints, columns: Ints
+    rates: VoteRates, chosen: Chosen, rows: Ints, columns: Ints, grades: Floats
 ) -> dict[str, Floats]:
     """Metrics of the confusion matrix (T, M) by draws of the population's rates.
 
@@ -116,8 +119,8 @@ def metrics_of_rates(
         for draws in spans(rates.size, max(_CELLS // cells, 1)):
             matrix = rates.joint(rows, int(j), draws)
             for name, metric in wanted.items():
-                state = metric.statistic.of_matrix(matrix)
-                if state is not None:
+                digest = metric.statistic.of_matrix(matrix, grades)
+                if digest is not None:
                     values = out.setdefault(name, np.empty((rates.size, len(columns))))
-                    values[draws, column] = metric.finish(state)
+                    values[draws, column] = metric.finish(digest)
     return out

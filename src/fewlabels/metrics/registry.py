@@ -12,11 +12,11 @@ from typing import Any
 from fewlabels.errors import UsageError, unknown
 from fewlabels.metrics.base import Metric, custom
 from fewlabels.metrics.calibration import CALIBRATION_METRICS, PROPER_METRICS
-from fewlabels.metrics.confusion import CONFUSION_METRICS
+from fewlabels.metrics.confusion import CONFUSION_METRICS, GRADE_METRICS
 from fewlabels.metrics.ranking import RANKING_METRICS
 from fewlabels.predictions import Predictions
 
-_FAMILIES = (CONFUSION_METRICS, RANKING_METRICS, CALIBRATION_METRICS, PROPER_METRICS)
+_FAMILIES = (CONFUSION_METRICS, GRADE_METRICS, RANKING_METRICS, CALIBRATION_METRICS, PROPER_METRICS)
 
 METRICS: Mapping[str, Metric] = MappingProxyType({m.name: m for f in _FAMILIES for m in f})
 """Every metric by its name."""
@@ -32,6 +32,9 @@ ALIASES: Mapping[str, str] = MappingProxyType(
         "error": "error_rate",
         "kappa": "cohen_kappa",
         "quadratic_kappa": "weighted_kappa",
+        "mae": "mean_absolute_error",
+        "spearmanr": "spearman",
+        "ccc": "concordance",
         "mcc": "matthews_corrcoef",
         "logloss": "log_loss",
         "brier_score": "brier",
@@ -42,6 +45,9 @@ ALIASES: Mapping[str, str] = MappingProxyType(
 
 DEFAULT = "default"
 """As a requested name it stands for those of `defaults`."""
+
+GRADES = "grades"
+"""It stands for all metrics of grades."""
 
 
 def defaults(predictions: Predictions) -> tuple[str, ...]:
@@ -73,9 +79,10 @@ def _filled(metrics: Any, names: Sequence[str]) -> list[Any]:
     if metrics is None:
         return list(names)
     each = [metrics] if isinstance(metrics, str) or not isinstance(metrics, Iterable) else metrics
+    several = {DEFAULT: names, GRADES: [metric.name for metric in GRADE_METRICS]}
     out: list[Any] = []
     for item in each:
-        out += names if isinstance(item, str) and item == DEFAULT else [item]
+        out += several.get(item, [item]) if isinstance(item, str) else [item]
     return out
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from fewlabels import __version__
 from fewlabels.annotations.agreement import Agreement, agreement
 from fewlabels.checks.arguments import few_enough, level_of, seed_of
-from fewlabels.checks.class_words import polarity
+from fewlabels.checks.class_words import numbers_of, polarity
 from fewlabels.data.inputs import predictions_of
 from fewlabels.errors import InputError, UsageError, listed, quoted
 from fewlabels.estimating import estimate
@@ -273,10 +273,9 @@ class _Criterion:
 
     def _grades(self) -> tuple[Floats, str]:
         """Grade of each class, (K,), and the name of their mean."""
-        classes = [str(c) for c in self.items.classes]
-        numbers = [_number(c) for c in classes]
-        if self.positive is None and len(classes) > 2 and None not in numbers:
-            return np.array(numbers, dtype=float), f"mean grade ({classes[0]} to {classes[-1]})"
+        classes, numbers = [str(c) for c in self.items.classes], numbers_of(self.items.classes)
+        if self.positive is None and len(classes) > 2 and numbers is not None:
+            return numbers, f"mean grade ({classes[0]} to {classes[-1]})"
         passing = self.positive
         if passing is None:
             yes = [c for c in classes if polarity(c) is True]
@@ -418,8 +417,7 @@ class _Criterion:
         counts = self.items.histogram
         if counts is None or not (counts.sum(axis=1) >= 2).any():
             return None, {}
-        numbers = [_number(str(c)) for c in self.items.classes]
-        graded = self.items.n_classes > 2 and None not in numbers
+        graded = self.items.n_classes > 2 and numbers_of(self.items.classes) is not None
         people = agreement(
             counts, scale="ordinal" if graded else "nominal", confidence_level=self.level,
             random_state=self.seed,
@@ -458,10 +456,3 @@ def _silence(judge: str, there: Bools, labeled: Bools) -> str | None:
         "the other items: the labels speak of other items than the verdicts; go by the labels "
         "alone, or let the judge score every item"
     )
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
