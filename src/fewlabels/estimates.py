@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from fewlabels.kernels.arrays import Floats, Frozen, Ints
 from fewlabels.kernels.interval_draws import Interval
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
-from fewlabels.report.shown import EstimateTable, frame, plain_values, with_some_groups
+from fewlabels.report.shown import EstimateTable, Result, frame, plain_values, with_some_groups
 
 ITEM = "item"
 """The group whose values name the items, where the predictions have it."""
@@ -69,7 +69,21 @@ class Paired(NamedTuple):
 OF_TABLE = ("comparison", "status_messages", "method_info", "metric_info", "best", "together")
 """Details that a table shows beside the estimates; a page shows more."""
 
-Describe = Callable[["Estimates", Sequence[str] | None], Mapping[str, Any]]
+IN_JSON = ("confusion",)
+"""What is in the JSON where it was asked for (`showing`)."""
+
+
+class Describe(Protocol):
+    """Looks at the items behind estimates when somebody asks (`evaluation.details.Details`)."""
+
+    def __call__(self, estimates: Estimates, names: Sequence[str] | None) -> Mapping[str, Any]:
+        """Parts of what a report shows, by name, or all (None), in plain values."""
+
+    def confusion(self, estimates: Estimates, group: str | None) -> Result:
+        """Confusion matrices."""
+
+    def disagreements(self, estimates: Estimates, confident: float) -> Result:
+        """Items on which classifiers and labels, or confident classifiers, differ."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -133,7 +147,8 @@ class Estimates(Frozen, EstimateTable):
         """
         if flat:
             return report.flat_numbers(self._facts())
-        return self._facts() | self._parts(["comparison"])
+        asked = {name: self.beside[name] for name in IN_JSON if name in self.beside}
+        return self._facts() | self._parts(["comparison"]) | asked
 
     def _facts(self) -> dict[str, Any]:
         facts = {
@@ -269,6 +284,42 @@ class Estimates(Frozen, EstimateTable):
         mlflow.log_metrics(self.to_dict(flat=True))
         mlflow.log_dict(self.to_dict(), f"{folder}/estimates.json")
         mlflow.log_text(report.render_html(self.report()), f"{folder}/report.html")
+
+    def confusion(self, group: str | None = None) -> Result:
+        """The confusion matrix of each classifier, of all items or of a group, with intervals.
+
+        Cells are shares of all items under the label posterior (of the labeled ones where the
+        method speaks of these alone), of those with the label, and of those with the prediction.
+
+        Raises
+        ------
+        UsageError
+            If there is no such group, more than 30 classes, no classifier that gives classes, or
+            the method has no label posterior.
+        """
+        return self._described().confusion(self, group)
+
+    def disagreements(self, confident: float = 0.7) -> Result:
+        """The items on which classifiers and labels differ, or `confident` classifiers.
+
+        The most telling come first: suspect labels, then the rest by the product of the two sides'
+        probabilities of their class (1 for a label); a hard prediction has that with which it is
+        right.
+
+        Raises
+        ------
+        UsageError
+            If the items are not held, or no classifier gives classes.
+        """
+        return self._described().disagreements(self, confident)
+
+    def showing(self, **parts: Mapping[str, Any]) -> Estimates:
+        """These estimates with `parts` in what text, page and JSON show beside them."""
+        return replace(self, beside={**self.beside, **parts})
+
+    def _described(self) -> Describe:
+        assert self.describe is not None, "made by `estimate`"
+        return self.describe
 
     def get(self, model: str, metric: str, group: str | None = None) -> Estimate:
         """The row of one classifier, metric and group.

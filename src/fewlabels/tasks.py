@@ -15,7 +15,7 @@ the value by as much as this order widens the draws of the macro average.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -39,6 +39,7 @@ from fewlabels.metrics.base import Metric
 from fewlabels.metrics.registry import resolve
 from fewlabels.pipeline import Checks, Question, estimate_in_memory
 from fewlabels.predictions import Predictions
+from fewlabels.report.shown import Result
 
 MACRO = "macro average"
 """The value of the column of tasks in rows of the mean over tasks."""
@@ -150,17 +151,30 @@ def of_streams(
             else:
                 rows.append(_mean(there, draws, metric.bounds, value)[0]._replace(group=None))
 
-    def describe(estimates: Estimates, names: Sequence[str] | None) -> Mapping[str, Any]:
-        assert first.describe is not None
-        return first.describe(estimates, [n for n in _OF_ALL if names is None or n in names])
-
     together = replace(
         first, rows=tuple(rows), models=models, n_items=size.n_items, n_labeled=size.n_labeled,
         n_annotated=0, groups=(size,), draws={(n, None): m.draws for n, m in found.items()},
-        paired={}, group_rows={}, diagnostics={}, warnings=tuple(notes), describe=describe,
+        paired={}, group_rows={}, diagnostics={}, warnings=tuple(notes), describe=_OfStreams(first),
         predictions=first.predictions.noting(first.predictions.notes, reading),
     )  # fmt: skip
     return with_tasks(together, column, each, {})
+
+
+@dataclass(frozen=True, eq=False)
+class _OfStreams:
+    """What is known of tasks that were read in parts: nothing of their items."""
+
+    first: Estimates
+
+    def __call__(self, estimates: Estimates, names: Sequence[str] | None) -> Mapping[str, Any]:
+        assert self.first.describe is not None
+        return self.first.describe(estimates, [n for n in _OF_ALL if names is None or n in names])
+
+    def confusion(self, estimates: Estimates, group: str | None) -> Result:
+        raise one_at_a_time([size.group or "" for size in estimates.groups[1:]], "this")
+
+    def disagreements(self, estimates: Estimates, confident: float) -> Result:
+        return self.confusion(estimates, None)
 
 
 def _stacked(

@@ -14,9 +14,11 @@ from fewlabels.cli.options import CHOICE, HOW, Record, comma_list, command, opti
 from fewlabels.cli.output import (
     Output,
     check_classifiers,
+    columns_of,
     junit_text,
     progress_bar,
     require,
+    together,
     verdict,
 )
 from fewlabels.errors import UsageError, quoted
@@ -86,11 +88,24 @@ class EstimateOptions(Record):
 @takes("source", Input)
 @takes("settings", Settings, by="Estimate by group too.")
 @takes("options", EstimateOptions)
-@takes("output", Output, "json", "html", "to", "labels_out", "raw_cells", "markdown", "junit")
+@takes(
+    "output",
+    Output,
+    "json",
+    "html",
+    "to",
+    "labels_out",
+    "raw_cells",
+    "markdown",
+    "junit",
+    "confusion",
+    "disagreements",
+)
 @takes("engine", Engine)
 def estimate(
-    source: Input, settings: Settings, options: EstimateOptions, output: Output, engine: Engine
-) -> int:
+    source: Input, settings: Settings, options: EstimateOptions, output: Output,
+    engine: Engine,
+) -> int:  # fmt: skip
     """Estimate how good each classifier in FILE is, from the few labels there are."""
     conditions = [parse_requirement(condition) for condition in options.require]
     metrics = list(dict.fromkeys([*comma_list(options.metrics), *(r.metric for r in conditions)]))
@@ -113,8 +128,11 @@ def estimate(
     groups = settings.groups(source)
     arguments |= {"metrics": metrics, "by": groups or None, "against": options.against}
     everyone, named = _cuts(options.threshold)
-    held = "--labels-out" if output.labels_out else "--shift" if options.shift is not None else None
-    streamed = engine.streams(source, held)
+    held = {
+        "--labels-out": output.labels_out, "--shift": options.shift,
+        "--disagreements": output.disagreements,
+    }  # fmt: skip
+    streamed = engine.streams(source, next((n for n, v in held.items() if v is not None), None))
     folder, done = None, ExitStack()
     if engine.posterior is not None:
         folder = click.get_current_context().with_resource(engine.folder())
@@ -147,7 +165,8 @@ def estimate(
 
         items = [ITEM] if output.labels_out is not None and source.names_items() else []
         with progress_bar("reading") as progress:
-            predictions = source.read([*groups, *items], tasks=True)
+            keep = None if output.disagreements is not None else [*groups, *items]
+            predictions = source.read(keep, tasks=True)
             chosen = settings.chosen(predictions.models)
             predictions = predictions.select_models(chosen) if chosen else predictions
             if everyone is not None:
@@ -174,6 +193,8 @@ def estimate(
         from fewlabels.questions.anytime import anytime
 
         estimates = anytime(estimates, source.labels[0])
+    if output.confusion:
+        estimates = estimates.showing(confusion=estimates.confusion().to_dict())
 
     def likeliest() -> dict[str, Any]:
         columns = estimates.label_columns()
@@ -186,6 +207,7 @@ def estimate(
         every = estimates.to_dict()["estimates"]
         return {name: [row[name] for row in every] for name in every[0]}
 
+    differing = estimates.disagreements() if output.disagreements is not None else None
     tables = {}
     if folder is not None and folder.table is not None:
         tables[folder.table] = folder.batches
@@ -199,10 +221,11 @@ def estimate(
         labels_out=likeliest,
         markdown=estimates.to_markdown,
         junit=lambda: junit_text(conditions, estimates),
+        disagreements=columns_of(differing),
     )
     done.close()
     also = {"Class probabilities": engine.posterior}
-    output.show(estimates.to_dict, estimates.summary, also=also)
+    output.show(estimates.to_dict, together(estimates, differing), also=also)
     return verdict(conditions, estimates)
 
 
@@ -298,7 +321,7 @@ class Passing(Record):
     "workers",
     models="Only these judges.",
 )
-@takes("output", Output, "json")
+@takes("output", Output, "json", "html", "raw_cells", "confusion", "disagreements")
 def score(source: Input, passing: Passing, settings: Settings, output: Output) -> None:
     """Estimate the pass rate, or mean grade, of the system that the judges in FILE evaluate.
 
@@ -310,14 +333,25 @@ def score(source: Input, passing: Passing, settings: Settings, output: Output) -
     from fewlabels.data.sources import by_criterion
     from fewlabels.questions.score import scored, tasks_of
 
+    keep: list[str] | None = [] if output.disagreements is None else None
     each = [(None, None)] if source.file is None else by_criterion(source.file)
     arguments = settings.arguments("method", "confidence_level", "random_state", "workers")
     with progress_bar("scoring"):
         read = (
             one
             for name, path in each
-            for one in tasks_of(name, read_predictions(keep=[], **source.but(file=path).reading()))
+            for one in tasks_of(
+                name, read_predictions(keep=keep, **source.but(file=path).reading())
+            )
         )
-        scores = scored(read, positive=passing.positive, models=settings.chosen(), **arguments)
-    output.save_all(scores.to_dict)
-    output.show(scores.to_dict, scores.summary)
+        scores = scored(
+            read, positive=passing.positive, models=settings.chosen(), confusion=output.confusion,
+            **arguments,
+        )  # fmt: skip
+    differing = scores.disagreements() if output.disagreements is not None else None
+    output.save_all(
+        scores.to_dict,
+        html=scores.save_html,
+        disagreements=columns_of(differing),
+    )
+    output.show(scores.to_dict, together(scores, differing))

@@ -30,6 +30,7 @@ from fewlabels.cli.options import OUTPUT, Record, fields_of, option
 from fewlabels.errors import UsageError, one_line, quoted, redacted, unknown
 
 if TYPE_CHECKING:
+    from fewlabels.report.shown import HasSummary, Result
     from fewlabels.streaming.passes import Progress
 
 TYPED = "fewlabels.typed"
@@ -54,6 +55,15 @@ class Output(Record):
     out: str | None = _path(None, "FILE", "table")
     labels_out: str | None = _path(
         "Write the likeliest class of every item (.csv, .parquet).", "PATH", "table"
+    )
+    confusion: bool = option(
+        OUTPUT, "Show each classifier's confusion matrix, with intervals.", default=False
+    )
+    disagreements: str | None = _path(
+        "Write the items on which classifier and label, or sure classifiers, differ (.csv, "
+        ".parquet).",
+        "PATH",
+        "table",
     )
     to: str | None = _path(
         "Write the estimates as a table: sqlite:///file.db#TABLE, postgresql://, duckdb://, or "
@@ -89,7 +99,7 @@ class Output(Record):
         tables: Mapping[str, Callable[[], Any]] | None = None,
         keys: Mapping[str, Sequence[str]] | None = None,
         /,
-        **contents: Callable[..., Any],
+        **contents: Callable[..., Any] | None,
     ) -> None:
         """Write all requested files, or none.
 
@@ -104,7 +114,7 @@ class Output(Record):
         edited = []
         for name, content in contents.items():
             path, role = getattr(self, name), fields_of(Output)[name].file
-            if path is None:
+            if path is None or content is None:
                 continue
             if role == "table":
                 key = (keys or {}).get(name, ())
@@ -145,6 +155,7 @@ class Output(Record):
             table: self.out,
             "Estimates": self.to,
             "Likeliest labels": self.labels_out,
+            "Disagreements": self.disagreements,
             "Markdown": self.markdown,
             "JUnit": self.junit,
             "Alerts": self.alert,
@@ -157,6 +168,16 @@ class Output(Record):
 
 def _of(rows: Callable[[], Any], _: Path) -> Any:
     return rows()
+
+
+def columns_of(result: Result | None) -> Callable[[], Any] | None:
+    """What makes the columns of a table that was asked for."""
+    return None if result is None else lambda: result.to_dict()["columns"]
+
+
+def together(*results: HasSummary | None) -> Callable[[int], str]:
+    """The summaries of some results, one below the other, to a width."""
+    return lambda width: "\n\n".join(r.summary(width) for r in results if r is not None)
 
 
 def stated_command() -> AbstractContextManager[None]:

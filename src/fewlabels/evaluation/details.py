@@ -16,7 +16,9 @@ import numpy as np
 
 from fewlabels.errors import Status, UsageError
 from fewlabels.estimates import MOST_COMPARED, Estimates
+from fewlabels.evaluation.confusion_matrices import confusion_matrices
 from fewlabels.evaluation.differences import comparisons, errors_together
+from fewlabels.evaluation.disagreements import disagreements
 from fewlabels.evaluation.draws import POPULATION, LabelWeights, item_sample
 from fewlabels.kernels.arrays import Bools, Floats, Ints
 from fewlabels.kernels.interval_draws import interval
@@ -27,7 +29,7 @@ from fewlabels.metrics.base import Metric
 from fewlabels.metrics.calibration import frequency, top_event
 from fewlabels.posterior import LabelPosterior, VoteRates
 from fewlabels.predictions import Predictions
-from fewlabels.report.shown import plain_values
+from fewlabels.report.shown import Result, plain_values
 
 SCORE_BINS = 30
 RELIABILITY_BINS = 10
@@ -106,6 +108,14 @@ class Details:
         made = {name: parts[name]() for name in (parts if names is None else names)}
         plain: dict[str, Any] = plain_values(made)
         return plain
+
+    def confusion(self, estimates: Estimates, group: str | None) -> Result:
+        """Confusion matrices of all items, or of a group."""
+        return confusion_matrices(estimates, group)
+
+    def disagreements(self, estimates: Estimates, confident: float) -> Result:
+        """Items on which classifiers and labels, or confident classifiers, differ."""
+        return disagreements(estimates, confident)
 
 
 def _class_balance(predictions: Predictions, posterior: LabelPosterior) -> dict[str, Any]:

@@ -380,7 +380,7 @@ def confusion_cells(n_classes: int) -> dict[str, Metric]:
     return {
         f"{a},{b}": Metric(
             f"{a},{b}", "share of the items in a cell of the confusion matrix", 1 if a == b else -1,
-            (0.0, 1.0), "hard", Matrix(), partial(_cell, a, b),
+            (0.0, 1.0), "hard", Matrix(), partial(_cell, a, b), every_class=True,
         )
         for a in range(n_classes)
         for b in range(n_classes)

@@ -7,8 +7,8 @@ the mean difference of the labels from it, as far as the two are correlated.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +19,7 @@ from fewlabels.checks.arguments import few_enough, level_of, seed_of
 from fewlabels.checks.class_words import numbers_of, polarity
 from fewlabels.data.inputs import predictions_of
 from fewlabels.errors import InputError, UsageError, listed, quoted
+from fewlabels.estimates import Estimates
 from fewlabels.estimating import estimate
 from fewlabels.kernels.arrays import Bools, Floats, Frozen
 from fewlabels.kernels.interval_draws import ends
@@ -88,11 +89,15 @@ class CriterionScore(Frozen):
     judge_pairs: Mapping[str, float]
     reading: tuple[str, ...]
     warnings: tuple[str, ...]
+    look: Callable[[str | LabelModel | None], Estimates] = field(repr=False)
+    confusion: Mapping[str, Any] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain values."""
+        shown = {n: v for n, v in vars(self).items() if n != "look" and v is not None}
         out: dict[str, Any] = plain_values(
-            vars(self)
+            {"criterion": None, "people": None}
+            | shown
             | {
                 "rows": [row._asdict() for row in self.rows],
                 "judges": [judge._asdict() for judge in self.judges],
@@ -128,6 +133,31 @@ class Scores(Frozen, Result):
             f"no score {way!r} by judge {judge!r}; the ways are "
             f"{listed(dict.fromkeys(row.way for row in self.rows))}"
         )
+
+    def confusion(self, criterion: str | None = None) -> Result:
+        """The confusion matrix of each judge on the labeled items, with intervals.
+
+        `criterion` is needed where there are several; errors are those of `Estimates.confusion`.
+        """
+        return self._criterion(criterion).look("labeled").confusion()
+
+    def disagreements(self, criterion: str | None = None, confident: float = 0.7) -> Result:
+        """The items on which judges and labels, or confident judges, differ.
+
+        As `Estimates.disagreements`, by the method that puts the judges together.
+        """
+        return self._criterion(criterion).look(None).disagreements(confident)
+
+    def _criterion(self, name: str | None) -> CriterionScore:
+        by_name = {one.criterion: one for one in self.criteria}
+        if name is None and len(by_name) == 1:
+            return self.criteria[0]
+        if name not in by_name or name is None:
+            raise UsageError(
+                f"there are several criteria ({listed(map(str, by_name), 5)}): name one of them, "
+                "with --criterion NAME, or --label COL for one of several columns of labels"
+            )
+        return by_name[name]
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain values."""
@@ -217,8 +247,12 @@ def scored(
     workers: int | None,
     positive: Any,
     models: Sequence[str] | None,
+    confusion: bool = False,
 ) -> Scores:
-    """The scores under each criterion, of the items that were read of it; arguments of `score`."""
+    """The scores under each criterion, of the items that were read of it; arguments of `score`.
+
+    With `confusion` each has the judges' confusion matrices beside.
+    """
     level, seed = level_of(confidence_level), seed_of(random_state)
     if level is None:
         raise UsageError("`confidence_level` must be between 0 and 1; got None")
@@ -230,7 +264,10 @@ def scored(
             # The grades go by the order of the classes, which `estimate` ends with the positive.
             chosen = chosen.with_positive(positive)
         task = _Criterion(chosen, criterion, method, level, seed, workers, positive)
-        scores.append(task.scored())
+        found = task.scored()
+        if confusion:
+            found = replace(found, confusion=found.look("labeled").confusion().to_dict())
+        scores.append(found)
     return Scores(tuple(scores), seed, level)
 
 
@@ -268,7 +305,14 @@ class _Criterion:
         n_labeled = items.size_of(np.flatnonzero(labeled))
         return CriterionScore(
             self.criterion, what, items.size, n_labeled, tuple(rows), judges, people, pairs,
-            items.reading, tuple(dict.fromkeys(warnings)),
+            items.reading, tuple(dict.fromkeys(warnings)), self.look,
+        )  # fmt: skip
+
+    def look(self, method: str | LabelModel | None) -> Estimates:
+        """Estimates of the judges by a method; None: the one that was asked for."""
+        return estimate(
+            self.items, method or self.method, ["accuracy"], confidence_level=self.level,
+            random_state=self.seed, workers=self.workers,
         )  # fmt: skip
 
     def _grades(self) -> tuple[Floats, str]:

@@ -24,6 +24,7 @@ _LAZY = {
     "backtest": ("render_backtest",),
     "calibration": ("render_calibration",),
     "comparison": ("render_comparison",),
+    "confusion": ("render_confusion", "render_disagreements"),
     "curves": ("render_curves", "render_label_next", "render_threshold"),
     "estimates_html": ("render_html",),
     "figure": ("render_backtest_figure", "render_curve_figure", "render_figure"),
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from fewlabels.report.backtest import render_backtest
     from fewlabels.report.calibration import render_calibration
     from fewlabels.report.comparison import render_comparison
+    from fewlabels.report.confusion import render_confusion, render_disagreements
     from fewlabels.report.curves import render_curves, render_label_next, render_threshold
     from fewlabels.report.estimates_html import render_html
     from fewlabels.report.figure import (
@@ -81,8 +83,10 @@ __all__ = [
     "render_backtest_figure",
     "render_calibration",
     "render_comparison",
+    "render_confusion",
     "render_curve_figure",
     "render_curves",
+    "render_disagreements",
     "render_figure",
     "render_fragment",
     "render_html",

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fewlabels.report.blocks import Report
+from fewlabels.report.confusion import MOST_MATRICES, cell_text, cell_title, counted_items
 from fewlabels.report.words import (
     aligned,
     cell_width,
@@ -31,6 +32,9 @@ from fewlabels.report.words import (
 
 _ROOMY = 10
 """With at most so many columns, three decimals fit."""
+
+_MOST_ENDS = 5
+"""With at most so many columns, cells of confusion matrices show intervals."""
 
 _MOST_NAMES = 12
 _MOST_GROUPS = 20
@@ -143,11 +147,31 @@ def error_map(report: Report) -> HeatMap | None:
     return HeatMap.from_table(caption, corner, domains, models, cell, ends, notes)
 
 
-def confusion_maps(report: Report) -> tuple[tuple[HeatMap, ...], int]:
-    """Confusion matrix of each classifier, and the number of classifiers left out."""
+def confusion_maps(report: Report) -> tuple[tuple[HeatMap, ...], int, str]:
+    """Confusion matrix of each classifier, the number of those left out, and what they are of.
+
+    Those that were asked for, of all classifiers; else those of a model of votes.
+    """
+    if asked := report.get("confusion"):
+        by_model: dict[str, list[Mapping[str, Any]]] = {}
+        for cell in asked["cells"]:
+            by_model.setdefault(cell["model"], []).append(cell)
+        classes = [str(name) for name in asked["classes"]]
+
+        def asked_map(model: str, cells: Sequence[Mapping[str, Any]]) -> HeatMap:
+            def cell(i: int, j: int) -> Cell:
+                one = cells[i * len(classes) + j]
+                text = cell_text(asked, one, ends=len(classes) <= _MOST_ENDS)
+                return Cell(text, one["of_label"], cell_title(asked, one))
+
+            return HeatMap.from_table(model, ("label", "predicted"), classes, classes, cell)
+
+        some = list(by_model.items())[:MOST_MATRICES]
+        found = tuple(asked_map(model, cells) for model, cells in some)
+        return found, len(by_model) - len(found), counted_items(asked)
     confusion = (report.get("votes") or {}).get("confusion")
     if not confusion:
-        return (), 0
+        return (), 0, ""
     classes = confusion["classes"]
 
     def confusion_map(model: str, matrix: Sequence[Sequence[float | None]]) -> HeatMap:
@@ -157,7 +181,7 @@ def confusion_maps(report: Report) -> tuple[tuple[HeatMap, ...], int]:
         return HeatMap.from_table(model, ("class", "predicted"), classes, classes, cell)
 
     maps = tuple(confusion_map(entry["model"], entry["matrix"]) for entry in confusion["matrices"])
-    return maps, confusion["n_models"] - len(maps)
+    return maps, confusion["n_models"] - len(maps), ""
 
 
 def similarity_maps(report: Report) -> tuple[HeatMap, ...]:

@@ -214,8 +214,22 @@ def summary_fragment(text: str) -> str:
 
 
 def render_summary_html(report: Report) -> str:
-    """A page of the summary alone; `report` has it, and the `kind` of the result."""
-    return render("summary.html.j2", kind=report["kind"], lines=str(report["summary"]).split("\n"))
+    """A page of the summary, and confusion matrices if there are.
+
+    `report` has the `summary`, the `kind` of the result and its `report`.
+    """
+    from fewlabels.report.diagnostics import confusion_maps
+
+    shown: Report = report.get("report") or {}
+    every = shown.get("criteria") or [{"confusion": shown if "cells" in shown else None}]
+    return render(
+        "summary.html.j2",
+        kind=report["kind"],
+        lines=str(report["summary"]).split("\n"),
+        matrices=[
+            (one.get("criterion"), confusion_maps(one)) for one in every if one.get("confusion")
+        ],
+    )
 
 
 def save_page(page: str, report: Report, path: str | os.PathLike[str], **more: Any) -> None:

@@ -76,7 +76,10 @@ class Result(HasSummary):
             If the path cannot be written.
         """
         if self._page is None:
-            shown = {"kind": type(self).__name__, "summary": self.summary(width=100)}
+            shown = {
+                "kind": type(self).__name__, "summary": self.summary(width=100),
+                "report": self.report(),
+            }  # fmt: skip
             report.save_page("summary", shown, path)
         else:
             report.save_page(self._page, self.report(), path, **self._beside_report())

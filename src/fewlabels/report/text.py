@@ -20,6 +20,7 @@ from fewlabels.report.blocks import (
     status_notes,
 )
 from fewlabels.report.comparison import comparison_lines
+from fewlabels.report.confusion import confusion_lines
 from fewlabels.report.diagnostics import diagnostics_lines, reference_trust
 from fewlabels.report.words import (
     NARROWEST,
@@ -136,6 +137,8 @@ def render_text(report: Report, width: int = 80) -> str:
                     padded = (pad(c, s.width) for c, (_, s) in zip(cells, beside, strict=True))
                     lines.append((" " * _GUTTER).join(padded))
     lines += [*diagnostics_lines(report, width), ""]
+    if report.get("confusion"):
+        lines += [*confusion_lines(report["confusion"], width), ""]
 
     if shown:
         with_truth = any(row.truth is not None for block in shown for row in block.rows)
@@ -425,6 +428,8 @@ def _criterion(one: Mapping[str, Any], report: Mapping[str, Any], width: int) ->
         yield from wrap(_help(judge), width, "  ")
     if one["people"] is not None:
         yield from wrap(_people(one), width, "  ")
+    if one.get("confusion"):
+        yield from ["", *confusion_lines(one["confusion"], width)]
 
 
 def _help(judge: Mapping[str, Any]) -> str:
