@@ -294,7 +294,7 @@ class Estimates(Frozen, EstimateTable):
         Raises
         ------
         UsageError
-            If there is no such group, more than 30 classes, no classifier that gives classes, or
+            If there is no such group, more than 20 classes, no classifier that gives classes, or
             the method has no label posterior.
         """
         return self._described().confusion(self, group)

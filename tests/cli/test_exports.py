@@ -59,6 +59,7 @@ def is_number(text: str) -> bool:
 EXPORTS: dict[str, list[str]] = {
     "monitor": ["FILE", "--time", "day", "--metrics", "accuracy", "--to", "OUT"],
     "estimate": ["FILE", "--metrics", "accuracy", "--labels-out", "OUT"],
+    "score": ["FILE", "--disagreements", "OUT"],
     "annotations": ["FILE", "--by", "=site", "--out", "OUT"],
     "calibrate": ["FILE", "--method", "temperature", "--out", "OUT"],
     "curve": ["FILE", "--out", "OUT"],

@@ -1,8 +1,8 @@
 """Confusion matrices with intervals: each cell's share of the items, under the label posterior.
 
-A cell is a metric like any other (`metrics.confusion.confusion_cells`), measured and guarded as the
-estimates are; then values and each draw are divided by their sum, so that the cells of a draw are a
-distribution. Shares of a label's row, and of a prediction's column, are ratios within a draw.
+A cell's share of all items, of those with its label and of those with its prediction are metrics
+like any other (`metrics.confusion.confusion_cells`), measured and guarded as the estimates are.
+Where the guard has moved them, values and ends are scaled so that the values sum to 1.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from fewlabels.evaluation.evaluator import Estimand, Evaluator
 from fewlabels.evaluation.groups import Group
 from fewlabels.evaluation.guard import Guard
 from fewlabels.evaluation.status import judge
-from fewlabels.kernels.arrays import Floats, Frozen
+from fewlabels.kernels.arrays import Frozen
 from fewlabels.kernels.interval_draws import interval
 from fewlabels.metrics.base import ratio
 from fewlabels.metrics.confusion import confusion_cells
 from fewlabels.report.shown import Result, plain_values
 
-MOST_CLASSES = 30
+MOST_CLASSES = 20
 """With more classes a matrix cannot be read."""
 
 
@@ -86,7 +86,7 @@ def confusion_matrices(estimates: Estimates, group: str | None = None) -> Confus
     Raises
     ------
     UsageError
-        If there is no such group, more than 30 classes, no classifier with classes, or the method
+        If there is no such group, more than 20 classes, no classifier with classes, or the method
         knows means alone.
     """
     items, posterior, k = estimates.judged, estimates.judged_by, len(estimates.classes)
@@ -113,7 +113,8 @@ def confusion_matrices(estimates: Estimates, group: str | None = None) -> Confus
             raise UsageError(unknown("group", group, groups, "estimate `by` a column first"))
         rows = groups[group]
     size = next(one for one in estimates.groups if one.group == group)
-    metrics, level = confusion_cells(k), estimates.confidence_level
+    cells, level = confusion_cells(k), estimates.confidence_level
+    metrics = {str(cell): metric for cell, metric in cells.items()}
     bare = np.isnan(level)
     estimand: Estimand = "population" if estimates.estimand == "population" else "sample"
     evaluator = Evaluator(items, posterior, metrics, estimand, None if bare else level)
@@ -122,38 +123,36 @@ def confusion_matrices(estimates: Estimates, group: str | None = None) -> Confus
     every = evaluator.measure(rows)
     if guard is not None:
         every = guard.adjust(where, every, size.n_items).measured
-    shares = np.stack([one.value for one in every.values()], -1).reshape(-1, k, k)
-    draws = np.stack([one.draws for one in every.values()], -1).reshape(-1, len(gives), k, k)
-    shares, draws = (ratio(x, x.sum(axis=(-2, -1), keepdims=True)) for x in (shares, draws))
-
-    def ends(axis: int | None) -> tuple[Floats, Floats, Floats]:
-        """Shares (M, K, K) of the sums over an axis, and their intervals; None: of all."""
-        value, drawn = shares, draws
-        if axis is not None:
-            value, drawn = (ratio(x, x.sum(axis=axis, keepdims=True)) for x in (shares, draws))
-        return value, *interval(value, drawn, level, (0.0, 1.0))
-
-    columns = [*ends(None), *ends(-2), *ends(-1)]
+    # By prediction, label, what the share is of, and value or end: (K, K, 3, 3, M).
+    found = np.array([
+        (one.value, *interval(one.value, one.draws, level, (0.0, 1.0)))
+        for one in (every[str(cell)] for cell in cells)
+    ]).reshape(k, k, 3, 3, -1)  # fmt: skip
+    sums = np.stack([
+        np.broadcast_to(found[:, :, of, 0].sum(axis=axes, keepdims=True), (k, k, len(gives)))
+        for of, axes in enumerate(((0, 1), (0,), (1,)))
+    ], axis=2)  # fmt: skip
+    found = np.minimum(ratio(found, sums[:, :, :, None]), 1.0)
     names = [plain_name(c) for c in estimates.classes]
     item, label = items.named
     inside = np.isin(item, rows)
-    cells = []
+    out = []
     for j in np.flatnonzero(gives).tolist():
         called = items.hard_of(item[inside], j)
         there = called >= 0
         count, place = np.zeros((k, k)), (called[there], label[inside][there])
         np.add.at(count, place, items.times[item[inside]][there])
-        metric, model = metrics["0,0"], items.models[j]
-        verdict = judge(items, posterior, where, metric, model, float(shares[j, 0, 0]), {})
-        cells += [
+        model, first = items.models[j], next(iter(metrics.values()))
+        verdict = judge(items, posterior, where, first, model, float(found[0, 0, 0, 0, j]), {})
+        out += [
             Cell(
                 str(verdict.status), model, names[b], names[a], int(count[a, b]),
-                *(float(column[j, a, b]) for column in columns),
+                *found[a, b, :, :, j].ravel().tolist(),
             )
             for b in range(k)
             for a in range(k)
         ]  # fmt: skip
     return ConfusionMatrices(
-        tuple(cells), tuple(names), group, "all" if posterior.infers else "labeled",
+        tuple(out), tuple(names), group, "all" if posterior.infers else "labeled",
         size.n_items, size.n_labeled, estimates.method, estimates.seed, level,
     )  # fmt: skip

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -82,22 +82,101 @@ class _MatrixPlan(Plan):
     n_classes: int
     predicted: Indicator
     group: Indicator
-    finish: Callable[[Floats], Floats]
 
     @property
     def cells(self) -> int:
         """A number of each pair of classes and group."""
         return self.n_classes * self.predicted.size
 
+    def counted(self, weights: Weighting, block: slice | None) -> Floats:
+        """The matrix (K predicted, K true, G, D), without pseudo-observations."""
+        by_class = np.array(weights.by_class(self.predicted.part(block)))
+        shape = (self.n_classes, self.n_classes, self.group.size, -1)
+        out: Floats = by_class.reshape(shape).swapaxes(0, 1)
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class _CellsPlan(_MatrixPlan):
+    def state(self, weights: Weighting, block: slice | None = None) -> Floats:
+        matrix = self.counted(weights, block)
+        state = np.zeros((self.n_classes**2 + 2, *matrix.shape[2:]))
+        state[:-2] = matrix.reshape(-1, *matrix.shape[2:])
+        if weights.pseudo is not None:
+            item, draw, _, mass, total = weights.pseudo
+            # A coin that does not depend on the total: class weights are exchangeable.
+            side = np.where(mass[:, 0] > mass[:, 1], -2, -1)
+            np.add.at(state, (side, self.group.part(block).codes[item], draw), total)
+        return state
+
+
+@dataclass(frozen=True)
+class Cells(Statistic):
+    """The confusion matrix and pseudo-observations: (K predicted x K true, then 2; G, D).
+
+    To a cell a pseudo-observation is in it or not, and is in it in half of the draws, as for the
+    precision at a cut: shared by all cells it would leave an empty one hardly any width.
+    """
+
+    def prepare(self, view: ScoreView) -> Plan:
+        """Index the hard predictions."""
+        assert view.hard is not None
+        predicted = view.coded(view.hard, view.n_classes)
+        return _CellsPlan(view.n_classes, predicted, view.grouped)
+
+
+Of = Literal["all", "label", "predicted"]
+
+
+class CellMetric(NamedTuple):
+    """A cell of the confusion matrix, and of which items its share is."""
+
+    predicted: int
+    label: int
+    of: Of
+
+
+def _cell(cell: CellMetric, n_classes: int, state: Floats) -> Floats:
+    a, b, of = cell
+    matrix = state[:-2].reshape(n_classes, n_classes, -1)
+    every = {"all": matrix, "label": matrix[:, b], "predicted": matrix[a]}[of]
+    total = every.sum(axis=tuple(range(every.ndim - 1)))
+    out: Floats = ratio(matrix[a, b] + state[-2], total + state[-2] + state[-1])
+    return out
+
+
+def confusion_cells(n_classes: int) -> dict[CellMetric, Metric]:
+    """Metrics of the cells of the confusion matrix: shares of all items, a label's, a prediction's.
+
+    In the order of predictions, labels, and these three.
+    """
+    cells = (
+        CellMetric(a, b, of)
+        for a in range(n_classes)
+        for b in range(n_classes)
+        for of in get_args(Of)
+    )
+    return {
+        cell: Metric(
+            f"share of {cell.of}", "share of items in a cell of the confusion matrix",
+            1 if cell.predicted == cell.label else -1, (0.0, 1.0), "hard", Cells(),
+            partial(_cell, cell, n_classes), every_class=True,
+        )
+        for cell in cells
+    }  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class _GradedPlan(_MatrixPlan):
+    finish: Callable[[Floats], Floats]
+
     @property
     def digest_cells(self) -> int:
-        """At most as many."""
-        return self.cells
+        """The moments."""
+        return len(Moments._fields) * self.group.size
 
     def state(self, weights: Weighting, block: slice | None = None) -> Floats:
-        predicted, k = self.predicted.part(block), self.n_classes
-        by_class = np.array(weights.by_class(predicted)).reshape(k, k, self.group.size, -1)
-        state: Floats = by_class.swapaxes(0, 1)
+        state = self.counted(weights, block)
         if weights.pseudo is not None:
             item, draw, called, mass, _ = weights.pseudo
             state[called, :, self.group.part(block).codes[item], draw] += mass
@@ -105,23 +184,6 @@ class _MatrixPlan(Plan):
 
     def digest(self, state: Floats) -> Floats:
         return self.finish(state)
-
-
-@dataclass(frozen=True)
-class Matrix(Statistic):
-    """The confusion matrix: state (K predicted, K true, G, D), whose digest are shares."""
-
-    def prepare(self, view: ScoreView) -> Plan:
-        """Index the hard predictions."""
-        assert view.hard is not None
-        predicted = view.coded(view.hard, view.n_classes)
-        finish = partial(self.of_matrix, grades=view.grade_values)
-        return _MatrixPlan(view.n_classes, predicted, view.grouped, finish)
-
-    def of_matrix(self, matrix: Floats, grades: Floats) -> Floats:
-        """The share of each cell."""
-        shares: Floats = ratio(matrix, matrix.sum(axis=(0, 1)))
-        return shares
 
 
 class Moments(NamedTuple):
@@ -149,8 +211,15 @@ class Moments(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Graded(Matrix):
-    """The confusion matrix of grades, whose digest are its `Moments`, (13, D)."""
+class Graded(Statistic):
+    """The confusion matrix of grades, (K predicted, K true, G, D), whose digest are `Moments`."""
+
+    def prepare(self, view: ScoreView) -> Plan:
+        """Index the hard predictions."""
+        assert view.hard is not None
+        predicted = view.coded(view.hard, view.n_classes)
+        finish = partial(self.of_matrix, grades=view.grade_values)
+        return _GradedPlan(view.n_classes, predicted, view.grouped, finish)
 
     def of_matrix(self, matrix: Floats, grades: Floats) -> Floats:
         """The moments; a matrix of rates, which sum to 1, is one of very many items."""
@@ -368,23 +437,6 @@ def _metric(
 
 _graded = partial(_metric, grades=True, every_class=False)
 _CORRELATION, _ANY, _POSITIVE = (-1.0, 1.0), (-math.inf, math.inf), (0.0, math.inf)
-
-
-def _cell(predicted: int, label: int, shares: Floats) -> Floats:
-    out: Floats = shares[predicted, label]
-    return out
-
-
-def confusion_cells(n_classes: int) -> dict[str, Metric]:
-    """A metric per cell of the confusion matrix, "predicted,label": its share of the items."""
-    return {
-        f"{a},{b}": Metric(
-            f"{a},{b}", "share of the items in a cell of the confusion matrix", 1 if a == b else -1,
-            (0.0, 1.0), "hard", Matrix(), partial(_cell, a, b), every_class=True,
-        )
-        for a in range(n_classes)
-        for b in range(n_classes)
-    }  # fmt: skip
 
 
 CONFUSION_METRICS = (
