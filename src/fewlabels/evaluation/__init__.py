@@ -10,6 +10,7 @@ draw; then:
 3. `status`, `input_facts` and `suspect_labels`: how far to trust each estimate, and the warnings
    about the input.
 
-`joint_errors`, `differences`, `item_variance` and `anytime` are further statistics of the same
+`confusion_matrices` and `disagreements` are what classifiers and labels differ by, and on which
+items. `joint_errors`, `differences`, `item_variance` and `anytime` are further statistics of the same
 draws; `details` collects what a report shows beside the estimates.
 """
