@@ -51,9 +51,8 @@ class EstimateOptions(Record):
 
     metrics: str = option(
         CHOICE,
-        "Named as in scikit-learn. By default accuracy, ece, roc_auc, average_precision for "
-        "probabilities; accuracy, cohen_kappa for predicted classes (error_rate without labels); "
-        "roc_auc, average_precision for scores.",
+        "Named as in scikit-learn; `grades` are all of grades. By default accuracy, ece, roc_auc "
+        "and average_precision, as far as FILE gives them.",
         "A,B,..",
         "default",
         show_default=False,

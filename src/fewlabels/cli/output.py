@@ -56,12 +56,9 @@ class Output(Record):
     labels_out: str | None = _path(
         "Write the likeliest class of every item (.csv, .parquet).", "PATH", "table"
     )
-    confusion: bool = option(
-        OUTPUT, "Show each classifier's confusion matrix, with intervals.", default=False
-    )
+    confusion: bool = option(OUTPUT, "Show confusion matrices, with intervals.", default=False)
     disagreements: str | None = _path(
-        "Write the items on which classifier and label, or sure classifiers, differ (.csv, "
-        ".parquet).",
+        "Write the items on which they and labels differ.",
         "PATH",
         "table",
     )
