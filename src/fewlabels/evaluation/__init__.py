@@ -11,6 +11,6 @@ draw; then:
    about the input.
 
 `confusion_matrices` and `disagreements` are what classifiers and labels differ by, and on which
-items. `joint_errors`, `differences`, `item_variance` and `anytime` are further statistics of the same
-draws; `details` collects what a report shows beside the estimates.
+items. `joint_errors`, `differences`, `item_variance` and `anytime` are further statistics of the
+same draws; `details` collects what a report shows beside the estimates.
 """
