@@ -46,6 +46,10 @@ RESULTS: dict[str, tuple[Callable[[], Result], Callable[[Any], int]]] = {
     "compare": (lambda: fl.compare(predictions(), **QUICK), lambda r: 2),
     "shift": (lambda: fl.shift(predictions()), lambda r: 2),
     "score": (lambda: fl.score(predictions()), lambda r: len(r.rows)),
+    "confusion": (lambda: fl.estimate(predictions(), **QUICK).confusion(), lambda r: 8),
+    "disagreements": (
+        lambda: fl.score(predictions()).disagreements(), lambda r: len(r.columns["row"]),
+    ),
     "monitor": (
         lambda: fl.monitor(
             predictions(groups={"year": np.arange(80) // 20}), "year", metrics="accuracy"

@@ -93,7 +93,7 @@ def confusion_matrices(estimates: Estimates, group: str | None = None) -> Confus
     if k > MOST_CLASSES:
         raise UsageError(
             f"a confusion matrix of {k:,} classes cannot be read (at most {MOST_CLASSES}): put "
-            "rare classes together with --same RARE=other, or grades with --pass-from GRADE"
+            "rare ones together with --same RARE=other"
         )
     if posterior.means is not None:
         raise UsageError(
