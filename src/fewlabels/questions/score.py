@@ -94,10 +94,10 @@ class CriterionScore(Frozen):
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain values."""
-        shown = {n: v for n, v in vars(self).items() if n != "look" and v is not None}
+        left_out = {"look"} | ({"confusion"} if self.confusion is None else set())
+        shown = {n: v for n, v in vars(self).items() if n not in left_out}
         out: dict[str, Any] = plain_values(
-            {"criterion": None, "people": None}
-            | shown
+            shown
             | {
                 "rows": [row._asdict() for row in self.rows],
                 "judges": [judge._asdict() for judge in self.judges],
