@@ -18,6 +18,7 @@ _LAZY = {
     "UsageError": "fewlabels.errors",
     "anytime": "fewlabels.questions.anytime",
     "backtest": "fewlabels.questions.backtest",
+    "calibration_curve": "fewlabels.questions.calibration_curve",
     "compare": "fewlabels.questions.compare",
     "curve": "fewlabels.questions.curve",
     "curves": "fewlabels.questions.curve",
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from fewlabels.predictions import Predictions
     from fewlabels.questions.anytime import anytime
     from fewlabels.questions.backtest import backtest
+    from fewlabels.questions.calibration_curve import calibration_curve
     from fewlabels.questions.compare import compare
     from fewlabels.questions.curve import curve, curves
     from fewlabels.questions.label_next import label_next
@@ -72,6 +74,7 @@ __all__ = [
     "anytime",
     "backtest",
     "calibration",
+    "calibration_curve",
     "compare",
     "curve",
     "curves",

@@ -25,6 +25,7 @@ from fewlabels.cli.output import (
     has_colours,
     print_warnings,
 )
+from fewlabels.cli.reliability import calibration
 from fewlabels.cli.repair import calibrate, shift
 from fewlabels.cli.trial import backtest, demo
 from fewlabels.errors import FewlabelsError, one_line, unknown
@@ -43,7 +44,7 @@ COMPLETE = "_FEWLABELS_COMPLETE"
 # Command modules import nothing but click before they run, so listing them here costs nothing.
 COMMANDS = {
     "Look at a file": (doctor, convert),
-    "How good are the classifiers": (estimate, compare, assess_annotations),
+    "How good are the classifiers": (estimate, compare, calibration, assess_annotations),
     "How good is the system that judges evaluate": (score,),
     "Is it still as good": (monitor,),
     "Decide": (curve, threshold),

@@ -176,7 +176,7 @@ def _profiles(
                 "n_items": predictions.size_of(predictions.has_probabilities[:, j]),
                 "missing": predictions.size_of(~predictions.has_probabilities[:, j]),
                 "distributions": [
-                    _distribution(
+                    score_distribution(
                         predictions.classes[k],
                         p[:, k],
                         q[subset, k] * mass,
@@ -203,7 +203,7 @@ def _shown_classes(predictions: Predictions, posterior: LabelPosterior) -> list[
     return shown
 
 
-def _distribution(
+def score_distribution(
     name: Any, score: Floats, q: Floats, mass: Floats, of_class: Bools, labels: Ints
 ) -> dict[str, Any]:
     """Scores of a class by whether items are of it: weight q of mass (n,), and labels of it."""

@@ -29,9 +29,10 @@ def equal_width(p: Floats, bins: int = EQUAL_WIDTH_BINS) -> Ints:
     return np.digitize(p, np.linspace(0, 1, bins + 1)[1:-1])
 
 
-def quantile_edges(p: Floats, bins: int = QUANTILE_BINS) -> Floats:
-    """Edges between quantiles, (bins + 1,)."""
-    out: Floats = np.quantile(p, np.linspace(0, 1, bins + 1))
+def quantile_edges(p: Floats, bins: int = QUANTILE_BINS, times: Floats | None = None) -> Floats:
+    """Edges between quantiles, (bins + 1,); every p is there as often as `times` (n,) says."""
+    at = np.linspace(0, 1, bins + 1)
+    out: Floats = np.quantile(p, at) if times is None else _quantiles(p, times, at)
     return out
 
 
@@ -45,9 +46,7 @@ def by_quantiles(p: Floats, bins: int = QUANTILE_BINS, times: Floats | None = No
 
     Every probability is there as often as `times` (n,) says, or once.
     """
-    if times is None:
-        return between(quantile_edges(p, bins), p)
-    return between(_quantiles(p, times, np.linspace(0, 1, bins + 1)), p)
+    return between(quantile_edges(p, bins, times), p)
 
 
 def _quantiles(values: Floats, times: Floats, at: Floats) -> Floats:

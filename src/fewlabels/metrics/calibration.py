@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, repeat
 from typing import Literal
 
 import numpy as np
@@ -65,22 +65,43 @@ class _BinsPlan(Plan):
         return state.reshape(3, -1, self.n_groups, weights.size)
 
 
+@dataclass(frozen=True, eq=False)
+class _EveryClassPlan(Plan):
+    """The bins of every class, one after the other: state (3, K bins, G, D)."""
+
+    of_class: tuple[_BinsPlan, ...]
+
+    @property
+    def cells(self) -> int:
+        return 3 * sum(plan.count.size for plan in self.of_class)
+
+    def state(self, weights: Weighting, block: slice | None = None) -> Floats:
+        return np.concatenate([plan.state(weights, block) for plan in self.of_class], axis=1)
+
+
+Event = Literal["positive", "top", "every"]
+Binning = Literal["equal-width", "quantiles"]
+Norm = Literal["l1", "l2", "max"]
+
+
 @dataclass(frozen=True)
 class CalibrationBins(Statistic):
     """Weight, weighted confidence and weight of hits per bin: state (3, bins, D).
 
-    Confidence is P(class 1) (`event="positive"`) or that of the predicted class (`event="top"`);
-    the bins have equal width, or lie between quantiles of the confidence.
+    Confidence is P(class 1) (`event="positive"`), that of the predicted class (`event="top"`), or
+    P(class) for `every` class, whose bins follow each other; the bins, `size` of them, have equal
+    width, or lie between quantiles of the confidence.
     """
 
-    event: Literal["positive", "top"]
-    bins: Literal["equal-width", "quantiles"]
+    event: Event
+    bins: Binning
+    size: int = EQUAL_WIDTH_BINS
 
     def prepare(self, view: ScoreView) -> Plan:
         """Find the bin of each item."""
         if self.bins == "equal-width":
-            return self._plan(view, equal_width, EQUAL_WIDTH_BINS)
-        return self._plan(view, partial(_quantile_bins, view), QUANTILE_BINS)
+            return self._plan(view, repeat(partial(equal_width, bins=self.size)))
+        return self._plan(view, repeat(partial(_quantile_bins, view, self.size)))
 
     @property
     def quantiles(self) -> bool:
@@ -91,31 +112,39 @@ class CalibrationBins(Statistic):
         """Bins between the quantiles of a sample; those of equal width do not change."""
         if self.bins == "equal-width":
             return self
-        return _FixedBins(self, quantile_edges(self._confidence(view)[1]))
+        return self.between(quantile_edges(p, self.size) for _, p in self.confidences(view))
 
-    def _confidence(self, view: ScoreView) -> tuple[Ints, Floats]:
-        """Event (n,) and its probability (n,)."""
+    def between(self, edges: Iterable[Floats]) -> Statistic:
+        """The same with bins between edges, (bins + 1,) each, of every event."""
+        return _FixedBins(self, tuple(edges))
+
+    def confidences(self, view: ScoreView) -> list[tuple[Ints, Floats]]:
+        """Events (n,) and their probabilities (n,): one, or one for every class."""
         p = view.probabilities
         assert p is not None
-        return top_event(p, top=self.event == "top")
+        if self.event == "every":
+            return [(np.full(len(p), k), p[:, k]) for k in range(p.shape[1])]
+        return [top_event(p, top=self.event == "top")]
 
-    def _plan(self, view: ScoreView, bin_codes: Callable[[Floats], Ints], size: int) -> Plan:
-        event, confidence = self._confidence(view)
-        codes = bin_codes(confidence)
-        sums = view.coded(codes, size), view.coded(codes, size, confidence)
-        return _BinsPlan(event, *sums, view.n_groups)
+    def _plan(self, view: ScoreView, bin_codes: Iterable[Callable[[Floats], Ints]]) -> Plan:
+        plans = []
+        for (event, confidence), code in zip(self.confidences(view), bin_codes, strict=False):
+            codes = code(confidence)
+            sums = view.coded(codes, self.size), view.coded(codes, self.size, confidence)
+            plans.append(_BinsPlan(event, *sums, view.n_groups))
+        return plans[0] if len(plans) == 1 else _EveryClassPlan(tuple(plans))
 
 
-def _quantile_bins(view: ScoreView, confidence: Floats) -> Ints:
+def _quantile_bins(view: ScoreView, size: int, confidence: Floats) -> Ints:
     """Bins between the quantiles of each group, (n,)."""
     if view.group is None:
-        return by_quantiles(confidence, times=view.times)
+        return by_quantiles(confidence, size, times=view.times)
     codes = np.empty(len(confidence), dtype=np.int64)
     order = np.argsort(view.group, kind="stable")
     ends = np.searchsorted(view.group[order], np.arange(view.n_groups + 1))
     for start, stop in pairwise(ends.tolist()):
         if stop > start:
-            codes[order[start:stop]] = by_quantiles(confidence[order[start:stop]])
+            codes[order[start:stop]] = by_quantiles(confidence[order[start:stop]], size)
     return codes
 
 
@@ -124,11 +153,11 @@ class _FixedBins(Statistic):
     """Bins between given edges."""
 
     of: CalibrationBins
-    edges: Floats
+    edges: tuple[Floats, ...]
 
     def prepare(self, view: ScoreView) -> Plan:
         """Find the bin of each item."""
-        return self.of._plan(view, lambda p: between(self.edges, p), len(self.edges) - 1)
+        return self.of._plan(view, (partial(between, edges) for edges in self.edges))
 
 
 def _weighted(state: Floats) -> Floats:
@@ -139,12 +168,31 @@ def _weighted(state: Floats) -> Floats:
 
 
 def _unweighted(state: Floats) -> Floats:
+    gap, full = _gaps(state)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        out: Floats = gap.sum(axis=0) / full.sum(axis=0)
+    return out
+
+
+def _squared(state: Floats) -> Floats:
+    gap, _ = _gaps(state)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        out: Floats = np.sqrt((state[0] * gap**2).sum(axis=0) / state[0].sum(axis=0))
+    return out
+
+
+def _largest(state: Floats) -> Floats:
+    gap, full = _gaps(state)
+    out: Floats = np.where(full.any(axis=0), gap.max(axis=0), np.nan)
+    return out
+
+
+def _gaps(state: Floats) -> tuple[Floats, Floats]:
+    """|mean confidence - frequency| in each bin, 0 in empty ones, and which are not."""
     weight, confidence, hits = state
     full = weight > 0
     gap = np.abs(confidence - hits) / np.where(full, weight, 1.0)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        out: Floats = np.where(full, gap, 0.0).sum(axis=0) / full.sum(axis=0)
-    return out
+    return np.where(full, gap, 0.0), full
 
 
 def _noise_floor(finish: Callable[[Floats], Floats], digest: Floats) -> Floats:
@@ -180,10 +228,71 @@ CALIBRATION_METRICS = (
     _metric(
         "ece_quantile",
         "gap between probability and frequency, unweighted mean of 10 bins between quantiles",
-        CalibrationBins("positive", "quantiles"),
+        CalibrationBins("positive", "quantiles", QUANTILE_BINS),
         _unweighted,
     ),
 )
+
+_NORMS: Mapping[Norm, tuple[str, str, Callable[[Floats], Floats]]] = {
+    "l1": ("", "mean gap", _weighted),
+    "l2": ("_l2", "root of the mean squared gap", _squared),
+    "max": ("_max", "largest gap", _largest),
+}
+
+
+def calibration_error(
+    norm: Norm = "l1", event: Event = "positive", bins: Binning = "equal-width",
+    size: int = EQUAL_WIDTH_BINS,
+) -> Metric:  # fmt: skip
+    """The gap between probability and frequency over bins, in a norm, as a metric.
+
+    `ece` is the norm "l1" (Naeini, Cooper, Hauskrecht 2015, whose `ece_max` is "max"); "l2" is that
+    of Kumar, Liang, Ma (2019, definition 2.2). Of `every` class it is the norm over the bins of all
+    classes, each class of weight 1 / K (Kull et al. 2019; Nixon et al. 2019).
+
+    Examples
+    --------
+    >>> calibration_error("l2", "every").name
+    'classwise_ece_l2'
+    """
+    suffix, what, finish = _NORMS[norm]
+    kinds = f"{size} bins " + ("of equal width" if bins == "equal-width" else "between quantiles")
+    name = "classwise_" * (event == "every") + "ece" + suffix
+    description = f"{what} between probability and frequency, {kinds}"
+    return _metric(name, description, CalibrationBins(event, bins, size), finish)
+
+
+@dataclass(frozen=True)
+class EventRate(Statistic):
+    """Weight of the items whose event comes true, and of all: (2, G, D).
+
+    The event is that of `CalibrationBins`, or one class by its number.
+    """
+
+    event: Literal["positive", "top"] | int
+
+    def prepare(self, view: ScoreView) -> Plan:
+        """Look up the event of each item."""
+        return _LossPlan(self.per_item(view), view.grouped)
+
+    def per_item(self, view: ScoreView) -> Floats:
+        """1 under the class in question of each item, 0 under the others, (n, K)."""
+        p = view.probabilities
+        assert p is not None
+        if isinstance(self.event, int):
+            event = np.full(len(p), self.event)
+        else:
+            event, _ = top_event(p, top=self.event == "top")
+        return np.eye(p.shape[1])[event]
+
+
+def event_rate(event: Literal["positive", "top"] | int) -> Metric:
+    """How often an event comes true, as a metric: the height of a calibration curve in a bin."""
+    rate = EventRate(event)
+    return Metric(
+        "frequency", "how often the event comes true", 0, (0.0, 1.0), "probabilities", rate, _mean,
+        per_item=rate.per_item,
+    )  # fmt: skip
 
 
 # --- proper scores --------------------------------------------------------------------------------

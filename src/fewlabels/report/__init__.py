@@ -23,6 +23,7 @@ _LAZY = {
     "annotations": ("render_annotations",),
     "backtest": ("render_backtest",),
     "calibration": ("render_calibration",),
+    "calibration_curve": ("render_calibration_curve",),
     "comparison": ("render_comparison",),
     "confusion": ("render_confusion", "render_disagreements"),
     "curves": ("render_curves", "render_label_next", "render_threshold"),
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from fewlabels.report.annotations import render_annotations
     from fewlabels.report.backtest import render_backtest
     from fewlabels.report.calibration import render_calibration
+    from fewlabels.report.calibration_curve import render_calibration_curve
     from fewlabels.report.comparison import render_comparison
     from fewlabels.report.confusion import render_confusion, render_disagreements
     from fewlabels.report.curves import render_curves, render_label_next, render_threshold
@@ -82,6 +84,7 @@ __all__ = [
     "render_backtest",
     "render_backtest_figure",
     "render_calibration",
+    "render_calibration_curve",
     "render_comparison",
     "render_confusion",
     "render_curve_figure",

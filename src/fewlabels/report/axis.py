@@ -172,7 +172,10 @@ class Histogram(NamedTuple):
 
 
 class Bin(NamedTuple):
-    """A bin of the reliability diagram; coordinates in percent from the lower left corner."""
+    """A bin of the reliability diagram; coordinates in percent from the lower left corner.
+
+    `labeled` is the frequency among labeled items and the ends of its interval, where it is shown.
+    """
 
     left: float
     width: float
@@ -182,6 +185,7 @@ class Bin(NamedTuple):
     observed: float
     radius: float
     source: Mapping[str, float]
+    labeled: tuple[float, ...] | None = None
 
 
 class Profile(NamedTuple):
@@ -230,6 +234,7 @@ def profile(source: Mapping[str, Any]) -> Profile:
             # The area of the point shows the share of items.
             2.0 + 4.0 * math.sqrt((b["weight"] or 0.0) / most),
             b,
+            tuple(100 * v for v in b["labeled"]) if b.get("labeled") else None,
         )
         for b in defined
     ]

@@ -31,6 +31,7 @@ _PAGES = {
     "annotations": "annotations.render_annotations_html",
     "backtest": "backtest.render_backtest_html",
     "calibration": "calibration.render_calibration_html",
+    "calibration-curve": "calibration_curve.render_calibration_curve_html",
     "comparison": "comparison.render_comparison_html",
     "curves": "curve_html.render_curves_html",
     "monitoring": "monitoring.render_monitoring_html",
@@ -202,8 +203,8 @@ def render_page(page: str, report: Report, **more: Any) -> str:
 def render_fragment(page: str, report: Report) -> str:
     """A part of a page with its style, light and dark; without script, and nothing is fetched.
 
-    `page` is "estimates", "annotations", "backtest", "calibration", "comparison", "curves",
-    "threshold", "shift" or "label-next"; `report` holds plain JSON values.
+    `page` is "estimates", "annotations", "backtest", "calibration", "calibration-curve",
+    "comparison", "curves", "threshold", "shift" or "label-next"; `report` holds plain JSON values.
     """
     return render_page(page, report, fragment=True).strip()
 

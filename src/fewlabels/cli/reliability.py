@@ -1,0 +1,80 @@
+"""`fewlabels calibration FILE`: whether probabilities mean what they say."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from fewlabels.checks.conditions import parse_requirement
+from fewlabels.cli.input import Input, Settings
+from fewlabels.cli.options import CHOICE, Record, check_choice, command, option, takes
+from fewlabels.cli.output import Output, check_classifiers, progress_bar, require, verdict
+
+
+class CalibrationOptions(Record):
+    """Options of `fewlabels calibration` beside the common ones."""
+
+    bins: int = option(CHOICE, "Number of bins.", default=15, at_least=1)
+    binning: Literal["width", "quantile"] = option(
+        CHOICE, "Bins of equal width, or between quantiles of the probabilities.", default="width"
+    )
+    norm: Literal["l1", "l2", "max"] = option(
+        CHOICE,
+        "Of the gaps between probability and frequency: the mean (l1), the root of the mean square "
+        "(l2), or the largest (max). The metric is ece, ece_l2 or ece_max.",
+        default="l1",
+    )
+    classwise: bool = option(
+        CHOICE,
+        "With more than two classes: a curve for every class (classwise_ece), instead of one of "
+        "the confidence in the predicted class.",
+        default=False,
+    )
+    require: tuple[str, ...] = require("<=", "high")
+
+
+@command(short_help="Whether probabilities mean what they say: calibration curves.")
+@takes("source", Input, without=("reference",))
+@takes(
+    "settings", Settings, "models", "method", "options", "confidence_level", "estimand", "seed",
+    "workers",
+)  # fmt: skip
+@takes("options", CalibrationOptions)
+@takes(
+    "output", Output, "json", "html", "raw_cells",
+    out="Write the bins of the curves; .csv or .parquet.",
+)  # fmt: skip
+def calibration(
+    source: Input, settings: Settings, options: CalibrationOptions, output: Output
+) -> int:
+    """Draw how often events come true at each probability that the classifiers in FILE give.
+
+    With the error of calibration for all items, by the labels alone, and debiased; and a test.
+    `fewlabels calibrate` is another command: it makes calibrated probabilities.
+    """
+    conditions = [parse_requirement(condition) for condition in options.require]
+    arguments = settings.arguments(
+        "method", "confidence_level", "estimand", "random_state", "workers"
+    )
+    from fewlabels.metrics.calibration import calibration_error
+    from fewlabels.questions.calibration_curve import calibration_curve
+
+    with progress_bar("reading") as progress:
+        predictions = source.read([])
+        every = options.classwise and predictions.n_classes > 2
+        error = calibration_error(options.norm, "every" if every else "positive")
+        for condition in conditions:
+            check_choice("metric", condition.metric, [error.name])
+        check_classifiers(conditions, lambda: predictions.models)
+        found = calibration_curve(
+            predictions,
+            settings.chosen(predictions.models),
+            bins=options.bins,
+            binning=options.binning,
+            norm=options.norm,
+            classwise=options.classwise,
+            progress=progress,
+            **arguments,
+        )
+    output.save_all(found.to_dict, html=found.save_html, out=lambda: found.columns())
+    output.show(found.to_dict, found.summary)
+    return verdict(conditions, found)
