@@ -35,8 +35,7 @@ class CalibrationOptions(Record):
 @command(short_help="Whether probabilities mean what they say: calibration curves.")
 @takes("source", Input, without=("reference",))
 @takes(
-    "settings", Settings, "models", "method", "options", "confidence_level", "estimand", "seed",
-    "workers",
+    "settings", Settings, "models", "method", "options", "confidence_level", "seed", "workers",
 )  # fmt: skip
 @takes("options", CalibrationOptions)
 @takes(
@@ -52,9 +51,7 @@ def calibration(
     `fewlabels calibrate` is another command: it makes calibrated probabilities.
     """
     conditions = [parse_requirement(condition) for condition in options.require]
-    arguments = settings.arguments(
-        "method", "confidence_level", "estimand", "random_state", "workers"
-    )
+    arguments = settings.arguments("method", "confidence_level", "random_state", "workers")
     from fewlabels.metrics.calibration import calibration_error
     from fewlabels.questions.calibration_curve import calibration_curve
 
@@ -75,6 +72,6 @@ def calibration(
             progress=progress,
             **arguments,
         )
-    output.save_all(found.to_dict, html=found.save_html, out=lambda: found.columns())
+    output.save_all(found.to_dict, html=found.save_html, out=found.columns)
     output.show(found.to_dict, found.summary)
     return verdict(conditions, found)

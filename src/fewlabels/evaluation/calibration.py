@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import logit, ndtr
+from scipy.special import betaincinv, logit, ndtr
 
 from fewlabels.kernels.arrays import Floats, Ints
 from fewlabels.metrics.calibration import Norm
@@ -22,33 +22,50 @@ _CLIP = 1e-6
 _CELLS = 2**22
 
 
-def debiased_error(
-    share: Floats, predicted: Floats, frequency: Floats, size: Floats, norm: Norm
-) -> float:
+class LabeledBins(NamedTuple):
+    """The labeled items in bins (B,): weight, mean confidence, frequency, how many they are worth.
+
+    The latter two are undefined where there are none.
+    """
+
+    total: Floats
+    predicted: Floats
+    frequency: Floats
+    size: Floats
+
+
+def jeffreys(frequency: Floats, size: Floats, level: float) -> tuple[Floats, Floats]:
+    """Jeffreys' intervals of frequencies of so many labels, from 0 or to 1 where all agree."""
+    hits, misses = frequency * size, (1 - frequency) * size
+    low, high = (betaincinv(hits + 0.5, misses + 0.5, (1 + side * level) / 2) for side in (-1, 1))
+    return np.where(hits > 0, low, hits), np.where(misses > 0, high, 1 - misses)
+
+
+def debiased_error(bins: LabeledBins, norm: Norm) -> float:
     """A calibration error of labeled items without what chance adds to it.
 
-    Of bins (B,): share of the weight, mean confidence s, frequency y, number of labels n. With
-    v = y (1 - y) / (n - 1), the variance of y, the square of the norm "l2" is
+    Of each bin b: its share w of the weight, mean confidence s, frequency y, number of labels n.
+    With v = y (1 - y) / (n - 1), the variance of y, the square of the norm "l2" is
 
-        sum_b share_b ((s_b - y_b)^2 - v_b)
+        sum_b w_b ((s_b - y_b)^2 - v_b)
 
     (Kumar, Liang, Ma 2019, section 4; Ferro and Fricker 2012, of the reliability in a Brier score).
-    For "l1" and "max" the mean of what N(s_b - y_b, v_b) in place of s_b - y_b gives is as far
-    above the plain error as that is above the truth, so that the estimate is 2 plain - mean (ibid.,
-    appendix; the means are exact here, not drawn). A bin of one label has v = s (1 - s), its
-    variance if it is calibrated. Below 0 it is 0.
+    For "l1" and "max" what N(s_b - y_b, v_b) in place of s_b - y_b gives on average is as far above
+    the plain error as that is above the truth, so that the estimate is 2 plain - mean (ibid.; their
+    code draws, here the means are exact). A bin of one label has v = s (1 - s), its variance if it
+    is calibrated. Below 0 it is 0.
     """
-    share, s, y, n = share / share.sum(), predicted, frequency, size
+    w, s, y, n = (column[bins.total > 0] for column in bins)
     alone = n <= 1
     v = np.where(alone, s * (1 - s), y * (1 - y) / np.where(alone, 1.0, n - 1))
-    gap, spread = np.abs(s - y), np.sqrt(np.maximum(v, 1e-300))
+    w, gap, spread = w / w.sum(), np.abs(s - y), np.sqrt(np.maximum(v, 1e-300))
     if norm == "l2":
-        return math.sqrt(max(float(share @ (gap**2 - v)), 0.0))
-    z = gap / spread
+        return math.sqrt(max(float(w @ (gap**2 - v)), 0.0))
     if norm == "l1":
+        z = gap / spread
         # Mean of |N(gap, v)|, the folded normal distribution.
         folded = spread * math.sqrt(2 / math.pi) * np.exp(-(z**2) / 2) + gap * (2 * ndtr(z) - 1)
-        plain, mean = share @ gap, share @ folded
+        plain, mean = w @ gap, w @ folded
     else:
         # Mean of the largest: the integral of P(some |N(gap, v)| > t) over t.
         t = np.linspace(0.0, float((gap + 9 * spread).max()), _STEPS)[:, None]

@@ -22,11 +22,17 @@ from fewlabels.evaluation.disagreements import disagreements
 from fewlabels.evaluation.draws import POPULATION, LabelWeights, item_sample
 from fewlabels.kernels.arrays import Bools, Floats, Ints
 from fewlabels.kernels.interval_draws import interval
-from fewlabels.kernels.weighting import Indicator, Weighting, equal_width
+from fewlabels.kernels.weighting import (
+    Indicator,
+    Weighting,
+    between,
+    equal_width,
+    quantile_edges,
+)
 from fewlabels.methods.registry import METHODS
 from fewlabels.methods.votes.data import domain_codes, domain_texts, votes_given
-from fewlabels.metrics.base import Metric
-from fewlabels.metrics.calibration import frequency, top_event
+from fewlabels.metrics.base import Metric, ScoreView
+from fewlabels.metrics.calibration import CalibrationBins, frequency
 from fewlabels.posterior import LabelPosterior, VoteRates
 from fewlabels.predictions import Predictions
 from fewlabels.report.shown import Result, plain_values
@@ -157,12 +163,16 @@ def _profiles(
     reliability: dict[int, dict[str, Any]] = {}
     for columns in alike.values():
         subset = rows[present[:, columns[0]]]
-        every = len(subset) == predictions.n_items  # a view; indices would copy
+        # All of them are a view; indices would copy.
+        rows_of = slice(None) if len(subset) == predictions.n_items else subset
         bins = [
-            _Bins.from_probabilities(predictions.probabilities[slice(None) if every else subset, j])
+            ScoreBins.of(
+                CalibrationBins("positive", "equal-width", RELIABILITY_BINS),
+                ScoreView(predictions.n_classes, predictions.probabilities[rows_of, j]),
+            )[0]
             for j in columns
         ]
-        calibrated = _reliability(some, posterior.of(columns[0]), subset, bins, level)
+        calibrated = reliability_of(some, posterior.of(columns[0]), subset, bins, level)
         reliability |= zip(columns, calibrated, strict=True)
     classes = _shown_classes(predictions, posterior)
     out = []
@@ -186,7 +196,7 @@ def _profiles(
                     )
                     for k in classes
                 ],
-                "reliability": reliability[j],
+                "reliability": _reliability(predictions, reliability[j]),
             }
         )
     return out
@@ -225,19 +235,31 @@ def score_distribution(
 
 
 @dataclass(frozen=True, eq=False)
-class _Bins:
-    """Items by how confident a classifier is: of two classes in the second, else in its choice."""
+class ScoreBins:
+    """Items by the probability of an event: the class (n,) in question, and the edges (B + 1,)."""
 
-    event: Ints  # the class in question, (n,)
+    event: Ints
     confidence: Floats  # (n,)
     items: Indicator
+    edges: Floats
 
     @staticmethod
-    def from_probabilities(p: Floats) -> _Bins:
-        """The bins of a classifier's probabilities (n, K)."""
-        event, confidence = top_event(p)
-        codes = equal_width(confidence, RELIABILITY_BINS)
-        return _Bins(event, confidence, Indicator(codes, RELIABILITY_BINS))
+    def of(bins: CalibrationBins, view: ScoreView) -> list[ScoreBins]:
+        """The bins of a classifier's probabilities, of each event that a metric is about."""
+        out = []
+        for event, p in bins.confidences(view):
+            if bins.quantiles:
+                edges = quantile_edges(p, bins.size, view.times)
+                codes = between(edges, p)
+            else:
+                edges, codes = np.arange(bins.size + 1) / bins.size, equal_width(p, bins.size)
+            out.append(ScoreBins(event, p, Indicator(codes, bins.size), edges))
+        return out
+
+    def take(self, rows: Ints) -> ScoreBins:
+        """Some of the items in the same bins."""
+        items = Indicator(self.items.codes[rows], self.items.size)
+        return ScoreBins(self.event[rows], self.confidence[rows], items, self.edges)
 
     def sums(self, weights: Weighting, block: slice | None) -> Floats:
         """Weight of the classes in question, and of all, per bin: (2, B, D)."""
@@ -255,7 +277,7 @@ class _Bins:
 class _Sums:
     """Sums of classifiers' bins, (C, 2, B, D)."""
 
-    def __init__(self, classifiers: Sequence[_Bins]) -> None:
+    def __init__(self, classifiers: Sequence[ScoreBins]) -> None:
         self.classifiers = classifiers
         self.drawn: Floats | float = 0.0
 
@@ -269,13 +291,14 @@ class _Sums:
         return frequency(hits, total)
 
 
-def _reliability(
-    predictions: Predictions, posterior: LabelPosterior, rows: Ints, classifiers: Sequence[_Bins],
-    level: float | None,
+def reliability_of(
+    predictions: Predictions, posterior: LabelPosterior, rows: Ints,
+    classifiers: Sequence[ScoreBins], level: float | None,
 ) -> list[dict[str, Any]]:  # fmt: skip
-    """Predicted against inferred frequency in ten bins, with bands of a population's draws.
+    """Predicted against inferred frequency in bins, with bands of a population's draws.
 
-    Without a level there are no bands: they would be the only ones to need draws, such as refits.
+    Columns of the bins that hold items, whose places are `bin`. Without a level there are no bands:
+    they would be the only ones to need draws, such as refits.
     """
     n_draws = 0 if level is None else _DRAWS
     if n_draws:
@@ -284,41 +307,39 @@ def _reliability(
     chunks = weights.summed(
         n_draws, [(POPULATION, partial(_Sums, classifiers))], lambda sums, _: sums[0].frequencies()
     )
-    nothing = np.empty((len(classifiers), RELIABILITY_BINS, 0))
+    nothing = np.empty((len(classifiers), classifiers[0].items.size, 0))
     draws = np.concatenate([nothing, *chunks], axis=2)
     marginals, mass = posterior.marginals()[rows], weights.mass
-    kind = "confidence of the predicted class"
-    if predictions.n_classes == 2:
-        kind = f"P({predictions.classes[1]})"
     out = []
     for bins, drawn in zip(classifiers, draws, strict=True):
         size = bins.items.sums(mass)
         shown = np.flatnonzero(size > 0)
         expected = np.take_along_axis(marginals, bins.event[:, None], axis=1)[:, 0]
         observed = bins.items.sums(expected * mass)[shown] / size[shown]
-        predicted = bins.items.sums(bins.confidence * mass)[shown] / size[shown]
         low = high = np.full(len(shown), np.nan)
         if level is not None:
             low, high = interval(observed, drawn[shown].T, level)
-        columns = (shown, size[shown] / size.sum(), predicted, observed, low, high)
         out.append({
-            "kind": kind,
-            "bins": [
-                {
-                    "from": b / RELIABILITY_BINS,
-                    "to": (b + 1) / RELIABILITY_BINS,
-                    "weight": weight,
-                    "predicted": mean,
-                    "observed": value,
-                    "low": bottom,
-                    "high": top,
-                }
-                for b, weight, mean, value, bottom, top in zip(
-                    *(column.tolist() for column in columns), strict=True
-                )
-            ],
+            "bin": shown,
+            "from": bins.edges[shown],
+            "to": bins.edges[shown + 1],
+            "weight": size[shown] / size.sum(),
+            "predicted": bins.items.sums(bins.confidence * mass)[shown] / size[shown],
+            "observed": observed,
+            "low": low,
+            "high": high,
         })  # fmt: skip
     return out
+
+
+def _reliability(predictions: Predictions, columns: Mapping[str, Any]) -> dict[str, Any]:
+    """A reliability diagram as a report holds it, a dictionary for each bin."""
+    kind = "confidence of the predicted class"
+    if predictions.n_classes == 2:
+        kind = f"P({predictions.classes[1]})"
+    names = [name for name in columns if name != "bin"]
+    rows = zip(*(columns[name].tolist() for name in names), strict=True)
+    return {"kind": kind, "bins": [dict(zip(names, row, strict=True)) for row in rows]}
 
 
 def _votes(predictions: Predictions, posterior: LabelPosterior, level: float) -> dict[str, Any]:

@@ -157,9 +157,9 @@ class Evaluator:
         return out
 
     def groups(self, group: Ints, n_groups: int) -> list[dict[str, Measured]]:
-        """Every metric of every classifier on each of G groups (n,), in one pass; -1 is none."""
+        """Every metric of every classifier on each of G groups (n,), in one pass."""
         m, n_draws = self.predictions.n_models, GROUP_DRAWS if self.n_draws else 0
-        rows = np.flatnonzero((self.predictions.weight > 0) & (group >= 0))
+        rows = np.flatnonzero(self.predictions.weight > 0)
         if self.n_draws:
             self.posterior.prepare()
         out = {

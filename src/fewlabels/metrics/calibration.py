@@ -262,39 +262,6 @@ def calibration_error(
     return _metric(name, description, CalibrationBins(event, bins, size), finish)
 
 
-@dataclass(frozen=True)
-class EventRate(Statistic):
-    """Weight of the items whose event comes true, and of all: (2, G, D).
-
-    The event is that of `CalibrationBins`, or one class by its number.
-    """
-
-    event: Literal["positive", "top"] | int
-
-    def prepare(self, view: ScoreView) -> Plan:
-        """Look up the event of each item."""
-        return _LossPlan(self.per_item(view), view.grouped)
-
-    def per_item(self, view: ScoreView) -> Floats:
-        """1 under the class in question of each item, 0 under the others, (n, K)."""
-        p = view.probabilities
-        assert p is not None
-        if isinstance(self.event, int):
-            event = np.full(len(p), self.event)
-        else:
-            event, _ = top_event(p, top=self.event == "top")
-        return np.eye(p.shape[1])[event]
-
-
-def event_rate(event: Literal["positive", "top"] | int) -> Metric:
-    """How often an event comes true, as a metric: the height of a calibration curve in a bin."""
-    rate = EventRate(event)
-    return Metric(
-        "frequency", "how often the event comes true", 0, (0.0, 1.0), "probabilities", rate, _mean,
-        per_item=rate.per_item,
-    )  # fmt: skip
-
-
 # --- proper scores --------------------------------------------------------------------------------
 
 

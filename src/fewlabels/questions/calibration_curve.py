@@ -1,7 +1,7 @@
 """calibration_curve(): how often events come true at each probability, and how far off that is.
 
-A bin of the curve is a group of items: its height is the metric "how often the event comes true"
-of the group, by the evaluator and its guard. The error over all bins is a metric of all items.
+The error over all bins is a metric of all items, estimated as any other; the curve is that of a
+report's reliability diagrams, with other bins.
 """
 
 from __future__ import annotations
@@ -14,33 +14,28 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from fewlabels.checks.arguments import bins_of, few_enough, one_of, seed_of, some_level
-from fewlabels.checks.conditions import NOT_RANDOM
 from fewlabels.data.inputs import predictions_of
-from fewlabels.errors import InputError, Status, listed
+from fewlabels.errors import InputError, listed
 from fewlabels.estimates import Estimate, Estimates
 from fewlabels.estimating import estimate
-from fewlabels.evaluation.calibration import CalibrationTest, calibration_test, debiased_error
-from fewlabels.evaluation.details import score_distribution
+from fewlabels.evaluation.calibration import (
+    CalibrationTest,
+    LabeledBins,
+    calibration_test,
+    debiased_error,
+    jeffreys,
+)
+from fewlabels.evaluation.details import ScoreBins, reliability_of, score_distribution
 from fewlabels.evaluation.draws import item_sample
-from fewlabels.evaluation.evaluator import Estimand, Evaluator, Measured
-from fewlabels.evaluation.groups import Group
-from fewlabels.evaluation.guard import Guard, guarded_rows
-from fewlabels.evaluation.status import Reasons
-from fewlabels.kernels.arrays import Floats, Frozen, Ints
+from fewlabels.evaluation.evaluator import Evaluator
+from fewlabels.kernels.arrays import Frozen, Ints
 from fewlabels.kernels.blocks import Progress, step, using_workers
-from fewlabels.kernels.interval_draws import Interval, interval
-from fewlabels.kernels.weighting import between, equal_width, quantile_edges
+from fewlabels.kernels.interval_draws import interval
 from fewlabels.methods.base import LabelModel
 from fewlabels.methods.baselines.plain import Labeled
 from fewlabels.methods.label_distribution import LabelDistribution
 from fewlabels.metrics.base import Metric
-from fewlabels.metrics.calibration import (
-    Binning,
-    CalibrationBins,
-    Norm,
-    calibration_error,
-    event_rate,
-)
+from fewlabels.metrics.calibration import Binning, CalibrationBins, Norm, calibration_error
 from fewlabels.metrics.plans import view_of
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
@@ -54,6 +49,11 @@ _MOST_ITEMS = 50_000
 
 MOST_CLASSES = 100
 """Most classes with a curve each."""
+
+RIGHT = "the predicted class is right"
+"""The event of the confidence in the predicted class."""
+
+_INFERRED = ("weight", "predicted", "observed", "low", "high")
 
 
 class CalibrationBin(NamedTuple):
@@ -74,7 +74,6 @@ class CalibrationBin(NamedTuple):
     observed: float
     low: float
     high: float
-    status: Status
     n_labeled: int
     labeled_observed: float
     labeled_low: float
@@ -161,8 +160,7 @@ class CalibrationCurves(Frozen, Result):
 
     def columns(self) -> dict[str, Any]:
         """The bins as columns of a table."""
-        columns = {name: [getattr(one, name) for one in self.bins] for name in self._row_fields}
-        return columns | {"status": [str(status) for status in columns["status"]]}
+        return {name: [getattr(one, name) for one in self.bins] for name in self._row_fields}
 
     _columns = columns
 
@@ -177,7 +175,6 @@ def calibration_curve(
     norm: Norm = "l1",
     classwise: bool = False,
     confidence_level: float = 0.95,
-    estimand: Estimand = "population",
     random_state: int | None = 0,
     workers: int | None = None,
     progress: Progress | None = None,
@@ -206,7 +203,7 @@ def calibration_curve(
         With more than two classes a curve of P(class) for every class, and their common error;
         otherwise one of the confidence in the predicted class. Of two classes the curve is that of
         P(positive).
-    confidence_level, estimand, random_state, workers, progress, positive, columns
+    confidence_level, random_state, workers, progress, positive, columns
         As for `fewlabels.estimate`.
 
     Raises
@@ -251,44 +248,25 @@ def calibration_curve(
         few_enough(items.n_classes, MOST_CLASSES, "curves", "classwise")
     error = calibration_error(norm, "every" if every else "positive", BINNINGS[binning], size)
     estimates = estimate(
-        items, method, [error], confidence_level=level, estimand=estimand, random_state=seed,
-        workers=workers, progress=progress,
+        items, method, [error], confidence_level=level, random_state=seed, workers=workers,
+        progress=progress,
     )  # fmt: skip
     step("drawing calibration curves")
     with using_workers(workers):
         curves = [_Classifier(items, estimates, error, norm, name) for name in served]
         rows = tuple(one for curve in curves for one in curve.bins())
         from_labels = tuple(curve.from_labels() for curve in curves)
-    against = [f"{b.model} at {b.predicted:.2g}" for b in rows if b.status is Status.CONTRADICTED]
     warnings = [*estimates.warnings]
-    if against:
-        warnings.append(
-            f"contradicted: the labels and the method disagree in some bins ({listed(against, 5)})"
-        )
     if items.clusters:
         warnings.append(
-            f"labels come in clusters ({listed(items.clusters)}): the debiased error and the test "
-            "of calibration take them to be independent, and are left out"
+            f"labels come in clusters ({listed(items.clusters)}), and the test of calibration "
+            "takes them to be independent: it is left out"
         )
     kind: Any = "classwise" if every else "positive" if items.n_classes == 2 else "top-label"
     return CalibrationCurves(
         estimates, rows, from_labels, norm, binning, size, kind, tuple(warnings),
         tuple(one for curve in curves for one in curve.distributions()),
     )  # fmt: skip
-
-
-class _Event(NamedTuple):
-    """What comes true or not: its name, class of each row (n,), probability (n,), bins and codes.
-
-    `which` is the event for a metric; `edges` are (B + 1,), `codes` (n,).
-    """
-
-    name: str
-    which: Literal["positive"] | int
-    of: Ints
-    confidence: Floats
-    edges: Floats
-    codes: Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -315,151 +293,104 @@ class _Classifier:
     @cached_property
     def alone(self) -> LabelPosterior:
         """What the labels alone say."""
-        model: LabelModel = Labeled()
+        labels: LabelModel = Labeled()
         if self.posterior.label_spread is not None:
-            model = LabelDistribution(model)
-        return model.infer(self.one, np.random.default_rng(self.estimates.seed))
+            labels = LabelDistribution(labels)
+        return labels.infer(self.one, np.random.default_rng(self.estimates.seed))
 
     @cached_property
     def rows(self) -> Ints:
         """Items with probabilities, of positive weight."""
-        there = self.one.has_probabilities[:, 0] & (self.one.weight > 0)
-        return np.flatnonzero(there)
+        return np.flatnonzero(self.one.has_probabilities[:, 0] & (self.one.weight > 0))
 
     @cached_property
-    def events(self) -> list[_Event]:
-        """The events of the curves, with bins by all of the items."""
-        statistic, classes = self.error.statistic, [str(c) for c in self.one.classes]
-        assert isinstance(statistic, CalibrationBins)
-        view = view_of(self.one, self.rows, 0)
-        out = []
-        for k, (of, p) in enumerate(statistic.confidences(view)):
-            which: Literal["positive"] | int = k if statistic.event == "every" else "positive"
-            name = "the predicted class is right"
-            if statistic.event == "every" or len(classes) == 2:
-                name = classes[k if statistic.event == "every" else 1]
-            if statistic.quantiles:
-                edges = quantile_edges(p, statistic.size, view.times)
-                codes = between(edges, p)
-            else:
-                edges = np.linspace(0, 1, statistic.size + 1)
-                codes = equal_width(p, statistic.size)
-            out.append(_Event(name, which, of, p, edges, codes))
-        return out
+    def statistic(self) -> CalibrationBins:
+        """Whose bins the curves have."""
+        assert isinstance(self.error.statistic, CalibrationBins)
+        return self.error.statistic
 
-    def evaluator(self, posterior: LabelPosterior, metric: Metric, estimand: Estimand) -> Evaluator:
-        """Evaluates one metric of the classifier."""
-        level = self.estimates.confidence_level
-        return Evaluator(self.one, posterior, {metric.name: metric}, estimand, level)
+    @cached_property
+    def events(self) -> list[tuple[str, ScoreBins]]:
+        """The events of the curves by name, with bins by all of the `rows`."""
+        names = [str(c) for c in self.one.classes]
+        if self.statistic.event != "every":
+            names = [names[1] if len(names) == 2 else RIGHT]
+        bins = ScoreBins.of(self.statistic, view_of(self.one, self.rows, 0))
+        return list(zip(names, bins, strict=True))
+
+    @cached_property
+    def labeled(self) -> Ints:
+        """Places among the `rows` of those with labels."""
+        return np.flatnonzero(self.alone.speaks_of(self.rows))
 
     def bins(self) -> Iterator[CalibrationBin]:
-        """The curves of all events."""
-        for event in self.events:
-            yield from self._bins(event)
+        """The bins of all curves that hold items."""
+        level = self.estimates.confidence_level
+        spoken = self.rows[self.posterior.speaks_of(self.rows)]
+        some, rows = item_sample(self.one, spoken, _MOST_ITEMS)
+        bins = [event.take(np.searchsorted(self.rows, rows)) for _, event in self.events]
+        curves = reliability_of(some, self.posterior, rows, bins, level) if len(rows) else []
+        for (name, event), columns in zip(self.events, curves, strict=bool(curves)):
+            at, alone = columns["bin"], self._labels(event)
+            ends = jeffreys(alone.frequency, alone.size, level)
+            counts = [
+                np.bincount(event.items.codes[some], self.one.times[self.rows[some]], len(ends[0]))
+                for some in (slice(None), self.labeled)
+            ]
+            every: list[Any] = [
+                event.edges[at], event.edges[at + 1], counts[0][at].astype(int),
+                *(columns[key] for key in _INFERRED), counts[1][at].astype(int),
+                alone.frequency[at], *(end[at] for end in ends),
+            ]  # fmt: skip
+            for row in zip(*(column.tolist() for column in every), strict=True):
+                yield CalibrationBin(self.name, name, *row)
 
-    def _bins(self, event: _Event) -> Iterator[CalibrationBin]:
-        one, size = self.one, len(event.edges) - 1
-        mass = (one.weight * one.times)[self.rows]
-        everyone, labeled = self._all_items(event), self._labeled(event)
-        for b in range(size):
-            inside = event.codes == b
-            rows = self.rows[inside]
-            told = rows[self.alone.speaks_of(rows)]
-            total = mass[inside].sum()
-            mean = float(event.confidence[inside] @ mass[inside] / total) if total else np.nan
-            all_items, labels = everyone[b], labeled[b]
-            yield CalibrationBin(
-                self.name, event.name, float(event.edges[b]), float(event.edges[b + 1]),
-                int(one.size_of(rows)), float(total / mass.sum()), mean,
-                all_items.value, all_items.low, all_items.high, all_items.status,
-                int(one.size_of(told)), *labels,
-            )  # fmt: skip
-
-    def _all_items(self, event: _Event) -> list[Estimate]:
-        """How often the event comes true in each bin, by the posterior, guarded by the labels."""
-        metric, found = event_rate(event.which), self.estimates
-        evaluator = self.evaluator(self.posterior, metric, found.estimand)  # type: ignore[arg-type]
-        speaks = self.posterior.speaks_of(self.rows)
-        some, rows = item_sample(self.one, self.rows[speaks], _MOST_ITEMS)
-        evaluator = replace(evaluator, predictions=some)
-        codes = np.full(some.n_items, -1)
-        codes[self.rows] = event.codes
-        chosen = np.full(some.n_items, -1)
-        chosen[rows] = codes[rows]
-        random = NOT_RANDOM not in found.diagnostics
-        guard = Guard.from_evaluator(evaluator, found.method, random=random)
-        out: list[Estimate] = []
-        for b, measured in enumerate(evaluator.groups(chosen, len(event.edges) - 1)):
-            group = Group(f"bin={b}", np.flatnonzero(chosen == b))
-            out += guarded_rows(
-                evaluator, guard, group, measured, found.confidence_level, Reasons()
-            )[0]
-        return out
-
-    def _labeled(self, event: _Event) -> list[Interval]:
-        """How often it does in each bin, by the labels alone; Jeffreys' intervals."""
-        metric = event_rate(event.which)
-        codes = np.full(self.one.n_items, -1)
-        codes[self.rows] = event.codes
-        codes[~self.alone.speaks_of(np.arange(len(codes)))] = -1
-        evaluator = self.evaluator(self.alone, metric, "population")
-        measured = evaluator.groups(codes, len(event.edges) - 1)
-        return [self._interval(one[metric.name], metric) for one in measured]
-
-    def _interval(self, measured: Measured, metric: Metric) -> Interval:
-        value, level = measured.value, self.estimates.confidence_level
-        low, high = interval(value, measured.draws, level, metric.bounds)
-        return Interval(float(value[0]), float(low[0]), float(high[0]))
+    def _labels(self, event: ScoreBins) -> LabeledBins:
+        """The labeled items by bin."""
+        rows, bins = self.rows[self.labeled], event.take(self.labeled)
+        mass = self.one.weight_of_labels[rows] * self.one.times[rows]
+        marginals = self.alone.marginals()[rows]
+        hits = np.take_along_axis(marginals, bins.event[:, None], axis=1)[:, 0]
+        total, confidence, hits = (
+            bins.items.sums(mass * values) for values in (np.ones(len(mass)), bins.confidence, hits)
+        )
+        size = [self.one.effective_size(rows[bins.items.codes == b]) for b in range(len(total))]
+        with np.errstate(invalid="ignore"):
+            return LabeledBins(total, confidence / total, hits / total, np.array(size))
 
     def from_labels(self) -> FromLabels:
         """The error by the labels alone, and the test."""
-        statistic = self.error.statistic
-        assert isinstance(statistic, CalibrationBins)
-        fixed = self.error
-        if statistic.quantiles:  # the bins of all items, not those of the labeled ones
-            fixed = replace(fixed, statistic=statistic.between(e.edges for e in self.events))
-        evaluator = self.evaluator(self.alone, fixed, "population")
-        rows = self.rows[self.alone.speaks_of(self.rows)]
-        plain = self._interval(evaluator.measure(rows)[fixed.name], fixed)
-        debiased, test = np.nan, CalibrationTest(np.nan, np.nan)
-        labels = self.items.labels[self.rows]
-        there = np.flatnonzero(labels >= 0)
-        if len(there) and not self.items.clusters:
-            debiased = self._debiased(labels, there)
+        fixed, found = self.error, self.estimates
+        if self.statistic.quantiles:  # the bins of all items, not those of the labeled ones
+            edges = [event.edges for _, event in self.events]
+            fixed = replace(fixed, statistic=self.statistic.between(edges))
+        level, debiased, test = found.confidence_level, np.nan, CalibrationTest(np.nan, np.nan)
+        rows = self.rows[self.labeled]
+        evaluator = Evaluator(self.one, self.alone, {fixed.name: fixed}, "population", level)
+        measured = evaluator.measure(rows)[fixed.name]
+        low, high = interval(measured.value, measured.draws, level, fixed.bounds)
+        if len(rows):
+            cells = [self._labels(event) for _, event in self.events]
+            debiased = debiased_error(
+                LabeledBins(*map(np.concatenate, zip(*cells, strict=True))), self.norm
+            )
+        labels = self.items.labels[rows]
+        if len(rows) and not self.items.clusters and (labels >= 0).all():
             assert self.one.probabilities is not None
-            p = self.one.probabilities[self.rows[there], 0]
-            events = [(e.of[there], e.confidence[there]) for e in self.events]
-            test = calibration_test(p, labels[there], events, self.estimates.seed)
+            bins = [event.take(self.labeled) for _, event in self.events]
+            events = [(event.event, event.confidence) for event in bins]
+            test = calibration_test(self.one.probabilities[rows, 0], labels, events, found.seed)
+        ends = float(measured.value[0]), float(low[0]), float(high[0])
         n_labeled = int(self.one.size_of(rows))
-        return FromLabels(self.name, self.error.name, n_labeled, *plain, debiased, *test)
-
-    def _debiased(self, labels: Ints, there: Ints) -> float:
-        """The debiased error of labeled rows, whose labels count by their weights."""
-        times = self.one.times[self.rows[there]]
-        mass = self.one.weight[self.rows[there]] * times
-        cells = [
-            [
-                np.bincount(e.codes[there], values, minlength=len(e.edges) - 1)
-                for values in (
-                    mass, mass * e.confidence[there], mass * (labels[there] == e.of[there]),
-                    mass**2 / times,
-                )
-            ]
-            for e in self.events
-        ]  # fmt: skip
-        total, confidence, hits, squares = np.concatenate(cells, axis=1)
-        some = total > 0
-        total, squares = total[some], squares[some]
-        predicted, frequency = confidence[some] / total, hits[some] / total
-        return debiased_error(total, predicted, frequency, total**2 / squares, self.norm)
+        return FromLabels(self.name, fixed.name, n_labeled, *ends, debiased, *test)
 
     def distributions(self) -> Iterator[Mapping[str, Any]]:
         """The scores of each event, by whether it comes true."""
-        weight = (self.one.weight * self.one.times)[self.rows]
+        mass = (self.one.weight * self.one.times)[self.rows]
         labels, marginals = self.items.labels[self.rows], self.posterior.marginals()[self.rows]
-        for e in self.events:
-            own = np.take_along_axis(marginals, e.of[:, None], axis=1)[:, 0]
-            told = labels == e.of
+        for name, event in self.events:
+            of = event.event
+            own = np.take_along_axis(marginals, of[:, None], axis=1)[:, 0]
             yield {"model": self.name} | score_distribution(
-                e.name, e.confidence, own * weight, weight, told, labels
+                name, event.confidence, own * mass, mass, labels == of, labels
             )

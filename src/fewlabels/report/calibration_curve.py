@@ -72,16 +72,11 @@ class Curve:
             return "confidence in the predicted class"
         return f"P({escape_control(self.event)})"
 
-    @property
-    def filled(self) -> list[Mapping[str, Any]]:
-        """The bins with items."""
-        return [one for one in self.bins if one["n_items"]]
-
     @cached_property
     def rows(self) -> list[list[str]]:
         """A row for each bin with items: its ends, items, and the frequencies."""
         out = []
-        for one in self.filled:
+        for one in self.bins:
             write = number_format([1.0])
             labeled = {
                 name: one[f"labeled_{source}"]
@@ -108,7 +103,7 @@ class Curve:
                 "labeled": [one[f"labeled_{end}"] for end in ("observed", "low", "high")]
                 if one["n_labeled"] >= ENOUGH else None,
             }
-            for one in self.filled
+            for one in self.bins
         ]  # fmt: skip
         source = {
             "model": self.model, "n_items": 0, "missing": 0,
