@@ -32,6 +32,7 @@ SURFACE = [
     "anytime",
     "backtest",
     "calibration",
+    "calibration_curve",
     "compare",
     "curve",
     "curves",

@@ -109,6 +109,8 @@ REFUSED: dict[str, str] = {
         estimate two.csv --seed=-1
         estimate two.csv --workers 0
         annotations torn.csv --bins 0
+        calibration torn.csv --bins 0
+        calibration two.csv --bins 20000
         backtest two.csv --labels 10,many
         backtest two.csv --labels 1
         backtest two.csv --labels 10,400
@@ -153,6 +155,9 @@ REFUSED: dict[str, str] = {
         label-next two.csv --model good --positive 2
         backtest two.csv --labels 10 --positive 2
         curve histograms.csv --model good
+        calibration sure.csv
+        calibration two.csv --norm l3
+        calibration two.csv --models god
     """,
     "settings": """
         estimate none.csv --method ssme-kde --option bandwith=2
@@ -175,6 +180,8 @@ REFUSED: dict[str, str] = {
         estimate two.csv --engine threads --require god:accuracy>=.1
         estimate two.csv --junit x.xml
         annotations torn.csv --require el<=.1
+        calibration two.csv --require ece_l2<=.1
+        calibration two.csv --require god:ece<=.1
         annotations histograms.csv --require L_unanimity_3<=.1
         annotations torn.csv --require EL=1
         annotations histograms.csv --require god:L<=9

@@ -27,6 +27,9 @@ COMMANDS = {
     "doctor": Command((), {"--json": "a.json"}),
     "estimate": Command(("--metrics", "accuracy"), {**FILES, "--labels-out": "a.csv"}),
     "compare": Command(("--metric", "accuracy,brier"), FILES, "Which classifier is best?"),
+    "calibration": Command(
+        ("--bins", "5"), {**FILES, "--out": "a.csv"}, "Do the probabilities mean what they say?"
+    ),
     "annotations": Command(
         (),
         {**FILES, "--out": "a.parquet"},

@@ -62,6 +62,7 @@ EXPORTS: dict[str, list[str]] = {
     "score": ["FILE", "--disagreements", "OUT"],
     "annotations": ["FILE", "--by", "=site", "--out", "OUT"],
     "calibrate": ["FILE", "--method", "temperature", "--out", "OUT"],
+    "calibration": ["FILE", "--out", "OUT"],
     "curve": ["FILE", "--out", "OUT"],
     "threshold": ["FILE", "--min-precision", ".5", "--out", "OUT"],
     "label-next": ["FILE", "--out", "OUT"],

@@ -18,6 +18,7 @@ from fewlabels.errors import Status
 from fewlabels.estimates import Estimate, Estimates
 from fewlabels.evaluation.status import Verdict
 from fewlabels.labeling.stopping import Row, parse_stops
+from fewlabels.questions.calibration_curve import CalibrationCurves
 from fewlabels.questions.over_time import Monitoring
 from fewlabels.questions.question import OneClassifier
 
@@ -68,6 +69,7 @@ def test_labels_that_are_no_random_sample_decide_too(text: str) -> None:
 COMMANDS: dict[str, tuple[type, str, str]] = {
     "estimate": (Estimates, "accuracy>=0", "good"),
     "annotations": (Assessment, "L<=9", "good"),
+    "calibration": (CalibrationCurves, "ece<=1", "good"),
     "monitor": (Monitoring, "accuracy>=0", "good"),
 }
 """Commands with --require: their result, and a condition that anything meets."""

@@ -28,6 +28,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 REPORTS = {
     "estimate": "moderation.csv --by language",
     "compare": "moderation.csv --metric accuracy,ece --by language",
+    "calibration": "moderation.csv",
     "curve": "moderation.csv --model large",
     "threshold": "moderation.csv --model large --min-precision .9",
     "label-next": "moderation.csv --metric accuracy",

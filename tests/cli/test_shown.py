@@ -105,6 +105,10 @@ TEXTS: dict[str, str] = {
         calibrate histograms.csv --method alpha --out out.csv
         annotations page.csv --votes more.csv
     """,
+    "calibration": """
+        calibration two.csv --bins 4 --method ensemble
+        calibration two.csv --models good --binning quantile --bins 3 --norm max
+    """,
     "score": """
         score log.jsonl
         score verdicts.csv --labels labels.csv
@@ -123,6 +127,7 @@ BESIDE: dict[str, str] = {
         annotations two.csv --require L_disagreement<=9
         annotations histograms.csv --statistic unanimity:2 --require L_unanimity_2<=0
         annotations two.csv --require accuracy>=.999 --json -
+        calibration two.csv --method ensemble --require ece<=0.01 --require high:good:ece<1
         threshold two.csv CURVE --min-recall .5 --min-precision .1 --probability .5
         threshold two.csv CURVE --min-recall .5 --min-precision .99 --probability 1
         threshold two.csv CURVE --min-recall .5 --min-precision .99 --probability 1 --json -

@@ -45,6 +45,9 @@ RESULTS: dict[str, tuple[Callable[[], Result], Callable[[Any], int]]] = {
     "label_next": (lambda: fl.label_next(predictions(), A, 3, **QUICK), lambda r: 3),
     "compare": (lambda: fl.compare(predictions(), **QUICK), lambda r: 2),
     "shift": (lambda: fl.shift(predictions()), lambda r: 2),
+    "calibration_curve": (
+        lambda: fl.calibration_curve(predictions(), **QUICK), lambda r: len(r.bins),
+    ),
     "score": (lambda: fl.score(predictions()), lambda r: len(r.rows)),
     "confusion": (lambda: fl.estimate(predictions(), **QUICK).confusion(), lambda r: 8),
     "disagreements": (

@@ -60,6 +60,15 @@ NEXT = {
     ),
 }
 
+CALIBRATION_CURVES = {
+    "two": lambda: fl.calibration_curve(
+        some(["a", "b"], ["no", "yes"]), method="ensemble", bins=5
+    ).report(),
+    "nasty": lambda: fl.calibration_curve(
+        some(NASTY, NASTY[:3]), method="ensemble", bins=3, classwise=True
+    ).report(),
+}
+
 BACKTESTS = {
     "two": lambda: backtest_of(["a", "b"], ["no", "yes"]),
     "nasty": lambda: backtest_of(NASTY, NASTY[:3], "majority-vote"),
@@ -71,6 +80,7 @@ TITLES = {
     "estimates": "How good are the classifiers?",
     "annotations": "How well do the classifiers predict what annotators say?",
     "calibration": "What does the calibration change?",
+    "calibration-curve": "Do the probabilities mean what they say?",
     "comparison": "Which classifier is best?",
     "curves": "How good is the ranking?",
     "threshold": "Where to put the threshold?",
@@ -83,6 +93,7 @@ _TEXTS: dict[str, Callable[..., str]] = {
     "estimates": report.render_text,
     "annotations": report.render_annotations,
     "calibration": report.render_calibration,
+    "calibration-curve": report.render_calibration_curve,
     "comparison": report.render_comparison,
     "curves": report.render_curves,
     "threshold": report.render_threshold,
@@ -97,6 +108,7 @@ _MADE: dict[tuple[str, str], Callable[[], Any]] = {
        for name, names in COMPARED.items()},
     **{("annotations", name): made for name, made in ASSESSMENTS.items()},
     **{("calibration", name): made for name, made in CALIBRATIONS.items()},
+    **{("calibration-curve", name): made for name, made in CALIBRATION_CURVES.items()},
     **{("comparison", name): lambda n=names: compared(estimates_of(n)).to_dict()
        for name, names in COMPARED.items()},
     **{("curves", name): made for name, made in CURVES.items()},

@@ -6,8 +6,9 @@ from typing import Literal
 
 from fewlabels.checks.conditions import parse_requirement
 from fewlabels.cli.input import Input, Settings
-from fewlabels.cli.options import CHOICE, Record, check_choice, command, option, takes
+from fewlabels.cli.options import CHOICE, Record, command, option, takes
 from fewlabels.cli.output import Output, check_classifiers, progress_bar, require, verdict
+from fewlabels.errors import UsageError, quoted
 
 
 class CalibrationOptions(Record):
@@ -60,7 +61,11 @@ def calibration(
         every = options.classwise and predictions.n_classes > 2
         error = calibration_error(options.norm, "every" if every else "positive")
         for condition in conditions:
-            check_choice("metric", condition.metric, [error.name])
+            if condition.metric != error.name:
+                raise UsageError(
+                    f"--require {quoted(condition.text)}: the error is {error.name} here; --norm "
+                    "and --classwise choose another"
+                )
         check_classifiers(conditions, lambda: predictions.models)
         found = calibration_curve(
             predictions,

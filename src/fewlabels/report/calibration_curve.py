@@ -12,7 +12,6 @@ from fewlabels.report.blocks import Report
 from fewlabels.report.html import render, within_budget
 from fewlabels.report.words import (
     NARROWEST,
-    aligned,
     as_text,
     classes_text,
     count,
@@ -84,7 +83,7 @@ class Curve:
             }
             all_items = {**one, "value": one["observed"]}
             out.append([
-                f"{write(one['start'])} to {write(one['end'])}",
+                f"{write(one['start'])}-{write(one['end'])}",
                 count(one["n_items"]),
                 write(one["predicted"]),
                 "-" if one["observed"] is None else with_interval(all_items, write),
@@ -192,7 +191,7 @@ def render_calibration_curve(report: Report, width: int = 80) -> str:
         title = f"{escape_control(curve.model)}: how often {_event(curve)}, by {curve.of}"
         lines += ["", style(fit(title, width), "title")]
         heads = ["probability", "items", "mean", "all items", "labels", "labels alone"]
-        lines += aligned([heads, *curve.rows], "lr")
+        lines += fitted([heads, *curve.rows], "lr", width)
     lines.append("")
     for term, meaning in TERMS.items():
         lines += wrap(f"{term}: {meaning}", width, "  ")
