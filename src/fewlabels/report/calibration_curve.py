@@ -68,7 +68,7 @@ class Curve:
     def of(self) -> str:
         """What is on the axis of probabilities."""
         if self.kind == "top-label":
-            return "confidence in the predicted class"
+            return "its probability"
         return f"P({escape_control(self.event)})"
 
     @cached_property
