@@ -12,5 +12,6 @@ draw; then:
 
 `confusion_matrices` and `disagreements` are what classifiers and labels differ by, and on which
 items. `joint_errors`, `differences`, `item_variance` and `anytime` are further statistics of the
-same draws; `details` collects what a report shows beside the estimates.
+same draws; `details` collects what a report shows beside the estimates, and `calibration` has what
+labels alone say of calibration.
 """

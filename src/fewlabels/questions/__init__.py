@@ -10,6 +10,7 @@ question.py   the arguments all share -> Question (which classifier and class, t
 counts.py     Question -> draws of the weighted confusion counts at every cut, in chunks -> rates,
               and curves on a grid of 100 places
 curve.py      fl.curve, fl.curves    threshold.py  fl.threshold
+calibration_curve.py                 fl.calibration_curve
 label_next.py fl.label_next: the questions; next_items.py: what a label says about them, and how
               items are drawn
 compare.py    fl.compare             score.py      fl.score        backtest.py    fl.backtest
