@@ -292,7 +292,7 @@ def test_it_takes_paths_and_frames_and_none_without_labels(tmp_path):
         assert fl.calibration_curve(source).bins[0].model == "m"
     bare = fl.calibration_curve(fl.Predictions(p[:, None]), method="ensemble")
     assert bare.from_labels[0].n_labeled == 0
-    assert "labels alone" in bare.summary()
+    assert "labels only" in bare.summary()
     json.dumps(bare.to_dict(), allow_nan=False)
 
 

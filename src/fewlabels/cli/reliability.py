@@ -48,7 +48,7 @@ def calibration(
 ) -> int:
     """Draw how often events come true at each probability that the classifiers in FILE give.
 
-    With the error of calibration for all items, by the labels alone, and debiased; and a test.
+    With the error of calibration for all items, by the labels only, and debiased; and a test.
     `fewlabels calibrate` is another command: it makes calibrated probabilities.
     """
     conditions = [parse_requirement(condition) for condition in options.require]

@@ -43,7 +43,7 @@ NORMS = {
 TERMS = {
     "all items": "frequencies as the method infers them for all items, labeled or not, with "
     "intervals for all that is not known.",
-    "labels alone": "the labeled items in the same bins. Noise makes gaps, so this error is too "
+    "labels only": "the labeled items in the same bins. Noise makes gaps, so this error is too "
     "large, the more so the fewer labels there are.",
     "debiased": "the same less what noise adds to it (Kumar, Liang, Ma 2019); 0 where it is no "
     "more than that.",
@@ -125,7 +125,7 @@ def curves(report: Report) -> list[Curve]:
 
 
 def errors(report: Report) -> list[list[str]]:
-    """A row for each classifier: error of all items, of the labels alone, debiased, and p."""
+    """A row for each classifier: error of all items, of the labels only, debiased, and p."""
     pairs = list(zip(report["estimates"], report["from_labels"], strict=True))
     write = number_format([row["value"] for row, _ in pairs])
     return [
@@ -185,12 +185,12 @@ def render_calibration_curve(report: Report, width: int = 80) -> str:
     metric, level = report["estimates"][0]["metric"], percent(report["confidence_level"])
     title = f"Error: {NORMS[report['norm']]} ({metric}, {level} intervals)"
     lines += ["", *(style(line, "title") for line in wrap(title, width))]
-    heads = ["", "all items", "labels alone", "debiased", "p"]
+    heads = ["", "all items", "labels only", "debiased", "p"]
     lines += fitted([heads, *errors(report)], "lr", width)
     for curve in curves(report):
         title = f"{escape_control(curve.model)}: how often {_event(curve)}, by {curve.of}"
         lines += ["", style(fit(title, width), "title")]
-        heads = ["probability", "items", "mean", "all items", "labels", "labels alone"]
+        heads = ["probability", "items", "mean", "all items", "labels", "labels only"]
         lines += fitted([heads, *curve.rows], "lr", width)
     lines.append("")
     for term, meaning in TERMS.items():
