@@ -65,6 +65,7 @@ RESULTS: dict[str, Callable[[], Any]] = {
         )
     },
     "of annotators": lambda: fl.estimate(predictions(histogram=COUNTS), against="distribution"),
+    "calibration_curve": lambda: fl.calibration_curve(predictions(), method="ensemble"),
     "curve": lambda: fl.curve(predictions(), model="model0"),
     "curves": lambda: fl.curves(predictions(), model="model0"),
     "threshold": lambda: fl.threshold(predictions(), "model0", min_recall=0.5),

@@ -23,6 +23,7 @@ FUNCTIONS: dict[str, Ask] = {
     "backtest": lambda p, **k: fl.backtest(p, 10, 1, metrics="accuracy", **k).to_dict(),
     "shift": lambda p, **k: fl.shift(p, **k).to_dict(),
     "assess": lambda p, **k: fl.annotations.assess(p, confidence_level=None, **k).to_dict(),
+    "calibration_curve": lambda p, **k: fl.calibration_curve(p, **QUICK, **k).report(),
     "curve": lambda p, **k: fl.curve(p, "a", **QUICK, **k).report(),
     "curves": lambda p, **k: fl.curves(p, "a", **QUICK, **k).report(),
     "threshold": lambda p, **k: fl.threshold(p, "a", min_recall=0.5, **QUICK, **k).report(),
@@ -103,8 +104,8 @@ def test_the_positive_class_turns_the_metrics() -> None:
 
 
 @pytest.mark.parametrize(
-    "function", [fl.estimate, fl.compare, fl.curve, fl.curves, fl.threshold, fl.shift,
-                 fl.annotations.assess, fl.estimate_files],
+    "function", [fl.estimate, fl.compare, fl.calibration_curve, fl.curve, fl.curves, fl.threshold,
+                 fl.shift, fl.annotations.assess, fl.estimate_files],
 )  # fmt: skip
 def test_defaults_are_95_percent_and_the_population(function: Ask) -> None:
     known = inspect.signature(function).parameters
