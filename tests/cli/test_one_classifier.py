@@ -103,6 +103,21 @@ def test_bounds_and_conditions_reach_the_answer(answer: Answer, predictions_file
     assert (report["best"], report["best_probability"]) == (found.best, found.best_probability)
 
 
+def test_costs_and_another_prevalence_reach_the_answer(
+    answer: Answer, predictions_file: Path
+) -> None:
+    options = ("--cost", "FN=5,FP=1", "--prevalence", ".03")
+    report = answer("threshold", predictions_file, *GOOD, *options)
+    found = fl.threshold(
+        fl.read_predictions(predictions_file), "good", cost={"FP": 1, "FN": 5}, prevalence=0.03,
+        method="bayesian-calibration",
+    )  # fmt: skip
+    assert (report["best"], report["choice"], report["prevalence"]) == (found.best, "cost", 0.03)
+    assert report["rates"]["cost_of_none"]["value"] == pytest.approx(0.15)
+    by_name = answer("threshold", predictions_file, *GOOD, "--min-specificity", ".7")
+    assert by_name["choice"] == "sensitivity"
+
+
 def test_the_table_calls_positive_what_the_threshold_does(
     cli: Run, tmp_path: Path, predictions_file: Path
 ) -> None:

@@ -55,6 +55,8 @@ def rates_of(tp: float, fp: float, positives: float, negatives: float) -> dict[s
         "predicted_positive_rate": (tp + fp) / total,
         "prevalence": positives / total,
         "cost": (COST[0] * fp + COST[1] * fn) / total,
+        "cost_of_all": COST[0] * negatives / total,
+        "cost_of_none": COST[1] * positives / total,
     }
 
 
@@ -131,7 +133,7 @@ def test_rates_at_the_best_threshold_against_loops():
         drawn.append(rates_of(tp, fp, positives, negatives))
     assert list(found.rates) == [
         "precision", "recall", "specificity", "fpr", "f1", "accuracy", "predicted_positive_rate",
-        "cost",
+        "cost", "cost_of_all", "cost_of_none",
     ]  # fmt: skip
     for name, rate in found.rates.items():
         each = np.array([r[name] for r in drawn])
@@ -153,7 +155,7 @@ def test_arguments_text_and_functions_are_one():
     for other in (text, own):
         np.testing.assert_array_equal(named.probability, other.probability)
     assert named.best == text.best
-    assert (named.choice, own.choice) == ("lowest", "likeliest")
+    assert (named.choice, own.choice) == ("recall", "likeliest")
     assert (several.probability <= named.probability).all()
     assert text.conditions == ("precision >= 0.4", "fpr <= 0.6")
     assert own.conditions == ("<lambda>",)
@@ -178,19 +180,121 @@ def certain(scores: list[float], labels: list[int], **options) -> Thresholds:
     return threshold(data, method="ensemble" if options.get("p") else told(), **options)
 
 
-def test_the_threshold_that_finds_most_or_flags_fewest():
-    """Of those that meet the condition, and not the middle one of them."""
+def test_the_best_of_the_other_side():
+    """Of all that meet the condition: neither the middle one of them nor that of the longest run.
+
+    Accuracy is 7/8 at 6 and at 4, which are no neighbours: the first of the runs.
+    """
     labels = [1, 1, 1, 0, 1, 0, 0, 0]
     scores = [8.0, 7.0, 6.0, 5.0, 4.0, 3.0, 2.0, 1.0]
     for asked, best, choice in (
-        ({"min_recall": 0.7}, 6.0, "highest"),
-        ({"min_precision": 0.7}, 4.0, "lowest"),
-        ({"min_precision": 0.7, "min_recall": 0.7}, 4.0, "lowest"),
-        ({"min_accuracy": 0.6}, 5.0, "likeliest"),
+        ({"min_recall": 0.7}, 6.0, "precision"),
+        ({"min_precision": 0.7}, 4.0, "recall"),
+        ({"min_precision": 0.7, "min_recall": 0.7}, 4.0, "recall"),
+        ({"min_accuracy": 0.6}, 4.0, "accuracy"),
+        ({"condition": "predicted_positive_rate <= 0.5"}, 5.0, "recall"),
+        ({"condition": "predicted_positive_rate >= 0.6"}, 4.0, "precision"),
+        ({"condition": "prevalence >= 0.4"}, 4.0, "likeliest"),
     ):
         found = certain(scores, labels, **asked)
         assert (found.best, found.choice, found.best_probability) == (best, choice, 1.0), asked
         assert certain(scores, labels, probability=0.5, **asked).best == best
+
+
+def known_world(seed: int, n: int = 400) -> tuple[np.ndarray, np.ndarray]:
+    """Scores and labels, all of them known."""
+    rng = np.random.default_rng(seed)
+    labels = (rng.random(n) < 0.3).astype(int)
+    return np.round(rng.normal(1.2 * labels, 1.0), 1), labels
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_all_labels_known_against_scikit_learn(seed):
+    """Curves of scikit-learn at every score: the best of those that meet the condition."""
+    from sklearn.metrics import precision_recall_curve, roc_curve
+
+    scores, labels = known_world(seed)
+    precision, recall, cuts = precision_recall_curve(labels, scores)
+    fpr, tpr, roc_cuts = roc_curve(labels, scores, drop_intermediate=False)
+    roc = {cut: (t, 1 - f) for cut, t, f in zip(roc_cuts[1:], tpr[1:], fpr[1:], strict=True)}
+    points = [(p, r, *roc[cut], cut)
+              for p, r, cut in zip(precision, recall, cuts, strict=False)]  # fmt: skip
+    for asked, on, other in (
+        ("min_recall", 1, 0), ("min_precision", 0, 1), ("min_specificity", 3, 2),
+        ("min_sensitivity", 2, 3), ("min_ppv", 0, 2),
+    ):  # fmt: skip
+        meeting = [point for point in points if point[on] >= 0.6]
+        found = certain(scores.tolist(), labels.tolist(), **{asked: 0.6})
+        best = next(point for point in points if point[4] == found.best)
+        assert best[on] >= 0.6
+        assert best[other] == pytest.approx(max(point[other] for point in meeting), abs=1e-8)
+        rate = asked.removeprefix("min_")
+        assert found.rates[rate].value == pytest.approx(best[on], abs=1e-8)
+        assert found.rates[found.choice].value == pytest.approx(best[other], abs=1e-8)
+
+
+@pytest.mark.parametrize("cost", [(1.0, 5.0), {"FN": 1, "fp": 5}])
+def test_the_least_cost_against_a_loop(cost):
+    scores, labels = known_world(7)
+    fp, fn = (1.0, 5.0) if isinstance(cost, tuple) else (5, 1)
+    each = {
+        cut: np.where(scores >= cut, fp * (labels == 0), fn * (labels == 1)).mean()
+        for cut in scores
+    }
+    found = certain(scores.tolist(), labels.tolist(), cost=cost)
+    assert found.choice == "cost"
+    assert each[found.best] == pytest.approx(min(each.values()), abs=1e-12)
+    values = [found.rates[name].value for name in ("cost", "cost_of_all", "cost_of_none")]
+    wanted = [each[found.best], fp * (labels == 0).mean(), fn * (labels == 1).mean()]
+    assert values == pytest.approx(wanted, abs=1e-12)
+    cheaper = [each[cut] < min(wanted[1:]) - 1e-12 for cut in found.thresholds]
+    assert found.probability.tolist() == cheaper
+    within = certain(scores.tolist(), labels.tolist(), cost=cost, min_recall=0.8)
+    recalls = {cut: (scores[labels == 1] >= cut).mean() for cut in scores}
+    least = min(each[cut] for cut, recall in recalls.items() if recall >= 0.8)
+    assert each[within.best] == pytest.approx(least, abs=1e-12)
+    assert within.choice == "cost"
+
+
+def test_the_prevalence_of_another_place_by_hand():
+    """P(score | class) is kept, so sensitivity and specificity are; Bayes gives the others."""
+    scores, labels = known_world(11)
+    asked = {"min_specificity": 0.9, "cost": (1, 5)}
+    here, there = (certain(scores.tolist(), labels.tolist(), prevalence=p, **asked)
+                   for p in (None, 0.03))  # fmt: skip
+    own = labels.mean()
+    same = certain(scores.tolist(), labels.tolist(), prevalence=own, **asked)
+    assert same.best == here.best
+    for name, rate in here.rates.items():
+        assert same.rates[name] == pytest.approx(rate, abs=1e-12)
+    called = scores >= there.best
+    tpr, tnr = called[labels == 1].mean(), 1 - called[labels == 0].mean()
+    hits, false, missed, right = 0.03 * tpr, 0.97 * (1 - tnr), 0.03 * (1 - tpr), 0.97 * tnr
+    wanted = {
+        "sensitivity": tpr, "specificity": tnr, "ppv": hits / (hits + false),
+        "npv": right / (right + missed), "predicted_positive_rate": hits + false,
+        "cost": false + 5 * missed, "cost_of_all": 0.97, "cost_of_none": 0.15,
+    }  # fmt: skip
+    for name, value in wanted.items():
+        assert there.rates[name].value == pytest.approx(value, abs=1e-8), name
+    assert there.prevalence == 0.03
+    assert there.prevalence_here.value == pytest.approx(own)
+    assert there.status is fl.Status.ASSUMPTION
+    assert any("at a prevalence of 0.03" in line for line in there.warnings)
+    # Expected by Bayes, every cut: the least cost of those with a specificity of .9.
+    costs = {
+        cut: 0.97 * (scores[labels == 0] >= cut).mean() + 0.15 * (scores[labels == 1] < cut).mean()
+        for cut in scores if (scores[labels == 0] < cut).mean() >= 0.9
+    }  # fmt: skip
+    assert costs[there.best] == pytest.approx(min(costs.values()), abs=1e-12)
+
+
+def test_names_of_hospitals_are_the_same_rates():
+    data = random_world(5)
+    for one, other in (("min_recall", "min_sensitivity"), ("min_precision", "min_ppv")):
+        named, clinical = (threshold(data, method=told(), **{name: 0.4}) for name in (one, other))
+        np.testing.assert_array_equal(named.probability, clinical.probability)
+    assert list(clinical.rates)[:4] == ["ppv", "sensitivity", "specificity", "accuracy"]
 
 
 def test_a_probability_that_no_threshold_reaches_leaves_the_likeliest():
@@ -199,7 +303,7 @@ def test_a_probability_that_no_threshold_reaches_leaves_the_likeliest():
     if top < 1:
         assert (found.choice, found.best_probability) == ("likeliest", top)
     eager = threshold(random_world(5), min_precision=0.4, method=told(), probability=top / 2)
-    assert eager.choice == "lowest"
+    assert eager.choice == "recall"
     assert eager.best <= found.best
     with pytest.raises(fl.UsageError, match="`probability` must be above 0"):
         threshold(random_world(5), min_precision=0.4, probability=0)
@@ -277,7 +381,7 @@ def test_many_draws_for_a_high_level():
     seen = []
     threshold(random_world(8), min_recall=0.5, method=told(), confidence_level=0.99,
                  progress=lambda *step: seen.append(step))  # fmt: skip
-    assert seen == 2 * [(i, 20) for i in range(1, 21)]
+    assert seen == 3 * [(i, 20) for i in range(1, 21)]
 
 
 @pytest.mark.parametrize(
@@ -295,6 +399,11 @@ def test_many_draws_for_a_high_level():
         ({"max_cost": 1, "cost": (0, 0)}, "`cost` must be two numbers"),
         ({"max_cost": 1, "cost": 3}, "`cost` must be two numbers"),
         ({"max_cost": 1, "cost": "12"}, "`cost` must be two numbers"),
+        ({"cost": {"FP": 1}}, "`cost` must be two numbers"),
+        ({"min_sensitivity": 1.2}, "`min_sensitivity` must be between 0 and 1, as sensitivity is"),
+        ({"min_recall": 0.5, "prevalence": 3}, "`prevalence` must be above 0 and below 1; got 3"),
+        ({"min_recall": 0.5, "prevalence": 0}, "`prevalence` must be above 0 and below 1; got 0"),
+        ({"min_recall": 0.5, "prevalence": True}, "`prevalence` must be above 0 and below 1"),
         ({"condition": "precision"}, "cannot be read at 'precision'"),
         ({"condition": ""}, "cannot be read at ''"),
         ({"condition": "precision >= 0.8 and"}, "cannot be read at ''"),

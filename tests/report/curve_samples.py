@@ -169,7 +169,7 @@ def threshold(world: World, precision: float = 0.8, recall: float = 0.6, **chang
         "conditions": [f"precision >= {precision}", f"recall >= {recall}"],
         "best": float(world.scores[best]),
         "best_probability": float(met[best]),
-        "choice": "likeliest",
+        "choice": "likeliest" if met.max() < 0.95 else "recall",
         "least": 0.95,
         "met": bool(met.any()),
         "rates": {name: interval(values) for name, values in rates.items()},

@@ -161,6 +161,20 @@ def thresholds() -> dict[str, Report]:
         "thresholds": [0.2, 0.4, 0.6, 0.8], "probability": [0.5, 0.92, 0.95, 0.97],
         "best": 0.8, "best_probability": 0.97, "met": True,
     }  # fmt: skip
+
+    def interval_of(value: float) -> dict[str, float]:
+        return {"value": value, "low": value / 2, "high": 2 * value}
+
+    clinical = met | more | {
+        "conditions": ["specificity >= 0.95"], "choice": "sensitivity",
+        "rates": {"sensitivity": interval_of(0.4), "specificity": interval_of(0.48)},
+    }  # fmt: skip
+    costs = met | more | {
+        "conditions": ["cost below that of calling all or none positive"], "choice": "cost",
+        "rates": {"cost": interval_of(0.03), "cost_of_all": interval_of(0.4),
+                  "cost_of_none": interval_of(0.2)},
+        "prevalence": 0.03, "prevalence_here": interval_of(0.3),
+    }  # fmt: skip
     return {
         "no threshold at all": met | {
             "best": None, "best_probability": 0.0, "met": False, "rates": {}, "thresholds": [],
@@ -169,8 +183,11 @@ def thresholds() -> dict[str, Report]:
         "rates that are asked for come first": threshold(
             World(), 0.3, 0.3, conditions=["tpr >= 0.3", "fpr <= .2", "npv >= .9"]
         ),
-        "the one that finds most": met | more | {"choice": "lowest", "best": 0.6},
-        "the one that flags fewest": met | more | {"choice": "highest"},
+        "the one of the highest recall": met | more | {"choice": "recall", "best": 0.6},
+        "sensitivity at a specificity": clinical,
+        "the least cost at another prevalence": costs,
+        "calling none positive costs less": costs
+        | {"rates": costs["rates"] | {"cost_of_none": interval_of(0.01)}, "prevalence": None},
         "a lower threshold finds more": met | more,
         "the lowest is the best": met | more | {"best": 0.4, "best_probability": 0.92},
         "not sure enough for a lower one": met | more

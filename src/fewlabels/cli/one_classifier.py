@@ -168,59 +168,79 @@ def curve(chosen: OneModel, band: Band, output: Output) -> None:
 
 
 class Conditions(Record):
-    """Conditions that a threshold must meet, and with which probability."""
+    """What a threshold must meet and with which probability, what errors cost, and where it is."""
 
     min_precision: float | None = option(
-        CHOICE, "At least this share of the items that are called positive is positive.", "X"
+        CHOICE, "Of items called positive, this share is positive (PPV).", "X"
     )
     min_recall: float | None = option(
-        CHOICE, "At least this share of the positive items is called positive.", "X"
+        CHOICE, "Of positive items, this share is called so (sensitivity).", "X"
     )
+    min_specificity: float | None = option(
+        CHOICE, "Of other items, this share is not called positive.", "X"
+    )
+    min_sensitivity: float | None = option(CHOICE, "As --min-recall.", "X", rare=True)
+    min_ppv: float | None = option(CHOICE, "As --min-precision.", "X", rare=True)
+    min_npv: float | None = option(
+        CHOICE, "Of items not called positive, this share is not.", "X", rare=True
+    )  # fmt: skip
     condition: tuple[str, ...] = option(
         CHOICE,
-        "Other conditions, as in 'npv >= .99 and fpr <= .05': of precision, recall, specificity, "
-        "fpr, fnr, npv, f1, accuracy, balanced_accuracy, predicted_positive_rate, cost. ",
-        "'RATE>=X and ..'",
+        "Others, as in 'npv >= .99 and fpr <= .05': of ppv, sensitivity, fnr, f1, accuracy, "
+        "balanced_accuracy, predicted_positive_rate, cost too.",
+        "RATE>=X",
         (),
     )
-    cost: str = option(
+    cost: str | None = option(
         CHOICE,
-        "Of a false positive and a false negative, for conditions on the mean cost per item.",
-        "FP,FN",
-        "1,1",
-        rare=True,
+        "What errors cost: the threshold of the least cost.",
+        "FP=1,FN=5",
+    )
+    prevalence: float | None = option(
+        CHOICE, "Share of positives where it will be used, if another.", "X"
     )
     probability: float | None = option(
         OUTPUT,
-        "How probable it must be that the conditions hold, .95 unless given; exit with 1 if no "
-        "threshold reaches it.",
+        "How probable that must be, .95 unless given; exit with 1 if it is not.",
         "X",
         type=click.FloatRange(0, 1),
     )
 
     def arguments(self) -> dict[str, Any]:
         """Keyword arguments of `fewlabels.threshold`."""
-        try:
-            cost = tuple(float(number) for number in self.cost.split(","))
-        except ValueError:
-            cost = ()
-        if len(cost) != 2 or not all(math.isfinite(c) and c >= 0 for c in cost):
+        bounds = {name: value for name, value in vars(self).items() if name.startswith("min_")}
+        if not self.condition and self.cost is None and bounds == dict.fromkeys(bounds):
             raise UsageError(
-                "`--cost` must be two costs, of a false positive and of a false negative, such as "
-                f"--cost 1,5; got {quoted(self.cost)}"
-            )
-        bounds = {"min_precision": self.min_precision, "min_recall": self.min_recall}
-        if not self.condition and bounds == dict.fromkeys(bounds):
-            raise UsageError(
-                "say what the threshold must meet: --min-precision .8, --min-recall .8, or "
-                "--condition 'fpr <= .05'"
+                "say what the threshold must meet: --min-precision .8, --min-recall .8, "
+                "--condition 'fpr <= .05', or what errors cost: --cost FP=1,FN=5"
             )
         return {
             **bounds,
-            "cost": cost,
+            "cost": None if self.cost is None else _costs(self.cost),
+            "prevalence": self.prevalence,
             "condition": " and ".join(self.condition) or None,
             "probability": self.probability or None,
         }
+
+
+def _costs(text: str) -> tuple[float, float]:
+    """Costs of a false positive and a false negative: `FP=1,FN=5` in any order, or `1,5`."""
+    parts = [part.rpartition("=") for part in text.split(",")]
+    named = {name.strip().upper(): number for name, _, number in parts}
+    numbers = [named.get("FP"), named.get("FN")] if "=" in text else [n for *_, n in parts]
+    try:
+        fp, fn = (float(number) for number in numbers if number is not None)
+        good = (
+            len(parts) == 2 and all(math.isfinite(c) and c >= 0 for c in (fp, fn)) and fp + fn > 0
+        )
+    except ValueError:
+        good = False
+    if not good:
+        raise UsageError(
+            "`--cost` must be two costs, of a false positive and of a false negative, such as "
+            f"--cost FP=1,FN=5; got {quoted(text)}"
+        )
+    return fp, fn
 
 
 @command(short_help="Where to put the threshold, and how sure that is.")
@@ -236,9 +256,9 @@ class Conditions(Record):
     out="Write what the threshold makes of every item; .csv or .parquet.",
 )
 def threshold(chosen: OneModel, conditions: Conditions, output: Output) -> int:
-    """Find the threshold of one classifier in FILE that most probably meets all conditions.
+    """Find the best threshold of one classifier in FILE that meets all conditions.
 
-    --out gives row (from 1), score, label and whether the best threshold calls it positive.
+    --out gives row (from 1), score, label and whether it is called positive.
     """
     bounds = conditions.arguments()
     from fewlabels.questions.threshold import threshold as run

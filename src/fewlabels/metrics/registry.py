@@ -29,6 +29,8 @@ ALIASES: Mapping[str, str] = MappingProxyType(
         "auprc": "average_precision",
         "ap": "average_precision",
         "acc": "accuracy",
+        "sensitivity": "recall",
+        "ppv": "precision",
         "error": "error_rate",
         "kappa": "cohen_kappa",
         "quadratic_kappa": "weighted_kappa",

@@ -98,6 +98,21 @@ class Counts(NamedTuple):
             pseudo=None,
         )
 
+    def at_prevalence(self, share: float) -> Counts:
+        """The same draws where this share of all items is positive and P(score | class) is kept.
+
+        The classes' weights are scaled (label shift; Saerens et al. 2002); NaN without one of them.
+        """
+        total = self.positives + self.negatives
+        with np.errstate(divide="ignore", invalid="ignore"):
+            more, fewer = share * total / self.positives, (1 - share) * total / self.negatives
+            return self._replace(
+                true_positives=self.true_positives * more,
+                false_positives=self.false_positives * fewer,
+                positives=self.positives * more,
+                negatives=self.negatives * fewer,
+            )
+
     def at(self, cut: int) -> Counts:
         """The same draws at one of the cuts."""
         return self._replace(
@@ -353,7 +368,7 @@ class Rates(Mapping[str, Floats]):
         if name not in self._known:
             rate = FORMULAS[name](self)
             # Weights in another unit differ in the last digits, and bounds are often fractions.
-            self._known[name] = rate if name == "cost" else np.round(rate, 12)
+            self._known[name] = rate if name in COSTS else np.round(rate, 12)
         return self._known[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -369,6 +384,10 @@ class Rates(Mapping[str, Floats]):
         return total
 
 
+def _precision(r: Rates) -> Floats:
+    return ratio(r.tp, r.tp + r.fp)
+
+
 def _recall(r: Rates) -> Floats:
     return ratio(r.tp, r.tp + r.fn)
 
@@ -378,8 +397,10 @@ def _specificity(r: Rates) -> Floats:
 
 
 FORMULAS: Mapping[str, Callable[[Rates], Floats]] = {
-    "precision": lambda r: ratio(r.tp, r.tp + r.fp),
+    "precision": _precision,
+    "ppv": _precision,
     "recall": _recall,
+    "sensitivity": _recall,
     "tpr": _recall,
     "specificity": _specificity,
     "tnr": _specificity,
@@ -392,8 +413,13 @@ FORMULAS: Mapping[str, Callable[[Rates], Floats]] = {
     "predicted_positive_rate": lambda r: ratio(r.tp + r.fp, r.total),
     "prevalence": lambda r: ratio(r.tp + r.fn, r.total),
     "cost": lambda r: ratio(r.cost[0] * r.fp + r.cost[1] * r.fn, r.total),
+    "cost_of_all": lambda r: ratio(r.cost[0] * (r.tn + r.fp), r.total),
+    "cost_of_none": lambda r: ratio(r.cost[1] * (r.tp + r.fn), r.total),
 }
-"""Every rate that a condition may be about; all but `cost` lie between 0 and 1."""
+"""Every rate that a condition may be about; all but costs lie between 0 and 1. The last two are of
+calling all items positive, and none."""
+
+COSTS = ("cost", "cost_of_all", "cost_of_none")
 
 
 Reading = tuple[Floats, Floats]

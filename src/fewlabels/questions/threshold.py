@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from fewlabels.kernels.arrays import Bools, Floats
 from fewlabels.kernels.blocks import Progress, using_workers
 from fewlabels.kernels.interval_draws import UNDEFINED, Interval
 from fewlabels.methods.base import LabelModel
-from fewlabels.questions.counts import FORMULAS, Counts, Points, Rates, operating_points
+from fewlabels.questions.counts import COSTS, FORMULAS, Counts, Points, Rates, operating_points
 from fewlabels.questions.question import Answer, OneClassifier, summarise
 from fewlabels.report.shown import plain_values as plain
 
@@ -106,13 +106,34 @@ class Function:
         return (~self.holds(rates)).astype(np.float64)
 
 
-Condition = Inequality | Function
+@dataclass(frozen=True)
+class Cheaper:
+    """A cost below that of calling all items positive, and of calling none."""
+
+    most: float
+    text: str = "cost below that of calling all or none positive"
+
+    def holds(self, rates: Rates) -> Bools:
+        """Cuts and draws where it is, (G, D)."""
+        return np.asarray(self._gap(rates) < -_ROUNDING * self.most)
+
+    def shortfall(self, rates: Rates) -> Floats:
+        """By how much it is above, (G, D), as a share of the largest cost."""
+        short: Floats = np.maximum(np.nan_to_num(self._gap(rates)), 0.0) / self.most
+        return short
+
+    def _gap(self, rates: Rates) -> Floats:
+        return rates["cost"] - np.minimum(rates["cost_of_all"], rates["cost_of_none"])
+
+
+Condition = Inequality | Function | Cheaper
 
 
 def parse_conditions(
-    bounds: Mapping[str, tuple[str, str, float | None]], condition: Any, cost: tuple[float, float]
-) -> tuple[Condition, ...]:
-    """All conditions asked for, at least one.
+    bounds: Mapping[str, tuple[str, str, float | None]], condition: Any,
+    cost: tuple[float, float], *, cheaper: bool = False,
+) -> tuple[Condition, ...]:  # fmt: skip
+    """All conditions asked for, at least one; none but the cost where that is to be `cheaper`.
 
     `bounds` maps an argument to rate, sign and bound (None: not asked for). `condition` is a text
     such as "precision >= 0.8 and fpr <= 0.05", a function of the rates, or several of these. `cost`
@@ -134,16 +155,21 @@ def parse_conditions(
                 "`condition` must be text such as 'precision >= 0.8 and fpr <= 0.05', or a "
                 f"function of the rates; got {quoted(one)}"
             )
+    if not out and cheaper:
+        out = [Cheaper(max(cost))]
     if not out:
         raise UsageError(
             "no condition given: pass at least one of "
-            f"{', '.join(f'`{name}`' for name in bounds)} or `condition`"
+            f"{', '.join(f'`{name}`' for name in bounds)}, `cost` or `condition`"
         )
     return tuple(out)
 
 
 def checked_cost(cost: Any) -> tuple[float, float]:
-    """Cost of a false positive and of a false negative."""
+    """Cost of a false positive and of a false negative: a pair, or by the names FP and FN."""
+    if isinstance(cost, Mapping):
+        named = {str(name).upper(): value for name, value in cost.items()}
+        cost = [named.get("FP"), named.get("FN")] if named.keys() == {"FP", "FN"} else [*named]
     pair = tuple(cost) if isinstance(cost, (Sequence, np.ndarray)) else ()
     good = len(pair) == 2 and all(_number(c) and c >= 0 for c in pair) and any(pair)
     if not good or isinstance(cost, str):
@@ -181,9 +207,11 @@ def _comparison(
     rate: str, sign: str, bound: Any, cost: tuple[float, float], where: str
 ) -> Inequality:
     """A comparison whose bound the rate can reach."""
-    most = max(cost) if rate == "cost" else 1.0
+    most = max(cost) if rate in COSTS else 1.0
     if not _number(bound) or not 0 <= bound <= most:
-        percent = " (write 80% as 0.8)" if rate != "cost" and _number(bound) and bound > 1 else ""
+        percent = (
+            " (write 80% as 0.8)" if rate not in COSTS and _number(bound) and bound > 1 else ""
+        )
         raise UsageError(
             f"{where} must be between 0 and {most:g}, as {rate} is; got {quoted(bound)}{percent}"
         )
@@ -196,11 +224,26 @@ def _number(value: Any) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
 
 
-_FINDING = frozenset(["recall", "tpr", "fnr", "npv"])
-_SPARING = frozenset(["precision", "specificity", "tnr", "fpr", "predicted_positive_rate"])
-"""Rates that get better as more, and as fewer, items are called positive."""
+_OTHER_SIDE = {
+    "precision": "recall",
+    "recall": "precision",
+    "sensitivity": "specificity",
+    "specificity": "sensitivity",
+    "ppv": "sensitivity",
+    "npv": "specificity",
+    "tpr": "fpr",
+    "fpr": "tpr",
+    "tnr": "tpr",
+    "fnr": "fpr",
+    "predicted_positive_rate": "recall",
+    "predicted_positive_rate >": "precision",
+}
+"""What gets worse as the rate gets better; of other rates it is the rate itself that matters."""
 
-Choice = Literal["lowest", "highest", "likeliest"]
+_FEWER = ("fpr", "fnr", *COSTS)
+"""Rates that are better the lower they are."""
+
+_CLINICAL = ("sensitivity", "specificity", "ppv", "npv")
 
 SHOWN = (
     "precision",
@@ -211,7 +254,25 @@ SHOWN = (
     "accuracy",
     "predicted_positive_rate",
 )
-"""Rates reported at the best threshold; `cost` as well if it is asked for."""
+"""Rates reported at the best threshold, beside those that are asked about."""
+
+
+def goal_of(conditions: Sequence[Condition]) -> str | None:
+    """The rate by which the best of the thresholds that meet the conditions is chosen.
+
+    It is the other side of the first condition that has one of which no condition says enough.
+    None where conditions are functions, or on the prevalence alone.
+    """
+    if any(isinstance(one, Cheaper) for one in conditions):
+        return "cost"
+    on = [one for one in conditions if isinstance(one, Inequality) and one.rate != "prevalence"]
+    sides = [
+        _OTHER_SIDE.get(f"{one.rate} {one.sign[0]}") or _OTHER_SIDE.get(one.rate, one.rate)
+        for one in on
+    ]
+    said = {FORMULAS[one.rate] for one in on if one.rate in _OTHER_SIDE}
+    open_sides = [side for side in sides if FORMULAS[side] not in said]
+    return next(iter([*open_sides, *sides]), None)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -220,15 +281,15 @@ class Thresholds(Answer):
 
     `thresholds` (G,) are ascending, in the units of the file; `probability` (G,) is that of the
     conditions holding there. `best` is the threshold to use, `best_probability` that at it, and
-    `choice` says which one it is: of those with at least the probability that is asked for,
-    "lowest" (it finds the most), or "highest" (it flags the fewest) where all conditions ask for
-    finding enough; "likeliest" where there is none, or where conditions say nothing of that: of
-    several in a row the middle one, of several such rows the longest. If no draw meets the
-    conditions anywhere, `met` is false, `best_probability` 0 and `best` has the smallest expected
-    `shortfall`; NaN if there is no threshold to choose. `shortfall` is how far the rates at `best`
-    are from the bounds, averaged over draws and summed over conditions (a cost: as a share of the
-    largest cost). `rates` maps names to rates at `best` with their intervals; `conditions` are in
-    words.
+    `choice` the rate whose expectation is best there, of all with at least the probability that is
+    asked for (`least`); "likeliest" where there is none, or where conditions name no rate: the most
+    probable, of several in a row the middle one, of several such rows the longest. If no draw meets
+    the conditions anywhere, `met` is false, `best_probability` 0 and `best` has the smallest
+    expected `shortfall`; NaN if there is no threshold to choose. `shortfall` is how far the rates
+    at `best` are from the bounds, averaged over draws and summed over conditions (a cost: as a
+    share of the largest cost). `rates` maps names to rates at `best` with their intervals;
+    `conditions` are in words. `prevalence` is the one that was asked for, or None, and
+    `prevalence_here` that of the items.
     """
 
     _page, _text = "threshold", "render_threshold"
@@ -237,12 +298,14 @@ class Thresholds(Answer):
     probability: Floats
     best: float
     best_probability: float
-    choice: Choice
+    choice: str
     least: float
     met: bool
     shortfall: float
     rates: Mapping[str, Interval]
     conditions: tuple[str, ...]
+    prevalence: float | None
+    prevalence_here: Interval
 
     def for_probability(self, probability: float) -> tuple[float, float] | None:
         """The widest range of thresholds that all meet the conditions with this probability.
@@ -282,6 +345,8 @@ class Thresholds(Answer):
                 "met": self.met,
                 "shortfall": self.shortfall,
                 "rates": rates,
+                "prevalence": self.prevalence,
+                "prevalence_here": self.prevalence_here._asdict(),
                 "thresholds": self.thresholds,
                 "probability": self.probability,
             },
@@ -298,11 +363,15 @@ def threshold(
     min_recall: float | None = None,
     *,
     min_specificity: float | None = None,
+    min_sensitivity: float | None = None,
+    min_ppv: float | None = None,
+    min_npv: float | None = None,
     min_f1: float | None = None,
     min_accuracy: float | None = None,
     max_fpr: float | None = None,
     max_cost: float | None = None,
-    cost: tuple[float, float] = (1.0, 1.0),
+    cost: tuple[float, float] | Mapping[str, float] | None = None,
+    prevalence: float | None = None,
     condition: str | Callable[[Mapping[str, Floats]], Any] | Sequence[Any] | None = None,
     probability: float | None = None,
     method: str | LabelModel = "auto",
@@ -322,20 +391,28 @@ def threshold(
         As for `fewlabels.curve`.
     min_precision, min_recall, min_specificity, min_f1, min_accuracy, max_fpr
         What the rates must be at least, or at most; between 0 and 1.
+    min_sensitivity, min_ppv, min_npv
+        The same of recall and precision by other names, and of the negative predictive value.
     max_cost
         What a decision may cost on average, per item.
     cost
-        Cost of a false positive and of a false negative.
+        Cost of a false positive and of a false negative, as a pair or {"FP": 1, "FN": 5}. Without
+        any condition the threshold of the least expected cost is best, and the probability is that
+        of its costing less than calling all, or none, positive.
+    prevalence
+        The share of positive items where the threshold will be used, above 0 and below 1; None: as
+        among these items. P(score | class) is taken to be the same there.
     condition
-        More conditions: comparisons in text, joined by `and`, of precision, recall (tpr),
-        specificity (tnr), fpr, fnr, f1, accuracy, balanced_accuracy, npv,
+        More conditions: comparisons in text, joined by `and`, of precision (ppv), recall
+        (sensitivity, tpr), specificity (tnr), fpr, fnr, f1, accuracy, balanced_accuracy, npv,
         predicted_positive_rate, prevalence and cost ("precision >= 0.8 and fpr <= 0.05"); a
         function from a mapping of these to arrays (G, D), over thresholds and draws, to booleans
         (G, D); or several of these. All conditions must hold. An undefined rate meets none.
     probability
         How probable it must be that they hold; None: .95. Of the thresholds where it is, the one
-        that finds most is best; where all conditions are on recall, fnr or npv, the one that flags
-        fewest.
+        that is best on the other side is best: of the highest precision for a recall, of the
+        highest recall for a precision, of the highest sensitivity for a specificity. For a cost, an
+        accuracy or an F1 it is that itself, as it is where `cost` is given.
     method, confidence_level, estimand, positive, random_state, workers, progress, columns
         As for `fewlabels.curve`. The confidence level is that of the rates' intervals.
 
@@ -363,36 +440,45 @@ def threshold(
     >>> found.conditions, found.met
     (('recall >= 0.5',), True)
     """
-    costs = checked_cost(cost)
+    costs = (1.0, 1.0) if cost is None else checked_cost(cost)
     bounds: dict[str, tuple[str, str, float | None]] = {
         "min_precision": ("precision", ">=", min_precision),
         "min_recall": ("recall", ">=", min_recall),
         "min_specificity": ("specificity", ">=", min_specificity),
+        "min_sensitivity": ("sensitivity", ">=", min_sensitivity),
+        "min_ppv": ("ppv", ">=", min_ppv),
+        "min_npv": ("npv", ">=", min_npv),
         "min_f1": ("f1", ">=", min_f1),
         "min_accuracy": ("accuracy", ">=", min_accuracy),
         "max_fpr": ("fpr", "<=", max_fpr),
         "max_cost": ("cost", "<=", max_cost),
     }
-    conditions = parse_conditions(bounds, condition, costs)
+    conditions = parse_conditions(bounds, condition, costs, cheaper=cost is not None)
     probability = 0.95 if probability is None else probability
-    if not _number(probability) or not 0 < probability <= 1:
-        raise UsageError(f"`probability` must be above 0 and at most 1; got {quoted(probability)}")
+    for name, value in (("probability", probability), ("prevalence", prevalence)):
+        most = name == "probability"
+        if value is not None and not (_number(value) and 0 < value < 1 + most and value <= 1):
+            reach = "at most 1" if most else "below 1"
+            raise UsageError(f"`{name}` must be above 0 and {reach}; got {quoted(value)}")
     with using_workers(workers):
         question = OneClassifier.from_arguments(
             predictions, columns, model, method, positive, level=confidence_level,
             estimand=estimand, random_state=random_state, workers=workers, progress=progress,
         )  # fmt: skip
         points = operating_points(question).cached()
-        chance, shortfall = _tally(question, points, conditions, costs)
+        goal = goal_of(conditions) if cost is None else "cost"
+        search = _Search(question, points, conditions, costs, prevalence, goal)
+        chance, shortfall = search.tally()
         thresholds, top = points.thresholds[::-1], float(chance.max(initial=0.0))
-        best, lack, best_chance = math.nan, math.nan, 0.0
-        choice: Choice = "likeliest"
+        best, lack, best_chance, choice = math.nan, math.nan, 0.0, "likeliest"
         if len(thresholds):
-            place, choice = _chosen(chance, shortfall, conditions, probability)
+            place, choice = search.chosen(chance, shortfall, probability)
             best, lack, best_chance = (float(a[place]) for a in (thresholds, shortfall, chance))
-        rates = _rates(question, points, best, conditions, costs)
+        rates, here = search.rates_at(best)
     verdict = question.verdict("average_precision", 0.0)
     status, unmet = verdict.status, None
+    if prevalence is not None and status is Status.OK:
+        status = Status.ASSUMPTION
     if math.isnan(best):
         status, unmet = Status.UNDEFINED, "undefined: there is no item to put a threshold at"
     elif not top:
@@ -401,6 +487,10 @@ def threshold(
             f"no draw meets {wanted} at any threshold; the nearest is {best:.6g}, where the rates "
             f"fall short by {lack:.3g} on average"
         )
+    elsewhere = None if prevalence is None else (
+        f"assumption: at a prevalence of {prevalence:g}, scores of either class are taken to be "
+        "distributed as among these items; labels from there would test it"
+    )  # fmt: skip
     return Thresholds(
         **question.facts(),
         thresholds=thresholds,
@@ -413,75 +503,109 @@ def threshold(
         shortfall=lack,
         rates=rates,
         conditions=tuple(one.text for one in conditions),
+        prevalence=None if prevalence is None else float(prevalence),
+        prevalence_here=here,
         status=status,
-        warnings=question.warnings(verdict.reason, unmet),
+        warnings=question.warnings(verdict.reason, elsewhere, unmet),
     )
 
 
-def _chosen(
-    chance: Floats, shortfall: Floats, conditions: Sequence[Condition], least: float
-) -> tuple[int, Choice]:
-    """Place of the best threshold among them, ascending, and which of those that do it is."""
-    rates = [one.rate if isinstance(one, Inequality) else "" for one in conditions]
-    enough = chance >= least - _ROUNDING
-    finding, sparing = (set(rates) <= kind for kind in (_FINDING, _FINDING | _SPARING))
-    top = chance.max()
-    if not (sparing and enough.any()):
-        enough = chance == top if top > 0 else shortfall <= shortfall.min() + _ROUNDING
-    # The longest stretch, by the number of cuts: units do not matter.
-    longest = max(_runs(enough), key=lambda run: run.stop - run.start)
-    if not (sparing and top >= least - _ROUNDING):
-        return int(longest.start + longest.stop - 1) // 2, "likeliest"
-    return (longest.stop - 1, "highest") if finding else (longest.start, "lowest")
+@dataclass(frozen=True)
+class _Search:
+    """The cuts of a question, what is asked of them, and the rate that is to be best."""
 
+    question: OneClassifier
+    points: Points
+    conditions: tuple[Condition, ...]
+    costs: tuple[float, float]
+    prevalence: float | None
+    goal: str | None
 
-def _tally(
-    question: OneClassifier,
-    points: Points,
-    conditions: Sequence[Condition],
-    costs: tuple[float, float],
-) -> tuple[Floats, Floats]:
-    """Probability that the conditions hold, and their mean shortfall, at the cuts upwards, (G,)."""
+    def _rates(self, counts: Counts) -> Rates:
+        counts = counts.at_fixed_cuts()
+        there = counts if self.prevalence is None else counts.at_prevalence(self.prevalence)
+        return Rates(there, self.costs)
 
-    def tally(counts: Counts) -> tuple[Floats, Floats]:
-        rates = Rates(counts.at_fixed_cuts(), costs)
-        holds: Bools = np.logical_and.reduce([one.holds(rates) for one in conditions])
-        lacks: Floats = np.sum([one.shortfall(rates).sum(axis=1) for one in conditions], axis=0)
-        return holds.sum(axis=1).astype(np.float64), lacks
+    def tally(self) -> tuple[Floats, Floats]:
+        """Probability that the conditions hold, and mean shortfall, at the cuts upwards, (G,)."""
 
-    chunks = points.interval.each(tally, question.progress)
-    probability, shortfall = (
-        (np.sum(chunk, axis=0) / points.interval.size)[::-1] for chunk in zip(*chunks, strict=True)
-    )
-    return probability, shortfall
+        def tally(counts: Counts) -> tuple[Floats, Floats]:
+            rates = self._rates(counts)
+            holds: Bools = np.logical_and.reduce([one.holds(rates) for one in self.conditions])
+            lacks: Floats = np.sum(
+                [one.shortfall(rates).sum(axis=1) for one in self.conditions], axis=0
+            )
+            return holds.sum(axis=1).astype(np.float64), lacks
+
+        chunks = self.points.interval.each(tally, self.question.progress)
+        size = self.points.interval.size
+        probability, shortfall = (
+            (np.sum(chunk, axis=0) / size)[::-1] for chunk in zip(*chunks, strict=True)
+        )
+        return probability, shortfall
+
+    def _expected(self, goal: str) -> Floats:
+        """Mean of the goal over the draws in which it is defined, larger is better, upwards (G,).
+
+        -inf where it is defined in none.
+        """
+
+        def sums(counts: Counts) -> tuple[Floats, Floats]:
+            rate = self._rates(counts)[goal]
+            defined = ~np.isnan(rate)
+            return np.where(defined, rate, 0.0).sum(axis=1), defined.sum(axis=1).astype(np.float64)
+
+        chunks = self.points.value.each(sums, self.question.progress)
+        total, size = (np.sum(chunk, axis=0)[::-1] for chunk in zip(*chunks, strict=True))
+        sign = -1.0 if goal in _FEWER else 1.0
+        return np.where(size > 0, sign * total / np.maximum(size, 1.0), -np.inf)
+
+    def chosen(self, chance: Floats, shortfall: Floats, least: float) -> tuple[int, str]:
+        """Place of the best threshold among them, ascending, and what is best there."""
+        top, free = chance.max(), isinstance(self.conditions[0], Cheaper)
+        enough = np.ones(len(chance), dtype=bool) if free else chance >= least - _ROUNDING
+        choice = self.goal if self.goal and enough.any() else "likeliest"
+        if not enough.any() or self.goal is None:
+            enough = chance == top if top > 0 else shortfall <= shortfall.min() + _ROUNDING
+        if self.goal is not None:
+            expected = np.where(enough, self._expected(self.goal), -np.inf)
+            enough &= expected >= expected.max() - _ROUNDING * max(*self.costs, 1.0)
+            enough &= chance == chance[enough].max()
+        # The longest stretch, by the number of cuts: units do not matter.
+        longest = max(_runs(enough), key=lambda run: run.stop - run.start)
+        return int(longest.start + longest.stop - 1) // 2, choice
+
+    def rates_at(self, best: float) -> tuple[dict[str, Interval], Interval]:
+        """Rates at one threshold and the prevalence of the items, with their intervals.
+
+        NaN where there is no threshold.
+        """
+        asked = [one.rate for one in self.conditions if isinstance(one, Inequality)]
+        asked += [] if self.goal is None else [self.goal]
+        clinical = any(name in _CLINICAL for name in asked)
+        shown = (*_CLINICAL, "accuracy", "predicted_positive_rate") if clinical else SHOWN
+        costs = COSTS if any(name in COSTS for name in asked) else ()
+        by_formula = {FORMULAS[name]: name for name in (*shown, *costs, *reversed(asked))}
+        names = [name for name in FORMULAS if name in {*by_formula.values()}]
+        if math.isnan(best):
+            return dict.fromkeys(names, UNDEFINED), UNDEFINED
+        cut = int(np.flatnonzero(self.points.thresholds == best)[0])
+
+        def at_best(counts: Counts) -> list[Floats]:
+            rates = self._rates(counts.at_fixed_cuts().at(cut))
+            here = Rates(counts.at(cut), self.costs)["prevalence"]
+            return [here[0], *(rates[name][0] for name in names)]
+
+        values, drawn = self.points.measure(at_best, self.question.progress)
+        tops = [1.0, *(max(self.costs) if name in COSTS else 1.0 for name in names)]
+        here, *rates = (
+            summarise(value, draws, self.question.level, top)
+            for value, draws, top in zip(values, drawn, tops, strict=True)
+        )
+        return dict(zip(names, rates, strict=True)), here
 
 
 def _runs(mask: Bools) -> list[slice]:
     """Unbroken stretches of True."""
     edges = np.flatnonzero(np.diff(mask.astype(np.int8), prepend=0, append=0))
     return [slice(a, b) for a, b in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True)]
-
-
-def _rates(
-    question: OneClassifier,
-    points: Points,
-    best: float,
-    conditions: Sequence[Condition],
-    costs: tuple[float, float],
-) -> dict[str, Interval]:
-    """Rates at one threshold, with their intervals; NaN where there is no threshold."""
-    about = [one.rate for one in conditions if isinstance(one, Inequality)]
-    names = [*SHOWN, *(["cost"] if "cost" in about or costs != (1.0, 1.0) else [])]
-    if math.isnan(best):
-        return dict.fromkeys(names, UNDEFINED)
-    cut = int(np.flatnonzero(points.thresholds == best)[0])
-
-    def at_best(counts: Counts) -> list[Floats]:
-        rates = Rates(counts.at_fixed_cuts().at(cut), costs)
-        return [rates[name][0] for name in names]
-
-    values, drawn = points.measure(at_best, question.progress)
-    return {
-        name: summarise(value, draws, question.level, max(costs) if name == "cost" else 1.0)
-        for name, value, draws in zip(names, values, drawn, strict=True)
-    }

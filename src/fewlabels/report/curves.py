@@ -40,11 +40,15 @@ _NAMES = {
     "f1": "F1",
     "predicted_positive_rate": "called positive",
     "cost": "cost per item",
+    "cost_of_all": "cost, all positive",
+    "cost_of_none": "cost, none positive",
+    "ppv": "PPV",
+    "npv": "NPV",
 }
 """Names of rates that differ from their keys."""
 
-_SAME = {"tpr": "recall", "tnr": "specificity"}
-_CONDITION = re.compile(r"\s*(\w+)\s*((?:>=|<=|>|<)\s*\S+)\s*")
+_SAME = {"tpr": "recall", "sensitivity": "recall", "tnr": "specificity", "ppv": "precision"}
+_CONDITION = re.compile(r"\s*(\w+)\s*((>=|<=|>|<)\s*(\S+))\s*")
 
 _ROWS = 10  # Of the picture: a tenth each, and one for the value 0.
 _MOST_COLUMNS = 61
@@ -255,17 +259,30 @@ class ThresholdBlock:
     @cached_property
     def rates(self) -> list[Rate]:
         """The rates at the best threshold, those that the conditions are about first."""
-        matches = (_CONDITION.fullmatch(condition) for condition in self.report["conditions"])
-        requested = {_SAME.get(m[1], m[1]): m[2] for m in matches if m}
+        requested = {_SAME.get(m[1], m[1]): m[2] for m in self._comparisons}
         rates = [
             Rate(
-                key, _NAMES.get(key, escape_control(key.replace("_", " "))),
-                Interval.from_source(entry), requested.get(key, ""),
+                key, rate_name(key),
+                Interval.from_source(entry), requested.get(_SAME.get(key, key), ""),
             )
             for key, entry in self.report["rates"].items()
             if isinstance(entry, Mapping)
         ]  # fmt: skip
         return sorted(rates, key=lambda rate: not rate.asked)
+
+    @property
+    def _comparisons(self) -> list[re.Match[str]]:
+        """The conditions that compare a rate with a number: rate, sign and number, sign, number."""
+        matches = (_CONDITION.fullmatch(condition) for condition in self.report["conditions"])
+        return [match for match in matches if match]
+
+    @property
+    def elsewhere(self) -> str:
+        """The prevalence that the answer is for, and that of the items; "" where they are one."""
+        if self.report.get("prevalence") is None:
+            return ""
+        here = Interval.from_source(self.report["prevalence_here"]).text
+        return f"All rates are for a prevalence of {self.report['prevalence']:g}; here it is {here}"
 
     @property
     def shortfall(self) -> str:
@@ -286,19 +303,42 @@ class ThresholdBlock:
     @property
     def choice(self) -> str:
         """What the best threshold is among those that meet the conditions; "" if unclear."""
-        best, least = self.report["best"], probability(self.report["least"])
-        if best is None or self.verdict != "met":
+        best, choice = self.report["best"], self.report["choice"]
+        if best is None or self.verdict == "not met":
             return ""
-        if self.report["choice"] != "likeliest":
-            does = {"lowest": "finds the most", "highest": "flags the fewest"}
-            chosen = does[self.report["choice"]]
-            return f"It {chosen} of all thresholds where the probability is at least {least}"
+        if choice != "likeliest":
+            return self._best_side(choice)
+        least, unreached = self.report["least"], ""
+        if self.verdict == "met" and self.report["best_probability"] < least:
+            unreached = f"No threshold reaches {probability(least)}; this is the likeliest"
         # It may be sure by finding hardly any.
         around = [low for low, high in self.ranges(0.9) if low < best <= high]
-        if not around:
-            return ""
+        if not around or self.verdict != "met":
+            return unreached
         lower = cut_text(self.report["thresholds"], around[0])
-        return f"Lower thresholds find more: from {lower} up the probability is at least 90%"
+        more = f"Lower thresholds find more: from {lower} up the probability is at least 90%"
+        return ". ".join(filter(None, [unreached, more]))
+
+    def _best_side(self, choice: str) -> str:
+        """The value of the rate by which the threshold was chosen, and of which others."""
+        value, on = Interval.from_source(self.report["rates"][choice]).text, self._comparisons
+        least = probability(self.report["least"])
+        among = f"of the thresholds where the probability is at least {least}"
+        if choice == "cost":
+            return self._cost_beside(value, among if on else "of all thresholds")
+        name, best = rate_name(choice), "lowest" if choice in ("fpr", "fnr") else "highest"
+        if len(on) == len(self.report["conditions"]) == 1 and on[0][1] != choice:
+            name += f" at {rate_name(on[0][1])} {on[0][4]}"
+        return f"{capitalized(name)}: {value}, the {best} {among}"
+
+    def _cost_beside(self, value: str, among: str) -> str:
+        """The cost of the threshold, and what calling all items positive, or none, costs."""
+        rates, text = self.report["rates"], f"Cost per item: {value}, the lowest {among}"
+        for who in ("all", "none"):
+            other = Interval.from_source(rates[f"cost_of_{who}"])
+            less = ", which is less" if (other.value or 0.0) < rates["cost"]["value"] else ""
+            text += f"; calling {who} positive {other.text}{less}"
+        return text
 
     def ranges_text(self, least: float, most: int = 3) -> str:
         """The widest of those ranges in words, in ascending order."""
@@ -308,6 +348,16 @@ class ThresholdBlock:
         texts = [" to ".join(cut_text(thresholds, cut) for cut in dict.fromkeys(r)) for r in widest]
         more = f" and {plural(len(every) - most, 'shorter range')}" if len(every) > most else ""
         return ", ".join(texts) + more if every else "nowhere"
+
+
+def rate_name(key: str) -> str:
+    """What a rate is called."""
+    return _NAMES.get(key, escape_control(key.replace("_", " ")))
+
+
+def capitalized(text: str) -> str:
+    """A phrase as the start of a sentence."""
+    return text[:1].upper() + text[1:]
 
 
 def render_curves(report: Report, width: int = 80) -> str:
@@ -386,6 +436,7 @@ def render_threshold(report: Report, width: int = 80) -> str:
     block = ThresholdBlock(report)
     lines = [*wrap(f"{escape_control(report['model'])}: {who(report)}", width), ""]
     lines += [*wrap(answer(block), width), ""]
+    lines += [*wrap(block.elsewhere, width), ""] if block.elsewhere else []
     lines += wrap(facts(report, "intervals"), width)
     if block.rates and block.verdict != "nothing":
         heading = "asked" if any(rate.asked for rate in block.rates) else ""
@@ -414,6 +465,7 @@ def answer(block: ThresholdBlock) -> str:
         return (
             f"No threshold is more likely than not to meet {block.conditions}. The best there is, "
             f"with probability {chance}: call it positive from {block.best} up"
+            + (f". {block.choice}" if block.choice else "")
         )
     if block.verdict == "nothing":
         return f"No threshold can be given for {block.conditions}"
