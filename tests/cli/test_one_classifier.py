@@ -11,6 +11,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pyarrow.parquet as pq
+import pytest
 from test_estimate import HOSTILE
 
 import fewlabels as fl
