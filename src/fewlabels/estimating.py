@@ -42,6 +42,7 @@ def estimate(
     *,
     reference: Any = None,
     cluster: Any = None,
+    stratum: str | None = None,
     columns: Any = None,
     positive: Any = None,
     where: str | None = None,
@@ -103,6 +104,10 @@ def estimate(
         Columns of a path or frame, or groups of `Predictions`, whose values say which rows belong
         together (ratings of a case, sentences of a document): a name or several, which are
         crossed.
+    stratum
+        Column of a path or frame, or group of `Predictions`, that says of which stratum an item is,
+        where the items to label were drawn at random within strata: labels count by their stratum's
+        share of all items, and intervals know the design.
     columns
         What the columns of a path or frame are, as in `read_predictions`.
     positive
@@ -135,7 +140,9 @@ def estimate(
     )
     if where is not None or query is not None:
         predictions = source(predictions, where=where, query=query)
-    items = predictions_of(predictions, columns, positive, cluster=cluster, tasks=True)
+    items = predictions_of(
+        predictions, columns, positive, cluster=cluster, stratum=stratum, tasks=True
+    )
     elsewhere = aligned_reference(reference, items, method, shift, columns=columns)
     many: tuple[ManyGroups, ...] = ()
     if isinstance(by, Iterable) and question.columns:  # whatever else it is is refused below

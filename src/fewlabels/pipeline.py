@@ -37,6 +37,7 @@ from fewlabels.evaluation.guard import Guard, guarded_rows, guards_differences
 from fewlabels.evaluation.input_facts import facts, selection_facts
 from fewlabels.evaluation.item_variance import design_effect
 from fewlabels.evaluation.status import Reasons, reasons_of_many_groups
+from fewlabels.evaluation.strata import strata_facts
 from fewlabels.evaluation.suspect_labels import suspect_labels
 from fewlabels.kernels.arrays import Floats
 from fewlabels.kernels.blocks import silent, step
@@ -123,9 +124,9 @@ class Question:
         """Whether a few draws of every item, and all draws of a sample, suffice.
 
         They do not with few items, a method that does not stream rows, clusters, which a sample of
-        rows would split, sparse or repeated votes, rows that stand for several items, a metric that
-        is a function of all items, a correction for shift, the estimand `sample`, or weights so
-        unequal that a sample may miss the largest.
+        rows would split, strata, sparse or repeated votes, rows that stand for several items, a
+        metric that is a function of all items, a correction for shift, the estimand `sample`, or
+        weights so unequal that a sample may miss the largest.
         """
         registered = METHODS.get(setup.name)
         return (
@@ -138,6 +139,7 @@ class Question:
             and items.repeated_votes is None
             and not items.is_sparse
             and not items.clusters
+            and items.stratum is None
             and design_effect(items.weight, items.times) <= MOST_DESIGN_EFFECT
             and not any(metric.in_memory for metric in setup.metrics.values())
         )
@@ -278,7 +280,7 @@ class Checks(NamedTuple):
     """What the input shows by itself: `records` for the diagnostics, and `sentences` for people.
 
     Whether labels are of a `random` sample, which classifiers seem to have been given labels, which
-    are perhaps none, and whether labels are significantly `suspect`.
+    are perhaps none, and whether labels are significantly `suspect`, or `lacking` in some strata.
     """
 
     records: Mapping[str, Any]
@@ -287,6 +289,7 @@ class Checks(NamedTuple):
     given_labels: Collection[str]
     perhaps_none: Collection[str]
     suspect: bool
+    lacking: bool
 
     @staticmethod
     def of(question: Question, setup: Setup, items: Predictions) -> Checks:
@@ -306,6 +309,9 @@ class Checks(NamedTuple):
             items, name, question.confidence_level, unheard, distribution=distribution
         )
         sentences += shifted
+        by_stratum, about_strata, lacking = strata_facts(items, setup.metrics)
+        records |= by_stratum
+        sentences += about_strata
         sentences += (f"reference: {note}" for note in (elsewhere.notes if elsewhere else ()))
         recognised = bool(items.reading) and are_recognised(items.reading)
         none = useless(items) if recognised and not distribution else ()
@@ -317,7 +323,7 @@ class Checks(NamedTuple):
             )
         significant = suspects is not None and suspects.significant
         random = NOT_RANDOM not in records
-        return Checks(records, sentences, random, unheard.given_labels, none, significant)
+        return Checks(records, sentences, random, unheard.given_labels, none, significant, lacking)
 
 
 def build_estimates(
@@ -373,7 +379,8 @@ def build_estimates(
         residuals |= {(metric, group.name): r for metric, r in guarded.residuals.items()}
     predictions = evaluator.predictions
     doubted: Collection[str] = {*checks.given_labels, *checks.perhaps_none}
-    doubted = items.models if not checks.random or checks.suspect else doubted
+    in_doubt = not checks.random or checks.suspect or checks.lacking
+    doubted = items.models if in_doubt else doubted
     estimates = Estimates(
         rows=tuple(_doubting(rows, doubted)),
         method=name,

@@ -146,6 +146,10 @@ class Predictions(Frozen, HasSummary):
         labels uses it; label models do not need it.
     item
         The group that holds the names of the items, which is kept in everything that is written.
+    stratum
+        The group that says of which stratum an item is, where the items to label were drawn at
+        random within strata. Labels then count by their stratum's share of all items, and
+        `label_weight` is made of it.
     task
         The group that says of which task a row is, where items have several tasks (tags of a text,
         criteria of a rubric), each with labels of its own. `estimate` estimates every task by
@@ -183,6 +187,7 @@ class Predictions(Frozen, HasSummary):
     repeated_votes: Ints | None
     multiplicity: Floats | None
     label_weight: Floats | None
+    stratum: str | None
     item: str | None
     task: str | None
     notes: tuple[str, ...]
@@ -207,6 +212,7 @@ class Predictions(Frozen, HasSummary):
         repeated_votes: Any = None,
         multiplicity: Any = None,
         label_weight: Any = None,
+        stratum: str | None = None,
         positive: Any = None,
         item: str | None = None,
         task: str | None = None,
@@ -286,11 +292,14 @@ class Predictions(Frozen, HasSummary):
             else votes_again(repeated_votes, n, len(names), k),
             multiplicity=None if multiplicity is None else positive_counts(multiplicity, n),
             label_weight=None if label_weight is None else label_weights(label_weight, y),
+            stratum=None,
             item=item,
             task=task,
             notes=tuple(dict.fromkeys(messages)),
             reading=tuple(reading),
         )
+        if stratum is not None:
+            self._set(stratum=stratum, label_weight=self.with_stratum(stratum).label_weight)
 
     def _set(self, **values: Any) -> None:
         for name, value in values.items():
@@ -778,13 +787,46 @@ class Predictions(Frozen, HasSummary):
             groups={g: values for g, values in own.groups.items() if g != self.task},
             clusters={c: v for c, v in own.clusters.items() if together or c in several},
             known_correlation=None if several else (0.0,) * len(own.clusters) * together,
-        )
+        ).with_stratum(self.stratum)
 
     def with_labels(self, labels: Any) -> Predictions:
         """The same predictions with other labels, shape (n,); -1 = unknown."""
-        return self._with(
-            labels=known_labels(labels, self.n_items, self.classes), known_correlation=None
-        )
+        known = known_labels(labels, self.n_items, self.classes)
+        return self._with(labels=known, known_correlation=None).with_stratum(self.stratum)
+
+    @computed_once
+    def strata(self) -> Ints:
+        """Stratum of each item, (n,), by first appearance; all 0 where there are none."""
+        if self.stratum is None:
+            return np.zeros(self.n_items, dtype=np.int64)
+        place: dict[str, int] = {}
+        names = [str(value) for value in self.groups[self.stratum].tolist()]
+        return np.array([place.setdefault(name, len(place)) for name in names], dtype=np.int64)
+
+    def with_stratum(self, stratum: str | None) -> Predictions:
+        """The same items, whose labels were drawn at random within the strata of a group.
+
+        With weights v of items and labels of a stratum h, a label weighs sum_h v / sum_(labeled in
+        h) v, up to a factor for which labels weigh 1 on average.
+
+        Raises
+        ------
+        UsageError
+            If there is no such group.
+        """
+        if stratum is None:
+            return self
+        if stratum not in self.groups:
+            raise UsageError(unknown("stratum", stratum, self.groups, "there are no groups"))
+        by = self._with(stratum=stratum)
+        mass, labeled = self.weight * self.times, self.labeled
+        every = np.bincount(by.strata, mass)
+        known = np.bincount(by.strata, mass * labeled, len(every))
+        counts = np.divide(every, known, out=np.ones(len(every)), where=known > 0)
+        weight = np.where(labeled, counts[by.strata], 1.0)
+        if known.any():
+            weight[labeled] *= mass[labeled].sum() / (mass * weight)[labeled].sum()
+        return by._with(label_weight=weight)
 
     def revealing(self, rows: Ints) -> Predictions:
         """The same items, of which labels and annotators' counts of these alone are known."""
@@ -793,11 +835,11 @@ class Predictions(Frozen, HasSummary):
         counts = None if self.histogram is None else np.where(shown[:, None], self.histogram, 0)
         return self._with(
             labels=np.where(shown, self.labels, -1), histogram=counts, known_correlation=None
-        )
+        ).with_stratum(self.stratum)
 
     def keeping(self, groups: Iterable[str]) -> Predictions:
         """The same items with no other groups than some of these; their names are one of them."""
-        wanted = {*groups, *([] if self.task is None else [self.task])}
+        wanted = {*groups, *filter(None, [self.task, self.stratum])}
         retained = {name: values for name, values in self.groups.items() if name in wanted}
         if len(retained) == len(self.groups):
             return self
@@ -806,7 +848,7 @@ class Predictions(Frozen, HasSummary):
     def with_groups(self, groups: Mapping[str, Any]) -> Predictions:
         """The same items in these groups alone: name -> (n,)."""
         checked = {g: per_item(f"groups[{g!r}]", a, self.n_items) for g, a in groups.items()}
-        return self._with(groups=checked, item=None, task=None)
+        return self._with(groups=checked, item=None, task=None, stratum=None)
 
     def with_clusters(self, clusters: str | Sequence[str] | Mapping[str, Any]) -> Predictions:
         """The same predictions in these clusters: name -> (n,), or names of groups.

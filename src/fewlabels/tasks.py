@@ -107,6 +107,7 @@ def estimate_tasks(
         given_labels={model for one in checked for model in one.given_labels},
         perhaps_none={model for one in checked for model in one.perhaps_none},
         suspect=any(one.suspect for one in checked),
+        lacking=any(one.lacking for one in checked),
     )
     setup = rest.setup(items)
     together = estimate_in_memory(

@@ -170,7 +170,7 @@ def thresholds() -> dict[str, Report]:
         "rates": {"sensitivity": interval_of(0.4), "specificity": interval_of(0.48)},
     }  # fmt: skip
     costs = met | more | {
-        "conditions": ["cost below that of calling all or none positive"], "choice": "cost",
+        "conditions": ["cost < that of calling all or none positive"], "choice": "cost",
         "rates": {"cost": interval_of(0.03), "cost_of_all": interval_of(0.4),
                   "cost_of_none": interval_of(0.2)},
         "prevalence": 0.03, "prevalence_here": interval_of(0.3),

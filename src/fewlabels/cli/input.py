@@ -163,6 +163,13 @@ class Input(Record):
         rare=True,
     )
     weight: str | None = option(INPUT, "Column of the sampling weight.", "COL", rare=True)
+    stratum: str | None = option(
+        INPUT,
+        "Column of the strata within which items to label were drawn at random; labels count by "
+        "their stratum's share of the items.",
+        "COL",
+        rare=True,
+    )
     columns: str | None = option(
         INPUT,
         "Read these options from a file; `fewlabels doctor FILE --write TOML` makes one.",
@@ -377,6 +384,7 @@ class Input(Record):
             "domain": self.domain,
             "cluster": self.cluster,
             "weight": self.weight,
+            "stratum": self.stratum,
             "columns": self.columns,
             "classes": comma_list(self.classes) if self.classes is not None else None,
             "no_label": self.no_label,
@@ -602,6 +610,8 @@ class Engine(Record):
             held = "further files (--join), which are joined by item,"
         elif source.labels:
             held = "labels kept apart (--labels), which are joined by item,"
+        elif source.stratum is not None:
+            held = "strata (--stratum), whose shares are those of all items,"
         elif requested is None:
             path = Path(source.file)
             if any(path.glob("*.npz")) if path.is_dir() else path.suffix.lower() == ".npz":

@@ -42,7 +42,8 @@ class OneModel:
         arguments = self.settings.arguments("method", "random_state", "workers", *more)
         from fewlabels.data import read_predictions
 
-        predictions = read_predictions(keep=[], **self.source.reading()).with_positive()
+        keep = [c for name in ("group", "strata") if (c := settings.get(name)) is not None]
+        predictions = read_predictions(keep=keep, **self.source.reading()).with_positive()
         with progress_bar(what) as progress:
             return predictions, question(
                 predictions,
@@ -311,6 +312,12 @@ class List(Record):
         "For a metric: how far each group of this column is from all items.",
         "COL",
         rare=True,
+    )
+    strata: str | None = option(
+        CHOICE,
+        "How many labels each stratum of this column should have (Neyman), for a metric that is a "
+        "mean (accuracy unless given).",
+        "COL",
     )
     min_precision: float | None = option(
         CHOICE,

@@ -105,6 +105,7 @@ def arguments_of(
         "clusters": {name: _group(table, name) for name in roles.clusters},
         "weight": weight and attempt(partial(_finite, table, weight, "weight")),
         "groups": groups,
+        "stratum": roles.stratum,
         "models": roles.models,
         "classes": classes.names,
         "positive": classes.positive_name,

@@ -207,19 +207,26 @@ def read_npz(files: Sequence[Path], options: ColumnOptions) -> dict[str, Any]:
                 f"no cluster {quoted(name)}; the names of keys {CLUSTER}<name> and {GROUP}<name> "
                 f"are {known}"
             )
+    if options.stratum is not None and options.stratum not in groups:
+        raise InputError(
+            f"no stratum {quoted(options.stratum)}; the groups (keys {GROUP}<name>) are "
+            f"{listed(groups) or 'none'}"
+        )
     if options.keep is not None:
         for name in options.keep:
             if name not in groups and not (name == "domain" and "domain" in arrays):
                 raise InputError(
                     f"no group {quoted(name)}; the groups (keys {GROUP}<name>) are {listed(groups)}"
                 )
-        groups = {name: a for name, a in groups.items() if name in options.keep}
+        groups = {name: a for name, a in groups.items() if name in (*options.keep, options.stratum)}
     arguments: dict[str, Any] = {key: arrays[key] for key in _PER_ITEM if key in arrays}
     arguments |= {key: arrays[key].tolist() for key in _NAMES if key in arrays}
     if options.classes is not None:
         arguments["classes"] = list(options.classes)
     if options.positive is not None:
         arguments["positive"] = options.positive
+    if options.stratum is not None:
+        arguments["stratum"] = options.stratum
     if "domain" in arguments:
         arguments["domain"] = _texts(arguments["domain"])
     for kind, several in (("groups", groups), ("clusters", clusters)):

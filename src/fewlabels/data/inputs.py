@@ -23,6 +23,7 @@ def predictions_of(
     *,
     against_rest: bool = True,
     cluster: Any = None,
+    stratum: str | None = None,
     tasks: bool = False,
 ) -> Predictions:
     """`source` itself, or the predictions read from a path or frame, the positive class last.
@@ -33,11 +34,14 @@ def predictions_of(
     if not isinstance(source, Predictions):
         from fewlabels.data import read_predictions
 
-        source = read_predictions(source, columns=columns, positive=positive, cluster=cluster)
-        cluster = None
+        source = read_predictions(
+            source, columns=columns, positive=positive, cluster=cluster, stratum=stratum
+        )
+        cluster = stratum = None
     elif columns is not None:
         raise UsageError("`columns` says what the columns of a file or frame are; leave it out")
     source = source if cluster is None else source.with_clusters(cluster)
+    source = source.with_stratum(source.stratum if stratum is None else stratum)
     if not tasks:
         refuse_tasks(source)
     return against_the_rest(source, positive) if against_rest else source.with_positive()

@@ -31,6 +31,7 @@ class ColumnArguments(TypedDict, total=False):
     domain: str | None
     cluster: str | Sequence[str] | None
     weight: str | None
+    stratum: str | None
     columns: str | Path | Mapping[str, Any] | ColumnOptions | None
     classes: Sequence[Any] | None
     positive: Any
@@ -70,6 +71,7 @@ class ColumnOptions:
     task: str | None = _said("text", "--task")
     domain: str | None = _said("text", "--domain")
     weight: str | None = _said("text", "--weight")
+    stratum: str | None = _said("text", "--stratum")
     positive: str | None = _said("class", "--positive")
     classes: tuple[Any, ...] | None = _said("classes", "--classes")
     cluster: tuple[str, ...] = _said("texts", "--cluster")

@@ -67,6 +67,7 @@ def read_predictions(
     domain: str | None = None,
     cluster: str | Sequence[str] | None = None,
     weight: str | None = None,
+    stratum: str | None = None,
     columns: str | Path | Mapping[str, Any] | None = None,
     classes: Sequence[Any] | None = None,
     positive: Any = None,
@@ -125,6 +126,9 @@ def read_predictions(
     label, domain, weight
         Columns of that role, where they have other names. "A,B,C" as `label` are columns of 0 and
         1, one per class.
+    stratum
+        Column of the strata, where the items to label were drawn at random within them: labels
+        count by their stratum's share of all items (`Predictions.stratum`).
     cluster
         Column, or columns, whose values say which rows belong together: the ratings of a case, the
         frames of a video. Several are crossed; a row without a value is a cluster of its own.
@@ -191,9 +195,9 @@ def read_predictions(
     """
     options = column_options(
         label=label, models=models, logits=logits, hard=hard, scores=scores, confidence=confidence,
-        domain=domain, cluster=cluster, weight=weight, columns=columns, classes=classes,
-        positive=positive, no_label=no_label, same=same, keep=keep, item=item, annotator=annotator,
-        answer=answer, vote_columns=vote_columns, task=task, tasks=tasks,
+        domain=domain, cluster=cluster, weight=weight, stratum=stratum, columns=columns,
+        classes=classes, positive=positive, no_label=no_label, same=same, keep=keep, item=item,
+        annotator=annotator, answer=answer, vote_columns=vote_columns, task=task, tasks=tasks,
     )  # fmt: skip
     source = chosen(source, where, query)
     if isinstance(source, Mapping) and source:

@@ -159,7 +159,8 @@ def _recognised(source: Source, options: ColumnOptions, *, joined: bool) -> Read
     alone = not (native or options.names_classifiers or joined)
     named = [
         ("--label", options.label), ("--domain", options.domain), ("--weight", options.weight),
-        ("--item", options.item), *(("a group", name) for name in options.keep or ()),
+        ("--item", options.item), ("--stratum", options.stratum),
+        *(("a group", name) for name in options.keep or ()),
         *(("--cluster", name) for name in options.cluster),
     ]  # fmt: skip
     for what, asked in named:
@@ -203,7 +204,7 @@ def _label_by_name(source: Source, names: Sequence[str], options: ColumnOptions)
     if options.label is not None or "label" in names:
         return Reading(options)
     claimed = {*options.of_classifiers, options.domain, options.weight, options.item}
-    claimed |= {*options.cluster}
+    claimed |= {*options.cluster, options.stratum}
     free = [n for n in names if n not in claimed and split_native(n) is None]
     alike = [n for n in free if name_evidence(n, "label") >= SURELY]
     if len(alike) != 1:

@@ -59,6 +59,7 @@ class Roles:
     perhaps_weights: tuple[str, ...] = ()
     clusters: tuple[str, ...] = ()
     logits: frozenset[str] = frozenset()
+    stratum: str | None = None
 
     @property
     def numeric(self) -> tuple[str, ...]:
@@ -130,8 +131,10 @@ class Roles:
         roles |= {c: f"annotators who chose class {name}" for name, c in self.histogram.items()}
         last = {self.domain: "domain", self.weight: "weight"}
         roles |= {column: role for column, role in last.items() if column is not None}
-        for name in self.clusters:
-            roles[name] = f"{roles[name]}, cluster" if name in roles else "cluster"
+        also = [(name, "cluster") for name in self.clusters]
+        also += [] if self.stratum is None else [(self.stratum, "stratum")]
+        for column, role in also:
+            roles[column] = f"{roles[column]}, {role}" if column in roles else role
         others = dict.fromkeys(self.groups, "group") | dict.fromkeys(self.ignored, "not used")
         return roles | {c: role for c, role in others.items() if c not in roles}
 
@@ -341,13 +344,15 @@ def assign_roles(
         raise InputError(no_predictions(names))
     of_the_votes = () if votes is None else votes.clusters
     clusters = tuple(n for n in options.cluster if n in names or n not in of_the_votes)
-    for name in clusters:
+    of_rows = [(name, "--cluster") for name in clusters]
+    of_rows += [] if options.stratum is None else [(options.stratum, "--stratum")]
+    for name, flag in of_rows:
         if name not in names:
-            raise InputError(missing_column(name, names, "--cluster"))
+            raise InputError(missing_column(name, names, flag))
         role = claimed.roles.get(name) or ("a prediction" if name in taken else None)
         if role is not None and name not in (item, domain):
             raise InputError(
-                f"column {quoted(name)} has two roles: {role} and --cluster; give it one of them"
+                f"column {quoted(name)} has two roles: {role} and {flag}; give it one of them"
             )
     others = [n for n in names if n not in claimed.roles and n not in taken]
     if domain is not None and domain != "domain":
@@ -369,12 +374,14 @@ def assign_roles(
                 raise InputError(missing_column(name, names, "a group"))
     if votes is None and item is not None:
         groups = [*groups, item] if item not in groups else groups
+    if options.stratum is not None and options.stratum not in groups:
+        groups = [*groups, options.stratum]
     ignored = [n for n in others if n not in (*groups, *clusters, domain)]
     return Roles(
         models, native["p"], options.by_class, hard, scores, native["h"],
         label, domain, weight, tuple(groups), options.keep is not None,
         tuple(ignored), item, options.confidence, options.perhaps_weights, clusters,
-        frozenset(options.logits),
+        frozenset(options.logits), options.stratum,
     )  # fmt: skip
 
 

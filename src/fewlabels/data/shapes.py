@@ -548,7 +548,7 @@ def shaped(source: Source, options: ColumnOptions) -> tuple[Source, ColumnOption
     }  # fmt: skip
     # What has a role by its name, or is named, is refused where it is read.
     needed = {"label", "weight", "domain", options.label, options.weight, options.domain}
-    needed |= {options.item, *options.cluster, *(options.keep or ())}
+    needed |= {options.item, options.stratum, *options.cluster, *(options.keep or ())}
     shown: dict[str, None] = {}
     why: list[str] = []
     for name in names:

@@ -59,6 +59,7 @@ from fewlabels.kernels.counter_based import (
     weight_sums,
 )
 from fewlabels.kernels.interval_draws import PSEUDO_MASS, PseudoObservations, pseudo_observations
+from fewlabels.kernels.strata import few_rows_exponent, variance_strata
 from fewlabels.kernels.weighting import Drawn, PlacedObservations, Soft, Weighting
 from fewlabels.posterior import Fixed, LabelPosterior, ParameterDraws, draw_labels
 from fewlabels.predictions import Predictions
@@ -191,6 +192,8 @@ class LabelWeights:
         self.mass = self.weight if self.times is None else self.weight * self.times
         self.size = predictions.size_of(rows)
         self.known: Ints = predictions.labels[rows]
+        by_stratum = predictions.stratum is not None and not posterior.infers
+        self.strata = variance_strata(predictions.strata[rows]) if by_stratum else None
         self.label_spread = posterior.label_spread
         self.all_rows = len(rows) == predictions.n_items
         self.rows = rows
@@ -514,7 +517,25 @@ class LabelWeights:
         if self.times is not None:
             several = np.flatnonzero(self.times > 1)
             weights[several] = gammas(self.keys[several], index, self.times[several, None], salt)
+        if self.strata is not None and len(self):
+            return self._within_strata(weights)
         weights *= self.weight[:, None]
+        return weights
+
+    def _within_strata(self, weights: Floats) -> Floats:
+        """Weights (n, D) whose sums over every stratum are those of the sampling weights.
+
+        A mean over n rows of a stratum then varies by s v / (n + s), with v the rows' variance and
+        s the squared coefficient of variation of a weight: 1 for Exp(1), and Exp(1)^g has that for
+        which it is v / (n - 1), the unbiased one (`Worth.exponent`).
+        """
+        assert self.strata is not None
+        _, place, count = np.unique(self.strata, return_inverse=True, return_counts=True)
+        weights **= few_rows_exponent(count)[place][:, None]
+        weights *= self.weight[:, None]
+        sums = np.zeros((len(count), weights.shape[1]))
+        np.add.at(sums, place, weights)
+        weights *= (np.bincount(place, self.weight)[:, None] / sums)[place]
         return weights
 
     @cached_property

@@ -9,7 +9,7 @@ class.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,12 +23,16 @@ from fewlabels.errors import (
     gravest_first,
     listed,
     plain_name,
+    quoted,
     unknown,
 )
+from fewlabels.evaluation.strata import Strata, spreads
 from fewlabels.kernels.arrays import Array, Floats, Ints
 from fewlabels.kernels.blocks import Progress, map_blocks, spans, using_workers
+from fewlabels.kernels.strata import allocation, whole_numbers
 from fewlabels.methods.base import LabelModel, refuse_multiplicity
 from fewlabels.methods.registry import METHODS
+from fewlabels.metrics.registry import resolve as resolve_metrics
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 from fewlabels.questions.counts import GRID, KINDS, Counts, CutCounts, Kind
@@ -56,6 +60,16 @@ _LABEL_CANDIDATES, _PART = 2_000, 4_096
 _LEVEL = 0.95
 
 
+class StratumPlan(NamedTuple):
+    """A stratum: its items and labels, spread S_h of the metric's value, and labels to add."""
+
+    name: str
+    n_items: int
+    n_labeled: int
+    spread: float
+    n_next: int
+
+
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class LabelNext(Answer):
     """What `fewlabels.label_next` returns.
@@ -67,7 +81,8 @@ class LabelNext(Answer):
     file, `probability` is P(positive). With several classifiers `likeliest` is the likeliest class
     of each item, `probability` is its probability, and `score` is NaN. `kind` is the kind of curve,
     "error-rates", "labels", or the metric; `order` is "random", "stratified" or "informative";
-    `statement` says which methods may learn from labels of items chosen so.
+    `statement` says which methods may learn from labels of items chosen so. `strata` says how many
+    items are of each stratum, where strata were named.
     """
 
     _page, _text = "label-next", "render_label_next"
@@ -82,11 +97,13 @@ class LabelNext(Answer):
     order: Order
     statement: str
     likeliest: tuple[Any, ...] = ()
+    strata: tuple[StratumPlan, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Items, how each was drawn, gains, scores and probabilities as lists."""
         names = ("items", "gain", "drawn", "left", "score", "probability")
         out: dict[str, Any] = plain({name: getattr(self, name) for name in names})
+        out |= {"strata": [one._asdict() for one in self.strata]} if self.strata else {}
         return out | ({"likeliest": list(self.likeliest)} if self.likeliest else {})
 
     def report(self) -> dict[str, Any]:
@@ -113,6 +130,7 @@ def label_next(
     against: str | None = None,
     group: str | None = None,
     min_precision: float | None = None,
+    strata: str | None = None,
     order: Order = "informative",
     before: int = 0,
     positive: Any = None,
@@ -139,6 +157,10 @@ def label_next(
         Of a metric: a column, to know how far each of its groups is from all items.
     min_precision
         Of a precision-recall curve: look where precision may be at least this.
+    strata
+        A column of strata: how many labels each should have (Neyman's allocation, with what it has
+        already, and two at least), for a metric that is a mean over items (None: accuracy, or the
+        share of positive items for scores), and so many of its items at random.
     order
         "informative": half of the draws in proportion to what a label is expected to tell, half
         stratified; "stratified" by the pooled prediction (and `group`), in proportion; "random".
@@ -177,12 +199,18 @@ def label_next(
     if min_precision is not None:
         bounded("min_precision", [min_precision], 1)
     draw = _Draw(size, order, seed_of(random_state), before, group)
+    if strata is not None and any(v is not None for v in (against, group, min_precision)):
+        raise UsageError("`strata` goes with a metric alone; leave the other out")
     with using_workers(workers):
-        if metric is not None or kind in OF_VOTES:
-            items = predictions_of(predictions, columns, positive, against_rest=False)
+        if metric is not None or strata is not None or kind in OF_VOTES:
+            items = predictions_of(
+                predictions, columns, positive, stratum=strata, against_rest=False
+            )
             refuse_multiplicity(items, "this question")
             if model is not None and model not in items.models:
                 raise UsageError(unknown("model", model, items.models))
+            if strata is not None:
+                return _next_by_stratum(items, model, method, metric, draw)
             if metric is not None:
                 return _next_for_metric(items, model, method, metric, against, draw)
             return _next_for_votes(items, model, method, kind, draw)
@@ -436,6 +464,54 @@ def _next_for_metric(
     short = f"only {len(selection.items)} items are unlabeled"
     return _result(
         predictions, posterior, called, about, metric, draw, selection, predictions.n_items, short
+    )
+
+
+def _next_by_stratum(
+    predictions: Predictions, model: str | None, method: str | LabelModel, metric: str | None,
+    draw: _Draw,
+) -> LabelNext:  # fmt: skip
+    """Items at random within strata, as many of each as makes the variance of a mean least."""
+    who = [model] if model is not None else list(predictions.models)
+    hard = predictions.select_models(who).gives("hard").any()
+    name = metric or ("accuracy" if hard else "share of positive items")
+    chosen = resolve_metrics([name])[name] if metric or hard else None
+    if chosen is not None and chosen.per_item is None:
+        raise UsageError(
+            f"`strata` needs a metric that is a mean over items, such as accuracy, brier or "
+            f"log_loss; got {quoted(name)}"
+        )
+    open_rows = open_items(predictions)
+    if not len(open_rows):
+        raise InputError("every item is labeled; there is none to choose")
+    called, posterior = label_posterior(predictions, method, draw.seed)
+    strata = Strata.of(predictions)
+    spread = spreads(predictions, posterior, strata, chosen, who)
+    held, most = strata.n_labeled, strata.n_items.astype(np.float64)
+    least = np.maximum(held, np.minimum(2.0, most))
+    if (least - held).sum() > draw.size:
+        least = held.astype(np.float64)
+    total = float(held.sum() + min(draw.size, len(open_rows)))
+    wanted = allocation(strata.shares * spread, total, least, most)
+    add = whole_numbers(wanted - held)
+    each = [
+        drawn(predictions, open_rows[strata.codes[open_rows] == h], "random", n, draw.seed)
+        for h, n in enumerate(add.tolist())
+        if n
+    ]
+    selection = NextItems(*(np.concatenate(arrays) for arrays in zip(*each, strict=True)))
+    plans = zip(strata.names, strata.n_items.tolist(), held.tolist(), spread.tolist(), add.tolist(),
+                strict=True)  # fmt: skip
+    found = _result(
+        predictions, posterior, called, model or f"{predictions.n_models} classifiers", name,
+        draw._replace(order="stratified"), selection, predictions.n_items,
+        f"only {len(selection.items)} items are unlabeled",
+    )  # fmt: skip
+    return replace(
+        found,
+        strata=tuple(StratumPlan(*plan) for plan in plans),
+        statement="Within a stratum all items were equally likely to be drawn: labels count by "
+        f"their stratum's share of the items (fewlabels estimate FILE --stratum {strata.column}).",
     )
 
 

@@ -33,6 +33,7 @@ from fewlabels.evaluation.evaluator import Estimand, n_interval_draws
 from fewlabels.evaluation.groups import Group
 from fewlabels.evaluation.input_facts import absent_classes, annotators_weigh_in, extreme_ends
 from fewlabels.evaluation.status import Verdict, judge
+from fewlabels.evaluation.strata import strata_facts
 from fewlabels.kernels.arrays import Floats, Frozen, Ints
 from fewlabels.kernels.blocks import Progress, silent
 from fewlabels.kernels.interval_draws import UNDEFINED, Interval, ends
@@ -319,6 +320,7 @@ class OneClassifier:
             notes.append("only the labeled items are used")
         notes += extreme_ends(self.level)
         notes += [] if self.misfit is None else [self.misfit]
+        notes += strata_facts(binary, {})[1]
         gravest = gravest_first([*notes, *self.posterior.warnings])
         return tuple(dict.fromkeys([*gravest, *filter(None, more)]))
 

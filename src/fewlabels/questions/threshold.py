@@ -111,7 +111,7 @@ class Cheaper:
     """A cost below that of calling all items positive, and of calling none."""
 
     most: float
-    text: str = "cost below that of calling all or none positive"
+    text: str = "cost < that of calling all or none positive"
 
     def holds(self, rates: Rates) -> Bools:
         """Cuts and draws where it is, (G, D)."""

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from fewlabels.report.axis import Axis, Panel, Scale, Strip, fit_axis, strips
 from fewlabels.report.blocks import Report
 from fewlabels.report.curves import (
+    STRATA,
     CurveBlock,
     Interval,
     Point,
@@ -21,6 +22,7 @@ from fewlabels.report.curves import (
     level,
     next_items,
     status_note,
+    strata_rows,
     who,
 )
 from fewlabels.report.html import render
@@ -335,7 +337,11 @@ def render_label_next_html(report: Report, *, fragment: bool = False) -> str:
     """
     items = next_items(report)
     top = max((row.share or 0.0 for row in items.rows), default=0.0) or 1.0
-    return _render("label_next.html.j2", report, fragment, found=items, top=top)
+    rows = strata_rows(report)
+    return _render(
+        "label_next.html.j2", report, fragment, found=items, top=top, strata=rows,
+        strata_heads=STRATA,
+    )  # fmt: skip
 
 
 def render_svg(report: Report) -> str:

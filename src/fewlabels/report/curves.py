@@ -526,6 +526,20 @@ def next_items(report: Report) -> NextItems:
     return NextItems(aim, heads, gain, rows)
 
 
+STRATA = ("stratum", "items", "labeled", "spread", "to label")
+
+
+def strata_rows(report: Report) -> list[tuple[str, ...]]:
+    """Name, items, labels, spread and labels to add of every stratum; [] where none are named."""
+    return [
+        (
+            fit(escape_control(one["name"]), 30), count(one["n_items"]), count(one["n_labeled"]),
+            f"{one['spread']:.3f}", count(one["n_next"]),
+        )
+        for one in report.get("strata", ())
+    ]  # fmt: skip
+
+
 def render_label_next(report: Report, width: int = 80) -> str:
     """The items in the order to label them, what each is worth, and who may learn from them.
 
@@ -536,10 +550,12 @@ def render_label_next(report: Report, width: int = 80) -> str:
     items = next_items(report)
     number = plural(len(report["items"]), "item")
     rows = [["row", *items.heads, "gain", "drawn"], *([*row[:5]] for row in items.rows)]
+    strata = [[*map(str, row)] for row in strata_rows(report)]
     return as_text(
         [
             *wrap(who(report), width),
             *wrap(f"{escape_control(report['model'])}: label {number} for the {items.aim}", width),
+            *(["", *aligned([[*STRATA], *strata], "lr")] if strata else []),
             "",
             *aligned(rows, "r"),
             "",

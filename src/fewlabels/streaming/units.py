@@ -210,6 +210,11 @@ def lay_out(
     With `skip_bad_files` one that cannot be opened, or has other columns than the first, is left
     out instead of refused.
     """
+    if options.stratum is not None:
+        raise UsageError(
+            "--stratum needs the shares of all items before the first label counts, so that files "
+            "are read whole; add --engine memory (in Python: fewlabels.estimate)"
+        )
     proposals = Proposals(source, options, read_as_said)
     try:
         layout = _lay_out(source, options, skip_bad_files)

@@ -1,0 +1,99 @@
+"""Labels drawn by stratum: means, their variances, design effects, and how many of each stratum.
+
+With shares W_h of all items, and n_h labels of mean y_h and variance s_h^2 in stratum h
+(Cochran 1977, chapter 5):
+
+    mean       sum_h W_h y_h                                                    (5.1)
+    variance   sum_h W_h^2 s_h^2 / n_h                                          (5.12, without fpc)
+    effect     variance / (S^2 / n),  S^2 = sum_h W_h m_h - mean^2 + variance, m_h mean of squares
+    Neyman     n_h = n N_h S_h / sum N_h S_h                                    (5.26)
+
+Strata with one label show no variance: they are taken together, or with the smallest other one
+(collapsed strata, section 5A.12).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import gammaln
+
+from fewlabels.kernels.arrays import Floats, Ints
+
+
+class StratifiedMean(NamedTuple):
+    """Mean, its variance, and the variance over that of as many labels drawn at random, (M,)."""
+
+    mean: Floats
+    variance: Floats
+    design_effect: Floats
+
+
+def stratified_mean(values: Floats, strata: Ints, shares: Floats) -> StratifiedMean:
+    """Of values (n, M) of items of strata 0 .. H - 1, (n,), whose shares of all items are (H,).
+
+    The shares are those of the strata with an item, made to sum to 1.
+    """
+    count = np.bincount(strata, minlength=len(shares))
+    share = np.where(count > 0, shares, 0.0)
+    share = share / share.sum()
+    weight = share[strata] / count[strata]
+    mean = weight @ values
+    variance = np.zeros(values.shape[1])
+    apart = variance_strata(strata)
+    for h in np.unique(apart):
+        here = apart == h
+        n = int(here.sum())
+        if n > 1:
+            variance += weight[here].sum() ** 2 * values[here].var(axis=0, ddof=1) / n
+    spread = weight @ values**2 - mean**2 + variance
+    alone = spread / len(values)
+    effect = np.divide(variance, alone, out=np.ones_like(alone), where=alone > 0)
+    return StratifiedMean(mean, variance, effect)
+
+
+def variance_strata(strata: Ints) -> Ints:
+    """The strata of items, (n,), of which each shows a variance: those of one item are joined."""
+    count = np.bincount(strata)
+    single = np.flatnonzero(count == 1)
+    if not len(single):
+        return strata
+    others = np.flatnonzero(count > 1)
+    together = single[0]
+    if len(single) == 1 and len(others):
+        together = others[count[others].argmin()]
+    return np.where(np.isin(strata, single), together, strata)
+
+
+def few_rows_exponent(count: Ints) -> Floats:
+    """The g for which weights Exp(1)^g of `count` rows, divided by their sum, vary enough, (H,).
+
+    Their squared coefficient of variation, Gamma(1 + 2 g) / Gamma(1 + g)^2 - 1, is n / (n - 2).
+    """
+    steps = np.linspace(1.0, 3.0, 401)
+    spread = np.exp(gammaln(1 + 2 * steps) - 2 * gammaln(1 + steps)) - 1
+    return np.interp(count / np.maximum(count - 2.0, 1e-9), spread, steps)
+
+
+def allocation(effort: Floats, size: float, least: Floats, most: Floats) -> Floats:
+    """How many of each stratum, (H,), `size` in all, in proportion to `effort` within bounds.
+
+    Neyman's, for efforts N_h S_h, where no bound is reached.
+    """
+    effort = np.where(effort > 0, effort, 1e-12 * max(float(effort.max(initial=0.0)), 1.0))
+    size = float(np.clip(size, least.sum(), most.sum()))
+    # The sum is piecewise linear in the factor, and bends where a bound is reached.
+    bends = np.unique(np.concatenate([[0.0], least / effort, most / effort]))
+    sums = np.clip(bends[:, None] * effort, least, most).sum(axis=1)
+    out: Floats = np.clip(np.interp(size, sums, bends) * effort, least, most)
+    return out
+
+
+def whole_numbers(shares: Floats) -> Ints:
+    """Whole numbers, (H,), of the same sum (to rounding): the largest remainders are rounded up."""
+    down = np.floor(shares + 1e-9)
+    left = round(float(shares.sum() - down.sum()))
+    out = down.astype(np.int64)
+    out[np.argsort(-(shares - down), kind="stable")[:left]] += 1
+    return out
