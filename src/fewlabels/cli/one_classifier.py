@@ -302,7 +302,7 @@ class List(Record):
         default="precision-recall",
     )
     metric: str | None = option(
-        CHOICE, "Instead of a curve: a metric, of every classifier or of --model.", "METRIC"
+        CHOICE, "Instead of a curve: a metric, of all or --model.", "METRIC"
     )
     against: str | None = option(
         CHOICE, "For a metric: the difference to this classifier; best: which is best.", "NAME"
@@ -315,8 +315,7 @@ class List(Record):
     )
     strata: str | None = option(
         CHOICE,
-        "How many labels each stratum of this column should have (Neyman), for a metric that is a "
-        "mean (accuracy unless given).",
+        "How many of each stratum, and which.",
         "COL",
     )
     min_precision: float | None = option(
@@ -327,7 +326,7 @@ class List(Record):
     )
     order: Literal["random", "stratified", "informative"] = option(
         CHOICE,
-        "Draw items evenly, in proportion from strata, or informative items more often.",
+        "Draw items evenly, in proportion, or informative ones more often.",
         default="informative",
     )
     before: int = option(

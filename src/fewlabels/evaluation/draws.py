@@ -59,7 +59,7 @@ from fewlabels.kernels.counter_based import (
     weight_sums,
 )
 from fewlabels.kernels.interval_draws import PSEUDO_MASS, PseudoObservations, pseudo_observations
-from fewlabels.kernels.strata import few_rows_exponent, variance_strata
+from fewlabels.kernels.strata import variance_strata
 from fewlabels.kernels.weighting import Drawn, PlacedObservations, Soft, Weighting
 from fewlabels.posterior import Fixed, LabelPosterior, ParameterDraws, draw_labels
 from fewlabels.predictions import Predictions
@@ -111,6 +111,9 @@ _MOST_TIMES = 2
 MOST_UNITS = 1000
 """More items than this, if all their labels are known, are dealt into this many random units, each
 of which is drawn as a whole."""
+
+_FEWEST_SHAPE = 0.05
+"""Shape of the gamma weights of two rows of a stratum, one of which then has nearly all."""
 
 _NUMBERS = 8_000_000
 """Numbers held at a time in the sums of all units, or of some draws."""
@@ -510,6 +513,8 @@ class LabelWeights:
         Rows of a cluster have one weight; where clusters are crossed, the product of theirs.
         """
         salt = self.posterior.salt ^ _ROWS_SALT
+        if self.strata is not None and len(self):
+            return self._within_strata(index, salt)
         weights = shared_exponentials(self.clusters, index, salt)
         if self.shape != 1:
             weights **= self.shape
@@ -517,26 +522,27 @@ class LabelWeights:
         if self.times is not None:
             several = np.flatnonzero(self.times > 1)
             weights[several] = gammas(self.keys[several], index, self.times[several, None], salt)
-        if self.strata is not None and len(self):
-            return self._within_strata(weights)
         weights *= self.weight[:, None]
         return weights
 
-    def _within_strata(self, weights: Floats) -> Floats:
+    def _within_strata(self, index: Ints, salt: int) -> Floats:
         """Weights (n, D) whose sums over every stratum are those of the sampling weights.
 
-        A mean over n rows of a stratum then varies by s v / (n + s), with v the rows' variance and
-        s the squared coefficient of variation of a weight: 1 for Exp(1), and Exp(1)^g has that for
-        which it is v / (n - 1), the unbiased one (`Worth.exponent`).
+        Gamma(a) variables divided by the sum of n of them are Dirichlet: a mean varies by
+        v / (n a + 1), v the variance of the n rows, which is unbiased, v / (n - 1), for
+        a = (n - 2) / n. Rows of clusters have their clusters' weights, whatever n.
         """
         assert self.strata is not None
         _, place, count = np.unique(self.strata, return_inverse=True, return_counts=True)
-        weights **= few_rows_exponent(count)[place][:, None]
-        weights *= self.weight[:, None]
+        if self.clustered:
+            weights = shared_exponentials(self.clusters, index, salt)
+        else:
+            shape = np.maximum((count - 2) / count, _FEWEST_SHAPE)[place] * self._times
+            weights = gammas(self.keys, index, shape[:, None], salt)
+        weights = np.maximum(weights, np.finfo(float).tiny) * self.weight[:, None]
         sums = np.zeros((len(count), weights.shape[1]))
         np.add.at(sums, place, weights)
-        weights *= (np.bincount(place, self.weight)[:, None] / sums)[place]
-        return weights
+        return weights * (np.bincount(place, self.mass)[:, None] / sums)[place]
 
     @cached_property
     def shape(self) -> float:
@@ -661,6 +667,8 @@ class LabelWeights:
         item[sizes == 0] = -1
         total = np.bincount(group, mass, len(sizes))
         alone = np.bincount(group, mass * weight, len(sizes))
+        if self.strata is not None:  # unequal weights are the design, which loses no labels
+            alone = total**2 / np.maximum(sizes, 1)
         unit = alone
         for keys, rho in zip(
             self.clusters if self.clustered else (), self.correlation, strict=True

@@ -17,7 +17,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import gammaln
 
 from fewlabels.kernels.arrays import Floats, Ints
 
@@ -64,16 +63,6 @@ def variance_strata(strata: Ints) -> Ints:
     if len(single) == 1 and len(others):
         together = others[count[others].argmin()]
     return np.where(np.isin(strata, single), together, strata)
-
-
-def few_rows_exponent(count: Ints) -> Floats:
-    """The g for which weights Exp(1)^g of `count` rows, divided by their sum, vary enough, (H,).
-
-    Their squared coefficient of variation, Gamma(1 + 2 g) / Gamma(1 + g)^2 - 1, is n / (n - 2).
-    """
-    steps = np.linspace(1.0, 3.0, 401)
-    spread = np.exp(gammaln(1 + 2 * steps) - 2 * gammaln(1 + steps)) - 1
-    return np.interp(count / np.maximum(count - 2.0, 1e-9), spread, steps)
 
 
 def allocation(effort: Floats, size: float, least: Floats, most: Floats) -> Floats:

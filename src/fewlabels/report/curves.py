@@ -513,6 +513,12 @@ def next_items(report: Report) -> NextItems:
         "gain: the share of the variance of the " + (aim if votes else "band") + " that the "
         "label is expected to remove; drawn: how probable it was to draw the item"
     )
+    if report.get("strata"):
+        gain = (
+            "spread: how much an item's value varies in the stratum; to label: in proportion to "
+            "items times spread, with the labels there are (Neyman); drawn: how probable it was to "
+            "draw the item from its stratum"
+        )
     rows = tuple(
         NextRow(
             count(item + 1), text, probability(chance), "-" if gained is None else f"{gained:.1%}",
