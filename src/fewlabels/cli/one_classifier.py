@@ -302,7 +302,7 @@ class List(Record):
         default="precision-recall",
     )
     metric: str | None = option(
-        CHOICE, "Instead of a curve: a metric, of all or --model.", "METRIC"
+        CHOICE, "A metric instead, of all or of --model.", "METRIC"
     )
     against: str | None = option(
         CHOICE, "For a metric: the difference to this classifier; best: which is best.", "NAME"
