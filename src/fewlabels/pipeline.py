@@ -309,9 +309,11 @@ class Checks(NamedTuple):
             items, name, question.confidence_level, unheard, distribution=distribution
         )
         sentences += shifted
-        by_stratum, about_strata, lacking = strata_facts(items, setup.metrics)
-        records |= by_stratum
-        sentences += about_strata
+        lacking = False
+        if items.stratum is not None:
+            by_stratum, about_strata, lacking = strata_facts(items, setup.metrics)
+            records |= by_stratum
+            sentences += about_strata
         sentences += (f"reference: {note}" for note in (elsewhere.notes if elsewhere else ()))
         recognised = bool(items.reading) and are_recognised(items.reading)
         none = useless(items) if recognised and not distribution else ()

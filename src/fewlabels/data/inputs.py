@@ -41,7 +41,7 @@ def predictions_of(
     elif columns is not None:
         raise UsageError("`columns` says what the columns of a file or frame are; leave it out")
     source = source if cluster is None else source.with_clusters(cluster)
-    source = source.with_stratum(source.stratum if stratum is None else stratum)
+    source = source if stratum is None else source.with_stratum(stratum)
     if not tasks:
         refuse_tasks(source)
     return against_the_rest(source, positive) if against_rest else source.with_positive()

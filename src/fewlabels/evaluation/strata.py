@@ -56,7 +56,7 @@ def strata_facts(
     Design effects are of metrics that are means over the items, from the labels alone. A stratum
     with one label shows no spread, and one without says nothing.
     """
-    if predictions.stratum is None or not predictions.n_labeled:
+    if not predictions.n_labeled:
         return {}, [], False
     strata = Strata.of(predictions)
     effects = design_effects(predictions, strata, metrics)

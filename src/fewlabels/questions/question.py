@@ -320,7 +320,7 @@ class OneClassifier:
             notes.append("only the labeled items are used")
         notes += extreme_ends(self.level)
         notes += [] if self.misfit is None else [self.misfit]
-        notes += strata_facts(binary, {})[1]
+        notes += [] if binary.stratum is None else strata_facts(binary, {})[1]
         gravest = gravest_first([*notes, *self.posterior.warnings])
         return tuple(dict.fromkeys([*gravest, *filter(None, more)]))
 
