@@ -201,3 +201,10 @@ def test_means_of_few_rows_vary_as_their_unbiased_variance(n):
         values = np.arange(n, dtype=float)
         means = values @ (drawn[inside] / sums)
         assert means.var() == pytest.approx(values.var() / (n - 1), rel=0.15)
+
+
+def test_a_threshold_says_which_strata_lack_labels():
+    for labels, status in (((40, 20, 0), fl.Status.ASSUMPTION), ((40, 20, 9), fl.Status.OK)):
+        found = fl.threshold(world(9, labels), min_recall=0.5, method="labeled")
+        assert found.status is status
+        assert any("of 3 strata" in line for line in found.warnings) == (labels[2] == 0)

@@ -301,9 +301,7 @@ class List(Record):
         "The curve whose band should narrow; for votes, what should become known.",
         default="precision-recall",
     )
-    metric: str | None = option(
-        CHOICE, "A metric instead, of all or of --model.", "METRIC"
-    )
+    metric: str | None = option(CHOICE, "A metric instead, of all or of --model.", "METRIC")
     against: str | None = option(
         CHOICE, "For a metric: the difference to this classifier; best: which is best.", "NAME"
     )

@@ -263,7 +263,7 @@ class OneClassifier:
         verdict = judge(
             self.binary, self.posterior, everything, METRICS[metric], self.model, value, {}
         )
-        if verdict.status is Status.OK and not self._informed:
+        if verdict.status is Status.OK and (not self._informed or self._of_strata):
             return Verdict(Status.ASSUMPTION)  # `warnings` say why
         if verdict.status is Status.OK and self.misfit is not None:
             return Verdict(Status.CONTRADICTED)
@@ -296,6 +296,11 @@ class OneClassifier:
             "Method 'labeled' assumes nothing of the scores"
         )
 
+    @cached_property
+    def _of_strata(self) -> list[str]:
+        """Which strata lack labels, where labels were drawn by stratum."""
+        return [] if self.binary.stratum is None else strata_facts(self.binary, {})[1]
+
     @property
     def _informed(self) -> bool:
         """Whether any item has a label or counts of annotators."""
@@ -320,7 +325,7 @@ class OneClassifier:
             notes.append("only the labeled items are used")
         notes += extreme_ends(self.level)
         notes += [] if self.misfit is None else [self.misfit]
-        notes += [] if binary.stratum is None else strata_facts(binary, {})[1]
+        notes += self._of_strata
         gravest = gravest_first([*notes, *self.posterior.warnings])
         return tuple(dict.fromkeys([*gravest, *filter(None, more)]))
 
