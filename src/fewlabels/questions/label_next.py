@@ -499,11 +499,12 @@ def _next_by_stratum(
         for h, n in enumerate(add.tolist())
         if n
     ]
+    about = who[0] if len(who) == 1 else f"{len(who)} classifiers"
     selection = NextItems(*(np.concatenate(arrays) for arrays in zip(*each, strict=True)))
     plans = zip(strata.names, strata.n_items.tolist(), held.tolist(), spread.tolist(), add.tolist(),
                 strict=True)  # fmt: skip
     found = _result(
-        predictions, posterior, called, model or f"{predictions.n_models} classifiers", name,
+        predictions, posterior, called, about, name,
         draw._replace(order="stratified"), selection, predictions.n_items,
         f"only {len(selection.items)} items are unlabeled",
     )  # fmt: skip
