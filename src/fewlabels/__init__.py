@@ -28,6 +28,7 @@ _LAZY = {
     "label": "fewlabels.labeling.notebook",
     "label_next": "fewlabels.questions.label_next",
     "monitor": "fewlabels.monitoring",
+    "rank": "fewlabels.questions.rank",
     "read_predictions": "fewlabels.data",
     "score": "fewlabels.questions.score",
     "shift": "fewlabels.shifts.analysis",
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from fewlabels.questions.compare import compare
     from fewlabels.questions.curve import curve, curves
     from fewlabels.questions.label_next import label_next
+    from fewlabels.questions.rank import rank
     from fewlabels.questions.score import score
     from fewlabels.questions.threshold import threshold
     from fewlabels.shifts.analysis import shift
@@ -86,6 +88,7 @@ __all__ = [
     "metrics",
     "models",
     "monitor",
+    "rank",
     "read_predictions",
     "score",
     "shift",

@@ -25,6 +25,7 @@ from fewlabels.cli.output import (
     has_colours,
     print_warnings,
 )
+from fewlabels.cli.rank import rank
 from fewlabels.cli.reliability import calibration
 from fewlabels.cli.repair import calibrate, shift
 from fewlabels.cli.trial import backtest, demo
@@ -45,7 +46,7 @@ COMPLETE = "_FEWLABELS_COMPLETE"
 COMMANDS = {
     "Look at a file": (doctor, convert),
     "How good are the classifiers": (estimate, compare, calibration, assess_annotations),
-    "How good is the system that judges evaluate": (score,),
+    "How good is the system that judges evaluate": (score, rank),
     "Is it still as good": (monitor,),
     "Decide": (curve, threshold),
     "Label": (label, label_next),

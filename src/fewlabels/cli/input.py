@@ -314,7 +314,8 @@ class Input(Record):
         """The input from the values of the options, checked."""
         context = click.get_current_context()
         params = {param.name: param for param in context.command.get_params(context)}
-        for text in () if params["model"].metavar == SELECTS else values["model"]:
+        maps = "model" in params and params["model"].metavar != SELECTS
+        for text in values["model"] if maps else ():
             if "=" not in text:
                 selects = "--models NAME selects, " if "models" in params else ""
                 raise UsageError(

@@ -32,6 +32,7 @@ _LAZY = {
     "html": ("render_fragment", "save_page", "summary_fragment"),
     "markdown": ("flat_numbers", "model_index", "render_junit", "render_markdown"),
     "monitoring": ("render_monitoring",),
+    "ranking": ("render_ranking",),
     "shift_text": ("render_shift",),
     "text": (
         "brief_estimates",
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
         render_markdown,
     )
     from fewlabels.report.monitoring import render_monitoring
+    from fewlabels.report.ranking import render_ranking
     from fewlabels.report.shift_text import render_shift
     from fewlabels.report.text import (
         brief_estimates,
@@ -98,6 +100,7 @@ __all__ = [
     "render_markdown",
     "render_monitoring",
     "render_predictions",
+    "render_ranking",
     "render_score",
     "render_shift",
     "render_text",

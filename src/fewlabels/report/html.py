@@ -35,6 +35,7 @@ _PAGES = {
     "comparison": "comparison.render_comparison_html",
     "curves": "curve_html.render_curves_html",
     "monitoring": "monitoring.render_monitoring_html",
+    "ranking": "ranking.render_ranking_html",
     "threshold": "curve_html.render_threshold_html",
     "summary": "html.render_summary_html",
 }

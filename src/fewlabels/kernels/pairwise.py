@@ -1,0 +1,134 @@
+"""Comparisons of two: win rates, and strengths of Bradley and Terry with ties and an order effect.
+
+Of contestants a and b, a presented first, with log strengths s, tie parameter t and order effect o,
+
+    P(a), P(b), P(tie)  ~  exp(s_a + o / 2), exp(s_b - o / 2), exp((s_a + s_b) / 2 + t)
+
+(Davidson 1970; Davidson and Beaver 1977). Without ties and order effect it is Bradley and Terry's
+model. The likelihood is concave, and is maximised by Newton's method in all draws at once.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse
+from scipy.sparse.csgraph import connected_components
+
+from fewlabels.kernels.arrays import Floats, Ints
+
+_FEATURES = np.array([[1.0, 0, 0, 0.5], [0, 1, 0, -0.5], [0.5, 0.5, 1, 0]])
+"""Of a verdict (first, second, tie): strength of the first, of the second, tie, order."""
+
+_STEPS, _LONGEST, _CLOSE, _CELLS = 200, 1.0, 1e-12, 2**22
+
+
+class Strengths(NamedTuple):
+    """Log strengths (C, D) of mean 0, and tie parameter and order effect (D,).
+
+    The tie parameter is -infinity without ties, the order effect 0 where it is not fitted.
+    """
+
+    strength: Floats
+    tie: Floats
+    order: Floats
+
+
+def pair_scores(mass: Floats, first: Ints, second: Ints, size: int) -> Floats:
+    """How often each beats each, a tie being half, (C, C, D); from mass (P, 3, D) of P pairs.
+
+    `mass` is that of first, second and tie; a pair may occur in both orders.
+    """
+    out = np.zeros((size * size, mass.shape[2]))
+    np.add.at(out, first * size + second, mass[:, 0] + mass[:, 2] / 2)
+    np.add.at(out, second * size + first, mass[:, 1] + mass[:, 2] / 2)
+    return out.reshape(size, size, -1)
+
+
+def win_rates(mass: Floats, first: Ints, second: Ints, size: int) -> Floats:
+    """Win rate of each against the average of those that it met, (C, D); NaN of who met nobody."""
+    scores = pair_scores(mass, first, second, size)
+    total = scores + scores.swapaxes(0, 1)
+    met = total > 0
+    share = np.divide(scores, total, out=np.zeros_like(scores), where=met)
+    number = met.sum(axis=1)
+    return np.divide(share.sum(axis=1), number, out=np.full(number.shape, np.nan), where=number > 0)
+
+
+def groups_of_equals(mass: Floats, first: Ints, second: Ints, size: int) -> Ints:
+    """Which contestants have each beaten or tied the other, by way of others too: codes (C,).
+
+    Strengths are finite, and comparable, only within a code (Ford 1957); mass (P, 3).
+    """
+    won = pair_scores(mass[:, :, None], first, second, size)[:, :, 0] > 0
+    out: Ints = connected_components(scipy.sparse.csr_matrix(won), connection="strong")[1]
+    return out
+
+
+def both_orders(mass: Floats, first: Ints, second: Ints) -> bool:
+    """Whether some pair stands in both orders, without which an order effect is not identified."""
+    seen = mass.sum(axis=1) > 0
+    pairs = {*zip(first[seen].tolist(), second[seen].tolist(), strict=True)}
+    return any((b, a) in pairs for a, b in pairs)
+
+
+def strengths(mass: Floats, first: Ints, second: Ints, size: int, *, order: bool) -> Strengths:
+    """The likeliest parameters given mass (P, 3, D) on P pairs; `order`: with an order effect.
+
+    All contestants must be of one group of equals in a draw, else the strengths there are only
+    large.
+    """
+    ties = bool((mass[:, 2] > 0).any())
+    n_draws, q = mass.shape[2], size + 2
+    height = max(_CELLS // (q * q), 1)
+    parts = [
+        _newton(mass[:, :, start : start + height], first, second, q, ties=ties, order=order)
+        for start in range(0, n_draws, height)
+    ]
+    x = np.concatenate(parts, axis=1)
+    return Strengths(x[:size], x[size] if ties else np.full(n_draws, -np.inf), x[size + 1])
+
+
+def _newton(mass: Floats, first: Ints, second: Ints, q: int, *, ties: bool, order: bool) -> Floats:
+    """The parameters of each draw, (q, D): strengths, tie, order; those not fitted are 0."""
+    n_pairs, _, n_draws = mass.shape
+    size = q - 2
+    places = np.stack([first, second, np.full_like(first, size), np.full_like(first, size + 1)])
+    spread = np.arange(n_pairs * 4)
+    up = scipy.sparse.csr_matrix((np.ones(n_pairs * 4), (places.ravel(), spread)), (q, n_pairs * 4))
+    cells = (places[:, None] * q + places[None]).ravel()
+    square = scipy.sparse.csr_matrix(
+        (np.ones(len(cells)), (cells, np.arange(len(cells)))), (q * q, len(cells))
+    )
+    used = _FEATURES.copy()
+    used[:, 2:] *= np.array([ties, order])
+    fixed = np.diag(np.r_[np.zeros(size), float(not ties), float(not order)])
+    fixed[:size, :size] = 1.0  # their mean is 0
+    total, x = mass.sum(axis=1), np.zeros((q, n_draws))
+    scale = np.maximum(total.sum(axis=0), np.finfo(float).tiny)
+    open_draws = np.arange(n_draws)
+    for _ in range(_STEPS):
+        local = x[:, open_draws][places]  # (4, P, D)
+        logits = np.einsum("kf,fpd->pkd", used, local)
+        if not ties:
+            logits[:, 2] = -np.inf
+        p = np.exp(logits - logits.max(axis=1, keepdims=True))
+        p /= p.sum(axis=1, keepdims=True)
+        here = total[:, open_draws]
+        left = mass[:, :, open_draws] - here[:, None] * p
+        gradient = up @ np.einsum("kf,pkd->fpd", used, left).reshape(-1, len(open_draws))
+        mean = np.einsum("kf,pkd->fpd", used, p)
+        second_moment = np.einsum("kf,kg,pkd->fgpd", used, used, p)
+        curvature = here * (second_moment - mean[:, None] * mean[None])
+        hessian = (square @ curvature.reshape(-1, len(open_draws))).T.reshape(-1, q, q)
+        hessian /= scale[open_draws, None, None]
+        hessian += fixed + 1e-13 * np.eye(q)
+        step = np.linalg.solve(hessian, (gradient / scale[open_draws]).T[:, :, None])[:, :, 0].T
+        longest = np.abs(step).max(axis=0)
+        x[:, open_draws] += step * np.minimum(1.0, _LONGEST / np.maximum(longest, _LONGEST))
+        x[:size] -= x[:size].mean(axis=0)
+        open_draws = open_draws[longest > _CLOSE * (1 + np.abs(x[:, open_draws]).max(axis=0))]
+        if not len(open_draws):
+            break
+    return x

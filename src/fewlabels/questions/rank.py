@@ -1,0 +1,491 @@
+"""Who is best, by comparisons of two: judges' verdicts on all, people's on a few.
+
+People's verdicts on all comparisons are inferred as labels are anywhere (`pipeline`): from what the
+judges say, and from one more voice, the strengths that the judges' verdicts add up to, since a
+verdict for the weaker of two is likelier a mistake; each contestant may be liked by judges more
+than by people (`methods/group_curves.py`). Contestants are then estimated and compared as
+classifiers are, by metrics of their own (`evaluation/pair_draws.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import expit, ndtr
+
+from fewlabels.checks.arguments import level_of, seed_of, whole
+from fewlabels.data.comparisons import CLASSES, TURNED, Comparisons, Verdicts, read_comparisons
+from fewlabels.errors import Status, UsageError, gravest_first, listed, quoted
+from fewlabels.estimates import Estimates, GroupSize
+from fewlabels.evaluation.evaluator import Evaluator, Measured
+from fewlabels.evaluation.groups import Group
+from fewlabels.evaluation.pair_draws import ORDER, PAIR_METRICS, WIN_RATE, PairEvaluator
+from fewlabels.kernels.arrays import Floats, Frozen, Ints
+from fewlabels.kernels.blocks import step, using_workers
+from fewlabels.kernels.interval_draws import UNDEFINED, Interval, interval
+from fewlabels.kernels.pairwise import both_orders, strengths
+from fewlabels.methods.base import LabelModel
+from fewlabels.metrics.registry import METRICS
+from fewlabels.pipeline import Checks, Question, Setup, build_estimates
+from fewlabels.posterior import LabelPosterior
+from fewlabels.predictions import Predictions
+from fewlabels.questions.next_items import CANDIDATES, Target, greedy
+from fewlabels.report.shown import Result, plain_values
+
+_PRIOR = 0.1
+"""Verdicts of each kind added to every pair for the strengths that are a voice."""
+
+AT_THEIR_WORD, PEOPLE = "judges at their word", "people alone"
+
+
+class OrderEffect(NamedTuple):
+    """How often the first of two equals is preferred, where one is; .5 without an order effect.
+
+    `p_value` is of the hypothesis that the order does not matter.
+    """
+
+    value: float
+    low: float
+    high: float
+    p_value: float
+
+
+class JudgeFacts(NamedTuple):
+    """A judge: how many verdicts, how often they are people's, what the order does to them.
+
+    `consistent` is the share of the comparisons seen in both orders that it judged alike.
+    """
+
+    judge: str
+    n_verdicts: int
+    agreement: Interval
+    order: OrderEffect | None
+    n_both_orders: int
+    consistent: float
+
+
+class NextComparison(NamedTuple):
+    """A comparison to ask people about: row of the file (from 0), and who is in it.
+
+    `gain` is the share of the variance of all win rates that their verdict is expected to remove.
+    """
+
+    row: int
+    first: str
+    second: str
+    gain: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Ranking(Frozen, Result):
+    """What `fewlabels.rank` returns.
+
+    `estimates` are of the contestants, by win_rate (against the average opponent, a tie being
+    half), bradley_terry (log strength, of mean 0) and elo (1000 + 400 / ln(10) times it).
+    `alone` has win rates by contestant of the judges at their word, and of people alone, and
+    `order` what the order of presentation does to people's verdicts.
+    """
+
+    _page, _text, _row_fields = (
+        "ranking",
+        "render_ranking",
+        ("model", "metric", "value", "low", "high", "status"),
+    )
+
+    estimates: Estimates
+    judges: tuple[JudgeFacts, ...]
+    order: OrderEffect | None
+    alone: Mapping[str, Mapping[str, Interval]]
+    next: tuple[NextComparison, ...]
+
+    @property
+    def rows(self) -> Any:
+        """A row per contestant and metric."""
+        return self.estimates.rows
+
+    def next_columns(self) -> dict[str, list[Any]]:
+        """The comparisons that people should judge next, by column; rows of the file from 1."""
+        rows = [one._asdict() | {"row": one.row + 1} for one in self.next]
+        return {name: [row[name] for row in rows] for name in NextComparison._fields}
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON of the command line as a dictionary; NaN and infinities are None."""
+        own = {
+            "judges": [
+                one._asdict() | {"agreement": one.agreement._asdict(), "order": _plain(one.order)}
+                for one in self.judges
+            ],
+            "order": _plain(self.order),
+            "alone": {
+                way: [{"model": m, **one._asdict()} for m, one in by.items()]
+                for way, by in self.alone.items()
+            },
+            "best": {m: self.estimates.probability_best(m) for m in PAIR_METRICS},
+            "next": [one._asdict() for one in self.next],
+        }
+        return self.estimates.to_dict() | {n: plain_values(v) for n, v in own.items()}
+
+    def report(self) -> dict[str, Any]:
+        """Everything that a page shows, in plain values, made anew."""
+        info = {
+            n: {"description": m.description, "direction": 1, "bounds": m.bounds}
+            for n, m in PAIR_METRICS.items()
+        }
+        return self.to_dict() | {"metric_info": plain_values(info)}
+
+
+def _plain(order: OrderEffect | None) -> dict[str, float] | None:
+    return None if order is None else order._asdict()
+
+
+def rank(
+    comparisons: Any,
+    *,
+    method: str | LabelModel = "auto",
+    confidence_level: float = 0.95,
+    random_state: int | None = 0,
+    workers: int | None = None,
+    size: int = 10,
+    first: str | None = None,
+    second: str | None = None,
+    winner: str | None = None,
+    judge: str | None = None,
+    people: str | Sequence[str] = (),
+    label: str | None = None,
+    item: str | None = None,
+    cluster: str | Sequence[str] = (),
+    weight: str | None = None,
+) -> Ranking:
+    """Rank what was compared two by two, by verdicts of judges and a few of people.
+
+    Parameters
+    ----------
+    comparisons
+        A path or frame with a row per comparison, or per comparison and judge: who was presented
+        first and second (model_a, model_b), and who won: model_a, model_b, tie, tie (bothbad), A,
+        B, C, or the name of one of the two.
+    method
+        By which people's verdicts are inferred from the judges', as for `fewlabels.estimate`;
+        "labeled" goes by people's alone.
+    confidence_level, random_state, workers
+        As for `fewlabels.estimate`.
+    size
+        How many comparisons to propose for people to judge next; 0 for none.
+    first, second
+        Columns of the contestants; by default model_a and model_b, or names like these.
+    winner, judge
+        Column of the verdicts, and, of one row per judge, of who judged. Other columns whose
+        values are verdicts are judges too, and so are y__ columns.
+    people
+        Names, of those in `judge` or of columns, that are people; by default those whose name says
+        so (human, expert, annotator ...). Their verdicts are the labels.
+    label
+        Column of people's verdicts beside those of judges.
+    item
+        Column that names the prompt of a comparison; "A,B": two that name it together.
+    cluster
+        Columns whose values say which comparisons belong together; by default the prompt, where
+        it recurs.
+    weight
+        Column of sampling weights.
+
+    Raises
+    ------
+    UsageError, InputError
+        One line that says what is wrong and how to mend it.
+
+    Examples
+    --------
+    >>> import fewlabels as fl
+    >>> import pyarrow as pa
+    >>> table = {
+    ...     "model_a": ["ant", "bee", "ant", "cow"] * 10,
+    ...     "model_b": ["bee", "ant", "cow", "bee"] * 10,
+    ...     "winner": ["model_a", "model_b", "tie", "model_b", "model_a"] * 8,
+    ... }
+    >>> ranking = fl.rank(pa.table(table))
+    >>> ranking.estimates.get("ant", "win_rate").value > 0.5
+    True
+    """
+    level, seed = level_of(confidence_level), seed_of(random_state)
+    if level is None:
+        raise UsageError("`confidence_level` must be between 0 and 1; got None")
+    size = whole("size", size, 0)
+    held = comparisons
+    if not isinstance(comparisons, Comparisons):
+        held = read_comparisons(
+            comparisons, first=first, second=second, winner=winner, judge=judge, label=label,
+            people=(people,) if isinstance(people, str) else people, item=item, weight=weight,
+            cluster=(cluster,) if isinstance(cluster, str) else cluster,
+        )  # fmt: skip
+    with using_workers(workers):
+        return _Task(held, method, level, seed).ranking(size)
+
+
+class _League(NamedTuple):
+    """Comparisons as items, and who is first and second in each, (n,)."""
+
+    items: Predictions
+    first: Ints
+    second: Ints
+
+
+class _Inferred(NamedTuple):
+    """Comparisons with the posterior of their verdicts, by a fitted label model."""
+
+    league: _League
+    posterior: LabelPosterior
+    setup: Setup
+    question: Question
+
+
+@dataclass(frozen=True)
+class _Task:
+    """Comparisons, and the arguments of `rank`."""
+
+    held: Comparisons
+    method: str | LabelModel
+    level: float
+    seed: int
+
+    def ranking(self, n_next: int) -> Ranking:
+        held, notes = self.held, list(self.held.items.notes)
+        league = _League(held.items, held.first, held.second)
+        counts = held.items.histogram
+        informed = held.items.labeled if counts is None else counts.any(axis=1)
+        subject, voiced, method = league, league.items, self.method
+        if held.judges and informed.any():
+            voiced = self._with_strengths()
+        else:
+            method = "labeled"
+        if not informed.any():
+            subject = self._spoken(held.verdicts)
+            voiced = subject.items
+            notes.append(
+                "assumption: no verdict of people, so the judges' are taken at their word; have "
+                "people judge some comparisons drawn at random"
+            )
+        step("inferring verdicts")
+        inferred = self._inferred(subject, method, voiced)
+        evaluator = self._evaluator(inferred)
+        rows = np.arange(subject.items.n_items)
+        measured = evaluator.with_order(rows)
+        estimates = self._estimates(inferred, evaluator, measured, notes)
+        if not informed.any():
+            assumed = (
+                row._replace(status=Status.ASSUMPTION) if row.status is Status.OK else row
+                for row in estimates.rows
+            )
+            estimates = replace(
+                estimates, rows=tuple(assumed), n_items=held.items.n_items, n_labeled=0
+            )
+        alone: dict[str, Mapping[str, Interval]] = {}
+        picks: tuple[NextComparison, ...] = ()
+        if held.judges and informed.any():
+            for way, part in ((AT_THEIR_WORD, self._spoken(held.verdicts)), (PEOPLE, league)):
+                found = self._labeled(part)[WIN_RATE]
+                ends = map(self._interval, found.value, found.draws.T)
+                alone[way] = dict(zip(held.contestants, ends, strict=True))
+            picks = self._next(inferred, evaluator, np.flatnonzero(~informed), n_next)
+        judges = tuple(self._judges(inferred if informed.any() else None))
+        return Ranking(estimates, judges, self._order(measured), alone, picks)
+
+    # --- what people would say ----------------------------------------------------------------
+
+    def _inferred(
+        self, league: _League, method: str | LabelModel, voiced: Predictions | None = None
+    ) -> _Inferred:
+        """The posterior of verdicts on the comparisons, fitted to them with all voices."""
+        voiced = league.items if voiced is None else voiced
+        by = ("first", "second")
+        question = Question(method, "accuracy", by, self.level, random_state=self.seed)
+        setup = question.setup(voiced)
+        posterior = setup.fit(question, voiced).posterior(voiced)
+        items = league.items.as_histograms() if setup.distribution else league.items
+        posterior = replace(posterior, per_model=(), shares={})
+        return _Inferred(league._replace(items=items), posterior, setup, question)
+
+    def _with_strengths(self) -> Predictions:
+        """The comparisons with a voice more: what the judges' strengths foretell."""
+        held, items = self.held, self.held.items
+        spoken, size = self._spoken(held.verdicts), len(held.contestants)
+        both = np.column_stack([spoken.first, spoken.second])
+        pairs, code = np.unique(both, axis=0, return_inverse=True)
+        mass = np.full((len(pairs), 3, 1), _PRIOR)
+        np.add.at(mass[:, :, 0], (code.reshape(-1), spoken.items.labels), spoken.items.weight)
+        order = both_orders(mass[:, :, 0], *pairs.T)
+        fit = strengths(mass, *pairs.T, size, order=order)
+        a, b = fit.strength[held.first, 0], fit.strength[held.second, 0]
+        p = np.exp(np.stack([a, b, (a + b) / 2 + fit.tie[0]], axis=1))
+        n, m = items.n_items, items.n_models
+        block = np.full((n, m + 1, 3), np.nan)
+        block[:, m] = p / p.sum(axis=1, keepdims=True)
+        return Predictions(
+            block, None if items.histogram is not None else items.labels,
+            votes=np.column_stack([items.votes, np.full(n, -1)]), histogram=items.histogram,
+            groups=items.groups, weight=items.weight, classes=items.classes,
+            models=[*items.models, "strengths by the judges"],
+        ).in_clusters(items.clusters)  # fmt: skip
+
+    def _spoken(self, verdicts: Verdicts) -> _League:
+        """Verdicts of judges as comparisons of their own, in the order that each was seen in.
+
+        The verdicts are the labels; those on one comparison share its weight, and go together.
+        """
+        held, (row, _, said, swapped) = self.held, verdicts
+        a, b = held.first[row], held.second[row]
+        first, second = np.where(swapped, b, a), np.where(swapped, a, b)
+        names, times = np.array(held.contestants, dtype=object), np.bincount(row)
+        items = Predictions(
+            votes=said[:, None], labels=said, classes=list(CLASSES),
+            groups={"first": names[first], "second": names[second]},
+            weight=held.items.weight[row] / times[row],
+            clusters={"comparison": row} if (times > 1).any() else None,
+        )  # fmt: skip
+        if held.items.clusters:
+            items = items.in_clusters({c: k[row] for c, k in held.items.clusters.items()})
+        return _League(items, first, second)
+
+    # --- contestants --------------------------------------------------------------------------
+
+    def _evaluator(self, inferred: _Inferred) -> PairEvaluator:
+        """Of the contestants as classifiers, each of which says that it wins."""
+        (items, first, second), names = inferred.league, self.held.contestants
+        rows, votes = np.arange(items.n_items), np.full((items.n_items, len(names)), -1)
+        votes[rows, first], votes[rows, second] = 0, 1
+        contestants = Predictions(
+            votes=votes, labels=None if items.histogram is not None else items.labels,
+            histogram=items.histogram, weight=items.weight, classes=list(CLASSES), models=names,
+            reading=self.held.items.reading,
+        ).in_clusters(items.clusters)  # fmt: skip
+        return PairEvaluator(
+            contestants, inferred.posterior, PAIR_METRICS, "population", self.level,
+            first=first, second=second,
+        )  # fmt: skip
+
+    def _labeled(self, league: _League) -> dict[str, Measured]:
+        """What labels alone say of the contestants."""
+        evaluator = self._evaluator(self._inferred(league, "labeled"))
+        return evaluator.with_order(np.arange(league.items.n_items))
+
+    def _estimates(
+        self, inferred: _Inferred, evaluator: PairEvaluator, measured: Mapping[str, Measured],
+        notes: Sequence[str],
+    ) -> Estimates:  # fmt: skip
+        """Estimates of all contestants, guarded by people's verdicts."""
+        _, posterior, setup, question = inferred
+        contestants = evaluator.predictions
+        rows = np.arange(contestants.n_items)
+        shown = {name: measured[name] for name in PAIR_METRICS}
+        estimates = build_estimates(
+            question, setup._replace(metrics=PAIR_METRICS), evaluator, [Group(None, rows)],
+            lambda _: shown, contestants, [*notes, *posterior.warnings],
+            sizes=(GroupSize(None, len(rows), contestants.n_labeled or contestants.n_annotated),),
+            n_annotated=contestants.n_annotated, predictions=contestants, judged=contestants,
+            label_posterior=posterior, judged_by=posterior, diagnostics=posterior.diagnostics,
+            checks=Checks({}, (), True, (), (), False),
+        )  # fmt: skip
+        groups = evaluator.unequal(rows)
+        if len(groups) < 2:
+            return estimates
+        undefined = (
+            row._replace(status=Status.NOT_CONVERGED)
+            if row.metric != WIN_RATE and row.status is Status.UNDEFINED
+            else row
+            for row in estimates.rows
+        )
+        said = [
+            w for w in estimates.warnings if not w.startswith(("undefined: brad", "undefined: elo"))
+        ]
+        return replace(
+            estimates,
+            rows=tuple(undefined),
+            warnings=tuple(
+                gravest_first(
+                    [_why_unbounded(groups, measured[WIN_RATE].value, contestants.models), *said]
+                )
+            ),
+        )
+
+    def _interval(self, value: Floats, draws: Floats) -> Interval:
+        low, high = interval(value, draws, self.level, (0.0, 1.0))
+        return Interval(float(value), float(low), float(high))
+
+    def _order(self, measured: Mapping[str, Measured]) -> OrderEffect | None:
+        """The order effect; None where no pair stands in both orders."""
+        value, draws, _ = measured[ORDER]
+        if np.isnan(value[0]):
+            return None
+        ends = self._interval(expit(value[0]), expit(draws[:, 0]))
+        spread = float(draws.std())
+        return OrderEffect(*ends, 2 * float(ndtr(-abs(value[0]) / spread)) if spread else 1.0)
+
+    # --- judges, and what to ask next ---------------------------------------------------------
+
+    def _judges(self, inferred: _Inferred | None) -> Iterator[JudgeFacts]:
+        """What each judge's verdicts are worth; `inferred` are people's, where there are any."""
+        held, agreed = self.held, None
+        if inferred is not None and held.judges:
+            items, posterior = inferred.league.items, inferred.posterior
+            chosen = {"accuracy": METRICS["accuracy"]}
+            evaluator = Evaluator(items, posterior, chosen, "population", self.level)
+            agreed = evaluator.measure(np.arange(items.n_items))["accuracy"]
+        for j, name in enumerate(held.judges):
+            own = held.verdicts.take(held.verdicts.judge == j)
+            agreement, place = UNDEFINED, held.items.place.get(name)
+            if agreed is not None and place is not None:
+                agreement = self._interval(agreed.value[place], agreed.draws[:, place])
+            seen = np.full((2, held.items.n_items), -1)
+            seen[own.swapped.astype(int), own.row] = np.where(
+                own.swapped, TURNED[own.said], own.said
+            )
+            both = (seen >= 0).all(axis=0)
+            alike = float((seen[0] == seen[1])[both].mean()) if both.any() else float("nan")
+            order = self._order(self._labeled(self._spoken(own)))
+            yield JudgeFacts(name, len(own.row), agreement, order, int(both.sum()), alike)
+
+    def _next(
+        self, inferred: _Inferred, evaluator: PairEvaluator, rows: Ints, size: int
+    ) -> tuple[NextComparison, ...]:
+        """Comparisons whose verdict by people would tell most of all win rates."""
+        held, posterior = self.held, inferred.posterior
+        if not posterior.infers or not len(rows) or not size:
+            return ()
+        rates = np.nan_to_num(evaluator.expected_win_rates(np.arange(len(held.rows)))).T
+        rows = rows[np.argsort(held.items.keys[rows])[:CANDIDATES]]
+        n = rates.shape[1]
+        # The label's class in question: that the likelier of the two wins.
+        p = posterior.interval_draws.block(np.arange(n) % posterior.interval_draws.size, rows)
+        wins = p[:, 0].mean(axis=1) >= p[:, 1].mean(axis=1)
+        chance = np.where(wins[:, None], p[:, 0], p[:, 1])
+        away = rates - rates.mean(axis=1, keepdims=True)
+        covariance = away @ (chance - chance.mean(axis=1, keepdims=True)).T / n
+        total = max(float((away**2).mean(axis=1).sum()), np.finfo(float).tiny)
+        picks, removed = greedy(Target(rows, covariance, chance, total), size)
+        names, chosen = held.contestants, rows[picks]
+        who = zip(
+            held.rows[chosen].tolist(),
+            held.first[chosen].tolist(),
+            held.second[chosen].tolist(),
+            (removed / total).tolist(),
+            strict=True,
+        )
+        return tuple(NextComparison(row, names[a], names[b], gain) for row, a, b, gain in who)
+
+
+def _why_unbounded(groups: Sequence[Sequence[str]], rates: Floats, names: Sequence[str]) -> str:
+    """Which contestants have no finite strength among the others, and why."""
+    for end, did in ((1.0, "wins"), (0.0, "loses")):
+        extreme = [name for name, rate in zip(names, rates, strict=True) if rate == end]
+        if extreme:
+            return (
+                f"not-converged: {listed(map(quoted, extreme), 4)} {did} every comparison, so "
+                "strengths are not finite; win rates are, and more verdicts would tell"
+            )
+    return (
+        f"not-converged: {listed(map(quoted, min(groups, key=len)), 4)} and the others have not "
+        "both beaten and lost to each other, so strengths have no common scale; compare them"
+    )
