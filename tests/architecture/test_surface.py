@@ -44,6 +44,7 @@ SURFACE = [
     "metrics",
     "models",
     "monitor",
+    "rank",
     "read_predictions",
     "score",
     "shift",

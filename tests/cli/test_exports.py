@@ -34,6 +34,8 @@ def hostile(write: Write) -> Path:
         "item": items,
         "label": labels,
         "=site": ["@a", "+b", "3"] * 30,
+        "rival": ["+b", "3", "@a"] * 30,
+        "human": [(["@a", "+b", "3"][i % 3] if i % 4 else "tie") * (i < 60) for i in range(90)],
         "day": [f"2026-09-0{1 + i // 45}" for i in range(90)],
     }
     p = [round(0.2 + 0.6 * (i % 2) + 0.1 * ((i % 7) / 7 - 0.5), 4) for i in range(90)]
@@ -58,6 +60,21 @@ def is_number(text: str) -> bool:
 
 EXPORTS: dict[str, list[str]] = {
     "monitor": ["FILE", "--time", "day", "--metrics", "accuracy", "--to", "OUT"],
+    "rank": [
+        "FILE",
+        "--first",
+        "=site",
+        "--second",
+        "rival",
+        "--winner",
+        "=site",
+        "--label",
+        "human",
+        "--item",
+        "item",
+        "--out",
+        "OUT",
+    ],
     "estimate": ["FILE", "--metrics", "accuracy", "--labels-out", "OUT"],
     "score": ["FILE", "--disagreements", "OUT"],
     "annotations": ["FILE", "--by", "=site", "--out", "OUT"],

@@ -71,6 +71,7 @@ COMMANDS: dict[str, tuple[type, str, str]] = {
     "annotations": (Assessment, "L<=9", "good"),
     "calibration": (CalibrationCurves, "ece<=1", "good"),
     "monitor": (Monitoring, "accuracy>=0", "good"),
+    "rank": (Estimates, "win_rate>=0", "good"),
 }
 """Commands with --require: their result, and a condition that anything meets."""
 
@@ -92,7 +93,10 @@ def test_exit_codes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     n = len(next(iter(columns.values())))
-    predictions_file = write({**columns, "year": [2020 + 2 * i // n for i in range(n)]})
+    pairs = {"model_a": ["good", "bad"] * (n // 2), "model_b": ["bad", "good"] * (n // 2)}
+    of_pairs = pairs if command == "rank" else {}
+    years = [2020 + 2 * i // n for i in range(n)]
+    predictions_file = write({**columns, **of_pairs, "year": years})
     kind, condition, model = COMMANDS[command]
     get = kind.get
 

@@ -34,6 +34,7 @@ REPORTS = {
     "label-next": "moderation.csv --metric accuracy",
     "shift": "moderation.csv",
     "monitor": "messages.csv --time date --every week --metrics accuracy",
+    "rank": "battles.csv",
     "backtest": "moderation_labeled.csv --labels 20 --runs 2 --metrics accuracy,ece",
     "annotations": "slides.csv",
     "calibrate": "slides.csv --method alpha",

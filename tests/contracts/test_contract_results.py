@@ -59,6 +59,13 @@ RESULTS: dict[str, tuple[Callable[[], Result], Callable[[Any], int]]] = {
         ),
         lambda r: 8,
     ),
+    "rank": (
+        lambda: fl.rank(pd.DataFrame({
+            "model_a": [A, "b"] * 20, "model_b": ["b", A] * 20,
+            "gpt": ["A", "tie", "B", "A", "A"] * 8, "human": ["A", "A", "B", None] * 10,
+        }), size=2),
+        lambda r: 6,
+    ),
     "backtest": (
         lambda: fl.backtest(predictions(), 10, 1, metrics="accuracy"), lambda r: len(r.rows),
     ),

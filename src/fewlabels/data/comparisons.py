@@ -102,6 +102,13 @@ def _plain(text: str) -> str:
     return _BETWEEN.sub("", text.lower())
 
 
+def _are_verdicts(column: Names) -> bool:
+    """Whether the values of a column, whatever its name, are words of verdicts."""
+    words, values = words_table().says, {_plain(t) for t in column.counts()} - {*NO_LABEL}
+    known = words["verdict_first"] | words["verdict_second"] | words["verdict_tie"]
+    return len(values) > 1 and values <= known and not all(map(str.isdigit, values))
+
+
 class _Spoken(NamedTuple):
     """What one column says: a class per row (n,), -1 for nothing; who spoke, and who are people."""
 
@@ -149,13 +156,13 @@ class _Rows:
         )
         found = _named(texts, "compared_item"), _named(texts, "compared_part")
         prompt = item.split(",") if item else [n for n in found if n is not None and found[0]]
-        by = given["judge"] or _named(texts, "compared_by")
+        others = [name for name, column in texts.items() if not _are_verdicts(column)]
+        by = given["judge"] or _named(others, "compared_by")
         return _Rows(texts, (first, second), tuple(place), a, b, tuple(prompt), by)
 
     def spoken(self, given: Mapping[str, str | None], people: frozenset[str]) -> list[_Spoken]:
         """The columns of verdicts, told by their names or values, and who speaks in each."""
-        words, texts = words_table().says, self.texts
-        known = words["verdict_first"] | words["verdict_second"] | words["verdict_tie"]
+        texts = self.texts
         taken = {*self.sides, self.by, *self.prompt, given["weight"]}
         free = [n for n in texts if n not in taken]
         native = {n: s[1] for n in free if (s := split_native(n)) is not None and s[0] == "y"}
@@ -164,10 +171,7 @@ class _Rows:
         )
         winner = given["winner"] or _named([n for n in free if n != label], "compared_verdict")
         columns = dict(native) if winner is None else {winner: winner, **native}
-        for n in free:
-            values = {_plain(t) for t in texts[n].counts()} - {*NO_LABEL}
-            if len(values) > 1 and values <= known and not all(map(str.isdigit, values)):
-                columns.setdefault(n, n)
+        columns |= {n: n for n in free if n not in columns and _are_verdicts(texts[n])}
         if label is not None:
             columns[label] = ""
         if not columns:

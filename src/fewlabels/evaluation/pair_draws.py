@@ -72,15 +72,15 @@ class PairEvaluator(Evaluator):
         pairs, sums = self._sums(rows[self.posterior.speaks_of(rows)])
         value, drawn = sums(None), sums(POPULATION)
         size, expected = self.predictions.n_models, value.mean(axis=2)
-        order = both_orders(expected, *pairs)
-        fits = [strengths(mass, *pairs, size, order=order) for mass in (value, drawn)]
+        order = both_orders(expected, pairs)
+        fits = [strengths(mass, pairs, size, order=order) for mass in (value, drawn)]
         logs, orders = [fit.strength.T for fit in fits], [fit.order[:, None] for fit in fits]
-        if len(np.unique(groups_of_equals(expected, *pairs, size))) > 1:
+        if len(np.unique(groups_of_equals(expected, pairs, size))) > 1:
             logs = [np.full_like(log, np.nan) for log in logs]
         if not order:
             orders = [np.full_like(one, np.nan) for one in orders]
         drawn_of = {
-            WIN_RATE: [win_rates(mass, *pairs, size).T for mass in (value, drawn)],
+            WIN_RATE: [win_rates(mass, pairs, size).T for mass in (value, drawn)],
             BRADLEY_TERRY: logs,
             ELO: [1000 + 400 / np.log(10) * log for log in logs],
             ORDER: orders,
@@ -93,12 +93,12 @@ class PairEvaluator(Evaluator):
     def expected_win_rates(self, rows: Ints) -> Floats:
         """Win rates (D, C) under each parameter draw that intervals use."""
         pairs, sums = self._sums(rows)
-        return win_rates(sums(INTERVAL_SOFT), *pairs, self.predictions.n_models).T
+        return win_rates(sums(INTERVAL_SOFT), pairs, self.predictions.n_models).T
 
     def unequal(self, rows: Ints) -> list[list[str]]:
         """Contestants by who has both beaten and lost to whom, by way of others; see `kernels`."""
         pairs, sums = self._sums(rows[self.posterior.speaks_of(rows)])
-        codes = groups_of_equals(sums(None).mean(axis=2), *pairs, self.predictions.n_models)
+        codes = groups_of_equals(sums(None).mean(axis=2), pairs, self.predictions.n_models)
         names = np.array(self.predictions.models)
         return [names[codes == code].tolist() for code in np.unique(codes)]
 

@@ -35,20 +35,22 @@ class Strengths(NamedTuple):
     order: Floats
 
 
-def pair_scores(mass: Floats, first: Ints, second: Ints, size: int) -> Floats:
-    """How often each beats each, a tie being half, (C, C, D); from mass (P, 3, D) of P pairs.
+def pair_scores(mass: Floats, pairs: Ints, size: int) -> Floats:
+    """How often each beats each, a tie being half, (C, C, D).
 
-    `mass` is that of first, second and tie; a pair may occur in both orders.
+    `mass` (P, 3, D) is of verdicts for the first, the second and a tie on P `pairs` (2, P) of
+    contestants; two may stand in both orders. So it is in all functions here.
     """
+    first, second = pairs
     out = np.zeros((size * size, mass.shape[2]))
     np.add.at(out, first * size + second, mass[:, 0] + mass[:, 2] / 2)
     np.add.at(out, second * size + first, mass[:, 1] + mass[:, 2] / 2)
     return out.reshape(size, size, -1)
 
 
-def win_rates(mass: Floats, first: Ints, second: Ints, size: int) -> Floats:
+def win_rates(mass: Floats, pairs: Ints, size: int) -> Floats:
     """Win rate of each against the average of those that it met, (C, D); NaN of who met nobody."""
-    scores = pair_scores(mass, first, second, size)
+    scores = pair_scores(mass, pairs, size)
     total = scores + scores.swapaxes(0, 1)
     met = total > 0
     share = np.divide(scores, total, out=np.zeros_like(scores), where=met)
@@ -56,45 +58,44 @@ def win_rates(mass: Floats, first: Ints, second: Ints, size: int) -> Floats:
     return np.divide(share.sum(axis=1), number, out=np.full(number.shape, np.nan), where=number > 0)
 
 
-def groups_of_equals(mass: Floats, first: Ints, second: Ints, size: int) -> Ints:
+def groups_of_equals(mass: Floats, pairs: Ints, size: int) -> Ints:
     """Which contestants have each beaten or tied the other, by way of others too: codes (C,).
 
     Strengths are finite, and comparable, only within a code (Ford 1957); mass (P, 3).
     """
-    won = pair_scores(mass[:, :, None], first, second, size)[:, :, 0] > 0
+    won = pair_scores(mass[:, :, None], pairs, size)[:, :, 0] > 0
     out: Ints = connected_components(scipy.sparse.csr_matrix(won), connection="strong")[1]
     return out
 
 
-def both_orders(mass: Floats, first: Ints, second: Ints) -> bool:
+def both_orders(mass: Floats, pairs: Ints) -> bool:
     """Whether some pair stands in both orders, without which an order effect is not identified."""
-    seen = mass.sum(axis=1) > 0
-    pairs = {*zip(first[seen].tolist(), second[seen].tolist(), strict=True)}
-    return any((b, a) in pairs for a, b in pairs)
+    seen = {*map(tuple, pairs[:, mass.sum(axis=1) > 0].T.tolist())}
+    return any((b, a) in seen for a, b in seen)
 
 
-def strengths(mass: Floats, first: Ints, second: Ints, size: int, *, order: bool) -> Strengths:
-    """The likeliest parameters given mass (P, 3, D) on P pairs; `order`: with an order effect.
+def strengths(mass: Floats, pairs: Ints, size: int, *, order: bool) -> Strengths:
+    """The likeliest parameters in each draw; `order`: with an order effect.
 
     All contestants must be of one group of equals in a draw, else the strengths there are only
     large.
     """
     ties = bool((mass[:, 2] > 0).any())
     n_draws, q = mass.shape[2], size + 2
-    height = max(_CELLS // (q * q), 1)
+    height = max(_CELLS // max(q * q, 16 * len(mass)), 1)
     parts = [
-        _newton(mass[:, :, start : start + height], first, second, q, ties=ties, order=order)
+        _newton(mass[:, :, start : start + height], pairs, q, ties=ties, order=order)
         for start in range(0, n_draws, height)
     ]
     x = np.concatenate(parts, axis=1)
     return Strengths(x[:size], x[size] if ties else np.full(n_draws, -np.inf), x[size + 1])
 
 
-def _newton(mass: Floats, first: Ints, second: Ints, q: int, *, ties: bool, order: bool) -> Floats:
+def _newton(mass: Floats, pairs: Ints, q: int, *, ties: bool, order: bool) -> Floats:
     """The parameters of each draw, (q, D): strengths, tie, order; those not fitted are 0."""
     n_pairs, _, n_draws = mass.shape
     size = q - 2
-    places = np.stack([first, second, np.full_like(first, size), np.full_like(first, size + 1)])
+    places = np.stack([*pairs, np.full(n_pairs, size), np.full(n_pairs, size + 1)])
     spread = np.arange(n_pairs * 4)
     up = scipy.sparse.csr_matrix((np.ones(n_pairs * 4), (places.ravel(), spread)), (q, n_pairs * 4))
     cells = (places[:, None] * q + places[None]).ravel()

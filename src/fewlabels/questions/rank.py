@@ -311,13 +311,14 @@ class _Task:
     def _with_strengths(self) -> Predictions:
         """The comparisons with a voice more: what the judges' strengths foretell."""
         held, items = self.held, self.held.items
+        assert items.votes is not None
         spoken, size = self._spoken(held.verdicts), len(held.contestants)
         both = np.column_stack([spoken.first, spoken.second])
         pairs, code = np.unique(both, axis=0, return_inverse=True)
         mass = np.full((len(pairs), 3, 1), _PRIOR)
         np.add.at(mass[:, :, 0], (code.reshape(-1), spoken.items.labels), spoken.items.weight)
-        order = both_orders(mass[:, :, 0], *pairs.T)
-        fit = strengths(mass, *pairs.T, size, order=order)
+        order = both_orders(mass[:, :, 0], pairs.T)
+        fit = strengths(mass, pairs.T, size, order=order)
         a, b = fit.strength[held.first, 0], fit.strength[held.second, 0]
         p = np.exp(np.stack([a, b, (a + b) / 2 + fit.tie[0]], axis=1))
         n, m = items.n_items, items.n_models
@@ -476,7 +477,7 @@ class _Task:
         return tuple(NextComparison(row, names[a], names[b], gain) for row, a, b, gain in who)
 
 
-def _why_unbounded(groups: Sequence[Sequence[str]], rates: Floats, names: Sequence[str]) -> str:
+def _why_unbounded(groups: Sequence[list[str]], rates: Floats, names: Sequence[str]) -> str:
     """Which contestants have no finite strength among the others, and why."""
     for end, did in ((1.0, "wins"), (0.0, "loses")):
         extreme = [name for name, rate in zip(names, rates, strict=True) if rate == end]
@@ -485,7 +486,8 @@ def _why_unbounded(groups: Sequence[Sequence[str]], rates: Floats, names: Sequen
                 f"not-converged: {listed(map(quoted, extreme), 4)} {did} every comparison, so "
                 "strengths are not finite; win rates are, and more verdicts would tell"
             )
+    fewest = sorted(groups, key=len)[0]
     return (
-        f"not-converged: {listed(map(quoted, min(groups, key=len)), 4)} and the others have not "
-        "both beaten and lost to each other, so strengths have no common scale; compare them"
+        f"not-converged: {listed(map(quoted, fewest), 4)} and the others have not both beaten and "
+        "lost to each other, so strengths have no common scale; compare them"
     )

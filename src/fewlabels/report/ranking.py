@@ -77,7 +77,7 @@ def _cells(report: Report) -> list[list[str]]:
     alike = letters(report["comparison"].get("win_rate") or {"alike": ()})
     own = {entry["model"]: entry for entry in report["alone"].get("judges at their word", ())}
     heads = ["", "win rate", f"[{percent(report['confidence_level'])}]", "P(best)", "alike"]
-    heads += ["Elo", "", "status"] + ["judges say"] * bool(own)
+    heads += ["Elo", "", "status"] + ["judges"] * bool(own)
     rows = [heads]
     for row in rates.ranked():
         elo_row = strengths[row.model]
