@@ -67,6 +67,7 @@ STUDIES = {
     "peers": Study((), _ALL_SETS),
     "prior_judged": Study(),
     "quoted": Study(),
+    "ranking": Study(("benchmarks/ranking",), ("llm_judges",)),
     "reference": Study(("reference-data",), ("llm_judges", "sports_538")),
     "screenshots": Study(),
     "speed": Study(("speed",)),

@@ -251,7 +251,7 @@ class _Rows:
                 "are of one comparison; name that of the prompt with --item COL"
             )
         n, notes, counts = len(rows), list[str](), np.zeros((len(rows), 3))
-        judges: dict[str, int] = {}
+        judges = dict[str, int]()
         parts = []
         for one in spoken:
             use = np.flatnonzero((place >= 0) & (one.said >= 0) & (one.codes >= 0))

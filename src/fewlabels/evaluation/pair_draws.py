@@ -95,12 +95,12 @@ class PairEvaluator(Evaluator):
         pairs, sums = self._sums(rows)
         return win_rates(sums(INTERVAL_SOFT), pairs, self.predictions.n_models).T
 
-    def unequal(self, rows: Ints) -> list[list[str]]:
-        """Contestants by who has both beaten and lost to whom, by way of others; see `kernels`."""
+    def equals(self, rows: Ints) -> list[list[str]]:
+        """Contestants who have both won and lost against each other, fewest first."""
         pairs, sums = self._sums(rows[self.posterior.speaks_of(rows)])
         codes = groups_of_equals(sums(None).mean(axis=2), pairs, self.predictions.n_models)
         names = np.array(self.predictions.models)
-        return [names[codes == code].tolist() for code in np.unique(codes)]
+        return sorted((names[codes == code].tolist() for code in np.unique(codes)), key=len)
 
     def _sums(self, rows: Ints) -> tuple[Ints, partial[Floats]]:
         """The ordered pairs (2, P) among the rows, and what sums verdicts on them (P, K, D)."""

@@ -14,6 +14,7 @@ calibration_curve.py                 fl.calibration_curve
 label_next.py fl.label_next: the questions; next_items.py: what a label says about them, and how
               items are drawn
 compare.py    fl.compare             score.py      fl.score        backtest.py    fl.backtest
+rank.py       fl.rank: contestants are the classifiers, people's verdicts the labels
 anytime.py    an interval that holds at every look                 demo.py        fewlabels demo
 ```
 

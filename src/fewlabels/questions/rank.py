@@ -9,28 +9,27 @@ classifiers are, by metrics of their own (`evaluation/pair_draws.py`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import expit, ndtr
 
-from fewlabels.checks.arguments import level_of, seed_of, whole
+from fewlabels.checks.arguments import seed_of, some_level, whole
 from fewlabels.data.comparisons import CLASSES, TURNED, Comparisons, Verdicts, read_comparisons
-from fewlabels.errors import Status, UsageError, gravest_first, listed, quoted
+from fewlabels.errors import Status, gravest_first, listed, quoted
 from fewlabels.estimates import Estimates, GroupSize
 from fewlabels.evaluation.evaluator import Evaluator, Measured
 from fewlabels.evaluation.groups import Group
 from fewlabels.evaluation.pair_draws import ORDER, PAIR_METRICS, WIN_RATE, PairEvaluator
 from fewlabels.kernels.arrays import Floats, Frozen, Ints
 from fewlabels.kernels.blocks import step, using_workers
-from fewlabels.kernels.interval_draws import UNDEFINED, Interval, interval
+from fewlabels.kernels.interval_draws import UNDEFINED, Interval, interval, spelled
 from fewlabels.kernels.pairwise import both_orders, strengths
 from fewlabels.methods.base import LabelModel
 from fewlabels.metrics.registry import METRICS
 from fewlabels.pipeline import Checks, Question, Setup, build_estimates
-from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 from fewlabels.questions.next_items import CANDIDATES, Target, greedy
 from fewlabels.report.shown import Result, plain_values
@@ -39,32 +38,27 @@ _PRIOR = 0.1
 """Verdicts of each kind added to every pair for the strengths that are a voice."""
 
 AT_THEIR_WORD, PEOPLE = "judges at their word", "people alone"
+_WORD = (
+    "assumption: no verdict of people, so the judges' are taken at their word; have people judge "
+    "some comparisons drawn at random"
+)
 
 
-class OrderEffect(NamedTuple):
-    """How often the first of two equals is preferred, where one is; .5 without an order effect.
+class Voice(NamedTuple):
+    """A judge, or people: how many verdicts, how often those are people's, and the order.
 
-    `p_value` is of the hypothesis that the order does not matter.
-    """
-
-    value: float
-    low: float
-    high: float
-    p_value: float
-
-
-class JudgeFacts(NamedTuple):
-    """A judge: how many verdicts, how often they are people's, what the order does to them.
-
-    `consistent` is the share of the comparisons seen in both orders that it judged alike.
+    `order` is how often the first of two equals is preferred, where one is, and `p_value` of the
+    hypothesis that it does not matter; NaN where no pair stands in both orders. `consistent` is the
+    share of the `n_both_orders` comparisons seen in both orders that were judged alike.
     """
 
     judge: str
     n_verdicts: int
     agreement: Interval
-    order: OrderEffect | None
-    n_both_orders: int
-    consistent: float
+    order: Interval
+    p_value: float
+    n_both_orders: int = 0
+    consistent: float = float("nan")
 
 
 class NextComparison(NamedTuple):
@@ -85,19 +79,15 @@ class Ranking(Frozen, Result):
 
     `estimates` are of the contestants, by win_rate (against the average opponent, a tie being
     half), bradley_terry (log strength, of mean 0) and elo (1000 + 400 / ln(10) times it).
-    `alone` has win rates by contestant of the judges at their word, and of people alone, and
-    `order` what the order of presentation does to people's verdicts.
+    `alone` has win rates by contestant of the judges at their word, and of people alone.
     """
 
-    _page, _text, _row_fields = (
-        "ranking",
-        "render_ranking",
-        ("model", "metric", "value", "low", "high", "status"),
-    )
+    _page, _text = "ranking", "render_ranking"
+    _row_fields = ("model", "metric", "value", "low", "high", "confidence_level", "status")
 
     estimates: Estimates
-    judges: tuple[JudgeFacts, ...]
-    order: OrderEffect | None
+    judges: tuple[Voice, ...]
+    people: Voice
     alone: Mapping[str, Mapping[str, Interval]]
     next: tuple[NextComparison, ...]
 
@@ -113,32 +103,16 @@ class Ranking(Frozen, Result):
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON of the command line as a dictionary; NaN and infinities are None."""
+        describe = self.estimates.describe
+        assert describe is not None
         own = {
-            "judges": [
-                one._asdict() | {"agreement": one.agreement._asdict(), "order": _plain(one.order)}
-                for one in self.judges
-            ],
-            "order": _plain(self.order),
-            "alone": {
-                way: [{"model": m, **one._asdict()} for m, one in by.items()]
-                for way, by in self.alone.items()
-            },
-            "best": {m: self.estimates.probability_best(m) for m in PAIR_METRICS},
+            **describe(self.estimates, ["best", "metric_info"]),
+            "judges": [spelled(one._asdict().items()) for one in self.judges],
+            "people": spelled(self.people._asdict().items()),
+            "alone": {way: spelled(by.items()) for way, by in self.alone.items()},
             "next": [one._asdict() for one in self.next],
         }
         return self.estimates.to_dict() | {n: plain_values(v) for n, v in own.items()}
-
-    def report(self) -> dict[str, Any]:
-        """Everything that a page shows, in plain values, made anew."""
-        info = {
-            n: {"description": m.description, "direction": 1, "bounds": m.bounds}
-            for n, m in PAIR_METRICS.items()
-        }
-        return self.to_dict() | {"metric_info": plain_values(info)}
-
-
-def _plain(order: OrderEffect | None) -> dict[str, float] | None:
-    return None if order is None else order._asdict()
 
 
 def rank(
@@ -210,9 +184,7 @@ def rank(
     >>> ranking.estimates.get("ant", "win_rate").value > 0.5
     True
     """
-    level, seed = level_of(confidence_level), seed_of(random_state)
-    if level is None:
-        raise UsageError("`confidence_level` must be between 0 and 1; got None")
+    some_level(confidence_level)
     size = whole("size", size, 0)
     held = comparisons
     if not isinstance(comparisons, Comparisons):
@@ -222,7 +194,7 @@ def rank(
             cluster=(cluster,) if isinstance(cluster, str) else cluster,
         )  # fmt: skip
     with using_workers(workers):
-        return _Task(held, method, level, seed).ranking(size)
+        return _Task(held, method, float(confidence_level), seed_of(random_state)).ranking(size)
 
 
 class _League(NamedTuple):
@@ -234,12 +206,17 @@ class _League(NamedTuple):
 
 
 class _Inferred(NamedTuple):
-    """Comparisons with the posterior of their verdicts, by a fitted label model."""
+    """Contestants as classifiers, by the posterior of verdicts; comparisons as they are judged."""
 
-    league: _League
-    posterior: LabelPosterior
+    evaluator: PairEvaluator
+    items: Predictions
     setup: Setup
     question: Question
+
+    @property
+    def measured(self) -> dict[str, Measured]:
+        """All metrics of the contestants, and the order effect."""
+        return self.evaluator.with_order(np.arange(self.items.n_items))
 
 
 @dataclass(frozen=True)
@@ -252,73 +229,78 @@ class _Task:
     seed: int
 
     def ranking(self, n_next: int) -> Ranking:
-        held, notes = self.held, list(self.held.items.notes)
+        held = self.held
         league = _League(held.items, held.first, held.second)
         counts = held.items.histogram
         informed = held.items.labeled if counts is None else counts.any(axis=1)
-        subject, voiced, method = league, league.items, self.method
-        if held.judges and informed.any():
-            voiced = self._with_strengths()
-        else:
-            method = "labeled"
-        if not informed.any():
-            subject = self._spoken(held.verdicts)
-            voiced = subject.items
-            notes.append(
-                "assumption: no verdict of people, so the judges' are taken at their word; have "
-                "people judge some comparisons drawn at random"
-            )
-        step("inferring verdicts")
-        inferred = self._inferred(subject, method, voiced)
-        evaluator = self._evaluator(inferred)
-        rows = np.arange(subject.items.n_items)
-        measured = evaluator.with_order(rows)
-        estimates = self._estimates(inferred, evaluator, measured, notes)
-        if not informed.any():
-            assumed = (
-                row._replace(status=Status.ASSUMPTION) if row.status is Status.OK else row
-                for row in estimates.rows
-            )
-            estimates = replace(
-                estimates, rows=tuple(assumed), n_items=held.items.n_items, n_labeled=0
-            )
+        n_labeled = int(informed.sum())
         alone: dict[str, Mapping[str, Interval]] = {}
         picks: tuple[NextComparison, ...] = ()
-        if held.judges and informed.any():
-            for way, part in ((AT_THEIR_WORD, self._spoken(held.verdicts)), (PEOPLE, league)):
-                found = self._labeled(part)[WIN_RATE]
+        step("inferring verdicts")
+        if not n_labeled:
+            inferred = self._inferred(self._spoken(held.verdicts), status=Status.ASSUMPTION)
+        elif not held.judges:
+            inferred = self._inferred(league)
+        else:
+            spoken = self._spoken(held.verdicts)
+            inferred = self._inferred(league, self._with_strengths(spoken), self.method)
+            for way, part in ((AT_THEIR_WORD, spoken), (PEOPLE, league)):
+                found = self._inferred(part).measured[WIN_RATE]
                 ends = map(self._interval, found.value, found.draws.T)
                 alone[way] = dict(zip(held.contestants, ends, strict=True))
-            picks = self._next(inferred, evaluator, np.flatnonzero(~informed), n_next)
-        judges = tuple(self._judges(inferred if informed.any() else None))
-        return Ranking(estimates, judges, self._order(measured), alone, picks)
+            picks = self._next(inferred.evaluator, np.flatnonzero(~informed), n_next)
+        measured = inferred.measured
+        estimates = self._estimates(inferred, measured, n_labeled)
+        agreed = None
+        if held.judges and n_labeled:
+            chosen, posterior = {"accuracy": METRICS["accuracy"]}, inferred.evaluator.posterior
+            judged = Evaluator(inferred.items, posterior, chosen, "population", self.level)
+            agreed = judged.measure(np.arange(inferred.items.n_items))["accuracy"]
+        judges = tuple(self._judge(j, agreed) for j in range(len(held.judges)))
+        people = Voice("people", n_labeled, UNDEFINED, *self._order(measured[ORDER]))
+        return Ranking(estimates, judges, people, alone, picks)
 
     # --- what people would say ----------------------------------------------------------------
 
     def _inferred(
-        self, league: _League, method: str | LabelModel, voiced: Predictions | None = None
-    ) -> _Inferred:
-        """The posterior of verdicts on the comparisons, fitted to them with all voices."""
-        voiced = league.items if voiced is None else voiced
+        self, league: _League, voiced: Predictions | None = None,
+        method: str | LabelModel = "labeled", status: Status | None = None,
+    ) -> _Inferred:  # fmt: skip
+        """The posterior of verdicts, fitted to the comparisons with all voices, and contestants.
+
+        A contestant is a classifier that says that it wins itself.
+        """
+        (items, first, second), names = league, self.held.contestants
+        voiced = items if voiced is None else voiced
         by = ("first", "second")
         question = Question(method, "accuracy", by, self.level, random_state=self.seed)
         setup = question.setup(voiced)
         posterior = setup.fit(question, voiced).posterior(voiced)
-        items = league.items.as_histograms() if setup.distribution else league.items
-        posterior = replace(posterior, per_model=(), shares={})
-        return _Inferred(league._replace(items=items), posterior, setup, question)
+        posterior = replace(posterior, per_model=(), shares={}, status=status or posterior.status)
+        items = items.as_histograms() if setup.distribution else items
+        rows, votes = np.arange(items.n_items), np.full((items.n_items, len(names)), -1)
+        votes[rows, first], votes[rows, second] = 0, 1
+        contestants = Predictions(
+            votes=votes, labels=None if items.histogram is not None else items.labels,
+            histogram=items.histogram, weight=items.weight, classes=list(CLASSES), models=names,
+            reading=self.held.items.reading,
+        ).in_clusters(items.clusters)  # fmt: skip
+        evaluator = PairEvaluator(
+            contestants, posterior, PAIR_METRICS, "population", self.level,
+            first=first, second=second,
+        )  # fmt: skip
+        return _Inferred(evaluator, items, setup._replace(metrics=PAIR_METRICS), question)
 
-    def _with_strengths(self) -> Predictions:
+    def _with_strengths(self, spoken: _League) -> Predictions:
         """The comparisons with a voice more: what the judges' strengths foretell."""
         held, items = self.held, self.held.items
         assert items.votes is not None
-        spoken, size = self._spoken(held.verdicts), len(held.contestants)
         both = np.column_stack([spoken.first, spoken.second])
         pairs, code = np.unique(both, axis=0, return_inverse=True)
         mass = np.full((len(pairs), 3, 1), _PRIOR)
         np.add.at(mass[:, :, 0], (code.reshape(-1), spoken.items.labels), spoken.items.weight)
         order = both_orders(mass[:, :, 0], pairs.T)
-        fit = strengths(mass, pairs.T, size, order=order)
+        fit = strengths(mass, pairs.T, len(held.contestants), order=order)
         a, b = fit.strength[held.first, 0], fit.strength[held.second, 0]
         p = np.exp(np.stack([a, b, (a + b) / 2 + fit.tie[0]], axis=1))
         n, m = items.n_items, items.n_models
@@ -350,109 +332,69 @@ class _Task:
             items = items.in_clusters({c: k[row] for c, k in held.items.clusters.items()})
         return _League(items, first, second)
 
-    # --- contestants --------------------------------------------------------------------------
-
-    def _evaluator(self, inferred: _Inferred) -> PairEvaluator:
-        """Of the contestants as classifiers, each of which says that it wins."""
-        (items, first, second), names = inferred.league, self.held.contestants
-        rows, votes = np.arange(items.n_items), np.full((items.n_items, len(names)), -1)
-        votes[rows, first], votes[rows, second] = 0, 1
-        contestants = Predictions(
-            votes=votes, labels=None if items.histogram is not None else items.labels,
-            histogram=items.histogram, weight=items.weight, classes=list(CLASSES), models=names,
-            reading=self.held.items.reading,
-        ).in_clusters(items.clusters)  # fmt: skip
-        return PairEvaluator(
-            contestants, inferred.posterior, PAIR_METRICS, "population", self.level,
-            first=first, second=second,
-        )  # fmt: skip
-
-    def _labeled(self, league: _League) -> dict[str, Measured]:
-        """What labels alone say of the contestants."""
-        evaluator = self._evaluator(self._inferred(league, "labeled"))
-        return evaluator.with_order(np.arange(league.items.n_items))
+    # --- what is said of contestants and judges -----------------------------------------------
 
     def _estimates(
-        self, inferred: _Inferred, evaluator: PairEvaluator, measured: Mapping[str, Measured],
-        notes: Sequence[str],
-    ) -> Estimates:  # fmt: skip
+        self, inferred: _Inferred, measured: Mapping[str, Measured], n_labeled: int
+    ) -> Estimates:
         """Estimates of all contestants, guarded by people's verdicts."""
-        _, posterior, setup, question = inferred
-        contestants = evaluator.predictions
+        evaluator, _, setup, question = inferred
+        contestants, posterior = evaluator.predictions, evaluator.posterior
         rows = np.arange(contestants.n_items)
         shown = {name: measured[name] for name in PAIR_METRICS}
+        notes = [*self.held.items.notes, *([] if n_labeled else [_WORD]), *posterior.warnings]
         estimates = build_estimates(
-            question, setup._replace(metrics=PAIR_METRICS), evaluator, [Group(None, rows)],
-            lambda _: shown, contestants, [*notes, *posterior.warnings],
-            sizes=(GroupSize(None, len(rows), contestants.n_labeled or contestants.n_annotated),),
+            question, setup, evaluator, [Group(None, rows)], lambda _: shown, contestants, notes,
+            sizes=(GroupSize(None, len(self.held.rows), n_labeled),),
             n_annotated=contestants.n_annotated, predictions=contestants, judged=contestants,
             label_posterior=posterior, judged_by=posterior, diagnostics=posterior.diagnostics,
             checks=Checks({}, (), True, (), (), False),
         )  # fmt: skip
-        groups = evaluator.unequal(rows)
-        if len(groups) < 2:
+        fewest, *others = evaluator.equals(rows)
+        if not others:
             return estimates
-        undefined = (
+        changed = (
             row._replace(status=Status.NOT_CONVERGED)
             if row.metric != WIN_RATE and row.status is Status.UNDEFINED
             else row
             for row in estimates.rows
         )
-        said = [
-            w for w in estimates.warnings if not w.startswith(("undefined: brad", "undefined: elo"))
-        ]
-        return replace(
-            estimates,
-            rows=tuple(undefined),
-            warnings=tuple(
-                gravest_first(
-                    [_why_unbounded(groups, measured[WIN_RATE].value, contestants.models), *said]
-                )
-            ),
+        why = (
+            f"not-converged: {listed(map(quoted, fewest), 4)} and the others have not both won and "
+            "lost against each other, so strengths have no common scale; win rates have one"
         )
+        said = [w for w in estimates.warnings if not w.startswith(("undefined: b", "undefined: e"))]
+        return replace(estimates, rows=tuple(changed), warnings=tuple(gravest_first([why, *said])))
 
     def _interval(self, value: Floats, draws: Floats) -> Interval:
         low, high = interval(value, draws, self.level, (0.0, 1.0))
         return Interval(float(value), float(low), float(high))
 
-    def _order(self, measured: Mapping[str, Measured]) -> OrderEffect | None:
-        """The order effect; None where no pair stands in both orders."""
-        value, draws, _ = measured[ORDER]
-        if np.isnan(value[0]):
-            return None
-        ends = self._interval(expit(value[0]), expit(draws[:, 0]))
-        spread = float(draws.std())
-        return OrderEffect(*ends, 2 * float(ndtr(-abs(value[0]) / spread)) if spread else 1.0)
+    def _order(self, effect: Measured) -> tuple[Interval, float]:
+        """How often the first of two equals is preferred, and whether that may be chance."""
+        value, draws = effect.value[0], effect.draws[:, 0]
+        if np.isnan(value):
+            return UNDEFINED, float("nan")
+        spread = max(float(draws.std()), np.finfo(float).tiny)
+        return self._interval(expit(value), expit(draws)), 2 * float(ndtr(-abs(value) / spread))
 
-    # --- judges, and what to ask next ---------------------------------------------------------
+    def _judge(self, j: int, agreed: Measured | None) -> Voice:
+        """What a judge's verdicts are worth; `agreed` is how often each says what people would."""
+        held, name = self.held, self.held.judges[j]
+        own = held.verdicts.take(held.verdicts.judge == j)
+        agreement, place = UNDEFINED, held.items.place.get(name)
+        if agreed is not None and place is not None:
+            agreement = self._interval(agreed.value[place], agreed.draws[:, place])
+        seen = np.full((2, held.items.n_items), -1)
+        seen[own.swapped.astype(int), own.row] = np.where(own.swapped, TURNED[own.said], own.said)
+        both = (seen >= 0).all(axis=0)
+        alike = float((seen[0] == seen[1])[both].mean()) if both.any() else float("nan")
+        order = self._order(self._inferred(self._spoken(own)).measured[ORDER])
+        return Voice(name, len(own.row), agreement, *order, int(both.sum()), alike)
 
-    def _judges(self, inferred: _Inferred | None) -> Iterator[JudgeFacts]:
-        """What each judge's verdicts are worth; `inferred` are people's, where there are any."""
-        held, agreed = self.held, None
-        if inferred is not None and held.judges:
-            items, posterior = inferred.league.items, inferred.posterior
-            chosen = {"accuracy": METRICS["accuracy"]}
-            evaluator = Evaluator(items, posterior, chosen, "population", self.level)
-            agreed = evaluator.measure(np.arange(items.n_items))["accuracy"]
-        for j, name in enumerate(held.judges):
-            own = held.verdicts.take(held.verdicts.judge == j)
-            agreement, place = UNDEFINED, held.items.place.get(name)
-            if agreed is not None and place is not None:
-                agreement = self._interval(agreed.value[place], agreed.draws[:, place])
-            seen = np.full((2, held.items.n_items), -1)
-            seen[own.swapped.astype(int), own.row] = np.where(
-                own.swapped, TURNED[own.said], own.said
-            )
-            both = (seen >= 0).all(axis=0)
-            alike = float((seen[0] == seen[1])[both].mean()) if both.any() else float("nan")
-            order = self._order(self._labeled(self._spoken(own)))
-            yield JudgeFacts(name, len(own.row), agreement, order, int(both.sum()), alike)
-
-    def _next(
-        self, inferred: _Inferred, evaluator: PairEvaluator, rows: Ints, size: int
-    ) -> tuple[NextComparison, ...]:
+    def _next(self, evaluator: PairEvaluator, rows: Ints, size: int) -> tuple[NextComparison, ...]:
         """Comparisons whose verdict by people would tell most of all win rates."""
-        held, posterior = self.held, inferred.posterior
+        held, posterior = self.held, evaluator.posterior
         if not posterior.infers or not len(rows) or not size:
             return ()
         rates = np.nan_to_num(evaluator.expected_win_rates(np.arange(len(held.rows)))).T
@@ -466,28 +408,10 @@ class _Task:
         covariance = away @ (chance - chance.mean(axis=1, keepdims=True)).T / n
         total = max(float((away**2).mean(axis=1).sum()), np.finfo(float).tiny)
         picks, removed = greedy(Target(rows, covariance, chance, total), size)
-        names, chosen = held.contestants, rows[picks]
-        who = zip(
-            held.rows[chosen].tolist(),
-            held.first[chosen].tolist(),
-            held.second[chosen].tolist(),
-            (removed / total).tolist(),
-            strict=True,
-        )
-        return tuple(NextComparison(row, names[a], names[b], gain) for row, a, b, gain in who)
-
-
-def _why_unbounded(groups: Sequence[list[str]], rates: Floats, names: Sequence[str]) -> str:
-    """Which contestants have no finite strength among the others, and why."""
-    for end, did in ((1.0, "wins"), (0.0, "loses")):
-        extreme = [name for name, rate in zip(names, rates, strict=True) if rate == end]
-        if extreme:
-            return (
-                f"not-converged: {listed(map(quoted, extreme), 4)} {did} every comparison, so "
-                "strengths are not finite; win rates are, and more verdicts would tell"
+        names = held.contestants
+        return tuple(
+            NextComparison(
+                int(held.rows[i]), names[held.first[i]], names[held.second[i]], float(gain / total)
             )
-    fewest = sorted(groups, key=len)[0]
-    return (
-        f"not-converged: {listed(map(quoted, fewest), 4)} and the others have not both beaten and "
-        "lost to each other, so strengths have no common scale; compare them"
-    )
+            for i, gain in zip(rows[picks], removed, strict=True)
+        )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from fewlabels.report.blocks import Report, blocks, common_axis
 from fewlabels.report.comparison import letters, standing_sentence
@@ -15,7 +14,6 @@ from fewlabels.report.words import (
     escape_control,
     fitted,
     made_by,
-    number_format,
     percent,
     plural,
     probability,
@@ -35,39 +33,34 @@ def answer(report: Report) -> str:
     return "no two contestants have a win rate" if entry is None else standing_sentence(entry)
 
 
-def order_sentence(who: str, order: Mapping[str, Any] | None) -> str | None:
-    """What the order of presentation does to somebody's verdicts; None where nothing shows it."""
-    if order is None:
-        return None
-    p = order["p_value"]
-    shown = with_interval(order, number_format([order["value"], order["low"], order["high"]]))
-    known = "" if p is None else f" (p {'< .001' if p < 0.001 else f'= {p:.3f}'})"
-    if p is None or p >= _SURE:
-        return f"{who}: no sign that the order matters; the first of two equals wins {shown}{known}"
-    return f"{who}: the order matters: the first of two equals wins {shown}{known}"
-
-
-def judge_sentences(report: Report) -> Iterator[str]:
-    """What the verdicts of each judge, and of people, are worth."""
-    for judge in report["judges"]:
-        name, agreed = f"judge {escape_control(judge['judge'])}", judge["agreement"]
-        said = f"{name}: {plural(judge['n_verdicts'], 'verdict')}"
-        if agreed["value"] is not None:
-            write = number_format([agreed[end] for end in ("value", "low", "high")])
-            said += f", as people would {with_interval(agreed, write)}"
-        if judge["n_both_orders"]:
+def sentences(report: Report) -> Iterator[str]:
+    """What the verdicts of each judge, and of people, are worth, and what to ask people next."""
+    for one in (*report["judges"], *([report["people"]] if report["n_labeled"] else ())):
+        who = escape_control(one["judge"])
+        name = who if one is report["people"] else f"judge {who}"
+        said = f"{name}: {plural(one['n_verdicts'], 'verdict')}"
+        if one["agreement"]["value"] is not None:
+            said += f", as people would {with_interval(one['agreement'])}"
+        if one["n_both_orders"]:
             said += (
-                f"; of {plural(judge['n_both_orders'], 'comparison')} in both orders it judged "
-                f"{judge['consistent']:.0%} alike"
+                f"; of {plural(one['n_both_orders'], 'comparison')} in both orders it judged "
+                f"{one['consistent']:.0%} alike"
+            )
+        if one["p_value"] is not None:
+            p = one["p_value"]
+            known = "p < .001" if p < 0.001 else f"p = {p:.3f}"
+            matters = "the order matters" if p < _SURE else "no sign that the order matters"
+            said += (
+                f"; {matters}: the first of two equals wins {with_interval(one['order'])} ({known})"
             )
         yield said
-        order = order_sentence(name, judge["order"])
-        if order is not None:
-            yield order
-    if report["judges"] and (people := order_sentence("people", report["order"])) is not None:
-        yield people
-    elif not report["judges"] and (own := order_sentence("verdicts", report["order"])) is not None:
-        yield own
+    if report["next"]:
+        rows = ", ".join(str(one["row"] + 1) for one in report["next"])
+        gain = sum(one["gain"] for one in report["next"])
+        yield (
+            f"people should judge next: rows {rows} (their verdicts would likely take {gain:.0%} "
+            "off the variance of the win rates)"
+        )
 
 
 def _cells(report: Report) -> list[list[str]]:
@@ -75,45 +68,23 @@ def _cells(report: Report) -> list[list[str]]:
     rates, _, elo = blocks(report)
     strengths = {row.model: row for row in elo.rows}
     alike = letters(report["comparison"].get("win_rate") or {"alike": ()})
-    own = {entry["model"]: entry for entry in report["alone"].get("judges at their word", ())}
-    heads = ["", "win rate", f"[{percent(report['confidence_level'])}]", "P(best)", "alike"]
-    heads += ["Elo", "", "status"] + ["judges"] * bool(own)
-    rows = [heads]
+    own = report["alone"].get("judges at their word", {})
+    level = f"[{percent(report['confidence_level'])}]"
+    rows = [["", "win rate", level, "P(best)", "alike", "Elo", "", "status", "judges"]]
     for row in rates.ranked():
-        elo_row = strengths[row.model]
         value, ends = rates.figures(row)
-        strength = ["-", ""]
-        if elo_row.value is not None:
-            strength = [f"{elo_row.value:.0f}", f"[{elo_row.low:.0f}, {elo_row.high:.0f}]"]
-        said = [rates.write(own[row.model]["value"])] if own else []
-        status = row.status if elo_row.status in ("ok", row.status) else f"Elo: {elo_row.status}"
+        score, strength = strengths[row.model], ["-", ""]
+        if score.value is not None:
+            strength = [f"{score.value:.0f}", f"[{score.low:.0f}, {score.high:.0f}]"]
+        status = row.status if score.status in ("ok", row.status) else f"Elo: {score.status}"
+        said = rates.write(own[row.model]["value"]) if own else ""
         rows.append([
             row.model, value, ends, probability(row.best), alike.get(row.model, ""), *strength,
-            "" if status == "ok" else status, *said,
+            "" if status == "ok" else status, said,
         ])  # fmt: skip
-    if all(not row[7] for row in rows[1:]):
-        rows = [[*row[:7], *row[8:]] for row in rows]
-    return rows
-
-
-def next_lines(report: Report) -> list[str]:
-    """The comparisons that people should judge next, and what they would tell."""
-    if not report["next"]:
-        return []
-    rows = ", ".join(str(one["row"] + 1) for one in report["next"])
-    gain = sum(one["gain"] for one in report["next"])
-    return [
-        f"people should judge next: rows {rows} (their verdicts would likely take {gain:.0%} off "
-        "the variance of the win rates)"
-    ]
-
-
-def _head(report: Report) -> str:
-    n, labeled = report["n_items"], report["n_labeled"]
-    return (
-        f"{plural(n, 'comparison')} of {plural(len(report['models']), 'contestant')}, "
-        f"{count(labeled)} judged by people; {plural(len(report['judges']), 'judge')}"
-    )
+    # Columns that say nothing are left out.
+    kept = [i for i in range(9) if i < 7 or any(row[i] for row in rows[1:])]
+    return [[row[i] for i in kept] for row in rows]
 
 
 def render_ranking(report: Report, width: int = 80) -> str:
@@ -122,14 +93,17 @@ def render_ranking(report: Report, width: int = 80) -> str:
     `report` is the dictionary of `Ranking.to_dict`.
     """
     width = max(width, NARROWEST)
-    lines = [style(line, "title") for line in wrap(_head(report), width)]
+    n, labeled = report["n_items"], report["n_labeled"]
+    head = (
+        f"{plural(n, 'comparison')} of {plural(len(report['models']), 'contestant')}, "
+        f"{count(labeled)} judged by people; {plural(len(report['judges']), 'judge')}"
+    )
+    lines = [style(line, "title") for line in wrap(head, width)]
     for line in report["reading"]:
         lines += wrap(f"  {escape_control(line)}", width, "  ")
     lines += ["", *wrap(escape_control(answer(report)), width), ""]
     lines += fitted(_cells(report), "lrlrlrllr", width, most=28)
-    sentences = [*judge_sentences(report), *next_lines(report)]
-    if sentences:
-        lines += ["", *(line for s in sentences for line in wrap(f"- {s}", width, "  "))]
+    lines += ["", *(line for s in sentences(report) for line in wrap(f"- {s}", width, "  "))]
     foot = (
         f"{percent(report['confidence_level'])} intervals for the population that the comparisons "
         f"come from; who shares a letter under alike cannot be told apart; {made_by(report)}"
@@ -149,7 +123,6 @@ def render_ranking_html(report: Report, *, fragment: bool = False) -> str:
         answer=answer(report),
         metrics=[(block, common_axis([block])) for block in found],
         table=_cells(report),
-        sentences=[*judge_sentences(report)],
-        next=next_lines(report),
+        sentences=[*sentences(report)],
         who="Contestant",
     )
