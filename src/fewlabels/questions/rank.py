@@ -257,7 +257,8 @@ class _Task:
             judged = Evaluator(inferred.items, posterior, chosen, "population", self.level)
             agreed = judged.measure(np.arange(inferred.items.n_items))["accuracy"]
         judges = tuple(self._judge(j, agreed) for j in range(len(held.judges)))
-        people = Voice("people", n_labeled, UNDEFINED, *self._order(measured[ORDER]))
+        n_people = n_labeled if counts is None else int(counts.sum())
+        people = Voice("people", n_people, UNDEFINED, *self._order(measured[ORDER]))
         return Ranking(estimates, judges, people, alone, picks)
 
     # --- what people would say ----------------------------------------------------------------
