@@ -148,9 +148,9 @@ def blocks(name: str, records: pd.DataFrame) -> dict[str, str]:
         return f"{np.sqrt((own['error'] ** 2).mean()):.3f}"
 
     columns: dict[str, Any] = {}
-    for way in (OURS, "people alone", "judges at their word"):
+    for way in (OURS, "people alone", "judges alone"):
         columns[f"error, {way}"] = where("way", way, rmse)
-    for way in (OURS, "people alone", "judges at their word"):
+    for way in (OURS, "people alone", "judges alone"):
         columns[f"order, {way}"] = where("way", way, partial(share, what="order"))
     columns["covered"] = where("way", OURS, partial(share, what="held"))
     columns["width"] = where("way", OURS, lambda own: f"{own['width'].mean():.2f}")

@@ -164,7 +164,7 @@ def test_people_correct_a_judge_who_likes_long_answers() -> None:
     """m3 is long: the judge puts it first or near; people and the estimate do not."""
     table, truth = league(3, n=1500, labeled=200, right=0.5, length=2.0, order=0.8)
     ranking = fl.rank(table, size=5)
-    alone = ranking.alone["judges at their word"]
+    alone = ranking.alone["judges alone"]
     worst = max(abs(alone[m].value - v) for m, v in truth.items())
     ours = max(abs(ranking.estimates.get(m, "win_rate").value - v) for m, v in truth.items())
     assert alone["m3"].low > truth["m3"]

@@ -37,10 +37,10 @@ from fewlabels.report.shown import Result, plain_values
 _PRIOR = 0.1
 """Verdicts of each kind added to every pair for the strengths that are a voice."""
 
-AT_THEIR_WORD, PEOPLE = "judges at their word", "people alone"
+JUDGES, PEOPLE = "judges alone", "people alone"
 _WORD = (
-    "assumption: no verdict of people, so the judges' are taken at their word; have people judge "
-    "some comparisons drawn at random"
+    "assumption: no verdict of people, so those of judges are counted in their place; have people "
+    "judge some comparisons drawn at random"
 )
 
 
@@ -79,7 +79,7 @@ class Ranking(Frozen, Result):
 
     `estimates` are of the contestants, by win_rate (against the average opponent, a tie being
     half), bradley_terry (log strength, of mean 0) and elo (1000 + 400 / ln(10) times it).
-    `alone` has win rates by contestant of the judges at their word, and of people alone.
+    `alone` has win rates by contestant of the judges alone, and of people alone.
     """
 
     _page, _text = "ranking", "render_ranking"
@@ -244,7 +244,7 @@ class _Task:
         else:
             spoken = self._spoken(held.verdicts)
             inferred = self._inferred(league, self._with_strengths(spoken), self.method)
-            for way, part in ((AT_THEIR_WORD, spoken), (PEOPLE, league)):
+            for way, part in ((JUDGES, spoken), (PEOPLE, league)):
                 found = self._inferred(part).measured[WIN_RATE]
                 ends = map(self._interval, found.value, found.draws.T)
                 alone[way] = dict(zip(held.contestants, ends, strict=True))

@@ -68,7 +68,7 @@ def _cells(report: Report) -> list[list[str]]:
     rates, _, elo = blocks(report)
     strengths = {row.model: row for row in elo.rows}
     alike = letters(report["comparison"].get("win_rate") or {"alike": ()})
-    own = report["alone"].get("judges at their word", {})
+    own = report["alone"].get("judges alone", {})
     level = f"[{percent(report['confidence_level'])}]"
     rows = [["", "win rate", level, "P(best)", "alike", "Elo", "", "status", "judges"]]
     for row in rates.ranked():
