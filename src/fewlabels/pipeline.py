@@ -289,7 +289,7 @@ class Checks(NamedTuple):
     given_labels: Collection[str]
     perhaps_none: Collection[str]
     suspect: bool
-    lacking: bool
+    lacking: bool = False
 
     @staticmethod
     def of(question: Question, setup: Setup, items: Predictions) -> Checks:

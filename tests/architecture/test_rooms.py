@@ -33,12 +33,12 @@ FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 
 # Lines that a room may have, so that growth is seen; raised only by a change that says why.
 LINES = {
-    "annotations": 2_870, "calibration": 1_940, "checks": 1_470, "cli": 3_960,
-    "comparison": 740, "data": 17_880, "evaluation": 4_560, "kernels": 3_390, "labeling": 2_320,
-    "methods": 16_410, "metrics": 1_410, "questions": 4_730, "report": 5_920, "shifts": 1_680,
-    "streaming": 5_950,
+    "annotations": 2_870, "calibration": 1_940, "checks": 1_490, "cli": 4_210,
+    "comparison": 740, "data": 18_230, "evaluation": 5_390, "kernels": 3_610, "labeling": 2_320,
+    "methods": 16_420, "metrics": 1_690, "questions": 5_880, "report": 6_580, "shifts": 1_680,
+    "streaming": 5_960,
 }  # fmt: skip
-SURFACE = 3_615
+SURFACE = 3_700
 """Lines of all that stands beside the rooms: the data classes, errors, `estimate`, its pipeline."""
 
 # Rooms that may import less than that.
