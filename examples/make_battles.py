@@ -51,6 +51,7 @@ def main() -> None:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(HEADER)
         writer.writerows(rows())
+    print(f"{path.name} is written")
 
 
 if __name__ == "__main__":

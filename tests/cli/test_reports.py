@@ -29,6 +29,7 @@ REPORTS = {
     "estimate": "moderation.csv --by language",
     "compare": "moderation.csv --metric accuracy,ece --by language",
     "calibration": "moderation.csv",
+    "score": "verdicts.csv --confusion",
     "curve": "moderation.csv --model large",
     "threshold": "moderation.csv --model large --min-precision .9",
     "label-next": "moderation.csv --metric accuracy",

@@ -72,7 +72,7 @@ def test_the_macro_average_is_the_mean_and_micro_the_metric_of_all_rows() -> Non
         assert found.get("a", metric, MACRO).value == pytest.approx(np.mean(own))
     truth, said = (np.concatenate([block[t] for t in TASKS]) for block in (
         TRUTH, {t: SHARE[t][0] > 0.5 for t in TASKS}))  # fmt: skip
-    assert found.get("pred", "accuracy").value == pytest.approx((truth == said).mean())
+    assert found.get("a", "accuracy").value == pytest.approx((truth == said).mean())
     f1 = 2 * (truth & said).sum() / (truth.sum() + said.sum())
     assert found.get("a", "f1").value == pytest.approx(f1)
 

@@ -94,7 +94,7 @@ _SURELY, _MUCH, _LARGE_SHARE = 0.01, 0.05, 0.1
 _PERMUTATIONS, _MOST_LABELS = 499, 20_000
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, repr=False)
 class Agreement(Frozen, Result):
     """What `agreement` returns.
 

@@ -20,14 +20,12 @@ class CalibrationOptions(Record):
     )
     norm: Literal["l1", "l2", "max"] = option(
         CHOICE,
-        "Of the gaps between probability and frequency: the mean (l1), the root of the mean square "
-        "(l2), or the largest (max). The metric is ece, ece_l2 or ece_max.",
+        "Of the gaps: the mean (l1: ece), root mean square (l2: ece_l2), or the largest (ece_max).",
         default="l1",
     )
     classwise: bool = option(
         CHOICE,
-        "With more than two classes: a curve for every class (classwise_ece), instead of one of "
-        "the confidence in the predicted class.",
+        "A curve for every class of several, not of the confidence in the predicted one.",
         default=False,
     )
     require: tuple[str, ...] = require("<=", "high")
@@ -46,10 +44,9 @@ class CalibrationOptions(Record):
 def calibration(
     source: Input, settings: Settings, options: CalibrationOptions, output: Output
 ) -> int:
-    """Draw how often events come true at each probability that the classifiers in FILE give.
+    """Draw how often events come true at each probability in FILE.
 
-    With the error of calibration for all items, by the labels only, and debiased; and a test.
-    `fewlabels calibrate` is another command: it makes calibrated probabilities.
+    With the error of calibration and a test; `fewlabels calibrate` makes calibrated ones.
     """
     conditions = [parse_requirement(condition) for condition in options.require]
     arguments = settings.arguments("method", "confidence_level", "random_state", "workers")

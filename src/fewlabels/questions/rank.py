@@ -178,7 +178,7 @@ def rank(
     >>> table = {
     ...     "model_a": ["ant", "bee", "ant", "cow"] * 10,
     ...     "model_b": ["bee", "ant", "cow", "bee"] * 10,
-    ...     "winner": ["model_a", "model_b", "tie", "model_b", "model_a"] * 8,
+    ...     "winner": ["model_a", "model_b", "tie", "model_b"] * 10,
     ... }
     >>> ranking = fl.rank(pa.table(table))
     >>> ranking.estimates.get("ant", "win_rate").value > 0.5

@@ -227,6 +227,7 @@ def render_summary_html(report: Report) -> str:
     return render(
         "summary.html.j2",
         kind=report["kind"],
+        report=shown,
         lines=str(report["summary"]).split("\n"),
         matrices=[
             (one.get("criterion"), confusion_maps(one)) for one in every if one.get("confusion")
@@ -421,14 +422,17 @@ def provenance(report: Mapping[str, Any]) -> list[tuple[str, str]]:
     level, positive = report.get("confidence_level"), report.get("positive")
     facts = {
         "File" if len(origin.files) < 2 else "Files": ", ".join(origin.files),
-        "Items": _items(report),
+        "Items": _items(report) if "n_items" in report else "",
         "Positive class": "" if positive is None else str(positive),
-        "Method": f"{report['method']}, seed {report['seed']}",
+        "Method": ", ".join(
+            [report[name] for name in ("method",) if name in report]
+            + [f"seed {report[name]}" for name in ("seed",) if name in report]
+        ),
         "Intervals": ""
         if level is None
         else percent(level) + (f", {speaks_of(report)}" if report.get("estimand") else ""),
         "Made": "" if origin.made is None else f"{origin.made:%Y-%m-%d %H:%M} UTC",
-        "Version": f"fewlabels {report['fewlabels']}",
+        "Version": f"fewlabels {report['fewlabels']}" if "fewlabels" in report else "",
         "Command": origin.command or "",
     }
     return [(term, value) for term, value in facts.items() if value]

@@ -447,14 +447,15 @@ def _help(judge: Mapping[str, Any]) -> str:
 
 def _people(one: Mapping[str, Any]) -> str:
     people = one["people"]
+    of_all = {row["metric"]: row for row in people["estimates"] if row["annotator"] is None}
 
     def figures(name: str) -> str:
-        return with_interval(people[name], lambda n: UNDEFINED if n is None else f"{n:.2f}")
+        return with_interval(of_all[name], lambda n: UNDEFINED if n is None else f"{n:.2f}")
 
     shares = ", ".join(f"{escape_control(n)} {v:.2f}" for n, v in one["judge_pairs"].items())
     return (
         f"people among themselves ({plural(people['n_items'], 'item')} with several labels): "
         f"Krippendorff's alpha ({people['scale']}) {figures('alpha')}, Fleiss' kappa "
-        f"{figures('fleiss_kappa')}; two of them agree on {figures('pairs')} of the items"
+        f"{figures('fleiss_kappa')}; two of them agree on {figures('agreement')} of the items"
         + (f", a judge and one of them on {shares}" if shares else "")
     )
