@@ -257,17 +257,18 @@ def short_names(names: Sequence[str], width: int) -> dict[str, str]:
 
 
 def number_format(values: Iterable[float | None]) -> NumberFormat:
-    """One way to write all values of a metric: three decimals, scientific at odd magnitudes.
+    """One way to write all values of a metric: three decimals, fewer of hundreds, else scientific.
 
     A value that is missing is written as "undefined".
 
     Examples
     --------
-    >>> number_format([0.5, 12.0])(0.91251), number_format([1e-6])(1e-6)
-    ('0.913', '1.00e-06')
+    >>> number_format([12.0])(0.91251), number_format([1e-6])(1e-6), number_format([2e3])(987.6)
+    ('0.913', '1.00e-06', '988')
     """
     largest = max((abs(v) for v in values if v is not None), default=0.0)
-    spec = ".3f" if largest == 0 or 5e-3 <= largest < 1e5 else ".2e"
+    decimals = 3 if largest < 100 else 1 if largest < 1000 else 0
+    spec = f".{decimals}f" if largest == 0 or 5e-3 <= largest < 1e5 else ".2e"
 
     def write(value: float | None) -> str:
         if value is None:
