@@ -23,7 +23,7 @@ from fewlabels.kernels.counter_based import uniforms
 from fewlabels.kernels.importance import kept_places
 
 _LABELS_SALT, _DOUBTS_SALT = 0x1ABE1, 0xD0B7
-_CELLS = 2**21
+_CELLS = 2**19
 """Probabilities of a block of items, class by class and draw by draw, when draws are averaged."""
 
 
