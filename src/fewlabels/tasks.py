@@ -128,7 +128,8 @@ def of_streams(
     """
     first = next(iter(each.values()))
     size = GroupSize(None, *(sum(getattr(e, n) for e in each.values()) for n in _SIZES))
-    metrics, level = resolve(list(first.directions)), first.confidence_level
+    metrics = resolve(list(first.directions))
+    level = None if np.isnan(first.confidence_level) else first.confidence_level
     items = _stacked(column, each, models)
     notes = [_OTHER_CLASSES] if items is None else [_OF_SAMPLES] * any(
         e.predictions.n_items < e.n_items for e in each.values()
@@ -146,9 +147,8 @@ def of_streams(
             own = [_of(one, model, name, "") for one in each.values()]
             there = [row for row in own if row.status is not Status.NOT_APPLICABLE]
             value, draws = float(found[name].value[j]), [found[name].draws[:, j]]
-            if np.isnan(value) or not there:
-                nothing = float("nan"), float("nan"), float("nan"), first.confidence_level
-                rows.append(Estimate(model, name, None, *nothing, Status.NOT_APPLICABLE))
+            if items is None or not there:
+                rows.append(_absent(first, model, name, None))
             else:
                 rows.append(_mean(there, draws, metric.bounds, value)[0]._replace(group=None))
 
@@ -305,6 +305,11 @@ def _of(one: Estimates, model: str, metric: str, group: str) -> Estimate:
     """The row of a classifier in a task; not applicable where it has no predictions there."""
     if model in one.models:
         return one.get(model, metric)._replace(group=group)
+    return _absent(one, model, metric, group)
+
+
+def _absent(one: Estimates, model: str, metric: str, group: str | None) -> Estimate:
+    """A row that is not applicable."""
     nothing = float("nan"), float("nan"), float("nan"), one.confidence_level
     return Estimate(model, metric, group, *nothing, Status.NOT_APPLICABLE)
 

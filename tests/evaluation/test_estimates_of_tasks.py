@@ -207,6 +207,13 @@ def test_files_in_parts(tmp_path: Path, native: bool) -> None:
     assert parts.to_dict()["estimates"]
     assert "task=rare" in parts.summary()
     parts.save_html(tmp_path / "page.html")
+    values = estimate_files(
+        path, metrics="roc_auc", confidence_level=None, checkpoints=tmp_path / "c"
+    )
+    assert values.get("a", "roc_auc").value == pytest.approx(
+        whole.get("a", "roc_auc").value, abs=0.02
+    )
+    assert np.isnan(values.get("a", "roc_auc").low)
     with pytest.raises(fl.UsageError, match="2 tasks"):
         estimate_files(path, posterior=tmp_path / "p", checkpoints=tmp_path / "c")
 

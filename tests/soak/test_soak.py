@@ -49,15 +49,15 @@ def resident() -> float:
 def test_a_thousand_estimates_leave_memory_as_it_was() -> None:
     for seed in range(100):  # caches of modules and of the allocator fill
         ask(seed)
-    threads, held = threading.active_count(), []
+    threads, before = threading.active_count(), resident()
+    held = []
     for seed in range(100, 1_000):
         ask(seed)
         if seed % 300 == 299:
             held.append(resident())
     assert threading.active_count() == threads
-    # A leak of one question's arrays (60 x 400 draws x 8 bytes) would be 57 MB in 300 more; what
-    # the allocator keeps of the largest question is there once and does not grow.
-    assert held[-1] - held[-2] < 10, held
+    # A leak of one question's arrays (60 x 400 draws x 8 bytes) would be 170 MB by now.
+    assert held[-1] - before < 20, held
 
 
 def test_eight_threads_answer_as_one() -> None:

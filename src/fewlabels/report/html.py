@@ -425,8 +425,9 @@ def provenance(report: Mapping[str, Any]) -> list[tuple[str, str]]:
         "Items": _items(report) if "n_items" in report else "",
         "Positive class": "" if positive is None else str(positive),
         "Method": ", ".join(
-            [report[name] for name in ("method",) if name in report]
-            + [f"seed {report[name]}" for name in ("seed",) if name in report]
+            filter(
+                None, [report.get("method"), f"seed {report['seed']}" if "seed" in report else ""]
+            )
         ),
         "Intervals": ""
         if level is None
