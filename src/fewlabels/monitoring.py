@@ -57,6 +57,7 @@ def monitor(
     where: str | None = None,
     query: str | None = None,
     state: str | os.PathLike[str] | None = None,
+    time_format: str | None = None,
 ) -> Monitoring:
     """Estimate how good each classifier was in each period, whether that fell, and since when.
 
@@ -94,6 +95,8 @@ def monitor(
         A file that keeps the items held of each day. Days of earlier runs are taken from it, days
         read now replace theirs, and it is replaced as a whole once the answer is there: a run each
         week on the new rows alone gives the answer of one run over all.
+    time_format
+        How times are written, as `datetime.strptime` takes it ("%d/%m/%Y"), where not as ISO 8601.
 
     Raises
     ------
@@ -117,7 +120,7 @@ def monitor(
     """
     asked = _Asked(
         time, every, metrics, by, tolerance, against, method, confidence_level, estimand,
-        random_state, reference, state,
+        random_state, reference, state, time_format,
     )  # fmt: skip
     check_settings(confidence_level, estimand, workers)
     if where is not None or query is not None:
@@ -125,7 +128,7 @@ def monitor(
     items = predictions_of(predictions, columns, positive)
     if time not in items.groups:
         raise UsageError(unknown("time", time, items.groups, "the predictions have no groups"))
-    scan = DayScan(time, asked.columns)
+    scan = asked.scan()
     rows = ArrayRows.of(items, (time, *asked.columns))
     with using_workers(workers), reporting(progress):
         scan.update(Batch(rows.items, rows.weight, 0))
@@ -144,6 +147,7 @@ class Settings(TypedDict, total=False):
     random_state: int | None
     reference: Any
     state: str | os.PathLike[str] | None
+    time_format: str | None
 
 
 def monitor_files(
@@ -178,7 +182,7 @@ def monitor_files(
     example = feed.chosen(example_of(layout.roles, feed.reader.classes.names))
     with using_workers(workers):
         with Passes(open_executor("threads", workers), layout.units, progress=progress) as passes:
-            scan = scan_days(feed, time, asked.columns, passes)
+            scan = scan_days(feed, asked.scan, passes)
         return asked.answer(scan, example, columns, (feed.notes, layout.reading))
 
 
@@ -203,6 +207,7 @@ def rows_to_label(
     columns: Any = None,
     positive: Any = None,
     models: Sequence[str] | None = None,
+    time_format: str | None = None,
 ) -> dict[str, list[Any]]:
     """The rows of a file, with all their columns, whose labels would tell most.
 
@@ -225,7 +230,7 @@ def rows_to_label(
     located = locate(place)
     with naming_file(None if located is None else located.name):
         opened = open_source(place, located)
-        rows = rows_like(wanted, batches, result.time, days)
+        rows = rows_like(wanted, batches, result.time, days, time_format)
         if not rows:
             raise InputError(
                 f"has no item without a label of {period}, the last complete period, which the "
@@ -256,6 +261,7 @@ class _Asked:
     random_state: int | None = 0
     reference: Any = None
     state: str | os.PathLike[str] | None = None
+    time_format: str | None = None
 
     def __post_init__(self) -> None:
         if not 0 <= self.tolerance < np.inf:
@@ -271,6 +277,10 @@ class _Asked:
     def columns(self) -> tuple[str, ...]:
         """The columns of groups."""
         return (self.by,) if isinstance(self.by, str) else tuple(dict.fromkeys(self.by or ()))
+
+    def scan(self) -> DayScan:
+        """No rows yet."""
+        return DayScan(self.time, self.columns, form=self.time_format)
 
     @property
     def question(self) -> Question:

@@ -569,6 +569,38 @@ def test_a_time_that_cannot_be_read_is_said_with_a_command_that_works(tmp_path, 
     assert monday(path, "--where", *shlex.split(where)) == 0
 
 
+@pytest.mark.parametrize("form", ["%d.%m.%Y", "%d/%m/%Y", "%m/%d/%y", "%d %b %Y", "%d-%b-%Y %H:%M"])
+def test_times_that_are_written_otherwise_are_asked_about_with_a_command_that_works(
+    tmp_path, capsys, form
+):
+    path = tmp_path / "spam.csv"
+    spam_file(path)
+    assert monday(path) == 0
+    by_iso = capsys.readouterr().out
+    spam_file(path, date=lambda days: [f"{day:{form}}" for day in days])
+    assert monday(path) == 2
+    (asked,) = re.findall(r"(--time-format .*) \(\d+ \w+ \d{4}\)$", capsys.readouterr().err.strip())
+    assert shlex.split(asked)[1] == form
+    assert monday(path, *shlex.split(asked)) == 0
+    assert capsys.readouterr().out == by_iso
+
+
+def test_a_date_that_can_be_two_days_is_asked_about():
+    with pytest.raises(InputError) as caught:
+        calendar(["05/04/2026", "06/04/2026"])
+    said = str(caught.value)
+    assert "%d/%m/%Y (5 April 2026) or" in said
+    assert "%m/%d/%Y (4 May 2026)" in said
+    found, _ = days_of(np.array(["05/04/2026", None, "06/04/2026"], dtype=object), "t", "%d/%m/%Y")
+    assert found.tolist() == ["2026-04-05", NO_TIME, "2026-04-06"]
+    # Months as numbers, and a value of another form than the one said.
+    assert days_of(np.array([202607.0, 202608.0]), "t", "%Y%m")[0].tolist()[0] == "2026-07-01"
+    with pytest.raises(UsageError, match="--time-format %Y%m"):
+        calendar([202607, 202608], "month")
+    with pytest.raises(InputError, match="no time of the form '%d/%m/%Y'"):
+        days_of(np.array(["05/04/2026", "soon"], dtype=object), "t", "%d/%m/%Y")
+
+
 def test_periods_of_three_rows_are_estimated_and_their_status_says_so():
     items, _, week = weekly(n=200, falls=99)
     few = np.flatnonzero(week == 5)[:3]

@@ -33,6 +33,12 @@ class MonitorOptions(Record):
     time: str | None = option(
         CHOICE, "Column of the time of each item: dates, times or numbers.", "COL"
     )
+    time_format: str | None = option(
+        CHOICE,
+        "How times are written where not as ISO 8601, such as %d/%m/%Y.",
+        "FORM",
+        rare=True,
+    )
     every: str | None = option(
         CHOICE,
         "Length of a period: day, week (from Monday), month, year or a number of days. By "
@@ -117,6 +123,7 @@ def monitor(source: Input, settings: Settings, options: MonitorOptions, output: 
         "tolerance": options.tolerance,
         "against": options.against,
         "state": options.state,
+        "time_format": options.time_format,
     }  # fmt: skip
     from fewlabels.streaming.checkpoint import held_folder
 
@@ -159,7 +166,14 @@ def monitor(source: Input, settings: Settings, options: MonitorOptions, output: 
             {"to": result.KEY},
             html=result.save_html,
             to=result.table,
-            out=lambda: rows_to_label(result, options.ask or 0, source.place, predictions, **told),
+            out=lambda: rows_to_label(
+                result,
+                options.ask or 0,
+                source.place,
+                predictions,
+                time_format=options.time_format,
+                **told,
+            ),
             junit=lambda: junit_text(conditions, result),
             alert=lambda: _alerts(result, failures),
         )

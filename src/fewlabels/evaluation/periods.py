@@ -59,7 +59,8 @@ class Calendar:
         if len(kinds) != 1:
             what = "holds no time" if not kinds else "holds both dates and numbers"
             raise InputError(f"column {quoted(column)} {what}; name another with --time COL")
-        width = _width(every, dated=kinds.pop())
+        dated = kinds.pop()
+        width = _width(every, [] if dated else days)
         if width is None:
             width = _finest([*times.values()], column)
         starts = {day: _start(t, width) for day, t in times.items()}
@@ -98,10 +99,11 @@ NO_TIME = ""
 """The day of items without a time."""
 
 
-def days_of(values: Array, column: str) -> tuple[Array, set[bool]]:
+def days_of(values: Array, column: str, form: str | None = None) -> tuple[Array, set[bool]]:
     """The day of each time (in UTC), or the number itself, as text, (n,); `NO_TIME` where none is.
 
-    With whether times of a day have a zone: both, where some have one and others none.
+    With whether times of a day have a zone: both, where some have one and others none. `form` is
+    how times are written, as `datetime.strptime` takes it; None: as ISO 8601, or numbers.
 
     Raises
     ------
@@ -111,7 +113,10 @@ def days_of(values: Array, column: str) -> tuple[Array, set[bool]]:
     there = values.tolist()
     named, zones = dict[Any, str](), set[bool]()
     for value in dict.fromkeys(there):
-        found = _time(value, column)
+        try:
+            found = _time(value, form)
+        except ValueError:
+            raise InputError(_no_time(str(value).strip(), there, column, form)) from None
         named[value] = NO_TIME if found is None else _name(_start(_in_utc(found), "day"))
         if isinstance(found, datetime) and (found.tzinfo or found.time() != time.min):
             zones.add(found.tzinfo is not None)
@@ -132,30 +137,63 @@ def _parsed(day: str) -> _Time:
 _Time = datetime | float
 
 
-def _time(value: Any, column: str) -> _Time | None:
-    """A date or time, or a number; None where missing."""
+def _time(value: Any, form: str | None) -> _Time | None:
+    """A date or time, or a number; None where missing.
+
+    Raises
+    ------
+    ValueError
+        If it is none.
+    """
     if is_missing(value) or value == "":
         return None
     if isinstance(value, datetime):
         return value
     if isinstance(value, date):
         return datetime(value.year, value.month, value.day)
-    text = str(value).strip()
+    text = _name(value) if isinstance(value, float) else str(value).strip()
+    if form is not None:
+        return datetime.strptime(text, form)
     try:
         number = float(text)
     except ValueError:
-        pass
-    else:
-        return _epoch(number) or number
-    try:
         return datetime.fromisoformat(f"{text}-01" if re.fullmatch(r"\d{4}-\d\d", text) else text)
+    return _epoch(number) or number
+
+
+_DATES = (
+    "%Y/%m/%d", "%Y.%m.%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%d.%m.%y",
+    "%d/%m/%y", "%m/%d/%y", "%b %d %Y", "%b %d, %Y", "%B %d, %Y", "%d %b %Y", "%d %B %Y",
+    "%d-%b-%Y", "%d-%b-%y", "%a, %d %b %Y",
+)  # fmt: skip
+_OF_DAY = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p", " %H:%M:%S %z", ", %I:%M %p")
+_FORMS = tuple(day + time_of_day for time_of_day in _OF_DAY for day in _DATES)
+"""How dates and times are often written, beside ISO 8601."""
+
+
+def _no_time(text: str, values: Sequence[Any], column: str, form: str | None) -> str:
+    """What a value is not, and how these values can be read: in each way in which all can."""
+    said = f"column {quoted(column)} holds {quoted(text)}, which is"
+    others = {str(v).strip() for v in values if not (is_missing(v) or v == "")}
+    ways = [f for f in _FORMS if f != form and all(_is_written(other, f) for other in others)]
+    if ways:
+        days = {f: datetime.strptime(text, f) for f in ways}
+        read = [f"--time-format {shlex.quote(f)} ({t.day} {t:%B %Y})" for f, t in days.items()]
+        return f"{said} not as ISO 8601 writes times: say how to read it: {' or '.join(read)}"
+    way = "" if form is None else f" of the form {quoted(form)} (--time-format)"
+    other = f"{column} != '{text}'"
+    return (
+        f"{said} no time{way}: write dates as 2026-09-07, times as 2026-09-07T14:30:00, or leave "
+        f"such rows out with --where {shlex.quote(other)}"
+    )
+
+
+def _is_written(text: str, form: str) -> bool:
+    """Whether a text is a time of some form."""
+    try:
+        return datetime.strptime(text, form).year >= 1900
     except ValueError:
-        other = shlex.quote(f"{column} != '{text}'")
-        raise InputError(
-            f"column {quoted(column)} holds {quoted(text)}, which is no time: write dates as "
-            "2026-09-07, times as 2026-09-07T14:30:00, or leave such rows out with --where "
-            f"{other}"
-        ) from None
+        return False
 
 
 def _epoch(number: float) -> datetime | None:
@@ -171,13 +209,15 @@ def _epoch(number: float) -> datetime | None:
     return None
 
 
-def _width(every: str | int | None, *, dated: bool) -> str | int | None:
-    """How long periods are: a word, or a number of days or units."""
+def _width(every: str | int | None, numbers: Collection[str]) -> str | int | None:
+    """How long periods are: a word, or a number of days or units; times may be plain numbers."""
     if every is None or (isinstance(every, str) and every in ("day", "week", "month", "year")):
-        if every is not None and not dated:
+        if every is not None and numbers:
+            months = all(_is_written(number, "%Y%m") for number in numbers)
+            way = ", or how they are read (--time-format %Y%m)" if months else ""
             raise UsageError(
                 f"`every` is {every!r}, and the times are plain numbers; say how many are one "
-                "period (every=1)"
+                f"period (every=1){way}"
             )
         return every
     try:

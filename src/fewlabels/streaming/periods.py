@@ -6,7 +6,7 @@ parts add up, in any order, and can be kept in a file and added to.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -79,7 +79,7 @@ class DayScan:
     """Rows by day; `time` is their column. `n_rows` are the rows of each part.
 
     `groups` are scans of the rows of each group, "column=value", of the columns `by`; `zones` says
-    whether times have a zone.
+    whether times have a zone, and `form` how they are written (`days_of`).
     """
 
     time: str
@@ -88,11 +88,12 @@ class DayScan:
     n_rows: list[int] = field(default_factory=list)
     groups: dict[str, DayScan] = field(default_factory=dict)
     zones: set[bool] = field(default_factory=set)
+    form: str | None = None
 
     def update(self, batch: Batch) -> None:
         """Take in a batch of rows."""
         given = batch.predictions
-        day, zones = days_of(given.groups[self.time], self.time)
+        day, zones = days_of(given.groups[self.time], self.time, self.form)
         self.zones |= zones
         bare = given.keeping(())
         rows, ranks = RowArrays.of(bare, batch.weight), ranks_of(batch, ())
@@ -126,7 +127,7 @@ class DayScan:
                 f"group {column!r} has more than {MOST_GROUPS} values, each of which is estimated "
                 "by itself; group the values first, or leave it out of `by`"
             )
-        return self.groups.setdefault(name, DayScan(self.time))
+        return self.groups.setdefault(name, DayScan(self.time, form=self.form))
 
     def take(self, other: DayScan) -> int:
         """Take in the next part; how many rows it has."""
@@ -308,8 +309,9 @@ class DayState:
 
 
 def rows_like(
-    items: Predictions, batches: Iterable[Batch], time: str, days: Collection[str]
-) -> list[int]:
+    items: Predictions, batches: Iterable[Batch], time: str, days: Collection[str],
+    form: str | None = None,
+) -> list[int]:  # fmt: skip
     """Numbers of rows of some days, from 0, that are as the items and have no label, each once.
 
     In the order of the items; those that no row is like are left out.
@@ -320,7 +322,7 @@ def rows_like(
     for batch in batches:
         given = batch.predictions
         found = alone(given.identity)
-        inside = np.isin(days_of(given.groups[time], time)[0], [*days]) & ~given.told
+        inside = np.isin(days_of(given.groups[time], time, form)[0], [*days]) & ~given.told
         for row in np.flatnonzero(inside & np.isin(found, contents)).tolist():
             rows[int(found[row])].append(first + row)
         first += given.n_items
@@ -329,13 +331,13 @@ def rows_like(
     return [number for number in numbers if number is not None]
 
 
-def scan_days(rows: BatchSource, time: str, by: tuple[str, ...], passes: Passes) -> DayScan:
+def scan_days(rows: BatchSource, begin: Callable[[], DayScan], passes: Passes) -> DayScan:
     """The rows of all parts by day."""
-    return passes.run("reading", partial(_scan_unit, rows, time, by), partial(DayScan, time, by))
+    return passes.run("reading", partial(_scan_unit, rows, begin), begin)
 
 
-def _scan_unit(rows: BatchSource, time: str, by: tuple[str, ...], piece: Piece) -> DayScan:
-    scan = DayScan(time, by)
+def _scan_unit(rows: BatchSource, begin: Callable[[], DayScan], piece: Piece) -> DayScan:
+    scan = begin()
     for batch in rows.batches(piece.unit):
         scan.update(batch)
     return scan
