@@ -82,6 +82,33 @@ def test_win_rates_of_people_alone_are_counted() -> None:
     assert elo == pytest.approx(1000 + 400 / np.log(10) * log)
 
 
+@pytest.mark.parametrize("options", [
+    {}, {"winner": "winner_model_a,winner_model_b,winner_tie"},
+])  # fmt: skip
+def test_winners_may_be_one_hot(options: dict[str, str]) -> None:
+    table = wide()
+    said = table.pop("winner")
+    hot = {f"winner_{word}": [int(w == word) for w in said] for word in WORDS}
+    read = read_comparisons(pa.table(table | hot), **options)
+    assert not read.judges
+    np.testing.assert_array_equal(
+        read.items.labels, read_comparisons(pa.table(wide())).items.labels
+    )
+
+
+@pytest.mark.parametrize("label", [{}, {"label": "winner"}])
+def test_labels_of_people_may_be_in_a_file_of_their_own(label: dict[str, str]) -> None:
+    table, _ = league(1, n=120, labeled=30)
+    names = [f"c{i}" for i in range(120)]
+    here = table.append_column("id", [names])
+    column = label.get("label", "label")
+    apart = pa.table({"id": names[:30], column: table["human"].to_pylist()[:30]})
+    read = read_comparisons(here.drop_columns("human"), labels=apart)
+    expected = read_comparisons(here)
+    np.testing.assert_array_equal(read.items.labels, expected.items.labels)
+    assert read.judges == expected.judges == ("judge",)
+
+
 @pytest.mark.parametrize("verdict", [
     {"winner": ["A", "B", "C"]}, {"winner": ["[[A]]", "[[B]]", "tie (bothbad)"]},
     {"verdict": ["1", "2", "0"]}, {"preference": ["A>>B", "B>A", "A=B"]},

@@ -43,7 +43,7 @@ class RankOptions(Record):
 @takes(
     "source",
     Input,
-    "file", "where", "query", "format_name", "sheet", "no_header", "weight",
+    "file", "where", "query", "format_name", "sheet", "no_header", "weight", "labels",
     label="Column of people's verdicts beside those of judges.",
     items={"help": "Column that names the prompt of a comparison.", "rare": False},
     cluster={
@@ -75,7 +75,7 @@ def rank(source: Input, settings: Settings, options: RankOptions, output: Output
         comparisons = read_comparisons(
             source.place, first=options.first, second=options.second, winner=options.winner,
             judge=options.judge, people=options.human, label=source.label, item=source.item,
-            cluster=source.cluster, weight=source.weight,
+            labels=list(source.labels) or None, cluster=source.cluster, weight=source.weight,
         )  # fmt: skip
         check_classifiers(conditions, lambda: comparisons.contestants)
         arguments = settings.arguments("method", "confidence_level", "random_state", "workers")

@@ -9,25 +9,28 @@ turned round: the two are no independent judges.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from fewlabels.data.keys import names_of
+from fewlabels.data.joined import WithLabels, read_labels
+from fewlabels.data.keys import names_of, repeats, with_item
+from fewlabels.data.options import ColumnOptions
 from fewlabels.data.profiles import name_words, says, truth_in_name, words_table
 from fewlabels.data.roles import split_native
+from fewlabels.data.shapes import Shaped, together
 from fewlabels.data.sources import locate, open_source
 from fewlabels.data.table import NO_LABEL, Names, naming_file
 from fewlabels.errors import InputError, UsageError, listed, quoted, unknown
-from fewlabels.kernels.arrays import Bools, Frozen, Ints
+from fewlabels.kernels.arrays import Bools, Floats, Frozen, Ints
 from fewlabels.predictions import Predictions
 
 CLASSES = ("model_a", "model_b", "tie")
 """The classes of a comparison, as Chatbot Arena calls them."""
 
-TURNED = np.array([1, 0, 2, -1])
+_TURNED = np.array([1, 0, 2, -1])
 """What a class is where the two are seen in the other order."""
 
 SWAPPED = " (swapped)"
@@ -35,7 +38,6 @@ SWAPPED = " (swapped)"
 
 MOST_CONTESTANTS = 300
 _BETWEEN = re.compile(r"[^\w<>=]|_")
-_COLUMNS = "first", "second", "winner", "judge", "label", "weight"
 
 
 class Verdicts(NamedTuple):
@@ -49,6 +51,11 @@ class Verdicts(NamedTuple):
     def take(self, which: Any) -> Verdicts:
         """Some of them."""
         return Verdicts(*(column[which] for column in self))
+
+    @property
+    def turned(self) -> Ints:
+        """The class in the order of the comparison, (N,)."""
+        return np.where(self.swapped, _TURNED[self.said], self.said)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,53 +76,63 @@ class Comparisons(Frozen):
 
 
 def read_comparisons(
-    source: Any, *, people: Collection[str] = (), item: str | None = None,
-    cluster: Sequence[str] = (), **columns: str | None,
+    source: Any, *, first: str | None = None, second: str | None = None, winner: str | None = None,
+    judge: str | None = None, people: Collection[str] = (), label: str | None = None,
+    labels: Any = None, item: str | None = None, cluster: Sequence[str] = (),
+    weight: str | None = None,
 ) -> Comparisons:  # fmt: skip
-    """Read comparisons from any table that `read_predictions` reads; see `fewlabels.rank`.
-
-    `columns` are `first`, `second`, `winner`, `judge`, `label` and `weight`.
-    """
+    """Read comparisons from any table that `read_predictions` reads; see `fewlabels.rank`."""
     located = locate(source)
     with naming_file(None if located is None else located.name):
         if located is not None and located.kind == "NPZ":
             raise InputError("holds arrays, and comparisons are rows of a table; save it as CSV")
         table = open_source(source, located)
+        if labels is not None:
+            kept, label = read_labels(labels, table, ColumnOptions(item=item)), label or "label"
+            table = WithLabels(with_item(table, kept.item), kept, kept.item, label)
         names = [*dict.fromkeys(table.names)]
-        for name in filter(None, [*columns.values(), *cluster, *(item or "").split(",")]):
+        one_hot = together(winner, names) or _named(names if winner is None else (), "compared_won")
+        if len(one_hot) > 1:
+            names.append(winner := "|".join(one_hot))
+            table = Shaped(table, tuple(names))
+        asked = first, second, winner, judge, label, weight, *cluster, *(item or "").split(",")
+        for name in filter(None, asked):
             if name not in names:
                 raise UsageError(unknown("column", name, names))
-        given = {role: columns.get(role) for role in _COLUMNS}
-        rows = _Rows.of(names_of(table, names), given, item)
-        weight = given["weight"]
+        rows = _Rows.of(names_of(table, names), (first, second), judge, item)
+        verdicts = rows.verdicts(label, winner, {weight}, {*people})
         weights = None if weight is None else table.read((weight,), ()).numbers(weight)
-        return rows.gathered(rows.spoken(given, frozenset(people)), weights, cluster)
+        return rows.comparisons(*verdicts, weights, cluster)
 
 
-def _named(names: Collection[str], what: str) -> str | None:
-    """The first column whose whole name says a role."""
+def _named(names: Iterable[str], what: str) -> list[str]:
+    """The columns whose whole name says a role."""
     known = words_table().says[what]
-    return next((n for n in names if "".join(name_words(n)) in known), None)
+    return [n for n in names if "".join(name_words(n)) in known]
 
 
 def _plain(text: str) -> str:
     return _BETWEEN.sub("", text.lower())
 
 
+def _classes(column: Names) -> list[int]:
+    """The class that each text says by the words for it: -1 for none, -2 where it is no such word.
+
+    Of 0 and 1 alone, 1 is the first; with 2, that is the second, and 0 a tie.
+    """
+    words, plain = words_table().says, [_plain(t) for t in column.texts]
+    known = {w: k for k, c in enumerate(("first", "second", "tie")) for w in words[f"verdict_{c}"]}
+    known |= {"0": 1} if {*plain} - {*NO_LABEL} == {"0", "1"} else {}
+    each = zip(column.texts, plain, strict=True)
+    return [-1 if text in NO_LABEL else known.get(word, -2) for text, word in each]
+
+
 def _are_verdicts(column: Names) -> bool:
     """Whether the values of a column, whatever its name, are words of verdicts."""
-    words, values = words_table().says, {_plain(t) for t in column.counts()} - {*NO_LABEL}
-    known = words["verdict_first"] | words["verdict_second"] | words["verdict_tie"]
-    return len(values) > 1 and values <= known and not all(map(str.isdigit, values))
-
-
-class _Spoken(NamedTuple):
-    """What one column says: a class per row (n,), -1 for nothing; who spoke, and who are people."""
-
-    said: Ints
-    speakers: Sequence[str]
-    codes: Ints
-    people: Collection[str]
+    there, classes = column.counts(), dict(zip(column.texts, _classes(column), strict=True))
+    words = {_plain(t) for t in there if classes[t] != -1}
+    said = all(classes[t] != -2 for t in there)
+    return len(words) > 1 and said and not all(map(str.isdigit, words))
 
 
 @dataclass(frozen=True)
@@ -127,49 +144,54 @@ class _Rows:
     contestants: tuple[str, ...]
     a: Ints
     b: Ints
-    prompt: tuple[str, ...]
+    prompt: Sequence[str]
     by: str | None
 
     @staticmethod
-    def of(texts: Mapping[str, Names], given: Mapping[str, str | None], item: str | None) -> _Rows:
+    def of(
+        texts: Mapping[str, Names], sides: Sequence[str | None], judge: str | None, item: str | None
+    ) -> _Rows:
         """Find the columns of contestants, prompts and judges."""
-        first, second = (given[s] or _named(texts, f"compared_{s}") for s in ("first", "second"))
+        first, second = (
+            side or next(iter(_named(texts, f"compared_{which}")), None)
+            for side, which in zip(sides, ("first", "second"), strict=True)
+        )
         if first is None or second is None or first == second:
             raise InputError(
                 "has no two columns that say who is compared, such as model_a and model_b; its "
                 f"columns are {listed(map(quoted, texts), 6)}: name them with --first COL and "
                 "--second COL"
             )
-        place: dict[str, int] = {}
-        for name in (*texts[first].each(), *texts[second].each()):
-            if name is not None:
-                place.setdefault(name, len(place))
+        each = [texts[side].each().tolist() for side in (first, second)]
+        place = {name: i for i, name in enumerate(dict.fromkeys(filter(None, each[0] + each[1])))}
         if len(place) > MOST_CONTESTANTS:
             raise InputError(
                 f"columns {quoted(first)} and {quoted(second)} name {len(place):,} contestants, "
                 f"and at most {MOST_CONTESTANTS} are ranked; keep some with --where, or name other "
                 "columns with --first COL and --second COL"
             )
-        a, b = (
-            np.array([place.get(t, -1) for t in texts[side].each()], dtype=np.int64)
-            for side in (first, second)
-        )
-        found = _named(texts, "compared_item"), _named(texts, "compared_part")
-        prompt = item.split(",") if item else [n for n in found if n is not None and found[0]]
+        a, b = (np.array([place.get(t, -1) for t in side], dtype=np.int64) for side in each)
+        prompt = item.split(",") if item else _named(texts, "compared_item")[:1]
+        prompt += [] if item or not prompt else _named(texts, "compared_part")[:1]
         others = [name for name, column in texts.items() if not _are_verdicts(column)]
-        by = given["judge"] or _named(others, "compared_by")
-        return _Rows(texts, (first, second), tuple(place), a, b, tuple(prompt), by)
+        by = judge or next(iter(_named(others, "compared_by")), None)
+        return _Rows(texts, (first, second), tuple(place), a, b, prompt, by)
 
-    def spoken(self, given: Mapping[str, str | None], people: frozenset[str]) -> list[_Spoken]:
-        """The columns of verdicts, told by their names or values, and who speaks in each."""
-        texts = self.texts
-        taken = {*self.sides, self.by, *self.prompt, given["weight"]}
+    def verdicts(
+        self, label: str | None, winner: str | None, taken: set[str | None], people: set[str]
+    ) -> tuple[Verdicts, list[str], set[str]]:
+        """Verdicts by row of the table, who speaks in them, and who of these are people.
+
+        The columns are told by their names or values.
+        """
+        texts, taken = self.texts, {*self.sides, self.by, *self.prompt, *taken}
         free = [n for n in texts if n not in taken]
         native = {n: s[1] for n in free if (s := split_native(n)) is not None and s[0] == "y"}
-        label = given["label"] or next(
+        label = label or next(
             (n for n in free if n == "label" or (n not in native and truth_in_name(n) == 3)), None
         )
-        winner = given["winner"] or _named([n for n in free if n != label], "compared_verdict")
+        by_name = _named([n for n in free if n != label], "compared_verdict")
+        winner = winner or next(iter(by_name), None)
         columns = dict(native) if winner is None else {winner: winner, **native}
         columns |= {n: n for n in free if n not in columns and _are_verdicts(texts[n])}
         if label is not None:
@@ -179,34 +201,27 @@ class _Rows:
                 "has no column that says who won, such as winner with model_a, model_b or tie; "
                 f"its columns are {listed(map(quoted, texts), 6)}: name it with --winner COL"
             )
-        registered = {*columns.values(), *(texts[self.by].texts if self.by else ())}
+        judges = None if self.by is None else texts[self.by]
+        registered = {*columns.values(), *(judges.texts if judges else ())}
         for one in people - registered:
             raise UsageError(unknown("judge", one, sorted(registered - {""})))
-        alone = columns == {winner: winner} and self.by is None
-        out = []
+        place, parts = dict[str, int](), []
         for column, who in columns.items():
-            speakers, codes = [who], np.zeros(len(self.a), dtype=np.int64)
-            if self.by is not None and column == winner:
-                speakers, codes = [*texts[self.by].texts], texts[self.by].codes
-            persons = {s for s in speakers if not s or alone or s in people or says(s, "people")}
-            out.append(_Spoken(self._verdicts(texts[column]), speakers, codes, persons))
-        return out
+            by_row = judges if column == winner else None
+            codes, names = (by_row.codes, by_row.texts) if by_row else (0 * self.a, (who,))
+            speakers = np.array([*(place.setdefault(name, len(place)) for name in names), -1])
+            row = np.flatnonzero((codes >= 0) & ((said := self._said(texts[column])) >= 0))
+            parts.append((row, speakers[codes[row]], said[row], np.zeros(len(row), dtype=bool)))
+        alone = columns == {winner: winner} and judges is None
+        persons = {s for s in place if not s or alone or s in people or says(s, "people")}
+        return Verdicts(*map(np.concatenate, zip(*parts, strict=True))), [*place], persons
 
-    def _verdicts(self, column: Names) -> Ints:
+    def _said(self, column: Names) -> Ints:
         """The class that each row says, (n,), -1 for none; the name of one of the two counts."""
-        words, plain = words_table().says, [_plain(t) for t in column.texts]
-        # Of 0 and 1 alone, 1 is the first; with 2, that is the second, and 0 a tie.
-        binary = {*plain} - {*NO_LABEL} == {"0", "1"}
-        kinds = [words[f"verdict_{k}"] for k in ("first", "second", "tie")]
-        meaning = [
-            1 if binary and t == "0" else next((k for k in range(3) if t in kinds[k]), -2)
-            for t in plain
-        ]
-        place = {name: i for i, name in enumerate(self.contestants)}
+        place = {name: i for i, name in enumerate(self.contestants) if name not in NO_LABEL}
         wins = np.array([*(place.get(t, -3) for t in column.texts), -3])[column.codes]
-        out = np.array([*meaning, -1], dtype=np.int64)[column.codes]
+        out = np.array([*_classes(column), -1], dtype=np.int64)[column.codes]
         out = np.where(wins == self.a, 0, np.where(wins == self.b, 1, out))
-        out[np.array([*(t in NO_LABEL for t in column.texts), True])[column.codes]] = -1
         strange = np.flatnonzero((out == -2) & (self.a >= 0) & (self.b >= 0))
         if len(strange):
             row = int(strange[0])
@@ -218,8 +233,8 @@ class _Rows:
             )
         return out
 
-    def _places(self) -> tuple[Ints, Bools, Ints]:
-        """The comparison of each row (n,), -1 for none; if swapped (n,); their first rows.
+    def _places(self) -> tuple[Ints, Ints]:
+        """The comparison of each row (n,), -1 for none, and their first rows.
 
         Rows of one prompt and two contestants are one comparison; without a prompt each is one.
         """
@@ -229,90 +244,71 @@ class _Rows:
             raise InputError(
                 f"has no row with two different names in {listed(map(quoted, self.sides))}"
             )
-        keys = (
-            [np.arange(len(a))] if not self.prompt else [self.texts[c].codes for c in self.prompt]
-        )
+        keys = [self.texts[c].codes for c in self.prompt] or [np.arange(len(a))]
         both = np.column_stack([*keys, np.minimum(a, b), np.maximum(a, b)])[met]
-        _, firsts, place = np.unique(both, axis=0, return_index=True, return_inverse=True)
+        number = dict[tuple[int, ...], int]()
         out = np.full(len(a), -1)
-        out[met] = np.argsort(np.argsort(firsts))[place.reshape(-1)]  # in the order of the file
-        rows = met[np.sort(firsts)]
-        return out, (out >= 0) & (a != a[rows][out]), rows
+        out[met] = [number.setdefault(tuple(key), len(number)) for key in both.tolist()]
+        return out, met[~repeats(out[met])]
 
-    def gathered(
-        self, spoken: Sequence[_Spoken], weights: Any, cluster: Sequence[str]
-    ) -> Comparisons:
-        """The comparisons, from what was said in each column."""
-        place, swapped, rows = self._places()
-        machines = {s for one in spoken for s in one.speakers if s not in one.people}
-        if self.by is not None and not self.prompt and len(machines) > 1:
+    def comparisons(
+        self, every: Verdicts, speakers: Sequence[str], people: set[str], weights: Floats | None,
+        cluster: Sequence[str],
+    ) -> Comparisons:  # fmt: skip
+        """The comparisons, from all verdicts."""
+        place, rows = self._places()
+        if self.by is not None and not self.prompt and len({*speakers} - people) > 1:
             raise InputError(
                 f"column {quoted(self.by)} says who judged each row, and no column says which rows "
                 "are of one comparison; name that of the prompt with --item COL"
             )
         n, notes, counts = len(rows), list[str](), np.zeros((len(rows), 3))
-        judges = dict[str, int]()
-        parts = []
-        for one in spoken:
-            use = np.flatnonzero((place >= 0) & (one.said >= 0) & (one.codes >= 0))
-            person = np.array([s in one.people for s in one.speakers])[one.codes[use]]
-            at = use[person]
-            turned = np.where(swapped[at], TURNED[one.said[at]], one.said[at])
-            np.add.at(counts, (place[at], turned), 1)
-            use = use[~person]
-            codes, inverse = np.unique(one.codes[use], return_inverse=True)
-            who = [judges.setdefault(one.speakers[c], len(judges)) for c in codes]
-            judge = np.array(who, dtype=np.int64)[inverse]
-            parts.append(Verdicts(place[use], judge, one.said[use], swapped[use]))
-        every = Verdicts(*map(np.concatenate, zip(*parts, strict=True)))
-        seen = np.column_stack([every.row, every.judge, every.swapped])
-        once = np.sort(np.unique(seen, axis=0, return_index=True)[1])
-        if len(once) < len(seen):
+        swapped = self.a != self.a[rows][place]
+        every = every._replace(row=place[every.row], swapped=swapped[every.row])
+        every = every.take(every.row >= 0)
+        person = np.isin(every.judge, [i for i, name in enumerate(speakers) if name in people])
+        of_people, every = every.take(person), every.take(~person)
+        np.add.at(counts, (of_people.row, of_people.turned), 1)
+        used, judge = np.unique(every.judge, return_inverse=True)
+        judges = tuple(speakers[j] for j in used)
+        every = every._replace(judge=judge)
+        again = repeats((every.row * (len(judges) + 1) + judge) * 2 + every.swapped)
+        every, left = every.take(~again), int((place < 0).sum())
+        if again.any():
             notes.append(
-                f"{len(seen) - len(once):,} verdicts are left out: of judges who had judged the "
-                "same comparison in the same order before"
+                f"{int(again.sum()):,} verdicts are left out: of judges who had judged the same "
+                "comparison in the same order before"
             )
-        if (place < 0).any():
-            notes.append(
-                f"{int((place < 0).sum()):,} rows are left out: they do not name two contestants"
-            )
-        every = every.take(once)
-        block, models = _votes(every, [*judges], n)
-        heard = counts.any(axis=1) | (block >= 0).any(axis=1)
-        if not heard.any():
+        if left:
+            notes.append(f"{left:,} rows are left out: they do not name two contestants")
+        ways, column = np.unique(every.judge * 2 + every.swapped, return_inverse=True)
+        votes = np.full((n, len(ways)), -1)
+        votes[every.row, column] = every.turned
+        models = [judges[c // 2] + SWAPPED * (c % 2) for c in ways.tolist()] or ["people"]
+        spoken = counts.any(axis=1)
+        kept = np.flatnonzero(spoken | (votes >= 0).any(axis=1))
+        if not len(kept):
             raise InputError("has no verdict: every cell that says who won is empty")
-        labels = np.where(counts.any(axis=1), counts.argmax(axis=1), -1)
+        labels = np.where(spoken, counts.argmax(axis=1), -1)
         several = bool((counts.sum(axis=1) > 1).any())
         clusters = {c: self.texts[c].each()[rows] for c in cluster or self.prompt[:1]}
         if not cluster and clusters:
-            again = n - len({*clusters[self.prompt[0]].tolist()})
-            clusters = clusters if again else {}
-            notes += [f"comparisons of one {quoted(self.prompt[0])} go together"] * bool(again)
-        names = np.array(self.contestants, dtype=object)
-        first, second = self.a[rows], self.b[rows]
+            recurs = len({*clusters[self.prompt[0]].tolist()}) < n
+            clusters = clusters if recurs else {}
+            notes += [f"comparisons of one {quoted(self.prompt[0])} go together"] * recurs
+        names, first, second = np.array(self.contestants, object), self.a[rows], self.b[rows]
         prompt = f", by prompt {listed(map(quoted, self.prompt))}" if self.prompt else ""
-        made = Predictions(
-            votes=block if models else labels[:, None], labels=None if several else labels,
-            classes=list(CLASSES), histogram=counts if several else None,
-            models=models or ["people"], clusters=clusters, notes=notes,
-            groups={"first": names[first], "second": names[second]},
-            weight=None if weights is None else weights[rows],
+        items = Predictions(
+            votes=votes if judges else labels[:, None], labels=None if several else labels,
+            classes=list(CLASSES), histogram=counts if several else None, models=models,
+            groups={"first": names[first], "second": names[second]}, clusters=clusters,
+            weight=None if weights is None else weights[rows], notes=notes,
             reading=(
                 f"compared: {listed(map(quoted, self.sides))}{prompt}",
-                f"verdicts: of people {int(counts.sum()):,}, of judges {len(once):,}",
+                f"verdicts: of people {len(of_people.row):,}, of judges {len(every.row):,}",
             ),
         )  # fmt: skip
-        kept = np.flatnonzero(heard)
+        every = every._replace(row=np.searchsorted(kept, every.row))
         return Comparisons(
-            made.take(kept), self.contestants, first[kept], second[kept], rows[kept],
-            tuple(judges), every._replace(row=np.searchsorted(kept, every.row)),
-        )  # fmt: skip
-
-
-def _votes(every: Verdicts, judges: Sequence[str], n: int) -> tuple[Ints, list[str]]:
-    """The verdicts as votes (n, M) in the order of the comparison, and who casts them."""
-    column = every.judge * 2 + every.swapped
-    used, place = np.unique(column, return_inverse=True)
-    block = np.full((n, len(used)), -1)
-    block[every.row, place] = np.where(every.swapped, TURNED[every.said], every.said)
-    return block, [judges[c // 2] + SWAPPED * (c % 2) for c in used.tolist()]
+            items.take(kept), self.contestants, first[kept], second[kept], rows[kept], judges, every
+        )

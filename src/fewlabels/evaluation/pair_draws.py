@@ -22,15 +22,14 @@ from fewlabels.metrics.base import Metric
 from fewlabels.metrics.confusion import Confusion
 
 WIN_RATE, BRADLEY_TERRY, ELO, ORDER = "win_rate", "bradley_terry", "elo", "order"
-_UNBOUNDED = (-np.inf, np.inf)
-_ABOUT = {
-    WIN_RATE: ("share won against the average opponent, a tie being half", (0.0, 1.0)),
-    BRADLEY_TERRY: ("log strength of Bradley and Terry, of mean 0; ties by Davidson", _UNBOUNDED),
-    ELO: ("1000 + 400 / ln(10) times the log strength", _UNBOUNDED),
-}
+_ANY = -np.inf, np.inf
 PAIR_METRICS = {
-    name: Metric(name, about, 1, bounds, "hard", Confusion(), np.asarray)
-    for name, (about, bounds) in _ABOUT.items()
+    name: Metric(name, about, 1, (low, high), "hard", Confusion(), np.asarray)
+    for name, about, low, high in (
+        (WIN_RATE, "share won against the average opponent, a tie being half", 0.0, 1.0),
+        (BRADLEY_TERRY, "log strength of Bradley and Terry, of mean 0; ties by Davidson", *_ANY),
+        (ELO, "1000 + 400 / ln(10) times the log strength", *_ANY),
+    )
 }
 """Metrics of contestants; `PairEvaluator` finishes them from sums by pair."""
 
@@ -72,18 +71,17 @@ class PairEvaluator(Evaluator):
         pairs, sums = self._sums(rows[self.posterior.speaks_of(rows)])
         value, drawn = sums(None), sums(POPULATION)
         size, expected = self.predictions.n_models, value.mean(axis=2)
-        order = both_orders(expected, pairs)
-        fits = [strengths(mass, pairs, size, order=order) for mass in (value, drawn)]
-        logs, orders = [fit.strength.T for fit in fits], [fit.order[:, None] for fit in fits]
-        if len(np.unique(groups_of_equals(expected, pairs, size))) > 1:
-            logs = [np.full_like(log, np.nan) for log in logs]
-        if not order:
-            orders = [np.full_like(one, np.nan) for one in orders]
+        order, codes = both_orders(expected, pairs), groups_of_equals(expected, pairs, size)
+        # NaN where there is no common scale, or no order effect can be told.
+        scale, told = (1.0 if known else np.nan for known in (not codes.any(), order))
+        both = value, drawn
+        fits = [strengths(mass, pairs, size, order=order) for mass in both]
+        logs = [fit.strength.T * scale for fit in fits]
         drawn_of = {
-            WIN_RATE: [win_rates(mass, pairs, size).T for mass in (value, drawn)],
+            WIN_RATE: [win_rates(mass, pairs, size).T for mass in both],
             BRADLEY_TERRY: logs,
             ELO: [1000 + 400 / np.log(10) * log for log in logs],
-            ORDER: orders,
+            ORDER: [fit.order[:, None] * told for fit in fits],
         }
         return {
             name: Measured.from_draws(point_value(values, only_mean=False), draws)

@@ -17,6 +17,7 @@ import scipy.sparse
 from scipy.sparse.csgraph import connected_components
 
 from fewlabels.kernels.arrays import Floats, Ints
+from fewlabels.kernels.blocks import spans
 
 _FEATURES = np.array([[1.0, 0, 0, 0.5], [0, 1, 0, -0.5], [0.5, 0.5, 1, 0]])
 """Of a verdict (first, second, tie): strength of the first, of the second, tie, order."""
@@ -42,10 +43,15 @@ def pair_scores(mass: Floats, pairs: Ints, size: int) -> Floats:
     contestants; two may stand in both orders. So it is in all functions here.
     """
     first, second = pairs
-    out = np.zeros((size * size, mass.shape[2]))
-    np.add.at(out, first * size + second, mass[:, 0] + mass[:, 2] / 2)
-    np.add.at(out, second * size + first, mass[:, 1] + mass[:, 2] / 2)
+    beats = _summing(np.stack([first * size + second, second * size + first]), size * size)
+    out: Floats = beats @ np.concatenate([mass[:, 0] + mass[:, 2] / 2, mass[:, 1] + mass[:, 2] / 2])
     return out.reshape(size, size, -1)
+
+
+def _summing(place: Ints, size: int) -> scipy.sparse.csr_matrix:
+    """The matrix (size, N) that sums values by their N places."""
+    cells = np.ones(place.size), (place.ravel(), np.arange(place.size))
+    return scipy.sparse.csr_matrix(cells, (size, place.size))
 
 
 def win_rates(mass: Floats, pairs: Ints, size: int) -> Floats:
@@ -83,11 +89,8 @@ def strengths(mass: Floats, pairs: Ints, size: int, *, order: bool) -> Strengths
     ties = bool((mass[:, 2] > 0).any())
     n_draws, q = mass.shape[2], size + 2
     height = max(_CELLS // max(q * q, 16 * len(mass)), 1)
-    parts = [
-        _newton(mass[:, :, start : start + height], pairs, q, ties=ties, order=order)
-        for start in range(0, n_draws, height)
-    ]
-    x = np.concatenate(parts, axis=1)
+    blocks = (mass[:, :, block] for block in spans(n_draws, height))
+    x = np.concatenate([_newton(b, pairs, q, ties=ties, order=order) for b in blocks], axis=1)
     return Strengths(x[:size], x[size] if ties else np.full(n_draws, -np.inf), x[size + 1])
 
 
@@ -96,12 +99,7 @@ def _newton(mass: Floats, pairs: Ints, q: int, *, ties: bool, order: bool) -> Fl
     n_pairs, _, n_draws = mass.shape
     size = q - 2
     places = np.stack([*pairs, np.full(n_pairs, size), np.full(n_pairs, size + 1)])
-    spread = np.arange(n_pairs * 4)
-    up = scipy.sparse.csr_matrix((np.ones(n_pairs * 4), (places.ravel(), spread)), (q, n_pairs * 4))
-    cells = (places[:, None] * q + places[None]).ravel()
-    square = scipy.sparse.csr_matrix(
-        (np.ones(len(cells)), (cells, np.arange(len(cells)))), (q * q, len(cells))
-    )
+    up, square = _summing(places, q), _summing(places[:, None] * q + places[None], q * q)
     used = _FEATURES.copy()
     used[:, 2:] *= np.array([ties, order])
     fixed = np.diag(np.r_[np.zeros(size), float(not ties), float(not order)])

@@ -11,19 +11,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import expit, ndtr
 
 from fewlabels.checks.arguments import seed_of, some_level, whole
-from fewlabels.data.comparisons import CLASSES, TURNED, Comparisons, Verdicts, read_comparisons
+from fewlabels.data.comparisons import CLASSES, Comparisons, Verdicts, read_comparisons
 from fewlabels.errors import Status, gravest_first, listed, quoted
 from fewlabels.estimates import Estimates, GroupSize
 from fewlabels.evaluation.evaluator import Evaluator, Measured
 from fewlabels.evaluation.groups import Group
 from fewlabels.evaluation.pair_draws import ORDER, PAIR_METRICS, WIN_RATE, PairEvaluator
-from fewlabels.kernels.arrays import Floats, Frozen, Ints
+from fewlabels.kernels.arrays import Frozen, Ints
 from fewlabels.kernels.blocks import step, using_workers
 from fewlabels.kernels.interval_draws import UNDEFINED, Interval, interval, spelled
 from fewlabels.kernels.pairwise import both_orders, strengths
@@ -129,6 +130,7 @@ def rank(
     judge: str | None = None,
     people: str | Sequence[str] = (),
     label: str | None = None,
+    labels: Any = None,
     item: str | None = None,
     cluster: str | Sequence[str] = (),
     weight: str | None = None,
@@ -158,6 +160,8 @@ def rank(
         so (human, expert, annotator ...). Their verdicts are the labels.
     label
         Column of people's verdicts beside those of judges.
+    labels
+        People's verdicts in a file or frame of their own, as for `fewlabels.read_predictions`.
     item
         Column that names the prompt of a comparison; "A,B": two that name it together.
     cluster
@@ -191,162 +195,92 @@ def rank(
         held = read_comparisons(
             comparisons, first=first, second=second, winner=winner, judge=judge, label=label,
             people=(people,) if isinstance(people, str) else people, item=item, weight=weight,
-            cluster=(cluster,) if isinstance(cluster, str) else cluster,
+            cluster=(cluster,) if isinstance(cluster, str) else cluster, labels=labels,
         )  # fmt: skip
+    by, level = ("first", "second"), float(confidence_level)
+    question = Question(method, "accuracy", by, level, random_state=seed_of(random_state))
     with using_workers(workers):
-        return _Task(held, method, float(confidence_level), seed_of(random_state)).ranking(size)
+        return _ranking(held, question, size)
 
 
-class _League(NamedTuple):
-    """Comparisons as items, and who is first and second in each, (n,)."""
+@dataclass(frozen=True)
+class _Inferred:
+    """Contestants as classifiers under the posterior of verdicts; comparisons as they are judged.
 
-    items: Predictions
-    first: Ints
-    second: Ints
-
-
-class _Inferred(NamedTuple):
-    """Contestants as classifiers, by the posterior of verdicts; comparisons as they are judged."""
+    A contestant is a classifier that says that it wins itself.
+    """
 
     evaluator: PairEvaluator
     items: Predictions
     setup: Setup
     question: Question
 
-    @property
+    @staticmethod
+    def of(
+        league: Comparisons, question: Question, voiced: Predictions | None = None,
+        status: Status | None = None,
+    ) -> _Inferred:  # fmt: skip
+        """The method is fitted to the comparisons with all voices."""
+        voiced, names = league.items if voiced is None else voiced, league.contestants
+        setup = question.setup(voiced)
+        posterior = setup.fit(question, voiced).posterior(voiced)
+        posterior = replace(posterior, per_model=(), shares={}, status=status or posterior.status)
+        items = league.items.as_histograms() if setup.distribution else league.items
+        rows, votes = np.arange(items.n_items), np.full((items.n_items, len(names)), -1)
+        votes[rows, league.first], votes[rows, league.second] = 0, 1
+        contestants = Predictions(
+            votes=votes, labels=None if items.histogram is not None else items.labels,
+            histogram=items.histogram, weight=items.weight, classes=list(CLASSES), models=names,
+            reading=items.reading,
+        ).in_clusters(items.clusters)  # fmt: skip
+        evaluator = PairEvaluator(
+            contestants, posterior, PAIR_METRICS, "population", question.confidence_level,
+            first=league.first, second=league.second,
+        )  # fmt: skip
+        return _Inferred(evaluator, items, setup._replace(metrics=PAIR_METRICS), question)
+
+    @cached_property
     def measured(self) -> dict[str, Measured]:
         """All metrics of the contestants, and the order effect."""
         return self.evaluator.with_order(np.arange(self.items.n_items))
 
+    def win_rates(self) -> dict[str, Interval]:
+        """Win rates by contestant."""
+        return self._shares(self.measured[WIN_RATE], self.evaluator.predictions.models)
 
-@dataclass(frozen=True)
-class _Task:
-    """Comparisons, and the arguments of `rank`."""
+    def agreement(self) -> dict[str, Interval]:
+        """How often each judge says what people would."""
+        chosen, level = {"accuracy": METRICS["accuracy"]}, self.question.confidence_level
+        judged = Evaluator(self.items, self.evaluator.posterior, chosen, "population", level)
+        found = judged.measure(np.arange(self.items.n_items))
+        return self._shares(found["accuracy"], self.items.models)
 
-    held: Comparisons
-    method: str | LabelModel
-    level: float
-    seed: int
+    def order(self) -> tuple[Interval, float]:
+        """How often the first of two equals is preferred, and whether that may be chance."""
+        value, draws = self.measured[ORDER].value[0], self.measured[ORDER].draws[:, 0]
+        if np.isnan(value):
+            return UNDEFINED, float("nan")
+        spread = max(float(draws.std()), np.finfo(float).tiny)
+        (share,) = self._shares(
+            Measured.from_draws(expit([value]), expit(draws[:, None])), [""]
+        ).values()
+        return share, 2 * float(ndtr(-abs(value) / spread))
 
-    def ranking(self, n_next: int) -> Ranking:
-        held = self.held
-        league = _League(held.items, held.first, held.second)
-        counts = held.items.histogram
-        informed = held.items.labeled if counts is None else counts.any(axis=1)
-        n_labeled = int(informed.sum())
-        alone: dict[str, Mapping[str, Interval]] = {}
-        picks: tuple[NextComparison, ...] = ()
-        step("inferring verdicts")
-        if not n_labeled:
-            inferred = self._inferred(self._spoken(held.verdicts), status=Status.ASSUMPTION)
-        elif not held.judges:
-            inferred = self._inferred(league)
-        else:
-            spoken = self._spoken(held.verdicts)
-            inferred = self._inferred(league, self._with_strengths(spoken), self.method)
-            for way, part in ((JUDGES, spoken), (PEOPLE, league)):
-                found = self._inferred(part).measured[WIN_RATE]
-                ends = map(self._interval, found.value, found.draws.T)
-                alone[way] = dict(zip(held.contestants, ends, strict=True))
-            picks = self._next(inferred.evaluator, np.flatnonzero(~informed), n_next)
-        measured = inferred.measured
-        estimates = self._estimates(inferred, measured, n_labeled)
-        agreed = None
-        if held.judges and n_labeled:
-            chosen, posterior = {"accuracy": METRICS["accuracy"]}, inferred.evaluator.posterior
-            judged = Evaluator(inferred.items, posterior, chosen, "population", self.level)
-            agreed = judged.measure(np.arange(inferred.items.n_items))["accuracy"]
-        judges = tuple(self._judge(j, agreed) for j in range(len(held.judges)))
-        n_people = n_labeled if counts is None else int(counts.sum())
-        people = Voice("people", n_people, UNDEFINED, *self._order(measured[ORDER]))
-        return Ranking(estimates, judges, people, alone, picks)
+    def _shares(self, measured: Measured, names: Sequence[str]) -> dict[str, Interval]:
+        level, bounds = self.question.confidence_level, (0.0, 1.0)
+        assert level is not None
+        ends = interval(measured.value, measured.draws, level, bounds)
+        rows = np.stack([measured.value, *ends], axis=1).tolist()
+        return {name: Interval(*row) for name, row in zip(names, rows, strict=True)}
 
-    # --- what people would say ----------------------------------------------------------------
-
-    def _inferred(
-        self, league: _League, voiced: Predictions | None = None,
-        method: str | LabelModel = "labeled", status: Status | None = None,
-    ) -> _Inferred:  # fmt: skip
-        """The posterior of verdicts, fitted to the comparisons with all voices, and contestants.
-
-        A contestant is a classifier that says that it wins itself.
-        """
-        (items, first, second), names = league, self.held.contestants
-        voiced = items if voiced is None else voiced
-        by = ("first", "second")
-        question = Question(method, "accuracy", by, self.level, random_state=self.seed)
-        setup = question.setup(voiced)
-        posterior = setup.fit(question, voiced).posterior(voiced)
-        posterior = replace(posterior, per_model=(), shares={}, status=status or posterior.status)
-        items = items.as_histograms() if setup.distribution else items
-        rows, votes = np.arange(items.n_items), np.full((items.n_items, len(names)), -1)
-        votes[rows, first], votes[rows, second] = 0, 1
-        contestants = Predictions(
-            votes=votes, labels=None if items.histogram is not None else items.labels,
-            histogram=items.histogram, weight=items.weight, classes=list(CLASSES), models=names,
-            reading=self.held.items.reading,
-        ).in_clusters(items.clusters)  # fmt: skip
-        evaluator = PairEvaluator(
-            contestants, posterior, PAIR_METRICS, "population", self.level,
-            first=first, second=second,
-        )  # fmt: skip
-        return _Inferred(evaluator, items, setup._replace(metrics=PAIR_METRICS), question)
-
-    def _with_strengths(self, spoken: _League) -> Predictions:
-        """The comparisons with a voice more: what the judges' strengths foretell."""
-        held, items = self.held, self.held.items
-        assert items.votes is not None
-        both = np.column_stack([spoken.first, spoken.second])
-        pairs, code = np.unique(both, axis=0, return_inverse=True)
-        mass = np.full((len(pairs), 3, 1), _PRIOR)
-        np.add.at(mass[:, :, 0], (code.reshape(-1), spoken.items.labels), spoken.items.weight)
-        order = both_orders(mass[:, :, 0], pairs.T)
-        fit = strengths(mass, pairs.T, len(held.contestants), order=order)
-        a, b = fit.strength[held.first, 0], fit.strength[held.second, 0]
-        p = np.exp(np.stack([a, b, (a + b) / 2 + fit.tie[0]], axis=1))
-        n, m = items.n_items, items.n_models
-        block = np.full((n, m + 1, 3), np.nan)
-        block[:, m] = p / p.sum(axis=1, keepdims=True)
-        return Predictions(
-            block, None if items.histogram is not None else items.labels,
-            votes=np.column_stack([items.votes, np.full(n, -1)]), histogram=items.histogram,
-            groups=items.groups, weight=items.weight, classes=items.classes,
-            models=[*items.models, "strengths by the judges"],
-        ).in_clusters(items.clusters)  # fmt: skip
-
-    def _spoken(self, verdicts: Verdicts) -> _League:
-        """Verdicts of judges as comparisons of their own, in the order that each was seen in.
-
-        The verdicts are the labels; those on one comparison share its weight, and go together.
-        """
-        held, (row, _, said, swapped) = self.held, verdicts
-        a, b = held.first[row], held.second[row]
-        first, second = np.where(swapped, b, a), np.where(swapped, a, b)
-        names, times = np.array(held.contestants, dtype=object), np.bincount(row)
-        items = Predictions(
-            votes=said[:, None], labels=said, classes=list(CLASSES),
-            groups={"first": names[first], "second": names[second]},
-            weight=held.items.weight[row] / times[row],
-            clusters={"comparison": row} if (times > 1).any() else None,
-        )  # fmt: skip
-        if held.items.clusters:
-            items = items.in_clusters({c: k[row] for c, k in held.items.clusters.items()})
-        return _League(items, first, second)
-
-    # --- what is said of contestants and judges -----------------------------------------------
-
-    def _estimates(
-        self, inferred: _Inferred, measured: Mapping[str, Measured], n_labeled: int
-    ) -> Estimates:
+    def estimates(self, notes: Sequence[str], n_labeled: int) -> Estimates:
         """Estimates of all contestants, guarded by people's verdicts."""
-        evaluator, _, setup, question = inferred
-        contestants, posterior = evaluator.predictions, evaluator.posterior
-        rows = np.arange(contestants.n_items)
-        shown = {name: measured[name] for name in PAIR_METRICS}
-        notes = [*self.held.items.notes, *([] if n_labeled else [_WORD]), *posterior.warnings]
+        evaluator, posterior = self.evaluator, self.evaluator.posterior
+        contestants, rows = evaluator.predictions, np.arange(self.items.n_items)
+        shown = {name: self.measured[name] for name in PAIR_METRICS}
         estimates = build_estimates(
-            question, setup, evaluator, [Group(None, rows)], lambda _: shown, contestants, notes,
-            sizes=(GroupSize(None, len(self.held.rows), n_labeled),),
+            self.question, self.setup, evaluator, [Group(None, rows)], lambda _: shown, contestants,
+            [*notes, *posterior.warnings], sizes=(GroupSize(None, len(rows), n_labeled),),
             n_annotated=contestants.n_annotated, predictions=contestants, judged=contestants,
             label_posterior=posterior, judged_by=posterior, diagnostics=posterior.diagnostics,
             checks=Checks({}, (), True, (), (), False),
@@ -367,52 +301,113 @@ class _Task:
         said = [w for w in estimates.warnings if not w.startswith(("undefined: b", "undefined: e"))]
         return replace(estimates, rows=tuple(changed), warnings=tuple(gravest_first([why, *said])))
 
-    def _interval(self, value: Floats, draws: Floats) -> Interval:
-        low, high = interval(value, draws, self.level, (0.0, 1.0))
-        return Interval(float(value), float(low), float(high))
 
-    def _order(self, effect: Measured) -> tuple[Interval, float]:
-        """How often the first of two equals is preferred, and whether that may be chance."""
-        value, draws = effect.value[0], effect.draws[:, 0]
-        if np.isnan(value):
-            return UNDEFINED, float("nan")
-        spread = max(float(draws.std()), np.finfo(float).tiny)
-        return self._interval(expit(value), expit(draws)), 2 * float(ndtr(-abs(value) / spread))
-
-    def _judge(self, j: int, agreed: Measured | None) -> Voice:
-        """What a judge's verdicts are worth; `agreed` is how often each says what people would."""
-        held, name = self.held, self.held.judges[j]
+def _ranking(held: Comparisons, question: Question, n_next: int) -> Ranking:
+    counts, alone_by_labels = held.items.histogram, replace(question, method="labeled")
+    informed = held.items.labeled if counts is None else counts.any(axis=1)
+    n_labeled, notes = int(informed.sum()), [*held.items.notes]
+    alone: dict[str, dict[str, Interval]] = {}
+    picks: tuple[NextComparison, ...] = ()
+    step("inferring verdicts")
+    agreement: dict[str, Interval] = {}
+    if not n_labeled:
+        seen = _as_seen(held, held.verdicts)
+        inferred = _Inferred.of(seen, alone_by_labels, status=Status.ASSUMPTION)
+        notes.append(_WORD)
+    elif not held.judges:
+        inferred = _Inferred.of(held, alone_by_labels)
+    else:
+        seen = _as_seen(held, held.verdicts)
+        inferred = _Inferred.of(held, question, _with_strengths(held, seen))
+        alone = {
+            way: _Inferred.of(part, alone_by_labels).win_rates()
+            for way, part in ((JUDGES, seen), (PEOPLE, held))
+        }
+        picks = _next(held, inferred.evaluator, np.flatnonzero(~informed), n_next)
+        agreement = inferred.agreement()
+    n_people = n_labeled if counts is None else int(counts.sum())
+    judges = []
+    for j, name in enumerate(held.judges):
         own = held.verdicts.take(held.verdicts.judge == j)
-        agreement, place = UNDEFINED, held.items.place.get(name)
-        if agreed is not None and place is not None:
-            agreement = self._interval(agreed.value[place], agreed.draws[:, place])
-        seen = np.full((2, held.items.n_items), -1)
-        seen[own.swapped.astype(int), own.row] = np.where(own.swapped, TURNED[own.said], own.said)
-        both = (seen >= 0).all(axis=0)
-        alike = float((seen[0] == seen[1])[both].mean()) if both.any() else float("nan")
-        order = self._order(self._inferred(self._spoken(own)).measured[ORDER])
-        return Voice(name, len(own.row), agreement, *order, int(both.sum()), alike)
+        verdicts = np.full((2, held.items.n_items), -1)
+        verdicts[own.swapped.astype(int), own.row] = own.turned
+        both = (verdicts >= 0).all(axis=0)
+        alike = float((verdicts[0] == verdicts[1])[both].mean()) if both.any() else float("nan")
+        order = _Inferred.of(_as_seen(held, own), alone_by_labels).order()
+        value = agreement.get(name, UNDEFINED)
+        judges.append(Voice(name, len(own.row), value, *order, int(both.sum()), alike))
+    return Ranking(
+        inferred.estimates(notes, n_labeled), tuple(judges),
+        Voice("people", n_people, UNDEFINED, *inferred.order()), alone, picks,
+    )  # fmt: skip
 
-    def _next(self, evaluator: PairEvaluator, rows: Ints, size: int) -> tuple[NextComparison, ...]:
-        """Comparisons whose verdict by people would tell most of all win rates."""
-        held, posterior = self.held, evaluator.posterior
-        if not posterior.infers or not len(rows) or not size:
-            return ()
-        rates = np.nan_to_num(evaluator.expected_win_rates(np.arange(len(held.rows)))).T
-        rows = rows[np.argsort(held.items.keys[rows])[:CANDIDATES]]
-        n = rates.shape[1]
-        # The label's class in question: that the likelier of the two wins.
-        p = posterior.interval_draws.block(np.arange(n) % posterior.interval_draws.size, rows)
-        wins = p[:, 0].mean(axis=1) >= p[:, 1].mean(axis=1)
-        chance = np.where(wins[:, None], p[:, 0], p[:, 1])
-        away = rates - rates.mean(axis=1, keepdims=True)
-        covariance = away @ (chance - chance.mean(axis=1, keepdims=True)).T / n
-        total = max(float((away**2).mean(axis=1).sum()), np.finfo(float).tiny)
-        picks, removed = greedy(Target(rows, covariance, chance, total), size)
-        names = held.contestants
-        return tuple(
-            NextComparison(
-                int(held.rows[i]), names[held.first[i]], names[held.second[i]], float(gain / total)
-            )
-            for i, gain in zip(rows[picks], removed, strict=True)
+
+def _as_seen(held: Comparisons, verdicts: Verdicts) -> Comparisons:
+    """Verdicts of judges as comparisons of their own, in the order that each was seen in.
+
+    The verdicts are the labels; those on one comparison share its weight, and go together.
+    """
+    items, (row, _, said, swapped) = held.items, verdicts
+    a, b = held.first[row], held.second[row]
+    first, second = np.where(swapped, b, a), np.where(swapped, a, b)
+    names, times = np.array(held.contestants, dtype=object), np.bincount(row)
+    seen = Predictions(
+        votes=said[:, None], labels=said, classes=list(CLASSES), reading=items.reading,
+        groups={"first": names[first], "second": names[second]},
+        weight=items.weight[row] / times[row],
+        clusters={"comparison": row} if (times > 1).any() else None,
+    )  # fmt: skip
+    if items.clusters:
+        seen = seen.in_clusters({c: k[row] for c, k in items.clusters.items()})
+    nobody = verdicts.take(slice(0))
+    return Comparisons(seen, held.contestants, first, second, held.rows[row], (), nobody)
+
+
+def _with_strengths(held: Comparisons, seen: Comparisons) -> Predictions:
+    """The comparisons with a voice more: what the judges' strengths foretell."""
+    items = held.items
+    assert items.votes is not None
+    both = np.column_stack([seen.first, seen.second])
+    pairs, code = np.unique(both, axis=0, return_inverse=True)
+    mass = np.full((len(pairs), 3, 1), _PRIOR)
+    np.add.at(mass[:, :, 0], (code.reshape(-1), seen.items.labels), seen.items.weight)
+    order = both_orders(mass[:, :, 0], pairs.T)
+    fit = strengths(mass, pairs.T, len(held.contestants), order=order)
+    a, b = fit.strength[held.first, 0], fit.strength[held.second, 0]
+    p = np.exp(np.stack([a, b, (a + b) / 2 + fit.tie[0]], axis=1))
+    n, m = items.n_items, items.n_models
+    block = np.full((n, m + 1, 3), np.nan)
+    block[:, m] = p / p.sum(axis=1, keepdims=True)
+    return Predictions(
+        block, None if items.histogram is not None else items.labels,
+        votes=np.column_stack([items.votes, np.full(n, -1)]), histogram=items.histogram,
+        groups=items.groups, weight=items.weight, classes=items.classes,
+        models=[*items.models, "strengths by the judges"],
+    ).in_clusters(items.clusters)  # fmt: skip
+
+
+def _next(
+    held: Comparisons, evaluator: PairEvaluator, rows: Ints, size: int
+) -> tuple[NextComparison, ...]:
+    """Comparisons whose verdict by people would tell most of all win rates."""
+    posterior = evaluator.posterior
+    if not posterior.infers or not len(rows) or not size:
+        return ()
+    rates = np.nan_to_num(evaluator.expected_win_rates(np.arange(len(held.rows)))).T
+    rows = rows[np.argsort(held.items.keys[rows])[:CANDIDATES]]
+    n = rates.shape[1]
+    # The label's class in question: that the likelier of the two wins.
+    p = posterior.interval_draws.block(np.arange(n) % posterior.interval_draws.size, rows)
+    wins = p[:, 0].mean(axis=1) >= p[:, 1].mean(axis=1)
+    chance = np.where(wins[:, None], p[:, 0], p[:, 1])
+    away = rates - rates.mean(axis=1, keepdims=True)
+    covariance = away @ (chance - chance.mean(axis=1, keepdims=True)).T / n
+    total = max(float((away**2).mean(axis=1).sum()), np.finfo(float).tiny)
+    picks, removed = greedy(Target(rows, covariance, chance, total), size)
+    names = held.contestants
+    return tuple(
+        NextComparison(
+            int(held.rows[i]), names[held.first[i]], names[held.second[i]], float(gain / total)
         )
+        for i, gain in zip(rows[picks], removed, strict=True)
+    )
