@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -16,7 +17,7 @@ from fewlabels.kernels.arrays import Floats, Frozen, Ints
 from fewlabels.kernels.interval_draws import Interval
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
-from fewlabels.report.shown import EstimateTable, Result, frame, plain_values, with_some_groups
+from fewlabels.report.shown import Result, frame, plain_values, with_some_groups
 
 ITEM = "item"
 """The group whose values name the items, where the predictions have it."""
@@ -84,6 +85,40 @@ class Describe(Protocol):
 
     def disagreements(self, estimates: Estimates, confident: float) -> Result:
         """Items on which classifiers and labels, or confident classifiers, differ."""
+
+
+class EstimateTable(Result):
+    """A result of many estimates; `repr` shows the first rows."""
+
+    rows: tuple[Estimate, ...]
+
+    @abstractmethod
+    def _in_brief(self) -> Mapping[str, Any]:
+        """The estimates and what they are of, in plain values."""
+
+    def __repr__(self) -> str:
+        return report.brief_estimates(type(self).__name__, self._in_brief())
+
+    def get(self, model: str, metric: str, group: str | None = None) -> Estimate:
+        """The row of one classifier, metric and group.
+
+        Raises
+        ------
+        UsageError
+            If there is no such row.
+        """
+        for row in self.rows:
+            if (row.model, row.metric, row.group) == (model, metric, group):
+                return row
+        models, metrics, groups = (
+            dict.fromkeys(getattr(row, part) for row in self.rows if getattr(row, part))
+            for part in ("model", "metric", "group")
+        )
+        raise UsageError(
+            f"no estimate of metric {metric!r} for model {model!r} in group {group!r}; models: "
+            f"{listed(models, 20)}; metrics: {listed(metrics, 60)}; groups: "
+            f"{listed(groups or ['none'], 20)}"
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -320,22 +355,6 @@ class Estimates(Frozen, EstimateTable):
     def _described(self) -> Describe:
         assert self.describe is not None, "made by `estimate`"
         return self.describe
-
-    def get(self, model: str, metric: str, group: str | None = None) -> Estimate:
-        """The row of one classifier, metric and group.
-
-        Raises
-        ------
-        UsageError
-            If there is no such row.
-        """
-        for row in self.rows:
-            if (row.model, row.metric, row.group) == (model, metric, group):
-                return row
-        raise UsageError(
-            f"no estimate of metric {metric!r} for model {model!r} in group {group!r}; models: "
-            f"{', '.join(self.models)}; metrics: {', '.join(self.directions)}"
-        )
 
     def probability_best(self, metric: str, group: str | None = None) -> dict[str, float]:
         """P(this classifier is the best) per classifier, from paired draws; ties are shared.

@@ -18,7 +18,6 @@ All are functions of sums over items, whose bootstrap draws are those of `drawn_
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -36,6 +35,7 @@ from fewlabels.evaluation.status import judge_losses
 from fewlabels.kernels.arrays import Floats, Frozen, Ints, UInts
 from fewlabels.kernels.clusters import intraclass_correlation, worth
 from fewlabels.kernels.interval_draws import inflated, interval
+from fewlabels.kernels.weighting import Indicator
 from fewlabels.predictions import Predictions
 from fewlabels.report.shown import Result, plain_values
 
@@ -236,17 +236,15 @@ def agreement_of(
     k = predictions.n_classes
     # Each annotator once: repeated labels of one person are no agreement of two.
     ballots = people.ballots.astype(np.int64)
-    item = np.repeat(np.arange(len(predictions.labels)), np.diff(ballots.indptr))
-    counts = np.zeros((len(predictions.labels), k))
-    np.add.at(counts, (item, ballots.data - 1), 1.0)
+    counts = _label_counts(ballots, k)
     if predictions.histogram is not None:
         counts += predictions.histogram
     size = counts.sum(axis=1)
     if not (size >= 2).any():
         return None
     labeled = counts.sum(axis=0)
-    chance = _Chance.of(scale, _grades(predictions.classes), counts[size >= 2].sum(axis=0))
-    run = _Run(predictions, chance, level, seed)
+    tables = _tables(scale, predictions.grades, counts[size >= 2].sum(axis=0))
+    run = _Run(predictions, scale, *tables, level, seed)
     notes = []
     if people.repeated_votes is not None:
         notes.append(
@@ -256,13 +254,14 @@ def agreement_of(
     rows = list(run.rows((), np.flatnonzero(size > 0), counts[size > 0]))
     columns = ballots.tocsc()
 
-    def own(j: int) -> tuple[Ints, Floats]:
-        """The items of an annotator, and the labels as rows of 0 and 1, (n_j, K)."""
-        mine = slice(columns.indptr[j], columns.indptr[j + 1])
-        return columns.indices[mine], np.eye(k)[columns.data[mine] - 1]
+    def labels_of(*some: int) -> tuple[Ints, Floats]:
+        """The items that all of some annotators label, and their labels as 0 and 1, (J, n_j, K)."""
+        said = columns[:, some].toarray()
+        index = np.flatnonzero((said > 0).all(axis=1))
+        return index, np.eye(k)[said[index].T - 1]
 
     for j in np.sort(np.argsort(-np.diff(columns.indptr), kind="stable")[:MOST]).tolist():
-        index, label = own(j)
+        index, (label,) = labels_of(j)
         others = counts[index] - label
         met = others.any(axis=1)
         if met.any():
@@ -273,10 +272,8 @@ def agreement_of(
     n_pairs = shared.nnz
     most = np.lexsort((shared.col, shared.row, -shared.data))[:MOST]
     for i, j in sorted(zip(shared.row[most].tolist(), shared.col[most].tolist(), strict=True)):
-        (index, label), (index_j, label_j) = own(i), own(j)
-        both, at, at_j = np.intersect1d(index, index_j, return_indices=True)
-        names = people.models[i], people.models[j]
-        rows += run.rows(names, both, label[at], label_j[at_j])
+        index, (label, other) = labels_of(i, j)
+        rows += run.rows([people.models[i], people.models[j]], index, label, other)
     if max(len(who), n_pairs) > MOST:
         notes.append(
             f"agreement: of {len(who):,} annotators and {n_pairs:,} pairs of them, those of the "
@@ -295,38 +292,45 @@ def agreement_of(
     )
 
 
-def _grades(classes: Sequence[Any]) -> Floats:
-    """The numbers that classes are, (K,), or else their places."""
-    with contextlib.suppress(TypeError, ValueError):
-        numbers = np.array([float(c) for c in classes])
-        if np.isfinite(numbers).all() and len({*numbers}) == len(numbers):
-            return numbers
-    return np.arange(len(classes), dtype=np.float64)
+def _tables(scale: Scale, grades: Floats, labels: Floats) -> tuple[Floats, Floats]:
+    """Weights (K, K) of two classes, 1 alike, and alpha's distances, (K, K).
+
+    From the numbers of the classes and how many labels each has, (K,).
+    """
+    same = np.eye(len(labels))
+    if scale == "nominal":
+        return same, 1 - same
+    if scale == "interval":
+        apart = (grades[:, None] - grades) ** 2
+        return 1 - apart / apart.max(), apart
+    place = np.argsort(np.argsort(grades))
+    steps = np.abs(place[:, None] - place)
+    # How many pairs of classes lie from k to l (Gwet 2014).
+    within = steps * (steps + 1) / 2
+    # (sum of N_g between c and k, the ends by half)^2
+    up = (np.cumsum(labels[np.argsort(place)])[place]) - labels / 2
+    return 1 - within / within.max(), (up[:, None] - up) ** 2
 
 
-class _Chance(NamedTuple):
-    """How classes are compared: weights (K, K), 1 alike; distances (K, K) of alpha; the scale."""
+class _Parts(NamedTuple):
+    """Sums of parts by cluster, (C, 5 + 3 K)."""
 
+    sums: Floats
+
+    def take(self, rows: Any) -> _Parts:
+        """Some of the clusters."""
+        return _Parts(self.sums[rows])
+
+
+class _Run(NamedTuple):
+    """What is asked of every set of annotators, and how classes are compared (`_tables`)."""
+
+    predictions: Predictions
+    scale: Scale
     weight: Floats
     distance: Floats
-    scale: Scale
-
-    @staticmethod
-    def of(scale: Scale, grades: Floats, labels: Floats) -> _Chance:
-        """From the numbers of the classes and how many labels each has, (K,)."""
-        same = np.eye(len(labels))
-        if scale == "nominal":
-            return _Chance(same, 1 - same, scale)
-        if scale == "interval":
-            apart = (grades[:, None] - grades) ** 2
-            return _Chance(1 - apart / apart.max(), apart, scale)
-        place = np.argsort(np.argsort(grades))
-        steps = np.abs(place[:, None] - place)
-        # How many pairs of classes lie from k to l (Gwet 2014).
-        within = steps * (steps + 1) / 2
-        # (sum of N_g between c and k, the ends by half)^2
-        up = (np.cumsum(labels[np.argsort(place)])[place]) - labels / 2
-        return _Chance(1 - within / within.max(), (up[:, None] - up) ** 2, scale)
+    level: float | None
+    seed: int
 
     def parts(self, first: Floats, second: Floats | None) -> Floats:
         """What the coefficients are functions of the sums of, (n, 5 + 3 K).
@@ -373,34 +377,15 @@ class _Chance(NamedTuple):
                 out[name] = np.where(p_e < 1 - 1e-12, (p_a - p_e) / (1 - p_e), np.nan)
         return out
 
-
-class _Parts(NamedTuple):
-    """Sums of parts by cluster, (C, 5 + 3 K)."""
-
-    sums: Floats
-
-    def take(self, rows: Any) -> _Parts:
-        """Some of the clusters."""
-        return _Parts(self.sums[rows])
-
-
-class _Run(NamedTuple):
-    """What is asked of every set of annotators."""
-
-    predictions: Predictions
-    chance: _Chance
-    level: float | None
-    seed: int
-
     def rows(
         self, who: Sequence[str], index: Ints, first: Floats, second: Floats | None = None
     ) -> Iterator[AgreementRow]:
         """The rows of all (nobody named), of an annotator with the others, or of two."""
         annotator, other = (*who, None, None)[:2]
-        parts = self.chance.parts(first, second) * self.predictions.weight[index, None]
+        parts = self.parts(first, second) * self.predictions.weight[index, None]
         paired, size = second is not None, first.sum(axis=1)
         n = len(index) if paired else int((size >= 2).sum())
-        values = self.chance.read(parts.sum(axis=0, keepdims=True), paired=paired)
+        values = self.read(parts.sum(axis=0, keepdims=True), paired=paired)
         level = math.nan if self.level is None else self.level
         m = None if paired else round(float(size[size >= 2].mean()))
         several = () if self.level is None else self.predictions.clusters_of(index)
@@ -408,9 +393,7 @@ class _Run(NamedTuple):
         for name, value in values.items():
             low, high = np.full((2, 1), math.nan)
             for sums, factor in drawn:
-                draws = inflated(
-                    self.chance.read(sums, paired=paired)[name][:, None], value, factor
-                )
+                draws = inflated(self.read(sums, paired=paired)[name][:, None], value, factor)
                 ends = interval(value, draws, level, (-1.0, 1.0))
                 low, high = np.fmin(low, ends[0]), np.fmax(high, ends[1])
             status = judge_losses(float(value[0]), n, 2, "", None).status
@@ -424,10 +407,10 @@ class _Run(NamedTuple):
         """
         assert self.level is not None
         place = np.unique(keys, return_inverse=True)[1]
-        n, k = int(place.max()) + 1, len(self.chance.weight)
+        n, k = int(place.max()) + 1, len(self.weight)
 
         def by_unit(items: _Parts, rows: Ints, units: int) -> list[Floats]:
-            state = _summed(np.arange(len(rows)) % units, items.sums[rows], units)
+            state = Indicator(np.arange(len(rows)) % units, units).sums(items.sums[rows])
             return [state[:, :5], state[:, 5:]]
 
         def as_pseudo_observation(_: _Parts, mass: Floats, rng: np.random.Generator) -> _Parts:
@@ -435,10 +418,10 @@ class _Run(NamedTuple):
             share = np.maximum(mass, 1e-300)
             share /= share.sum(axis=1, keepdims=True)
             counts = [rng.multinomial(size, share).astype(float) for size in ([m] if m else [1, 1])]
-            return _Parts(self.chance.parts(counts[0], None if m else counts[1]))
+            return _Parts(self.parts(counts[0], None if m else counts[1]))
 
         states = drawn_sums(
-            _Parts(_summed(place, parts, n)), by_unit, as_pseudo_observation, k,
+            _Parts(Indicator(place, n).sums(parts)), by_unit, as_pseudo_observation, k,
             draws_for(self.level), self.seed,
         )  # fmt: skip
         drawn = np.concatenate([np.hstack(state) for state in states])
@@ -449,10 +432,13 @@ class _Run(NamedTuple):
         return drawn, math.sqrt(worth(once, (keys,), [rho], once).widening)
 
 
-def _summed(unit: Ints, parts: Floats, units: int) -> Floats:
-    """Sums of parts (n, F) by unit (n,), (U, F)."""
-    columns = [np.bincount(unit, column, units) for column in parts.T]
-    return np.stack(columns, axis=1).astype(np.float64, copy=False)
+def _label_counts(ballots: scipy.sparse.csr_matrix, classes: int) -> Floats:
+    """Labels of each item and class, (n, K), from votes (n, A), class + 1."""
+    item, label = np.repeat(np.arange(ballots.shape[0]), np.diff(ballots.indptr)), ballots.data - 1
+    shape = ballots.shape[0], classes
+    return (
+        np.bincount(item * classes + label, minlength=math.prod(shape)).reshape(shape).astype(float)
+    )
 
 
 def independence(
@@ -465,11 +451,7 @@ def independence(
     of j's items make them expect, sum_jk (O_jk - E_jk)^2 / n_j is what annotators explain of the
     variance within items; with two annotators and classes it is McNemar's statistic.
     """
-    n = ballots.shape[0]
-    size = np.diff(ballots.indptr)
-    item = np.repeat(np.arange(n), size)
-    counts = np.zeros((n, classes))
-    np.add.at(counts, (item, ballots.data - 1), 1.0)
+    size, counts = np.diff(ballots.indptr), _label_counts(ballots, classes)
     split = np.flatnonzero((counts > 0).sum(axis=1) >= 2)
     if not len(split):
         return None

@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -21,16 +20,16 @@ from fewlabels.annotations.statistics import DISAGREEMENT, LabelStatistic, conce
 from fewlabels.annotations.statistics import statistic as resolve
 from fewlabels.checks.arguments import bins_of, level_of, plain_array, seed_of, workers_of
 from fewlabels.data.inputs import predictions_of
-from fewlabels.errors import InputError, Status, UsageError, listed, plain_name, unknown
-from fewlabels.estimates import Estimate
+from fewlabels.errors import InputError, Status, UsageError, plain_name, unknown
+from fewlabels.estimates import Estimate, EstimateTable
 from fewlabels.evaluation.groups import all_and_groups
 from fewlabels.evaluation.input_facts import selection_facts
 from fewlabels.evaluation.status import Reasons, judge_losses
-from fewlabels.kernels.arrays import Array, Floats, Frozen, FrozenDict, Ints
+from fewlabels.kernels.arrays import Array, Floats, Frozen, Ints
 from fewlabels.kernels.blocks import using_workers
 from fewlabels.methods.base import refuse_multiplicity
 from fewlabels.predictions import Predictions
-from fewlabels.report.shown import EstimateTable, plain_values
+from fewlabels.report.shown import plain_values
 
 METHOD = "label-histograms"
 
@@ -89,53 +88,22 @@ class Assessment(Frozen, EstimateTable):
     diagnostics: Mapping[str, Any] = field(repr=False)
     warnings: tuple[str, ...]
 
-    def get(self, model: str, metric: str, group: str | None = None) -> Estimate:
-        """The row of one classifier, metric and group.
-
-        Raises
-        ------
-        UsageError
-            If there is no such row.
-        """
-        try:
-            return self._index[model, metric, group]
-        except KeyError:
-            groups = dict.fromkeys(row.group for row in self.rows if row.group)
-            raise UsageError(
-                f"no estimate of metric {metric!r} for model {model!r} in group {group!r}; models: "
-                f"{listed(self.models, 20)}; metrics: "
-                f"{listed(dict.fromkeys(row.metric for row in self.rows), 60)}; groups: "
-                f"{listed(groups or ['none'], 20)}"
-            ) from None
-
-    @cached_property
-    def _index(self) -> Mapping[tuple[str, str, str | None], Estimate]:
-        return FrozenDict({(row.model, row.metric, row.group): row for row in self.rows})
-
     def to_dict(self) -> dict[str, Any]:
         """The JSON of the command line as a dictionary; NaN and infinities are None."""
-        out: dict[str, Any] = plain_values(
-            {
-                "fewlabels": __version__,
-                "method": METHOD,
-                "seed": self.seed,
-                "n_items": self.n_items,
-                "n_labeled": self.n_labeled,
-                "n_annotated": self.n_annotated,
-                "n_labels": self.n_labels,
-                "labels_per_item": self.labels_per_item,
-                "models": self.models,
-                "classes": [plain_name(c) for c in self.classes],
-                "positive": str(self.classes[1]) if len(self.classes) == 2 else None,
-                "estimates": [row._asdict() for row in self.rows],
-                "reliability": self.reliability,
-                "disagreement_reliability": self.disagreement_reliability,
-                "dispersion": self.dispersion,
-                "agreement": self.agreement and self.agreement.to_dict(),
-                "diagnostics": self.diagnostics,
-                "warnings": self.warnings,
-            }
-        )
+        sizes = "seed", "n_items", "n_labeled", "n_annotated", "n_labels", "labels_per_item"
+        shown = {
+            "fewlabels": __version__,
+            "method": METHOD,
+            **{name: getattr(self, name) for name in (*sizes, "models")},
+            "classes": [plain_name(c) for c in self.classes],
+            "positive": str(self.classes[1]) if len(self.classes) == 2 else None,
+            "estimates": [row._asdict() for row in self.rows],
+            **{name: getattr(self, name) for name in _DIAGRAMS},
+            "agreement": self.agreement and self.agreement.to_dict(),
+            "diagnostics": self.diagnostics,
+            "warnings": self.warnings,
+        }
+        out: dict[str, Any] = plain_values(shown)
         return out
 
     def _in_brief(self) -> dict[str, Any]:

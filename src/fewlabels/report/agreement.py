@@ -21,29 +21,30 @@ from fewlabels.report.words import (
     wrap,
 )
 
-NAMES = {
-    "agreement": "Say the same",
-    "alpha": "Krippendorff's alpha",
-    "fleiss_kappa": "Fleiss' kappa",
-    "cohen_kappa": "Cohen's kappa",
-    "ac1": "Gwet's AC1",
-    "ac2": "Gwet's AC2",
-    "pabak": "PABAK",
+COEFFICIENTS = {
+    "agreement": ("Say the same", "chance that two who label one item say the same"),
+    "alpha": (
+        "Krippendorff's alpha",
+        "1 is perfect, 0 what chance gives if labels are drawn from all of them; low where nearly "
+        "all are of one class, however rarely people differ",
+    ),
+    "fleiss_kappa": (
+        "Fleiss' kappa",
+        "the same from the mean shares of the classes, for any number of people",
+    ),
+    "cohen_kappa": ("Cohen's kappa", "the same for two, each with shares of their own"),
+    "ac1": (
+        "Gwet's AC1",
+        "chance agreement is taken to be rare where one class is, so it stays near how often "
+        "people agree",
+    ),
+    "ac2": ("Gwet's AC2", "AC1 where grades that are near one another agree in part"),
+    "pabak": ("PABAK", "chance agreement is that of classes named at random"),
 }
-"""The coefficients, in words."""
+"""The coefficients in words, and what each is."""
 
-MEANINGS = {
-    "agreement": "chance that two who label one item say the same",
-    "alpha": "1 is perfect, 0 what chance gives if labels are drawn from all of them; low where "
-    "nearly all are of one class, however rarely people differ",
-    "fleiss_kappa": "the same from the mean shares of the classes, for any number of people",
-    "cohen_kappa": "the same for two, each with shares of their own",
-    "ac1": "chance agreement is taken to be rare where one class is, so it stays near how often "
-    "people agree",
-    "ac2": "AC1 where grades that are near one another agree in part",
-    "pabak": "chance agreement is that of classes named at random",
-}
-"""What each is."""
+Coefficients = dict[str, Mapping[str, Any]]
+"""Rows of the report by the name of the coefficient."""
 
 _MOST_ROWS = 10
 _APART = 0.2
@@ -56,19 +57,19 @@ class Agreed:
 
     report: Mapping[str, Any]
 
-    @cached_property
-    def _tables(self) -> dict[str, dict[tuple[Any, Any], dict[str, Mapping[str, Any]]]]:
-        out: dict[str, dict[tuple[Any, Any], dict[str, Mapping[str, Any]]]] = {}
+    def of(self, named: int) -> list[tuple[tuple[Any, Any], Coefficients]]:
+        """The coefficients of all annotators (0 of them `named`), of each, or of pairs."""
+        out: dict[tuple[Any, Any], Coefficients] = {}
         for row in self.report["estimates"]:
             who = row["annotator"], row["other"]
-            kind = ("all", "annotators", "pairs")[sum(name is not None for name in who)]
-            out.setdefault(kind, {}).setdefault(who, {})[row["metric"]] = row
-        return out
+            if sum(name is not None for name in who) == named:
+                out.setdefault(who, {})[row["metric"]] = row
+        return list(out.items())
 
     @cached_property
-    def all(self) -> Mapping[str, Mapping[str, Any]]:
+    def all(self) -> Coefficients:
         """The coefficients of all annotators, by name."""
-        return self._tables["all"][None, None]
+        return self.of(0)[0][1]
 
     @property
     def chance_corrected(self) -> str:
@@ -85,16 +86,13 @@ class Agreed:
         """What a table of annotators shows."""
         return ["agreement", self.chance_corrected, "alpha", "cohen_kappa", "pabak"]
 
-    def rows(self, kind: str) -> list[tuple[tuple[Any, Any], Mapping[str, Mapping[str, Any]]]]:
-        """Annotators or pairs, those who agree least first; with few items last."""
-
-        def order(row: tuple[Any, Mapping[str, Mapping[str, Any]]]) -> tuple[bool, float]:
-            first = row[1]["agreement"]
-            return first["status"] != "ok", first["value"]
-
-        if kind == "annotators" and self.report["n_annotators"] == 2:
+    def rows(self, named: int) -> list[tuple[tuple[Any, Any], Coefficients]]:
+        """Annotators (1) or pairs (2), those who agree least first; with few items last."""
+        if named == 1 and self.report["n_annotators"] == 2:
             return []  # they are a pair
-        return sorted(self._tables.get(kind, {}).items(), key=order)
+        said = [(who, found["agreement"], found) for who, found in self.of(named)]
+        said.sort(key=lambda row: (row[1]["status"] != "ok", row[1]["value"]))
+        return [(who, found) for who, _, found in said]
 
     def figures(self, row: Mapping[str, Any]) -> tuple[str, str]:
         """Value and interval as they are written."""
@@ -115,8 +113,8 @@ class Agreed:
             yield "All their labels are of one class, so that agreement beyond chance is undefined."
         else:
             yield (
-                f"Beyond chance that is {write(alpha)} by {NAMES['alpha']} and {write(ac)} by "
-                f"{NAMES[self.chance_corrected]}; 1 is perfect."
+                f"Beyond chance that is {write(alpha)} by {COEFFICIENTS['alpha'][0]} and "
+                f"{write(ac)} by {COEFFICIENTS[self.chance_corrected][0]}; 1 is perfect."
             )
             most = max(range(len(self.report["shares"])), key=lambda k: self.report["shares"][k])
             if ac - alpha > _APART:
@@ -144,10 +142,10 @@ def agreement_lines(agreed: Agreed, width: int) -> Iterator[str]:
     rows = [["", "value", level, ""]]
     for name, row in agreed.all.items():
         status = "" if row["status"] in ("ok", "undefined") else row["status"]
-        rows.append([NAMES[name], *agreed.figures(row), status])
+        rows.append([COEFFICIENTS[name][0], *agreed.figures(row), status])
     yield from ["", *fitted(rows, "lrl", width)]
-    for kind, heading in (("annotators", "With the others"), ("pairs", "Pairs")):
-        people = agreed.rows(kind)
+    for named, heading in ((1, "With the others"), (2, "Pairs")):
+        people = agreed.rows(named)
         rows = [["", "items", "say the same", "", *agreed.metrics[1:]]]
         for (annotator, other), found in people[:_MOST_ROWS]:
             name = annotator if other is None else f"{annotator}, {other}"
@@ -161,7 +159,7 @@ def agreement_lines(agreed: Agreed, width: int) -> Iterator[str]:
 
 def agreement_meanings(agreed: Agreed) -> Iterator[str]:
     """What the coefficients are, a sentence each."""
-    yield from (f"{NAMES[name]}: {MEANINGS[name]}" for name in agreed.shown)
+    yield from (": ".join(COEFFICIENTS[name]) for name in agreed.shown)
 
 
 def render_agreement(report: Mapping[str, Any], width: int = 80) -> str:

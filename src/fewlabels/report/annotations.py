@@ -9,8 +9,12 @@ from functools import cached_property
 from typing import Any
 
 from fewlabels.errors import listed
-from fewlabels.report.agreement import MEANINGS as AGREEMENT_MEANINGS
-from fewlabels.report.agreement import NAMES, Agreed, agreement_lines, agreement_meanings
+from fewlabels.report.agreement import (
+    COEFFICIENTS,
+    Agreed,
+    agreement_lines,
+    agreement_meanings,
+)
 from fewlabels.report.axis import Profile, profile
 from fewlabels.report.blocks import Block, Report, Row, Verdict, blocks, common_axis, verdict
 from fewlabels.report.html import render, within_budget
@@ -374,8 +378,7 @@ def _page(
         undrawn=max(len(portraits) - most, 0),
         meanings=MEANINGS,
         headings=HEADINGS,
-        coefficients=NAMES,
-        coefficient_meanings=AGREEMENT_MEANINGS,
+        coefficients=COEFFICIENTS,
         unbiased=UNBIASED if assessed.negative else "",
     )
 

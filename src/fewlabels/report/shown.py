@@ -106,19 +106,6 @@ class Result(HasSummary):
         return columns
 
 
-class EstimateTable(Result):
-    """A result of many estimates; `repr` shows the first rows."""
-
-    rows: tuple[Any, ...]
-
-    @abstractmethod
-    def _in_brief(self) -> Mapping[str, Any]:
-        """The estimates and what they are of, in plain values."""
-
-    def __repr__(self) -> str:
-        return report.brief_estimates(type(self).__name__, self._in_brief())
-
-
 def plain_values(value: Any) -> Any:
     """Plain JSON values: no numpy, no NaN, no infinity."""
     if isinstance(value, (str, int)) or value is None:
