@@ -689,19 +689,14 @@ class Predictions(Frozen, HasSummary):
         less, by what their variance may be larger than it looks. Labels drawn by stratum count by
         their weights (a pseudo-likelihood), and all of them as many as they are effectively (Kish).
         """
-        if not self.clusters:
-            return self._design_power
-        out = powers(self.cluster_keys, self.correlation, self.told.astype(np.int64))
-        out[self.told] /= self.worth(np.flatnonzero(self.told), np.ones(self.n_items)).widening
-        return out * self._design_power
-
-    @property
-    def _design_power(self) -> Floats:
-        """Powers (n,) of likelihoods by the weights of strata; 1 where there are none."""
         out = np.ones(self.n_items)
+        if self.clusters:
+            out = powers(self.cluster_keys, self.correlation, self.told.astype(np.int64))
+            rows = np.flatnonzero(self.told)
+            out[rows] /= self.worth(rows, np.ones(self.n_items)).widening
         if self.stratum is not None and self.label_weight is not None and self.labeled.any():
             weight = self.label_weight[self.labeled]
-            out[self.labeled] = weight * weight.sum() / (weight**2).sum()
+            out[self.labeled] *= weight * weight.sum() / (weight**2).sum()
         return out
 
     def apart(self, rows: Ints) -> Ints:

@@ -15,7 +15,7 @@ the value by as much as this order widens the draws of the macro average.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ import numpy as np
 from fewlabels.data.inputs import one_at_a_time
 from fewlabels.errors import InputError, Status, UsageError, gravest_first, listed, quoted
 from fewlabels.estimates import Estimate, Estimates, GroupSize, Paired
+from fewlabels.evaluation.details import Details
 from fewlabels.evaluation.evaluator import (
     Estimand,
     Evaluator,
@@ -39,7 +40,6 @@ from fewlabels.metrics.base import Metric
 from fewlabels.metrics.registry import resolve
 from fewlabels.pipeline import Checks, Question, estimate_in_memory
 from fewlabels.predictions import Predictions
-from fewlabels.report.shown import Result
 
 MACRO = "macro average"
 """The value of the column of tasks in rows of the mean over tasks."""
@@ -141,41 +141,23 @@ def of_streams(
         of_items: Estimand = "sample" if first.estimand == "sample" else "population"
         evaluator = Evaluator(items, posterior, metrics, of_items, level)
         found = evaluator.measure(np.arange(items.n_items))
-    rows = list[Estimate]()
+    rows, names = list[Estimate](), [f"{column}={name}" for name in (*each, MACRO)]
     for j, model in enumerate(models):
         for name, metric in metrics.items():
-            own = [_of(one, model, name, "") for one in each.values()]
+            own = [_of(one, model, name, "") for one in each.values() if items is not None]
             there = [row for row in own if row.status is not Status.NOT_APPLICABLE]
-            value, draws = float(found[name].value[j]), [found[name].draws[:, j]]
-            if items is None or not there:
-                rows.append(_absent(first, model, name, None))
-            else:
-                rows.append(_mean(there, draws, metric.bounds, value)[0]._replace(group=None))
-
+            value, draws = float(found[name].value[j]), [found[name].draws[:, j]] * bool(there)
+            absent = _absent(first, model, name, None)
+            row, _ = _mean(there or [absent], draws, metric.bounds, value)
+            rows.append(row._replace(group=None))
     together = replace(
         first, rows=tuple(rows), models=models, n_items=size.n_items, n_labeled=size.n_labeled,
         n_annotated=0, groups=(size,), draws={(n, None): m.draws for n, m in found.items()},
-        paired={}, group_rows={}, diagnostics={}, warnings=tuple(notes), describe=_OfStreams(first),
+        paired={}, group_rows={}, diagnostics={}, warnings=tuple(notes),
+        describe=replace(Details.from_metrics(metrics), refused=one_at_a_time(names, "this")),
         predictions=first.predictions.noting(first.predictions.notes, reading),
     )  # fmt: skip
     return with_tasks(together, column, each, {})
-
-
-@dataclass(frozen=True, eq=False)
-class _OfStreams:
-    """What is known of tasks that were read in parts: nothing of their items."""
-
-    first: Estimates
-
-    def __call__(self, estimates: Estimates, names: Sequence[str] | None) -> Mapping[str, Any]:
-        assert self.first.describe is not None
-        return self.first.describe(estimates, [n for n in _OF_ALL if names is None or n in names])
-
-    def confusion(self, estimates: Estimates, group: str | None) -> Result:
-        raise one_at_a_time([size.group or "" for size in estimates.groups[1:]], "this")
-
-    def disagreements(self, estimates: Estimates, confident: float) -> Result:
-        return self.confusion(estimates, None)
 
 
 def _stacked(
@@ -221,8 +203,6 @@ _OF_SAMPLES = (
     "--engine memory takes all rows"
 )
 _SIZES = ("n_items", "n_labeled")
-_OF_ALL = ("status_messages", "method_info", "metric_info", "diagnostic_info")
-"""Details of estimates that need no items."""
 
 
 def with_tasks(

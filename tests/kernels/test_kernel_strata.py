@@ -19,27 +19,27 @@ def test_mean_variance_and_design_effect_by_hand():
     Means 3/4 and 1/2; s^2 = 1/4 and 1/2; variance .64 (1/4) / 4 + .04 (1/2) / 2 = .05. The mean of
     squares is .8 (3/4) + .2 (1/2) = .7, so S^2 = .7 - .49 + .05 = .26, over 6 labels .0433.
     """
-    values = np.array([[1.0], [1.0], [0.0], [1.0], [0.0], [1.0]])
+    values = np.array([1.0, 1.0, 0.0, 1.0, 0.0, 1.0])
     strata = np.array([0, 0, 0, 0, 1, 1])
     found = stratified_mean(values, strata, np.array([0.8, 0.2]))
-    assert found.mean == pytest.approx([0.7], abs=1e-12)
-    assert found.variance == pytest.approx([0.05], abs=1e-12)
-    assert found.design_effect == pytest.approx([0.05 / (0.26 / 6)], abs=1e-12)
+    assert found.mean == pytest.approx(0.7, abs=1e-12)
+    assert found.variance == pytest.approx(0.05, abs=1e-12)
+    assert found.design_effect == pytest.approx(0.05 / (0.26 / 6), abs=1e-12)
 
 
 def test_proportional_strata_that_differ_in_nothing_have_no_effect():
     """Each stratum's variance is n / (n - 1) of that with its mean: of many labels 1."""
     rng = np.random.default_rng(0)
-    values, strata = rng.normal(size=(40_000, 2)), np.repeat([0, 1], 20_000)
+    values, strata = rng.normal(size=40_000), np.repeat([0, 1], 20_000)
     found = stratified_mean(values, strata, np.array([0.5, 0.5]))
-    assert found.design_effect == pytest.approx([1, 1], abs=0.01)
-    assert found.variance == pytest.approx(values.var(axis=0, ddof=1) / 40_000, rel=0.01)
+    assert found.design_effect == pytest.approx(1, abs=0.01)
+    assert found.variance == pytest.approx(values.var(ddof=1) / 40_000, rel=0.01)
 
 
 def test_a_stratum_without_labels_has_no_share():
-    values, strata = np.array([[1.0], [0.0], [1.0], [1.0]]), np.array([0, 0, 2, 2])
+    values, strata = np.array([1.0, 0.0, 1.0, 1.0]), np.array([0, 0, 2, 2])
     found = stratified_mean(values, strata, np.array([0.3, 0.4, 0.3]))
-    assert found.mean == pytest.approx([0.75])
+    assert found.mean == pytest.approx(0.75)
 
 
 def test_strata_of_one_label_are_joined():

@@ -46,6 +46,7 @@ _MOST_TICKS = 200
 MOST_CELLS = 30
 """Rows and columns of a heat map that can still be read."""
 
+_NO_ITEMS = ("status_messages", "method_info", "metric_info", "diagnostic_info")
 _MANY_CLASSES = 100
 _MOST_MATRICES = 12
 _MOST_CLASSES = 6
@@ -55,10 +56,12 @@ _MOST_CLASSES = 6
 class Details:
     """Computes what a report shows beside the estimates.
 
-    `metric_info` has the description, direction and bounds of every metric.
+    `metric_info` has the description, direction and bounds of every metric. `refused` is why
+    nothing is said of the items, where they are not held.
     """
 
     metric_info: Mapping[str, Mapping[str, Any]]
+    refused: UsageError | None = None
 
     @staticmethod
     def from_metrics(metrics: Mapping[str, Metric]) -> Details:
@@ -111,17 +114,23 @@ class Details:
             "votes": lambda: _votes(predictions, posterior, level),
             "together": together,
         }
-        made = {name: parts[name]() for name in (parts if names is None else names)}
+        chosen = parts if names is None else names
+        made = {name: parts[name]() for name in chosen if not self.refused or name in _NO_ITEMS}
         plain: dict[str, Any] = plain_values(made)
         return plain
 
     def confusion(self, estimates: Estimates, group: str | None) -> Result:
         """Confusion matrices of all items, or of a group."""
-        return confusion_matrices(estimates, group)
+        return confusion_matrices(self._held(estimates), group)
 
     def disagreements(self, estimates: Estimates, confident: float) -> Result:
         """Items on which classifiers and labels, or confident classifiers, differ."""
-        return disagreements(estimates, confident)
+        return disagreements(self._held(estimates), confident)
+
+    def _held(self, estimates: Estimates) -> Estimates:
+        if self.refused:
+            raise self.refused
+        return estimates
 
 
 def _class_balance(predictions: Predictions, posterior: LabelPosterior) -> dict[str, Any]:

@@ -8,14 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fewlabels.errors import listed, quoted
-from fewlabels.kernels.arrays import Floats, Ints
+from fewlabels.kernels.arrays import Array, Floats, Ints
 from fewlabels.kernels.strata import stratified_mean
 from fewlabels.metrics.base import Metric
 from fewlabels.metrics.plans import view_of
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
-
-_ROW = ("name", "n_items", "n_labeled", "share")
 
 
 class Strata(NamedTuple):
@@ -36,16 +34,21 @@ class Strata(NamedTuple):
     def of(predictions: Predictions) -> Strata:
         """Those that `Predictions.stratum` names."""
         assert predictions.stratum is not None
-        codes, values = predictions.strata, predictions.groups[predictions.stratum].tolist()
-        names = tuple(dict.fromkeys(str(value) for value in values))
-        mass, there = predictions.weight * predictions.times, predictions.weight > 0
-        size = np.where(there, predictions.times, 0.0)
+        names = tuple(dict.fromkeys(map(str, predictions.groups[predictions.stratum].tolist())))
+        codes, mass = predictions.strata, predictions.weight * predictions.times
+        size = np.where(predictions.weight > 0, predictions.times, 0.0)
         shares = np.bincount(codes, mass) / mass.sum()
         n_items, n_labeled = (
             np.bincount(codes, size * held, len(names)).round().astype(np.int64)
             for held in (np.ones(len(codes)), predictions.labeled)
         )
         return Strata(predictions.stratum, names, codes, shares, n_items, n_labeled)
+
+    def table(self, **more: Array) -> list[dict[str, Any]]:
+        """Name, items and labels of every stratum, and more of each, (H,)."""
+        columns = {"n_items": self.n_items, "n_labeled": self.n_labeled, **more}
+        rows = zip(self.names, *(column.tolist() for column in columns.values()), strict=True)
+        return [dict(zip(("name", *columns), row, strict=True)) for row in rows]
 
 
 def strata_facts(
@@ -59,15 +62,14 @@ def strata_facts(
     if not predictions.n_labeled:
         return {}, [], False
     strata = Strata.of(predictions)
-    effects = design_effects(predictions, strata, metrics)
-    n, sentences = predictions.n_labeled, []
-    of = f"column {strata.column}, {len(strata.names)} in all"
+    effects, sentences = design_effects(predictions, strata, metrics), []
+    n, of = predictions.n_labeled, f"column {strata.column}, {len(strata.names)} in all"
     if effects:
-        (model, name), effect = next(iter(effects.items()))
+        first, effect = effects[0], effects[0]["value"]
         sentences.append(
             f"strata ({of}): labels alone count by their stratum's share of all items; the design "
-            f"effect for {name} of {model} is {effect:.2f}, so {n:,} labels are worth "
-            f"{n / max(effect, 1e-9):,.0f} drawn at random from all"
+            f"effect for {first['metric']} of {first['model']} is {effect:.2f}, so {n:,} labels "
+            f"are worth {n / max(effect, 1e-9):,.0f} drawn at random from all"
         )
     empty = np.flatnonzero((strata.n_labeled == 0) & (strata.n_items > 0))
     single = np.flatnonzero((strata.n_labeled == 1) & (strata.n_items > 1))
@@ -82,42 +84,33 @@ def strata_facts(
                 f"{strata.shares[which].sum():.0%} of the items): {consequence}; label some there "
                 f"(fewlabels label-next FILE --strata {strata.column})"
             )
-    rows = zip(
-        strata.names, strata.n_items.tolist(), strata.n_labeled.tolist(), strata.shares.tolist(),
-        strict=True,
-    )  # fmt: skip
     found = {
         "column": strata.column,
-        "strata": [dict(zip(_ROW, row, strict=True)) for row in rows],
-        "design_effect": [
-            {"model": model, "metric": name, "value": value}
-            for (model, name), value in effects.items()
-        ],
+        "strata": strata.table(share=strata.shares),
+        "design_effect": effects,
     }
     return {"strata": found}, sentences, bool(len(empty) or len(single))
 
 
 def design_effects(
     predictions: Predictions, strata: Strata, metrics: Mapping[str, Metric]
-) -> dict[tuple[str, str], float]:
+) -> list[dict[str, Any]]:
     """Variance of a mean from these labels over that of as many drawn at random, by classifier.
 
     Only of metrics that are means over the items.
     """
-    out = {}
+    out, labeled = [], np.flatnonzero(predictions.labeled & (predictions.weight > 0))
     for j, model in enumerate(predictions.models):
         for name, metric in metrics.items():
-            if metric.per_item is None or predictions.n_labeled < 2:
+            if metric.per_item is None:
                 continue
-            given = np.zeros(predictions.n_items, dtype=bool)
-            given[predictions.given_by(metric.needs, j)] = True
-            rows = np.flatnonzero(given & predictions.labeled & (predictions.weight > 0))
+            rows = np.intersect1d(predictions.given_by(metric.needs, j), labeled)
             if len(rows) < 2:
                 continue
             value = metric.per_item(view_of(predictions, rows, j))
             own = value[np.arange(len(rows)), predictions.labels[rows]]
-            found = stratified_mean(own[:, None], strata.codes[rows], strata.shares)
-            out[model, name] = float(found.design_effect[0])
+            found = stratified_mean(own, strata.codes[rows], strata.shares)
+            out.append({"model": model, "metric": name, "value": found.design_effect})
     return out
 
 

@@ -22,34 +22,28 @@ from fewlabels.kernels.arrays import Floats, Ints
 
 
 class StratifiedMean(NamedTuple):
-    """Mean, its variance, and the variance over that of as many labels drawn at random, (M,)."""
+    """Mean, its variance, and the variance over that of as many labels drawn at random."""
 
-    mean: Floats
-    variance: Floats
-    design_effect: Floats
+    mean: float
+    variance: float
+    design_effect: float
 
 
 def stratified_mean(values: Floats, strata: Ints, shares: Floats) -> StratifiedMean:
-    """Of values (n, M) of items of strata 0 .. H - 1, (n,), whose shares of all items are (H,).
+    """Of values (n,) of items of strata 0 .. H - 1, (n,), whose shares of all items are (H,).
 
     The shares are those of the strata with an item, made to sum to 1.
     """
     count = np.bincount(strata, minlength=len(shares))
     share = np.where(count > 0, shares, 0.0)
-    share = share / share.sum()
-    weight = share[strata] / count[strata]
-    mean = weight @ values
-    variance = np.zeros(values.shape[1])
-    apart = variance_strata(strata)
+    weight = (share / share.sum())[strata] / count[strata]
+    mean, variance, apart = float(weight @ values), 0.0, variance_strata(strata)
     for h in np.unique(apart):
         here = apart == h
-        n = int(here.sum())
-        if n > 1:
-            variance += weight[here].sum() ** 2 * values[here].var(axis=0, ddof=1) / n
-    spread = weight @ values**2 - mean**2 + variance
-    alone = spread / len(values)
-    effect = np.divide(variance, alone, out=np.ones_like(alone), where=alone > 0)
-    return StratifiedMean(mean, variance, effect)
+        if here.sum() > 1:
+            variance += float(weight[here].sum() ** 2 * values[here].var(ddof=1) / here.sum())
+    alone = (float(weight @ values**2) - mean**2 + variance) / len(values)
+    return StratifiedMean(mean, variance, variance / alone if alone > 0 else 1.0)
 
 
 def variance_strata(strata: Ints) -> Ints:

@@ -501,8 +501,7 @@ def _next_by_stratum(
     ]
     about = who[0] if len(who) == 1 else f"{len(who)} classifiers"
     selection = NextItems(*(np.concatenate(arrays) for arrays in zip(*each, strict=True)))
-    plans = zip(strata.names, strata.n_items.tolist(), held.tolist(), spread.tolist(), add.tolist(),
-                strict=True)  # fmt: skip
+    plans = strata.table(spread=spread, n_next=add)
     found = _result(
         predictions, posterior, called, about, name,
         draw._replace(order="stratified"), selection, predictions.n_items,
@@ -510,7 +509,7 @@ def _next_by_stratum(
     )  # fmt: skip
     return replace(
         found,
-        strata=tuple(StratumPlan(*plan) for plan in plans),
+        strata=tuple(StratumPlan(**plan) for plan in plans),
         statement="Within a stratum all items were equally likely to be drawn: labels count by "
         f"their stratum's share of the items (fewlabels estimate FILE --stratum {strata.column}).",
     )

@@ -18,11 +18,19 @@ import numpy as np
 from fewlabels import report
 from fewlabels.errors import Status, UsageError, quoted, unknown
 from fewlabels.evaluation.evaluator import Estimand
-from fewlabels.kernels.arrays import Bools, Floats
+from fewlabels.kernels.arrays import Array, Bools, Floats
 from fewlabels.kernels.blocks import Progress, using_workers
-from fewlabels.kernels.interval_draws import UNDEFINED, Interval
+from fewlabels.kernels.interval_draws import UNDEFINED, Interval, spelled
 from fewlabels.methods.base import LabelModel
-from fewlabels.questions.counts import COSTS, FORMULAS, Counts, Points, Rates, operating_points
+from fewlabels.questions.counts import (
+    COSTS,
+    FORMULAS,
+    Counts,
+    Draws,
+    Points,
+    Rates,
+    operating_points,
+)
 from fewlabels.questions.question import Answer, OneClassifier, summarise
 from fewlabels.report.shown import plain_values as plain
 
@@ -333,24 +341,12 @@ class Thresholds(Answer):
 
     def report(self) -> dict[str, Any]:
         """Everything, as a dictionary of plain values."""
-        rates = {name: rate._asdict() for name, rate in self.rates.items()}
-        return self._report(
-            "threshold",
-            {
-                "conditions": self.conditions,
-                "best": self.best,
-                "best_probability": self.best_probability,
-                "choice": self.choice,
-                "least": self.least,
-                "met": self.met,
-                "shortfall": self.shortfall,
-                "rates": rates,
-                "prevalence": self.prevalence,
-                "prevalence_here": self.prevalence_here._asdict(),
-                "thresholds": self.thresholds,
-                "probability": self.probability,
-            },
-        )
+        names = (
+            "conditions", "best", "best_probability", "choice", "least", "met", "shortfall",
+            "rates", "prevalence", "prevalence_here", "thresholds", "probability",
+        )  # fmt: skip
+        own = spelled((name, getattr(self, name)) for name in names)
+        return self._report("threshold", own | {"rates": spelled(self.rates.items())})
 
     def _columns(self) -> dict[str, Any]:
         return {"threshold": self.thresholds, "probability": self.probability}
@@ -526,23 +522,23 @@ class _Search:
         there = counts if self.prevalence is None else counts.at_prevalence(self.prevalence)
         return Rates(there, self.costs)
 
+    def _sums(self, draws: Draws, of: Callable[[Rates], Sequence[Array]]) -> list[Floats]:
+        """Sums over draws of arrays (G, D) made of the rates, at the cuts upwards, (G,) each."""
+        chunks = draws.each(
+            lambda counts: [array.sum(axis=1, dtype=float) for array in of(self._rates(counts))],
+            self.question.progress,
+        )
+        return [np.sum(chunk, axis=0)[::-1] for chunk in zip(*chunks, strict=True)]
+
     def tally(self) -> tuple[Floats, Floats]:
         """Probability that the conditions hold, and mean shortfall, at the cuts upwards, (G,)."""
 
-        def tally(counts: Counts) -> tuple[Floats, Floats]:
-            rates = self._rates(counts)
-            holds: Bools = np.logical_and.reduce([one.holds(rates) for one in self.conditions])
-            lacks: Floats = np.sum(
-                [one.shortfall(rates).sum(axis=1) for one in self.conditions], axis=0
-            )
-            return holds.sum(axis=1).astype(np.float64), lacks
+        def tally(rates: Rates) -> tuple[Array, Array]:
+            holds = np.logical_and.reduce([one.holds(rates) for one in self.conditions])
+            return holds, np.sum([one.shortfall(rates) for one in self.conditions], axis=0)
 
-        chunks = self.points.interval.each(tally, self.question.progress)
-        size = self.points.interval.size
-        probability, shortfall = (
-            (np.sum(chunk, axis=0) / size)[::-1] for chunk in zip(*chunks, strict=True)
-        )
-        return probability, shortfall
+        held, lacks = self._sums(self.points.interval, tally)
+        return held / self.points.interval.size, lacks / self.points.interval.size
 
     def _expected(self, goal: str) -> Floats:
         """Mean of the goal over the draws in which it is defined, larger is better, upwards (G,).
@@ -550,13 +546,11 @@ class _Search:
         -inf where it is defined in none.
         """
 
-        def sums(counts: Counts) -> tuple[Floats, Floats]:
-            rate = self._rates(counts)[goal]
-            defined = ~np.isnan(rate)
-            return np.where(defined, rate, 0.0).sum(axis=1), defined.sum(axis=1).astype(np.float64)
+        def defined(rates: Rates) -> tuple[Array, Array]:
+            rate = rates[goal]
+            return np.nan_to_num(rate), ~np.isnan(rate)
 
-        chunks = self.points.value.each(sums, self.question.progress)
-        total, size = (np.sum(chunk, axis=0)[::-1] for chunk in zip(*chunks, strict=True))
+        total, size = self._sums(self.points.value, defined)
         sign = -1.0 if goal in _FEWER else 1.0
         return np.where(size > 0, sign * total / np.maximum(size, 1.0), -np.inf)
 
