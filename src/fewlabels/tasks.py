@@ -34,6 +34,7 @@ from fewlabels.evaluation.evaluator import (
 from fewlabels.kernels.arrays import Floats
 from fewlabels.kernels.blocks import step
 from fewlabels.kernels.interval_draws import inflated, interval
+from fewlabels.methods.base import gravest
 from fewlabels.methods.baselines.plain import Labeled
 from fewlabels.methods.joined import JoinedPosteriors, Salted
 from fewlabels.metrics.base import Metric
@@ -43,11 +44,6 @@ from fewlabels.predictions import Predictions
 
 MACRO = "macro average"
 """The value of the column of tasks in rows of the mean over tasks."""
-
-_GRAVEST_FIRST = (
-    Status.UNDEFINED, Status.NOT_CONVERGED, Status.CONTRADICTED, Status.FEW_LABELS,
-    Status.ASSUMPTION, Status.OK,
-)  # fmt: skip
 
 
 def estimate_tasks(
@@ -309,7 +305,7 @@ def _mean(
     level = rows[0].confidence_level
     value = float(np.mean([row.value for row in rows])) if value is None else value
     low, high = interval(np.array([value]), mean[:, None], level, bounds)
-    status = min((row.status for row in rows), key=_GRAVEST_FIRST.index)
+    status = gravest(row.status for row in rows)
     row = rows[0]._replace(value=value, low=float(low[0]), high=float(high[0]), status=status)
     return row, mean
 

@@ -162,7 +162,7 @@ def places_of(keys: UInts, among: UInts) -> Ints:
 
 
 def gravest(statuses: Iterable[Status]) -> Status:
-    """The gravest of the statuses of several fits."""
+    """The gravest of the statuses of several fits, or estimates."""
     return min(statuses, key=_GRAVEST_FIRST.index, default=Status.OK)
 
 
@@ -172,7 +172,10 @@ def status_of(warnings: Sequence[str]) -> Status:
     return gravest(status for status in _GRAVEST_FIRST if status.value in said)
 
 
-_GRAVEST_FIRST = (Status.NOT_CONVERGED, Status.FEW_LABELS, Status.ASSUMPTION, Status.OK)
+_GRAVEST_FIRST = (
+    Status.UNDEFINED, Status.NOT_CONVERGED, Status.CONTRADICTED, Status.FEW_LABELS,
+    Status.ASSUMPTION, Status.OK,
+)  # fmt: skip
 
 
 def refuse_multiplicity(predictions: Predictions, who: str) -> None:
