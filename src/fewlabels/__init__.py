@@ -42,59 +42,34 @@ if TYPE_CHECKING:
     from fewlabels import calibration as calibration
     from fewlabels import metrics as metrics
     from fewlabels import models as models
-    from fewlabels.data import Diagnosis, diagnose, read_predictions
-    from fewlabels.data.sources import source
-    from fewlabels.errors import FewlabelsError, InputError, MissingExtraError, Status, UsageError
-    from fewlabels.estimates import Estimates
-    from fewlabels.estimating import estimate
-    from fewlabels.labeling.notebook import label
-    from fewlabels.monitoring import monitor
-    from fewlabels.predictions import Predictions
-    from fewlabels.questions.anytime import anytime
-    from fewlabels.questions.backtest import backtest
-    from fewlabels.questions.calibration_curve import calibration_curve
-    from fewlabels.questions.compare import compare
-    from fewlabels.questions.curve import curve, curves
-    from fewlabels.questions.label_next import label_next
-    from fewlabels.questions.rank import rank
-    from fewlabels.questions.score import score
-    from fewlabels.questions.threshold import threshold
-    from fewlabels.shifts.analysis import shift
-    from fewlabels.streaming.stream import estimate_files
+    from fewlabels.data import Diagnosis as Diagnosis
+    from fewlabels.data import diagnose as diagnose
+    from fewlabels.data import read_predictions as read_predictions
+    from fewlabels.data.sources import source as source
+    from fewlabels.errors import FewlabelsError as FewlabelsError
+    from fewlabels.errors import InputError as InputError
+    from fewlabels.errors import MissingExtraError as MissingExtraError
+    from fewlabels.errors import Status as Status
+    from fewlabels.errors import UsageError as UsageError
+    from fewlabels.estimates import Estimates as Estimates
+    from fewlabels.estimating import estimate as estimate
+    from fewlabels.labeling.notebook import label as label
+    from fewlabels.monitoring import monitor as monitor
+    from fewlabels.predictions import Predictions as Predictions
+    from fewlabels.questions.anytime import anytime as anytime
+    from fewlabels.questions.backtest import backtest as backtest
+    from fewlabels.questions.calibration_curve import calibration_curve as calibration_curve
+    from fewlabels.questions.compare import compare as compare
+    from fewlabels.questions.curve import curve as curve
+    from fewlabels.questions.curve import curves as curves
+    from fewlabels.questions.label_next import label_next as label_next
+    from fewlabels.questions.rank import rank as rank
+    from fewlabels.questions.score import score as score
+    from fewlabels.questions.threshold import threshold as threshold
+    from fewlabels.shifts.analysis import shift as shift
+    from fewlabels.streaming.stream import estimate_files as estimate_files
 
-__all__ = [
-    "Diagnosis",
-    "Estimates",
-    "FewlabelsError",
-    "InputError",
-    "MissingExtraError",
-    "Predictions",
-    "Status",
-    "UsageError",
-    "__version__",
-    "annotations",
-    "anytime",
-    "backtest",
-    "calibration",
-    "calibration_curve",
-    "compare",
-    "curve",
-    "curves",
-    "diagnose",
-    "estimate",
-    "estimate_files",
-    "label",
-    "label_next",
-    "metrics",
-    "models",
-    "monitor",
-    "rank",
-    "read_predictions",
-    "score",
-    "shift",
-    "source",
-    "threshold",
-]
+__all__ = sorted([*_LAZY, *_SUBPACKAGES, "__version__"])
 
 
 def __getattr__(name: str) -> Any:
@@ -108,4 +83,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return __all__

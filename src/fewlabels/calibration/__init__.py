@@ -29,28 +29,19 @@ _LAZY = {
 }
 
 if TYPE_CHECKING:
-    from fewlabels.calibration.alpha import (
-        AlphaCalibration,
-        ensemble_disagreement,
-        ensemble_mean,
-        ensemble_posterior,
-    )
-    from fewlabels.calibration.saved import from_dict, load, save, to_dict
-    from fewlabels.calibration.scaling import MatrixScaling, TemperatureScaling, VectorScaling
+    from fewlabels.calibration.alpha import AlphaCalibration as AlphaCalibration
+    from fewlabels.calibration.alpha import ensemble_disagreement as ensemble_disagreement
+    from fewlabels.calibration.alpha import ensemble_mean as ensemble_mean
+    from fewlabels.calibration.alpha import ensemble_posterior as ensemble_posterior
+    from fewlabels.calibration.saved import from_dict as from_dict
+    from fewlabels.calibration.saved import load as load
+    from fewlabels.calibration.saved import save as save
+    from fewlabels.calibration.saved import to_dict as to_dict
+    from fewlabels.calibration.scaling import MatrixScaling as MatrixScaling
+    from fewlabels.calibration.scaling import TemperatureScaling as TemperatureScaling
+    from fewlabels.calibration.scaling import VectorScaling as VectorScaling
 
-__all__ = [
-    "AlphaCalibration",
-    "MatrixScaling",
-    "TemperatureScaling",
-    "VectorScaling",
-    "ensemble_disagreement",
-    "ensemble_mean",
-    "ensemble_posterior",
-    "from_dict",
-    "load",
-    "save",
-    "to_dict",
-]
+__all__ = sorted(_LAZY)
 
 
 def __getattr__(name: str) -> Any:
@@ -62,4 +53,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return __all__

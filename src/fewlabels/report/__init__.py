@@ -44,70 +44,40 @@ _LAZY = {
 }
 
 if TYPE_CHECKING:
-    from fewlabels.report.agreement import render_agreement
-    from fewlabels.report.annotations import render_annotations
-    from fewlabels.report.backtest import render_backtest
-    from fewlabels.report.calibration import render_calibration
-    from fewlabels.report.calibration_curve import render_calibration_curve
-    from fewlabels.report.comparison import render_comparison
-    from fewlabels.report.confusion import render_confusion, render_disagreements
-    from fewlabels.report.curves import render_curves, render_label_next, render_threshold
-    from fewlabels.report.estimates_html import render_html
-    from fewlabels.report.figure import (
-        render_backtest_figure,
-        render_curve_figure,
-        render_figure,
+    from fewlabels.report.agreement import render_agreement as render_agreement
+    from fewlabels.report.annotations import render_annotations as render_annotations
+    from fewlabels.report.backtest import render_backtest as render_backtest
+    from fewlabels.report.calibration import render_calibration as render_calibration
+    from fewlabels.report.calibration_curve import (
+        render_calibration_curve as render_calibration_curve,
     )
-    from fewlabels.report.html import render_fragment, save_page, summary_fragment
-    from fewlabels.report.markdown import (
-        flat_numbers,
-        model_index,
-        render_junit,
-        render_markdown,
-    )
-    from fewlabels.report.monitoring import render_monitoring
-    from fewlabels.report.ranking import render_ranking
-    from fewlabels.report.shift_text import render_shift
-    from fewlabels.report.text import (
-        brief_estimates,
-        brief_summary,
-        render_predictions,
-        render_score,
-        render_text,
-    )
+    from fewlabels.report.comparison import render_comparison as render_comparison
+    from fewlabels.report.confusion import render_confusion as render_confusion
+    from fewlabels.report.confusion import render_disagreements as render_disagreements
+    from fewlabels.report.curves import render_curves as render_curves
+    from fewlabels.report.curves import render_label_next as render_label_next
+    from fewlabels.report.curves import render_threshold as render_threshold
+    from fewlabels.report.estimates_html import render_html as render_html
+    from fewlabels.report.figure import render_backtest_figure as render_backtest_figure
+    from fewlabels.report.figure import render_curve_figure as render_curve_figure
+    from fewlabels.report.figure import render_figure as render_figure
+    from fewlabels.report.html import render_fragment as render_fragment
+    from fewlabels.report.html import save_page as save_page
+    from fewlabels.report.html import summary_fragment as summary_fragment
+    from fewlabels.report.markdown import flat_numbers as flat_numbers
+    from fewlabels.report.markdown import model_index as model_index
+    from fewlabels.report.markdown import render_junit as render_junit
+    from fewlabels.report.markdown import render_markdown as render_markdown
+    from fewlabels.report.monitoring import render_monitoring as render_monitoring
+    from fewlabels.report.ranking import render_ranking as render_ranking
+    from fewlabels.report.shift_text import render_shift as render_shift
+    from fewlabels.report.text import brief_estimates as brief_estimates
+    from fewlabels.report.text import brief_summary as brief_summary
+    from fewlabels.report.text import render_predictions as render_predictions
+    from fewlabels.report.text import render_score as render_score
+    from fewlabels.report.text import render_text as render_text
 
-__all__ = [
-    "brief_estimates",
-    "brief_summary",
-    "flat_numbers",
-    "model_index",
-    "render_agreement",
-    "render_annotations",
-    "render_backtest",
-    "render_backtest_figure",
-    "render_calibration",
-    "render_calibration_curve",
-    "render_comparison",
-    "render_confusion",
-    "render_curve_figure",
-    "render_curves",
-    "render_disagreements",
-    "render_figure",
-    "render_fragment",
-    "render_html",
-    "render_junit",
-    "render_label_next",
-    "render_markdown",
-    "render_monitoring",
-    "render_predictions",
-    "render_ranking",
-    "render_score",
-    "render_shift",
-    "render_text",
-    "render_threshold",
-    "save_page",
-    "summary_fragment",
-]
+__all__ = sorted(name for names in _LAZY.values() for name in names)
 
 
 def __getattr__(name: str) -> Any:
