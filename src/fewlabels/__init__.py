@@ -8,7 +8,7 @@ __version__ = "0.1.0"
 
 # name -> module that holds it. Nothing is imported before it is asked for (PEP 562).
 _LAZY = {
-    "Diagnosis": "fewlabels.data",
+    "Diagnosis": "fewlabels.data.doctor.facts",
     "Estimates": "fewlabels.estimates",
     "FewlabelsError": "fewlabels.errors",
     "InputError": "fewlabels.errors",
@@ -22,14 +22,14 @@ _LAZY = {
     "compare": "fewlabels.questions.compare",
     "curve": "fewlabels.questions.curve",
     "curves": "fewlabels.questions.curve",
-    "diagnose": "fewlabels.data",
+    "diagnose": "fewlabels.data.doctor.diagnose",
     "estimate": "fewlabels.estimating",
     "estimate_files": "fewlabels.streaming.stream",
     "label": "fewlabels.labeling.notebook",
     "label_next": "fewlabels.questions.label_next",
     "monitor": "fewlabels.monitoring",
     "rank": "fewlabels.questions.rank",
-    "read_predictions": "fewlabels.data",
+    "read_predictions": "fewlabels.data.read",
     "score": "fewlabels.questions.score",
     "shift": "fewlabels.shifts.analysis",
     "source": "fewlabels.data.sources",
@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     from fewlabels import calibration as calibration
     from fewlabels import metrics as metrics
     from fewlabels import models as models
-    from fewlabels.data import Diagnosis as Diagnosis
-    from fewlabels.data import diagnose as diagnose
-    from fewlabels.data import read_predictions as read_predictions
+    from fewlabels.data.doctor.diagnose import diagnose as diagnose
+    from fewlabels.data.doctor.facts import Diagnosis as Diagnosis
+    from fewlabels.data.read import read_predictions as read_predictions
     from fewlabels.data.sources import source as source
     from fewlabels.errors import FewlabelsError as FewlabelsError
     from fewlabels.errors import InputError as InputError

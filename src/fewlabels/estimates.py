@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from fewlabels import __version__, report
-from fewlabels.comparison import paired_interval, probability_best
+from fewlabels.comparison.draws import paired_interval, probability_best
 from fewlabels.errors import Status, UsageError, listed, plain_name, unknown
 from fewlabels.kernels.arrays import Floats, Frozen, Ints
 from fewlabels.kernels.interval_draws import Interval

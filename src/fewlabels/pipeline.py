@@ -16,7 +16,7 @@ import numpy as np
 from fewlabels.checks.arguments import level_of, seed_of, workers_of
 from fewlabels.checks.class_words import numbers_of
 from fewlabels.checks.conditions import NOT_RANDOM
-from fewlabels.comparison import Residuals
+from fewlabels.comparison.draws import Residuals
 from fewlabels.data.agreement import useless
 from fewlabels.data.inputs import reference_of
 from fewlabels.data.reading_lines import are_recognised

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 import fewlabels as fl
-from fewlabels.data import parse_model_options
-from fewlabels.data.options import column_options, read_column_file
+from fewlabels.data.options import column_options, parse_model_options, read_column_file
 
 
 def test_model_option():

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import fewlabels as fl
+from fewlabels.data.read import column_names
 
 
 def read(path, **options) -> fl.Predictions:
@@ -196,7 +197,7 @@ def test_fronts_in_doubt_are_refused_with_the_row(doubt, write):
 
 def test_a_quoted_header_of_several_lines(write):
     path = write('"the\nitem",label,p__net__1\n' + "".join(f"{i},{i % 2},.5\n" for i in range(9)))
-    assert fl.data.column_names(path) == ("the\nitem", "label", "p__net__1")
+    assert column_names(path) == ("the\nitem", "label", "p__net__1")
 
 
 READINGS = "\n".join(
@@ -222,7 +223,7 @@ def test_a_file_without_a_header_proposes_a_command_that_reads_it(kind, write, c
     width = len(HEADLESS[kind].splitlines()[-1].replace("\t", ",").split(","))
     rows = HEADLESS[kind].partition("DATA:\n")[2] or HEADLESS[kind]
     assert f"{len(rows.splitlines())} items" in out
-    assert fl.data.column_names(f"{path}#no-header") == tuple(f"c{k + 1}" for k in range(width))
+    assert column_names(f"{path}#no-header") == tuple(f"c{k + 1}" for k in range(width))
 
 
 def test_a_name_that_is_a_value_below_too_is_said(write):

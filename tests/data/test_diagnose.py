@@ -13,8 +13,9 @@ import pyarrow as pa
 import pytest
 
 import fewlabels as fl
-from fewlabels.data import Diagnosis, diagnose
 from fewlabels.data.doctor import facts
+from fewlabels.data.doctor.diagnose import diagnose
+from fewlabels.data.doctor.facts import Diagnosis
 from outputs import check
 
 N = 400

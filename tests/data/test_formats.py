@@ -14,8 +14,9 @@ import pytest
 from workbooks import Date, ods, xlsx
 
 import fewlabels as fl
-from fewlabels.data import column_names, diagnose
+from fewlabels.data.doctor.diagnose import diagnose
 from fewlabels.data.options import column_options
+from fewlabels.data.read import column_names
 from fewlabels.streaming.units import about_rows, lay_out
 
 
@@ -190,7 +191,7 @@ def test_objects_of_objects_are_rows_by_item_or_answers_by_item(write):
         v is not None for a in answers.values() for v in a.values()
     )
     one = json.dumps({"item": {"id": 1}, "p__m": {"1": 0.5}})
-    assert fl.data.column_names(write(one, "one.json")) == ("item.id", "p__m.1")
+    assert column_names(write(one, "one.json")) == ("item.id", "p__m.1")
 
 
 def test_a_list_of_one_is_its_value_only_where_all_are(write):

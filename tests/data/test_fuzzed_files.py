@@ -24,8 +24,10 @@ from hypothesis import strategies as st
 from workbooks import Date, ods, xlsx
 
 import fewlabels as fl
-from fewlabels.data import Diagnosis, column_names, diagnose
 from fewlabels.data.binary import KEYS
+from fewlabels.data.doctor.diagnose import diagnose
+from fewlabels.data.doctor.facts import Diagnosis
+from fewlabels.data.read import column_names
 
 FUZZ = settings(
     max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True

@@ -21,7 +21,8 @@ from workbooks import ods, with_part, xlsx
 
 import fewlabels as fl
 from fewlabels.checks import arguments
-from fewlabels.data import diagnose, limits
+from fewlabels.data import limits
+from fewlabels.data.doctor.diagnose import diagnose
 from fewlabels.data.limits import MOST_COLUMNS
 from fewlabels.data.logs.documents import keys_at_the_beginning
 from fewlabels.errors import InputError

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import fewlabels as fl
-from fewlabels.data import diagnose
+from fewlabels.data.doctor.diagnose import diagnose
 
 HEAD = "item,annotator,label\n"
 VOTES = "item,annotator,label\nx,ann,yes\nx,bob,no\ny,ann,no\nx,cy,\n"

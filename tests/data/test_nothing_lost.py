@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import fewlabels as fl
-from fewlabels.data import diagnose
+from fewlabels.data.doctor.diagnose import diagnose
 
 ROWS = "label,p__a__1\n1,.75\n0,.25\n,.5\n"
 

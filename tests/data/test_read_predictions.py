@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import fewlabels as fl
-from fewlabels.data import column_names, frame_kind
+from fewlabels.data.native import frame_kind
+from fewlabels.data.read import column_names
 
 COLUMNS = {
     "label": [1, 0, None, None],

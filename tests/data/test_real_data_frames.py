@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import fewlabels as fl
-from fewlabels.data import diagnose
+from fewlabels.data.doctor.diagnose import diagnose
 
 
 def found(diagnosis, words):

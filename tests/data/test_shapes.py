@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import fewlabels as fl
+from fewlabels.data.read import column_names
 
 ROOT = Path(__file__).resolve().parents[3]
 CASES = Path(os.environ.get("FEWLABELS_DATA", ROOT / "shared" / "data")) / "field_cases"
@@ -387,7 +388,7 @@ def test_a_file_without_a_header(tmp_path: Path, cli: Any) -> None:
 def test_headers_of_numbers_are_headers(header: str, tmp_path: Path) -> None:
     cells = [",".join([f"x{i}", *["0.5"] * (header.count(",") - 1), "1"]) for i in range(20)]
     (tmp_path / "t.csv").write_text("\n".join([header, *cells]), encoding="utf-8")
-    assert fl.data.column_names(tmp_path / "t.csv") == tuple(header.split(","))
+    assert column_names(tmp_path / "t.csv") == tuple(header.split(","))
 
 
 SEPARATED = {
@@ -413,7 +414,7 @@ def test_columns_separated_by_spaces_and_names_of_rows(kind: str, tmp_path: Path
 
 def test_sentences_are_no_columns(tmp_path: Path) -> None:
     (tmp_path / "t.txt").write_text("text\n" + "two words\n" * 9, encoding="utf-8")
-    assert fl.data.column_names(tmp_path / "t.txt") == ("text",)
+    assert column_names(tmp_path / "t.txt") == ("text",)
 
 
 # A file per classifier ----------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import fewlabels as fl
-from fewlabels.data import diagnose
+from fewlabels.data.doctor.diagnose import diagnose
 
 COLUMNS: dict[str, list[Any]] = {
     "label": ["no", None, "yes"],

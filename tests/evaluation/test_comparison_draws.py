@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fewlabels.comparison import Comparison, compare, group_gap, probability_best
-from fewlabels.comparison.draws import tied_runs
+from fewlabels.comparison.compare import Comparison, compare
+from fewlabels.comparison.draws import group_gap, probability_best, tied_runs
 from fewlabels.errors import UsageError
 
 

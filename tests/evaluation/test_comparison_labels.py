@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 import fewlabels as fl
-from fewlabels.comparison import LabelsNeeded, labels_needed
+from fewlabels.comparison.compare import LabelsNeeded, labels_needed
 from fewlabels.evaluation.differences import comparison
 from fewlabels.evaluation.item_variance import item_variance
 from fewlabels.kernels.interval_draws import Interval

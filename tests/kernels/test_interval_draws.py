@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fewlabels.comparison import paired_interval
+from fewlabels.comparison.draws import paired_interval
 from fewlabels.kernels.interval_draws import ends, interval
 
 DRAWS = np.random.default_rng(0).normal(size=(400, 3))

@@ -12,6 +12,7 @@ import pytest
 
 import fewlabels as fl
 from fewlabels.cli import main
+from fewlabels.data.read import column_names
 from proposed import run_all
 
 N = 240
@@ -60,7 +61,7 @@ def refused(path: Path, *said: str, **options: Any) -> None:
     for text in said:
         assert text in str(error.value)
     if path.is_file() and not options:  # what is proposed is run as it stands
-        names = fl.data.column_names(path)
+        names = column_names(path)
         run_all([str(error.value)], names, path, lambda *said: (main([*map(str, said)]), "", ""))
 
 

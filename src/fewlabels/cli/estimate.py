@@ -328,7 +328,7 @@ def score(source: Input, passing: Passing, settings: Settings, output: Output) -
     together (prediction-powered), and that of all judges together. A log with several criteria
     gets a score for each.
     """
-    from fewlabels.data import read_predictions
+    from fewlabels.data.read import read_predictions
     from fewlabels.data.sources import by_criterion
     from fewlabels.questions.score import scored, tasks_of
 

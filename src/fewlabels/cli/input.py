@@ -369,7 +369,7 @@ class Input(Record):
 
     def arguments(self) -> dict[str, Any]:
         """Keyword arguments of `fewlabels.read_predictions` and `fewlabels.diagnose`."""
-        from fewlabels.data import parse_model_options, parse_pairs, parse_task_options
+        from fewlabels.data.options import parse_model_options, parse_pairs, parse_task_options
 
         mapped = (
             *self.model, *self.logits, *self.hard, *self.score, *self.confidence, *self.task,
@@ -447,8 +447,8 @@ class Input(Record):
 
         Several tasks are refused unless the command takes `tasks`.
         """
-        from fewlabels.data import read_predictions
         from fewlabels.data.inputs import against_the_rest, refuse_tasks
+        from fewlabels.data.read import read_predictions
 
         read = read_predictions(keep=groups, **self.reading())
         if not tasks:
@@ -468,7 +468,7 @@ class Input(Record):
 
     def column_names(self) -> tuple[str, ...]:
         """The columns of all files."""
-        from fewlabels.data import column_names
+        from fewlabels.data.read import column_names
 
         reading = (self.place, self._read_votes)
         return tuple(name for one in reading if one is not None for name in column_names(one))

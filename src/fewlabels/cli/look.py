@@ -29,7 +29,7 @@ def doctor(source: Input, engine: Engine, settings: Settings, output: Output) ->
     """
     streamed = engine.streams(source)
     if streamed is None:
-        from fewlabels.data import diagnose
+        from fewlabels.data.doctor.diagnose import diagnose
 
         diagnosis = diagnose(**source.reading())
     else:

@@ -40,7 +40,7 @@ class OneModel:
         """
         # Errors of the method come before a file is read.
         arguments = self.settings.arguments("method", "random_state", "workers", *more)
-        from fewlabels.data import read_predictions
+        from fewlabels.data.read import read_predictions
 
         keep = [c for name in ("group", "strata") if (c := settings.get(name)) is not None]
         predictions = read_predictions(keep=keep, **self.source.reading()).with_positive()

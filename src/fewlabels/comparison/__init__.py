@@ -5,39 +5,3 @@ Everything is computed from draws of one metric that are paired over the classif
 of them are judged by the same labels, parameters and row weights, so shared errors cancel in a
 difference.
 """
-
-from fewlabels.comparison.compare import (
-    Comparison,
-    LabelsNeeded,
-    Pair,
-    PairErrors,
-    Standing,
-    Together,
-    compare,
-    labels_needed,
-)
-from fewlabels.comparison.draws import (
-    GroupGap,
-    Residuals,
-    group_gap,
-    paired_interval,
-    probability_best,
-    with_discrepancy,
-)
-
-__all__ = [
-    "Comparison",
-    "GroupGap",
-    "LabelsNeeded",
-    "Pair",
-    "PairErrors",
-    "Residuals",
-    "Standing",
-    "Together",
-    "compare",
-    "group_gap",
-    "labels_needed",
-    "paired_interval",
-    "probability_best",
-    "with_discrepancy",
-]

@@ -34,25 +34,3 @@ Traps: 1, 1.0 and "1" are one class; a column of objects may hold several types;
 of pyarrow imports pandas; a Parquet column is read when its numbers are asked for; messages speak
 of rows of the file (from 1, after the header), Python objects of items (from 0).
 """
-
-from fewlabels.data.doctor import Diagnosis, Finding, diagnose
-from fewlabels.data.native import frame_kind
-from fewlabels.data.options import (
-    parse_model_options,
-    parse_pairs,
-    parse_task_options,
-)
-from fewlabels.data.read import column_names, read_predictions, read_reference
-
-__all__ = [
-    "Diagnosis",
-    "Finding",
-    "column_names",
-    "diagnose",
-    "frame_kind",
-    "parse_model_options",
-    "parse_pairs",
-    "parse_task_options",
-    "read_predictions",
-    "read_reference",
-]

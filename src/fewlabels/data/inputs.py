@@ -32,7 +32,7 @@ def predictions_of(
     several tasks are refused.
     """
     if not isinstance(source, Predictions):
-        from fewlabels.data import read_predictions
+        from fewlabels.data.read import read_predictions
 
         source = read_predictions(
             source, columns=columns, positive=positive, cluster=cluster, stratum=stratum
@@ -102,7 +102,7 @@ def reference_of(
     name = str(source) if isinstance(source, str | os.PathLike) else "`reference`"
     found = source
     if not isinstance(source, Predictions):
-        from fewlabels.data import read_reference
+        from fewlabels.data.read import read_reference
 
         try:
             found = read_reference(source, target.positive, keep, **columns)

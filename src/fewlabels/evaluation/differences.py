@@ -14,12 +14,10 @@ from zlib import crc32
 import numpy as np
 
 from fewlabels.checks.conditions import NOT_RANDOM
-from fewlabels.comparison import (
-    Comparison,
+from fewlabels.comparison.compare import Comparison, Together, compare
+from fewlabels.comparison.draws import (
     GroupGap,
     Residuals,
-    Together,
-    compare,
     group_gap,
     paired_interval,
     with_discrepancy,

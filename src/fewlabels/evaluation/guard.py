@@ -35,7 +35,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
-from fewlabels.comparison import Residuals
+from fewlabels.comparison.draws import Residuals
 from fewlabels.errors import Status
 from fewlabels.estimates import MOST_COMPARED, Estimate
 from fewlabels.evaluation.evaluator import Evaluator, Measured

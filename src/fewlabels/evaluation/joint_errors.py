@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse
 
-from fewlabels.comparison import PairErrors, Together, paired_interval
-from fewlabels.comparison.draws import paired_ends
+from fewlabels.comparison.compare import PairErrors, Together
+from fewlabels.comparison.draws import paired_ends, paired_interval
 from fewlabels.errors import UsageError
 from fewlabels.estimates import MOST_COMPARED
 from fewlabels.evaluation.draws import DrawKind, LabelWeights

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from fewlabels.checks.arguments import few_enough
-from fewlabels.comparison import Comparison, GroupGap, Together
+from fewlabels.comparison.compare import Comparison, Together
+from fewlabels.comparison.draws import GroupGap
 from fewlabels.data.inputs import predictions_of
 from fewlabels.errors import UsageError, quoted, unknown
 from fewlabels.estimates import Estimates

@@ -14,7 +14,7 @@ import pytest
 
 import fewlabels as fl
 from fewlabels.cli.input import _Log
-from fewlabels.data import diagnose
+from fewlabels.data.doctor.diagnose import diagnose
 from fewlabels.data.logs import ALIASES, tools
 from fewlabels.data.logs.columns import LogOptions
 from fewlabels.data.logs.documents import keys_at_the_beginning, opened
