@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from fewlabels.data.inputs import predictions_of
-from fewlabels.data.sources import source
+from fewlabels.data.sources import chosen
 from fewlabels.errors import UsageError
 from fewlabels.estimates import Estimates
 from fewlabels.evaluation.evaluator import Estimand
@@ -138,8 +138,7 @@ def estimate(
     question = Question(
         method, metrics, by, confidence_level, estimand, against, random_state, shift=shift
     )
-    if where is not None or query is not None:
-        predictions = source(predictions, where=where, query=query)
+    predictions = chosen(predictions, where, query)
     items = predictions_of(
         predictions, columns, positive, cluster=cluster, stratum=stratum, tasks=True
     )

@@ -6,16 +6,16 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any
 
 import numpy as np
 
-from fewlabels.checks.arguments import chosen_from
+from fewlabels.checks.arguments import chosen_from, workers_of
 from fewlabels.data.chosen_rows import rows_at
 from fewlabels.data.inputs import predictions_of
 from fewlabels.data.options import column_options
 from fewlabels.data.sources import chosen as chosen_rows
-from fewlabels.data.sources import locate, open_source, source
+from fewlabels.data.sources import locate, open_source
 from fewlabels.data.table import naming_file
 from fewlabels.errors import InputError, UsageError, unknown
 from fewlabels.evaluation.evaluator import Estimand
@@ -118,13 +118,12 @@ def monitor(
     >>> change.since, change.alarm
     ('5', True)
     """
-    asked = _Asked(
+    asked = Asked(
         time, every, metrics, by, tolerance, against, method, confidence_level, estimand,
         random_state, reference, state, time_format,
     )  # fmt: skip
-    check_settings(confidence_level, estimand, workers)
-    if where is not None or query is not None:
-        predictions = source(predictions, where=where, query=query)
+    workers_of(workers)
+    predictions = chosen_rows(predictions, where, query)
     items = predictions_of(predictions, columns, positive)
     if time not in items.groups:
         raise UsageError(unknown("time", time, items.groups, "the predictions have no groups"))
@@ -135,49 +134,15 @@ def monitor(
         return asked.answer(scan, items, columns, (items.notes, items.reading))
 
 
-class Settings(TypedDict, total=False):
-    """Arguments of `monitor` beside the items, the times and how they are read."""
-
-    by: str | Sequence[str] | None
-    tolerance: float
-    against: Against | None
-    method: str | LabelModel
-    confidence_level: float
-    estimand: Estimand
-    random_state: int | None
-    reference: Any
-    state: str | os.PathLike[str] | None
-    time_format: str | None
-
-
 def monitor_files(
-    place: Any,
-    time: str,
-    every: str | int | None = None,
-    metrics: Any = None,
-    *,
-    workers: int | None = None,
+    feed: Feed, asked: Asked, columns: Any = None, *, workers: int | None = None,
     progress: Callable[[PassProgress], None] | None = None,
-    columns: Any = None,
-    positive: Any = None,
-    models: Sequence[str] | None = None,
-    where: str | None = None,
-    query: str | None = None,
-    **settings: Unpack[Settings],
-) -> Monitoring:
+) -> Monitoring:  # fmt: skip
     """The same from files or tables of any size, read once, in memory that hardly grows with them.
 
-    Arguments are those of `monitor` and `fewlabels.estimate_files`.
-
-    Raises
-    ------
-    UsageError, InputError
-        One line that says what is wrong and how to mend it.
+    `columns` say what the columns of a reference are.
     """
-    asked = _Asked(time, every, metrics, **settings)
-    check_settings(asked.confidence_level, asked.estimand, workers)
-    place = chosen_rows(place, where, query)
-    feed = _feed(place, (time, *asked.columns), columns, positive, models)
+    workers_of(workers)
     layout = feed.reader.layout
     example = feed.chosen(example_of(layout.roles, feed.reader.classes.names))
     with using_workers(workers):
@@ -186,10 +151,15 @@ def monitor_files(
         return asked.answer(scan, example, columns, (feed.notes, layout.reading))
 
 
-def _feed(
-    place: Any, groups: tuple[str, ...], columns: Any, positive: Any, models: Sequence[str] | None
+def rows_of(
+    place: Any,
+    groups: Sequence[str],
+    *,
+    columns: Any = None,
+    positive: Any = None,
+    models: Sequence[str] | None = None,
 ) -> Feed:
-    """The rows of files, with some columns as groups."""
+    """The rows of files, with columns of times and groups; see `fewlabels.estimate_files`."""
     options = column_options(positive=positive, columns=columns)
     layout = lay_out(place, options)
     classes = find_classes(layout, options)
@@ -202,51 +172,41 @@ def rows_to_label(
     result: Monitoring,
     size: int,
     place: Any,
-    items: Predictions | None = None,
-    *,
-    columns: Any = None,
-    positive: Any = None,
-    models: Sequence[str] | None = None,
-    time_format: str | None = None,
+    read: Predictions | Feed,
+    form: str | None = None,
 ) -> dict[str, list[Any]]:
     """The rows of a file, with all their columns, whose labels would tell most.
 
-    See `Monitoring.next_items`. `items` are those of the file where it was read whole; else it is
-    read in parts, by the other arguments of `monitor_files`.
-
-    Raises
-    ------
-    InputError
-        If the file has no row of the last complete period, or several rows of an item.
+    See `Monitoring.next_items`. `read` are the items of the file, or its rows in parts. It must
+    have rows of the last complete period, and one of each item.
     """
     period, wanted = result.complete.name, result.next_items(size)
     place_of, names_of = result.calendar.place, result.calendar.names
     days = [day for day, number in place_of.items() if names_of[number] == period]
-    if items is not None:
-        batches: Iterator[Batch] = iter([Batch(items.with_weight(None), None, 0)])
+    if isinstance(read, Predictions):
+        batches: Iterator[Batch] = iter([Batch(read.with_weight(None), None, 0)])
     else:
-        feed = _feed(place, (result.time,), columns, positive, models)
-        batches = (b for unit in feed.reader.layout.units for b in feed.batches(unit))
+        batches = (b for unit in read.reader.layout.units for b in read.batches(unit))
     located = locate(place)
     with naming_file(None if located is None else located.name):
         opened = open_source(place, located)
-        rows = rows_like(wanted, batches, result.time, days, time_format)
+        rows = rows_like(wanted, batches, result.time, days, form)
         if not rows:
             raise InputError(
                 f"has no item without a label of {period}, the last complete period, which the "
                 "items to label are chosen from; read its rows too"
             )
         found, n_rows = rows_at(opened, rows)
-        if items is not None and n_rows != items.n_items:
+        if isinstance(read, Predictions) and n_rows != read.n_items:
             raise InputError(
-                f"has {n_rows:,} rows of {items.n_items:,} items, and the items to label are rows "
+                f"has {n_rows:,} rows of {read.n_items:,} items, and the items to label are rows "
                 "of FILE; make a table of one row per item first (fewlabels convert)"
             )
     return {name: [row[name] for row in found] for name in found[0]}
 
 
 @dataclass(frozen=True)
-class _Asked:
+class Asked:
     """The arguments of `monitor` that are about all of its items, checked."""
 
     time: str
@@ -264,6 +224,7 @@ class _Asked:
     time_format: str | None = None
 
     def __post_init__(self) -> None:
+        check_settings(self.confidence_level, self.estimand, None)
         if not 0 <= self.tolerance < np.inf:
             raise UsageError(f"`tolerance` must be a number from 0; got {self.tolerance!r}")
         if self.against is not None:

@@ -18,7 +18,7 @@ import fewlabels as fl
 from fewlabels.cli.app import main
 from fewlabels.errors import InputError, UsageError
 from fewlabels.evaluation.periods import NO_TIME, Calendar, days_of
-from fewlabels.monitoring import monitor_files, rows_to_label
+from fewlabels.monitoring import Asked, monitor_files, rows_of, rows_to_label
 from fewlabels.questions import over_time as questions
 from fewlabels.streaming.in_memory import ArrayRows
 from fewlabels.streaming.periods import HELD, DayScan
@@ -234,7 +234,7 @@ def test_files_in_parts_and_items_in_memory_give_one_answer(tmp_path):
         labels = [None if label < 0 else int(label) for label in rows.labels]
         columns = {"p__spam__1": rows.probabilities[:, 0, 1], "label": labels}
         parquet.write_table(pa.table(columns), folder / "part-0.parquet")
-    in_parts = monitor_files(tmp_path, "date", "week", "accuracy")
+    in_parts = monitor_files(rows_of(tmp_path, ["date"]), Asked("date", "week", "accuracy"))
     at_once = fl.monitor(tmp_path, "date", "week", "accuracy")
     assert [row[:6] for row in in_parts.rows] == [row[:6] for row in at_once.rows]
     assert in_parts.changes == at_once.changes
@@ -525,8 +525,9 @@ def test_the_items_whose_labels_would_tell_most_are_rows_of_the_last_complete_pe
 def test_the_rows_of_files_in_parts_are_those_in_memory(tmp_path):
     path = tmp_path / "spam.csv"
     spam_file(path)
-    result = monitor_files(path, "date", "week", "accuracy")
-    in_parts = rows_to_label(result, 12, path)
+    rows = rows_of(path, ["date"])
+    result = monitor_files(rows, Asked("date", "week", "accuracy"))
+    in_parts = rows_to_label(result, 12, path, rows)
     at_once = rows_to_label(result, 12, path, fl.read_predictions(path))
     assert in_parts == at_once
     assert len(in_parts["item"]) == 12

@@ -108,13 +108,12 @@ def monitor(source: Input, settings: Settings, options: MonitorOptions, output: 
         raise UsageError("--time COL must say which column holds the time of each item")
     from fewlabels.data.options import column_options
     from fewlabels.metrics.registry import check_asked
+    from fewlabels.monitoring import Asked, monitor_files, rows_of, rows_to_label
     from fewlabels.monitoring import monitor as run
-    from fewlabels.monitoring import monitor_files, rows_to_label
 
     check_asked(metrics)
     arguments = settings.arguments(
-        "method", "confidence_level", "estimand", "random_state", "workers",
-        reference=source.reference,
+        "method", "confidence_level", "estimand", "random_state", reference=source.reference
     ) | {
         "time": options.time,
         "by": (groups := settings.groups(source)),
@@ -132,21 +131,18 @@ def monitor(source: Input, settings: Settings, options: MonitorOptions, output: 
         table = output.to if output.to is not None and "://" not in output.to else None
         for path in sorted(filter(None, {options.state, table})):
             stack.enter_context(held_folder(Path(path)))
-        engine, predictions = Engine(), None
-        told: dict[str, Any] = {
-            "columns": column_options(**source.arguments()),
-            "positive": source.positive,
-            "models": settings.chosen(),
-        }
+        engine = Engine()
         if engine.streams(source) is not None:
             check_classifiers(conditions, lambda: engine.classifiers(source, settings.chosen()))
+            asked = Asked(reference=source.reference, **arguments)
+            columns = column_options(**source.arguments())
+            read: Any = rows_of(
+                source.place, (asked.time, *asked.columns), columns=columns,
+                positive=source.positive, models=settings.chosen(),
+            )  # fmt: skip
             with stream_bar() as passed:
                 result = monitor_files(
-                    source.place,
-                    reference=source.reference,
-                    progress=passed,
-                    **told,
-                    **arguments,
+                    read, asked, columns, workers=settings.workers, progress=passed
                 )
         else:
             with progress_bar("reading") as progress:
@@ -157,7 +153,11 @@ def monitor(source: Input, settings: Settings, options: MonitorOptions, output: 
                 reference = None
                 if source.reference is not None:
                     reference = source.read_reference_for(predictions, *groups)
-                result = run(predictions, reference=reference, progress=progress, **arguments)
+                result = run(
+                    predictions, reference=reference, progress=progress, workers=settings.workers,
+                    **arguments,
+                )  # fmt: skip
+                read = predictions
         failures = [line for one in conditions for line in one.failures(result)]
         output.save_all(
             result.to_dict,
@@ -167,12 +167,7 @@ def monitor(source: Input, settings: Settings, options: MonitorOptions, output: 
             html=result.save_html,
             to=result.table,
             out=lambda: rows_to_label(
-                result,
-                options.ask or 0,
-                source.place,
-                predictions,
-                time_format=options.time_format,
-                **told,
+                result, options.ask or 0, source.place, read, options.time_format
             ),
             junit=lambda: junit_text(conditions, result),
             alert=lambda: _alerts(result, failures),
