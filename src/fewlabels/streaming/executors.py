@@ -27,7 +27,6 @@ from functools import partial
 from itertools import islice
 from multiprocessing.connection import Connection, wait
 from queue import SimpleQueue
-from types import TracebackType
 from typing import Any, Literal, NamedTuple, Protocol, Self, TypeVar
 
 from fewlabels.errors import FewlabelsError, InputError, UsageError, one_line, unknown
@@ -83,12 +82,7 @@ class Executor(ABC):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 
