@@ -49,15 +49,7 @@ MACRO = "macro average"
 def estimate_tasks(
     question: Question, items: Predictions, progress: Callable[[int, int], None] | None = None
 ) -> Estimates:
-    """Estimates of every task of these items, which are held in memory, and of all together.
-
-    Raises
-    ------
-    UsageError
-        Where the question is one about a single task.
-    InputError
-        Where a method cannot be fitted to a task; the message names it.
-    """
+    """Estimates of every task of these items, which are held in memory, and of all together."""
     assert items.task is not None
     if items.histogram is not None:
         raise one_at_a_time(items.tasks, "counts of annotators (columns h__<class>)")

@@ -70,13 +70,7 @@ def native_columns(predictions: Predictions) -> dict[str, Any]:
 def kept_beside(
     path: Path, batches: Sequence[pa.RecordBatch], key: Sequence[str]
 ) -> list[pa.RecordBatch]:
-    """The rows of a file whose columns of texts, `key`, are none of the new ones', then these.
-
-    Raises
-    ------
-    InputError
-        If its columns are others.
-    """
+    """The rows of a file whose columns of texts, `key`, are none of the new ones', then these."""
     schema = batches[0].schema
     with naming_file(str(path)):
         opened = open_source(path, locate(path))

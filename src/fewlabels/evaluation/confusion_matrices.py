@@ -81,14 +81,7 @@ class ConfusionMatrices(Frozen, Result):
 
 
 def confusion_matrices(estimates: Estimates, group: str | None = None) -> ConfusionMatrices:
-    """The confusion matrix of each classifier that gives classes, of all items or of a group.
-
-    Raises
-    ------
-    UsageError
-        If there is no such group, more than 20 classes, no classifier with classes, or the method
-        knows means alone.
-    """
+    """The confusion matrix of each classifier that gives classes, of all items or of a group."""
     items, posterior, k = estimates.judged, estimates.judged_by, len(estimates.classes)
     if k > MOST_CLASSES:
         raise UsageError(

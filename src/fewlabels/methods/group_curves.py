@@ -62,17 +62,10 @@ _TINY = float(np.finfo(float).tiny)
 def with_group_curves(
     fitted: FittedLabelModel, predictions: Predictions, rng: np.random.Generator
 ) -> FittedLabelModel:
-    """The fitted model, with curves of their own for the groups of every column.
+    """The model fitted to these items, with curves of their own for the groups of every column.
 
-    Parameters
-    ----------
-    fitted
-        A label model, fitted to these predictions.
-    predictions
-        The n items with their groups: a column of 2 to 40 values counts, of which any may be
-        without labels. Items without a value are in no group, and stay as they are.
-    rng
-        Not touched where there are no groups.
+    A column of 2 to 40 values counts, of which any may be without labels. Items without a value are
+    in no group, and stay as they are. `rng` is not touched where there are no groups.
     """
     spoken = (predictions.has_hard | predictions.provides("ranking")).any(axis=1)
     rows = np.flatnonzero(spoken & has_evidence(predictions.evidence))

@@ -247,13 +247,7 @@ class DayState:
     def joined(
         self, scan: DayScan, models: Sequence[str], classes: Sequence[Any]
     ) -> tuple[DayScan, tuple[str, ...], tuple[str, ...]]:
-        """All days, the classifiers of all, and notes.
-
-        Raises
-        ------
-        InputError
-            If the file is no state, or of another column of times or other classes.
-        """
+        """All days, the classifiers of all, and notes."""
         try:
             saved = unpack(self.path.read_bytes())
         except FileNotFoundError:
