@@ -145,7 +145,8 @@ def _block_sums(data: Annotated, scheme: Scheme, unit: Ints | None, units: int) 
         *_times(w, _where(two, z2 + mu2 - 2 * cross), _where(two, excess)),
         *_times(w, _where(both, differ - 2 * differ * pair + pair**2)),
     )
-    items = np.stack([_count(_zeros(unit, size), c, units) for c in columns], axis=1)
+    of_unit = np.zeros(len(size), dtype=np.int64) if unit is None else unit
+    items = np.stack([_count(of_unit, c, units) for c in columns], axis=1)
     return HistogramSums(
         items,
         _class_cells(z, mu, size, w, scheme, unit, units),
@@ -159,10 +160,6 @@ def _times(weight: Floats | None, *values: Floats) -> tuple[Floats, ...]:
 
 def _where(mask: Array, value: Floats) -> Floats:
     return np.where(mask, value, 0.0)
-
-
-def _zeros(unit: Ints | None, like: Array) -> Ints:
-    return np.zeros(len(like), dtype=np.int64) if unit is None else unit
 
 
 def _class_cells(

@@ -280,11 +280,7 @@ class LabelStatistic(ABC):
 
     def moments(self, counts: Array) -> Moments:
         """What the losses need of each item's counts (n, K)."""
-
-        def block_moments(rows: slice) -> Moments:
-            return self._moments(counts[rows])
-
-        blocks = map_blocks(block_moments, spans(len(counts), _ROWS))
+        blocks = map_blocks(lambda rows: self._moments(counts[rows]), spans(len(counts), _ROWS))
         return Moments(*(np.concatenate(arrays) for arrays in zip(*blocks, strict=True)))
 
     @abstractmethod

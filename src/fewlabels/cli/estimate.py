@@ -156,7 +156,7 @@ def estimate(
                 **arguments,
             )
         except TooManyGroupsError:
-            if engine.asks_for_parts:
+            if engine.requested is not None:
                 raise
     if estimates is None:  # read whole
         from fewlabels.data.inputs import apply_thresholds

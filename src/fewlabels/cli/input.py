@@ -523,12 +523,8 @@ class Settings(Record):
     def arguments(self, *names: str, reference: str | None = None) -> dict[str, Any]:
         """Some of the settings as keyword arguments of the library, which calls a seed otherwise.
 
-        Parameters
-        ----------
-        names
-            Those arguments; `method` is a name, or a label model where settings of it were given.
-        reference
-            What else the method is to learn from.
+        `method` is a name, or a label model where settings of it were given; `reference` is what
+        else the method is to learn from.
 
         Examples
         --------
@@ -602,7 +598,7 @@ class Engine(Record):
                 f"--scheduler is the address of a Dask cluster, and --engine is {self.engine}; "
                 "leave one of them out"
             )
-        requested = self._requested()
+        requested = self.requested
         if held is not None:
             held = f"{held} would"
         if source.votes is not None or source.file is None:
@@ -632,12 +628,8 @@ class Engine(Record):
         return "threads" if requested is not None or _is_large(source) else None
 
     @property
-    def asks_for_parts(self) -> bool:
-        """Whether an option needs the input in parts."""
-        return self._requested() is not None
-
-    def _requested(self) -> str | None:
-        """The option that needs the input in parts."""
+    def requested(self) -> str | None:
+        """The option that needs the input in parts, if one does."""
         provided = {
             f"--engine {self.engine}": self.engine not in ("auto", "memory"),
             "--scheduler": self.scheduler is not None,

@@ -695,7 +695,9 @@ class _Recognition(Sheet):
     ) -> list[str]:
         """What the values of a column say of its being a hard prediction; nothing: it is none."""
         counts = p.counts or {}
-        of_another = self._has_base(p) or (p.yes_or_no and not p.predicts)
+        # Its name is that of another column and a word more: gpt, gpt_correct.
+        has_base = any(q.words == p.words[:-1] for q in self.columns.values())
+        of_another = has_base or (p.yes_or_no and not p.predicts)
         if (p.judges_another and of_another) or (p.says_right and p.yes_or_no):
             return ["says if another is right"]
         if p.agrees or p.done:
@@ -780,10 +782,6 @@ class _Recognition(Sheet):
         if (own >= p.max(0) - 0.01)[known].all():
             return True
         return len(classes) == 2 and cut_apart(p[1], np.where(known, said, -1), 1)
-
-    def _has_base(self, p: Profile) -> bool:
-        """Whether its name is that of another column and a word more: gpt, gpt_correct."""
-        return any(q.words == p.words[:-1] for q in self.columns.values())
 
     def _has_finer(self, p: Profile) -> bool:
         """Whether this is named a score, and another column is of the same classifier's classes."""

@@ -142,14 +142,10 @@ def _votes_and_gold(
     votes = votes or [p for score, p in ranked if most >= 3 and score > most - MARGIN]
     # Votes of other values than the labels' are ratings of a case.
     classes = tuple(t for p in votes for t in p.counts or ())
-    fitting = [p for p in gold if 2 * _shared(p, classes) > len(p.counts or ())]
+    shared = [sum(same_answer(t, classes) is not None for t in p.counts or ()) for p in gold]
+    fitting = [p for p, n in zip(gold, shared, strict=True) if 2 * n > len(p.counts or ())]
     beside = [p for p in fitting if any(_is_gold_of(p, vote) for vote in votes)]
     return ([], []) if gold and not fitting else (votes, beside or fitting)
-
-
-def _shared(p: Profile, classes: Sequence[str]) -> int:
-    """How many of a column's values mean one of the classes."""
-    return sum(same_answer(text, classes) is not None for text in p.counts or ())
 
 
 def _is_gold_of(gold: Profile, p: Profile) -> bool:

@@ -288,10 +288,6 @@ class LabelWeights:
             chunks = [order[index] for index in chunks]
         return collect_blocks(run, chunks, progress)
 
-    def by_parameters(self, size: int) -> Ints:
-        """Draws 0 .. size - 1, those of one parameter draw side by side."""
-        return np.argsort(np.arange(size) % self.posterior.interval_draws.size, kind="stable")
-
     def chunks(self, size: int, cells: int = 1, *, soft: bool = False) -> list[Ints]:
         """Draws 0 .. size - 1 in chunks whose size depends on the data, not on the workers.
 

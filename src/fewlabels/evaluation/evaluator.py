@@ -509,7 +509,7 @@ class _Task:
             return {name: np.tile(value, (size, 1)) for name, value in values.items()}
         custom = {n: m for n, m in metrics.items() if m.in_memory}
         rest = {n: m for n, m in metrics.items() if not m.in_memory}
-        biased = {n: m for n, m in rest.items() if m.noise_biased}
+        biased = {n: m for n, m in rest.items() if m.noise_floor is not None}
         kind = self.weights.interval_kind(population=self.population)
         gaps: dict[str, Floats] = {}
         if self.population and biased and not self.weights.noisy:
@@ -697,7 +697,9 @@ class _Task:
             drawn = self.weights.plain(kind)
             return sum(p.digest_cells if drawn else p.cells for p in distinct(views))
 
-        order = self.weights.by_parameters(size)
+        # Draws of one parameter draw side by side.
+        parameters = np.arange(size) % self.weights.posterior.interval_draws.size
+        order = np.argsort(parameters, kind="stable")
         back = np.argsort(order)
         chunks = self.weights.summed(
             size, [(kind, partial(States, plans[id(c)])) for kind, c in every], finish,

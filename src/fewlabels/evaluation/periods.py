@@ -45,15 +45,7 @@ class Calendar:
 
     @staticmethod
     def of(days: Collection[str], column: str, every: str | int | None) -> Calendar:
-        """The periods of some days or numbers, as `days_of` writes them.
-
-        Raises
-        ------
-        InputError
-            If there are too many periods or only one, or some are dates and others numbers.
-        UsageError
-            If `every` is none of what it may be.
-        """
+        """The periods, at least two, of some days or numbers, as `days_of` writes them."""
         times = {day: _parsed(day) for day in days}
         kinds = {isinstance(t, datetime) for t in times.values()}
         if len(kinds) != 1:
@@ -104,11 +96,6 @@ def days_of(values: Array, column: str, form: str | None = None) -> tuple[Array,
 
     With whether times of a day have a zone: both, where some have one and others none. `form` is
     how times are written, as `datetime.strptime` takes it; None: as ISO 8601, or numbers.
-
-    Raises
-    ------
-    InputError
-        If a value is no time.
     """
     there = values.tolist()
     named, zones = dict[Any, str](), set[bool]()
@@ -265,11 +252,6 @@ def _start(t: _Time, width: str | int) -> _Time:
     return day
 
 
-def _day_after(t: datetime, width: str | int) -> _Time:
-    """The period of the day after a time."""
-    return _start(t + timedelta(days=1), width)
-
-
 def _left(t: _Time, width: str | int) -> int:
     """Days until the next period; 0 where times are numbers or periods themselves."""
     if width == "value" or not isinstance(t, datetime):
@@ -291,7 +273,7 @@ def _gaps(starts: Sequence[Any], width: str | int) -> list[Any]:
         return []
     there, out, at = {*starts}, [], starts[0]
     while at < starts[-1]:
-        following = _day_after(at, width)
+        following = _start(at + timedelta(days=1), width)
         if following != at and following not in there:
             out.append(following)
         at = at + timedelta(days=1)

@@ -537,7 +537,8 @@ def open_session(
     before = read_record(record) if is_record(record) else None
     recorded = () if before is None else before.decisions.keys()
     opened = _items(source, items, options, recorded)
-    metrics = tuple(options.metrics) or (_usual(opened.predictions),)
+    usual = "accuracy" if opened.predictions.gives("hard").any() else "roc_auc"
+    metrics = tuple(options.metrics) or (usual,)
     stops = parse_stops(options.until, metrics, opened.predictions.models)
     annotator = user_name() if options.annotator is None else options.annotator
     if not annotator.strip():
@@ -574,10 +575,6 @@ def _items(source: Any, items: Any, wishes: SessionOptions, recorded: Any) -> It
     if items is not None:
         raise UsageError("`items` are the texts beside Predictions; a file or frame has its own")
     return open_items(source, recorded=recorded, **looks, **wishes.columns)
-
-
-def _usual(predictions: Predictions) -> str:
-    return "accuracy" if predictions.gives("hard").any() else "roc_auc"
 
 
 def user_name() -> str:

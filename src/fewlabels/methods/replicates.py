@@ -35,11 +35,6 @@ def in_turn(
 class Replicated(FittedLabelModel):
     """A fitted model with its refits (`_with_refits`), which are made when first needed."""
 
-    @property
-    def has_refits(self) -> bool:
-        """Whether the refits have been run."""
-        return "_with_refits" in self.__dict__
-
     @abstractmethod
     def class_probabilities(
         self, predictions: Predictions, p: Floats, refits: bool
@@ -63,7 +58,8 @@ class Replicates:
 
     def marginals(self) -> Floats:
         """P(label) of every item under the fit, (n, K)."""
-        return (self._both if self.fitted.has_refits else self._pass(refits=False))[0]
+        refitted = "_with_refits" in vars(self.fitted)
+        return (self._both if refitted else self._pass(refits=False))[0]
 
     def block(self, index: Ints, rows: Ints | slice) -> Floats:
         """P(label) of these items in these refits, (n, K, D)."""

@@ -190,11 +190,6 @@ class Metric:
         """The value of a perfect classifier; of a metric without direction, its lower bound."""
         return self.bounds[1] if self.direction > 0 else self.bounds[0]
 
-    @property
-    def noise_biased(self) -> bool:
-        """Whether noise inflates it, so that draws need recentring."""
-        return self.noise_floor is not None
-
 
 def ratio(numerator: Any, denominator: Any) -> Any:
     """Divide with NaN, and no warning, where the denominator is zero."""

@@ -72,14 +72,6 @@ class Counts(NamedTuple):
     negatives: Floats
     pseudo: PseudoCounts | None = None
 
-    @staticmethod
-    def from_weights(positive: Floats, negative: Floats, pseudo: PseudoCounts | None) -> Counts:
-        """From weights (G+1, D) of the positive and the negative items at or above each cut.
-
-        The last row is of all items.
-        """
-        return Counts(positive[:-1], negative[:-1], positive[-1], negative[-1], pseudo)
-
     def at_fixed_cuts(self) -> Counts:
         """The counts for rates at cuts, with pseudo-observations on either side of every cut.
 
@@ -234,8 +226,9 @@ class _Down:
     def counts(self, pseudo: PseudoCounts | None) -> Counts:
         """Of the draws, from the highest cut down."""
         of_class, total = np.cumsum(self.sums, axis=1, out=self.sums)
-        # Subtraction can leave -1e-17 where there is nothing.
-        return Counts.from_weights(of_class, np.maximum(total - of_class, 0.0), pseudo)
+        # Subtraction can leave -1e-17 where there is nothing. The last row is of all items.
+        others = np.maximum(total - of_class, 0.0)
+        return Counts(of_class[:-1], others[:-1], of_class[-1], others[-1], pseudo)
 
 
 class CutCounts:

@@ -329,7 +329,7 @@ class ThresholdBlock:
         name, best = rate_name(choice), "lowest" if choice in ("fpr", "fnr") else "highest"
         if len(on) == len(self.report["conditions"]) == 1 and on[0][1] != choice:
             name += f" at {rate_name(on[0][1])} {on[0][4]}"
-        return f"{capitalized(name)}: {value}, the {best} {among}"
+        return f"{name[:1].upper()}{name[1:]}: {value}, the {best} {among}"
 
     def _cost_beside(self, value: str, among: str) -> str:
         """The cost of the threshold, and what calling all items positive, or none, costs."""
@@ -353,11 +353,6 @@ class ThresholdBlock:
 def rate_name(key: str) -> str:
     """What a rate is called."""
     return _NAMES.get(key, escape_control(key.replace("_", " ")))
-
-
-def capitalized(text: str) -> str:
-    """A phrase as the start of a sentence."""
-    return text[:1].upper() + text[1:]
 
 
 def render_curves(report: Report, width: int = 80) -> str:

@@ -60,16 +60,12 @@ def _figures(block: Block, row: Row) -> str:
 # An underscore inside a word is no emphasis, and names are full of them.
 _SPECIAL = re.compile(r"[\\`*\[\]<>|~&$#]|(?<![^\W_])_|_(?![^\W_])")
 
-# Where a host would link text to a person, an issue, a commit or an address, escaped or not.
+# Where a host would link text to a person, an issue, a commit or an address, escaped or not; a
+# zero-width space there keeps it from that.
 _LIVE = re.compile(
     r"(?<=[@#])(?=\S)|(?<=[!%&~$])(?=\w)|(?<=\b[Gg][Hh]-)(?=\d)|(?<=:)(?=//)|(?<=\bwww)(?=\.)"
     r"|(?<=\b[0-9a-f]{4})(?=[0-9a-f]{3,36}\b)"
 )
-
-
-def not_live(text: object) -> str:
-    """One line of text without live mentions of users or issues: zero-width spaces split them."""
-    return _LIVE.sub("\u200b", escape_control(text))
 
 
 def escaped(text: object) -> str:
@@ -80,7 +76,7 @@ def escaped(text: object) -> str:
     >>> print(escaped("ERM_seed1 | _a_ <b>"))
     ERM_seed1 \| \_a\_ \<b\>
     """
-    return _SPECIAL.sub(lambda match: "\\" + match[0], not_live(text))
+    return _SPECIAL.sub(lambda match: "\\" + match[0], _LIVE.sub("\u200b", escape_control(text)))
 
 
 class Case(NamedTuple):

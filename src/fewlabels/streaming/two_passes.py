@@ -135,7 +135,8 @@ def tally_unit(
 def scan_plan(question: Question, example: Predictions) -> ScanPlan:
     """What the first pass looks for, by items that give all that the rows can give."""
     name, _ = resolve_method(question.method, example, question.reference)
-    votes, metrics = _learns_from_votes(name), resolve_metrics(question.metrics).values()
+    votes = name in METHODS and METHODS[name].learns_from == "hard predictions"
+    metrics = resolve_metrics(question.metrics).values()
     return ScanPlan(
         question.columns,
         example.n_models,
@@ -144,10 +145,6 @@ def scan_plan(question: Question, example: Predictions) -> ScanPlan:
         groups_in_patterns=votes and all(m.needs == "hard" and not m.in_memory for m in metrics),
         confidences=any(m.statistic.quantiles for m in metrics),
     )
-
-
-def _learns_from_votes(name: str) -> bool:
-    return name in METHODS and METHODS[name].learns_from == "hard predictions"
 
 
 def fit_to(
