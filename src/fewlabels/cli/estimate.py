@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from fewlabels.checks.conditions import parse_requirement
-from fewlabels.cli.input import Engine, Input, Settings
+from fewlabels.cli.input import ESTIMATING, Engine, Input, Settings
 from fewlabels.cli.options import CHOICE, HOW, Record, comma_list, command, option, takes
 from fewlabels.cli.output import (
     Output,
@@ -119,10 +119,7 @@ def estimate(
     from fewlabels.estimates import ITEM
     from fewlabels.metrics.registry import check_asked
 
-    arguments = settings.arguments(
-        "method", "confidence_level", "estimand", "random_state", "workers",
-        reference=source.reference,
-    )  # fmt: skip
+    arguments = settings.arguments(*ESTIMATING, reference=source.reference)
     check_asked(metrics)
     groups = settings.groups(source)
     arguments |= {"metrics": metrics, "by": groups or None, "against": options.against}
@@ -270,10 +267,7 @@ def compare(source: Input, settings: Settings, ranking: Ranking, output: Output)
     from fewlabels.questions.compare import check_ranking
     from fewlabels.questions.compare import compare as run
 
-    arguments = settings.arguments(
-        "method", "confidence_level", "estimand", "random_state", "workers",
-        reference=source.reference,
-    )  # fmt: skip
+    arguments = settings.arguments(*ESTIMATING, reference=source.reference)
     metrics = comma_list(ranking.metric)
     if metrics:
         check_ranking(metrics)

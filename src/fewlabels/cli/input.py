@@ -487,6 +487,10 @@ class Input(Record):
         return self.file is not None and is_standard_input(self.file)
 
 
+ESTIMATING = ("method", "confidence_level", "estimand", "random_state", "workers")
+"""Settings of every estimate, as the library calls them."""
+
+
 class Settings(Record):
     """Method, groups, classifiers, intervals, randomness; each command takes some of them."""
 

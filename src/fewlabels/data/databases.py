@@ -112,9 +112,6 @@ class _Says:
     waits: str = ""
 
 
-_VIEWS = (
-    "select table_schema || '.' || table_name from information_schema.tables where table_schema"
-)
 _SAYS = {
     "sqlite": _Says(
         "select name from sqlite_master where type in ('table', 'view') "

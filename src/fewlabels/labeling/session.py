@@ -150,17 +150,13 @@ class Session:
                 "cannot_say": len(decisions) - labeled,
                 "known": self.items.predictions.n_labeled,
                 "items": self.items.table.n_items,
-                "left": self._n_left(),
+                "left": int((~self.items.predictions.labeled).sum()) - len(decisions),
                 "queue": [self.view(draw.row) for draw in list(self.queue)[:AHEAD]],
                 "recent": self.recent(),
                 "undo": self.undoable(),
                 "notice": self.notice,
                 "version": self._version,
             }
-
-    def _n_left(self) -> int:
-        free = int((~self.items.predictions.labeled).sum())
-        return free - len(self.journal.decisions)
 
     def view(self, row: int) -> dict[str, Any]:
         """An item as it is shown, in plain values."""

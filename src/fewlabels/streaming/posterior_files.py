@@ -261,16 +261,11 @@ class PosteriorFiles:
         if rows.domain is not None:
             domain = [None if d is None else str(d) for d in rows.domain.tolist()]
             columns["domain"] = pa.array(domain, pa.string())
-        classes = pa.array(self._class_values)
+        whole = all(isinstance(c, (int, np.integer)) for c in self.classes)
+        classes = pa.array([int(c) if whole else str(c) for c in self.classes])
         columns["likeliest"] = classes.take(pa.array(p.argmax(axis=1)))
         columns["known"] = rows.labeled
         for k, c in enumerate(self.classes):
             columns[f"p__{self.method}__{c}"] = p[:, k]
         table = pa.table({key: pa.array(c) for key, c in columns.items()})
         return table.replace_schema_metadata({_RUN: self.run.encode()})
-
-    @property
-    def _class_values(self) -> list[Any]:
-        if all(isinstance(c, (int, np.integer)) for c in self.classes):
-            return [int(c) for c in self.classes]
-        return [str(c) for c in self.classes]

@@ -150,7 +150,6 @@ class _FittedBetaCalibration(FittedLabelModel):
             ScoreDraws(self, scores, predictions.evidence),
             predictions.keys,
             salt=self.salt,
-            value_from="draws",
             status=status_of(self._warnings()),
             warnings=self._warnings(),
             diagnostics={

@@ -261,7 +261,6 @@ class FittedVoteModel(FittedLabelModel):
             draws,
             predictions.keys,
             salt=self.salt,
-            value_from="draws",
             vote_rates=rates,
             status=status,
             warnings=self._warnings(served, data, rates, voted),

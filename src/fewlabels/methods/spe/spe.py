@@ -211,7 +211,6 @@ class _FittedSPE(FittedLabelModel):
             parameters,
             predictions.keys,
             salt=self.salt,
-            value_from="draws",
             score_rates=self.draws,
             status=status_of(warnings),
             warnings=warnings,
