@@ -15,7 +15,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import lru_cache, partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -44,17 +44,29 @@ OURS, HINDSIGHT = "fewlabels", "fewlabels, in hindsight"
 
 def run(data: Path, kind: str, labels: int, world: int, looked: bool = False) -> list[Record]:
     """Errors and intervals by way, metric and span, and alarms by way, in one world."""
-    case = simulated(kind, world) if kind in DRIFTS else real(data, kind, world)
+    case, truth, others = _world(data, kind, world)
     names = list(dict.fromkeys(case.items.groups["period"].tolist()))
     shown = case.items.with_labels(np.where(case.rank < labels, case.items.labels, -1))
     values, alarms, held = _ours(case, shown, names, looked)
-    for part, found in (_labels(case, shown, labels), _nannyml(case)):
+    for part, found in (_labels(case, shown, labels), others):
         values |= part
         alarms |= found
-    truth = measured(case.items, METRICS, ("period",))[1][1:]  # not of all periods
     place = {"kind": kind, "labels": labels, "world": world}
     estimates = _errors(values, truth, held)
     return [place | one for one in (*estimates, *_alarms(alarms, case.fall))]
+
+
+@lru_cache(maxsize=2)
+def _world(
+    data: Path, kind: str, world: int
+) -> tuple[Case, Floats, tuple[dict[str, Floats], dict[str, Floats]]]:
+    """A world, its true metrics by period (T, M, metrics), and what sees no labels of its periods.
+
+    These are the same whatever the number of labels.
+    """
+    case = simulated(kind, world) if kind in DRIFTS else real(data, kind, world)
+    truth = measured(case.items, METRICS, ("period",))[1][1:]  # not of all periods
+    return case, truth, _nannyml(case)
 
 
 # A way's estimates are arrays (value, low, high) of (T, M, metrics), its alarms (T, M): NaN where
