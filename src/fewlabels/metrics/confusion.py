@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, NamedTuple, get_args
+from operator import itemgetter
+from typing import NamedTuple
 
 import numpy as np
 
@@ -68,10 +69,6 @@ class Confusion(Statistic):
         assert view.hard is not None
         return _ConfusionPlan(view.hard, view.coded(view.hard, view.n_classes), view.grouped)
 
-    def margins(self, state: Floats) -> Margins:
-        """The parts of a state, (3, K, D)."""
-        return Margins(*state)
-
     def of_matrix(self, matrix: Floats, grades: Floats) -> Floats:
         """The state of a confusion matrix (K predicted, K true, D)."""
         return np.stack([np.einsum("kkd->kd", matrix), matrix.sum(axis=1), matrix.sum(axis=0)])
@@ -79,40 +76,64 @@ class Confusion(Statistic):
 
 @dataclass(frozen=True, eq=False)
 class _MatrixPlan(Plan):
+    """The confusion matrix and pseudo-observations: state (K predicted x K true, then 2; G, D).
+
+    The last two are those in any cell and those in none; with `shares` each is a weight of the
+    classes instead, in cells of the matrix.
+    """
+
     n_classes: int
     predicted: Indicator
     group: Indicator
+    finish: Callable[[Floats], Floats]
+    digest_size: int
+    shares: bool
 
     @property
     def cells(self) -> int:
         """A number of each pair of classes and group."""
         return self.n_classes * self.predicted.size
 
-    def counted(self, weights: Weighting, block: slice | None) -> Floats:
-        """The matrix (K predicted, K true, G, D), without pseudo-observations."""
-        by_class = np.array(weights.by_class(self.predicted.part(block)))
-        shape = (self.n_classes, self.n_classes, self.group.size, -1)
-        out: Floats = by_class.reshape(shape).swapaxes(0, 1)
-        return out
+    @property
+    def digest_cells(self) -> int:
+        """The values of all metrics."""
+        return self.digest_size * self.group.size
 
-
-@dataclass(frozen=True, eq=False)
-class _CellsPlan(_MatrixPlan):
     def state(self, weights: Weighting, block: slice | None = None) -> Floats:
-        matrix = self.counted(weights, block)
-        state = np.zeros((self.n_classes**2 + 2, *matrix.shape[2:]))
-        state[:-2] = matrix.reshape(-1, *matrix.shape[2:])
+        k, groups = self.n_classes, self.group.part(block)
+        matrix = weights.by_class(self.predicted.part(block)).reshape(k, k, groups.size, -1)
+        state = np.zeros((k * k + 2, *matrix.shape[2:]))
+        state[:-2] = matrix.swapaxes(0, 1).reshape(k * k, *matrix.shape[2:])
         if weights.pseudo is not None:
-            item, draw, _, mass, total = weights.pseudo
-            # A coin that does not depend on the total: class weights are exchangeable.
-            side = np.where(mass[:, 0] > mass[:, 1], -2, -1)
-            np.add.at(state, (side, self.group.part(block).codes[item], draw), total)
+            item, draw, called, mass, total = weights.pseudo
+            if self.shares:
+                place = groups.codes[item][:, None], draw[:, None]
+                state[called[:, None] * k + np.arange(k), *place] += mass
+            else:
+                # A coin that does not depend on the total: class weights are exchangeable.
+                side = np.where(mass[:, 0] > mass[:, 1], -2, -1)
+                np.add.at(state, (side, groups.codes[item], draw), total)
         return state
+
+    def digest(self, state: Floats) -> Floats:
+        return self.finish(state)
+
+
+class CellMetric(NamedTuple):
+    """A cell of the confusion matrix, and of which items its share is: a place of `OF`."""
+
+    predicted: int
+    label: int
+    of: int
+
+
+OF = ("all", "label", "predicted")
+"""Shares of all items, of those with the label, of those with the prediction."""
 
 
 @dataclass(frozen=True)
 class Cells(Statistic):
-    """The confusion matrix and pseudo-observations: (K predicted x K true, then 2; G, D).
+    """The confusion matrix, whose digest are shares (K predicted, K true, 3 as `OF`, D).
 
     To a cell a pseudo-observation is in it or not, and is in it in half of the draws, as for the
     precision at a cut: shared by all cells it would leave an empty one hardly any width.
@@ -121,130 +142,135 @@ class Cells(Statistic):
     def prepare(self, view: ScoreView) -> Plan:
         """Index the hard predictions."""
         assert view.hard is not None
-        predicted = view.coded(view.hard, view.n_classes)
-        return _CellsPlan(view.n_classes, predicted, view.grouped)
+        k, predicted = view.n_classes, view.coded(view.hard, view.n_classes)
+        finish = partial(self._shares, k)
+        return _MatrixPlan(k, predicted, view.grouped, finish, len(OF) * k * k, shares=False)
 
-
-Of = Literal["all", "label", "predicted"]
-
-
-class CellMetric(NamedTuple):
-    """A cell of the confusion matrix, and of which items its share is."""
-
-    predicted: int
-    label: int
-    of: Of
-
-
-def _cell(cell: CellMetric, n_classes: int, state: Floats) -> Floats:
-    a, b, of = cell
-    matrix = state[:-2].reshape(n_classes, n_classes, -1)
-    every = {"all": matrix, "label": matrix[:, b], "predicted": matrix[a]}[of]
-    total = every.sum(axis=tuple(range(every.ndim - 1)))
-    out: Floats = ratio(matrix[a, b] + state[-2], total + state[-2] + state[-1])
-    return out
+    def _shares(self, k: int, state: Floats) -> Floats:
+        matrix, inside, outside = state[:-2].reshape(k, k, -1), state[-2], state[-1]
+        totals = (matrix.sum(axis=axes, keepdims=True) for axes in ((0, 1), (0,), (1,)))
+        shares = [ratio(matrix + inside, total + inside + outside) for total in totals]
+        return np.stack(shares, axis=2)
 
 
 def confusion_cells(n_classes: int) -> dict[CellMetric, Metric]:
-    """Metrics of the cells of the confusion matrix: shares of all items, a label's, a prediction's.
-
-    In the order of predictions, labels, and these three.
-    """
-    cells = (
-        CellMetric(a, b, of)
-        for a in range(n_classes)
-        for b in range(n_classes)
-        for of in get_args(Of)
-    )
+    """Metrics of the cells of the confusion matrix, by prediction, label and `OF`."""
     return {
         cell: Metric(
-            f"share of {cell.of}", "share of items in a cell of the confusion matrix",
+            f"share of {OF[cell.of]}", "share of items in a cell of the confusion matrix",
             1 if cell.predicted == cell.label else -1, (0.0, 1.0), "hard", Cells(),
-            partial(_cell, cell, n_classes), every_class=True,
+            itemgetter(cell), every_class=True,
         )
-        for cell in cells
+        for cell in map(CellMetric._make, np.ndindex(n_classes, n_classes, len(OF)))
     }  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False)
-class _GradedPlan(_MatrixPlan):
-    finish: Callable[[Floats], Floats]
+class GradeValues(NamedTuple):
+    """The metrics of grades, (D,) each."""
 
-    @property
-    def digest_cells(self) -> int:
-        """The moments."""
-        return len(Moments._fields) * self.group.size
-
-    def state(self, weights: Weighting, block: slice | None = None) -> Floats:
-        state = self.counted(weights, block)
-        if weights.pseudo is not None:
-            item, draw, called, mass, _ = weights.pseudo
-            state[called, :, self.group.part(block).codes[item], draw] += mass
-        return state
-
-    def digest(self, state: Floats) -> Floats:
-        return self.finish(state)
-
-
-class Moments(NamedTuple):
-    """What metrics of grades need of a confusion matrix, (D,) each.
-
-    Weight of all items; the range of the grades, by which they are divided; means of prediction
-    minus label, its size, its square, and whether it is at most one step; the square if the two
-    were independent; variances of predictions and labels and their covariance, of grades and of
-    midranks.
-    """
-
-    total: Floats
-    unit: Floats
+    weighted_kappa: Floats
+    mean_absolute_error: Floats
     bias: Floats
-    size: Floats
-    square: Floats
-    near: Floats
-    chance: Floats
-    predicted: Floats
-    present: Floats
-    covariance: Floats
-    predicted_ranks: Floats
-    present_ranks: Floats
-    rank_covariance: Floats
+    within_one: Floats
+    spearman: Floats
+    concordance: Floats
+    icc2: Floats
+    icc3: Floats
 
 
 @dataclass(frozen=True)
 class Graded(Statistic):
-    """The confusion matrix of grades, (K predicted, K true, G, D), whose digest are `Moments`."""
+    """The confusion matrix of grades, whose digest are `GradeValues`."""
 
     def prepare(self, view: ScoreView) -> Plan:
         """Index the hard predictions."""
         assert view.hard is not None
-        predicted = view.coded(view.hard, view.n_classes)
-        finish = partial(self.of_matrix, grades=view.grade_values)
-        return _GradedPlan(view.n_classes, predicted, view.grouped, finish)
+        k, predicted = view.n_classes, view.coded(view.hard, view.n_classes)
+        finish, size = partial(self._of_state, view.grade_values), len(GradeValues._fields)
+        return _MatrixPlan(k, predicted, view.grouped, finish, size, shares=True)
+
+    def _of_state(self, grades: Floats, state: Floats) -> Floats:
+        return self.of_matrix(state[:-2].reshape(len(grades), len(grades), -1), grades)
 
     def of_matrix(self, matrix: Floats, grades: Floats) -> Floats:
-        """The moments; a matrix of rates, which sum to 1, is one of very many items."""
+        """The values of all metrics; rates, which sum to 1, are those of very many items.
+
+        Of the shares of items, with s the variances and covariance of predicted grades a and true
+        ones b, as parts of the range of grades, and n items:
+
+            weighted kappa  1 - mean (a - b)^2 / the same of independent a and b  (Cohen 1968)
+            spearman        s_ab / (s_a s_b) of midranks  (Spearman 1904)
+            concordance     2 s_ab / (s_a^2 + s_b^2 + bias^2)  (Lin 1989)
+            ICC(2,1)        2 s_ab / (s_a^2 + s_b^2 + bias^2 - (s_a^2 + s_b^2 - 2 s_ab) / n)
+            ICC(3,1)        2 s_ab / (s_a^2 + s_b^2)
+
+        with s over n - 1 in the correlations of two raters (Shrout and Fleiss 1979).
+        """
         total = matrix.sum(axis=(0, 1))
-        shares = ratio(matrix, total)
+        shares, n = ratio(matrix, total), np.where(total > 1, total, np.inf)
         unit = float(np.ptp(grades)) or 1.0
         off = (grades[:, None] - grades) / unit
-        step = np.diff(np.unique(grades)).min(initial=unit) / unit
-        distances = (off, np.abs(off), off**2, np.abs(off) <= step * (1 + 1e-9))
-        bias, gap, square, near = (np.einsum("ab,abd->d", one, shares) for one in distances)
+        distances = (off, np.abs(off), off**2, _near(off))
+        bias, size, square, near = (np.einsum("ab,abd->d", one, shares) for one in distances)
         margins = shares.sum(axis=1), shares.sum(axis=0)
         chance = np.einsum("ab,ad,bd->d", off**2, *margins)
-        values = [np.broadcast_to(grades[:, None] / unit, one.shape) for one in margins]
         # The midrank of a grade, as a share of the items.
         order = np.argsort(grades, kind="stable")
         ranks = [np.empty_like(one) for one in margins]
         for rank, one in zip(ranks, margins, strict=True):
             rank[order] = np.cumsum(one[order], axis=0) - one[order] / 2
-        spreads: list[Floats] = []
-        for pair in (values, ranks):
-            a, b = (x - (x * one).sum(axis=0) for x, one in zip(pair, margins, strict=True))
-            spreads += [(a**2 * margins[0]).sum(axis=0), (b**2 * margins[1]).sum(axis=0)]
-            spreads.append(np.einsum("ad,bd,abd->d", a, b, shares))
-        n, units = np.where(total > 1, total, np.inf), np.full(len(total), unit)
-        return np.stack(Moments(n, units, bias, gap, square, near, chance, *spreads))
+        rank_a, rank_b, rank_ab = _spreads(ranks, margins, shares)
+        values = np.broadcast_to(grades[:, None] / unit, margins[0].shape)
+        a, b, ab = _spreads((values, values), margins, shares)
+        of_sample = ratio(1.0, 1 - 1 / n)
+        both, shared = (a + b) * of_sample, 2 * ab * of_sample
+        return np.stack(
+            GradeValues(
+                weighted_kappa=np.clip(1 - _ratio(square, chance), -1.0, 1.0),
+                mean_absolute_error=size * unit,
+                bias=bias * unit,
+                within_one=near,
+                spearman=_correlation(rank_ab, _geometric_mean(rank_a, rank_b)),
+                concordance=_correlation(2 * ab, a + b + bias**2),
+                icc2=_correlation(shared, both + bias**2 - (both - shared) / n),
+                icc3=_correlation(2 * ab, a + b),
+            )
+        )
+
+
+def _spreads(
+    values: Sequence[Floats], margins: Sequence[Floats], shares: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """Variances of two variables and their covariance, (D,), from values and shares (K, D)."""
+    a, b = (x - (x * one).sum(axis=0) for x, one in zip(values, margins, strict=True))
+    squares = ((x**2 * one).sum(axis=0) for x, one in zip((a, b), margins, strict=True))
+    return *squares, np.einsum("ad,bd,abd->d", a, b, shares)
+
+
+def _near(off: Floats) -> Floats:
+    """1 where grades differ by no more than the smallest step between two."""
+    some = np.abs(off)
+    step = some[some > 0].min(initial=np.inf)
+    return (some <= step * (1 + 1e-9)).astype(np.float64)
+
+
+_RESIDUE = 1e-12
+"""Shares smaller than this are what rounding leaves of 0."""
+
+
+def _ratio(numerator: Floats, spread: Floats) -> Floats:
+    """NaN where rounding alone is left of the spread."""
+    out: Floats = ratio(numerator, np.where(spread > _RESIDUE, spread, 0.0))
+    return out
+
+
+def _correlation(numerator: Floats, spread: Floats) -> Floats:
+    return np.clip(_ratio(numerator, spread), -1.0, 1.0)
+
+
+def _geometric_mean(a: Floats, b: Floats) -> Floats:
+    """Of two spreads; 0 where rounding alone is left of one."""
+    return np.where((a > _RESIDUE) & (b > _RESIDUE), np.sqrt(a * b), 0.0)
 
 
 def _averaged(per_class: Floats) -> Floats:
@@ -294,10 +320,6 @@ def _f1(margins: Margins) -> Floats:
     return _averaged(ratio(2 * margins.hits, margins.predicted + margins.present))
 
 
-_RESIDUE = 1e-12
-"""Shares smaller than this are what rounding leaves of 0."""
-
-
 def _shares(margins: Margins) -> tuple[Floats, Floats, Floats]:
     """Share that is right (D,), and the shares predicted and present of each class, (K, D)."""
     total = margins.total
@@ -313,131 +335,46 @@ def _cohen_kappa(margins: Margins) -> Floats:
     right, predicted, present = _shares(margins)
     beyond = (predicted * (1 - present)).sum(axis=0)
     # 1 - chance is 0 where all items are predicted to be of one class, and are: 0 / 0.
-    result: Floats = 1 - ratio(1 - right, np.where(beyond > _RESIDUE, beyond, 0.0))
-    return np.clip(result, -1.0, 1.0)
-
-
-def _weighted_kappa(moments: Moments) -> Floats:
-    """1 - sum_ab (a - b)^2 share_ab / sum_ab (a - b)^2 predicted_a present_b (Cohen 1968)."""
-    result: Floats = 1 - _ratio(moments.square, moments.chance)
-    return np.clip(result, -1.0, 1.0)
-
-
-def _ratio(numerator: Floats, denominator: Floats) -> Floats:
-    """NaN where rounding alone is left of the denominator."""
-    out: Floats = ratio(numerator, np.where(denominator > _RESIDUE, denominator, 0.0))
-    return out
-
-
-def _off(view: ScoreView) -> Floats:
-    """By how much the prediction is above each class, (n, K)."""
-    assert view.hard is not None
-    grades = view.grade_values
-    out: Floats = grades[view.hard][:, None] - grades
-    return out
-
-
-def _size(view: ScoreView) -> Floats:
-    return np.abs(_off(view))
-
-
-def _near(view: ScoreView) -> Floats:
-    step = np.diff(np.unique(view.grade_values)).min(initial=np.inf)
-    return (_size(view) <= step * (1 + 1e-9)).astype(np.float64)
-
-
-def _bias(moments: Moments) -> Floats:
-    return moments.bias * moments.unit
-
-
-def _mean_absolute_error(moments: Moments) -> Floats:
-    return moments.size * moments.unit
-
-
-def _within_one(moments: Moments) -> Floats:
-    return moments.near
-
-
-def _spearman(moments: Moments) -> Floats:
-    """Correlation of midranks (Spearman 1904)."""
-    variances = moments.predicted_ranks, moments.present_ranks
-    fine = (variances[0] > _RESIDUE) & (variances[1] > _RESIDUE)
-    spread = np.where(fine, np.sqrt(variances[0] * variances[1]), 0.0)
-    result: Floats = ratio(moments.rank_covariance, spread)
-    return np.clip(result, -1.0, 1.0)
-
-
-def _concordance(moments: Moments) -> Floats:
-    """2 cov / (var predicted + var present + bias^2), variances over n (Lin 1989)."""
-    spread = moments.predicted + moments.present + moments.bias**2
-    return np.clip(_ratio(2 * moments.covariance, spread), -1.0, 1.0)
-
-
-def _icc2(moments: Moments) -> Floats:
-    """ICC(2,1) of two raters (Shrout and Fleiss 1979).
-
-    2 s_ab / (s_a^2 + s_b^2 + bias^2 - (s_a^2 + s_b^2 - 2 s_ab) / n), s over n - 1.
-    """
-    samples = ratio(1.0, 1 - 1 / moments.total)
-    both = (moments.predicted + moments.present) * samples
-    shared = 2 * moments.covariance * samples
-    spread = both + moments.bias**2 - (both - shared) / moments.total
-    return np.clip(_ratio(shared, spread), -1.0, 1.0)
-
-
-def _icc3(moments: Moments) -> Floats:
-    """ICC(3,1) of two raters: 2 cov / (var predicted + var present), whatever the bias."""
-    result = _ratio(2 * moments.covariance, moments.predicted + moments.present)
-    return np.clip(result, -1.0, 1.0)
+    return np.clip(1 - _ratio(1 - right, beyond), -1.0, 1.0)
 
 
 def _matthews_corrcoef(margins: Margins) -> Floats:
     """Correlation of predicted and true class; of more than two, Gorodkin's R_K (2004)."""
     right, predicted, present = _shares(margins)
     covariance = right - (predicted * present).sum(axis=0)
-    spread = [(share * (1 - share)).sum(axis=0) for share in (predicted, present)]
     # No spread where one class is all that is predicted, or all there is: 0 / 0.
-    fine = (spread[0] > _RESIDUE) & (spread[1] > _RESIDUE)
-    result: Floats = ratio(covariance, np.where(fine, np.sqrt(spread[0] * spread[1]), 0.0))
-    return np.clip(result, -1.0, 1.0)
+    a, b = ((share * (1 - share)).sum(axis=0) for share in (predicted, present))
+    return _correlation(covariance, _geometric_mean(a, b))
 
 
 def _finished(finish: Callable[[Margins], Floats], state: Floats) -> Floats:
     return finish(Margins(*state))
 
 
-def _of_grades(finish: Callable[[Moments], Floats], digest: Floats) -> Floats:
-    return finish(Moments(*digest))
-
-
 def _metric(
     name: str,
     description: str,
-    finish: Callable[[Margins], Floats] | Callable[[Moments], Floats],
+    finish: Callable[[Margins], Floats],
     *,
-    grades: bool = False,
     direction: int = 1,
     per_item: Callable[[ScoreView], Floats] | None = None,
     every_class: bool = True,
     bounds: tuple[float, float] = (0.0, 1.0),
 ) -> Metric:
-    finished: Callable[..., Any] = _of_grades if grades else _finished
     return Metric(
         name,
         description,
         direction,
         bounds,
         "hard",
-        Graded() if grades else Confusion(),
-        partial(finished, finish),  # no lambda: metrics travel to other processes
+        Confusion(),
+        partial(_finished, finish),  # no lambda: metrics travel to other processes
         per_item=per_item,
         every_class=every_class,
     )
 
 
-_graded = partial(_metric, grades=True, every_class=False)
-_CORRELATION, _ANY, _POSITIVE = (-1.0, 1.0), (-math.inf, math.inf), (0.0, math.inf)
-
+_CORRELATION = (-1.0, 1.0)
 
 CONFUSION_METRICS = (
     _metric(
@@ -486,58 +423,67 @@ CONFUSION_METRICS = (
     ),
 )
 
+
+def _off(view: ScoreView) -> Floats:
+    """By how much the prediction is above each class, (n, K)."""
+    assert view.hard is not None
+    grades = view.grade_values
+    out: Floats = (grades[:, None] - grades)[view.hard]
+    return out
+
+
+def _size(view: ScoreView) -> Floats:
+    return np.abs(_off(view))
+
+
+def _is_near(view: ScoreView) -> Floats:
+    assert view.hard is not None
+    grades = view.grade_values
+    out: Floats = _near(grades[:, None] - grades)[view.hard]
+    return out
+
+
+def _graded(
+    name: str,
+    description: str,
+    direction: int = 1,
+    bounds: tuple[float, float] = _CORRELATION,
+    per_item: Callable[[ScoreView], Floats] | None = None,
+) -> Metric:
+    finish = itemgetter(GradeValues._fields.index(name))
+    return Metric(
+        name, description, direction, bounds, "hard", Graded(), finish, per_item=per_item,
+        every_class=name == "weighted_kappa",
+    )  # fmt: skip
+
+
 GRADE_METRICS = (
     _graded(
         "weighted_kappa",
         "agreement of grades beyond chance, a mistake weighed by the square of how far it is off",
-        _weighted_kappa,
-        every_class=True,
-        bounds=_CORRELATION,
     ),
     _graded(
         "mean_absolute_error",
         "by how much the grade is off, on average",
-        _mean_absolute_error,
-        direction=-1,
-        per_item=_size,
-        bounds=_POSITIVE,
+        -1,
+        (0.0, math.inf),
+        _size,
     ),
     _graded(
         "bias",
         "by how much the grade is above that of the labels, on average; 0 is best",
-        _bias,
-        direction=0,
-        per_item=_off,
-        bounds=_ANY,
+        0,
+        (-math.inf, math.inf),
+        _off,
     ),
     _graded(
         "within_one",
         "share of items whose grade is right or off by one step",
-        _within_one,
-        per_item=_near,
+        bounds=(0.0, 1.0),
+        per_item=_is_near,
     ),
-    _graded(
-        "spearman",
-        "correlation of the ranks of the grades, ties shared: 1 is the same order",
-        _spearman,
-        bounds=_CORRELATION,
-    ),
-    _graded(
-        "concordance",
-        "Lin's concordance with the labels: 1 is the same grades, bias counts",
-        _concordance,
-        bounds=_CORRELATION,
-    ),
-    _graded(
-        "icc2",
-        "ICC(2,1) of classifier and labels, absolute agreement: 1 is the same grades",
-        _icc2,
-        bounds=_CORRELATION,
-    ),
-    _graded(
-        "icc3",
-        "ICC(3,1) of classifier and labels, consistency: whatever the bias",
-        _icc3,
-        bounds=_CORRELATION,
-    ),
+    _graded("spearman", "correlation of the ranks of the grades, ties shared: 1 is the same order"),
+    _graded("concordance", "Lin's concordance with the labels: 1 is the same grades, bias counts"),
+    _graded("icc2", "ICC(2,1) of classifier and labels, absolute agreement: 1 is the same grades"),
+    _graded("icc3", "ICC(3,1) of classifier and labels, consistency: whatever the bias"),
 )

@@ -26,7 +26,7 @@ from fewlabels.kernels.interval_draws import ends
 from fewlabels.methods.base import LabelModel
 from fewlabels.methods.baselines.autoeval import AutoEval
 from fewlabels.metrics.base import Metric, ScoreView, ratio
-from fewlabels.metrics.confusion import Confusion
+from fewlabels.metrics.confusion import Confusion, Margins
 from fewlabels.predictions import Predictions
 from fewlabels.report.shown import Result, plain_values
 
@@ -339,7 +339,7 @@ class _Criterion:
         """The mean grade of the labels, whatever the classifier says: linear in the labels."""
 
         def finish(state: Floats) -> Floats:
-            label_mass = Confusion().margins(state).present
+            label_mass = Margins(*state).present
             out: Floats = ratio(grades @ label_mass, label_mass.sum(axis=0))
             return out
 
