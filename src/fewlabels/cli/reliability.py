@@ -48,32 +48,25 @@ def calibration(
 
     With the error of calibration and a test; `fewlabels calibrate` makes calibrated ones.
     """
-    conditions = [parse_requirement(condition) for condition in options.require]
-    arguments = settings.arguments("method", "confidence_level", "random_state", "workers")
+    curve = dict(vars(options))
+    conditions = [parse_requirement(condition) for condition in curve.pop("require")]
+    curve |= settings.arguments("method", "confidence_level", "random_state", "workers")
     from fewlabels.metrics.calibration import calibration_error
     from fewlabels.questions.calibration_curve import calibration_curve
 
     with progress_bar("reading") as progress:
         predictions = source.read([])
         every = options.classwise and predictions.n_classes > 2
-        error = calibration_error(options.norm, "every" if every else "positive")
+        error = calibration_error(options.norm, "every" if every else "positive").name
         for condition in conditions:
-            if condition.metric != error.name:
+            if condition.metric != error:
                 raise UsageError(
-                    f"--require {quoted(condition.text)}: the error is {error.name} here; --norm "
-                    "and --classwise choose another"
+                    f"--require {quoted(condition.text)}: the error is {error} here; --norm and "
+                    "--classwise choose another"
                 )
         check_classifiers(conditions, lambda: predictions.models)
-        found = calibration_curve(
-            predictions,
-            settings.chosen(predictions.models),
-            bins=options.bins,
-            binning=options.binning,
-            norm=options.norm,
-            classwise=options.classwise,
-            progress=progress,
-            **arguments,
-        )
+        models = settings.chosen(predictions.models)
+        found = calibration_curve(predictions, models, progress=progress, **curve)
     output.save_all(found.to_dict, html=found.save_html, out=found.columns)
     output.show(found.to_dict, found.summary)
     return verdict(conditions, found)

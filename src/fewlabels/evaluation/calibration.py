@@ -53,8 +53,10 @@ def debiased_error(bins: LabeledBins, norm: Norm) -> float:
     For "l1" and "max" what N(s_b - y_b, v_b) in place of s_b - y_b gives on average is as far above
     the plain error as that is above the truth, so that the estimate is 2 plain - mean (ibid.; their
     code draws, here the means are exact). A bin of one label has v = s (1 - s), its variance if it
-    is calibrated. Below 0 it is 0.
+    is calibrated. Below 0 it is 0; without labels it is undefined.
     """
+    if not (bins.total > 0).any():
+        return math.nan
     w, s, y, n = (column[bins.total > 0] for column in bins)
     alone = n <= 1
     v = np.where(alone, s * (1 - s), y * (1 - y) / np.where(alone, 1.0, n - 1))

@@ -20,19 +20,15 @@ from fewlabels.evaluation.confusion_matrices import confusion_matrices
 from fewlabels.evaluation.differences import comparisons, errors_together
 from fewlabels.evaluation.disagreements import disagreements
 from fewlabels.evaluation.draws import POPULATION, LabelWeights, item_sample
+from fewlabels.evaluation.evaluator import Evaluator
 from fewlabels.kernels.arrays import Bools, Floats, Ints
 from fewlabels.kernels.interval_draws import interval
-from fewlabels.kernels.weighting import (
-    Indicator,
-    Weighting,
-    between,
-    equal_width,
-    quantile_edges,
-)
+from fewlabels.kernels.weighting import Soft
 from fewlabels.methods.registry import METHODS
 from fewlabels.methods.votes.data import domain_codes, domain_texts, votes_given
-from fewlabels.metrics.base import Metric, ScoreView
-from fewlabels.metrics.calibration import CalibrationBins, frequency
+from fewlabels.metrics.base import Metric, Plan, ratio
+from fewlabels.metrics.calibration import calibration_error, frequency
+from fewlabels.metrics.plans import States, view_of
 from fewlabels.posterior import LabelPosterior, VoteRates
 from fewlabels.predictions import Predictions
 from fewlabels.report.shown import Result, plain_values
@@ -66,16 +62,10 @@ class Details:
     @staticmethod
     def from_metrics(metrics: Mapping[str, Metric]) -> Details:
         """The details for these metrics."""
-        return Details(
-            {
-                name: {
-                    "description": m.description,
-                    "direction": m.direction,
-                    "bounds": list(m.bounds),
-                }
-                for name, m in metrics.items()
-            }
-        )
+        return Details({
+            name: {"description": m.description, "direction": m.direction, "bounds": list(m.bounds)}
+            for name, m in metrics.items()
+        })  # fmt: skip
 
     def __call__(self, estimates: Estimates, names: Sequence[str] | None) -> dict[str, Any]:
         """Some parts, by name, or all (None), in plain values."""
@@ -164,51 +154,30 @@ def _profiles(
     rows = np.arange(predictions.n_items)
     rows = rows[posterior.speaks_of(rows) & (predictions.weight > 0)]
     some, rows = item_sample(predictions, rows, _MOST_ITEMS)
-    present = predictions.has_probabilities[rows]
-    # Classifiers with probabilities for the same items, and the same posterior, share draws.
-    alike: dict[tuple[int, bytes], list[int]] = {}
-    for j in np.flatnonzero(present.any(axis=0)).tolist():
-        alike.setdefault((id(posterior.of(j)), present[:, j].tobytes()), []).append(j)
-    reliability: dict[int, dict[str, Any]] = {}
-    for columns in alike.values():
-        subset = rows[present[:, columns[0]]]
-        # All of them are a view; indices would copy.
-        rows_of = slice(None) if len(subset) == predictions.n_items else subset
-        bins = [
-            ScoreBins.of(
-                CalibrationBins("positive", "equal-width", RELIABILITY_BINS),
-                ScoreView(predictions.n_classes, predictions.probabilities[rows_of, j]),
-            )[0]
-            for j in columns
-        ]
-        calibrated = reliability_of(some, posterior.of(columns[0]), subset, bins, level)
-        reliability |= zip(columns, calibrated, strict=True)
     classes = _shown_classes(predictions, posterior)
-    out = []
-    for j in sorted(reliability):
-        subset = rows[present[:, j]]
+    error = calibration_error(size=RELIABILITY_BINS)
+    evaluator = Evaluator(some, posterior, {error.name: error}, "population", level)
+    out: dict[int, dict[str, Any]] = {}
+    for shared, _, columns, subset in evaluator.patterns(rows):
+        plans = [error.statistic.prepare(view_of(some, subset, j)) for j in columns]
+        curves = reliability_of(some, shared, subset, plans, level)
         labels, mass = predictions.labels[subset], some.weight[subset] * some.times[subset]
-        p, q = predictions.probabilities[subset, j], posterior.of(j).marginals()
-        out.append(
-            {
+        q = shared.marginals()[subset]
+        for j, curve in zip(columns.tolist(), curves, strict=True):
+            p = predictions.probabilities[subset, j]
+            out[j] = {
                 "model": predictions.models[j],
                 "n_items": predictions.size_of(predictions.has_probabilities[:, j]),
                 "missing": predictions.size_of(~predictions.has_probabilities[:, j]),
                 "distributions": [
-                    score_distribution(
-                        predictions.classes[k],
-                        p[:, k],
-                        q[subset, k] * mass,
-                        mass,
-                        labels == k,
-                        labels,
+                    _distribution(
+                        predictions.classes[k], p[:, k], q[:, k] * mass, mass, labels == k, labels
                     )
                     for k in classes
                 ],
-                "reliability": _reliability(predictions, reliability[j]),
+                "reliability": _reliability(predictions, curve),
             }
-        )
-    return out
+    return [out[j] for j in sorted(out)]
 
 
 def _shown_classes(predictions: Predictions, posterior: LabelPosterior) -> list[int]:
@@ -222,7 +191,7 @@ def _shown_classes(predictions: Predictions, posterior: LabelPosterior) -> list[
     return shown
 
 
-def score_distribution(
+def _distribution(
     name: Any, score: Floats, q: Floats, mass: Floats, of_class: Bools, labels: Ints
 ) -> dict[str, Any]:
     """Scores of a class by whether items are of it: weight q of mass (n,), and labels of it."""
@@ -243,112 +212,53 @@ def score_distribution(
     }
 
 
-@dataclass(frozen=True, eq=False)
-class ScoreBins:
-    """Items by the probability of an event: the class (n,) in question, and the edges (B + 1,)."""
-
-    event: Ints
-    confidence: Floats  # (n,)
-    items: Indicator
-    edges: Floats
-
-    @staticmethod
-    def of(bins: CalibrationBins, view: ScoreView) -> list[ScoreBins]:
-        """The bins of a classifier's probabilities, of each event that a metric is about."""
-        out = []
-        for event, p in bins.confidences(view):
-            if bins.quantiles:
-                edges = quantile_edges(p, bins.size, view.times)
-                codes = between(edges, p)
-            else:
-                edges, codes = np.arange(bins.size + 1) / bins.size, equal_width(p, bins.size)
-            out.append(ScoreBins(event, p, Indicator(codes, bins.size), edges))
-        return out
-
-    def take(self, rows: Ints) -> ScoreBins:
-        """Some of the items in the same bins."""
-        items = Indicator(self.items.codes[rows], self.items.size)
-        return ScoreBins(self.event[rows], self.confidence[rows], items, self.edges)
-
-    def sums(self, weights: Weighting, block: slice | None) -> Floats:
-        """Weight of the classes in question, and of all, per bin: (2, B, D)."""
-        event = self.event if block is None else self.event[block]
-        sums = np.empty((2, self.items.size, weights.size))
-        sums[0] = self.items.sums(weights.of_events(event), block)
-        sums[1] = self.items.sums(weights.total, block)
-        if weights.pseudo is not None:
-            item, draw, _, mass, total = weights.pseudo
-            event_mass = mass[np.arange(len(item)), event[item]]
-            sums[:, self.items.part(block).codes[item], draw] += event_mass, total
-        return sums
-
-
-class _Sums:
-    """Sums of classifiers' bins, (C, 2, B, D)."""
-
-    def __init__(self, classifiers: Sequence[ScoreBins]) -> None:
-        self.classifiers = classifiers
-        self.drawn: Floats | float = 0.0
-
-    def add(self, weights: Weighting, block: slice | None = None) -> None:
-        """Add a block of items."""
-        self.drawn += np.stack([bins.sums(weights, block) for bins in self.classifiers])
-
-    def frequencies(self) -> Floats:
-        """How often classifiers are right in every bin, (C, B, D)."""
-        hits, total = np.moveaxis(np.asarray(self.drawn), 1, 0)
-        return frequency(hits, total)
-
-
 def reliability_of(
-    predictions: Predictions, posterior: LabelPosterior, rows: Ints,
-    classifiers: Sequence[ScoreBins], level: float | None,
-) -> list[dict[str, Any]]:  # fmt: skip
-    """Predicted against inferred frequency in bins, with bands of a population's draws.
+    predictions: Predictions, posterior: LabelPosterior, rows: Ints, plans: Sequence[Plan],
+    level: float | None,
+) -> list[dict[str, Floats]]:  # fmt: skip
+    """Predicted against inferred frequency in bins (B,), with bands of a population's draws.
 
-    Columns of the bins that hold items, whose places are `bin`. Without a level there are no bands:
-    they would be the only ones to need draws, such as refits.
+    `plans` are those of `CalibrationBins`; a bin of `weight` 0 has no frequency. Without a level
+    there are no bands: they would be the only ones to need draws, such as refits.
     """
     n_draws = 0 if level is None else _DRAWS
     if n_draws:
         posterior.prepare()
     weights = LabelWeights.from_rows(predictions, posterior, rows, n_draws)
-    chunks = weights.summed(
-        n_draws, [(POPULATION, partial(_Sums, classifiers))], lambda sums, _: sums[0].frequencies()
-    )
-    nothing = np.empty((len(classifiers), classifiers[0].items.size, 0))
-    draws = np.concatenate([nothing, *chunks], axis=2)
-    marginals, mass = posterior.marginals()[rows], weights.mass
+    expected = Soft(posterior.marginals()[rows][:, :, None], weights.mass[:, None])
+
+    def frequencies(sums: list[States], _: Ints) -> list[Floats]:
+        digests = (digest[""][..., 0, :] for digest in sums[0].digests())
+        return [frequency(hits, weight) for weight, _, hits in digests]
+
+    states = partial(States, [{"": plan} for plan in plans])
+    chunks = weights.summed(n_draws, [(POPULATION, states)], frequencies)
     out = []
-    for bins, drawn in zip(classifiers, draws, strict=True):
-        size = bins.items.sums(mass)
-        shown = np.flatnonzero(size > 0)
-        expected = np.take_along_axis(marginals, bins.event[:, None], axis=1)[:, 0]
-        observed = bins.items.sums(expected * mass)[shown] / size[shown]
-        low = high = np.full(len(shown), np.nan)
+    for j, plan in enumerate(plans):
+        size, confidence, hits = plan.state(expected)[..., 0, 0]
+        observed, low, high = ratio(hits, size), *np.full((2, len(size)), np.nan)
+        shown = np.flatnonzero(size)
         if level is not None:
-            low, high = interval(observed, drawn[shown].T, level)
+            drawn = np.concatenate([chunk[j][shown] for chunk in chunks], axis=1)
+            low[shown], high[shown] = interval(observed[shown], drawn.T, level)
         out.append({
-            "bin": shown,
-            "from": bins.edges[shown],
-            "to": bins.edges[shown + 1],
-            "weight": size[shown] / size.sum(),
-            "predicted": bins.items.sums(bins.confidence * mass)[shown] / size[shown],
-            "observed": observed,
-            "low": low,
-            "high": high,
+            "weight": ratio(size, size.sum()), "predicted": ratio(confidence, size),
+            "observed": observed, "low": low, "high": high,
         })  # fmt: skip
     return out
 
 
-def _reliability(predictions: Predictions, columns: Mapping[str, Any]) -> dict[str, Any]:
-    """A reliability diagram as a report holds it, a dictionary for each bin."""
+def _reliability(predictions: Predictions, columns: Mapping[str, Floats]) -> dict[str, Any]:
+    """A reliability diagram as a report holds it, a dictionary for each bin with items."""
     kind = "confidence of the predicted class"
     if predictions.n_classes == 2:
         kind = f"P({predictions.classes[1]})"
-    names = [name for name in columns if name != "bin"]
-    rows = zip(*(columns[name].tolist() for name in names), strict=True)
-    return {"kind": kind, "bins": [dict(zip(names, row, strict=True)) for row in rows]}
+    bins = [
+        {"from": b / RELIABILITY_BINS, "to": (b + 1) / RELIABILITY_BINS}
+        | {name: float(column[b]) for name, column in columns.items()}
+        for b in np.flatnonzero(columns["weight"]).tolist()
+    ]
+    return {"kind": kind, "bins": bins}
 
 
 def _votes(predictions: Predictions, posterior: LabelPosterior, level: float) -> dict[str, Any]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise, repeat
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -42,7 +42,7 @@ def frequency(hit: Floats, total: Floats) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class _BinsPlan(Plan):
+class BinsPlan(Plan):
     """Event of each item ("class 1" or "the predicted class is right") and its probability."""
 
     event: Ints
@@ -50,7 +50,19 @@ class _BinsPlan(Plan):
     confidence: Indicator
     n_groups: int
 
+    @property
+    def events(self) -> tuple[BinsPlan, ...]:
+        """The plan of each event."""
+        return (self,)
+
+    @property
+    def probability(self) -> Floats:
+        """The probability of each item's event, (n,)."""
+        assert self.confidence.values is not None
+        return self.confidence.values
+
     def state(self, weights: Weighting, block: slice | None = None) -> Floats:
+        """Weight, weighted probability and weight of hits in each bin, (3, bins, G, D)."""
         event = self.event if block is None else self.event[block]
         total = weights.total
         state = np.empty((3, self.count.size, weights.size))
@@ -66,21 +78,23 @@ class _BinsPlan(Plan):
 
 
 @dataclass(frozen=True, eq=False)
-class _EveryClassPlan(Plan):
-    """The bins of every class, one after the other: state (3, K bins, G, D)."""
+class EventsPlan(Plan):
+    """The bins of several events, one after the other: state (3, events x bins, G, D)."""
 
-    of_class: tuple[_BinsPlan, ...]
+    events: tuple[BinsPlan, ...]
 
     @property
     def cells(self) -> int:
-        return 3 * sum(plan.count.size for plan in self.of_class)
+        """Three numbers of each bin."""
+        return 3 * sum(plan.count.size for plan in self.events)
 
     def state(self, weights: Weighting, block: slice | None = None) -> Floats:
-        return np.concatenate([plan.state(weights, block) for plan in self.of_class], axis=1)
+        """The states of all events."""
+        return np.concatenate([plan.state(weights, block) for plan in self.events], axis=1)
 
 
 Event = Literal["positive", "top", "every"]
-Binning = Literal["equal-width", "quantiles"]
+Binning = Literal["width", "quantile"]
 Norm = Literal["l1", "l2", "max"]
 
 
@@ -90,49 +104,47 @@ class CalibrationBins(Statistic):
 
     Confidence is P(class 1) (`event="positive"`), that of the predicted class (`event="top"`), or
     P(class) for `every` class, whose bins follow each other; the bins, `size` of them, have equal
-    width, or lie between quantiles of the confidence.
+    width, or lie between quantiles of the confidence, or between `edges` of each event.
     """
 
     event: Event
     bins: Binning
     size: int = EQUAL_WIDTH_BINS
+    edges: tuple[tuple[float, ...], ...] | None = None
 
-    def prepare(self, view: ScoreView) -> Plan:
+    def prepare(self, view: ScoreView) -> BinsPlan | EventsPlan:
         """Find the bin of each item."""
-        if self.bins == "equal-width":
-            return self._plan(view, repeat(partial(equal_width, bins=self.size)))
-        return self._plan(view, repeat(partial(_quantile_bins, view, self.size)))
+        plans = []
+        for place, (event, confidence) in enumerate(self._confidences(view)):
+            if self.edges is not None:
+                codes = between(np.array(self.edges[place]), confidence)
+            elif self.bins == "width":
+                codes = equal_width(confidence, self.size)
+            else:
+                codes = _quantile_bins(view, self.size, confidence)
+            sums = view.coded(codes, self.size), view.coded(codes, self.size, confidence)
+            plans.append(BinsPlan(event, *sums, view.n_groups))
+        return plans[0] if len(plans) == 1 else EventsPlan(tuple(plans))
 
     @property
     def quantiles(self) -> bool:
         """Whether the bins lie between quantiles."""
-        return self.bins == "quantiles"
+        return self.bins == "quantile"
 
-    def fixed(self, view: ScoreView, bins: int) -> Statistic:
+    def fixed(self, view: ScoreView, bins: int = 0) -> CalibrationBins:
         """Bins between the quantiles of a sample; those of equal width do not change."""
-        if self.bins == "equal-width":
+        if not self.quantiles:
             return self
-        return self.between(quantile_edges(p, self.size) for _, p in self.confidences(view))
+        edges = (quantile_edges(p, self.size, view.times) for _, p in self._confidences(view))
+        return replace(self, edges=tuple(tuple(each.tolist()) for each in edges))
 
-    def between(self, edges: Iterable[Floats]) -> Statistic:
-        """The same with bins between edges, (bins + 1,) each, of every event."""
-        return _FixedBins(self, tuple(edges))
-
-    def confidences(self, view: ScoreView) -> list[tuple[Ints, Floats]]:
+    def _confidences(self, view: ScoreView) -> list[tuple[Ints, Floats]]:
         """Events (n,) and their probabilities (n,): one, or one for every class."""
         p = view.probabilities
         assert p is not None
         if self.event == "every":
             return [(np.full(len(p), k), p[:, k]) for k in range(p.shape[1])]
         return [top_event(p, top=self.event == "top")]
-
-    def _plan(self, view: ScoreView, bin_codes: Iterable[Callable[[Floats], Ints]]) -> Plan:
-        plans = []
-        for (event, confidence), code in zip(self.confidences(view), bin_codes, strict=False):
-            codes = code(confidence)
-            sums = view.coded(codes, self.size), view.coded(codes, self.size, confidence)
-            plans.append(_BinsPlan(event, *sums, view.n_groups))
-        return plans[0] if len(plans) == 1 else _EveryClassPlan(tuple(plans))
 
 
 def _quantile_bins(view: ScoreView, size: int, confidence: Floats) -> Ints:
@@ -148,43 +160,26 @@ def _quantile_bins(view: ScoreView, size: int, confidence: Floats) -> Ints:
     return codes
 
 
-@dataclass(frozen=True, eq=False)
-class _FixedBins(Statistic):
-    """Bins between given edges."""
-
-    of: CalibrationBins
-    edges: tuple[Floats, ...]
-
-    def prepare(self, view: ScoreView) -> Plan:
-        """Find the bin of each item."""
-        return self.of._plan(view, (partial(between, edges) for edges in self.edges))
-
-
 def _weighted(state: Floats) -> Floats:
     weight, confidence, hits = state
-    with np.errstate(invalid="ignore", divide="ignore"):
-        out: Floats = np.abs(confidence - hits).sum(axis=0) / weight.sum(axis=0)
+    out: Floats = ratio(np.abs(confidence - hits).sum(axis=0), weight.sum(axis=0))
     return out
 
 
 def _unweighted(state: Floats) -> Floats:
     gap, full = _gaps(state)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        out: Floats = gap.sum(axis=0) / full.sum(axis=0)
+    out: Floats = ratio(gap.sum(axis=0), full.sum(axis=0))
     return out
 
 
 def _squared(state: Floats) -> Floats:
     gap, _ = _gaps(state)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        out: Floats = np.sqrt((state[0] * gap**2).sum(axis=0) / state[0].sum(axis=0))
-    return out
+    return np.sqrt(ratio((state[0] * gap**2).sum(axis=0), state[0].sum(axis=0)))
 
 
 def _largest(state: Floats) -> Floats:
     gap, full = _gaps(state)
-    out: Floats = np.where(full.any(axis=0), gap.max(axis=0), np.nan)
-    return out
+    return np.where(full.any(axis=0), gap.max(axis=0), np.nan)
 
 
 def _gaps(state: Floats) -> tuple[Floats, Floats]:
@@ -204,31 +199,30 @@ def _noise_floor(finish: Callable[[Floats], Floats], digest: Floats) -> Floats:
 def _metric(
     name: str, description: str, bins: CalibrationBins, finish: Callable[[Floats], Floats]
 ) -> Metric:
-    noise_floor = partial(_noise_floor, finish)
-    bounds = (0.0, 1.0)
     return Metric(
-        name, description, -1, bounds, "probabilities", bins, finish, noise_floor=noise_floor
-    )
+        name, description, -1, (0.0, 1.0), "probabilities", bins, finish,
+        noise_floor=partial(_noise_floor, finish),
+    )  # fmt: skip
 
 
 CALIBRATION_METRICS = (
     _metric(
         "ece",
         "mean gap between probability and frequency, 15 equal-width bins",
-        CalibrationBins("positive", "equal-width"),
+        CalibrationBins("positive", "width"),
         _weighted,
     ),
     _metric(
         "top_label_ece",
         "mean gap between the confidence in the predicted class and how often "
         "it is right, 15 equal-width bins",
-        CalibrationBins("top", "equal-width"),
+        CalibrationBins("top", "width"),
         _weighted,
     ),
     _metric(
         "ece_quantile",
         "gap between probability and frequency, unweighted mean of 10 bins between quantiles",
-        CalibrationBins("positive", "quantiles", QUANTILE_BINS),
+        CalibrationBins("positive", "quantile", QUANTILE_BINS),
         _unweighted,
     ),
 )
@@ -241,7 +235,7 @@ _NORMS: Mapping[Norm, tuple[str, str, Callable[[Floats], Floats]]] = {
 
 
 def calibration_error(
-    norm: Norm = "l1", event: Event = "positive", bins: Binning = "equal-width",
+    norm: Norm = "l1", event: Event = "positive", bins: Binning = "width",
     size: int = EQUAL_WIDTH_BINS,
 ) -> Metric:  # fmt: skip
     """The gap between probability and frequency over bins, in a norm, as a metric.
@@ -256,7 +250,7 @@ def calibration_error(
     'classwise_ece_l2'
     """
     suffix, what, finish = _NORMS[norm]
-    kinds = f"{size} bins " + ("of equal width" if bins == "equal-width" else "between quantiles")
+    kinds = f"{size} bins " + ("of equal width" if bins == "width" else "between quantiles")
     name = "classwise_" * (event == "every") + "ece" + suffix
     description = f"{what} between probability and frequency, {kinds}"
     return _metric(name, description, CalibrationBins(event, bins, size), finish)
@@ -285,7 +279,7 @@ class _LossPlan(Plan):
 class Loss(Statistic):
     """Weighted sum of a loss of the item and its class, and the weight: (2, G, D)."""
 
-    kind: Literal["brier", "log"]
+    kind: Literal["brier", "log_loss"]
 
     def prepare(self, view: ScoreView) -> Plan:
         """Tabulate the loss of each item under each class."""
@@ -295,7 +289,7 @@ class Loss(Statistic):
         """Loss of each item under each class, (n, K)."""
         p = view.probabilities
         assert p is not None
-        if self.kind == "log":
+        if self.kind == "log_loss":
             # Clipping at float64 eps is scikit-learn's convention; it renormalises nothing.
             eps = np.finfo(np.float64).eps
             out: Floats = -np.log(np.clip(p, eps, 1 - eps))
@@ -310,27 +304,14 @@ def _mean(state: Floats) -> Floats:
     return out
 
 
-_BRIER, _LOG = Loss("brier"), Loss("log")
+def _proper(name: Literal["brier", "log_loss"], description: str, most: float) -> Metric:
+    loss = Loss(name)
+    return Metric(
+        name, description, -1, (0.0, most), "probabilities", loss, _mean, per_item=loss.per_item
+    )
+
 
 PROPER_METRICS = (
-    Metric(
-        "brier",
-        "mean squared error of the probabilities",
-        -1,
-        (0.0, 2.0),
-        "probabilities",
-        _BRIER,
-        _mean,
-        per_item=_BRIER.per_item,
-    ),
-    Metric(
-        "log_loss",
-        "mean negative log probability of the true class, in nats",
-        -1,
-        (0.0, math.inf),
-        "probabilities",
-        _LOG,
-        _mean,
-        per_item=_LOG.per_item,
-    ),
+    _proper("brier", "mean squared error of the probabilities", 2.0),
+    _proper("log_loss", "mean negative log probability of the true class, in nats", math.inf),
 )

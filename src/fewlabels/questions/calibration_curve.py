@@ -6,10 +6,10 @@ report's reliability diagrams, with other bins.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, Literal, NamedTuple, get_args
+from itertools import chain
+from typing import Any, Literal, NamedTuple, cast, get_args
 
 import numpy as np
 
@@ -25,24 +25,28 @@ from fewlabels.evaluation.calibration import (
     debiased_error,
     jeffreys,
 )
-from fewlabels.evaluation.details import ScoreBins, reliability_of, score_distribution
+from fewlabels.evaluation.details import reliability_of
 from fewlabels.evaluation.draws import item_sample
 from fewlabels.evaluation.evaluator import Evaluator
-from fewlabels.kernels.arrays import Frozen, Ints
+from fewlabels.kernels.arrays import Floats, Frozen, Ints
 from fewlabels.kernels.blocks import Progress, step, using_workers
 from fewlabels.kernels.interval_draws import interval
 from fewlabels.methods.base import LabelModel
 from fewlabels.methods.baselines.plain import Labeled
 from fewlabels.methods.label_distribution import LabelDistribution
 from fewlabels.metrics.base import Metric
-from fewlabels.metrics.calibration import Binning, CalibrationBins, Norm, calibration_error
+from fewlabels.metrics.calibration import (
+    Binning,
+    BinsPlan,
+    CalibrationBins,
+    EventsPlan,
+    Norm,
+    calibration_error,
+)
 from fewlabels.metrics.plans import view_of
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 from fewlabels.report.shown import Result, plain_values
-
-BINNINGS: Mapping[str, Binning] = {"width": "equal-width", "quantile": "quantiles"}
-"""Kinds of bins by the names of the argument."""
 
 _MOST_ITEMS = 50_000
 """Bands are drawn from at most so many items of a classifier."""
@@ -52,8 +56,6 @@ MOST_CLASSES = 100
 
 RIGHT = "the predicted class is right"
 """The event of the confidence in the predicted class."""
-
-_INFERRED = ("weight", "predicted", "observed", "low", "high")
 
 
 class CalibrationBin(NamedTuple):
@@ -117,7 +119,6 @@ class CalibrationCurves(Frozen, Result):
     n_bins: int
     kind: Literal["positive", "top-label", "classwise"]
     warnings: tuple[str, ...]
-    distributions: tuple[Mapping[str, Any], ...]
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -139,24 +140,20 @@ class CalibrationCurves(Frozen, Result):
         return self.estimates.get(model, metric, group)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything but the pictures of the scores, as plain values."""
+        """Everything, as plain values."""
         facts = self.estimates.to_dict()
-        out: dict[str, Any] = {
+        own = {n: v for n, v in vars(self).items() if n != "estimates"}
+        out = {
             **{name: facts[name] for name in facts if name not in ("comparison", "groups")},
-            "models": list(self.models),
+            **own,
+            "models": self.models,
             "what": "calibration-curve",
-            **{name: getattr(self, name) for name in ("kind", "norm", "binning", "n_bins")},
             "estimates": [row._asdict() for row in self.rows],
             "from_labels": [row._asdict() for row in self.from_labels],
             "bins": [one._asdict() for one in self.bins],
-            "warnings": list(self.warnings),
         }
         plain: dict[str, Any] = plain_values(out)
         return plain
-
-    def report(self) -> dict[str, Any]:
-        """Everything, as plain values."""
-        return self.to_dict() | {"distributions": plain_values(list(self.distributions))}
 
     def columns(self) -> dict[str, Any]:
         """The bins as columns of a table."""
@@ -232,7 +229,7 @@ def calibration_curve(
     """
     level, seed = some_level(confidence_level), seed_of(random_state)
     size = bins_of(bins)
-    one_of("binning", binning, list(BINNINGS))
+    one_of("binning", binning, get_args(Binning))
     one_of("norm", norm, get_args(Norm))
     items = predictions_of(predictions, columns, positive)
     items = items if models is None else items.select_models(list(models))
@@ -246,16 +243,16 @@ def calibration_curve(
     every = classwise and items.n_classes > 2
     if every:
         few_enough(items.n_classes, MOST_CLASSES, "curves", "classwise")
-    error = calibration_error(norm, "every" if every else "positive", BINNINGS[binning], size)
+    error = calibration_error(norm, "every" if every else "positive", binning, size)
     estimates = estimate(
         items, method, [error], confidence_level=level, random_state=seed, workers=workers,
         progress=progress,
     )  # fmt: skip
     step("drawing calibration curves")
     with using_workers(workers):
-        curves = [_Classifier(items, estimates, error, norm, name) for name in served]
-        rows = tuple(one for curve in curves for one in curve.bins())
-        from_labels = tuple(curve.from_labels() for curve in curves)
+        tables, from_labels = zip(
+            *(_of_classifier(items, estimates, error, norm, name) for name in served), strict=True
+        )
     warnings = [*estimates.warnings]
     if items.clusters:
         warnings.append(
@@ -264,133 +261,75 @@ def calibration_curve(
         )
     kind: Any = "classwise" if every else "positive" if items.n_classes == 2 else "top-label"
     return CalibrationCurves(
-        estimates, rows, from_labels, norm, binning, size, kind, tuple(warnings),
-        tuple(one for curve in curves for one in curve.distributions()),
+        estimates, tuple(chain(*tables)), from_labels, norm, binning, size, kind, tuple(warnings)
     )  # fmt: skip
 
 
-@dataclass(frozen=True, eq=False)
-class _Classifier:
-    """The curves of one classifier."""
+def _of_classifier(
+    items: Predictions, estimates: Estimates, error: Metric, norm: Norm, name: str
+) -> tuple[list[CalibrationBin], FromLabels]:
+    """The bins of a classifier's curves, and its error by the labels alone."""
+    one, labels = items.select_models([name]), cast(LabelModel, Labeled())
+    posterior = estimates.posterior.of(items.models.index(name))
+    if estimates.against == "distribution":
+        one, labels = one.as_histograms(), LabelDistribution(labels)
+    alone = labels.infer(one, np.random.default_rng(estimates.seed))
+    rows = np.flatnonzero(one.has_probabilities[:, 0] & (one.weight > 0))
+    # The bins are those of all items, also where only some of them are looked at.
+    bins = cast(CalibrationBins, error.statistic).fixed(view_of(one, rows, 0))
+    sample, drawn = item_sample(one, rows[posterior.speaks_of(rows)], _MOST_ITEMS)
+    labeled = rows[alone.speaks_of(rows)]
+    plan, of_drawn, of_labels = (
+        bins.prepare(view_of(one, some, 0)) for some in (rows, drawn, labeled)
+    )
+    level, seed = estimates.confidence_level, estimates.seed
+    curve = reliability_of(sample, posterior, drawn, [of_drawn], level)[0]
+    curve["weight"] *= len(plan.events)  # a share of the items, not of all events
+    cells = _labeled_bins(one, alone, labeled, of_labels)
 
-    items: Predictions
-    estimates: Estimates
-    error: Metric
-    norm: Norm
-    name: str
+    fixed = {error.name: replace(error, statistic=bins)}
+    measured = Evaluator(one, alone, fixed, "population", level).measure(labeled)[error.name]
+    ends = interval(measured.value, measured.draws, level, error.bounds)
+    test, known = CalibrationTest(np.nan, np.nan), items.labels[labeled]
+    if len(labeled) and not items.clusters and (known >= 0).all():
+        assert one.probabilities is not None
+        events = [(event.event, event.probability) for event in of_labels.events]
+        test = calibration_test(one.probabilities[labeled, 0], known, events, seed)
+    value, low, high = (float(each[0]) for each in (measured.value, *ends))
+    from_labels = FromLabels(
+        name, error.name, one.size_of(labeled), value, low, high, debiased_error(cells, norm), *test
+    )
 
-    @cached_property
-    def one(self) -> Predictions:
-        """The items with the one classifier, as they are judged."""
-        one = self.items.select_models([self.name])
-        return one.as_histograms() if self.estimates.against == "distribution" else one
+    names = [str(c) for c in one.classes]
+    if len(plan.events) == 1:
+        names = [names[1] if len(names) == 2 else RIGHT]
+    edges = np.array(bins.edges or [np.arange(bins.size + 1) / bins.size] * len(names))
+    columns = [
+        np.repeat(names, bins.size), edges[:, :-1].ravel(), edges[:, 1:].ravel(),
+        _counts(plan, one.times[rows]), *curve.values(), _counts(of_labels, one.times[labeled]),
+        cells.frequency, *jeffreys(cells.frequency, cells.size, level),
+    ]  # fmt: skip
+    shown = np.flatnonzero(curve["weight"])
+    table = [
+        CalibrationBin(name, *row)
+        for row in zip(*(column[shown].tolist() for column in columns), strict=True)
+    ]
+    return table, from_labels
 
-    @cached_property
-    def posterior(self) -> LabelPosterior:
-        """The posterior that the classifier is judged by."""
-        return self.estimates.posterior.of(self.items.models.index(self.name))
 
-    @cached_property
-    def alone(self) -> LabelPosterior:
-        """What the labels alone say."""
-        labels: LabelModel = Labeled()
-        if self.posterior.label_spread is not None:
-            labels = LabelDistribution(labels)
-        return labels.infer(self.one, np.random.default_rng(self.estimates.seed))
+def _counts(plan: BinsPlan | EventsPlan, times: Floats) -> Ints:
+    """How many items there are in each bin."""
+    return np.concatenate([event.count.sums(times) for event in plan.events]).astype(np.int64)
 
-    @cached_property
-    def rows(self) -> Ints:
-        """Items with probabilities, of positive weight."""
-        return np.flatnonzero(self.one.has_probabilities[:, 0] & (self.one.weight > 0))
 
-    @cached_property
-    def statistic(self) -> CalibrationBins:
-        """Whose bins the curves have."""
-        assert isinstance(self.error.statistic, CalibrationBins)
-        return self.error.statistic
-
-    @cached_property
-    def events(self) -> list[tuple[str, ScoreBins]]:
-        """The events of the curves by name, with bins by all of the `rows`."""
-        names = [str(c) for c in self.one.classes]
-        if self.statistic.event != "every":
-            names = [names[1] if len(names) == 2 else RIGHT]
-        bins = ScoreBins.of(self.statistic, view_of(self.one, self.rows, 0))
-        return list(zip(names, bins, strict=True))
-
-    @cached_property
-    def labeled(self) -> Ints:
-        """Places among the `rows` of those with labels."""
-        return np.flatnonzero(self.alone.speaks_of(self.rows))
-
-    def bins(self) -> Iterator[CalibrationBin]:
-        """The bins of all curves that hold items."""
-        level = self.estimates.confidence_level
-        spoken = self.rows[self.posterior.speaks_of(self.rows)]
-        some, rows = item_sample(self.one, spoken, _MOST_ITEMS)
-        bins = [event.take(np.searchsorted(self.rows, rows)) for _, event in self.events]
-        curves = reliability_of(some, self.posterior, rows, bins, level) if len(rows) else []
-        for (name, event), columns in zip(self.events, curves, strict=bool(curves)):
-            at, alone = columns["bin"], self._labels(event)
-            ends = jeffreys(alone.frequency, alone.size, level)
-            counts = [
-                np.bincount(event.items.codes[some], self.one.times[self.rows[some]], len(ends[0]))
-                for some in (slice(None), self.labeled)
-            ]
-            every: list[Any] = [
-                event.edges[at], event.edges[at + 1], counts[0][at].astype(int),
-                *(columns[key] for key in _INFERRED), counts[1][at].astype(int),
-                alone.frequency[at], *(end[at] for end in ends),
-            ]  # fmt: skip
-            for row in zip(*(column.tolist() for column in every), strict=True):
-                yield CalibrationBin(self.name, name, *row)
-
-    def _labels(self, event: ScoreBins) -> LabeledBins:
-        """The labeled items by bin."""
-        rows, bins = self.rows[self.labeled], event.take(self.labeled)
-        mass = self.one.weight_of_labels[rows] * self.one.times[rows]
-        marginals = self.alone.marginals()[rows]
-        hits = np.take_along_axis(marginals, bins.event[:, None], axis=1)[:, 0]
-        total, confidence, hits = (
-            bins.items.sums(mass * values) for values in (np.ones(len(mass)), bins.confidence, hits)
-        )
-        size = [self.one.effective_size(rows[bins.items.codes == b]) for b in range(len(total))]
-        with np.errstate(invalid="ignore"):
-            return LabeledBins(total, confidence / total, hits / total, np.array(size))
-
-    def from_labels(self) -> FromLabels:
-        """The error by the labels alone, and the test."""
-        fixed, found = self.error, self.estimates
-        if self.statistic.quantiles:  # the bins of all items, not those of the labeled ones
-            edges = [event.edges for _, event in self.events]
-            fixed = replace(fixed, statistic=self.statistic.between(edges))
-        level, debiased, test = found.confidence_level, np.nan, CalibrationTest(np.nan, np.nan)
-        rows = self.rows[self.labeled]
-        evaluator = Evaluator(self.one, self.alone, {fixed.name: fixed}, "population", level)
-        measured = evaluator.measure(rows)[fixed.name]
-        low, high = interval(measured.value, measured.draws, level, fixed.bounds)
-        if len(rows):
-            cells = [self._labels(event) for _, event in self.events]
-            debiased = debiased_error(
-                LabeledBins(*map(np.concatenate, zip(*cells, strict=True))), self.norm
-            )
-        labels = self.items.labels[rows]
-        if len(rows) and not self.items.clusters and (labels >= 0).all():
-            assert self.one.probabilities is not None
-            bins = [event.take(self.labeled) for _, event in self.events]
-            events = [(event.event, event.confidence) for event in bins]
-            test = calibration_test(self.one.probabilities[rows, 0], labels, events, found.seed)
-        ends = float(measured.value[0]), float(low[0]), float(high[0])
-        n_labeled = int(self.one.size_of(rows))
-        return FromLabels(self.name, fixed.name, n_labeled, *ends, debiased, *test)
-
-    def distributions(self) -> Iterator[Mapping[str, Any]]:
-        """The scores of each event, by whether it comes true."""
-        mass = (self.one.weight * self.one.times)[self.rows]
-        labels, marginals = self.items.labels[self.rows], self.posterior.marginals()[self.rows]
-        for name, event in self.events:
-            of = event.event
-            own = np.take_along_axis(marginals, of[:, None], axis=1)[:, 0]
-            yield {"model": self.name} | score_distribution(
-                name, event.confidence, own * mass, mass, labels == of, labels
-            )
+def _labeled_bins(
+    one: Predictions, alone: LabelPosterior, labeled: Ints, plan: BinsPlan | EventsPlan
+) -> LabeledBins:
+    """The labeled items of one classifier by bin."""
+    found = reliability_of(one, alone, labeled, [plan], None)[0]
+    size = [
+        one.effective_size(labeled[event.count.codes == b])
+        for event in plan.events
+        for b in range(event.count.size)
+    ]
+    return LabeledBins(found["weight"], found["predicted"], found["observed"], np.array(size))

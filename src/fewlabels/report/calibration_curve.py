@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 from fewlabels.report.axis import Profile, profile
 from fewlabels.report.blocks import Report
@@ -54,62 +52,14 @@ TERMS = {
 """What the columns are."""
 
 
-@dataclass(frozen=True)
-class Curve:
-    """The curve of an event by one classifier."""
+class Curve(NamedTuple):
+    """The curve of an event by one classifier: heading, axis, table and diagram."""
 
     model: str
-    event: str
-    bins: Sequence[Mapping[str, Any]]
-    scores: Mapping[str, Any] | None
-    kind: str
-
-    @property
-    def of(self) -> str:
-        """What is on the axis of probabilities."""
-        if self.kind == "top-label":
-            return "its probability"
-        return f"P({escape_control(self.event)})"
-
-    @cached_property
-    def rows(self) -> list[list[str]]:
-        """A row for each bin with items: its ends, items, and the frequencies."""
-        out = []
-        for one in self.bins:
-            write = number_format([1.0])
-            labeled = {
-                name: one[f"labeled_{source}"]
-                for name, source in (("value", "observed"), ("low", "low"), ("high", "high"))
-            }
-            all_items = {**one, "value": one["observed"]}
-            out.append([
-                f"{write(one['start'])}-{write(one['end'])}",
-                count(one["n_items"]),
-                write(one["predicted"]),
-                "-" if one["observed"] is None else with_interval(all_items, write),
-                count(one["n_labeled"]),
-                with_interval(labeled, write) if one["n_labeled"] else "-",
-            ])  # fmt: skip
-        return out
-
-    @property
-    def plots(self) -> Profile:
-        """The diagram and the scores as pages draw them."""
-        bins = [
-            {
-                **one,
-                "from": one["start"], "to": one["end"], "weight": one["share"],
-                "labeled": [one[f"labeled_{end}"] for end in ("observed", "low", "high")]
-                if one["n_labeled"] >= ENOUGH else None,
-            }
-            for one in self.bins
-        ]  # fmt: skip
-        source = {
-            "model": self.model, "n_items": 0, "missing": 0,
-            "reliability": {"kind": self.of, "bins": bins},
-            "distributions": [self.scores] if self.scores else [],
-        }  # fmt: skip
-        return profile(source)
+    heading: str
+    of: str
+    table: list[list[str]]
+    plots: Profile
 
 
 def curves(report: Report) -> list[Curve]:
@@ -117,30 +67,50 @@ def curves(report: Report) -> list[Curve]:
     by: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for one in report["bins"]:
         by.setdefault((one["model"], one["event"]), []).append(one)
-    scores = {(one["model"], one["class"]): one for one in report.get("distributions") or ()}
-    return [
-        Curve(model, event, bins, scores.get((model, event)), report["kind"])
-        for (model, event), bins in by.items()
-    ]
+    write, out = number_format([1.0]), []
+    for (model, event), bins in by.items():
+        what, of = event, "its probability"
+        if report["kind"] != "top-label":
+            what, of = f"it is {escape_control(event)}", f"P({escape_control(event)})"
+        table = [["probability", "items", "mean", "all items", "labels", "labels only"]]
+        drawn = []
+        for one in bins:
+            labeled = [one[f"labeled_{end}"] for end in ("observed", "low", "high")]
+            table.append([
+                f"{write(one['start'])}-{write(one['end'])}", count(one["n_items"]),
+                write(one["predicted"]), _cell(one["observed"], one["low"], one["high"]),
+                count(one["n_labeled"]), _cell(*labeled),
+            ])  # fmt: skip
+            drawn.append({
+                **one, "from": one["start"], "to": one["end"], "weight": one["share"],
+                "labeled": labeled if one["n_labeled"] >= ENOUGH else None,
+            })  # fmt: skip
+        diagram = {"kind": of, "bins": drawn}
+        plots = profile({"model": model, "n_items": 0, "missing": 0, "reliability": diagram})
+        heading = f"{escape_control(model)}: how often {what}, by {of}"
+        out.append(Curve(model, heading, of, table, plots))
+    return out
+
+
+def _cell(value: float | None, low: float | None, high: float | None) -> str:
+    """A frequency with its interval."""
+    entry = {"value": value, "low": low, "high": high}
+    return "-" if value is None else with_interval(entry, number_format([1.0]))
 
 
 def errors(report: Report) -> list[list[str]]:
-    """A row for each classifier: error of all items, of the labels only, debiased, and p."""
-    pairs = list(zip(report["estimates"], report["from_labels"], strict=True))
-    write = number_format([row["value"] for row, _ in pairs])
-    return [
-        [
-            row["model"],
-            with_interval(row, write),
-            with_interval(alone, write) if alone["n_labeled"] else "-",
-            "-" if alone["debiased"] is None else write(alone["debiased"]),
-            p_text(alone["p_value"]),
-        ]
-        for row, alone in pairs
-    ]
+    """Headings, then of each classifier the error of all items, of labels only, debiased, p."""
+    write = number_format([row["value"] for row in report["estimates"]])
+    rows = [["", "all items", "labels only", "debiased", "p"]]
+    for row, alone in zip(report["estimates"], report["from_labels"], strict=True):
+        of_labels = with_interval(alone, write) if alone["n_labeled"] else "-"
+        debiased = "-" if alone["debiased"] is None else write(alone["debiased"])
+        cells = with_interval(row, write), of_labels, debiased, _p_text(alone["p_value"])
+        rows.append([row["model"], *cells])
+    return rows
 
 
-def p_text(p: float | None) -> str:
+def _p_text(p: float | None) -> str:
     """A p-value, as far as 1,999 simulated labelings tell."""
     return "-" if p is None else f"{p:.3f}"
 
@@ -156,7 +126,7 @@ def answer(report: Report) -> Iterator[str]:
         p, verdict = alone["p_value"], ""
         if p is not None:
             does = "contradict" if p < SURE else "do not contradict"
-            verdict = f"; its labels {does} its probabilities (p = {p_text(p)})"
+            verdict = f"; its labels {does} its probabilities (p = {_p_text(p)})"
         yield f"{name} is off by {with_interval(row)}{verdict}."
     if len(pairs) > 3:
         yield f"{plural(len(pairs) - 3, 'more classifier')} below."
@@ -185,25 +155,18 @@ def render_calibration_curve(report: Report, width: int = 80) -> str:
     metric, level = report["estimates"][0]["metric"], percent(report["confidence_level"])
     title = f"Error: {NORMS[report['norm']]} ({metric}, {level} intervals)"
     lines += ["", *(style(line, "title") for line in wrap(title, width))]
-    heads = ["", "all items", "labels only", "debiased", "p"]
-    lines += fitted([heads, *errors(report)], "lr", width)
+    lines += fitted(errors(report), "lr", width)
     for curve in curves(report):
-        title = f"{escape_control(curve.model)}: how often {_event(curve)}, by {curve.of}"
-        lines += ["", style(fit(title, width), "title")]
-        heads = ["probability", "items", "mean", "all items", "labels", "labels only"]
-        lines += fitted([heads, *curve.rows], "lr", width)
+        lines += ["", style(fit(curve.heading, width), "title")]
+        lines += fitted(curve.table, "lr", width)
     lines.append("")
     for term, meaning in TERMS.items():
         lines += wrap(f"{term}: {meaning}", width, "  ")
     return as_text([*lines, *warning_lines(report, width)])
 
 
-def _event(curve: Curve) -> str:
-    return curve.event if curve.kind == "top-label" else f"it is {escape_control(curve.event)}"
-
-
 def render_calibration_curve_html(report: Report, *, fragment: bool = False) -> str:
-    """The same as a page with the diagrams; `report` is that of `CalibrationCurves.report`."""
+    """The same as a page with the diagrams; `report` is that of `CalibrationCurves.to_dict`."""
     every = curves(report)
     limits = (60, 24, 12, 4)
 
