@@ -1,79 +1,121 @@
-"""Confusion matrices and disagreements of classifiers and labels as text."""
+"""Confusion matrices of classifiers as tables of text and of pages, and disagreements as text."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from fewlabels.report.blocks import Report
+from fewlabels.report.diagnostics import Cell, HeatMap, share_cell
 from fewlabels.report.words import (
     NARROWEST,
     UNDEFINED,
-    aligned,
     as_text,
-    cell_width,
     count,
     escape_control,
     fitted,
     percent,
     plural,
-    short_names,
     style,
+    with_interval,
     wrap,
 )
 
 MOST_MATRICES = 12
 """Classifiers whose matrices are shown; the JSON has all."""
 
-_MIXED_UP, _FIRST, _NAME = 8, 10, 16
+_MOST_ENDS = 5
+"""With at most so many classes, the cells of pages show intervals."""
+
+_MIXED_UP, _FIRST = 8, 10
 
 Matrix = Mapping[str, Any]
 
 
-def counted_items(matrix: Matrix) -> str:
+def confusion_maps(report: Report) -> tuple[list[HeatMap], int, str]:
+    """Confusion matrix of each classifier, the number of those left out, and what they are of.
+
+    Those that were asked for, of all classifiers; else those of a model of votes.
+    """
+    if asked := report.get("confusion"):
+        some, ends = _by_model(asked), len(asked["classes"]) <= _MOST_ENDS
+        maps = [_map(asked, *one, ends=ends) for one in some[:MOST_MATRICES]]
+        return maps, len(some) - len(maps), _items(asked)
+    votes = (report.get("votes") or {}).get("confusion") or {"matrices": (), "n_models": 0}
+
+    def of_votes(entry: Matrix) -> HeatMap:
+        def cell(i: int, j: int) -> Cell:
+            title = f"of class {classes[i]}, predicted {classes[j]}"
+            return share_cell(entry["matrix"][i][j], title)
+
+        classes = votes["classes"]
+        return HeatMap.from_table(entry["model"], ("class", "predicted"), classes, classes, cell)
+
+    maps = [of_votes(entry) for entry in votes["matrices"]]
+    return maps, votes["n_models"] - len(maps), ""
+
+
+def _by_model(matrix: Matrix) -> list[tuple[str, list[Matrix]]]:
+    """The cells of each classifier."""
+    by_model: dict[str, list[Matrix]] = {}
+    for cell in matrix["cells"]:
+        by_model.setdefault(cell["model"], []).append(cell)
+    return list(by_model.items())
+
+
+def _map(matrix: Matrix, model: str, cells: Sequence[Matrix], *, ends: bool) -> HeatMap:
+    """The matrix of a classifier, with the shares of labels found and of predictions right."""
+    classes = [str(name) for name in matrix["classes"]]
+    k = len(classes)
+
+    def cell(i: int, j: int) -> Cell:
+        if i < k and j < k:
+            one = cells[i * k + j]
+            return Cell(_number(matrix, one, ends), one["of_label"], _title(matrix, one))
+        if i == j:
+            return Cell("", None, "")
+        what, title = ("of_label", "labeled") if j == k else ("of_predicted", "predicted")
+        one = cells[min(i, j) * (k + 1)]
+        return Cell(_share(one, what, ends), None, f"right of those {title} {one['label']}")
+
+    notes = [] if cells[0]["status"] == "ok" else [cells[0]["status"]]
+    rows, columns = [*classes, "right"], [*classes, "found"]
+    return HeatMap.from_table(model, ("label", "predicted"), rows, columns, cell, notes=notes)
+
+
+def _items(matrix: Matrix) -> str:
     """What the numbers of the cells are."""
     if matrix["counted"] == "labeled":
         return f"counts of the {plural(matrix['n_labeled'], 'labeled item')}"
     return f"estimated numbers of all {plural(matrix['n_items'], 'item')}"
 
 
-def cell_count(matrix: Matrix, cell: Mapping[str, Any]) -> str:
-    """The number of items in a cell: counted among the labeled, or estimated of all."""
-    if matrix["counted"] == "labeled":
-        return f"{cell['labeled']:,}"
-    return UNDEFINED if cell["value"] is None else f"{matrix['n_items'] * cell['value']:,.0f}"
-
-
-def cell_text(matrix: Matrix, cell: Mapping[str, Any], *, ends: bool = True) -> str:
+def _number(matrix: Matrix, cell: Matrix, ends: bool = True) -> str:
     """The number of items with its interval; of counts, the share of items with that."""
-    number, low, high = cell_count(matrix, cell), cell["low"], cell["high"]
-    if not ends or low is None:
-        return number
     if matrix["counted"] == "labeled":
-        return f"{number}, {_interval(cell, 'value')}"
-    return f"{number} [{matrix['n_items'] * low:,.0f}, {matrix['n_items'] * high:,.0f}]"
+        return f"{cell['labeled']:,}" + (f", {_share(cell, 'value')}" if ends else "")
+    return _share(cell, "value", ends, lambda share: f"{matrix['n_items'] * share:,.0f}")
 
 
-def cell_title(matrix: Matrix, cell: Mapping[str, Any]) -> str:
+def _title(matrix: Matrix, cell: Matrix) -> str:
     """Everything about a cell, in words."""
     shares = [
-        f"{_interval(cell, 'value')} of all items",
-        f"{_interval(cell, 'of_label')} of those labeled {cell['label']}",
-        f"{_interval(cell, 'of_predicted')} of those predicted {cell['predicted']}",
+        f"{_share(cell, 'value')} of all items",
+        f"{_share(cell, 'of_label')} of those labeled {cell['label']}",
+        f"{_share(cell, 'of_predicted')} of those predicted {cell['predicted']}",
         f"{plural(cell['labeled'], 'labeled item')}",
     ]
     return f"label {cell['label']}, predicted {cell['predicted']}: {'; '.join(shares)}"
 
 
-def _share(value: float | None) -> str:
-    return UNDEFINED if value is None else f"{value:.0%}"
-
-
-def _interval(cell: Mapping[str, Any], name: str, *, ends: bool = True) -> str:
-    low, high = ("low", "high") if name == "value" else (f"{name}_low", f"{name}_high")
-    if not ends or cell[low] is None:
-        return _share(cell[name])
-    return f"{_share(cell[name])} [{_share(cell[low])}, {_share(cell[high])}]"
+def _share(
+    cell: Matrix, name: str, ends: bool = True, write: Callable[[float], str] = "{:.0%}".format
+) -> str:
+    """A share, with its interval."""
+    prefix = "" if name == "value" else f"{name}_"
+    low, high = (cell[f"{prefix}{end}"] if ends else None for end in ("low", "high"))
+    shown = {"value": cell[name], "low": low, "high": high}
+    return with_interval(shown, lambda share: UNDEFINED if share is None else write(share))
 
 
 def render_confusion(report: Matrix, width: int = 80) -> str:
@@ -90,42 +132,26 @@ def confusion_lines(matrix: Matrix, width: int) -> Iterator[str]:
     """A heading, then for each classifier a table, or what it mixes up most where none fits."""
     where = "" if matrix["group"] is None else f" of {escape_control(matrix['group'])}"
     heading = (
-        f"Confusion matrices{where}: label in rows, prediction in columns; {counted_items(matrix)} "
+        f"Confusion matrices{where}: label in rows, prediction in columns; {_items(matrix)} "
         "[interval]; found is the share of the label's items predicted so, right that of the "
         "prediction's"
     )
     yield from (style(line, "title") for line in wrap(heading, width))
-    each = itertools.groupby(matrix["cells"], key=lambda cell: cell["model"])
-    some = [(model, list(cells)) for model, cells in each]
+    some = _by_model(matrix)
     for model, cells in some[:MOST_MATRICES]:
-        yield ""
-        status = "" if cells[0]["status"] == "ok" else f" ({cells[0]['status']})"
-        yield style(f"{escape_control(model)}{status}", "title")
-        yield from _matrix(matrix, cells, width)
+        chart = _map(matrix, model, cells, ends=True)
+        status = "".join(f" ({note})" for note in chart.notes)
+        yield from ["", style(f"{escape_control(model)}{status}", "title")]
+        if table := chart.table(width):
+            yield from table
+            continue
+        yield from _map(matrix, model, cells, ends=False).table(width)
+        mixed = [c for c in cells if c["label"] != c["predicted"] and c["value"]]
+        for cell in sorted(mixed, key=lambda c: -c["value"])[:_MIXED_UP]:
+            said = f"{cell['label']} called {cell['predicted']}: {_number(matrix, cell)}"
+            yield from (f"  {line}" for line in wrap(escape_control(said), width - 2, "  "))
     if len(some) > MOST_MATRICES:
         yield f"... {count(len(some) - MOST_MATRICES)} more classifiers; the JSON has all"
-
-
-def _matrix(matrix: Matrix, cells: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
-    k = len(matrix["classes"])
-    names = [*short_names(list(map(str, matrix["classes"])), _NAME).values()]
-    rows = [cells[i : i + k] for i in range(0, len(cells), k)]
-    for ends in (True, False):
-        table = [["", *names, "found"]]
-        for i, row in enumerate(rows):
-            cells_of_row = [cell_text(matrix, cell, ends=ends) for cell in row]
-            table.append([names[i], *cells_of_row, _interval(row[i], "of_label", ends=ends)])
-        right = (_interval(rows[i][i], "of_predicted", ends=ends) for i in range(k))
-        lines = [f"  {line}".rstrip() for line in aligned([*table, ["right", *right, ""]], "lr")]
-        if max(map(cell_width, lines)) <= width:
-            yield from lines
-            if ends:
-                return
-            break
-    mixed = [c for c in cells if c["label"] != c["predicted"] and c["value"]]
-    for cell in sorted(mixed, key=lambda c: -c["value"])[:_MIXED_UP]:
-        said = f"{cell['label']} called {cell['predicted']}: {cell_text(matrix, cell)}"
-        yield from (f"  {line}" for line in wrap(escape_control(said), width - 2, "  "))
 
 
 def render_disagreements(report: Mapping[str, Any], width: int = 80) -> str:
@@ -146,6 +172,5 @@ def render_disagreements(report: Mapping[str, Any], width: int = 80) -> str:
         cells = [columns[name][place] for name in shown]
         table.append(["-" if c is None else escape_control(str(c)) for c in cells])
     rows = fitted(table, "l" * len(shown), width, most=24) if total else ()
-    left = total - _FIRST
-    more = [f"... {count(left)} more in the table"] if left > 0 else []
+    more = [f"... {count(total - _FIRST)} more in the table"] if total > _FIRST else []
     return as_text([*(style(line, "title") for line in wrap(head, width)), *rows, *more])

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from fewlabels.report.blocks import Report
-from fewlabels.report.confusion import MOST_MATRICES, cell_text, cell_title, counted_items
 from fewlabels.report.words import (
     aligned,
     cell_width,
@@ -32,9 +31,6 @@ from fewlabels.report.words import (
 
 _ROOMY = 10
 """With at most so many columns, three decimals fit."""
-
-_MOST_ENDS = 5
-"""With at most so many columns, cells of confusion matrices show intervals."""
 
 _MOST_NAMES = 12
 _MOST_GROUPS = 20
@@ -102,17 +98,23 @@ class HeatMap:
         """Whether the columns are too many for names that run across."""
         return len(self.columns) > _ROOMY
 
-    def lines(self, width: int) -> Iterator[str]:
-        """The table as text with a gap above; nothing where it does not fit."""
+    def table(self, width: int) -> list[str]:
+        """The table as text; empty where it does not fit."""
         rows = short_names([name for name, _ in self.rows], _DOMAIN)
         for room in range(_ROOM[0], _ROOM[1] - 1, -1):
-            table = [["", *short_names(self.columns, room).values()]]
+            columns = short_names(self.columns, room)
+            table = [["", *(columns[name] for name in self.columns)]]
             table += [[rows[name], *(cell.text for cell in cells)] for name, cells in self.rows]
             lines = aligned(table, "lr")
             if cell_width(lines[0]) <= width:
-                notes = "".join(f"; {note}" for note in self.notes)
-                yield from ["", *wrap(f"{self.caption} (posterior mean){notes}", width), *lines]
-                return
+                return lines
+        return []
+
+    def lines(self, width: int) -> Iterator[str]:
+        """The same below a gap and a heading; nothing where it does not fit."""
+        if table := self.table(width):
+            notes = "".join(f"; {note}" for note in self.notes)
+            yield from ["", *wrap(f"{self.caption} (posterior mean){notes}", width), *table]
 
 
 def error_map(report: Report) -> HeatMap | None:
@@ -147,43 +149,6 @@ def error_map(report: Report) -> HeatMap | None:
     return HeatMap.from_table(caption, corner, domains, models, cell, ends, notes)
 
 
-def confusion_maps(report: Report) -> tuple[tuple[HeatMap, ...], int, str]:
-    """Confusion matrix of each classifier, the number of those left out, and what they are of.
-
-    Those that were asked for, of all classifiers; else those of a model of votes.
-    """
-    if asked := report.get("confusion"):
-        by_model: dict[str, list[Mapping[str, Any]]] = {}
-        for cell in asked["cells"]:
-            by_model.setdefault(cell["model"], []).append(cell)
-        classes = [str(name) for name in asked["classes"]]
-
-        def asked_map(model: str, cells: Sequence[Mapping[str, Any]]) -> HeatMap:
-            def cell(i: int, j: int) -> Cell:
-                one = cells[i * len(classes) + j]
-                text = cell_text(asked, one, ends=len(classes) <= _MOST_ENDS)
-                return Cell(text, one["of_label"], cell_title(asked, one))
-
-            return HeatMap.from_table(model, ("label", "predicted"), classes, classes, cell)
-
-        some = list(by_model.items())[:MOST_MATRICES]
-        found = tuple(asked_map(model, cells) for model, cells in some)
-        return found, len(by_model) - len(found), counted_items(asked)
-    confusion = (report.get("votes") or {}).get("confusion")
-    if not confusion:
-        return (), 0, ""
-    classes = confusion["classes"]
-
-    def confusion_map(model: str, matrix: Sequence[Sequence[float | None]]) -> HeatMap:
-        def cell(i: int, j: int) -> Cell:
-            return _share(matrix[i][j], f"of class {classes[i]}, predicted {classes[j]}")
-
-        return HeatMap.from_table(model, ("class", "predicted"), classes, classes, cell)
-
-    maps = tuple(confusion_map(entry["model"], entry["matrix"]) for entry in confusion["matrices"])
-    return maps, confusion["n_models"] - len(maps), ""
-
-
 def similarity_maps(report: Report) -> tuple[HeatMap, ...]:
     """Probabilities that domains, and classifiers, share error rates; none if none ever do."""
 
@@ -193,7 +158,7 @@ def similarity_maps(report: Report) -> tuple[HeatMap, ...]:
         def cell(i: int, j: int) -> Cell:
             if i == j:
                 return Cell("", None, str(names[i]))
-            return _share(matrix[i][j], f"{names[i]} and {names[j]}")
+            return share_cell(matrix[i][j], f"{names[i]} and {names[j]}")
 
         total = plural(entry["n_names"], what)
         note = f"the {len(names)} of {total} that share most with another"
@@ -208,7 +173,8 @@ def similarity_maps(report: Report) -> tuple[HeatMap, ...]:
     )
 
 
-def _share(value: float | None, title: str) -> Cell:
+def share_cell(value: float | None, title: str) -> Cell:
+    """A share of the colour that it is."""
     if value is None:
         return Cell("-", None, f"{title}: not known")
     return Cell("0" if value < _NEVER else f"{value:.2f}", value, f"{title}: {value:.3f}")

@@ -19,6 +19,7 @@ from fewlabels.report.blocks import (
     status_notes,
     verdict,
 )
+from fewlabels.report.confusion import confusion_maps
 from fewlabels.report.html import render, weighed, within_budget
 from fewlabels.report.text import headline, warnings
 
@@ -123,7 +124,7 @@ def render_html(report: Report, *, fragment: bool = False) -> str:
     }
     content |= {
         "error_map": beside.error_map(report),
-        "confusion": beside.confusion_maps(report),
+        "confusion": confusion_maps(report),
         "similarity_maps": beside.similarity_maps(report),
         "together": comparison.together_view(together) if together else None,
     }

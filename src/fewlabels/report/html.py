@@ -220,7 +220,7 @@ def render_summary_html(report: Report) -> str:
 
     `report` has the `summary`, the `kind` of the result and its `report`.
     """
-    from fewlabels.report.diagnostics import confusion_maps
+    from fewlabels.report.confusion import confusion_maps
 
     shown: Report = report.get("report") or {}
     every = shown.get("criteria") or [{"confusion": shown if "cells" in shown else None}]
