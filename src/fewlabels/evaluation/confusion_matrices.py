@@ -18,10 +18,9 @@ from fewlabels.errors import UsageError, plain_name, unknown
 from fewlabels.estimates import Estimates
 from fewlabels.evaluation.evaluator import Estimand, Evaluator
 from fewlabels.evaluation.groups import Group
-from fewlabels.evaluation.guard import Guard
-from fewlabels.evaluation.status import judge
+from fewlabels.evaluation.guard import Guard, guarded_rows
+from fewlabels.evaluation.status import Reasons
 from fewlabels.kernels.arrays import Frozen
-from fewlabels.kernels.interval_draws import interval
 from fewlabels.metrics.base import ratio
 from fewlabels.metrics.confusion import confusion_cells
 from fewlabels.report.shown import Result, plain_values
@@ -106,46 +105,39 @@ def confusion_matrices(estimates: Estimates, group: str | None = None) -> Confus
             raise UsageError(unknown("group", group, groups, "estimate `by` a column first"))
         rows = groups[group]
     size = next(one for one in estimates.groups if one.group == group)
-    cells, level = confusion_cells(k), estimates.confidence_level
-    metrics = {str(cell): metric for cell, metric in cells.items()}
-    bare = np.isnan(level)
+    level = None if np.isnan(estimates.confidence_level) else estimates.confidence_level
     estimand: Estimand = "population" if estimates.estimand == "population" else "sample"
-    evaluator = Evaluator(items, posterior, metrics, estimand, None if bare else level)
-    random, where = NOT_RANDOM not in estimates.diagnostics, Group(group, rows)
+    evaluator = Evaluator(items, posterior, confusion_cells(k), estimand, level)
+    random = NOT_RANDOM not in estimates.diagnostics
     guard = Guard.from_evaluator(evaluator, estimates.method, random=random)
-    every = evaluator.measure(rows)
-    if guard is not None:
-        every = guard.adjust(where, every, size.n_items).measured
-    # By prediction, label, what the share is of, and value or end: (K, K, 3, 3, M).
-    found = np.array([
-        (one.value, *interval(one.value, one.draws, level, (0.0, 1.0)))
-        for one in (every[str(cell)] for cell in cells)
-    ]).reshape(k, k, 3, 3, -1)  # fmt: skip
-    sums = np.stack([
-        np.broadcast_to(found[:, :, of, 0].sum(axis=axes, keepdims=True), (k, k, len(gives)))
-        for of, axes in enumerate(((0, 1), (0,), (1,)))
-    ], axis=2)  # fmt: skip
-    found = np.minimum(ratio(found, sums[:, :, :, None]), 1.0)
+    shares, _ = guarded_rows(
+        evaluator, guard, Group(group, rows), evaluator.measure(rows), level, Reasons(),
+        size.n_items,
+    )  # fmt: skip
+    # By classifier, prediction, label, what the share is of, and value or end: (M, K, K, 3, 3).
+    found = np.array([(row.value, row.low, row.high) for row in shares])
+    found = found.reshape(-1, k, k, 3, 3)
+    for of, axes in enumerate(((1, 2), (1,), (2,))):
+        total = found[..., of, :1].sum(axis=axes, keepdims=True)
+        found[..., of, :] = np.minimum(ratio(found[..., of, :], total), 1.0)
     names = [plain_name(c) for c in estimates.classes]
-    item, label = items.named
-    inside = np.isin(item, rows)
+    inside = np.isin(items.named[0], rows)
+    item, label = (each[inside] for each in items.named)
     out = []
     for j in np.flatnonzero(gives).tolist():
-        called = items.hard_of(item[inside], j)
+        called, count = items.hard_of(item, j), np.zeros((k, k))
         there = called >= 0
-        count, place = np.zeros((k, k)), (called[there], label[inside][there])
-        np.add.at(count, place, items.times[item[inside]][there])
-        model, first = items.models[j], next(iter(metrics.values()))
-        verdict = judge(items, posterior, where, first, model, float(found[0, 0, 0, 0, j]), {})
+        np.add.at(count, (called[there], label[there]), items.times[item[there]])
+        status = str(shares[3 * k * k * j].status)
         out += [
             Cell(
-                str(verdict.status), model, names[b], names[a], int(count[a, b]),
-                *found[a, b, :, :, j].ravel().tolist(),
+                status, items.models[j], names[b], names[a], int(count[a, b]),
+                *found[j, a, b].ravel().tolist(),
             )
             for b in range(k)
             for a in range(k)
         ]  # fmt: skip
     return ConfusionMatrices(
         tuple(out), tuple(names), group, "all" if posterior.infers else "labeled",
-        size.n_items, size.n_labeled, estimates.method, estimates.seed, level,
+        size.n_items, size.n_labeled, estimates.method, estimates.seed, estimates.confidence_level,
     )  # fmt: skip

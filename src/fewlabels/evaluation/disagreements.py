@@ -8,18 +8,19 @@ classifiers contradict (`suspect_labels`) come first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
 from fewlabels import __version__
 from fewlabels.checks.arguments import level_of
 from fewlabels.errors import UsageError, listed, plain_name
 from fewlabels.estimates import MOST_COMPARED, Estimates
 from fewlabels.evaluation.suspect_labels import suspect_labels
-from fewlabels.kernels.arrays import Bools, Floats, Frozen, Ints
+from fewlabels.kernels.arrays import Floats, Frozen, Ints
 from fewlabels.methods.voices import Unheard
 from fewlabels.predictions import Predictions
 from fewlabels.report.shown import Result, plain_values
@@ -71,51 +72,46 @@ def disagreements(estimates: Estimates, confident: float) -> Disagreements:
         )
     item, model, called = votes.row, votes.col, votes.data.astype(np.int64) - 1
     sure = _sureness(estimates, item, model, called)
+    label, certain = _labels(items)
     # The surest classifier that calls an item each class, (n, K).
     support = np.zeros((n, k))
     np.maximum.at(support, (item, called), sure)
-    label, certain = _labels(items)
-    has = np.flatnonzero(label >= 0)
-    against = support.copy()
-    against[has, label[has]] = 0.0
-    other, every = against.argmax(axis=1), np.arange(n)
-    strength = np.where(label >= 0, certain * against[every, other], 0.0)
-    # Without a label: the second surest class against the surest.
-    first = support.argmax(axis=1)
-    rest = support.copy()
-    rest[every, first] = 0.0
-    second = rest.argmax(axis=1)
-    both = support[every, first] * rest[every, second]
-    apart = (label < 0) & (rest[every, second] >= confident)
-    strength[apart] = both[apart]
+    # The label, or the class that somebody is surest of, against the next one.
+    first = np.where(label >= 0, label, support.argmax(axis=1))
+    certain = np.where(label >= 0, certain, support.max(axis=1))
+    support[np.arange(n), first] = 0.0
+    second = support.max(axis=1)
+    strength = np.where((label >= 0) | (second >= confident), certain * second, 0.0)
     wrong = _suspect(items)
     shown = np.flatnonzero((strength > 0) | (wrong > 0))
-    order = np.lexsort((shown, -strength[shown], -wrong[shown]))
-    shown = shown[order]
-    who = _names(
-        items.models, item, model, called, np.where(label >= 0, label, -1), sure, confident
-    )
-    names = [plain_name(c) for c in estimates.classes]
-    columns: dict[str, list[Any]] = {"row": (shown + 1).tolist()}
-    taken = {"row"}
-    for name, values in items.item_names.items():
-        columns[name] = [values[i] for i in shown.tolist()]
-    told = [names[c] if c >= 0 else None for c in label[shown].tolist()]
-    columns |= {
-        "differ": [who.get(i, "") for i in shown.tolist()],
+    shown = shown[np.lexsort((shown, -strength[shown], -wrong[shown]))]
+    names = dict(enumerate(plain_name(c) for c in estimates.classes))
+    differs: dict[int, list[str]] = {}
+    apart = np.where(label[item] >= 0, called != label[item], sure >= confident)
+    for i, j in zip(item[apart].tolist(), model[apart].tolist(), strict=True):
+        differs.setdefault(i, []).append(items.models[j])
+    columns: dict[str, list[Any]] = {
+        "row": (shown + 1).tolist(),
+        **{name: [values[i] for i in shown.tolist()] for name, values in items.item_names.items()},
+        "differ": [listed(differs.get(i, ()), 5) for i in shown.tolist()],
         "strength": np.round(strength[shown], 4).tolist(),
         "suspect": [round(p, 3) if p else None for p in wrong[shown].tolist()],
-        "label": told,
+        "label": [names.get(c) for c in label[shown].tolist()],
     }
     if items.n_models <= MOST_COMPARED:
-        columns |= _answers(items.models, names, shown, (item, model, called), sure)
-    taken |= columns.keys()
-    more = dict(items.groups) | ({} if items.domain is None else {"domain": items.domain})
-    columns |= {c: _plain(v[shown].tolist()) for c, v in more.items() if c not in taken}
-    labeled = int((label[shown] >= 0).sum())
-    return Disagreements(
-        columns, items.size, estimates.n_labeled, labeled, int((wrong[shown] > 0).sum()), confident
-    )
+        of_shown = items.ballots[shown].toarray().astype(np.int64) - 1
+        how_sure = scipy.sparse.csr_matrix((sure, (item, model)), items.ballots.shape)[shown]
+        for name, classes, p in zip(items.models, of_shown.T, how_sure.toarray().T, strict=True):
+            columns[f"y__{name}"] = [names.get(c) for c in classes.tolist()]
+            columns[f"sure__{name}"] = [
+                round(q, 4) if c >= 0 else None
+                for c, q in zip(classes.tolist(), p.tolist(), strict=True)
+            ]
+    more = {**items.groups, **({} if items.domain is None else {"domain": items.domain})}
+    columns |= {c: _plain(v[shown].tolist()) for c, v in more.items() if c not in columns}
+    n_suspect = int((wrong[shown] > 0).sum())
+    with_label = int((label[shown] >= 0).sum())
+    return Disagreements(columns, items.size, estimates.n_labeled, with_label, n_suspect, confident)
 
 
 def _sureness(estimates: Estimates, item: Ints, model: Ints, called: Ints) -> Floats:
@@ -126,15 +122,11 @@ def _sureness(estimates: Estimates, item: Ints, model: Ints, called: Ints) -> Fl
     left = np.isnan(sure)
     if not left.any():
         return sure
-    posterior = estimates.posterior
-    if posterior.infers:
-        rows, at = np.unique(item[left], return_inverse=True)
-        right = posterior.marginals()[rows][at, called[left]]
+    label = _labels(items)[0][item[left]]
+    right, weight = (label == called[left]).astype(float), (label >= 0).astype(float)
+    if estimates.posterior.infers:
+        right = estimates.posterior.marginals()[item[left], called[left]]
         weight = np.ones(len(right))
-    else:
-        label, _ = _labels(items)
-        right = (label[item[left]] == called[left]).astype(float)
-        weight = (label[item[left]] >= 0).astype(float)
     # Each classifier and class by itself, with a prior observation that is as often right as all.
     code = model[left] * np.int64(items.n_classes) + called[left]
     prior = float((right * weight).sum() / weight.sum()) if weight.any() else _HALF
@@ -148,11 +140,10 @@ def _labels(items: Predictions) -> tuple[Ints, Floats]:
     """Label of each item (-1: none), or what most annotators say, and the share that say it."""
     label, certain = items.labels.astype(np.int64), np.ones(items.n_items)
     if items.histogram is not None:
-        counts = items.histogram
-        several = np.flatnonzero((label < 0) & counts.any(axis=1))
-        label, most = label.copy(), counts[several].argmax(axis=1)
-        label[several] = most
-        certain[several] = counts[several, most] / counts[several].sum(axis=1)
+        several = np.flatnonzero(items.annotated)
+        counts = items.histogram[several]
+        label[several] = counts.argmax(axis=1)
+        certain[several] = counts.max(axis=1) / counts.sum(axis=1)
     return label, certain
 
 
@@ -168,37 +159,8 @@ def _suspect(items: Predictions) -> Floats:
     return wrong
 
 
-def _names(
-    models: Sequence[str], item: Ints, model: Ints, called: Ints, label: Ints, sure: Floats,
-    confident: float,
-) -> dict[int, str]:  # fmt: skip
-    """Who differs, by item: from the label, or, where there is none, confidently."""
-    differs: Bools = np.where(label[item] >= 0, called != label[item], sure >= confident)
-    by_item: dict[int, list[str]] = {}
-    for i, j in zip(item[differs].tolist(), model[differs].tolist(), strict=True):
-        by_item.setdefault(i, []).append(models[j])
-    return {i: listed(found, 5) for i, found in by_item.items()}
-
-
-def _answers(
-    models: Sequence[str], names: Sequence[Any], shown: Ints, votes: tuple[Ints, Ints, Ints],
-    sure: Floats,
-) -> dict[str, list[Any]]:  # fmt: skip
-    """What each classifier says of the items that are shown, and how sure it is."""
-    place = {i: at for at, i in enumerate(shown.tolist())}
-    out: dict[str, list[Any]] = {}
-    for name in models:
-        out[f"y__{name}"], out[f"sure__{name}"] = [None] * len(shown), [None] * len(shown)
-    for i, j, c, p in zip(*(v.tolist() for v in votes), sure.tolist(), strict=True):
-        if i in place:
-            out[f"y__{models[j]}"][place[i]] = names[c]
-            out[f"sure__{models[j]}"][place[i]] = round(p, 4)
-    return out
-
-
 def _plain(values: Sequence[Any]) -> list[Any]:
     """Cells of one kind: texts where some are."""
-    some: Iterator[Any] = (v for v in values if v is not None)
-    if all(isinstance(v, int | float | bool) for v in some):
+    if all(v is None or isinstance(v, int | float | bool) for v in values):
         return list(values)
     return [None if v is None else str(v) for v in values]

@@ -119,14 +119,6 @@ class _MatrixPlan(Plan):
         return self.finish(state)
 
 
-class CellMetric(NamedTuple):
-    """A cell of the confusion matrix, and of which items its share is: a place of `OF`."""
-
-    predicted: int
-    label: int
-    of: int
-
-
 OF = ("all", "label", "predicted")
 """Shares of all items, of those with the label, of those with the prediction."""
 
@@ -153,15 +145,15 @@ class Cells(Statistic):
         return np.stack(shares, axis=2)
 
 
-def confusion_cells(n_classes: int) -> dict[CellMetric, Metric]:
-    """Metrics of the cells of the confusion matrix, by prediction, label and `OF`."""
+def confusion_cells(n_classes: int) -> dict[str, Metric]:
+    """Metrics of the cells of the confusion matrix, in the order of predictions, labels, `OF`."""
     return {
-        cell: Metric(
-            f"share of {OF[cell.of]}", "share of items in a cell of the confusion matrix",
-            1 if cell.predicted == cell.label else -1, (0.0, 1.0), "hard", Cells(),
-            itemgetter(cell), every_class=True,
+        f"{a}, {b} of {OF[of]}": Metric(
+            f"share of {OF[of]}", "share of items in a cell of the confusion matrix",
+            1 if a == b else -1, (0.0, 1.0), "hard", Cells(), itemgetter((a, b, of)),
+            every_class=True,
         )
-        for cell in map(CellMetric._make, np.ndindex(n_classes, n_classes, len(OF)))
+        for a, b, of in np.ndindex(n_classes, n_classes, len(OF))
     }  # fmt: skip
 
 
@@ -358,31 +350,20 @@ def _metric(
     *,
     direction: int = 1,
     per_item: Callable[[ScoreView], Floats] | None = None,
-    every_class: bool = True,
     bounds: tuple[float, float] = (0.0, 1.0),
 ) -> Metric:
+    # No lambda: metrics travel to other processes. A mean over items rests on no single class.
     return Metric(
-        name,
-        description,
-        direction,
-        bounds,
-        "hard",
-        Confusion(),
-        partial(_finished, finish),  # no lambda: metrics travel to other processes
-        per_item=per_item,
-        every_class=every_class,
-    )
+        name, description, direction, bounds, "hard", Confusion(), partial(_finished, finish),
+        per_item=per_item, every_class=per_item is None,
+    )  # fmt: skip
 
 
 _CORRELATION = (-1.0, 1.0)
 
 CONFUSION_METRICS = (
     _metric(
-        "accuracy",
-        "share of items whose predicted class is right",
-        _accuracy,
-        per_item=_right,
-        every_class=False,
+        "accuracy", "share of items whose predicted class is right", _accuracy, per_item=_right
     ),
     _metric(
         "error_rate",
@@ -390,7 +371,6 @@ CONFUSION_METRICS = (
         _error_rate,
         direction=-1,
         per_item=_wrong,
-        every_class=False,
     ),
     _metric("balanced_accuracy", "mean over the classes of the share found", _balanced_accuracy),
     _metric(
@@ -479,8 +459,9 @@ GRADE_METRICS = (
     _graded(
         "within_one",
         "share of items whose grade is right or off by one step",
-        bounds=(0.0, 1.0),
-        per_item=_is_near,
+        1,
+        (0.0, 1.0),
+        _is_near,
     ),
     _graded("spearman", "correlation of the ranks of the grades, ties shared: 1 is the same order"),
     _graded("concordance", "Lin's concordance with the labels: 1 is the same grades, bias counts"),
