@@ -14,7 +14,6 @@ from fewlabels.cli.options import CHOICE, HOW, Record, comma_list, command, opti
 from fewlabels.cli.output import (
     Output,
     check_classifiers,
-    columns_of,
     junit_text,
     progress_bar,
     require,
@@ -25,6 +24,7 @@ from fewlabels.errors import UsageError, quoted
 
 if TYPE_CHECKING:
     from fewlabels.predictions import Predictions
+    from fewlabels.report.shown import Result
 
 
 _SECONDS, _BYTES = 1e-5, 180
@@ -88,23 +88,13 @@ class EstimateOptions(Record):
 @takes("settings", Settings, by="Estimate by group too.")
 @takes("options", EstimateOptions)
 @takes(
-    "output",
-    Output,
-    "json",
-    "html",
-    "to",
-    "labels_out",
-    "raw_cells",
-    "markdown",
-    "junit",
-    "confusion",
-    "disagreements",
-)
+    "output", Output, "json", "html", "to", "labels_out", "raw_cells", "markdown", "junit",
+    "confusion", "disagreements",
+)  # fmt: skip
 @takes("engine", Engine)
 def estimate(
-    source: Input, settings: Settings, options: EstimateOptions, output: Output,
-    engine: Engine,
-) -> int:  # fmt: skip
+    source: Input, settings: Settings, options: EstimateOptions, output: Output, engine: Engine
+) -> int:
     """Estimate how good each classifier in FILE is, from the few labels there are."""
     conditions = [parse_requirement(condition) for condition in options.require]
     metrics = list(dict.fromkeys([*comma_list(options.metrics), *(r.metric for r in conditions)]))
@@ -128,7 +118,7 @@ def estimate(
         "--labels-out": output.labels_out, "--shift": options.shift,
         "--disagreements": output.disagreements,
     }  # fmt: skip
-    streamed = engine.streams(source, next((n for n, v in held.items() if v is not None), None))
+    streamed = engine.streams(source, next((n for n, v in held.items() if v), None))
     folder, done = None, ExitStack()
     if engine.posterior is not None:
         folder = click.get_current_context().with_resource(engine.folder())
@@ -203,7 +193,9 @@ def estimate(
         every = estimates.to_dict()["estimates"]
         return {name: [row[name] for row in every] for name in every[0]}
 
-    differing = estimates.disagreements() if output.disagreements is not None else None
+    shown: list[Result] = [estimates]
+    if output.disagreements is not None:
+        shown.append(estimates.disagreements())
     tables = {}
     if folder is not None and folder.table is not None:
         tables[folder.table] = folder.batches
@@ -217,11 +209,11 @@ def estimate(
         labels_out=likeliest,
         markdown=estimates.to_markdown,
         junit=lambda: junit_text(conditions, estimates),
-        disagreements=columns_of(differing),
+        disagreements=lambda: shown[-1].to_dict()["columns"],
     )
     done.close()
     also = {"Class probabilities": engine.posterior}
-    output.show(estimates.to_dict, together(estimates, differing), also=also)
+    output.show(estimates.to_dict, together(shown), also=also)
     return verdict(conditions, estimates)
 
 
@@ -304,16 +296,9 @@ class Passing(Record):
 @takes("source", Input, without=("reference", "positive"))
 @takes("passing", Passing)
 @takes(
-    "settings",
-    Settings,
-    "models",
-    "method",
-    "options",
-    "confidence_level",
-    "seed",
-    "workers",
+    "settings", Settings, "method", "options", "confidence_level", "seed", "workers",
     models="Only these judges.",
-)
+)  # fmt: skip
 @takes("output", Output, "json", "html", "raw_cells", "confusion", "disagreements")
 def score(source: Input, passing: Passing, settings: Settings, output: Output) -> None:
     """Estimate the pass rate, or mean grade, of the system that the judges in FILE evaluate.
@@ -324,27 +309,26 @@ def score(source: Input, passing: Passing, settings: Settings, output: Output) -
     """
     from fewlabels.data.read import read_predictions
     from fewlabels.data.sources import by_criterion
-    from fewlabels.questions.score import scored, tasks_of
+    from fewlabels.questions.score import scored
 
     keep: list[str] | None = [] if output.disagreements is None else None
     each = [(None, None)] if source.file is None else by_criterion(source.file)
     arguments = settings.arguments("method", "confidence_level", "random_state", "workers")
     with progress_bar("scoring"):
         read = (
-            one
+            (name, read_predictions(keep=keep, **source.but(file=path).reading()))
             for name, path in each
-            for one in tasks_of(
-                name, read_predictions(keep=keep, **source.but(file=path).reading())
-            )
         )
         scores = scored(
             read, positive=passing.positive, models=settings.chosen(), confusion=output.confusion,
             **arguments,
         )  # fmt: skip
-    differing = scores.disagreements() if output.disagreements is not None else None
+    shown: list[Result] = [scores]
+    if output.disagreements is not None:
+        shown.append(scores.disagreements())
     output.save_all(
         scores.to_dict,
         html=scores.save_html,
-        disagreements=columns_of(differing),
+        disagreements=lambda: shown[-1].to_dict()["columns"],
     )
-    output.show(scores.to_dict, together(scores, differing))
+    output.show(scores.to_dict, together(shown))

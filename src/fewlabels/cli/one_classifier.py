@@ -13,10 +13,7 @@ import click
 from fewlabels.checks.conditions import untrusted
 from fewlabels.cli.input import SELECTS, Input, Settings
 from fewlabels.cli.options import CHOICE, HOW, OUTPUT, Callback, Record, command, option, takes
-from fewlabels.cli.output import (
-    Output,
-    progress_bar,
-)
+from fewlabels.cli.output import Output, progress_bar
 from fewlabels.errors import UsageError, listed, quoted
 
 if TYPE_CHECKING:
@@ -184,7 +181,7 @@ class Conditions(Record):
     min_ppv: float | None = option(CHOICE, "As --min-precision.", "X", rare=True)
     min_npv: float | None = option(
         CHOICE, "Of items not called positive, this share is not.", "X", rare=True
-    )  # fmt: skip
+    )
     condition: tuple[str, ...] = option(
         CHOICE,
         "Others, as in 'npv >= .99 and fpr <= .05': of ppv, sensitivity, fnr, f1, accuracy, "
@@ -193,9 +190,7 @@ class Conditions(Record):
         (),
     )
     cost: str | None = option(
-        CHOICE,
-        "What errors cost: the threshold of the least cost.",
-        "FP=1,FN=5",
+        CHOICE, "What errors cost: the threshold of the least cost.", "FP=1,FN=5"
     )
     prevalence: float | None = option(
         CHOICE, "Share of positives where it will be used, if another.", "X"
@@ -226,15 +221,12 @@ class Conditions(Record):
 
 def _costs(text: str) -> tuple[float, float]:
     """Costs of a false positive and a false negative: `FP=1,FN=5` in any order, or `1,5`."""
-    parts = [part.rpartition("=") for part in text.split(",")]
-    named = {name.strip().upper(): number for name, _, number in parts}
-    numbers = [named.get("FP"), named.get("FN")] if "=" in text else [n for *_, n in parts]
+    parts = zip(("FP", "FN"), (part.rpartition("=") for part in text.split(",")), strict=True)
     try:
-        fp, fn = (float(number) for number in numbers if number is not None)
-        good = (
-            len(parts) == 2 and all(math.isfinite(c) and c >= 0 for c in (fp, fn)) and fp + fn > 0
-        )
-    except ValueError:
+        named = {name.strip().upper() or place: float(cost) for place, (name, _, cost) in parts}
+        fp, fn = named["FP"], named["FN"]
+        good = all(0 <= cost < math.inf for cost in (fp, fn)) and fp + fn > 0
+    except (KeyError, ValueError):
         good = False
     if not good:
         raise UsageError(
@@ -311,11 +303,7 @@ class List(Record):
         "COL",
         rare=True,
     )
-    strata: str | None = option(
-        CHOICE,
-        "How many of each stratum, and which.",
-        "COL",
-    )
+    strata: str | None = option(CHOICE, "How many of each stratum, and which.", "COL")
     min_precision: float | None = option(
         CHOICE,
         "For a precision-recall curve: where precision may be at least this.",

@@ -30,7 +30,7 @@ from fewlabels.cli.options import OUTPUT, Record, fields_of, option
 from fewlabels.errors import UsageError, one_line, quoted, redacted, unknown
 
 if TYPE_CHECKING:
-    from fewlabels.report.shown import HasSummary, Result
+    from fewlabels.report.shown import HasSummary
     from fewlabels.streaming.passes import Progress
 
 TYPED = "fewlabels.typed"
@@ -58,9 +58,7 @@ class Output(Record):
     )
     confusion: bool = option(OUTPUT, "Show confusion matrices, with intervals.", default=False)
     disagreements: str | None = _path(
-        "Write the items on which they and labels differ.",
-        "PATH",
-        "table",
+        "Write the items on which they and labels differ.", "PATH", "table"
     )
     to: str | None = _path(
         "Write the estimates as a table: sqlite:///file.db#TABLE, postgresql://, duckdb://, or "
@@ -96,7 +94,7 @@ class Output(Record):
         tables: Mapping[str, Callable[[], Any]] | None = None,
         keys: Mapping[str, Sequence[str]] | None = None,
         /,
-        **contents: Callable[..., Any] | None,
+        **contents: Callable[..., Any],
     ) -> None:
         """Write all requested files, or none.
 
@@ -111,7 +109,7 @@ class Output(Record):
         edited = []
         for name, content in contents.items():
             path, role = getattr(self, name), fields_of(Output)[name].file
-            if path is None or content is None:
+            if path is None:
                 continue
             if role == "table":
                 key = (keys or {}).get(name, ())
@@ -167,14 +165,9 @@ def _of(rows: Callable[[], Any], _: Path) -> Any:
     return rows()
 
 
-def columns_of(result: Result | None) -> Callable[[], Any] | None:
-    """What makes the columns of a table that was asked for."""
-    return None if result is None else lambda: result.to_dict()["columns"]
-
-
-def together(*results: HasSummary | None) -> Callable[[int], str]:
+def together(results: Sequence[HasSummary]) -> Callable[[int], str]:
     """The summaries of some results, one below the other, to a width."""
-    return lambda width: "\n\n".join(r.summary(width) for r in results if r is not None)
+    return lambda width: "\n\n".join(result.summary(width) for result in results)
 
 
 def stated_command() -> AbstractContextManager[None]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -225,30 +226,17 @@ def score(
     if not isinstance(predictions, Predictions):
         each = by_criterion(predictions)
     read = (
-        one
+        (name, predictions_of(source, columns, against_rest=False, tasks=True))
         for name, source in each
-        for one in tasks_of(name, predictions_of(source, columns, against_rest=False, tasks=True))
     )
     return scored(read, method, confidence_level, random_state, workers, positive, models)
 
 
-def tasks_of(name: str | None, items: Predictions) -> list[tuple[str | None, Predictions]]:
-    """The items of a criterion; where there are several tasks, each is a criterion."""
-    if items.task is None:
-        return [(name, items)]
-    return [(task, items.of_task(task)) for task in items.tasks]
-
-
 def scored(
-    each: Iterable[tuple[str | None, Predictions]],
-    method: str | LabelModel,
-    confidence_level: float,
-    random_state: int | None,
-    workers: int | None,
-    positive: Any,
-    models: Sequence[str] | None,
-    confusion: bool = False,
-) -> Scores:
+    each: Iterable[tuple[str | None, Predictions]], method: str | LabelModel,
+    confidence_level: float, random_state: int | None, workers: int | None, positive: Any,
+    models: Sequence[str] | None, *, confusion: bool = False,
+) -> Scores:  # fmt: skip
     """The scores under each criterion, of the items that were read of it; arguments of `score`.
 
     With `confusion` each has the judges' confusion matrices beside.
@@ -257,7 +245,7 @@ def scored(
     if level is None:
         raise UsageError("`confidence_level` must be between 0 and 1; got None")
     scores = []
-    for criterion, items in each:
+    for criterion, items in chain.from_iterable(map(_tasks, each)):
         chosen = items if models is None else items.select_models(list(models))
         few_enough(chosen.n_models, MOST_JUDGES, "scores")
         if chosen.n_classes == 2:
@@ -269,6 +257,12 @@ def scored(
             found = replace(found, confusion=found.look("labeled").confusion().to_dict())
         scores.append(found)
     return Scores(tuple(scores), seed, level)
+
+
+def _tasks(read: tuple[str | None, Predictions]) -> list[tuple[str | None, Predictions]]:
+    """A criterion and its items; where there are several tasks, each is a criterion."""
+    _, items = read
+    return [read] if items.task is None else [(task, items.of_task(task)) for task in items.tasks]
 
 
 @dataclass(frozen=True)
