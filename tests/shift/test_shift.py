@@ -36,6 +36,19 @@ def test_the_power_is_there() -> None:
     assert (sure < 0.05).mean() > 0.8
 
 
+def test_a_small_difference_among_many_labels_is_warned_of() -> None:
+    rng = np.random.default_rng(0)
+    p = 1 / (1 + np.exp(-rng.normal(0, 2, 6000)))
+    # The less sure of two items is labeled: a difference of .2 standard deviations.
+    chosen = rng.random(6000) < 0.1 * (1.2 - 0.4 * np.abs(2 * p - 1))
+    found = {
+        n: fl.estimate(fl.Predictions({"m": p}, np.where(labeled, p > rng.random(6000), -1)))
+        for n, labeled in (("chosen", chosen), ("random", rng.permutation(chosen)))
+    }
+    assert "shift: labeled items" in " ".join(found["chosen"].warnings)
+    assert "shift: labeled items" not in " ".join(found["random"].warnings)
+
+
 def test_label_shift_is_found_and_measured() -> None:
     predictions = label_shifted(0, 50, [0.5, 0.5], [0.9, 0.1]).predictions()
     found = shift(predictions, confidence_level=0.99)

@@ -224,8 +224,8 @@ class Sizes:
 
 
 THOROUGH = Sizes(500, 2000, 1999)
-QUICK = Sizes(200, 2000, 999)
-GLANCE = Sizes(200, 2000, 99)
+QUICK = Sizes(500, 2000, 999)
+GLANCE = Sizes(500, 2000, 99)
 
 
 class Difference(NamedTuple):
