@@ -34,8 +34,8 @@ FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 # Lines that a room may have, so that growth is seen; raised only by a change that says why.
 LINES = {
     "annotations": 2_870, "calibration": 1_940, "checks": 1_490, "cli": 4_219,
-    "comparison": 740, "data": 18_230, "evaluation": 5_430, "kernels": 3_610, "labeling": 2_320,
-    "methods": 16_420, "metrics": 1_690, "questions": 5_880, "report": 6_580, "shifts": 1_680,
+    "comparison": 740, "data": 18_260, "evaluation": 5_440, "kernels": 3_610, "labeling": 2_320,
+    "methods": 16_420, "metrics": 1_690, "questions": 5_890, "report": 6_580, "shifts": 1_680,
     "streaming": 5_960,
 }  # fmt: skip
 SURFACE = 3_706

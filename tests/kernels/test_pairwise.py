@@ -104,6 +104,24 @@ def test_expected_scores_of_the_fit_are_those_observed() -> None:
     np.testing.assert_allclose(expected[:, 0].sum(axis=0), draws[:, 0].sum(axis=0), rtol=1e-9)
 
 
+def test_a_prior_keeps_an_order_and_strengths_finite() -> None:
+    """The gradient of the posterior is 0; a wide prior changes nothing where verdicts are many."""
+    pairs, spread = np.array([[0, 1], [1, 0]]), np.array([[3.0], [3.0], [np.inf], [1.0]])
+    mass = np.array([[[10.0], [0.0], [0.0]], [[5.0], [5.0], [0.0]]])
+    centre = np.array([[0.0], [0.0], [0.0], [0.5]])
+    fit = strengths(mass, pairs, 2, order=True, spread=spread, centre=centre)
+    gap, order = fit.strength[0, 0] - fit.strength[1, 0], fit.order[0]
+    first, second = 1 / (1 + np.exp(-np.array([gap + order, order - gap])))
+    np.testing.assert_allclose(10 * (1 - first) + 5 - 10 * second, order - 0.5, atol=1e-9)
+    np.testing.assert_allclose(
+        10 * (1 - first) - 5 + 10 * second, 2 * fit.strength[0, 0] / 9 / 2, atol=1e-9
+    )
+    plain = strengths(league(ties=True) * 1e4, PAIRS, SIZE, order=True)
+    wide = np.array([[3.0]] * SIZE + [[np.inf], [1.0]])
+    priors = strengths(league(ties=True) * 1e4, PAIRS, SIZE, order=True, spread=wide)
+    np.testing.assert_allclose(priors.strength, plain.strength, atol=1e-4)
+
+
 def test_who_wins_all_is_no_equal() -> None:
     mass = league(ties=True)[:, :, 0]
     assert len(set(groups_of_equals(mass, PAIRS, SIZE))) == 1

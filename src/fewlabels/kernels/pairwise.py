@@ -80,24 +80,32 @@ def both_orders(mass: Floats, pairs: Ints) -> bool:
     return any((b, a) in seen for a, b in seen)
 
 
-def strengths(mass: Floats, pairs: Ints, size: int, *, order: bool) -> Strengths:
+def strengths(
+    mass: Floats, pairs: Ints, size: int, *, order: bool, spread: Floats | float = np.inf,
+    centre: Floats | float = 0.0,
+) -> Strengths:  # fmt: skip
     """The likeliest parameters in each draw; `order`: with an order effect.
 
-    All contestants must be of one group of equals in a draw, else the strengths there are only
-    large.
+    Strengths, tie and order have normal priors of `spread` (C + 2, 1) about `centre` (C + 2, D).
+    Without, all must be of one group of equals in a draw, else strengths there are only large.
     """
     ties = bool((mass[:, 2] > 0).any())
     n_draws, q = mass.shape[2], size + 2
     height = max(_CELLS // max(q * q, 16 * len(mass)), 1)
-    blocks = (mass[:, :, block] for block in spans(n_draws, height))
-    x = np.concatenate([_newton(b, pairs, q, ties=ties, order=order) for b in blocks], axis=1)
-    return Strengths(x[:size], x[size] if ties else np.full(n_draws, -np.inf), x[size + 1])
+    precision, about = np.full((q, 1), spread) ** -2.0, np.broadcast_to(centre, (q, n_draws))
+    x = np.concatenate([
+        _newton(mass[:, :, b], pairs, precision, about[:, b], ties=ties, order=order)
+        for b in spans(n_draws, height)
+    ], axis=1)  # fmt: skip
+    return Strengths(x[:size], x[size] if ties else np.full(n_draws, -np.inf), x[size + 1] * order)
 
 
-def _newton(mass: Floats, pairs: Ints, q: int, *, ties: bool, order: bool) -> Floats:
+def _newton(
+    mass: Floats, pairs: Ints, precision: Floats, centre: Floats, *, ties: bool, order: bool
+) -> Floats:
     """The parameters of each draw, (q, D): strengths, tie, order; those not fitted are 0."""
     n_pairs, _, n_draws = mass.shape
-    size = q - 2
+    q, size = len(precision), len(precision) - 2
     places = np.stack([*pairs, np.full(n_pairs, size), np.full(n_pairs, size + 1)])
     up, square = _summing(places, q), _summing(places[:, None] * q + places[None], q * q)
     used = _FEATURES.copy()
@@ -117,10 +125,12 @@ def _newton(mass: Floats, pairs: Ints, q: int, *, ties: bool, order: bool) -> Fl
         here = total[:, open_draws]
         left = mass[:, :, open_draws] - here[:, None] * p
         gradient = up @ np.einsum("kf,pkd->fpd", used, left).reshape(-1, len(open_draws))
+        gradient -= precision * (x - centre)[:, open_draws]
         mean = np.einsum("kf,pkd->fpd", used, p)
         second_moment = np.einsum("kf,kg,pkd->fgpd", used, used, p)
         curvature = here * (second_moment - mean[:, None] * mean[None])
         hessian = (square @ curvature.reshape(-1, len(open_draws))).T.reshape(-1, q, q)
+        hessian += np.diag(precision[:, 0])
         hessian /= scale[open_draws, None, None]
         hessian += fixed + 1e-13 * np.eye(q)
         step = np.linalg.solve(hessian, (gradient / scale[open_draws]).T[:, :, None])[:, :, 0].T
