@@ -112,7 +112,9 @@ def test_labels_of_people_may_be_in_a_file_of_their_own(label: dict[str, str]) -
 @pytest.mark.parametrize("verdict", [
     {"winner": ["A", "B", "C"]}, {"winner": ["[[A]]", "[[B]]", "tie (bothbad)"]},
     {"verdict": ["1", "2", "0"]}, {"preference": ["A>>B", "B>A", "A=B"]},
-    {"winner": ["{a}", "{b}", "both"]}, {"y__expert": [1, 2, 0]},
+    {"winner": ["{a}", "{b}", "both"]}, {"y__expert": [1, 2, 0]}, {"winner": [1, -1, 0]},
+    {"winner": ["1", "0", "0.5"]}, {"winner": ["W", "L", "D"]}, {"result": ["won", "lost", "tie"]},
+    {"winner": [">", "<", "="]}, {"winner": ["Model A is better", "Response 2", "tie"]},
 ])  # fmt: skip
 def test_verdicts_are_told_by_their_words(verdict: dict[str, list[Any]]) -> None:
     (name, words), table = next(iter(verdict.items())), wide()
@@ -132,6 +134,75 @@ def test_of_zero_and_one_the_one_is_the_first() -> None:
     first = [str(int(w == "model_a")) for w in wide()["winner"]]
     read = read_comparisons(pa.table(wide(winner=first)))
     np.testing.assert_array_equal(read.items.labels == 0, np.array(first) == "1")
+
+
+@pytest.mark.parametrize(("said", "line"), [
+    ([1, 0], "'winner': 1 = model_a, 0 = model_b"),
+    ([True, False], "'winner': true = model_a, false = model_b"),
+    ([2, 1, -1], "'winner': 2 = model_b, 1 = model_a, -1 = no verdict (16 rows)"),
+    ([None, -1, 1], "'winner': -1 = model_b, 1 = model_a"),
+    (["x", "z", "model_a"], "'winner': names of contestants"),
+])  # fmt: skip
+def test_the_reading_says_what_verdicts_are_taken_for(said: list[Any], line: str) -> None:
+    winner = (said * 48)[:48]
+    table = {"model_a": ["x"] * 48, "model_b": ["y", "z", "z"] * 16, "winner": winner}
+    assert line in read_comparisons(pa.table(table)).items.reading
+
+
+def test_names_that_are_words_are_read_by_what_explains_every_row() -> None:
+    """A, B and E meet: verdicts A and B are names, or say which of the two."""
+    table = {"model_a": ["A", "B", "E", "A"], "model_b": ["B", "A", "B", "E"]}
+    by_word = read_comparisons(pa.table(table | {"winner": ["A", "A", "A", "B"]}))
+    assert by_word.items.labels.tolist() == [0, 0, 0, 1]
+    by_name = read_comparisons(pa.table(table | {"winner": ["A", "A", "B", "E"]}))
+    assert by_name.items.labels.tolist() == [0, 1, 1, 1]
+    with pytest.raises(fl.InputError, match=r"'A' in row 2, .* not what may be both"):
+        read_comparisons(pa.table(table | {"winner": ["A", "A", "B", "A"]}))
+
+
+def test_names_that_differ_by_case_are_told() -> None:
+    read = read_comparisons(pa.table(wide(model_a=["x", "y", "X", "z", "y", "z"] * 8)))
+    assert "x, X differ in upper and lower case, and count apart" in read.items.notes
+
+
+def test_comparisons_of_one_person_go_together() -> None:
+    """Three people with tastes of their own are three draws, not as many as their verdicts."""
+    rng = np.random.default_rng(4)
+    person, n = np.repeat(np.arange(3), 30), 90
+    a = rng.integers(3, size=n)
+    b = (a + rng.integers(1, 3, size=n)) % 3
+    taste = rng.normal(0, 1.5, (3, 3))
+    said = davidson(rng, taste[person, a], taste[person, b], -9.0, 0.0)
+    table = {
+        "id": [*range(n)], "model_a": [f"m{i}" for i in a], "model_b": [f"m{i}" for i in b],
+        "winner": WORDS[said].tolist(),
+    }  # fmt: skip
+    apart = fl.rank(pa.table(table), size=0)
+    known = pa.table(table | {"judge": [f"expert_{i}" for i in person]})
+    together = fl.rank(known, size=0)
+    same = fl.rank(known, size=0, cluster="judge")
+    for one, other, asked in zip(apart.rows[::3], together.rows[::3], same.rows[::3], strict=True):
+        assert other.value == pytest.approx(one.value)
+        assert other.high - other.low > 1.4 * (one.high - one.low)
+        assert other.high - other.low == pytest.approx(asked.high - asked.low, rel=0.15)
+    assert "comparisons of one 'person' go together" in together.estimates.warnings
+    alone = pa.table(table | {"judge": ["expert_1"] * n})
+    assert not read_comparisons(alone).items.clusters
+
+
+def test_an_order_that_few_verdicts_tell_of_does_not_run_off() -> None:
+    """x wins whenever it is first, and half of the times it is not: order or strength."""
+    table = pa.table({
+        "model_a": ["x", "y"] * 10, "model_b": ["y", "x"] * 10,
+        "winner": ["model_a", "model_a", "model_a", "model_b"] * 5,
+    })  # fmt: skip
+    ranking = fl.rank(table, size=0)
+    row = ranking.estimates.get("x", "bradley_terry")
+    assert row.status is fl.Status.OK
+    assert 0.3 < row.value < 0.9
+    assert row.high < 1.5
+    assert ranking.people.order.value < 0.85
+    assert ranking.people.order.high < 0.97
 
 
 def long_form() -> dict[str, list[Any]]:

@@ -36,6 +36,9 @@ _TURNED = np.array([1, 0, 2, -1])
 SWAPPED = " (swapped)"
 """Behind the name of a judge: its verdicts on what is seen in the other order."""
 
+BY_PEOPLE = "person"
+"""The clusters of what one person judged, whose taste is in all of it."""
+
 MOST_CONTESTANTS = 300
 _BETWEEN = re.compile(r"[^\w<>=]|_")
 
@@ -115,16 +118,25 @@ def _plain(text: str) -> str:
     return _BETWEEN.sub("", text.lower())
 
 
-def _classes(column: Names) -> list[int]:
-    """The class that each text says by the words for it: -1 for none, -2 where it is no such word.
+_CODES: tuple[dict[str, int], ...] = (
+    {"1": 0, "0": 1, "0.5": 2}, {"1": 0, "2": 1, "0": 2}, {"1": 0, "-1": 1, "0": 2},
+    {"true": 0, "false": 1}, {"win": 0, "w": 0, "won": 0, "loss": 1, "l": 1, "lost": 1, "d": 2},
+)  # fmt: skip
+"""Classes by texts that mean something together alone: those of a column by the first that fits."""
 
-    Of 0 and 1 alone, 1 is the first; with 2, that is the second, and 0 a tie.
-    """
-    words, plain = words_table().says, [_plain(t) for t in column.texts]
+
+def _codes(column: Names) -> Mapping[str, int]:
+    """The first of `_CODES` with all texts of a column but words for a tie."""
+    there = {t.lower() for t in column.counts() if t} - (words_table().says["verdict_tie"] - {"0"})
+    return next((codes for codes in _CODES if len(there) > 1 and there <= {*codes}), {})
+
+
+def _classes(column: Names) -> list[int]:
+    """The class that each text says by the words for it: -1 for none, -2 where it is no word."""
+    words = words_table().says
     known = {w: k for k, c in enumerate(("first", "second", "tie")) for w in words[f"verdict_{c}"]}
-    known |= {"0": 1} if {*plain} - {*NO_LABEL} == {"0", "1"} else {}
-    each = zip(column.texts, plain, strict=True)
-    return [-1 if text in NO_LABEL else known.get(word, -2) for text, word in each]
+    codes = {**dict.fromkeys(NO_LABEL, -1), **_codes(column)}
+    return [codes.get(t.lower(), known.get(_plain(t), -2)) for t in column.texts]
 
 
 def _are_verdicts(column: Names) -> bool:
@@ -132,7 +144,7 @@ def _are_verdicts(column: Names) -> bool:
     there, classes = column.counts(), dict(zip(column.texts, _classes(column), strict=True))
     words = {_plain(t) for t in there if classes[t] != -1}
     said = all(classes[t] != -2 for t in there)
-    return len(words) > 1 and said and not all(map(str.isdigit, words))
+    return len(words) > 1 and said and not all(map(str.isdigit, words)) and not _codes(column)
 
 
 @dataclass(frozen=True)
@@ -178,14 +190,14 @@ class _Rows:
         return _Rows(texts, (first, second), tuple(place), a, b, prompt, by)
 
     def verdicts(
-        self, label: str | None, winner: str | None, taken: set[str | None], people: set[str]
-    ) -> tuple[Verdicts, list[str], set[str]]:
-        """Verdicts by row of the table, who speaks in them, and who of these are people.
+        self, label: str | None, winner: str | None, others: set[str | None], people: set[str]
+    ) -> tuple[Verdicts, list[str], set[str], list[str]]:
+        """Verdicts by row of the table, who speaks in them, who of these are people.
 
-        The columns are told by their names or values.
+        The columns are told by their names or values; lines say what values are taken for.
         """
-        texts, taken = self.texts, {*self.sides, self.by, *self.prompt, *taken}
-        free = [n for n in texts if n not in taken]
+        texts, others = self.texts, {*self.sides, self.by, *self.prompt, *others}
+        free = [n for n in texts if n not in others]
         native = {n: s[1] for n in free if (s := split_native(n)) is not None and s[0] == "y"}
         label = label or next(
             (n for n in free if n == "label" or (n not in native and truth_in_name(n) == 3)), None
@@ -205,33 +217,52 @@ class _Rows:
         registered = {*columns.values(), *(judges.texts if judges else ())}
         for one in people - registered:
             raise UsageError(unknown("judge", one, sorted(registered - {""})))
-        place, parts = dict[str, int](), []
+        place, parts, reading = dict[str, int](), [], list[str]()
         for column, who in columns.items():
             by_row = judges if column == winner else None
             codes, names = (by_row.codes, by_row.texts) if by_row else (0 * self.a, (who,))
             speakers = np.array([*(place.setdefault(name, len(place)) for name in names), -1])
-            row = np.flatnonzero((codes >= 0) & ((said := self._said(texts[column])) >= 0))
+            said, taken = self._said(texts[column])
+            row = np.flatnonzero((codes >= 0) & (said >= 0))
+            reading += [f"{quoted(column)}: {listed(taken)}"] * bool(taken)
             parts.append((row, speakers[codes[row]], said[row], np.zeros(len(row), dtype=bool)))
         alone = columns == {winner: winner} and judges is None
         persons = {s for s in place if not s or alone or s in people or says(s, "people")}
-        return Verdicts(*map(np.concatenate, zip(*parts, strict=True))), [*place], persons
+        return Verdicts(*map(np.concatenate, zip(*parts, strict=True))), [*place], persons, reading
 
-    def _said(self, column: Names) -> Ints:
-        """The class that each row says, (n,), -1 for none; the name of one of the two counts."""
+    def _said(self, column: Names) -> tuple[Ints, list[str]]:
+        """The class that each row says, (n,), -1 for none, and what each text is taken for.
+
+        A text is the name of one of the two, or a word. Where some are both, those of the whole
+        column are names, or words: what explains every row.
+        """
         place = {name: i for i, name in enumerate(self.contestants) if name not in NO_LABEL}
-        wins = np.array([*(place.get(t, -3) for t in column.texts), -3])[column.codes]
-        out = np.array([*_classes(column), -1], dtype=np.int64)[column.codes]
-        out = np.where(wins == self.a, 0, np.where(wins == self.b, 1, out))
-        strange = np.flatnonzero((out == -2) & (self.a >= 0) & (self.b >= 0))
-        if len(strange):
-            row = int(strange[0])
+        texts, counts = dict(zip(column.texts, _classes(column), strict=True)), column.counts()
+        word = np.array([*texts.values(), -1], dtype=np.int64)[column.codes]
+        named = np.array([*(place.get(t, -1) for t in texts), -1])[column.codes]
+        wins = np.where(named == self.a, 0, np.where(named == self.b, 1, -2))
+        ways = np.stack([np.where(named >= 0, wins, word), word])
+        met = np.minimum(self.a, self.b) >= 0
+        strange = (ways == -2) & met
+        if not strange.any():
+            strange |= (ways[0] != ways[1]) & met
+        way = int(strange.sum(axis=1).argmin())
+        if strange[way].any():
+            row = int(strange[way].argmax())
             two = listed([self.contestants[self.a[row]], self.contestants[self.b[row]]])
             raise InputError(
                 f"column {quoted(column.column)} says {quoted(str(column.each()[row]))} in row "
                 f"{row + 1}, and must say model_a, model_b or tie, or one of the two that are "
-                f"compared there ({two}); correct it, or leave the cell empty"
+                f"compared there ({two}), and not what may be both; correct it, or leave the cell "
+                "empty"
             )
-        return out
+        by_name = [t for t in texts if t in place and not way]
+        taken = [
+            f"{t} = {CLASSES[k]}" if k >= 0 else f"-1 = no verdict ({counts[t]:,} rows)"
+            for t, k in texts.items()
+            if t in counts and t not in ("", *CLASSES, *by_name)
+        ]
+        return ways[way], taken + ["names of contestants"] * bool(by_name)
 
     def _places(self) -> tuple[Ints, Ints]:
         """The comparison of each row (n,), -1 for none, and their first rows.
@@ -252,8 +283,8 @@ class _Rows:
         return out, met[~repeats(out[met])]
 
     def comparisons(
-        self, every: Verdicts, speakers: Sequence[str], people: set[str], weights: Floats | None,
-        cluster: Sequence[str],
+        self, every: Verdicts, speakers: Sequence[str], people: set[str], reading: Sequence[str],
+        weights: Floats | None, cluster: Sequence[str],
     ) -> Comparisons:  # fmt: skip
         """The comparisons, from all verdicts."""
         place, rows = self._places()
@@ -279,6 +310,9 @@ class _Rows:
                 f"{int(again.sum()):,} verdicts are left out: of judges who had judged the same "
                 "comparison in the same order before"
             )
+        folded = [c.casefold() for c in self.contestants]
+        alike = [c for c in self.contestants if folded.count(c.casefold()) > 1]
+        notes += [f"{listed(alike)} differ in upper and lower case, and count apart"] * bool(alike)
         if left:
             notes.append(f"{left:,} rows are left out: they do not name two contestants")
         ways, column = np.unique(every.judge * 2 + every.swapped, return_inverse=True)
@@ -292,10 +326,13 @@ class _Rows:
         labels = np.where(spoken, counts.argmax(axis=1), -1)
         several = bool((counts.sum(axis=1) > 1).any())
         clusters = {c: self.texts[c].each()[rows] for c in cluster or self.prompt[:1]}
-        if not cluster and clusters:
-            recurs = len({*clusters[self.prompt[0]].tolist()}) < n
-            clusters = clusters if recurs else {}
-            notes += [f"comparisons of one {quoted(self.prompt[0])} go together"] * recurs
+        if not cluster:
+            one = np.array([*map(bool, speakers)])[of_people.judge]
+            who, person = np.arange(n), of_people.judge[one]
+            who[of_people.row[one]] = n + person
+            clusters |= {BY_PEOPLE: who} if len({*person}) > 1 else {}
+            clusters = {c: of for c, of in clusters.items() if len({*of.tolist()}) < n}
+            notes += [f"comparisons of one {quoted(c)} go together" for c in clusters]
         names, first, second = np.array(self.contestants, object), self.a[rows], self.b[rows]
         prompt = f", by prompt {listed(map(quoted, self.prompt))}" if self.prompt else ""
         items = Predictions(
@@ -306,6 +343,7 @@ class _Rows:
             reading=(
                 f"compared: {listed(map(quoted, self.sides))}{prompt}",
                 f"verdicts: of people {len(of_people.row):,}, of judges {len(every.row):,}",
+                *reading,
             ),
         )  # fmt: skip
         every = every._replace(row=np.searchsorted(kept, every.row))

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.special import expit, ndtr
 
 from fewlabels.checks.arguments import seed_of, some_level, whole
-from fewlabels.data.comparisons import CLASSES, Comparisons, Verdicts, read_comparisons
+from fewlabels.data.comparisons import BY_PEOPLE, CLASSES, Comparisons, Verdicts, read_comparisons
 from fewlabels.errors import Status, gravest_first, listed, quoted
 from fewlabels.estimates import Estimates, GroupSize
 from fewlabels.evaluation.evaluator import Evaluator, Measured
@@ -257,14 +257,10 @@ class _Inferred:
 
     def order(self) -> tuple[Interval, float]:
         """How often the first of two equals is preferred, and whether that may be chance."""
-        value, draws = self.measured[ORDER].value[0], self.measured[ORDER].draws[:, 0]
-        if np.isnan(value):
-            return UNDEFINED, float("nan")
-        spread = max(float(draws.std()), np.finfo(float).tiny)
-        (share,) = self._shares(
-            Measured.from_draws(expit([value]), expit(draws[:, None])), [""]
-        ).values()
-        return share, 2 * float(ndtr(-abs(value) / spread))
+        order = self.measured[ORDER]
+        share = Measured.from_draws(expit(order.value), expit(order.draws))
+        p_value = 2 * float(ndtr(-abs(order.value[0]) / order.draws.std()))
+        return self._shares(share, [ORDER])[ORDER], p_value
 
     def _shares(self, measured: Measured, names: Sequence[str]) -> dict[str, Interval]:
         level, bounds = self.question.confidence_level, (0.0, 1.0)
@@ -358,7 +354,7 @@ def _as_seen(held: Comparisons, verdicts: Verdicts) -> Comparisons:
         clusters={"comparison": row} if (times > 1).any() else None,
     )  # fmt: skip
     if items.clusters:
-        seen = seen.in_clusters({c: k[row] for c, k in items.clusters.items()})
+        seen = seen.in_clusters({c: k[row] for c, k in items.clusters.items() if c != BY_PEOPLE})
     nobody = verdicts.take(slice(0))
     return Comparisons(seen, held.contestants, first, second, held.rows[row], (), nobody)
 
