@@ -30,7 +30,9 @@ _SURE = 0.05
 def answer(report: Report) -> str:
     """Who leads by win rate, and who may be the best as well."""
     entry = report["comparison"].get("win_rate")
-    return "no two contestants have a win rate" if entry is None else standing_sentence(entry)
+    few = any(row.status == "few-labels" for row in blocks(report)[0].rows)
+    said = "no two contestants have a win rate" if entry is None else standing_sentence(entry)
+    return said + "; few-labels, see the warnings" * few
 
 
 def sentences(report: Report) -> Iterator[str]:
@@ -51,7 +53,8 @@ def sentences(report: Report) -> Iterator[str]:
             known = "p < .001" if p < 0.001 else f"p = {p:.3f}"
             matters = "the order matters" if p < _SURE else "no sign that the order matters"
             said += (
-                f"; {matters}: the first of two equals wins {with_interval(one['order'])} ({known})"
+                f"; {matters}: where it is no tie, the first of two equals wins "
+                f"{with_interval(one['order'])} ({known})"
             )
         yield said
     if report["next"]:
