@@ -190,6 +190,25 @@ def test_comparisons_of_one_person_go_together() -> None:
     assert not read_comparisons(alone).items.clusters
 
 
+def test_people_who_judge_what_a_contestant_lost_are_no_random_sample() -> None:
+    """By what the judge says of m0; not where they judge any, or more of some contestants."""
+    table = league(5, n=400)[0].to_pydict()
+    truth = league(5, n=400, labeled=400)[0].to_pydict()["human"]
+    a, b, said = (np.array(table[c]) for c in ("model_a", "model_b", "judge"))
+    lost = ((a == "m0") & (said == "model_b")) | ((b == "m0") & (said == "model_a"))
+    met = (a == "m1") | (b == "m1")
+    rng = np.random.default_rng(0)
+    for chance, random in ((1 + 8 * lost, False), (1 + 0 * lost, True), (1 + met, True)):
+        chosen = rng.choice(400, 60, replace=False, p=chance / chance.sum())
+        human = [y if i in chosen else None for i, y in enumerate(truth)]
+        ranking = fl.rank(pa.table(table | {"human": human}), size=0)
+        shifts = [w for w in ranking.estimates.warnings if w.startswith("shift:")]
+        assert bool(shifts) is not random
+        if shifts:
+            assert "judges on m0 scores labeled items -" in shifts[0]
+            assert {row.status for row in ranking.rows} == {fl.Status.ASSUMPTION}
+
+
 def test_an_order_that_few_verdicts_tell_of_does_not_run_off() -> None:
     """x wins whenever it is first, and half of the times it is not: order or strength."""
     table = pa.table({
@@ -203,6 +222,11 @@ def test_an_order_that_few_verdicts_tell_of_does_not_run_off() -> None:
     assert row.high < 1.5
     assert ranking.people.order.value < 0.85
     assert ranking.people.order.high < 0.97
+
+
+def test_few_verdicts_are_told_of_in_the_headline() -> None:
+    table = pa.table({"model_a": ["x"] * 3, "model_b": ["y"] * 3, "winner": ["A", "A", "B"]})
+    assert "few-labels, see the warnings" in fl.rank(table).summary().replace("\n", " ")
 
 
 def long_form() -> dict[str, list[Any]]:

@@ -23,6 +23,7 @@ from fewlabels.errors import Status, gravest_first, listed, quoted
 from fewlabels.estimates import Estimates, GroupSize
 from fewlabels.evaluation.evaluator import Evaluator, Measured
 from fewlabels.evaluation.groups import Group
+from fewlabels.evaluation.input_facts import selection_facts
 from fewlabels.evaluation.pair_draws import ORDER, PAIR_METRICS, WIN_RATE, PairEvaluator
 from fewlabels.kernels.arrays import Frozen, Ints
 from fewlabels.kernels.blocks import step, using_workers
@@ -269,7 +270,7 @@ class _Inferred:
         rows = np.stack([measured.value, *ends], axis=1).tolist()
         return {name: Interval(*row) for name, row in zip(names, rows, strict=True)}
 
-    def estimates(self, notes: Sequence[str], n_labeled: int) -> Estimates:
+    def estimates(self, notes: Sequence[str], n_labeled: int, checks: Checks) -> Estimates:
         """Estimates of all contestants, guarded by people's verdicts."""
         evaluator, posterior = self.evaluator, self.evaluator.posterior
         contestants, rows = evaluator.predictions, np.arange(self.items.n_items)
@@ -279,7 +280,7 @@ class _Inferred:
             [*notes, *posterior.warnings], sizes=(GroupSize(None, len(rows), n_labeled),),
             n_annotated=contestants.n_annotated, predictions=contestants, judged=contestants,
             label_posterior=posterior, judged_by=posterior, diagnostics=posterior.diagnostics,
-            checks=Checks({}, (), True, (), (), False),
+            checks=checks,
         )  # fmt: skip
         fewest, *others = evaluator.equals(rows)
         if not others:
@@ -304,6 +305,7 @@ def _ranking(held: Comparisons, question: Question, n_next: int) -> Ranking:
     n_labeled, notes = int(informed.sum()), [*held.items.notes]
     alone: dict[str, dict[str, Interval]] = {}
     picks: tuple[NextComparison, ...] = ()
+    checks = Checks({}, (), True, (), (), False)
     step("inferring verdicts")
     agreement: dict[str, Interval] = {}
     if not n_labeled:
@@ -321,6 +323,8 @@ def _ranking(held: Comparisons, question: Question, n_next: int) -> Ranking:
         }
         picks = _next(held, inferred.evaluator, np.flatnonzero(~informed), n_next)
         agreement = inferred.agreement()
+        found, said = selection_facts(_by_contestant(held), "auto", distribution=True)
+        checks = checks._replace(records=found, sentences=said, random=not found)
     n_people = n_labeled if counts is None else int(counts.sum())
     judges = []
     for j, name in enumerate(held.judges):
@@ -333,7 +337,7 @@ def _ranking(held: Comparisons, question: Question, n_next: int) -> Ranking:
         value = agreement.get(name, UNDEFINED)
         judges.append(Voice(name, len(own.row), value, *order, int(both.sum()), alike))
     return Ranking(
-        inferred.estimates(notes, n_labeled), tuple(judges),
+        inferred.estimates(notes, n_labeled, checks), tuple(judges),
         Voice("people", n_people, UNDEFINED, *inferred.order()), alone, picks,
     )  # fmt: skip
 
@@ -357,6 +361,25 @@ def _as_seen(held: Comparisons, verdicts: Verdicts) -> Comparisons:
         seen = seen.in_clusters({c: k[row] for c, k in items.clusters.items() if c != BY_PEOPLE})
     nobody = verdicts.take(slice(0))
     return Comparisons(seen, held.contestants, first, second, held.rows[row], (), nobody)
+
+
+def _by_contestant(held: Comparisons) -> Predictions:
+    """What judges say of each contestant (1 won, -1 lost), as scores of the comparisons.
+
+    Less the mean of the two who met there: who meets whom may be chosen, but not by who won.
+    """
+    items, size = held.items, len(held.contestants)
+    rows, turn = np.arange(items.n_items), np.where(held.first < held.second, 1.0, -1.0)
+    pair = np.minimum(held.first, held.second) * size + np.maximum(held.first, held.second)
+    said = np.array([1.0, -1.0, 0.0, 0.0])[items.hard].sum(axis=1)
+    won = turn * said / np.maximum((items.hard >= 0).sum(axis=1), 1)
+    won -= (np.bincount(pair, won) / np.maximum(np.bincount(pair), 1))[pair]
+    scores = np.zeros((items.n_items, size))
+    scores[rows, held.first], scores[rows, held.second] = turn * won, -turn * won
+    return Predictions(
+        scores=scores, labels=np.where(items.told, 0, -1), classes=["judged", "other"],
+        models=[f"judges on {name}" for name in held.contestants], weight=items.weight,
+    ).in_clusters({c: k for c, k in items.clusters.items() if c != BY_PEOPLE})  # fmt: skip
 
 
 def _with_strengths(held: Comparisons, seen: Comparisons) -> Predictions:
