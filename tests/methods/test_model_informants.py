@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.special import expit, logit
-from scipy.stats import multivariate_normal
+from scipy.stats import multivariate_normal, spearmanr
 from sklearn.metrics import roc_auc_score
 
 import fewlabels as fl
@@ -320,6 +320,33 @@ def test_grades_that_are_near_each_other_are_known_to_be():
     named = fl.Predictions(votes=given.votes, labels=given.labels, classes=list("abcde"))
     without = LearnedEnsemble().infer(named, 0).diagnostics["answered_by"]
     assert all(e["member"] != "how near the grades are" for e in without)
+
+
+def test_how_far_off_a_judge_is_in_one_grade_is_known_in_the_others():
+    """A judge never off by more than one; of plain classes the same votes might be off by more."""
+    off = {True: [], False: []}
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        truth = np.clip(np.round(2 + 1.2 * rng.normal(size=400)), 0, 4).astype(int)
+        step = rng.choice([-1, 0, 1], p=[0.035, 0.93, 0.035], size=400)
+        votes = np.clip(truth + step, 0, 4)[:, None]
+        for numbers, classes in ((True, [1, 2, 3, 4, 5]), (False, list("abcde"))):
+            given = fl.Predictions(votes=votes, labels=some(truth, 50), classes=classes)
+            row = fl.estimate(given, metrics="spearman").rows[0]
+            off[numbers].append(row.value - spearmanr(votes[:, 0], truth)[0])
+            assert row.low < spearmanr(votes[:, 0], truth)[0] < row.high
+    assert abs(np.mean(off[True])) < 0.015 < abs(np.mean(off[False]))
+
+
+def test_a_label_does_not_foresee_itself():
+    """P(class | vote) of a labeled item is that of a table without it."""
+    votes, labels = np.array([1, 1, 1, 2, 0]), np.array([1, 2, -1, 0, -1])
+    r = np.where(labels[:, None] < 0, 1 / 3, np.eye(3)[labels])
+    table = VoteTable.of(votes, r)
+    for item in range(5):
+        rest = np.delete(np.arange(5), item) if labels[item] >= 0 else np.arange(5)
+        expected = VoteTable.of(votes[rest], r[rest])(votes[[item]])
+        np.testing.assert_allclose(table(votes, labels)[[item]], expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("n_labeled", [0, 30])

@@ -145,6 +145,12 @@ def positive_index(classes: Sequence[Any]) -> int:
     return 1
 
 
+def have_order(classes: Sequence[Any]) -> bool:
+    """Whether classes are numbers, or words in an order other than that of the alphabet."""
+    names = [str(c) for c in classes]
+    return numbers_of(classes) is not None or names != sorted(names)
+
+
 def numbers_of(classes: Iterable[Any]) -> Floats | None:
     """The numbers that classes are called by, (K,); None unless all are different numbers."""
     try:

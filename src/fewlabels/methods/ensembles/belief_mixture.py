@@ -81,6 +81,7 @@ IndexName = Literal[
     "ranks",
     "reference",
     "ordinal",
+    "near",
 ]
 _LEADERS = ("own", "tempered", "rank", "without", "beside")
 
@@ -93,7 +94,8 @@ class Belief(NamedTuple):
     over the classifiers. A belief about one classifier ("own", "tempered", "rank", "without",
     "beside") stands for as many as there are classifiers; each has most of the weight where that
     classifier is judged, and a share of the rest where others are. "beside" is the calibrated pool,
-    with a deviation and a vote of that classifier alone.
+    with a deviation and a vote of that classifier alone. `grade_sd` is of the grade and its square
+    (judges are lenient, or avoid the ends), `distance_sd` of the distance (errors far off).
     """
 
     weight: float
@@ -106,6 +108,8 @@ class Belief(NamedTuple):
     deviation_sd: float = 0.0
     vote_sd: float = 0.0
     class_slope_sd: float = 0.0
+    grade_sd: float = 0.0
+    distance_sd: float = 0.0
 
 
 # --- coefficients ---------------------------------------------------------------------------
@@ -155,6 +159,7 @@ def _members(
                 "ranks": any(kind != "vote" for kind in k.kinds) and len(k.models) > 1,
                 "reference": index.reference is not None,
                 "ordinal": k.ordered,
+                "near": k.grades is not None,
             }
             indices = [Feature(kind)] if there[kind] else []
         for feature in indices:
@@ -168,6 +173,11 @@ def _members(
             terms = [_Term(feature, belief.slope * anchor, belief.slope_sd * anchor)]
             if belief.gap_sd:
                 terms.append(_Term(Feature("gap", kind), 0.0, belief.gap_sd))
+            if belief.grade_sd:
+                grades = Feature("grade", "linear"), Feature("grade", "square")
+                terms += [_Term(grade, 0.0, belief.grade_sd) for grade in grades]
+            if belief.distance_sd:
+                terms.append(_Term(Feature("distance"), 0.0, belief.distance_sd))
             if belief.class_slope_sd:
                 terms.append(_Term(feature, 0.0, belief.class_slope_sd, by_class=True))
             sizes = {"deviation": belief.deviation_sd * ratio, "vote": belief.vote_sd}
@@ -432,6 +442,7 @@ _ANSWERS = {
     "ranks": "all classifiers' ranks pooled",
     "reference": "the reference",
     "ordinal": "how near the grades are",
+    "near": "how near the grades are",
 }
 
 _LEAST_SAID = 0.005

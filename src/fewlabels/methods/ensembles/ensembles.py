@@ -181,6 +181,20 @@ OPEN = (
     ),
 )
 
+GRADED_WEIGHT = 3.0
+"""Prior weight of the beliefs below, where all vote and classes have an order, beside the .5 of
+those above that need no reference. Where the order means nothing, labels soon say so."""
+
+GRADED = tuple(
+    # Errors have in common how far they go. Slopes are per sd of the grades: 1, hardly related, to
+    # 10, exact; the judge may be lenient, and right or far off more often than the slope says.
+    Belief(
+        GRADED_WEIGHT / 12, "near", False, slope, slope, offset_sd,
+        vote_sd=vote, grade_sd=slope, distance_sd=slope,
+    )
+    for slope, vote, offset_sd in product((1.0, 3.0, 10.0), (0.0, 3.0), (0.3, 1.0))
+)  # fmt: skip
+
 REFERENCE = 0.5
 """Prior weight of beliefs that rest on a reference, where there is one."""
 
@@ -195,7 +209,9 @@ class LearnedEnsemble(LabelModel):
     it to be, and in how much they let labels correct it for a class or for a classifier. Three
     quarters of the prior weight are shared as the metrics of many sets of classifiers, whose labels
     are all known, were predicted best from few labels (`benchmarks/ensemble_prior.py`); the rest is
-    even over the kinds. The labels at hand weigh all of them by their evidence.
+    even over the kinds. Of classes that have an order further beliefs say how far off errors are,
+    which labels of all grades teach together (`GRADED`). The labels at hand weigh all of them by
+    their evidence.
 
     Parameters
     ----------
@@ -229,7 +245,7 @@ class LearnedEnsemble(LabelModel):
 
     def fit(self, predictions: Predictions, rng: np.random.Generator) -> FittedLabelModel:
         """Find the mode and the evidence of each belief, draw parameters, and effects of groups."""
-        beliefs = beliefs_of(self.left_out)
+        beliefs = (*beliefs_of(self.left_out), *GRADED)
         fitted = fit_beliefs(
             "learned-ensemble", beliefs, [b.weight for b in beliefs], self.n_draws, predictions,
             rng,

@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse
 from scipy.special import expit, ndtri
 
+from fewlabels.checks.class_words import have_order
 from fewlabels.kernels.arrays import Array, Floats, Ints
 from fewlabels.kernels.simplex import (
     Pool,
@@ -42,6 +43,9 @@ _RIDGE = 1e-3
 
 _DOMAIN_ITEMS = 50
 
+MOST_GRADES = 300
+"""More classes are codes, whatever their names."""
+
 
 class Inputs(NamedTuple):
     """What is said of n items, and how the latent classes take it.
@@ -63,7 +67,9 @@ class Informants:
     `normal` holds the normal scores of each classifier that ranks, by class; `slopes` (M, 2) the
     log odds a + b z of those that give scores; `tables` P(class | vote) of each classifier, none
     where all give probabilities. `ordered` says whether the classes are three numbers or more,
-    which may be grades. `floors` (M,) are what a probability of exactly 0 stands for.
+    which may be grades. `grades` (K,), where nobody gives more than votes, are classes that have an
+    order, as numbers of sd 1 among the votes. `floors` (M,) are what a probability of exactly 0
+    stands for.
     """
 
     models: tuple[str, ...]
@@ -77,6 +83,7 @@ class Informants:
     floors: Floats
     every_kind: bool = True
     ordered: bool = False
+    grades: Floats | None = None
     domains: tuple[str | None, ...] = (None,)
 
     @staticmethod
@@ -134,12 +141,18 @@ class Informants:
             floors,
             domains=domains,
             ordered=k > 2 and all(isinstance(c, Number) for c in some.classes),
+            grades=_grades(some) if set(kinds) == {"vote"} else None,
         )
 
-    def said(self, predictions: Predictions, wanted: Collection[str] = ("rank", "votes")) -> Inputs:
+    def said(
+        self, predictions: Predictions, wanted: Collection[str] = ("rank", "votes"),
+        labels: Ints | None = None,
+    ) -> Inputs:  # fmt: skip
         """What these classifiers predict for any items, with what the indices `wanted` need of it.
 
-        Normal scores and ballots not needed are empty: with many classes they cost most.
+        Normal scores and ballots not needed are empty: with many classes they cost most. Of grades
+        P(class | vote) of an item does not rest on its own label (`labels`, (n,), -1 unknown): what
+        does would count it twice, and seem to foresee it.
         """
         served = predictions.select_models(self.models)
         n, m, k = served.n_items, len(self.models), served.n_classes
@@ -163,7 +176,8 @@ class Informants:
                 out[:, j] = np.stack([1 - p, p], axis=1)
             silent = np.isnan(out[:, j, 0]) & (hard[:, j] >= 0)
             if silent.any():
-                out[silent, j] = self.tables[j](hard[silent, j]) if self.tables else 1 / k
+                own = None if labels is None or self.grades is None else labels[silent]
+                out[silent, j] = self.tables[j](hard[silent, j], own) if self.tables else 1 / k
         votes = hard.astype(np.int64)
         if (votes < 0).any():
             unvoted = (votes < 0) & ~np.isnan(out[:, :, 0])
@@ -213,6 +227,17 @@ def _floored(p: Floats, floors: Floats) -> Floats:
     raised = np.maximum(p, floors[:, None])
     out: Floats = raised / raised.sum(axis=2, keepdims=True)
     return out
+
+
+def _grades(predictions: Predictions) -> Floats | None:
+    """Three classes or more that have an order, as numbers of sd 1 among the votes, (K,)."""
+    if not 3 <= predictions.n_classes <= MOST_GRADES or not have_order(predictions.classes):
+        return None
+    hard, grades = predictions.hard, predictions.grades
+    share = np.bincount(hard[hard >= 0], minlength=len(grades)) / max((hard >= 0).sum(), 1)
+    spread = np.sqrt(share @ (grades - share @ grades) ** 2)
+    scaled: Floats = grades / (spread if spread > 0 else np.ptp(grades))
+    return scaled
 
 
 def _kinds(predictions: Predictions) -> tuple[Kind, ...]:
@@ -309,11 +334,12 @@ def _usual_voter(votes: Array, k: int) -> Floats:
 class VoteTable(NamedTuple):
     """P(class | vote) of one classifier: rows (V, K) of the votes (V,) that occur, ascending.
 
-    Any other vote is taken as a usual voter's.
+    They are made from counts `seen` (V, K). Any other vote is taken as a usual voter's.
     """
 
     votes: Ints
     rows: Floats
+    seen: Floats
 
     @staticmethod
     def of(votes: Array, r: Floats) -> VoteTable:
@@ -321,13 +347,19 @@ class VoteTable(NamedTuple):
         voted = votes >= 0
         each, first, which = np.unique(votes[voted], return_index=True, return_inverse=True)
         sums = Patterns(first, which).sums(r[voted])
-        return VoteTable(each, _shrunk(_usual_voter(each, r.shape[1]) + sums))
+        seen = _usual_voter(each, r.shape[1]) + sums
+        return VoteTable(each, _shrunk(seen), seen)
 
-    def __call__(self, votes: Array) -> Floats:
-        """P(class | vote) of votes (n,), (n, K)."""
+    def __call__(self, votes: Array, labels: Ints | None = None) -> Floats:
+        """P(class | vote) of votes (n,), (n, K); of items with `labels` (n,) without these."""
         out, seen = np.empty((len(votes), self.rows.shape[1])), np.isin(votes, self.votes)
         out[seen] = self.rows[np.searchsorted(self.votes, votes[seen])]
         out[~seen] = _shrunk(_usual_voter(votes[~seen], out.shape[1]))
+        if labels is not None:
+            known = np.flatnonzero(seen & (labels >= 0))
+            others = self.seen[np.searchsorted(self.votes, votes[known])]
+            others[np.arange(len(known)), labels[known]] -= 1.0
+            out[known] = _shrunk(np.maximum(others, _usual_voter(votes[known], out.shape[1])))
         return out
 
 

@@ -41,7 +41,9 @@ class Feature(NamedTuple):
     Kinds: "pool" and "gap" of a pool (kernels/simplex.py); "deviation" and "vote" of a classifier;
     one classifier alone: "own" as it is, "tempered" towards the others, "rank" by its normal
     scores; "ranks", the mean of all normal scores; "without", the pool of all others; "latent" and
-    "votes", the latent classes; "reference"; and "constant", 1 for every class.
+    "votes", the latent classes; "reference"; "constant", 1 for every class. Of grades: "near",
+    less half the squared distance from the votes; "distance", less the distance; and "grade", the
+    grade itself ("linear") or less half its square, whatever is said.
     """
 
     kind: str
@@ -115,10 +117,11 @@ class PooledIndex:
         out = np.empty((n, k, len(features)))
         if not n:
             return out
+        labels = predictions.labels[rows]
         if n < predictions.n_items:
             # What is said of an item does not depend on its weight, which may be nothing.
             predictions = predictions.with_evidence(None, np.ones(predictions.n_items)).take(rows)
-        inputs = self.informants.said(predictions, {feature.kind for feature in features})
+        inputs = self.informants.said(predictions, {f.kind for f in features}, labels)
         of_items = {}
         for feature in {f.kind: f for f in features}.values():
             if feature.kind == "reference":
@@ -157,6 +160,9 @@ class PooledIndex:
             near = -((classes - middle[:, None]) ** 2) / 2
             near[~graded.any(axis=1)] = 0.0
             return near - near.mean(axis=1, keepdims=True)
+        if kind in ("near", "distance", "grade"):
+            assert self.informants.grades is not None
+            return _of_grades(self.informants.grades, inputs.votes[rows], feature)
         if kind == "ranks":
             z = inputs.ranked.scores[rows]  # (n, M, C)
             return _by_class(np.nansum(z, axis=1) / np.maximum((~np.isnan(z)).sum(axis=1), 1))
@@ -179,6 +185,18 @@ class PooledIndex:
         temperature = 1.0 if kind == "own" else self.pools["calibrated"].temperatures[j]
         other = pool("raw" if kind == "own" else "calibrated")[0]
         return np.where(np.isnan(c), other, c * temperature)
+
+
+def _of_grades(g: Floats, votes: Ints, feature: Feature) -> Floats:
+    """A feature of grades g (K,) by votes (n, M), -1 none: (n, K), 0 where nobody votes."""
+    if feature.kind == "grade":
+        x = g - g.mean() if feature.of == "linear" else g.var() / 2 - (g - g.mean()) ** 2 / 2
+        return np.tile(x, (len(votes), 1))
+    off = g[:, None] - g
+    apart = off**2 / 2 if feature.kind == "near" else np.abs(off)
+    away = np.where(votes[:, :, None] < 0, 0.0, apart[votes])  # (n, M, K)
+    near = -away.sum(axis=1) / np.maximum((votes >= 0).sum(axis=1), 1)[:, None]
+    return np.asarray(near - near.mean(axis=1, keepdims=True))
 
 
 def _by_class(z: Floats) -> Floats:
