@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from fewlabels.checks.arguments import level_of, seed_of, workers_of
-from fewlabels.checks.class_words import numbers_of
+from fewlabels.checks.class_words import alphabetical
 from fewlabels.checks.conditions import NOT_RANDOM
 from fewlabels.comparison.draws import Residuals
 from fewlabels.data.agreement import useless
@@ -419,15 +419,11 @@ def _doubting(rows: Iterable[Estimate], doubted: Container[str]) -> Iterator[Est
 
 
 def _order_of_grades(evaluator: Evaluator) -> Iterable[str]:
-    """A warning where grades are words in alphabetical order, which is rarely intended."""
+    """What metrics of grades rest on where nobody said an order of words."""
     graded = [n for n, m in evaluator.metrics.items() if isinstance(m.statistic, Graded)]
-    classes = [str(c) for c in evaluator.predictions.classes]
-    words = numbers_of(classes) is None and classes == sorted(classes)
-    if graded and len(classes) > 2 and words:
-        yield (
-            f"grades: {listed(graded)} count steps between classes, whose order is that of the "
-            f"alphabet ({listed(classes, 5)}); say theirs with --classes, worst first"
-        )
+    steps = alphabetical(evaluator.predictions.classes)
+    if graded and steps:
+        yield f"assumption: {listed(graded)} count {steps}"
 
 
 def _alone(question: Question) -> str:

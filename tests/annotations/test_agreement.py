@@ -197,6 +197,17 @@ def test_numbers_of_the_classes_are_grades():
     assert values[1, 2, 3] == values[10, 20, 30] == values["a", "b", "c"] != values[1, 2, 10]
 
 
+def test_an_order_of_words_that_nobody_said_is_noted():
+    said = votes("13 22 33 12 31 11")
+    for classes, scale, noted in (
+        (("high", "low", "medium"), "ordinal", True), (("low", "medium", "high"), "ordinal", False),
+        (("high", "low", "medium"), "nominal", False), (("8%", "22%", "100%"), "interval", False),
+    ):  # fmt: skip
+        items = fl.Predictions(votes=said, classes=list(classes))
+        notes = " ".join(fl.annotations.agreement(items, scale=scale).notes)
+        assert ("the alphabet (high, low, medium); say theirs with --classes" in notes) == noted
+
+
 def test_an_annotators_second_label_is_no_second_annotator():
     once = fl.Predictions(votes=votes("12 11 22"), classes=[1, 2])
     again = fl.Predictions(

@@ -39,6 +39,13 @@ def test_text_of_a_group_keeps_strings_as_they_are():
 
 def test_order_is_numeric_then_alphabetic():
     assert in_order(["b", "10", "-1.5", "9", "B", "a"]) == ("-1.5", "9", "10", "B", "a", "b")
+    assert in_order(["100%", "8%", "22%"]) == ("8%", "22%", "100%")
+    assert in_order(["100%", "8%"], in_words=False) == ("100%", "8%")  # as scikit-learn has them
+    assert in_order(["10,0", "2,0", "2,5"]) == ("2,0", "2,5", "10,0")
+    assert in_order(["Grade 10", "Grade 8", "grade 9"]) == ("Grade 8", "grade 9", "Grade 10")
+    assert in_order(["Grade 10", "Form 9"]) == ("Form 9", "Grade 10")
+    assert in_order(["-5%", "10%", "5%"]) == ("-5%", "10%", "5%")  # read as words
+    assert in_order(["20-30", "100-200"]) == ("100-200", "20-30")
     assert class_names(("10", "9")) == (10, 9)
     assert class_names(("1", "1.5")) == ("1", "1.5")
     assert class_names(("9" * 40, "1")) == ("9" * 40, "1")
@@ -149,3 +156,15 @@ def test_histogram_columns_declare_classes():
 def test_categories_that_do_not_occur_are_no_classes():
     values = pa.DictionaryArray.from_arrays(pa.array([0, 1]), pa.array(["a", "b", "c"]))
     assert read(y__v=values).classes == ("a", "b")
+
+
+def test_lists_of_numbers_are_in_the_order_of_scikit_learn_where_classes_are_not(tmp_path):
+    """Classes called by numbers are sorted by these, a list of probabilities is not."""
+    sides = ["Grade 10", "Grade 8", "Grade 9"]  # sorted, as `classes_`
+    cells = ["[0.7, 0.2, 0.1]", "[0.1, 0.8, 0.1]", "[0.1, 0.3, 0.6]"]
+    rows = [f'{label},"{cell}"' for label, cell in zip(sides, cells, strict=True)] * 4
+    path = tmp_path / "grades.csv"
+    path.write_text("\n".join(["label,probs", *rows]), encoding="utf-8")
+    items = fl.read_predictions(path)
+    assert items.classes == ("Grade 8", "Grade 9", "Grade 10")
+    assert items.probabilities[0, 0].tolist() == pytest.approx([0.2, 0.1, 0.7])

@@ -117,8 +117,10 @@ def test_grades_in_words_are_in_the_order_of_the_alphabet_unless_it_is_said():
     ):  # fmt: skip
         items = fl.Predictions(votes=votes, labels=votes[::-1, 0], classes=classes)
         for metric in ("within_one", "accuracy"):
-            said = " ".join(fl.estimate(items, "labeled", metric).warnings)
-            assert ("say theirs with --classes" in said) == (warned and metric == "within_one")
+            estimates = fl.estimate(items, "labeled", metric)
+            doubted = warned and metric == "within_one"
+            assert ("say theirs with --classes" in " ".join(estimates.warnings)) == doubted
+            assert (estimates.rows[0].status.value == "assumption") == doubted
 
 
 def test_several_people_and_their_agreement():

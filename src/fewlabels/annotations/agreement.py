@@ -28,6 +28,7 @@ import scipy.sparse
 
 from fewlabels.annotations.losses import draws_for
 from fewlabels.checks.arguments import label_counts, level_of, seed_of
+from fewlabels.checks.class_words import alphabetical
 from fewlabels.data.inputs import predictions_of
 from fewlabels.errors import InputError, Status, UsageError, listed, plain_name, unknown
 from fewlabels.evaluation.draws import drawn_sums
@@ -246,6 +247,8 @@ def agreement_of(
     tables = _tables(scale, predictions.grades, counts[size >= 2].sum(axis=0))
     run = _Run(predictions, scale, *tables, level, seed)
     notes = []
+    if scale != "nominal" and (steps := alphabetical(predictions.classes)):
+        notes.append(f"agreement: scale {scale} counts {steps}")
     if people.repeated_votes is not None:
         notes.append(
             "agreement: of an annotator's several labels of one item only one counts, as people "

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from fewlabels.errors import listed
 from fewlabels.kernels.arrays import Floats
 
 
@@ -151,11 +152,38 @@ def have_order(classes: Sequence[Any]) -> bool:
     return numbers_of(classes) is not None or names != sorted(names)
 
 
-def numbers_of(classes: Iterable[Any]) -> Floats | None:
-    """The numbers that classes are called by, (K,); None unless all are different numbers."""
-    try:
-        values = np.array([float(str(c)) for c in classes])
-    except ValueError:
+def alphabetical(classes: Sequence[Any]) -> str | None:
+    """What to say of metrics that count steps between words nobody has put in order; None else."""
+    if len(classes) < 3 or have_order(classes):
         return None
+    return (
+        "steps between classes, whose order is that of the alphabet "
+        f"({listed([str(c) for c in classes], 5)}); say theirs with --classes, worst first, as in "
+        "--classes low,medium,high"
+    )
+
+
+_NUMBERED = re.compile(r"(\D*)(\d+(?:\.\d+|,\d{1,2})?)(?![.,\d])(.*)", re.DOTALL)
+
+
+def numbers_of(classes: Iterable[Any]) -> Floats | None:
+    """The numbers that classes are called by, (K,); None unless all are different numbers.
+
+    The same words may stand around all of them, as in Grade 8, 22% and 3/4, and a comma before at
+    most two digits is a point.
+
+    Examples
+    --------
+    >>> numbers_of(["8%", "100%"]), numbers_of(["2,5", "10,0"]), numbers_of(["low", "high"])
+    (array([  8., 100.]), array([ 2.5, 10. ]), None)
+    """
+    texts = [str(c) for c in classes]
+    try:
+        values = np.array([float(text) for text in texts])
+    except ValueError:
+        found = [m for m in map(_NUMBERED.fullmatch, texts) if m]
+        if len(found) < len(texts) or len({(folded(m[1]), folded(m[3])) for m in found}) != 1:
+            return None
+        values = np.array([float(m[2].replace(",", ".")) for m in found])
     apart = np.isfinite(values).all() and len(np.unique(values)) == len(values)
     return values if apart else None

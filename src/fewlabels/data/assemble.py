@@ -221,7 +221,7 @@ def _check_places(p: Floats, labels: Array, columns: Sequence[str], classes: Cla
     gain = p[rows, best[y]] - p[rows, y]
     if gain.mean() <= _MISPLACED * gain.std() / np.sqrt(len(y)) or not gain.any():
         return
-    order = in_order(classes.texts)
+    order = in_order(classes.texts, in_words=False)
     of = {classes.texts[place]: classes.texts[k] for k, place in enumerate(best.tolist())}
     taken, other = ",".join(order), ",".join(of[text] for text in order)
     raise InputError(

@@ -122,7 +122,7 @@ class Classes:
                 f"classes ({listed(self.texts)}); give one column per class{self.doubt}"
             )
         if not self.given and places(columns) is not None:
-            return dict(zip(in_order(self.texts), columns, strict=True))
+            return dict(zip(in_order(self.texts, in_words=False), columns, strict=True))
         found = by_names(columns, self.texts, in_words=not self.given)
         if found is not None:
             return found
@@ -203,7 +203,7 @@ def decide_classes(roles: Roles, options: ColumnOptions, seen: Counts) -> Classe
 def _by_place(roles: Roles, classes: Classes) -> list[str]:
     """Say of vectors without names that their numbers are taken in the order of the classes."""
     stems = [stem for columns in roles.mapped.values() if (stem := places(columns)) is not None]
-    order = in_order(classes.texts)
+    order = in_order(classes.texts, in_words=False)
     if classes.given or not stems or order == tuple(map(str, range(len(order)))):
         return []
     return [

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fewlabels.checks.class_words import numbers_of
 from fewlabels.data.limits import refuse_whole
 from fewlabels.errors import FewlabelsError, InputError, listed, one_line, quoted
 from fewlabels.kernels.arrays import Array, Floats, Ints
@@ -88,12 +89,13 @@ def fractions_in(texts: Collection[str]) -> bool:
         return False
 
 
-def in_order(texts: Iterable[str]) -> tuple[str, ...]:
-    """Numbers by value, then the rest by alphabet."""
+def in_order(texts: Iterable[str], *, in_words: bool = True) -> tuple[str, ...]:
+    """Numbers, also `in_words`, by value, then the rest by alphabet, as scikit-learn has them."""
     ordered = sorted(texts)
-    numbers = [text for text in ordered if _NUMBER.fullmatch(text)]
-    rest = [text for text in ordered if not _NUMBER.fullmatch(text)]
-    return (*sorted(numbers, key=float), *rest)
+    values = numbers_of(ordered) if in_words else None
+    if values is None:
+        values = np.array([float(t) if _NUMBER.fullmatch(t) else math.inf for t in ordered])
+    return tuple(ordered[place] for place in np.argsort(values, kind="stable"))
 
 
 def class_names(texts: Iterable[str]) -> tuple[int, ...] | tuple[str, ...]:

@@ -8,11 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fewlabels.checks.class_words import alphabetical
 from fewlabels.errors import Status, gravest_first, listed
 from fewlabels.estimates import Estimate, GroupSize
 from fewlabels.evaluation.groups import GROUP_DRAWS, Group
 from fewlabels.kernels.arrays import Ints
 from fewlabels.metrics.base import Metric
+from fewlabels.metrics.confusion import Graded
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
 
@@ -109,7 +111,9 @@ def judge(
         reason = f"few-labels: {few}"
         verdict = Verdict(Status.FEW_LABELS, reason, of_model=not seen.all()) if few else None
         looked_up[key] = verdict
-    return looked_up[key] or Verdict(posterior.status)
+    verdict = looked_up[key] or Verdict(posterior.status)
+    graded = isinstance(metric.statistic, Graded) and verdict.status is Status.OK
+    return Verdict(Status.ASSUMPTION) if graded and alphabetical(predictions.classes) else verdict
 
 
 def reasons_of_many_groups(
