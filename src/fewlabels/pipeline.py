@@ -54,7 +54,7 @@ from fewlabels.methods.registry import resolve as resolve_method
 from fewlabels.methods.settings import changed_settings
 from fewlabels.methods.voices import Unheard
 from fewlabels.metrics.base import Metric
-from fewlabels.metrics.confusion import Graded
+from fewlabels.metrics.confusion import Graded, step_of
 from fewlabels.metrics.registry import asked_of, check_asked
 from fewlabels.metrics.registry import resolve as resolve_metrics
 from fewlabels.posterior import LabelPosterior
@@ -419,11 +419,14 @@ def _doubting(rows: Iterable[Estimate], doubted: Container[str]) -> Iterator[Est
 
 
 def _order_of_grades(evaluator: Evaluator) -> Iterable[str]:
-    """What metrics of grades rest on where nobody said an order of words."""
+    """What metrics of grades rest on: an order nobody said, and a step that is not 1."""
     graded = [n for n, m in evaluator.metrics.items() if isinstance(m.statistic, Graded)]
-    steps = alphabetical(evaluator.predictions.classes)
+    predictions = evaluator.predictions
+    steps, step = alphabetical(predictions.classes), step_of(predictions.grades)
     if graded and steps:
         yield f"assumption: {listed(graded)} count {steps}"
+    if "within_one" in graded and step != 1 and predictions.n_classes > 2:
+        yield f"within_one: one step of these grades is {step:g}"
 
 
 def _alone(question: Question) -> str:

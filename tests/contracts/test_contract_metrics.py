@@ -20,7 +20,7 @@ from fewlabels import Predictions
 from fewlabels.kernels.weighting import Drawn, Soft
 from fewlabels.metrics import ALIASES, METRICS, custom, resolve
 from fewlabels.metrics.base import Plan, ScoreView
-from fewlabels.metrics.confusion import GRADE_METRICS
+from fewlabels.metrics.confusion import GRADE_METRICS, step_of
 from fewlabels.metrics.registry import asked_of, defaults
 
 NAMES = list(METRICS)
@@ -215,13 +215,28 @@ def test_metrics_of_grades_are_their_formulas(grades, weighted):
         "weighted_kappa": 1 - ((a - b) ** 2).mean() / chance,
         "mean_absolute_error": mean_absolute_error(b, a),
         "bias": (a - b).mean(),
-        "within_one": (abs(a - b) <= np.diff(grades).min()).mean(),
+        "within_one": (abs(a - b) <= np.gcd.reduce(np.diff(grades).astype(int))).mean(),
         "spearman": spearmanr(a, b).statistic,
         "concordance": 2 * both[0, 1] / (both[0, 0] + both[1, 1] + (a - b).mean() ** 2),
         "icc2": (between - error) / (between + error + 2 * (raters - error) / n),
         "icc3": (between - error) / (between + error),
     }
     assert found == pytest.approx(wanted, abs=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("grades", "step"),
+    [
+        ([1, 2, 3, 4, 5], 1), ([2, 5, 8, 10], 1), ([0, 20, 50, 100], 10), ([0.5, 1, 2.5], 0.5),
+        ([0, 1 / 3, 2 / 3], 1 / 3), ([0.1, 0.2, 0.3], 0.1),
+    ],
+)  # fmt: skip
+def test_one_step_is_that_of_the_scale_also_where_grades_are_not_used(grades, step):
+    """The least gap of the grades in a file would depend on which of the scale occur in it."""
+    assert step_of(np.array(grades, dtype=float)) == pytest.approx(step)
+    found = grade_values(*np.array([[0, 1, 0], [0, 0, 1]]), grades=np.array(grades, dtype=float))
+    near = abs(grades[1] - grades[0]) <= step * 1.001
+    assert found["within_one"] == pytest.approx(1 if near else 1 / 3)
 
 
 def test_intraclass_correlations_are_those_of_pingouin():

@@ -123,6 +123,15 @@ def test_grades_in_words_are_in_the_order_of_the_alphabet_unless_it_is_said():
             assert (estimates.rows[0].status.value == "assumption") == doubted
 
 
+def test_a_step_of_grades_that_is_not_1_is_said():
+    votes = np.random.default_rng(1).integers(3, size=(120, 1))
+    for classes, step in ((("0%", "50%", "70%"), "10"), ((1, 2, 3), None)):
+        items = fl.Predictions(votes=votes, labels=votes[::-1, 0], classes=classes)
+        warnings = fl.estimate(items, "labeled", "within_one").warnings
+        said = [w for w in warnings if w.startswith("within_one")]
+        assert said == ([f"within_one: one step of these grades is {step}"] if step else [])
+
+
 def test_several_people_and_their_agreement():
     _, predictions = world(n=200)
     counts = np.zeros((200, 2))

@@ -170,6 +170,18 @@ class GradeValues(NamedTuple):
     icc3: Floats
 
 
+def step_of(grades: Floats) -> float:
+    """One step of grades (K,), some of which a file may lack: 10 of 0, 20, 50, 1 of 2, 5, 8.
+
+    The largest of which all gaps are multiples; with more than three decimals the least gap.
+    """
+    gaps = np.diff(np.unique(grades))
+    thousandths = np.round(gaps * 1000)
+    if np.allclose(thousandths, gaps * 1000, rtol=0, atol=1e-6) and thousandths.max() < 2**53:
+        return float(np.gcd.reduce(thousandths.astype(np.int64))) / 1000
+    return float(gaps.min())
+
+
 @dataclass(frozen=True)
 class Graded(Statistic):
     """The confusion matrix of grades, whose digest are `GradeValues`."""
@@ -202,7 +214,7 @@ class Graded(Statistic):
         shares, n = ratio(matrix, total), np.where(total > 1, total, np.inf)
         unit = float(np.ptp(grades)) or 1.0
         off = (grades[:, None] - grades) / unit
-        distances = (off, np.abs(off), off**2, _near(off))
+        distances = (off, np.abs(off), off**2, _near(grades))
         bias, size, square, near = (np.einsum("ab,abd->d", one, shares) for one in distances)
         margins = shares.sum(axis=1), shares.sum(axis=0)
         chance = np.einsum("ab,ad,bd->d", off**2, *margins)
@@ -239,11 +251,10 @@ def _spreads(
     return *squares, np.einsum("ad,bd,abd->d", a, b, shares)
 
 
-def _near(off: Floats) -> Floats:
-    """1 where grades differ by no more than the smallest step between two."""
-    some = np.abs(off)
-    step = some[some > 0].min(initial=np.inf)
-    return (some <= step * (1 + 1e-9)).astype(np.float64)
+def _near(grades: Floats) -> Floats:
+    """1 where two grades differ by no more than one step, (K, K)."""
+    gaps = np.abs(grades[:, None] - grades)
+    return (gaps <= step_of(grades) * (1 + 1e-9)).astype(np.float64)
 
 
 _RESIDUE = 1e-12
@@ -419,7 +430,7 @@ def _size(view: ScoreView) -> Floats:
 def _is_near(view: ScoreView) -> Floats:
     assert view.hard is not None
     grades = view.grade_values
-    out: Floats = _near(grades[:, None] - grades)[view.hard]
+    out: Floats = _near(grades)[view.hard]
     return out
 
 
@@ -458,7 +469,7 @@ GRADE_METRICS = (
     ),
     _graded(
         "within_one",
-        "share of items whose grade is right or off by one step",
+        "share of items whose grade is right or off by one step: 1 of 1 to 5, 10 of 0, 20, 50",
         1,
         (0.0, 1.0),
         _is_near,
