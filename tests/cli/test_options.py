@@ -212,6 +212,16 @@ def test_words(line: str, wanted: str) -> None:
     assert in_options(line, None) == line
 
 
+def test_numbers_may_be_percentages(cli: Run, predictions_file: Path) -> None:
+    asked = ("threshold", predictions_file, "--model", "good", "--json", "-", "--method", "labeled")
+    shares, percent = (
+        cli(*asked, "--min-recall", r, "--prevalence", p)
+        for r, p in ((".6", ".035"), ("60%", "3.5 %"))
+    )
+    assert (shares[0], shares[1]) == (percent[0], percent[1])
+    assert '"prevalence": 0.035' in shares[1]
+
+
 def test_concentrations_may_be_words(cli: Run, tmp_path: Path):
     """Learned by the sampler or chosen by held-out likelihood, as in Python."""
     file = tmp_path / "votes.csv"

@@ -199,7 +199,6 @@ class Conditions(Record):
         OUTPUT,
         "How probable that must be, .95 unless given; exit with 1 if it is not.",
         "X",
-        type=click.FloatRange(0, 1),
     )
 
     def arguments(self) -> dict[str, Any]:
@@ -229,9 +228,11 @@ def _costs(text: str) -> tuple[float, float]:
     except (KeyError, ValueError):
         good = False
     if not good:
+        others = [name for name in named if "=" in text and name not in ("FP", "FN")]
+        of_others = f": what is right costs nothing, so leave {listed(others)} out" * bool(others)
         raise UsageError(
             "`--cost` must be two costs, of a false positive and of a false negative, such as "
-            f"--cost FP=1,FN=5; got {quoted(text)}"
+            f"--cost FP=1,FN=5; got {quoted(text)}{of_others}"
         )
     return fp, fn
 

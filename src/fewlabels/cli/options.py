@@ -171,6 +171,15 @@ def takes(
     return add
 
 
+class _Number(click.types.FloatParamType):
+    """A number, which may be a share in percent: 80% is 0.8."""
+
+    def convert(self, value: Any, *where: Any) -> Any:
+        share = isinstance(value, str) and value.rstrip().endswith("%")
+        number = super().convert(value.rstrip()[:-1] if share else value, *where)
+        return number / 100 if share else number
+
+
 class Made(NamedTuple):
     """An option of a command, and whose field it is."""
 
@@ -197,7 +206,7 @@ def _param(record: Any, name: str, change: str | Mapping[str, Any]) -> Made:
         made = {"type": click.IntRange(min=field.at_least) if bounded else click.INT}
         made["metavar"] = "N"
     else:
-        made = {"type": text if kind is str else kind}
+        made = {"type": text if kind is str else _Number()}
     if field.default is not None and field.default != () and field.default is not False:
         made |= {"default": field.default, "show_default": True}
     if name in ("method", "metric", "metrics") or field.file is not None:

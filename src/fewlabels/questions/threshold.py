@@ -455,7 +455,8 @@ def threshold(
         most = name == "probability"
         if value is not None and not (_number(value) and 0 < value < 1 + most and value <= 1):
             reach = "at most 1" if most else "below 1"
-            raise UsageError(f"`{name}` must be above 0 and {reach}; got {quoted(value)}")
+            percent = " (write 3% as 0.03)" if _number(value) and value > 1 else ""
+            raise UsageError(f"`{name}` must be above 0 and {reach}; got {quoted(value)}{percent}")
     with using_workers(workers):
         question = OneClassifier.from_arguments(
             predictions, columns, model, method, positive, level=confidence_level,
