@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,7 @@ from sklearn.calibration import calibration_curve as curve_of_sklearn
 import fewlabels as fl
 from fewlabels.errors import InputError, UsageError
 from fewlabels.evaluation.calibration import (
+    CalibrationTest,
     LabeledBins,
     calibration_test,
     debiased_error,
@@ -168,6 +170,11 @@ def test_debiased_is_nearer_to_the_truth():
     assert debiased < 0.6 * plain
 
 
+def independent_test(p: Any, y: Any, events: Any, seed: int) -> CalibrationTest:
+    """Of labels of equal weight, each drawn by itself."""
+    return calibration_test(p, y, events, seed, np.ones(len(y)), np.arange(len(y), dtype="u8"))
+
+
 def test_the_statistic_of_the_test_by_hand():
     p1 = np.array([0.2, 0.4, 0.7, 0.9, 0.5])
     y = np.array([1, 0, 1, 0, 1])
@@ -175,7 +182,7 @@ def test_the_statistic_of_the_test_by_hand():
     x = np.column_stack([np.ones(5), logit(p1)])
     u = x.T @ (y - p1)
     information = (x * (p1 * (1 - p1))[:, None]).T @ x
-    got = calibration_test(p, y, [(np.ones(5, int), p1)], 0)
+    got = independent_test(p, y, [(np.ones(5, int), p1)], 0)
     assert got.statistic == pytest.approx(u @ np.linalg.solve(information, u), abs=1e-10)
     # Of 32 labelings each has its probability.
     every = (np.arange(32)[:, None] >> np.arange(5)) & 1
@@ -188,15 +195,15 @@ def test_the_statistic_of_the_test_by_hand():
 
 def test_probabilities_that_are_all_equal_or_certain_have_a_test():
     same = np.full((40, 2), 0.5)
-    half = calibration_test(same, np.arange(40) % 2, [(np.ones(40, int), same[:, 1])], 0)
-    ones = calibration_test(same, np.ones(40, int), [(np.ones(40, int), same[:, 1])], 0)
+    half = independent_test(same, np.arange(40) % 2, [(np.ones(40, int), same[:, 1])], 0)
+    ones = independent_test(same, np.ones(40, int), [(np.ones(40, int), same[:, 1])], 0)
     assert half.p_value > 0.9
     assert ones.p_value < 0.001
     sure = np.tile([0.0, 1.0], (9, 1))
     wrong = np.r_[0, np.ones(8, int)]
     events = [(np.ones(9, int), sure[:, 1])]
-    assert calibration_test(sure, np.ones(9, int), events, 0).p_value == 1
-    assert calibration_test(sure, wrong, events, 0).p_value < 0.001
+    assert independent_test(sure, np.ones(9, int), events, 0).p_value == 1
+    assert independent_test(sure, wrong, events, 0).p_value < 0.001
 
 
 @pytest.mark.parametrize("labels", [20, 50, 200])
@@ -208,7 +215,7 @@ def test_the_test_holds_its_level(labels, k):
         p = rng.dirichlet(np.full(k, 0.4), labels)
         y = (rng.random((labels, 1)) > p.cumsum(axis=1)[:, :-1]).sum(axis=1)
         events = [(np.full(labels, c), p[:, c]) for c in range(k)]
-        p_values.append(calibration_test(p, y, events[k == 2 :], seed).p_value)
+        p_values.append(independent_test(p, y, events[k == 2 :], seed).p_value)
     for level in (0.05, 0.2):
         hits = sum(value <= level for value in p_values)
         assert binom.sf(hits - 1, 150, level) > 1e-3
@@ -229,7 +236,7 @@ def test_the_test_sees_what_is_wrong():
         assert found >= 9
 
 
-def test_weights_count_and_clusters_have_no_test():
+def test_weights_count():
     p, predictions = world(300, 300)
     weight = np.random.default_rng(5).gamma(2.0, size=300)
     found = fl.calibration_curve(
@@ -241,11 +248,55 @@ def test_weights_count_and_clusters_have_no_test():
         assert one.share == pytest.approx(weight[inside].sum() / weight.sum())
         want = np.average(predictions.labels[inside], weights=weight[inside])
         assert one.labeled_observed == pytest.approx(want)
-    clustered = predictions.with_clusters({"page": np.arange(300) // 5})
-    row = fl.calibration_curve(clustered, bins=4, method="labeled")
-    assert np.isnan(row.from_labels[0].p_value)
-    assert any("come in clusters" in warning for warning in row.warnings)
-    json.dumps(row.to_dict(), allow_nan=False)
+
+
+def by_design(predictions: fl.Predictions, p: Any) -> tuple[float, float]:
+    """The p-value of the test as labels were drawn, and as if they were drawn one by one."""
+    rows = np.flatnonzero(predictions.labeled)
+    one = p[rows], predictions.labels[rows], np.ones(len(rows), int)
+    assert predictions.probabilities is not None
+    events, q = [(one[2], one[0])], predictions.probabilities[rows, 0]
+    weight, keys = predictions.weight_of_labels[rows], predictions.label_keys[rows]
+    own = calibration_test(q, one[1], events, 0, weight, keys)
+    return own.p_value, independent_test(q, one[1], events, 0).p_value
+
+
+def test_the_test_knows_strata():
+    """Calibrated over all items, too low in a tenth of them that has half of the labels."""
+    found = []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        small, p = np.arange(1_000) % 10 == 0, rng.random(1_000)
+        gap = np.minimum(p, 1 - p)
+        truth = rng.random(1_000) < np.where(small, p + 0.9 * gap, p - 0.1 * gap)
+        known = np.full(1_000, -1)
+        for inside in (small, ~small):
+            rows = rng.choice(np.flatnonzero(inside), 75, replace=False)
+            known[rows] = truth[rows]
+        items = fl.Predictions(p[:, None], known, groups={"g": small}, stratum="g")
+        found.append(by_design(items, p))
+    rejected = (np.array(found) <= 0.05).sum(axis=0)
+    assert binom.sf(rejected[0] - 1, 60, 0.05) > 1e-3
+    assert rejected[1] > 30
+
+
+def test_the_test_knows_clusters():
+    """Items of a page have one probability, and mostly one label."""
+    found, power = [], []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        page = np.arange(120) // 4
+        p, chance = rng.random(30)[page], rng.random(30)[page]
+        chance = np.where(rng.random(120) < 0.8, chance, rng.random(120))
+        for truth, where in ((chance < p, found), (chance < p**2.5, power)):
+            items = fl.Predictions(p[:, None], truth.astype(int), clusters={"page": page})
+            where.append(by_design(items, p))
+    rejected = (np.array(found) <= 0.05).sum(axis=0)
+    assert binom.sf(rejected[0] - 1, 60, 0.08) > 1e-3  # few clusters: a little above its level
+    assert rejected[1] > 15
+    assert (np.array(power)[:, 0] <= 0.05).sum() > 30
+    row = fl.calibration_curve(items, bins=4, method="labeled").from_labels[0]
+    assert row.p_value == by_design(items, p)[0]
 
 
 def test_labels_of_annotators_give_a_curve_without_a_test():

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import betaincinv, logit, ndtr
 
-from fewlabels.kernels.arrays import Floats, Ints
+from fewlabels.kernels.arrays import Floats, Ints, UInts
 from fewlabels.metrics.calibration import Norm
 
 _STEPS = 4_001
@@ -84,20 +84,25 @@ class CalibrationTest(NamedTuple):
 
 
 def calibration_test(
-    p: Floats, labels: Ints, events: Sequence[tuple[Ints, Floats]], seed: int
-) -> CalibrationTest:
+    p: Floats, labels: Ints, events: Sequence[tuple[Ints, Floats]], seed: int,
+    weight: Floats, together: UInts,
+) -> CalibrationTest:  # fmt: skip
     """Whether labels (n,) look like draws from the probabilities p (n, K).
 
     Of each event (the class in question (n,), its probability q (n,)) that comes true or not,
-    y (n,), the score test of intercept 0 and slope 1 in logit P(y = 1) = a + b logit q (Cox 1958):
+    y (n,), the score test of intercept 0 and slope 1 in logit P(y = 1) = a + b logit q (Cox 1958),
+    with the weights w (n,) of labels that were drawn with unequal probabilities (by stratum):
 
-        u' I^-1 u,   u = sum_i (y_i - q_i) x_i,   I = sum_i q_i (1 - q_i) x_i x_i',
+        u' I^-1 u,   u = sum_i w_i (y_i - q_i) x_i,   I = sum_i w_i^2 q_i (1 - q_i) x_i x_i',
         x_i = (1, logit q_i)
 
     and of several events the largest. Its distribution is not the chi-squared one of many labels,
     but that of labels drawn from p, 1,999 times: the level holds for any number of them (Barnard
-    1963). It sees probabilities that are too high, too low, too extreme or too timid.
+    1963). Rows of one key in `together` (n,) are drawn together, as labels in clusters go. It sees
+    probabilities that are too high, too low, too extreme or too timid.
     """
+    _, first, units = np.unique(together, return_index=True, return_inverse=True)
+    units = np.argsort(np.argsort(first))[units]  # by first appearance
     rng = np.random.default_rng(seed)
     ends = np.cumsum(p, axis=1)[:, :-1]
 
@@ -105,7 +110,7 @@ def calibration_test(
         largest = np.zeros(len(drawn))
         for event, q in events:
             q = np.clip(q, _CLIP, 1 - _CLIP)
-            x = np.column_stack([np.ones(len(q)), logit(q)])
+            x = np.column_stack([np.ones(len(q)), logit(q)]) * weight[:, None]
             information = (x * (q * (1 - q))[:, None]).T @ x
             u = ((drawn == event) - q) @ x
             # Where all probabilities are equal there is no slope.
@@ -116,7 +121,7 @@ def calibration_test(
     value = statistics(labels[None])[0]
     beyond, size = 0, max(_CELLS // p.size, 1)
     for start in range(0, SIMULATIONS, size):
-        uniform = rng.random((min(size, SIMULATIONS - start), len(p), 1))
+        uniform = rng.random((min(size, SIMULATIONS - start), len(first), 1))[:, units]
         drawn = (uniform > ends).sum(axis=2)
         beyond += int((statistics(drawn) >= value * (1 - 1e-9)).sum())
     return CalibrationTest(float(value), (1 + beyond) / (1 + SIMULATIONS))

@@ -15,7 +15,7 @@ import numpy as np
 
 from fewlabels.checks.arguments import bins_of, few_enough, one_of, seed_of, some_level
 from fewlabels.data.inputs import predictions_of
-from fewlabels.errors import InputError, listed
+from fewlabels.errors import InputError
 from fewlabels.estimates import Estimate, Estimates
 from fewlabels.estimating import estimate
 from fewlabels.evaluation.calibration import (
@@ -253,15 +253,9 @@ def calibration_curve(
         tables, from_labels = zip(
             *(_of_classifier(items, estimates, error, norm, name) for name in served), strict=True
         )
-    warnings = [*estimates.warnings]
-    if items.clusters:
-        warnings.append(
-            f"labels come in clusters ({listed(items.clusters)}), and the test of calibration "
-            "takes them to be independent: it is left out"
-        )
     kind: Any = "classwise" if every else "positive" if items.n_classes == 2 else "top-label"
     return CalibrationCurves(
-        estimates, tuple(chain(*tables)), from_labels, norm, binning, size, kind, tuple(warnings)
+        estimates, tuple(chain(*tables)), from_labels, norm, binning, size, kind, estimates.warnings
     )  # fmt: skip
 
 
@@ -291,10 +285,13 @@ def _of_classifier(
     measured = Evaluator(one, alone, fixed, "population", level).measure(labeled)[error.name]
     ends = interval(measured.value, measured.draws, level, error.bounds)
     test, known = CalibrationTest(np.nan, np.nan), items.labels[labeled]
-    if len(labeled) and not items.clusters and (known >= 0).all():
+    if len(labeled) and (known >= 0).all():
         assert one.probabilities is not None
         events = [(event.event, event.probability) for event in of_labels.events]
-        test = calibration_test(one.probabilities[labeled, 0], known, events, seed)
+        test = calibration_test(
+            one.probabilities[labeled, 0], known, events, seed,
+            one.weight_of_labels[labeled], one.label_keys[labeled],
+        )  # fmt: skip
     value, low, high = (float(each[0]) for each in (measured.value, *ends))
     from_labels = FromLabels(
         name, error.name, one.size_of(labeled), value, low, high, debiased_error(cells, norm), *test
