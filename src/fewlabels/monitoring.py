@@ -22,7 +22,7 @@ from fewlabels.evaluation.evaluator import Estimand
 from fewlabels.evaluation.groups import values_of
 from fewlabels.evaluation.periods import Calendar
 from fewlabels.kernels.blocks import Progress, reporting, using_workers
-from fewlabels.methods.base import LabelModel
+from fewlabels.methods.base import LabelModel, refuse_strata
 from fewlabels.pipeline import Question, aligned_reference, check_settings
 from fewlabels.predictions import Predictions
 from fewlabels.questions.over_time import Against, Monitoring, over_time
@@ -125,6 +125,7 @@ def monitor(
     workers_of(workers)
     predictions = chosen_rows(predictions, where, query)
     items = predictions_of(predictions, columns, positive)
+    refuse_strata(items, "monitoring")
     if time not in items.groups:
         raise UsageError(unknown("time", time, items.groups, "the predictions have no groups"))
     scan = asked.scan()

@@ -45,6 +45,7 @@ from fewlabels.methods.base import (
     FittedLabelModel,
     LabelModel,
     refuse_multiplicity,
+    refuse_strata,
     whole_items,
 )
 from fewlabels.methods.group_curves import MOST_PERIODS
@@ -117,6 +118,8 @@ class Question:
                 f"method {name!r} takes every row to be independent of the others, and there are "
                 f"clusters ({listed(items.clusters)}); use 'auto' or 'labeled'"
             )
+        if self.shift is not None:
+            refuse_strata(items, f"the correction `shift` {self.shift!r}")
         check_correction(self.shift, self.estimand, name, distribution=against == "distribution")
         return Setup(name, model, metrics, against, settings)
 

@@ -689,14 +689,19 @@ class Predictions(Frozen, HasSummary):
         less, by what their variance may be larger than it looks. Labels drawn by stratum count by
         their weights (a pseudo-likelihood), and all of them as many as they are effectively (Kish).
         """
+        if not self.clusters:
+            return self.design_power
+        out = powers(self.cluster_keys, self.correlation, self.told.astype(np.int64))
+        out[self.told] /= self.worth(np.flatnonzero(self.told), np.ones(self.n_items)).widening
+        return out * self.design_power
+
+    @property
+    def design_power(self) -> Floats:
+        """Powers (n,) of likelihoods by the weights of strata; 1 where there are none."""
         out = np.ones(self.n_items)
-        if self.clusters:
-            out = powers(self.cluster_keys, self.correlation, self.told.astype(np.int64))
-            rows = np.flatnonzero(self.told)
-            out[rows] /= self.worth(rows, np.ones(self.n_items)).widening
-        if self.stratum is not None and self.label_weight is not None and self.labeled.any():
-            weight = self.label_weight[self.labeled]
-            out[self.labeled] *= weight * weight.sum() / (weight**2).sum()
+        if self.stratum is not None and self.label_weight is not None and self.told.any():
+            weight = self.label_weight[self.told]
+            out[self.told] = weight * weight.sum() / (weight**2).sum()
         return out
 
     def apart(self, rows: Ints) -> Ints:
@@ -824,7 +829,7 @@ class Predictions(Frozen, HasSummary):
         if stratum not in self.groups:
             raise UsageError(unknown("stratum", stratum, self.groups, "there are no groups"))
         by = self._with(stratum=stratum)
-        mass, labeled = self.weight * self.times, self.labeled
+        mass, labeled = self.weight * self.times, self.told
         every = np.bincount(by.strata, mass)
         known = np.bincount(by.strata, mass * labeled, len(every))
         counts = np.divide(every, known, out=np.ones(len(every)), where=known > 0)
@@ -832,6 +837,21 @@ class Predictions(Frozen, HasSummary):
         if known.any():
             weight[labeled] *= mass[labeled].sum() / (mass * weight)[labeled].sum()
         return by._with(label_weight=weight)
+
+    def of_classifier(
+        self, model: str, probabilities: Floats | None = None, *, votes: Ints | None = None
+    ) -> Predictions:
+        """The same items and labels, as these were drawn, with one other classifier.
+
+        It gives probabilities (n, 1, K) or votes (n,). Of the groups only the strata stay.
+        """
+        return Predictions(
+            probabilities, self.labels, votes=None if votes is None else votes[:, None],
+            histogram=self.histogram, weight=self.weight, models=[model], classes=self.classes,
+            multiplicity=self.multiplicity, label_weight=self.label_weight, stratum=self.stratum,
+            groups={} if self.stratum is None else {self.stratum: self.groups[self.stratum]},
+            positive=self.positive,
+        ).in_clusters(self.clusters)  # fmt: skip
 
     def revealing(self, rows: Ints) -> Predictions:
         """The same items, of which labels and annotators' counts of these alone are known."""
@@ -952,7 +972,7 @@ class Predictions(Frozen, HasSummary):
         if self.histogram is not None:
             counts += self.histogram
         others = self.select_models([self.models[j] for j in np.flatnonzero(~silent)])
-        return others._with(histogram=counts)
+        return others._with(histogram=counts).with_stratum(self.stratum)
 
     def as_histograms(self) -> Predictions:
         """The same predictions, with each known label as the count of one annotator.

@@ -11,12 +11,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from fewlabels.cli import input as settings
+from fewlabels.cli.app import app
 
 Run = Callable[..., tuple[int, str, str]]
 Answer = Callable[..., dict[str, Any]]
@@ -208,3 +210,89 @@ def test_votes_inform_a_curve(
 ) -> None:
     wide = write(columns | {"item": list(range(80))})
     assert answer("curve", wide, "--model", "good", "--votes", votes)["model"] == "good"
+
+
+M = ("--model", "m")
+OF_STRATA: dict[str, tuple[tuple[str, ...], Callable[[dict[str, Any]], float]]] = {
+    # A command, the options that make it answer, and where its accuracy of m is.
+    "estimate": (OPTIONS[:4], lambda d: d["estimates"][0]["value"]),
+    "compare": (
+        ("--metric", "accuracy", *OPTIONS[2:4]),
+        lambda d: max(one["value"] for one in d["comparisons"][0]["standings"]),
+    ),
+    "annotations": ((), lambda d: d["estimates"][0]["value"]),
+    "calibrate": (("--method", "vector"), lambda d: d["calibrations"][0]["before"]["accuracy"]),
+    # The share of yes.
+    "threshold": (
+        (*M, *OPTIONS[2:4], "--min-precision", ".4"), lambda d: d["prevalence_here"]["value"],
+    ),
+    "score": ((), lambda d: d["criteria"][0]["rows"][2]["value"]),
+    "curve": ((*M, *OPTIONS[2:4]), lambda d: d["prevalence"]["value"]),
+    "calibration": (("--bins", "1", *OPTIONS[2:4]), lambda d: d["bins"][0]["observed"]),
+    "label-next": (
+        (*M, "--order", "random", "--size", "300", "--method", "bayesian-calibration"),
+        lambda d: float(np.mean(d["probability"])),
+    ),
+}  # fmt: skip
+REFUSE_STRATA = {
+    "monitor": (("--time", "day"), "monitoring counts all labels alike, and here they were drawn"),
+    "shift": ((), "the test for a shift counts all labels alike"),
+    "backtest": (("--labels", "20"), "a backtest counts all labels alike"),
+    "label": (("--show", "text"), "labeling counts all labels alike"),
+}
+RATES = {"threshold", "score", "curve", "calibration", "label-next"}
+
+
+@pytest.fixture(scope="module")
+def strata_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two areas of 90 and 10% of the items, 60 labels of each: .19 yes and m right in .95, .9 and
+    .35. Of all items .26 are yes and m is right in .89, of the labels half and two thirds."""
+    rng = np.random.default_rng(0)
+    small = np.arange(2_000) % 10 == 0
+    truth = rng.random(2_000) < np.where(small, 0.9, 0.19)
+    said = truth ^ (rng.random(2_000) > np.where(small, 0.35, 0.95))
+    known = np.zeros(2_000, dtype=bool)
+    for inside in (small, ~small):
+        known[rng.choice(np.flatnonzero(inside), 60, replace=False)] = True
+    table = {
+        "id": [f"i{i}" for i in range(2_000)],
+        "area": np.where(small, "small", "big").tolist(),
+        "day": [f"2024-01-0{1 + i % 2}" for i in range(2_000)],
+        "text": [f"what item {i} says" for i in range(2_000)],
+        "label": pa.array(np.where(truth, "yes", "no").tolist(), mask=~known),
+        "p__m__yes": np.where(said, 0.5, 0.0) + rng.random(2_000) / 2,
+        "p__k__yes": rng.random(2_000),
+    }
+    path = tmp_path_factory.mktemp("strata") / "strata.csv"
+    pa.csv.write_csv(pa.table(table), path)
+    return path
+
+
+@pytest.mark.parametrize("command", OF_STRATA)
+def test_strata_count_in_every_question(command: str, cli: Run, strata_file: Path) -> None:
+    """What ignores them is off by a fifth and more."""
+    options, find = OF_STRATA[command]
+    truth, values = 0.26 if command in RATES else 0.89, []
+    for more in ((), ("--stratum", "area")):
+        code, out, err = cli(command, strata_file, *options, *more, "--json", "-")
+        assert code == 0, err
+        values.append(find(json.loads(out)))
+    assert abs(values[0] - truth) > 0.15
+    assert abs(values[1] - truth) < 0.1
+
+
+@pytest.mark.parametrize("command", REFUSE_STRATA)
+def test_a_question_that_cannot_count_them_refuses_strata(
+    command: str, refused: Callable[..., str], strata_file: Path
+) -> None:
+    options, message = REFUSE_STRATA[command]
+    assert message in refused(command, strata_file, *options, "--stratum", "area")
+
+
+def test_no_command_ignores_strata(refused: Callable[..., str], strata_file: Path) -> None:
+    params = {n: c.get_params(click.Context(c)) for n, c in app.commands.items()}
+    takes = {n for n, every in params.items() if "stratum" in [p.name for p in every]}
+    reads = {"doctor", "convert"}  # the column alone
+    assert takes == OF_STRATA.keys() | REFUSE_STRATA.keys() | reads
+    said = refused("estimate", strata_file, "--shift", "label", "--stratum", "area")
+    assert "the correction --shift 'label' counts all labels alike" in said

@@ -209,3 +209,99 @@ def test_a_threshold_says_which_strata_lack_labels():
         found = fl.threshold(world(9, labels), min_recall=0.5, method="labeled")
         assert found.status is status
         assert any("of 3 strata" in line for line in found.warnings) == (labels[2] == 0)
+
+
+def test_the_score_of_judges_is_that_of_the_strata():
+    """Regions of .1, .4 and .7 yes, and 40 labels each: .205 of all items, .4 of the labels."""
+    items = world(10, (40, 40, 40))
+    found = fl.score(items, workers=1)
+    region, yes = items.groups["region"], items.labels == 1
+    mean = variance = 0.0
+    for name in np.unique(region):
+        own = yes[(region == name) & items.labeled]
+        mean += (region == name).mean() * own.mean()
+        variance += (region == name).mean() ** 2 * own.var(ddof=1) / 40
+    row = found.get("labels only")
+    assert row.value == pytest.approx(mean, abs=1e-8)
+    assert yes[items.labeled].mean() > mean + 0.1
+    spread = np.sqrt(variance + (1 / 8 + (mean - 0.5) ** 2) / 121**2)
+    assert row.high - row.low == pytest.approx(3.92 * spread, rel=0.1)
+    powered = found.get("prediction-powered", "m")
+    assert powered.low < 0.205 < powered.high
+    assert powered.high - powered.low < row.high - row.low
+    (lacking,) = fl.score(world(10, (40, 20, 0)), workers=1).criteria[0].warnings
+    assert "no label in 1 of 3 strata ('sea'; " in lacking
+
+
+def test_rectified_means_vary_within_strata():
+    """Labels that are the same within a stratum leave no spread but the pseudo-observation's."""
+    n, small = 2_000, np.arange(2_000) % 10 == 0
+    known = np.where(np.random.default_rng(0).random(n) < np.where(small, 0.3, 0.03), small, -1)
+    for stratum, least, most in ((None, 0.1, 1.0), ("g", 0.0, 0.06)):
+        items = fl.Predictions(
+            np.full((n, 1), 0.5), known, models=["m"], groups={"g": small}, stratum=stratum
+        ).thresholded(0.4)
+        row = fl.estimate(items, "autoeval", ["accuracy"]).rows[0]
+        assert least < row.high - row.low < most
+        assert (abs(row.value - 0.1) < 0.01) == (stratum is not None)
+
+
+def test_counts_of_annotators_weigh_by_stratum():
+    items = world(11, (40, 40, 40))
+    counts = np.eye(2)[np.maximum(items.labels, 0)] * 3 * items.labeled[:, None]
+    crowd = fl.Predictions(
+        items.probabilities, histogram=counts, groups=dict(items.groups), models=["m"],
+        stratum="region",
+    )  # fmt: skip
+    np.testing.assert_allclose(crowd.weight_of_labels, items.weight_of_labels)
+    accuracy = fl.estimate(items, "labeled", ["accuracy"]).rows[0].value
+    assert fl.annotations.assess(crowd).get("m", "accuracy").value == pytest.approx(accuracy)
+    assert fl.estimate(crowd, "labeled", ["accuracy"]).rows[0].value == pytest.approx(accuracy)
+
+
+def test_labels_of_a_stratum_are_not_suspect_nor_contradict_a_curve():
+    """In the small stratum the classifier is mostly wrong, which half of the labels show."""
+    rng = np.random.default_rng(0)
+    small = np.arange(2_000) % 10 == 0
+    truth = rng.random(2_000) < np.where(small, 0.9, 0.19)
+    said = truth ^ (rng.random(2_000) > np.where(small, 0.35, 0.95))
+    known = np.full(2_000, -1)
+    for inside in (small, ~small):
+        rows = rng.choice(np.flatnonzero(inside), 60, replace=False)
+        known[rows] = truth[rows]
+    p = np.where(said, 0.5, 0.0) + rng.random(2_000) / 2
+    items = fl.Predictions(p[:, None], known, groups={"area": small}, stratum="area")
+    assert "suspect_labels" not in fl.estimate(items, metrics=["accuracy"]).diagnostics
+    assert fl.label_next(items, size=3).status is fl.Status.OK
+
+
+def test_strata_by_the_verdict_of_a_judge_keep_the_judge():
+    """Some passed and some failed answers are labeled: the column is classifier and stratum."""
+    rng = np.random.default_rng(0)
+    truth = rng.random(300) < 0.3
+    verdict = np.where(rng.random(300) < 0.85, truth, ~truth)
+    known = np.zeros(300, dtype=bool)
+    for said in (True, False):
+        known[rng.choice(np.flatnonzero(verdict == said), 30, replace=False)] = True
+    words = np.array(["no", "yes"])
+    table = {
+        "case": [f"c{i}" for i in range(300)],
+        "expert label": [w if k else None for w, k in zip(words[truth * 1], known, strict=True)],
+        "verdict": words[verdict * 1].tolist(),
+    }
+    native = {"label": table["expert label"], "y__judge": table["verdict"]}
+    for source, column, more in (
+        (table, "verdict", {}),
+        (table, "verdict", {"hard": {"judge": "verdict"}}),
+        (native, "y__judge", {}),
+    ):
+        items = fl.read_predictions(source, stratum=column, **more)
+        assert items.hard[:, 0].tolist() == verdict.astype(int).tolist()
+        assert len(set(items.weight_of_labels[items.labeled].round(6))) == 2
+        row = fl.score(items, workers=1).get("labels only")
+        share = [truth[known & (verdict == said)].mean() for said in (False, True)]
+        assert row.value == pytest.approx(np.array(share)[verdict * 1].mean(), abs=1e-6)
+    for column in ("expert label", "label"):
+        source = {"p__m__yes": rng.random(300).tolist(), column: table["expert label"]}
+        with pytest.raises(fl.InputError, match="two roles: --label and --stratum"):
+            fl.read_predictions(source, label=column, stratum=column)

@@ -195,3 +195,15 @@ def test_what_is_refused():
         fl.score(predictions).get("guess")
     with pytest.raises(UsageError, match="`confidence_level` must be between 0 and 1; got None"):
         fl.score(predictions, confidence_level=None)
+
+
+def test_a_judge_without_verdicts_is_said_to_have_none():
+    _, items = world()
+    both = fl.Predictions(
+        votes=np.column_stack([items.votes[:, 0], np.full(items.n_items, -1)]),
+        scores=np.column_stack([np.full(items.n_items, np.nan), np.arange(items.n_items)]),
+        labels=items.labels, models=["good", "scorer"],
+    )  # fmt: skip
+    text = " ".join(fl.score(both).summary().split())
+    assert "scorer: no labeled item has a predicted class or probabilities of it" in text
+    assert "'scorer': correlated" not in text

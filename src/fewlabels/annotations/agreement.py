@@ -385,7 +385,7 @@ class _Run(NamedTuple):
     ) -> Iterator[AgreementRow]:
         """The rows of all (nobody named), of an annotator with the others, or of two."""
         annotator, other = (*who, None, None)[:2]
-        parts = self.parts(first, second) * self.predictions.weight[index, None]
+        parts = self.parts(first, second) * self.predictions.weight_of_labels[index, None]
         paired, size = second is not None, first.sum(axis=1)
         n = len(index) if paired else int((size >= 2).sum())
         values = self.read(parts.sum(axis=0, keepdims=True), paired=paired)

@@ -254,7 +254,7 @@ class LabeledRows(NamedTuple):
         assert counts is not None
         if p is None:
             p = np.full((len(counts), predictions.n_models, predictions.n_classes), np.nan)
-        weight = predictions.weight
+        weight = predictions.weight_of_labels
         return LabeledRows(counts, p, None if (weight == weight[0]).all() else weight)
 
     def of_model(self, model: int, index: Ints) -> Judged | None:

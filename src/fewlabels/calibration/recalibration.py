@@ -365,7 +365,7 @@ class _One:
             counts_.probabilities[rows, j],
             counts_.histogram[rows],
             None if features is None else features[rows],
-            counts_.weight[rows],
+            counts_.weight_of_labels[rows],
             fold,
         )
 

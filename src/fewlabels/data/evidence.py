@@ -240,7 +240,7 @@ class Sheet:
         self.columns = {name: p.without(none) for name, p in found.items()}
         native = {name for name in names if split_native(name) is not None}
         self.claimed = options.of_classifiers | native
-        named = (options.label, options.domain, options.weight, options.item, options.stratum)
+        named = (options.label, options.domain, options.weight, options.item)
         of_role = (*named, *(options.keep or ()), *options.cluster, "domain", "weight")
         self.roles = {name: "as said" for name in of_role if name in self.columns}
         self.label: Profile | None = self.columns.get(options.label or "")

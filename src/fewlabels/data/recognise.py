@@ -392,7 +392,9 @@ class _Recognition(Sheet):
             *(["a person beside a classifier"] if person else []),
             *(["what most of the others say"] if p.name in self._consensus else []),
         ]
-        if p.name in self.claimed or not p.counts or not (p.numbers is None or p.whole):
+        if p.name in (*self.claimed, self.options.stratum) or not p.counts:
+            return None
+        if not (p.numbers is None or p.whole):
             return None
         of_family = p.few and not p.measures and self._family_of(p) is not None
         facts += ["the classes of probabilities"] if of_family and not p.predicts else []
@@ -635,7 +637,7 @@ class _Recognition(Sheet):
 
     def _hard(self, label: Profile | None, classes: tuple[str, ...]) -> None:
         """Columns that hold the labels' values; without labels, such as share theirs."""
-        values = classes or self._shared_values()
+        values, stratum = classes or self._shared_values(), self.options.stratum
         if len(values) < 2:
             named = [of for columns in self.models.values() for of in apart_in(columns)]
             fitting = [of for of in named if any(p.predicts and fits(p, of) for p in self.free())]
@@ -647,7 +649,7 @@ class _Recognition(Sheet):
             if facts:
                 scored.append((p, self.weigh(p, "prediction", *facts)))
         alike = [p for p, score in scored if score >= MARGIN]
-        unsure = [p for p, score in scored if abs(score) < MARGIN]
+        unsure = [p for p, score in scored if abs(score) < MARGIN and p.name != stratum]
         if unsure and not alike and label is None:
             self._refuse_unlike(unsure)
             alike, unsure = unsure, []
@@ -659,6 +661,8 @@ class _Recognition(Sheet):
         for p, name in zip(alike, names, strict=True):
             self.hard[name if names.count(name) == 1 else p.name] = p.name
             self.roles[p.name] = "prediction"
+        if stratum is not None:  # else a prediction is nothing more than that
+            self.roles.setdefault(stratum, "as said")
         odd = [p for p in alike if not p.predicts]
         if label is None and len(odd) == 1 and len(alike) > 2 and not self.models:
             raise AmbiguousError(

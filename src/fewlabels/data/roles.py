@@ -350,7 +350,9 @@ def assign_roles(
         if name not in names:
             raise InputError(missing_column(name, names, flag))
         role = claimed.roles.get(name) or ("a prediction" if name in taken else None)
-        if role is not None and name not in (item, domain):
+        # What a classifier says of an item may be its stratum.
+        also = (item, domain) if name in (label, weight) or flag == "--cluster" else (name,)
+        if role is not None and name not in also:
             raise InputError(
                 f"column {quoted(name)} has two roles: {role} and {flag}; give it one of them"
             )

@@ -59,7 +59,7 @@ from fewlabels.kernels.counter_based import (
     weight_sums,
 )
 from fewlabels.kernels.interval_draws import PSEUDO_MASS, PseudoObservations, pseudo_observations
-from fewlabels.kernels.strata import variance_strata
+from fewlabels.kernels.strata import bootstrap_within, variance_strata
 from fewlabels.kernels.weighting import Drawn, PlacedObservations, Soft, Weighting
 from fewlabels.posterior import Fixed, LabelPosterior, ParameterDraws, draw_labels
 from fewlabels.predictions import Predictions
@@ -111,9 +111,6 @@ _MOST_TIMES = 2
 MOST_UNITS = 1000
 """More items than this, if all their labels are known, are dealt into this many random units, each
 of which is drawn as a whole."""
-
-_FEWEST_SHAPE = 0.05
-"""Shape of the gamma weights of two rows of a stratum, one of which then has nearly all."""
 
 _NUMBERS = 8_000_000
 """Numbers held at a time in the sums of all units, or of some draws."""
@@ -510,7 +507,10 @@ class LabelWeights:
         """
         salt = self.posterior.salt ^ _ROWS_SALT
         if self.strata is not None and len(self):
-            return self._within_strata(index, salt)
+            return bootstrap_within(
+                self.strata, self.keys, index, self.weight, self._times, salt,
+                self.clusters if self.clustered else (),
+            )  # fmt: skip
         weights = shared_exponentials(self.clusters, index, salt)
         if self.shape != 1:
             weights **= self.shape
@@ -520,25 +520,6 @@ class LabelWeights:
             weights[several] = gammas(self.keys[several], index, self.times[several, None], salt)
         weights *= self.weight[:, None]
         return weights
-
-    def _within_strata(self, index: Ints, salt: int) -> Floats:
-        """Weights (n, D) whose sums over every stratum are those of the sampling weights.
-
-        Gamma(a) variables divided by the sum of n of them are Dirichlet: a mean varies by
-        v / (n a + 1), v the variance of the n rows, which is unbiased, v / (n - 1), for
-        a = (n - 2) / n. Rows of clusters have their clusters' weights, whatever n.
-        """
-        assert self.strata is not None
-        _, place, count = np.unique(self.strata, return_inverse=True, return_counts=True)
-        if self.clustered:
-            weights = shared_exponentials(self.clusters, index, salt)
-        else:
-            shape = np.maximum((count - 2) / count, _FEWEST_SHAPE)[place] * self._times
-            weights = gammas(self.keys, index, shape[:, None], salt)
-        weights = np.maximum(weights, np.finfo(float).tiny) * self.weight[:, None]
-        sums = np.zeros((len(count), weights.shape[1]))
-        np.add.at(sums, place, weights)
-        return weights * (np.bincount(place, self.mass)[:, None] / sums)[place]
 
     @cached_property
     def shape(self) -> float:

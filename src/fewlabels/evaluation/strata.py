@@ -40,7 +40,7 @@ class Strata(NamedTuple):
         shares = np.bincount(codes, mass) / mass.sum()
         n_items, n_labeled = (
             np.bincount(codes, size * held, len(names)).round().astype(np.int64)
-            for held in (np.ones(len(codes)), predictions.labeled)
+            for held in (np.ones(len(codes)), predictions.told)
         )
         return Strata(predictions.stratum, names, codes, shares, n_items, n_labeled)
 
@@ -56,10 +56,10 @@ def strata_facts(
 ) -> tuple[dict[str, Any], list[str], bool]:
     """Diagnostics and sentences on labels drawn by stratum, and whether strata lack labels.
 
-    Design effects are of metrics that are means over the items, from the labels alone. A stratum
-    with one label shows no spread, and one without says nothing.
+    Nothing where there are no strata. Design effects are of metrics that are means over the items,
+    from the labels alone. A stratum with one label shows no spread, and one without says nothing.
     """
-    if not predictions.n_labeled:
+    if predictions.stratum is None or not predictions.told.any():
         return {}, [], False
     strata = Strata.of(predictions)
     effects, sentences = design_effects(predictions, strata, metrics), []

@@ -115,7 +115,9 @@ def suspect_labels(predictions: Predictions, voices: tuple[str, ...]) -> Suspect
     ranks = np.partition(logits, k - 2, axis=1)
     if len(np.unique(np.round(ranks[:, -1] - ranks[:, -2], 6))) < _LEVELS:
         return None
-    wrong, gain, other = _wrong(logits, labels, predictions.information[rows])
+    # As they were drawn: what stands out among labels is no matter of the strata's shares.
+    power = (predictions.information / predictions.design_power)[rows]
+    wrong, gain, other = _wrong(logits, labels, power)
     order = np.argsort(-wrong, kind="stable")
     ranked = wrong[order]
     tenth, suspect = ranked[: max(len(rows) // 10, SHOWN)].sum(), ranked[ranked > _SUSPECT].sum()

@@ -14,11 +14,16 @@ Strata with one label show no variance: they are taken together, or with the sma
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from fewlabels.kernels.arrays import Floats, Ints
+from fewlabels.kernels.arrays import Floats, Ints, UInts
+from fewlabels.kernels.counter_based import gammas, shared_exponentials
+
+_FEWEST_SHAPE = 0.05
+"""Shape of the gamma weights of two rows of a stratum, one of which then has nearly all."""
 
 
 class StratifiedMean(NamedTuple):
@@ -57,6 +62,29 @@ def variance_strata(strata: Ints) -> Ints:
     if len(single) == 1 and len(others):
         together = others[count[others].argmin()]
     return np.where(np.isin(strata, single), together, strata)
+
+
+def bootstrap_within(
+    strata: Ints, keys: UInts, index: Ints, weight: Floats, times: Floats, salt: int,
+    clusters: Sequence[UInts] = (),
+) -> Floats:  # fmt: skip
+    """Row weights (n, D) whose sums over every stratum are those of the sampling weights.
+
+    Gamma(a) variables divided by the sum of n of them are Dirichlet: a mean varies by
+    v / (n a + 1), v the variance of the n rows, which is unbiased, v / (n - 1), for
+    a = (n - 2) / n. Rows of clusters have their clusters' weights, whatever n.
+    """
+    _, place, count = np.unique(strata, return_inverse=True, return_counts=True)
+    if clusters:
+        weights = shared_exponentials(clusters, index, salt)
+    else:
+        shape = np.maximum((count - 2) / count, _FEWEST_SHAPE)[place] * times
+        weights = gammas(keys, index, shape[:, None], salt)
+    weights = np.maximum(weights, np.finfo(float).tiny) * weight[:, None]
+    sums = np.zeros((len(count), weights.shape[1]))
+    np.add.at(sums, place, weights)
+    out: Floats = weights * (np.bincount(place, weight * times)[:, None] / sums)[place]
+    return out
 
 
 def allocation(effort: Floats, size: float, least: Floats, most: Floats) -> Floats:

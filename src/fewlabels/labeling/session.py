@@ -35,6 +35,7 @@ from fewlabels.labeling.items import Items, items_in_memory, now, open_items
 from fewlabels.labeling.journal import Journal
 from fewlabels.labeling.monitor import Monitor, Snapshot
 from fewlabels.labeling.stopping import parse_stops
+from fewlabels.methods.base import refuse_strata
 from fewlabels.metrics.registry import check_asked
 from fewlabels.predictions import Predictions
 from fewlabels.questions.next_items import Order, next_items
@@ -533,6 +534,7 @@ def open_session(
     before = read_record(record) if is_record(record) else None
     recorded = () if before is None else before.decisions.keys()
     opened = _items(source, items, options, recorded)
+    refuse_strata(opened.predictions, "labeling")
     usual = "accuracy" if opened.predictions.gives("hard").any() else "roc_auc"
     metrics = tuple(options.metrics) or (usual,)
     stops = parse_stops(options.until, metrics, opened.predictions.models)

@@ -188,6 +188,15 @@ def refuse_multiplicity(predictions: Predictions, who: str) -> None:
         )
 
 
+def refuse_strata(predictions: Predictions, who: str) -> None:
+    """Refuse labels drawn by stratum, where every label counts alike."""
+    if predictions.stratum is not None:
+        raise UsageError(
+            f"{who} counts all labels alike, and here they were drawn by stratum "
+            f"(`stratum` {predictions.stratum!r}); ask `fewlabels estimate` instead"
+        )
+
+
 def whole_items(predictions: Predictions) -> None:
     """Refuse rows that stand for a part of an item: labels are drawn for whole ones."""
     times = predictions.times

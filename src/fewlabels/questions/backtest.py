@@ -25,7 +25,7 @@ from fewlabels.evaluation.evaluator import Estimand
 from fewlabels.kernels.arrays import Floats, Frozen
 from fewlabels.kernels.blocks import Progress, hearing_steps, silent
 from fewlabels.kernels.counter_based import uniforms
-from fewlabels.methods.base import LabelModel, refuse_multiplicity
+from fewlabels.methods.base import LabelModel, refuse_multiplicity, refuse_strata
 from fewlabels.methods.settings import canonical, make
 from fewlabels.predictions import Predictions
 from fewlabels.report.shown import Result, plain_values
@@ -230,6 +230,7 @@ class Runs:
         requested = [method] if isinstance(method, str) or hasattr(method, "fit") else list(method)
         methods = dict(map(_named, [*ALWAYS, *requested]))
         refuse_multiplicity(predictions, "a backtest")
+        refuse_strata(predictions, "a backtest")
         labeled = np.flatnonzero(predictions.told)
         if not len(labeled):
             raise InputError(

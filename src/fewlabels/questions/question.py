@@ -274,10 +274,12 @@ class OneClassifier:
         """Warning if the labels of the highest or lowest scores contradict P(positive | score).
 
         P at the score of a labeled item is interpolated between unlabeled ones. It was fitted to
-        the labels too, so that the test, against labels drawn from it, is conservative.
+        the labels too, so that the test, against labels drawn from it, is conservative. Labels
+        drawn by stratum follow no common curve.
         """
         seen, scores = self.labels >= 0, self.scores[self.rows]
         alone = self.predictions.n_models == 1 and self.posterior.infers
+        alone = alone and self.predictions.stratum is None
         if not alone or seen.sum() < _FEWEST_TO_TEST or seen.all():
             return None
         p = self.posterior.probabilities[self.rows, self.positive]
@@ -299,7 +301,7 @@ class OneClassifier:
     @cached_property
     def _of_strata(self) -> list[str]:
         """Which strata lack labels, where labels were drawn by stratum."""
-        return [] if self.binary.stratum is None else strata_facts(self.binary, {})[1]
+        return strata_facts(self.binary, {})[1]
 
     @property
     def _informed(self) -> bool:

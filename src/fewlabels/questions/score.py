@@ -22,6 +22,7 @@ from fewlabels.data.inputs import predictions_of
 from fewlabels.errors import InputError, UsageError, listed, quoted
 from fewlabels.estimates import Estimates
 from fewlabels.estimating import estimate
+from fewlabels.evaluation.strata import strata_facts
 from fewlabels.kernels.arrays import Bools, Floats, Frozen
 from fewlabels.kernels.interval_draws import ends
 from fewlabels.methods.base import LabelModel
@@ -286,10 +287,10 @@ class _Criterion:
                 "items drawn at random, or give labels with --labels FILE"
             )
         grades, what = self._grades()
-        warnings = list(items.notes)
+        warnings = [*items.notes, *strata_facts(items, {})[1]]
         rows = [*self._uncorrected(grades), *self._corrected(grades, warnings)]
         judges = tuple(self._help(grades))
-        useless = [one.judge for one in judges if not one.helps]
+        useless = [one.judge for one in judges if one.n_labeled and not one.helps]
         if useless:
             warnings.append(
                 f"{listed(map(quoted, useless), 4)}: correlated with the labels by no more than "
@@ -368,11 +369,7 @@ class _Criterion:
     def _corrected(self, grades: Floats, warnings: list[str]) -> Iterator[ScoreRow]:
         metric, items = self._metric(grades), self.items
         # Of all items, also those that a judge has not judged.
-        everyone = Predictions(
-            votes=np.zeros((items.n_items, 1), dtype=np.int64), labels=items.labels,
-            histogram=items.histogram, weight=items.weight, classes=items.classes,
-            models=["everyone"], multiplicity=items.multiplicity, positive=items.positive,
-        ).in_clusters(items.clusters)  # fmt: skip
+        everyone = items.of_classifier("everyone", votes=np.zeros(items.n_items, dtype=np.int64))
         yield self._row(everyone, "labeled", metric, LABELS, None, warnings)
         labels, unlike = self._one_label(), list[str]()
         for j, name in enumerate(items.models):
@@ -383,10 +380,7 @@ class _Criterion:
             verdicts = np.eye(items.n_classes)[hard[there]]
             p = np.tile(verdicts.mean(axis=0), (len(hard), 1, 1))
             p[there, 0] = verdicts
-            judged = Predictions(
-                p, labels, weight=items.weight, classes=items.classes, models=[name],
-                multiplicity=items.multiplicity, positive=items.positive,
-            ).in_clusters(items.clusters)  # fmt: skip
+            judged = items.with_evidence(labels).of_classifier(name, p)
             row = self._row(judged, AutoEval(), metric, POWERED, name, warnings)
             if silence := _silence(name, there, labels >= 0):
                 unlike.append(silence)
@@ -442,11 +436,12 @@ class _Criterion:
         label = self._mean_label(grades)
         for j, name in enumerate(self.items.models):
             hard, there = self._verdicts(j)
-            both = there & ~np.isnan(label)
+            both = there & ~np.isnan(label) & (self.items.weight > 0)
             n, rho = int(both.sum()), float("nan")
             x, y = grades[hard[both]], label[both]
             if n >= _FEW and np.ptp(x) > 0 and np.ptp(y) > 0:
-                rho = float(np.corrcoef(x, y)[0, 1])
+                moments = np.cov(x, y, aweights=self.items.weight_of_labels[both])
+                rho = float(moments[0, 1] / np.sqrt(moments.diagonal().prod()))
             bound = 1 / np.sqrt(n - 2) if n > 2 else float("nan")
             yield Help(name, rho, n, float(bound), bool(rho > bound))
 

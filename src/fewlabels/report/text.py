@@ -434,6 +434,8 @@ def _criterion(one: Mapping[str, Any], report: Mapping[str, Any], width: int) ->
 
 def _help(judge: Mapping[str, Any]) -> str:
     name, rho, n = escape_control(judge["judge"]), judge["correlation"], judge["n_labeled"]
+    if not n:
+        return f"{name}: no labeled item has a predicted class or probabilities of it"
     if rho is None:
         return (
             f"{name}: no correlation with the labels can be told from {plural(n, 'labeled item')}"

@@ -17,7 +17,7 @@ from fewlabels.kernels.importance import effective_size
 from fewlabels.kernels.interval_draws import ends
 from fewlabels.kernels.multinomial import fit_map
 from fewlabels.kernels.simplex import centred_log, clip, linear_pool, mean_probability, softmax
-from fewlabels.methods.base import LabelModel, refuse_multiplicity
+from fewlabels.methods.base import LabelModel, refuse_multiplicity, refuse_strata
 from fewlabels.methods.registry import CHOOSING
 from fewlabels.methods.registry import resolve as resolve_method
 from fewlabels.methods.settings import changed_settings
@@ -193,6 +193,7 @@ def shift(
     some_level(confidence_level)
     predictions = predictions_of(predictions, columns, positive)
     refuse_multiplicity(predictions, "the test for a shift")
+    refuse_strata(predictions, "the test for a shift")
     name, model = resolve_method(method, predictions)
     if (few := too_few(predictions)) is not None:
         raise InputError(

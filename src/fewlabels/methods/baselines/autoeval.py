@@ -13,6 +13,7 @@ from fewlabels.kernels.blocks import spans
 from fewlabels.kernels.counter_based import exponentials
 from fewlabels.kernels.interval_draws import pseudo_observations
 from fewlabels.kernels.simplex import linear_pool, mean_probability
+from fewlabels.kernels.strata import bootstrap_within, variance_strata
 from fewlabels.methods.base import (
     FittedLabelModel,
     LabelModel,
@@ -132,7 +133,10 @@ class _Rectified:
         unit = (weight**2).sum() / weight.sum()
         mass = drawn.mass * unit
         unseen = (mass * values[place]).sum(axis=1) / mass.sum(axis=1)
-        here = _Moments.resampled(both, of_labels, keys[labeled], size, self.salt ^ _ROWS_SALT)
+        strata = self.predictions.strata[rows[labeled]] if self.predictions.stratum else None
+        here = _Moments.resampled(
+            both, of_labels, keys[labeled], size, self.salt ^ _ROWS_SALT, strata
+        )
         here = here.plus(np.stack([unseen, expected[place]]), mass.sum(axis=1))
         if population:
             resample = _Moments.resampled if len(rest) <= _MANY else _Moments.resampled_many
@@ -193,15 +197,27 @@ class _Moments(NamedTuple):
         return _Moments(total, x.T @ weights / safe, second)
 
     @staticmethod
-    def resampled(x: Floats, weight: Floats, keys: UInts, size: int, salt: int) -> _Moments:
-        """Moments under Exp(1) row weights that belong to the items, draw by draw in chunks."""
+    def resampled(
+        x: Floats, weight: Floats, keys: UInts, size: int, salt: int, strata: Ints | None = None
+    ) -> _Moments:
+        """Moments under Exp(1) row weights that belong to the items, draw by draw in chunks.
+
+        Of rows that were drawn within `strata` (n,) every stratum keeps its weight.
+        """
         # By key: a sum's rounding must not depend on the order of the rows.
         order = np.argsort(keys)
         x, weight, keys = x[order], weight[order], keys[order]
         if not size:  # no intervals are asked for
             return _Moments.of(x, np.empty((len(x), 0)))
+
+        def drawn(index: Ints) -> Floats:
+            if strata is None:
+                return exponentials(keys, index, salt) * weight[:, None]
+            apart = variance_strata(strata[order])
+            return bootstrap_within(apart, keys, index, weight, np.ones(len(x)), salt)
+
         parts = [
-            _Moments.of(x, exponentials(keys, np.arange(s.start, s.stop), salt) * weight[:, None])
+            _Moments.of(x, drawn(np.arange(s.start, s.stop)))
             for s in spans(size, max(_BLOCK // max(len(x), 1), 1))
         ]
         return _Moments(*(np.concatenate(kind, axis=-1) for kind in zip(*parts, strict=True)))
