@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import fewlabels as fl
 from fewlabels.data.doctor.diagnose import diagnose
+from fewlabels.errors import InputError
 
 HEAD = "item,annotator,label\n"
 VOTES = "item,annotator,label\nx,ann,yes\nx,bob,no\ny,ann,no\nx,cy,\n"
@@ -39,6 +40,23 @@ def test_votes_alone(write):
     assert predictions.hard.dtype == np.int8
     assert predictions.probabilities is None
     assert predictions.n_labeled == 0
+
+
+def test_a_negative_vote_is_asked_about(write):
+    """-1 among numbers may be a grade; among words it is no vote, which a line counts."""
+    grades = HEAD + "x,ann,5\nx,bob,-1\ny,ann,-1\ny,bob,0\n"
+    with pytest.raises(InputError, match=r"0 \(1 rows\), 5 \(1 rows\) and -1 \(2 rows\)"):
+        fl.read_predictions(votes=write(grades))
+    named = fl.read_predictions(votes=write(grades), same={"-1": "none of them"})
+    assert (named.hard >= 0).sum() == 4
+    left_out = fl.read_predictions(votes=write(grades), no_label=["-1"])
+    assert (left_out.hard >= 0).sum() == 2
+    words = fl.read_predictions(votes=write(VOTES + "y,bob,-1\nz,bob,-1\n"))
+    for read in (left_out, words):
+        assert any("read '-1' (2 rows) as no label" in note for note in read.notes)
+    gold = pa.table({"task": [1, 1, 2], "worker": [1, 2, 1], "vote": [0, 1, 1], "gold": [0, 0, -1]})
+    assert fl.read_predictions(votes=gold, label="gold", answer="vote", item="task",
+                               annotator="worker").n_labeled == 1  # fmt: skip
 
 
 def test_every_kind_of_source(write):

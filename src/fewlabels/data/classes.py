@@ -157,6 +157,9 @@ def decide_classes(roles: Roles, options: ColumnOptions, seen: Counts) -> Classe
         signs = seen.get(label, {})
         if "-1" in signs and (doubt := of_two_signs(label, signs, options)):
             notes += _of_contract(doubt, roles, seen)
+        votes = next((c for c in seen if c.startswith("votes.")), None)  # then their known labels
+        if votes is not None and (doubt := of_two_signs(votes, seen[votes], options)):
+            raise InputError(doubt)
     start = Classes((), given=given, none=none, same=options.same)
     # The texts that are classes, those of `same` under the class they mean.
     counts: dict[str, Counter[str]] = {column: Counter() for column in seen}
@@ -304,14 +307,20 @@ def _refuse_several(seen: Counts, roles: Roles, options: ColumnOptions) -> None:
 
 
 def of_two_signs(label: str, held: Mapping[str, int], options: ColumnOptions) -> str:
-    """A warning about labels that are only 1 and -1, unless the caller says what -1 is."""
-    texts = {t for t in held if t == "-1" or folded(t) not in NO_LABEL}
-    if texts != {"-1", "1"} or "-1" in {*options.no_label, *options.same}:
+    """A warning about labels that are only 1 and -1, unless the caller says what -1 is.
+
+    And about votes of -1 among other whole numbers: nobody writes down a vote that is none.
+    """
+    texts = {t for t in held if folded(t) not in NO_LABEL}
+    grades = label.startswith("votes.") and texts and all(t.lstrip("-").isdecimal() for t in texts)
+    said = "-1" in {*options.no_label, *options.same}
+    if "-1" not in held or said or not (grades or texts == {"1"}):
         return ""
+    others = listed((f"{t} ({held[t]:,} rows)" for t in in_order(texts)), 3)
     return (
-        f"column {quoted(label)} holds 1 ({held['1']:,} rows) and -1 ({held['-1']:,} rows), and -1 "
-        "stands for an unknown label: if these rows are unlabeled, say --no-label=-1; if it is the "
-        "other class, name that: --same=-1=NAME"
+        f"column {quoted(label)} holds {others} and -1 ({held['-1']:,} rows), and -1 stands for an "
+        "unknown label: if these rows are unlabeled, say --no-label=-1; if it is a class, name "
+        "that: --same=-1=NAME"
     )
 
 
@@ -442,7 +451,7 @@ def _read_as(seen: Counts, classes: Classes) -> list[str]:
         for text, rows in texts.items():
             index = classes.find(text)
             shown = f"{quoted(text)} ({rows:,} {'row' if rows == 1 else 'rows'})"
-            if index == UNKNOWN and text not in _EMPTY:
+            if index == UNKNOWN and (text not in _EMPTY or (text and column.startswith("votes."))):
                 none.append(shown)
             elif index is not None and index >= 0 and classes.texts[index] != text:
                 merged.append(f"{shown} as {quoted(classes.texts[index])}")
