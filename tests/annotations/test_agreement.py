@@ -8,6 +8,7 @@ import pytest
 import fewlabels as fl
 from fewlabels.annotations import agreement
 from fewlabels.annotations.agreement import agreement_of, independence
+from fewlabels.checks.conditions import Requirement
 from fewlabels.errors import InputError, Status, UsageError
 
 # Two packages' values: irrCAC 0.4.4 (Gwet's), krippendorff 0.9.0. Classes are numbers from 1.
@@ -306,6 +307,74 @@ def test_thresholds_of_their_own_are_seen():
     many[np.argsort(rng.random(many.shape), axis=1) >= 2] = -1
     assert exchanged(many).p_value == 0.002
     assert not exchanged(many).doubted
+
+
+def adjudicated(n, seed, people=3):
+    """Two of some read each item, at random if more than three; another where the two differ."""
+    rng = np.random.default_rng(seed)
+    q = rng.random((n, 1))
+    said = (q + 0.3 * rng.standard_normal((n, people)) > 0.5).astype(int)
+    readers = np.argsort(rng.random((n, people - 1)), axis=1)[:, :2]
+    split = np.ptp(np.take_along_axis(said, readers, axis=1), axis=1) > 0
+    there = np.zeros(said.shape, dtype=bool)
+    np.put_along_axis(there, readers, True, axis=1)
+    there[:, -1] = split
+    return np.where(there, said, -1), np.clip(q[:, 0], 0.01, 0.99)
+
+
+@pytest.mark.parametrize("people", [3, 6])
+def test_an_adjudicator_is_named(people):
+    said, p = adjudicated(200, 1, people)
+    found = fl.annotations.assess(
+        fl.Predictions({"m": p, **{f"p{j}": column for j, column in enumerate(said.T)}})
+    )
+    last = f"p{people - 1}"
+    assert found.agreement is not None
+    for row in found.agreement.rows:
+        stands = row.other is not None and last not in (row.annotator, row.other)
+        if row.n_items >= 20 and not np.isnan(row.value):
+            assert row.status is (Status.OK if stands else Status.ASSUMPTION)
+    assert {row.status for row in found.rows} <= {Status.ASSUMPTION, Status.CONTRADICTED}
+    named = [warning for warning in found.warnings if f"whether {last} labels an item" in warning]
+    assert len(named) == 1
+    assert f"--where 'annotator not in ({last})'" in named[0]
+    # Those who read everything are not blamed, and a gate is not met.
+    alone = of(said[:, :-1], confidence_level=0.95)
+    assert alone.diagnostics == {}
+    assert Requirement("agreement>=0", "value", "agreement", ">=", 0).failures(found.agreement)
+
+
+def test_more_labels_where_they_differ_are_seen_without_names():
+    """Of counts, and of a third of many annotators: how many labels depends on the labels."""
+    said, _ = adjudicated(200, 2)
+    counts = np.stack([(said == k).sum(axis=1) for k in (0, 1)], axis=1)
+    found = agreement(counts, confidence_level=None)
+    assert "how many label an item depends" in found.notes[0]
+    assert {row.status for row in found.rows} == {Status.ASSUMPTION}
+    crowd = np.full((200, 80), -1)
+    who = np.argsort(np.random.default_rng(3).random(crowd.shape), axis=1)[:, :3]
+    np.put_along_axis(crowd, who, said, axis=1)
+    assert "how many label an item depends" in of(crowd).notes[0]
+
+
+@pytest.mark.parametrize("design", ["at random", "three of five", "an audit", "teams"])
+def test_who_labels_at_random_is_not_doubted(design):
+    """Annotators of thresholds of their own, of whom those who label depend on no label."""
+    doubted = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        said, _ = thresholds(100, (0.2, 0.4, 0.6, 0.7, 0.9), seed, 0.1)
+        if design == "at random":
+            there = rng.random(said.shape) < np.array([1, 0.9, 0.6, 0.4, 0.1])
+        elif design == "three of five":
+            there = np.argsort(rng.random(said.shape), axis=1) < 3
+        elif design == "an audit":
+            there = np.array([1, 1, 0, 0, 0]) + (rng.random((100, 1)) < 0.2) > 0
+        else:
+            first = rng.random((100, 1)) < 0.5
+            there = np.where(first, [1, 1, 0, 0, 0], [0, 0, 1, 1, 1]) * rng.random((100, 5)) > 0.1
+        doubted += bool(of(np.where(there, said, -1)).diagnostics)
+    assert doubted <= 1
 
 
 def test_a_fixed_panel():

@@ -19,8 +19,8 @@ All are functions of sums over items, whose bootstrap draws are those of `drawn_
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -29,6 +29,7 @@ import scipy.sparse
 from fewlabels.annotations.losses import draws_for
 from fewlabels.checks.arguments import label_counts, level_of, seed_of
 from fewlabels.checks.class_words import alphabetical
+from fewlabels.checks.conditions import NOT_RANDOM
 from fewlabels.data.inputs import predictions_of
 from fewlabels.errors import InputError, Status, UsageError, listed, plain_name, unknown
 from fewlabels.evaluation.draws import drawn_sums
@@ -92,7 +93,7 @@ class Independence(NamedTuple):
 
 
 _SURELY, _MUCH, _LARGE_SHARE = 0.01, 0.05, 0.1
-_PERMUTATIONS, _MOST_LABELS = 499, 20_000
+_PERMUTATIONS, _MOST_LABELS, _MOST_ITEMS = 499, 20_000, 5_000
 
 
 @dataclass(frozen=True, repr=False)
@@ -104,7 +105,8 @@ class Agreement(Frozen, Result):
     all) or `cohen_kappa`, `ac1` (`ac2` where grades are near one another) and `pabak`: 1 is
     perfect, 0 what chance gives. `n_items` have two labels or more, `n_labels` in all;
     `n_annotators` and `independence` are None where only counts are known, the latter too where
-    nobody disagrees. `shares` are those of the classes among the labels.
+    nobody disagrees. `shares` are those of the classes among the labels. `diagnostics` say so where
+    who labels an item depends on its labels.
     """
 
     _text = "render_agreement"
@@ -120,16 +122,12 @@ class Agreement(Frozen, Result):
     shares: tuple[float, ...]
     independence: Independence | None
     notes: tuple[str, ...]
+    diagnostics: Mapping[str, Any] = field(repr=False)
 
     @property
     def models(self) -> tuple[str, ...]:
         """Whom a condition is on that names no annotator: all."""
         return (EVERYBODY,)
-
-    @property
-    def diagnostics(self) -> dict[str, Any]:
-        """Nothing that a condition fails for."""
-        return {}
 
     def get(self, annotator: str | None, metric: str, other: str | None = None) -> AgreementRow:
         """The row of one coefficient: of all (None), one annotator or two.
@@ -245,8 +243,7 @@ def agreement_of(
         return None
     labeled = counts.sum(axis=0)
     tables = _tables(scale, predictions.grades, counts[size >= 2].sum(axis=0))
-    run = _Run(predictions, scale, *tables, level, seed)
-    notes = []
+    run, notes = _Run(predictions, scale, *tables, level, seed), list[str]()
     if scale != "nominal" and (steps := alphabetical(predictions.classes)):
         notes.append(f"agreement: scale {scale} counts {steps}")
     if people.repeated_votes is not None:
@@ -282,6 +279,20 @@ def agreement_of(
             f"agreement: of {len(who):,} annotators and {n_pairs:,} pairs of them, those of the "
             f"most items are assessed, {MOST} at most"
         )
+    diagnostics = {}
+    if found := selection(ballots, counts, predictions.keys, seed):
+        names, p = [people.models[j] for j in found if j < len(who)], min(found.values())
+        what, remedy = "how many label", "take as many labels of every item, those given first"
+        if names:
+            what, where = f"whether {listed(names, 3)} labels", f"not in ({', '.join(names)})"
+            remedy = f"leave these labels out (votes alone: --where 'annotator {where}')"
+        what += " an item depends on whether others agree on it"
+        diagnostics[NOT_RANDOM] = {"p_value": p, "difference": what, "remedy": remedy}
+        notes.insert(0, f"assumption: {what} (p = {f'{p:.3f}'[1:]}): {remedy}")
+        for i, row in enumerate(rows):
+            stands = names and row.other is not None and {*names}.isdisjoint(row[:2])
+            if row.status is Status.OK and not stands:
+                rows[i] = row._replace(status=Status.ASSUMPTION)
     return Agreement(
         rows=tuple(rows),
         n_items=int((size >= 2).sum()),
@@ -292,6 +303,7 @@ def agreement_of(
         shares=tuple(labeled / labeled.sum()),
         independence=independence(ballots, k, predictions.keys, seed),
         notes=tuple(notes),
+        diagnostics=diagnostics,
     )
 
 
@@ -437,11 +449,9 @@ class _Run(NamedTuple):
 
 def _label_counts(ballots: scipy.sparse.csr_matrix, classes: int) -> Floats:
     """Labels of each item and class, (n, K), from votes (n, A), class + 1."""
-    item, label = np.repeat(np.arange(ballots.shape[0]), np.diff(ballots.indptr)), ballots.data - 1
-    shape = ballots.shape[0], classes
-    return (
-        np.bincount(item * classes + label, minlength=math.prod(shape)).reshape(shape).astype(float)
-    )
+    entries = np.ones(ballots.nnz), ballots.data - 1, ballots.indptr
+    out: Floats = scipy.sparse.csr_matrix(entries, (ballots.shape[0], classes)).toarray()
+    return out
 
 
 def independence(
@@ -486,4 +496,34 @@ def independence(
     )
 
 
-__all__ = ["Agreement", "AgreementRow", "Independence", "Scale", "agreement", "agreement_of"]
+def selection(
+    ballots: scipy.sparse.csr_matrix, counts: Floats, keys: UInts, seed: int
+) -> dict[int, float]:
+    """Annotators, by index, who label items because of others' labels, with p-values; A: anybody.
+
+    From votes (n, A), class + 1, and counts (n, K). If who labels depends on no label, whether two
+    labels of an item are the same may be exchanged among items of the same two annotators, whoever
+    else labels these; p-values are of the largest covariance (Westfall and Young 1993). Where few
+    of many annotators label an item, or nobody is known, all are alike: their number is tested.
+    """
+    rows = np.flatnonzero(counts.sum(axis=1) >= 2)
+    rows = rows[np.argsort(keys[rows], kind="stable")][:_MOST_ITEMS]
+    votes, counts, rng = ballots[rows], counts[rows], np.random.default_rng(seed)
+    (item, who, label), size = scipy.sparse.find(votes), counts.sum(axis=1)
+    if len(item) < max(size.sum(), _LARGE_SHARE * len(np.unique(who)) * len(rows)):
+        item, label = np.nonzero(counts)
+        item, label = (np.repeat(x, counts[item, label].astype(int)) for x in (item, label))
+        votes, who = votes * 0, np.zeros_like(item)
+    partly = np.bincount(who)[who] < len(rows)  # who labels every item comes first
+    order = np.lexsort((rng.random(len(item)), partly, item))
+    two = order[np.unique(item[order], return_index=True)[1] + np.array([[0], [1]])]
+    pair = np.unique(np.sort(who[two], axis=0), axis=1, return_inverse=True)[1].reshape(-1)
+    order = np.argsort(pair, kind="stable")
+    pair, same = pair[order], np.equal(*label[two])[order].astype(float)
+    same -= (np.bincount(pair, same) / np.bincount(pair))[pair]
+    further = scipy.sparse.hstack([votes > 0, size[:, None]]).tocsr()[order].T
+    shuffled = (np.argsort(pair + rng.random(len(pair))) for _ in range(_PERMUTATIONS))
+    value, drawn = abs(further @ same), np.abs([further @ same[rows] for rows in shuffled])
+    p = (1 + (drawn.max(axis=1)[:, None] >= value - 1e-9).sum(axis=0)) / (1 + _PERMUTATIONS)
+    much = value**2 >= _MUCH * len(same) * (drawn**2).mean(axis=0)
+    return {int(j): float(p[j]) for j in np.flatnonzero((p < _SURELY) & much)}

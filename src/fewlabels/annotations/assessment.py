@@ -187,14 +187,13 @@ def assess(
     settings = asked_for(bins, statistics, confidence_level, random_state)
     who = predictions if annotators is None else annotators
     agreement = agreement_of(who, scale, settings.level, settings.seed)
+    settings = settings._replace(agreement=agreement)
     silent = predictions.silent & predictions.gives("hard")
     predictions = predictions.with_annotators(silent, some=agreement is None)
     rows = LabeledRows.of(predictions)._replace(alpha=_alpha(concentration, predictions))
     if panel == "fixed":
         known = agreement.n_annotators if agreement is not None else None
         settings = settings.of_panel(max(known or 0, int(rows.counts.sum(axis=1).max(initial=1))))
-    elif agreement is not None and agreement.independence is not None:
-        settings = settings._replace(dependence=agreement.independence)
     facts = AnnotationCounts.of(predictions, rows.counts)
     facts.check(agreed=agreement is not None)
     groups = [(group_, j) for group_ in all_and_groups(predictions, by) for j in facts.judged]
@@ -209,7 +208,7 @@ def assess(
     with using_workers(workers):
         return assessed(
             settings, facts, cells(), predictions, predictions.models, predictions.notes,
-            tuple(predictions.models[j] for j in sorted(rows.alpha)), agreement,
+            tuple(predictions.models[j] for j in sorted(rows.alpha)),
         )  # fmt: skip
 
 
@@ -283,7 +282,7 @@ class AssessmentSettings(NamedTuple):
     losses: tuple[Losses[Any], ...]
     level: float | None
     seed: int
-    dependence: Independence | None = None
+    agreement: Agreement | None = None
 
     def of_panel(self, size: int) -> AssessmentSettings:
         """The same of a fixed panel of so many annotators."""
@@ -291,20 +290,20 @@ class AssessmentSettings(NamedTuple):
         return self._replace(losses=tuple(fixed))
 
     def doubt(self, loss: Loss, value: float, high: float) -> tuple[Status, str] | None:
-        """Why labels are no independent draws, where a loss rests on that; else None.
+        """Why labels are no independent draws, where a loss rests on that, or no fair sample.
 
         A squared distance is below 0 by 2.83 standard errors once in 400 times by chance.
         """
-        if not loss.independent or self.losses[0].scheme.fixed:
-            return None
-        if self.level is not None:
+        random = loss.independent and not self.losses[0].scheme.fixed
+        if random and self.level is not None:
             # The half-width in standard errors.
             far = _SURELY / float(ndtri((1 + self.level) / 2))
             if value + far * (high - value) < 0:
                 return Status.CONTRADICTED, _BELOW
-        if self.dependence is not None and self.dependence.doubted:
-            return Status.ASSUMPTION, dependence_text(self.dependence)
-        return None
+        people = self.agreement
+        if random and people and people.independence and people.independence.doubted:
+            return Status.ASSUMPTION, dependence_text(people.independence)
+        return (Status.ASSUMPTION, "") if people and people.diagnostics else None  # see its notes
 
     @property
     def labels(self) -> list[int]:
@@ -474,7 +473,8 @@ class Cell(NamedTuple):
                 doubt = settings.doubt(loss, v, high) if status is Status.OK else None
                 if doubt is not None:
                     status = doubt[0]
-                    notes.add(f"{status.value}: {doubt[1]}", model)
+                    if doubt[1]:
+                        notes.add(f"{status.value}: {doubt[1]}", model)
                 if verdict.reason:
                     notes.add(verdict.reason, model)
                 yield Estimate(
@@ -490,7 +490,6 @@ def assessed(
     models: Sequence[str],
     remarks: Sequence[str],
     concentration: Sequence[str] = (),
-    agreement: Agreement | None = None,
 ) -> Assessment:
     """The assessment: all items first, then the groups, each with every classifier.
 
@@ -498,7 +497,7 @@ def assessed(
     """
     rows: list[Estimate] = []
     diagrams: dict[str, list[dict[str, Any]]] = {}
-    notes, classes = Reasons(), items.classes
+    notes, classes, agreement = Reasons(), items.classes, settings.agreement
     selection: dict[str, Any] = {}
     if items.n_models:
         selection, warnings = selection_facts(items, METHOD, distribution=True)
@@ -541,6 +540,7 @@ def assessed(
             "panel": int(panel) if math.isfinite(panel) else None,
             "n_items_of_two_labels": sum(n for size, n in labels.items() if size >= 2),
             "disagreement": _rates(diagrams.get("disagreement_reliability", ())),
+            **(agreement.diagnostics if agreement else {}),
             **selection,
         },
         warnings=(*remarks, *notes.sentences(), *(agreement.notes if agreement else ())),
