@@ -415,6 +415,50 @@ def test_a_panel_of_which_some_label_an_item():
     assert np.mean(found) == pytest.approx(exact, abs=4 * np.std(found) / np.sqrt(200))
 
 
+def panel(said, p):
+    """EL of the fixed panel of all columns, -1 where somebody does not label."""
+    people = fl.Predictions({"m": p, **{f"p{j}": column for j, column in enumerate(said.T)}})
+    found = fl.annotations.assess(people, panel="fixed", confidence_level=None)
+    return found.get("m", "EL")
+
+
+def test_a_panel_by_how_often_each_labels():
+    """EL is of the mean share of a label over the sets of annotators that items have."""
+    rng, cuts, many = np.random.default_rng(8), (0.3, 0.6, 0.7), 200_000
+    for rates in ((1, 1, 0.02), (0.9, 0.6, 0.3), (1, 1, 0.5)):
+        said, p = thresholds(many, cuts, 8, 0.1)
+        there = rng.random(said.shape) < np.array(rates)
+        several = there[there.sum(axis=1) >= 2]
+        mean = said @ (several / several.sum(axis=1, keepdims=True)).mean(axis=0)
+        exact, found = 2 * ((p - mean) ** 2).mean(), []
+        for seed in range(40):
+            said, p = thresholds(150, cuts, seed, 0.1)
+            there = rng.random(said.shape) < np.array(rates)
+            found.append(panel(np.where(there, said, -1), p).value)
+        assert np.mean(found) == pytest.approx(exact, abs=3.5 * np.std(found) / np.sqrt(40))
+
+
+def test_a_guest_does_not_make_a_panel():
+    """Two label all, a third 3 of 200: EL is that of the two, who are not drawn from three."""
+    said, p = thresholds(200, (0.3, 0.7, 0.5), 9)
+    said[3:, 2] = -1
+    guest, two = panel(said, p), panel(said[:, :2], p)
+    assert guest.value == pytest.approx(two.value, rel=0.05)
+    assert guest.status is Status.OK
+
+
+def test_a_panel_at_random_is_known_by_its_size():
+    """Every pair of five on as many items: what two at random of five add, 1 / 2 - 1 / 5."""
+    said, p = thresholds(60, (0.2, 0.4, 0.5, 0.6, 0.9), 10)
+    pairs = np.array([(i, j) for i in range(5) for j in range(i)] * 6)
+    few = np.full(said.shape, -1)
+    np.put_along_axis(few, pairs, np.take_along_axis(said, pairs, axis=1), axis=1)
+    ones = (few == 1).sum(axis=1)
+    counts, both = np.stack([2 - ones, ones], axis=1), np.stack([1 - p, p], axis=1)
+    by_size = fl.annotations.evaluate(counts, both, panel=5)["EL"]
+    assert panel(few, p).value == pytest.approx(by_size, abs=1e-8)
+
+
 def test_a_panel_of_one():
     """Her label is the distribution: EL is L."""
     said, p = thresholds(60, (0.5,), 6)

@@ -527,3 +527,22 @@ def selection(
     p = (1 + (drawn.max(axis=1)[:, None] >= value - 1e-9).sum(axis=0)) / (1 + _PERMUTATIONS)
     much = value**2 >= _MUCH * len(same) * (drawn**2).mean(axis=0)
     return {int(j): float(p[j]) for j in np.flatnonzero((p < _SURELY) & much)}
+
+
+def spread_of(ballots: scipy.sparse.csr_matrix, classes: int) -> float | None:
+    """E sum (mu - Q)^2 of a fixed panel, over how often two labels differ, from votes (n, A).
+
+    Q is the mean of mu over the sets of annotators of items, so that all count as often as they
+    label. With m_ij = 1 / n_i where j labels item i, the former is -sum_jk cov(m_j, m_k) P(j, k
+    differ), from the items that both label (Horvitz and Thompson 1952); who never meet differ as
+    others do. It is 1 / n - 1 / R for n of R at random (Cochran 1977, 2.6). None: too many pairs.
+    """
+    if ballots.shape[1] > MOST:
+        return None
+    said = ballots[np.diff(ballots.indptr) >= 2].toarray()
+    there, of_class = (said > 0).astype(float), [said == c + 1.0 for c in range(classes)]
+    size, alike = there.sum(axis=1), sum(of.T.astype(float) @ of for of in of_class)
+    unlike = (size**2 - sum(of.sum(axis=1) ** 2 for of in of_class)) / (size * (size - 1))
+    both, covariance = there.T @ there, np.cov(there.T / size, bias=True)
+    differ = (1 - alike / np.maximum(both, 1)) / max(unlike.mean(), 1e-9)
+    return float((covariance * (1 - differ))[both > 0].sum())

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from fewlabels import __version__
-from fewlabels.annotations.agreement import Agreement, Independence, Scale, agreement_of
+from fewlabels.annotations.agreement import Agreement, Independence, Scale, agreement_of, spread_of
 from fewlabels.annotations.diagrams import make_diagrams
 from fewlabels.annotations.label_histograms import Annotated, HistogramSums, Scheme
 from fewlabels.annotations.losses import HistogramLosses, Loss, Losses, State, StatisticLosses
@@ -193,7 +193,12 @@ def assess(
     rows = LabeledRows.of(predictions)._replace(alpha=_alpha(concentration, predictions))
     if panel == "fixed":
         known = agreement.n_annotators if agreement is not None else None
-        settings = settings.of_panel(max(known or 0, int(rows.counts.sum(axis=1).max(initial=1))))
+        size = max(known or 0, int(rows.counts.sum(axis=1).max(initial=1)))
+        votes = who.ballots[:, np.flatnonzero(who.silent & who.gives("hard"))]
+        spread = spread_of(votes, who.n_classes) if known else None
+        scheme = replace(settings.losses[0].scheme, panel=size, spread=spread)
+        fixed = (replace(one, scheme=scheme) for one in settings.losses)
+        settings = settings._replace(losses=tuple(fixed))
     facts = AnnotationCounts.of(predictions, rows.counts)
     facts.check(agreed=agreement is not None)
     groups = [(group_, j) for group_ in all_and_groups(predictions, by) for j in facts.judged]
@@ -283,11 +288,6 @@ class AssessmentSettings(NamedTuple):
     level: float | None
     seed: int
     agreement: Agreement | None = None
-
-    def of_panel(self, size: int) -> AssessmentSettings:
-        """The same of a fixed panel of so many annotators."""
-        fixed = (replace(one, scheme=replace(one.scheme, panel=size)) for one in self.losses)
-        return self._replace(losses=tuple(fixed))
 
     def doubt(self, loss: Loss, value: float, high: float) -> tuple[Status, str] | None:
         """Why labels are no independent draws, where a loss rests on that, or no fair sample.

@@ -45,7 +45,8 @@ class Scheme:
     With `residual` the variance is that of mu - z, else of mu. `dispersion` adds the epistemic
     sums of each cell. `agreement` bins the probability of agreement in place of disagreement, over
     all items, as lh_calib does. `panel` is the number of annotators whose labels are the label
-    distribution: labels of an item are drawn without replacement from theirs.
+    distribution: labels of an item are drawn without replacement from theirs, or as these are
+    known to label (`spread`: `agreement.spread_of`).
     """
 
     bins: int = 15
@@ -53,6 +54,7 @@ class Scheme:
     dispersion: bool = False
     agreement: bool = False
     panel: float = math.inf
+    spread: float | None = None
 
     @property
     def fixed(self) -> bool:
@@ -66,8 +68,8 @@ class Scheme:
         is unknown of an item that all of it labeled; R is infinite for independent draws.
         """
         left = np.maximum(1 - size / self.panel, 0.0)
-        out: Floats = np.where(left > 0, left / np.maximum(size - 1, 1), 0.0)
-        return (size >= 2) | (left == 0), out
+        known = left if self.spread is None else size * self.spread
+        return (size >= 2) | (left == 0), known / np.maximum(size - 1, 1)
 
 
 class HistogramSums(NamedTuple):
