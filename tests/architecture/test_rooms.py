@@ -33,12 +33,12 @@ FLOOR = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 
 # Lines that a room may have, so that growth is seen; raised only by a change that says why.
 LINES = {
-    "annotations": 2_870, "calibration": 1_940, "checks": 1_490, "cli": 4_219,
-    "comparison": 740, "data": 18_260, "evaluation": 5_440, "kernels": 3_610, "labeling": 2_320,
-    "methods": 16_420, "metrics": 1_690, "questions": 5_890, "report": 6_580, "shifts": 1_680,
-    "streaming": 5_960,
+    "annotations": 2_870, "calibration": 1_930, "checks": 1_520, "cli": 4_180,
+    "comparison": 740, "data": 18_240, "evaluation": 5_270, "kernels": 3_640, "labeling": 2_310,
+    "methods": 16_510, "metrics": 1_600, "questions": 5_810, "report": 6_490, "shifts": 1_680,
+    "streaming": 5_940,
 }  # fmt: skip
-SURFACE = 3_725
+SURFACE = 3_650
 """Lines of all that stands beside the rooms: the data classes, errors, `estimate`, its pipeline."""
 
 # Rooms that may import less than that.
