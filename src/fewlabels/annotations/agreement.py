@@ -105,8 +105,7 @@ class Agreement(Frozen, Result):
     all) or `cohen_kappa`, `ac1` (`ac2` where grades are near one another) and `pabak`: 1 is
     perfect, 0 what chance gives. `n_items` have two labels or more, `n_labels` in all;
     `n_annotators` and `independence` are None where only counts are known, the latter too where
-    nobody disagrees. `shares` are those of the classes among the labels. `diagnostics` say so where
-    who labels an item depends on its labels.
+    nobody disagrees. `shares` are those of classes among labels, `diagnostics` of a `selection`.
     """
 
     _text = "render_agreement"
@@ -207,12 +206,10 @@ def agreement(
     """
     level, seed = level_of(confidence_level), seed_of(random_state)
     counts = hasattr(annotations, "shape") and not hasattr(annotations, "columns")
-    if not counts and not isinstance(annotations, list | tuple):
-        annotations = predictions_of(annotations, columns)
-    if not isinstance(annotations, Predictions):
-        annotations = Predictions(
-            votes=np.full((len(label_counts(annotations)), 1), -1), histogram=annotations
-        )
+    if counts or isinstance(annotations, list | tuple):
+        nobody = np.full((len(label_counts(annotations)), 1), -1)
+        annotations = Predictions(votes=nobody, histogram=annotations)
+    annotations = predictions_of(annotations, columns)
     if cluster is not None:
         annotations = annotations.with_clusters(cluster)
     found = agreement_of(annotations, scale, level, seed)
@@ -269,15 +266,14 @@ def agreement_of(
             rows += run.rows([people.models[j]], index[met], label[met], share)
     there = ballots.astype(bool).astype(np.int64)
     shared = scipy.sparse.triu(there.T @ there, 1).tocoo()
-    n_pairs = shared.nnz
     most = np.lexsort((shared.col, shared.row, -shared.data))[:MOST]
     for i, j in sorted(zip(shared.row[most].tolist(), shared.col[most].tolist(), strict=True)):
         index, (label, other) = labels_of(i, j)
         rows += run.rows([people.models[i], people.models[j]], index, label, other)
-    if max(len(who), n_pairs) > MOST:
+    if max(len(who), shared.nnz) > MOST:
         notes.append(
-            f"agreement: of {len(who):,} annotators and {n_pairs:,} pairs of them, those of the "
-            f"most items are assessed, {MOST} at most"
+            f"agreement: of {len(who):,} annotators and {shared.nnz:,} pairs of them, those of "
+            f"the most items are assessed, {MOST} at most"
         )
     diagnostics = {}
     if found := selection(ballots, counts, predictions.keys, seed):
@@ -502,9 +498,9 @@ def selection(
     """Annotators, by index, who label items because of others' labels, with p-values; A: anybody.
 
     From votes (n, A), class + 1, and counts (n, K). If who labels depends on no label, whether two
-    labels of an item are the same may be exchanged among items of the same two annotators, whoever
-    else labels these; p-values are of the largest covariance (Westfall and Young 1993). Where few
-    of many annotators label an item, or nobody is known, all are alike: their number is tested.
+    say the same may be exchanged among the items of these two, whoever else labels them; p-values
+    are of the largest covariance (Westfall and Young 1993). Where few of many label an item, or
+    nobody is known, all are alike: their number is tested.
     """
     rows = np.flatnonzero(counts.sum(axis=1) >= 2)
     rows = rows[np.argsort(keys[rows], kind="stable")][:_MOST_ITEMS]

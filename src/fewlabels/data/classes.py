@@ -307,14 +307,11 @@ def _refuse_several(seen: Counts, roles: Roles, options: ColumnOptions) -> None:
 
 
 def of_two_signs(label: str, held: Mapping[str, int], options: ColumnOptions) -> str:
-    """A warning about labels that are only 1 and -1, unless the caller says what -1 is.
-
-    And about votes of -1 among other whole numbers: nobody writes down a vote that is none.
-    """
+    """A warning on labels of only 1 and -1, or votes of -1 among numbers, unless that is said."""
     texts = {t for t in held if folded(t) not in NO_LABEL}
     grades = label.startswith("votes.") and texts and all(t.lstrip("-").isdecimal() for t in texts)
-    said = "-1" in {*options.no_label, *options.same}
-    if "-1" not in held or said or not (grades or texts == {"1"}):
+    doubtful = {*held} - {*options.no_label, *options.same}
+    if "-1" not in doubtful or not (grades or texts == {"1"}):
         return ""
     others = listed((f"{t} ({held[t]:,} rows)" for t in in_order(texts)), 3)
     return (
