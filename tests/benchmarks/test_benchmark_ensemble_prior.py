@@ -73,7 +73,7 @@ def test_the_shipped_prior_is_of_this_recipe():
     folder = Path(fl.__file__).parent / "methods" / "ensembles"
     shipped = json.loads((folder / "learned_prior.json").read_text())
     library = {tuple(belief)[1:] for belief in recipe.LIBRARY}
-    assert {tuple(belief) for belief in shipped["beliefs"]} <= library
+    assert {tuple(recipe.Belief(1.0, *belief))[1:] for belief in shipped["beliefs"]} <= library
     assert {belief[0] for belief in shipped["beliefs"]} == {b.pool for b in recipe.LIBRARY}
     targets = recipe.prior_tables.targets()
     assert shipped["sets"] == 14 * len(recipe.FAMILIES) + len(targets)

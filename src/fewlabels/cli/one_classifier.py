@@ -220,15 +220,17 @@ class Conditions(Record):
 
 def _costs(text: str) -> tuple[float, float]:
     """Costs of a false positive and a false negative: `FP=1,FN=5` in any order, or `1,5`."""
-    parts = zip(("FP", "FN"), (part.rpartition("=") for part in text.split(",")), strict=True)
+    parts = [part.rpartition("=") for part in text.split(",")]
+    names = [name.strip().upper() for name, _, _ in parts]
     try:
-        named = {name.strip().upper() or place: float(cost) for place, (name, _, cost) in parts}
+        costs = [float(cost) for _, _, cost in parts]
+        named = dict(zip(names if any(names) else ("FP", "FN"), costs, strict=True))
         fp, fn = named["FP"], named["FN"]
-        good = all(0 <= cost < math.inf for cost in (fp, fn)) and fp + fn > 0
+        good = len(named) == 2 and all(0 <= c < math.inf for c in costs) and fp + fn > 0
     except (KeyError, ValueError):
         good = False
     if not good:
-        others = [name for name in named if "=" in text and name not in ("FP", "FN")]
+        others = [name for name in names if name not in ("", "FP", "FN")]
         of_others = f": what is right costs nothing, so leave {listed(others)} out" * bool(others)
         raise UsageError(
             "`--cost` must be two costs, of a false positive and of a false negative, such as "
