@@ -507,15 +507,24 @@ def selection(
     votes, counts, rng = ballots[rows], counts[rows], np.random.default_rng(seed)
     (item, who, label), size = scipy.sparse.find(votes), counts.sum(axis=1)
     if len(item) < max(size.sum(), _LARGE_SHARE * len(np.unique(who)) * len(rows)):
-        item, label = np.nonzero(counts)
-        item, label = (np.repeat(x, counts[item, label].astype(int)) for x in (item, label))
-        votes, who = votes * 0, np.zeros_like(item)
-    partly = np.bincount(who)[who] < len(rows)  # who labels every item comes first
-    order = np.lexsort((rng.random(len(item)), partly, item))
-    two = order[np.unique(item[order], return_index=True)[1] + np.array([[0], [1]])]
-    pair = np.unique(np.sort(who[two], axis=0), axis=1, return_inverse=True)[1].reshape(-1)
+        votes, who, every = (
+            votes * 0,
+            np.zeros((2, len(rows)), dtype=np.int64),
+            np.arange(len(rows)),
+        )
+        label = np.empty_like(who)
+        for i, left in enumerate((size, size - 1)):  # the first, then one of the others
+            place = rng.random(len(rows)) * left
+            label[i] = (np.cumsum(counts, axis=1)[:, :-1] <= place[:, None]).sum(axis=1)
+            counts[every, label[i]] -= 1
+    else:
+        partly = np.bincount(who)[who] < len(rows)  # who labels every item comes first
+        order = np.lexsort((rng.random(len(item)), partly, item))
+        two = order[np.unique(item[order], return_index=True)[1] + np.array([[0], [1]])]
+        who, label = who[two], label[two]
+    pair = np.unique(np.sort(who, axis=0), axis=1, return_inverse=True)[1].reshape(-1)
     order = np.argsort(pair, kind="stable")
-    pair, same = pair[order], np.equal(*label[two])[order].astype(float)
+    pair, same = pair[order], np.equal(*label)[order].astype(float)
     same -= (np.bincount(pair, same) / np.bincount(pair))[pair]
     further = scipy.sparse.hstack([votes > 0, size[:, None]]).tocsr()[order].T
     shuffled = (np.argsort(pair + rng.random(len(pair))) for _ in range(_PERMUTATIONS))
