@@ -96,6 +96,8 @@ def skeleton_method(monkeypatch: pytest.MonkeyPatch) -> method_registry.Method:
     """The method of docs/add-a-method.md, registered as the page says."""
     (file,) = blocks("docs/add-a-method.md", "python")
     (entry,) = blocks("docs/add-a-method.md", "toml")
+    # Loaded on first use, which must not be while the registry is another one.
+    assert fl.models.METHODS is method_registry.METHODS
     # A module of its own, as the file would be: dataclasses look their module up.
     module = types.ModuleType("fewlabels.methods.best_classifier")
     monkeypatch.setitem(sys.modules, module.__name__, module)
