@@ -425,11 +425,12 @@ def _order_of_grades(evaluator: Evaluator) -> Iterable[str]:
     """What metrics of grades rest on: an order nobody said, and a step that is not 1."""
     graded = [n for n, m in evaluator.metrics.items() if isinstance(m.statistic, Graded)]
     predictions = evaluator.predictions
-    steps, step = alphabetical(predictions.classes), step_of(predictions.grades)
-    if graded and steps:
+    if graded and (steps := alphabetical(predictions.classes)):
         yield f"assumption: {listed(graded)} count {steps}"
-    if "within_one" in graded and step != 1 and predictions.n_classes > 2:
-        yield f"within_one: one step of these grades is {step:g}"
+    if "within_one" in graded and predictions.n_classes > 2:
+        step = step_of(predictions.grades)
+        if step != 1:
+            yield f"within_one: one step of these grades is {step:g}"
 
 
 def _alone(question: Question) -> str:

@@ -206,7 +206,9 @@ REFUSED: dict[str, str] = {
         threshold two.csv --model good --cost FP=1,FP=5
         threshold two.csv --model good --cost FP=0,FN=0
         threshold two.csv --model good --cost FN=5,FP=1,TP=-1
+        threshold two.csv --model good --cost 1,FN=5
         threshold two.csv --model good --min-recall 150%
+        threshold two.csv --model good --min-recall abc%
         threshold two.csv --model good --min-recall .5 --prevalence 3
         threshold two.csv --model good --min-npv 99
         threshold two.csv --model good --condition 'recal >= .5'

@@ -507,12 +507,8 @@ def selection(
     votes, counts, rng = ballots[rows], counts[rows], np.random.default_rng(seed)
     (item, who, label), size = scipy.sparse.find(votes), counts.sum(axis=1)
     if len(item) < max(size.sum(), _LARGE_SHARE * len(np.unique(who)) * len(rows)):
-        votes, who, every = (
-            votes * 0,
-            np.zeros((2, len(rows)), dtype=np.int64),
-            np.arange(len(rows)),
-        )
-        label = np.empty_like(who)
+        votes, who = votes * 0, np.zeros((2, len(rows)), dtype=np.int64)
+        label, every = np.empty_like(who), np.arange(len(rows))
         for i, left in enumerate((size, size - 1)):  # the first, then one of the others
             place = rng.random(len(rows)) * left
             label[i] = (np.cumsum(counts, axis=1)[:, :-1] <= place[:, None]).sum(axis=1)

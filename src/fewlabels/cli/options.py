@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from functools import cache, partial, wraps
 from types import NoneType
 from typing import (
@@ -175,9 +176,10 @@ class _Number(click.types.FloatParamType):
     """A number, which may be a share in percent: 80% is 0.8."""
 
     def convert(self, value: Any, *where: Any) -> Any:
-        share = isinstance(value, str) and value.rstrip().endswith("%")
-        number = super().convert(value.rstrip()[:-1] if share else value, *where)
-        return number / 100 if share else number
+        if isinstance(value, str) and value.rstrip().endswith("%"):
+            with suppress(ValueError):
+                return float(value.rstrip()[:-1]) / 100
+        return super().convert(value, *where)
 
 
 class Made(NamedTuple):
