@@ -644,8 +644,6 @@ class LabelWeights:
         item[sizes == 0] = -1
         total = np.bincount(group, mass, len(sizes))
         alone = np.bincount(group, mass * weight, len(sizes))
-        if self.strata is not None:  # unequal weights are the design, which loses no labels
-            alone = total**2 / np.maximum(sizes, 1)
         unit = alone
         for keys, rho in zip(
             self.clusters if self.clustered else (), self.correlation, strict=True
