@@ -179,7 +179,7 @@ def test_scores_alone_are_allocated_by_the_share_of_positives():
     [((7, 7, 6), 0.86), ((17, 17, 16), 0.88), ((67, 67, 66), 0.9), ((18, 41, 41), 0.9)],
 )
 def test_coverage(labels, least):
-    """95% intervals of the labels alone, 200 files each; also with few labels in a large stratum."""
+    """95% intervals of the labels alone, 200 files each; at last few in a large stratum."""
     inside = []
     for seed in range(200):
         row = fl.estimate(world(seed, labels), "labeled", ["accuracy"], random_state=seed).rows[0]

@@ -82,6 +82,32 @@ def test_win_rates_of_people_alone_are_counted() -> None:
     assert elo == pytest.approx(1000 + 400 / np.log(10) * log)
 
 
+def test_winners_and_losers_are_contestants_whose_order_nobody_saw() -> None:
+    """Names that are words elsewhere; the order of the rows does not matter, nor a second judge."""
+    rng = np.random.default_rng(3)
+    names = np.array(["a", "tie", "2"])
+    two = np.array([rng.choice(3, 2, replace=False) for _ in range(500)])
+    won = rng.random(500) < 1 / (1 + np.exp(0.8 * (two[:, 0] - two[:, 1])))
+    first, second = np.where(won, two.T, two.T[::-1])
+    columns = {"winner": names[first], "loser": names[second]}
+    found = fl.rank(pa.table(columns))
+    for k, name in enumerate(names):
+        share = (first == k).sum() / (two == k).sum()
+        assert found.estimates.get(name, "win_rate").value == pytest.approx(share, abs=0.08)
+    order = rng.permutation(500)
+    again = fl.rank(pa.table({column: values[order] for column, values in columns.items()}))
+    for row in found.rows:
+        other = again.estimates.get(row.model, row.metric)
+        assert other.value == pytest.approx(row.value, abs=0.02 * (row.high - row.low))
+    assert any("who was seen first is not known" in line for line in str(found).splitlines())
+    held = read_comparisons(
+        pa.table({column: [*values, *values] for column, values in columns.items()}
+                 | {"question": [*range(500)] * 2, "judge": ["x"] * 500 + ["y"] * 500})
+    )  # fmt: skip
+    assert not held.verdicts.swapped.any()
+    assert len(held.items.labels) == 500
+
+
 @pytest.mark.parametrize("options", [
     {}, {"winner": "winner_model_a,winner_model_b,winner_tie"},
 ])  # fmt: skip

@@ -9,9 +9,11 @@ turned round: the two are no independent judges.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
+from zlib import crc32
 
 import numpy as np
 
@@ -102,8 +104,8 @@ def read_comparisons(
         for name in filter(None, asked):
             if name not in names:
                 raise UsageError(unknown("column", name, names))
-        rows = _Rows.of(names_of(table, names), (first, second), judge, item)
-        verdicts = rows.verdicts(label, winner, {weight}, {*people})
+        rows = _Rows.of(names_of(table, names), (first, second), winner, judge, item)
+        verdicts = rows.verdicts(label, {weight}, {*people})
         weights = None if weight is None else table.read((weight,), ()).numbers(weight)
         return rows.comparisons(*verdicts, weights, cluster)
 
@@ -112,6 +114,33 @@ def _named(names: Iterable[str], what: str) -> list[str]:
     """The columns whose whole name says a role."""
     known = words_table().says[what]
     return [n for n in names if "".join(name_words(n)) in known]
+
+
+def _sides(
+    names: Iterable[str], asked: Sequence[str | None], *roles: str
+) -> tuple[str | None, str | None]:
+    """Two columns of contestants: those asked for, or told by their names."""
+    first, second = (
+        side or next(iter(_named(names, f"compared_{role}")), None)
+        for side, role in zip(asked, roles, strict=True)
+    )
+    return first, second
+
+
+def _repetitions(a: Ints, b: Ints) -> list[int]:
+    """How often the same two values stand in rows before each row, (n,)."""
+    seen = Counter[tuple[int, int]]()
+    out = []
+    for pair in zip(a.tolist(), b.tolist(), strict=True):
+        out.append(seen[pair])
+        seen[pair] += 1
+    return out
+
+
+def _drawn_first(one: str, two: str, key: Any) -> str:
+    """Which of two names comes first: by a coin, the same for the two and the key in any order."""
+    pair = sorted((one, two))
+    return pair[crc32(repr((key, pair)).encode()) & 1]
 
 
 def _plain(text: str) -> str:
@@ -158,16 +187,21 @@ class _Rows:
     b: Ints
     prompt: Sequence[str]
     by: str | None
+    winner: str | None
 
     @staticmethod
     def of(
-        texts: Mapping[str, Names], sides: Sequence[str | None], judge: str | None, item: str | None
-    ) -> _Rows:
-        """Find the columns of contestants, prompts and judges."""
-        first, second = (
-            side or next(iter(_named(texts, f"compared_{which}")), None)
-            for side, which in zip(sides, ("first", "second"), strict=True)
-        )
+        texts: Mapping[str, Names], sides: Sequence[str | None], winner: str | None,
+        judge: str | None, item: str | None,
+    ) -> _Rows:  # fmt: skip
+        """Find the columns of contestants, prompts and judges.
+
+        Columns of winners and losers are contestants in an order that nobody saw: it is drawn.
+        """
+        first, second = _sides(texts, sides, "first", "second")
+        if first is None or second is None:
+            first, second = _sides(texts, sides, "winner", "loser")
+            winner = winner or first
         if first is None or second is None or first == second:
             raise InputError(
                 "has no two columns that say who is compared, such as model_a and model_b; its "
@@ -185,12 +219,17 @@ class _Rows:
         a, b = (np.array([place.get(t, -1) for t in side], dtype=np.int64) for side in each)
         prompt = item.split(",") if item else _named(texts, "compared_item")[:1]
         prompt += [] if item or not prompt else _named(texts, "compared_part")[:1]
+        if winner in (first, second):
+            told = [texts[c].each().tolist() for c in prompt] or [_repetitions(a, b)]
+            seen = zip(each[0], each[1], zip(*told, strict=True), strict=True)
+            stays = np.array([one == _drawn_first(one, two, key) for one, two, key in seen])
+            a, b = np.where(stays, a, b), np.where(stays, b, a)
         others = [name for name, column in texts.items() if not _are_verdicts(column)]
         by = judge or next(iter(_named(others, "compared_by")), None)
-        return _Rows(texts, (first, second), tuple(place), a, b, prompt, by)
+        return _Rows(texts, (first, second), tuple(place), a, b, prompt, by, winner)
 
     def verdicts(
-        self, label: str | None, winner: str | None, others: set[str | None], people: set[str]
+        self, label: str | None, others: set[str | None], people: set[str]
     ) -> tuple[Verdicts, list[str], set[str], list[str]]:
         """Verdicts by row of the table, who speaks in them, who of these are people.
 
@@ -203,7 +242,7 @@ class _Rows:
             (n for n in free if n == "label" or (n not in native and truth_in_name(n) == 3)), None
         )
         by_name = _named([n for n in free if n != label], "compared_verdict")
-        winner = winner or next(iter(by_name), None)
+        winner = self.winner or next(iter(by_name), None)
         columns = dict(native) if winner is None else {winner: winner, **native}
         columns |= {n: n for n in free if n not in columns and _are_verdicts(texts[n])}
         if label is not None:
@@ -226,6 +265,8 @@ class _Rows:
             row = np.flatnonzero((codes >= 0) & (said >= 0))
             reading += [f"{quoted(column)}: {listed(taken)}"] * bool(taken)
             parts.append((row, speakers[codes[row]], said[row], np.zeros(len(row), dtype=bool)))
+        if winner in self.sides:
+            reading.append(f"{listed(map(quoted, self.sides))}: who was seen first is not known")
         alone = columns == {winner: winner} and judges is None
         persons = {s for s in place if not s or alone or s in people or says(s, "people")}
         return Verdicts(*map(np.concatenate, zip(*parts, strict=True))), [*place], persons, reading
@@ -241,12 +282,13 @@ class _Rows:
         word = np.array([*texts.values(), -1], dtype=np.int64)[column.codes]
         named = np.array([*(place.get(t, -1) for t in texts), -1])[column.codes]
         wins = np.where(named == self.a, 0, np.where(named == self.b, 1, -2))
-        ways = np.stack([np.where(named >= 0, wins, word), word])
+        alone = column.column in self.sides  # and holds names, whatever they are
+        ways = np.stack([wins if alone else np.where(named >= 0, wins, word), word])
         met = np.minimum(self.a, self.b) >= 0
         strange = (ways == -2) & met
-        if not strange.any():
+        if not (alone or strange.any()):
             strange |= (ways[0] != ways[1]) & met
-        way = int(strange.sum(axis=1).argmin())
+        way = 0 if alone else int(strange.sum(axis=1).argmin())
         if strange[way].any():
             row = int(strange[way].argmax())
             two = listed([self.contestants[self.a[row]], self.contestants[self.b[row]]])
