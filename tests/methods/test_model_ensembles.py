@@ -236,3 +236,22 @@ def test_draws_are_of_the_posterior_however_skewed(n, positives):
     assert offset.std() == pytest.approx(sd, rel=0.06)
     z = (offset - offset.mean()) / offset.std()
     assert (z**3).mean() == pytest.approx(skewness, abs=0.25)
+
+
+@pytest.mark.parametrize("of_other_items", [False, True])
+def test_labels_that_contradict_a_reference_are_said(of_other_items):
+    """The classifier is right on the reference; on other items it knows nothing of the classes."""
+    rng = np.random.default_rng(4)
+
+    def items(n, labeled, knows=True):
+        y = rng.random(n) < 0.3
+        z = np.where(y[:, None] == knows, 1.0, -1.0) * (1.3, 0.8) + rng.normal(size=(n, 2))
+        y = y if knows else rng.random(n) < 0.3
+        known = np.where(np.arange(n) < labeled, y, -1)
+        return fl.Predictions(1 / (1 + np.exp(-2 * z)), known, models=["a", "b"], classes=[0, 1])
+
+    found = fl.estimate(
+        items(800, 40, not of_other_items), metrics="accuracy", reference=items(1000, 1000)
+    )
+    said = [line for line in found.warnings if "the labels contradict the reference" in line]
+    assert bool(said) == of_other_items == (found.diagnostics["reference"]["weight"] < 0.01)

@@ -325,6 +325,14 @@ class FittedBeliefs(FittedLabelModel):
             return ("not-converged: Newton's method did not reach the posterior mode",)
         if not self.n_labels:
             return (f"assumption: no labels; the estimates rest on {self.assumption}",)
+        weight = self.diagnostics.get("reference", {}).get("weight", 1.0)
+        if weight < _CONTRADICTED:
+            return (
+                f"the labels contradict the reference (its weight is {weight:.1g} now), and the "
+                "estimates rest on the labels: either what the classifiers say means something "
+                "else for these items, or the labels are no random sample of them (fewlabels shift "
+                "FILE tests that)",
+            )
         return ()
 
 
@@ -446,6 +454,8 @@ _ANSWERS = {
 }
 
 _LEAST_SAID = 0.005
+_CONTRADICTED = 0.01
+"""Weight of a reference below which the labels are a hundred times likelier without it."""
 
 
 # --- what beliefs are fitted to -------------------------------------------------------------
