@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.special import expit
+from scipy.stats import t as student
 
 import fewlabels as fl
 from fewlabels.annotations import agreement
@@ -504,3 +506,68 @@ def test_annotators_alone():
     said = np.vstack([votes("11 22 12 11 " * 10), np.full((60, 2), -1)])
     assert fl.annotations.assess(fl.Predictions(votes=said, classes=[1, 2])).n_annotated == 40
     assert agreement_of(fl.Predictions(votes=votes("1. .2")), "nominal", None, 0) is None
+
+
+def readers(seed, n, size, spread):
+    """Labels of readers with drawn thresholds, (n, R), and a classifier, (n,)."""
+    rng = np.random.default_rng(seed)
+    x, cuts = 1.5 * rng.normal(size=n), spread * rng.normal(size=size)
+    said = rng.random((n, size)) < expit(x[:, None] - cuts)
+    return said.astype(int), expit(1.3 * x + 0.3)
+
+
+def losses_of_all_readers(spread):
+    """L and EL of the same world with infinitely many items and readers."""
+    cut, weight = np.polynomial.hermite_e.hermegauss(40)
+    x, density = cut * 1.5, weight / weight.sum()
+    q = expit(x[:, None] - spread * cut) @ density
+    z = expit(1.3 * x + 0.3)
+    el = 2 * density @ (q - z) ** 2
+    return {"L": el + 2 * density @ (q * (1 - q)), "EL": el}
+
+
+def assess_readers(said, p):
+    people = {f"r{j}": column for j, column in enumerate(said.T)}
+    return fl.annotations.assess(fl.Predictions({"m": p, **people}), workers=1)
+
+
+def test_intervals_count_readers_who_differ_as_drawn_from_many():
+    said, p = readers(0, 300, 5, 1.0)
+    found = assess_readers(said, p)
+    assert found.agreement.independence.doubted
+    assert any("count these annotators as drawn from many" in line for line in found.warnings)
+    alike = assess_readers(*readers(0, 300, 5, 0.0))
+    assert not alike.agreement.independence.doubted
+    by_items = fl.annotations.evaluate(
+        np.stack([5 - said.sum(axis=1), said.sum(axis=1)], axis=1),
+        np.stack([1 - p, p], axis=1),
+        confidence_level=0.95,
+    )["intervals"]
+    for metric in ("L", "EL"):
+        row = found.get("m", metric)
+        assert row.status is Status.OK
+        assert row.low < by_items[metric][0]
+        assert row.high > by_items[metric][1]
+        # By hand: what leaving each of the five out changes.
+        each = [
+            assess_readers(np.delete(said, j, axis=1), p).get("m", metric).value for j in range(5)
+        ]
+        reach = student.ppf(0.975, 4) * np.sqrt(0.8 * np.sum((each - np.mean(each)) ** 2))
+        assert row.high - row.value == pytest.approx(
+            np.hypot(by_items[metric][1] - row.value, reach), rel=1e-6
+        )
+    # Two cannot tell how annotators differ.
+    two = assess_readers(said[:, :2], p)
+    assert two.get("m", "EL").status in (Status.ASSUMPTION, Status.CONTRADICTED)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("n", "size"), [(200, 3), (200, 8), (60, 5)])
+def test_intervals_over_readers_cover(n, size):
+    truth, inside = losses_of_all_readers(0.7), []
+    for seed in range(100):
+        found = assess_readers(*readers(seed, n, size, 0.7))
+        inside.append([
+            found.get("m", m).low <= value <= found.get("m", m).high for m, value in truth.items()
+        ])  # fmt: skip
+    assert (np.mean(inside, axis=0) >= 0.88).all()

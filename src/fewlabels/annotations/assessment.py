@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import ndtri, stdtrit
 
 from fewlabels import __version__
 from fewlabels.annotations.agreement import Agreement, Independence, Scale, agreement_of, spread_of
@@ -27,6 +27,7 @@ from fewlabels.evaluation.input_facts import selection_facts
 from fewlabels.evaluation.status import Reasons, judge_losses
 from fewlabels.kernels.arrays import Array, Floats, Frozen, Ints
 from fewlabels.kernels.blocks import using_workers
+from fewlabels.kernels.votes import by_class
 from fewlabels.methods.base import refuse_multiplicity
 from fewlabels.predictions import Predictions
 from fewlabels.report.shown import plain_values
@@ -47,15 +48,21 @@ _BELOW = (
 _DIAGRAMS = ("reliability", "disagreement_reliability", "dispersion")
 
 
-def dependence_text(found: Independence) -> str:
-    """That labels are no independent draws, in words."""
+def dependence_text(found: Independence, *, drawn: bool) -> str:
+    """That labels are no independent draws, in words; with `drawn`, intervals count that."""
     p = f"p = {found.p_value:.3f}".replace("0.", ".", 1)
     return (
         f"who labels explains {found.explained:.0%} of the disagreement on an item ({p}), and of "
-        f"the {found.n_annotators} annotators {found.panel_share:.0%} label it: EL and DL take off "
-        "as chance what are habits of these annotators; --panel fixed (panel='fixed') takes their "
-        "labels for the distribution"
+        f"the {found.n_annotators} annotators {found.panel_share:.0%} label it: "
+        + (_DRAWN if drawn else "EL and DL take off as chance what are habits of these annotators")
+        + "; --panel fixed (panel='fixed') takes their labels for the distribution"
     )
+
+
+_DRAWN = "intervals count these annotators as drawn from many"
+
+_FEWEST, _MOST_PARTS = 3, 30
+"""Annotators who tell how annotators differ, at least; more than the second are taken together."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -199,6 +206,8 @@ def assess(
         scheme = replace(settings.losses[0].scheme, panel=size, spread=spread)
         fixed = (replace(one, scheme=scheme) for one in settings.losses)
         settings = settings._replace(losses=tuple(fixed))
+    elif agreement and agreement.independence and agreement.independence.doubted:
+        settings = settings._replace(without=rows.without_each(who))
     facts = AnnotationCounts.of(predictions, rows.counts)
     facts.check(agreed=agreement is not None)
     groups = [(group_, j) for group_ in all_and_groups(predictions, by) for j in facts.judged]
@@ -206,7 +215,8 @@ def assess(
     def cells() -> Iterator[Cell]:
         for done, (group, j) in enumerate(groups):
             items = rows.of_model(j, group.rows)
-            yield Cell(j, group.name, settings.sums(items), items)
+            others = (one.of_model(j, group.rows) for one in settings.without)
+            yield Cell(j, group.name, settings.sums(items), items, others=[*others])
             if progress is not None:
                 progress(done + 1, len(groups))
 
@@ -261,6 +271,22 @@ class LabeledRows(NamedTuple):
         weight = predictions.weight_of_labels
         return LabeledRows(counts, p, None if (weight == weight[0]).all() else weight)
 
+    def without_each(self, predictions: Predictions) -> tuple[LabeledRows, ...]:
+        """These without the labels of each annotator who votes; of many, of each part of them."""
+        people = np.flatnonzero(predictions.silent & predictions.gives("hard"))
+        size = min(len(people), _MOST_PARTS)
+        if size < _FEWEST:
+            return ()
+        parts = (
+            predictions.select_models([predictions.models[j] for j in people[part::size]])
+            for part in range(size)
+        )
+        votes = (by_class(one.vote_counts, one.n_classes).sum(axis=1) for one in parts)
+        return tuple(
+            self._replace(counts=self.counts - np.asarray(own).reshape(self.counts.shape))
+            for own in votes
+        )
+
     def of_model(self, model: int, index: Ints) -> Judged | None:
         """The rows among some that count for a classifier; None where none does."""
         z = self.probabilities[index, model]
@@ -282,16 +308,39 @@ _ENOUGH = "items"
 
 
 class AssessmentSettings(NamedTuple):
-    """What is asked of every classifier and group; `level` None asks for no intervals."""
+    """What is asked of every classifier and group; `level` None asks for no intervals.
+
+    `without` are the rows without each of the annotators, where these differ.
+    """
 
     losses: tuple[Losses[Any], ...]
     level: float | None
     seed: int
     agreement: Agreement | None = None
+    without: tuple[LabeledRows, ...] = ()
 
-    def doubt(self, loss: Loss, value: float, high: float) -> tuple[Status, str] | None:
+    def for_annotators(
+        self, value: float, ends: tuple[float, float], others: Floats, bounds: tuple[float, float]
+    ) -> tuple[float, float]:
+        """An interval over items, with what annotators add who are drawn from many.
+
+        Jackknife over annotators (Efron 1982, chapter 3): G values without one each have the
+        variance (G - 1) / G sum (value_g - mean)^2, with G - 1 degrees of freedom.
+        """
+        assert self.level is not None
+        g = len(others)
+        variance = (g - 1) / g * float(((others - others.mean()) ** 2).sum())
+        reach = float(stdtrit(g - 1, (1 + self.level) / 2)) * math.sqrt(variance)
+        low, high = (value + math.copysign(math.hypot(end - value, reach), sign)
+                     for end, sign in zip(ends, (-1, 1), strict=True))  # fmt: skip
+        return max(low, bounds[0]), min(high, bounds[1])
+
+    def doubt(
+        self, loss: Loss, value: float, high: float, drawn: bool
+    ) -> tuple[Status, str] | None:
         """Why labels are no independent draws, where a loss rests on that, or no fair sample.
 
+        With `drawn` the interval counts annotators as drawn from many.
         A squared distance is below 0 by 2.83 standard errors once in 400 times by chance.
         """
         random = loss.independent and not self.losses[0].scheme.fixed
@@ -299,11 +348,14 @@ class AssessmentSettings(NamedTuple):
             # The half-width in standard errors.
             far = _SURELY / float(ndtri((1 + self.level) / 2))
             if value + far * (high - value) < 0:
-                return Status.CONTRADICTED, _BELOW
+                return Status.CONTRADICTED, f"contradicted: {_BELOW}"
         people = self.agreement
+        if people and people.diagnostics:
+            return Status.ASSUMPTION, ""  # see its notes
         if random and people and people.independence and people.independence.doubted:
-            return Status.ASSUMPTION, dependence_text(people.independence)
-        return (Status.ASSUMPTION, "") if people and people.diagnostics else None  # see its notes
+            text = dependence_text(people.independence, drawn=drawn)
+            return (Status.OK, text) if drawn else (Status.ASSUMPTION, f"assumption: {text}")
+        return None
 
     @property
     def labels(self) -> list[int]:
@@ -438,7 +490,7 @@ class Cell(NamedTuple):
     """One classifier, by its index, on one group of items.
 
     Intervals are drawn from `items`: all of them or, if `sampled`, a random sample; None if there
-    are none.
+    are none. `others` are the items without each of the annotators, where these differ.
     """
 
     model: int
@@ -446,6 +498,7 @@ class Cell(NamedTuple):
     sums: CellSums
     items: Judged | None
     sampled: bool = False
+    others: Sequence[Judged | None] = ()
 
     def rows(self, settings: AssessmentSettings, model: str, notes: Reasons) -> Iterator[Estimate]:
         """An estimate per metric, by the name of the classifier."""
@@ -461,6 +514,10 @@ class Cell(NamedTuple):
                 ends = losses.intervals(
                     items, state, settings.level, settings.seed, sampled=self.sampled
                 )
+            without = [
+                losses.values(losses.sums(one.of(losses)))
+                for one in (self.others if ends else ()) if one is not None
+            ]  # fmt: skip
             for loss in losses.metrics:
                 labels = losses.labels(loss)
                 why = "no item with a label and a prediction, so no losses"
@@ -468,13 +525,19 @@ class Cell(NamedTuple):
                     why = losses.lacking(loss, enough[labels])
                 v = value.get(loss.name, math.nan)
                 low, high = ends.get(loss.name, (math.nan, math.nan))
+                each = np.array([values[loss.name] for values in without])
+                drawn = len(each) >= _FEWEST and not np.isnan(each).any()
+                if drawn:
+                    largest = math.inf if loss.largest is None else loss.largest * losses.unit
+                    bounds = (-math.inf if math.isinf(largest) and not loss.root_of else 0, largest)
+                    low, high = settings.for_annotators(v, (low, high), each, bounds)
                 verdict = judge_losses(v, enough[labels], labels, why, self.group)
                 status = verdict.status
-                doubt = settings.doubt(loss, v, high) if status is Status.OK else None
+                doubt = settings.doubt(loss, v, high, drawn) if status is Status.OK else None
                 if doubt is not None:
                     status = doubt[0]
                     if doubt[1]:
-                        notes.add(f"{status.value}: {doubt[1]}", model)
+                        notes.add(doubt[1], model)
                 if verdict.reason:
                     notes.add(verdict.reason, model)
                 yield Estimate(
