@@ -9,17 +9,18 @@ only with unchanged code, as finished cells are kept.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shlex
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
 
+from bench import command
 from runs import DATA, ROOT, command_line, fill, table
+from samples import Taken
 
 PAGES = ROOT / "docs" / "benchmarks"
 RESULTS = ROOT / "benchmarks" / "results"
@@ -99,7 +100,7 @@ def run(
     out, study = work / name, STUDIES[name]
     asked = [study.protocol, *study.options, *(["--runs", str(runs)] if runs else [])]
     print(f"\n{name}: python -m benchmarks {shlex.join(asked)}", flush=True)
-    call = [sys.executable, str(ROOT / "benchmarks"), *asked, "--out", str(out)]
+    call = [*asked, "--out", str(out)]
     if resume and (out / "manifest.json").exists():
         call.append("--resume")
     else:
@@ -107,8 +108,12 @@ def run(
         shutil.rmtree(out, ignore_errors=True)
     if workers:
         call += ["--workers", str(workers)]
-    with open(work / f"{name}.log", "w", encoding="utf-8") as log:
-        subprocess.run(call, cwd=data, stdout=log, check=True)
+    with (
+        open(work / f"{name}.log", "w", encoding="utf-8") as log,
+        contextlib.chdir(data), contextlib.redirect_stdout(log),
+    ):  # fmt: skip
+        if code := command.main(call, f"python -m benchmarks {shlex.join(asked)}"):
+            raise SystemExit(code)
     page = (out / "report.md").read_text(encoding="utf-8")
     heading, rest = page.split("\n", 1)
     told = f"{heading}\n\n    python -m benchmarks {shlex.join(asked)}\n\n{PRIOR}\n{rest}"
@@ -233,10 +238,11 @@ def main() -> None:
     given.work.mkdir(parents=True, exist_ok=True)
     (PAGES / "figures").mkdir(parents=True, exist_ok=True)
     for name in given.only:
-        run(
-            name, given.data.resolve(), given.work.resolve(),
-            runs=given.runs, workers=given.workers, resume=given.resume,
-        )  # fmt: skip
+        with contextlib.suppress(Taken):
+            run(
+                name, given.data.resolve(), given.work.resolve(),
+                runs=given.runs, workers=given.workers, resume=given.resume,
+            )  # fmt: skip
     if (given.work / "semisynthetic" / "results.parquet").exists():
         kept = {"command": "python -m benchmarks paper --only semisynthetic"}
         kept |= worth_of_two(given.work / "semisynthetic")

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -24,6 +23,7 @@ import pandas as pd
 import fewlabels
 from fewlabels.kernels.blocks import using_workers
 from runs import DATA, ROOT, command_line, fill, of_cells, run_missing, save_svg
+from samples import Taken
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -99,11 +99,9 @@ class Part:
 
 
 def run_cell(run: Callable[..., list[Record]], data: Path, cell: Arguments) -> Record:
-    """Records of a cell, run on one thread, and the processor time that they took."""
-    started = time.process_time()
+    """Records of a cell, run on one thread."""
     with using_workers(1):
-        records = run(data, **cell)
-    return {"seconds": time.process_time() - started, "records": records}
+        return {"records": run(data, **cell)}
 
 
 def run_part(
@@ -155,11 +153,14 @@ def run_page(
             # Cells of an earlier state of the code must not mix with those of this one.
             shutil.rmtree(work / one, ignore_errors=True)
         part = parts[one]
-        found, seconds = run_part(one, part, plan, work / one, given.workers)
+        try:
+            found, seconds = run_part(one, part, plan, work / one, given.workers)
+        except Taken:
+            continue
         short = f"a few cells; in full {part.design}" if given.quick else part.design
         caption = (
             f"`python -m benchmarks {name} {one}{' --quick' * given.quick}`: {short}. "
             f"fewlabels {fewlabels.__version__}, {seconds / 60:.1f} minutes of one processor."
         )
         fill(page, {mark: f"{caption}\n\n{text}" for mark, text in found.items()})
-    print(f"wrote {page}")
+        print(f"{one}: wrote {page}")

@@ -11,7 +11,6 @@ study's page ends. The packages are in the dependency group `crosscheck`.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from importlib.metadata import version
@@ -193,7 +192,7 @@ def run_cell(cell: dict[str, Any], data: Path) -> dict[str, Any]:
     """Figures of every peer in every run on a set, as means over the classifiers."""
     chosen = load(cell["set"], data)
     n_unlabeled = unlabeled_of(cell["n_unlabeled"], chosen.predictions.n_items)
-    started, rows = time.process_time(), []
+    rows = []
     for run in range(cell["runs"]):
         items, labeled = items_of(chosen, cell["n_labeled"], n_unlabeled, run, cell["seed"])
         judged = list(_judged(items.probabilities, items.labels, labeled))
@@ -202,7 +201,7 @@ def run_cell(cell: dict[str, Any], data: Path) -> dict[str, Any]:
             if ask is not cbpe_isotonic or run % _ISOTONIC_EVERY == 0:
                 answers = np.array([_answer(ask, j, rng) for j in judged])
                 rows.append([peer, run, *_measured(answers, chosen.truth[:, 0])])
-    return {"seconds": time.process_time() - started, "rows": rows}
+    return {"rows": rows}
 
 
 def _judged(p: Floats, labels: np.ndarray, labeled: np.ndarray) -> Iterator[Judged]:

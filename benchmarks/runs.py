@@ -10,10 +10,12 @@ import re
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from functools import partial
+from itertools import chain
 from multiprocessing import get_context, parent_process
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -21,6 +23,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import pandas as pd
 from threadpoolctl import threadpool_limits
+
+import samples
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,6 +45,8 @@ def command_line(description: str | None, **options: Any) -> argparse.ArgumentPa
     parser = argparse.ArgumentParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    if samples.current is not None:
+        options |= {n: v for n, v in samples.current.defaults.items() if n in options}
     for name, default in options.items():
         kind: dict[str, Any] = {"type": type(default), "default": default}
         if default is False or callable(default):
@@ -240,24 +246,51 @@ def run_missing(
 def run_jobs(
     file: Path, run: Callable[[Row], Row], jobs: Sequence[Sequence[Row]], workers: int, what: str
 ) -> list[Row]:
-    """As `run_missing`; the cells of a job are run one after another by one process."""
-    there, cells = read_lines(file), [cell for job in jobs for cell in job]
-    found = _by_cell(there, cells)
-    missing = [left for job in jobs if (left := [c for c in job if _key(c) not in found])]
-    file.parent.mkdir(parents=True, exist_ok=True)
-    if file.exists() and missing and not file.read_bytes().endswith(b"\n"):
-        file.write_text("".join(json.dumps(line) + "\n" for line in there), encoding="utf-8")
-    results = spread(partial(_run_each, run), missing, workers, what) if missing else ()
-    for job, done in zip(missing, results, strict=True):
-        lines = [json.dumps(plain(c | result)) for c, result in zip(job, done, strict=True)]
-        there += map(json.loads, lines)
-        with file.open("a", encoding="utf-8") as kept:
-            kept.writelines(line + "\n" for line in lines)
+    """As `run_missing`; the cells of a job are run one after another by one process.
+
+    The command's sampler, if it has one, draws some of the cells, or has its own run again; a call
+    that keeps cells.jsonl has the name of that file's folder.
+    """
+    sampler, each = samples.current, partial(_run_each, run)
+    call, cells = file.parent.name if file.name == "cells.jsonl" else "", [*chain(*jobs)]
+    with samples.using(None):  # a cell may run cells of its own
+        if sampler and sampler.again is not None:
+            sampler.run_again(call, cells, lambda some: (
+                (plain(found), rooms)
+                for (found,), rooms in spread(each, [[c] for c in some], workers, what)
+            ))  # fmt: skip
+        there = read_lines(file)
+        found = _by_cell(there, cells)
+        missing = [left for job in jobs if (left := [c for c in job if _key(c) not in found])]
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if file.exists() and missing and not file.read_bytes().endswith(b"\n"):
+            file.write_text("".join(json.dumps(line) + "\n" for line in there), encoding="utf-8")
+        rooms, results = set[str](), spread(each, missing, workers, what)
+        for job, (done, imported) in zip(missing, results, strict=True):
+            lines = [json.dumps(plain(c | result)) for c, result in zip(job, done, strict=True)]
+            there += map(json.loads, lines)
+            rooms |= imported
+            with file.open("a", encoding="utf-8") as kept:
+                kept.writelines(line + "\n" for line in lines)
+    if sampler:
+        sampler.draw(call, cells, of_cells(there, cells), sum(map(len, missing)), rooms)
     return there
 
 
-def _run_each(run: Callable[[Row], Row], job: Sequence[Row]) -> list[Row]:
-    return [run(cell) for cell in job]
+def _run_each(run: Callable[[Row], Row], job: Sequence[Row]) -> tuple[list[Row], set[str]]:
+    """What cells found, with the processor seconds of each, and rooms that are imported now."""
+    found = []
+    for cell in job:
+        started = time.process_time()
+        result = run(cell)
+        found.append({"seconds": round(time.process_time() - started, 4)} | result)
+    return found, rooms_imported()
+
+
+def rooms_imported() -> set[str]:
+    """Folders of the package from which this process has imported a module, "." for the first."""
+    names = [name.split(".")[1:-1] for name in sys.modules if name.startswith("fewlabels.")]
+    return {"/".join(name) or "." for name in names}
 
 
 def run_kept(
@@ -268,9 +301,13 @@ def run_kept(
 ) -> None:  # fmt: skip
     """Run the cells that a file of the repository lacks, and fill the page from their lines.
 
-    `cells` and the command's options say which; with `--page-only` the page has all that is kept.
+    `cells` and the command's options say which; with `--page-only` the page has all that is kept,
+    with `--fresh` nothing was.
     """
-    given = command_line(description, **options, workers=2, page_only=False).parse_args()
+    asking = command_line(description, **options, workers=2, page_only=False, fresh=False)
+    given = asking.parse_args()
+    if given.fresh and samples.current and samples.current.again is None:
+        results.unlink(missing_ok=True)
     if given.page_only:
         lines = read_lines(results)
     else:

@@ -2,13 +2,12 @@
 
     python -m benchmarks taxonomies [--replicates 20]
 
-Writes benchmarks/results/taxonomies.json and docs/benchmarks/taxonomies.md. Platanios, Dubey,
+Writes benchmarks/results/taxonomies.jsonl and docs/benchmarks/taxonomies.md. Platanios, Dubey,
 Mitchell (2016), section 6, name logic as future work; nothing of the paper is reproduced.
 """
 
 from __future__ import annotations
 
-import json
 from itertools import product
 from typing import NamedTuple
 
@@ -17,9 +16,9 @@ import pandas as pd
 
 import fewlabels as fl
 from fewlabels.kernels.blocks import using_workers
-from runs import ROOT, command_line, number, table
+from runs import ROOT, Row, number, plus_minus, run_kept, table
 
-RESULTS = ROOT / "benchmarks" / "results" / "taxonomies.json"
+RESULTS = ROOT / "benchmarks" / "results" / "taxonomies.jsonl"
 PAGE = ROOT / "docs" / "benchmarks" / "taxonomies.md"
 SEED, ITEMS, SWEEPS = 40_000, 80, {"burn_in": 500, "sweeps": 1500, "chains": 1}
 
@@ -89,46 +88,37 @@ def replicate(taxonomy: Taxonomy, seed: int, *, wrong: float = 0.0) -> dict[str,
     return found
 
 
-def page(results: dict[str, dict[str, list[float]]], size: int) -> str:
-    """The page: means, and paired differences with their standard error."""
+def run_cell(cell: Row) -> Row:
+    """What `replicate` finds of a taxonomy, replicate by replicate."""
+    taxonomy, wrong = TAXONOMIES[cell["taxonomy"]], cell["wrong"]
+    with using_workers(1):
+        found = [replicate(taxonomy, seed, wrong=wrong) for seed in range(cell["replicates"])]
+    return {key: [one[key] for one in found] for key in found[0]}
+
+
+def blocks(lines: list[Row]) -> dict[str, str]:
+    """Means, and paired differences with their standard error."""
     rows = []
-    for name, found in results.items():
-        cells = []
+    for line in lines:
+        name = f"{line['taxonomy']}{'; 10% of the items break the rules' * bool(line['wrong'])}"
+        rows.append([name])
         for what, digits in (("mse", 4), ("labels", 3)):
-            plain, ruled = (pd.Series(found[f"{what}, {how}"]) for how in ("without", "with"))
-            gap = ruled - plain
-            cells += [number(x, digits) for x in (plain.mean(), ruled.mean(), gap.mean())]
-            cells[-1] += f" ± {number(gap.sem(), digits)}"
-        rows.append([name, *cells])
+            plain, ruled = (pd.Series(line[f"{what}, {how}"]) for how in ("without", "with"))
+            gap = plus_minus(ruled - plain, digits)
+            rows[-1] += [number(plain.mean(), digits), number(ruled.mean(), digits), gap]
     header = ["taxonomy", "MSE of the error rates", "with logic", "difference",
               "wrong labels", "with logic", "difference"]  # fmt: skip
-    return f"""# Logic between domains
-
-What an item is in one domain says what it is in others: a dog is an animal, and no city. `bee`
-draws the labels of an item together, from the joint labels that break no rule
-([votes](../votes.md)). Here are simulated taxonomies of three domains, {ITEMS} items and four
-classifiers that err in {", ".join(f"{e:.0%}" for e in KNOWN_ERRORS)} of them (in another order in
-each domain), with and without the rules; then the same where a tenth of the items keeps to none.
-
-`python -m benchmarks taxonomies`: {size} replicates, seed {SEED}; ± is the standard error of the
-mean of paired differences.
-
-{table(header, rows)}
-"""
-
-
-def main() -> None:
-    """Run all replicates and write the page."""
-    size, results = command_line(__doc__, replicates=20).parse_args().replicates, {}
-    with using_workers(1):
-        for (name, taxonomy), wrong in product(TAXONOMIES.items(), (0.0, 0.1)):
-            title = f"{name}; 10% of the items break the rules" if wrong else name
-            runs = [replicate(taxonomy, seed, wrong=wrong) for seed in range(size)]
-            results[title] = {key: [run[key] for run in runs] for key in runs[0]}
-    kept = {"command": "python -m benchmarks taxonomies", "replicates": size, "results": results}
-    RESULTS.write_text(json.dumps(kept) + "\n", encoding="utf-8")
-    PAGE.write_text(page(results, size), encoding="utf-8")
+    said = f"{lines[0]['replicates']} replicates, seed {SEED}"
+    return {"taxonomies": f"{said}; ± is the standard error of the mean of paired differences.\n\n"
+            f"{table(header, rows)}"}  # fmt: skip
 
 
 if __name__ == "__main__":
-    main()
+    run_kept(
+        __doc__, RESULTS, run_cell,
+        lambda given: (
+            {"taxonomy": name, "wrong": wrong, "replicates": given.replicates}
+            for name, wrong in product(TAXONOMIES, (0.0, 0.1))
+        ),
+        blocks, PAGE, "taxonomies", replicates=20,
+    )  # fmt: skip

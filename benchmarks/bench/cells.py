@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 Body = dict[str, Any]
-"""What a cell found: `rows` with the values of `ROW`, and `traits` (level, run, name, value)."""
+"""What a cell found: `rows` with the values of `ROW`, and `traits` (level, run, name, value).
 
-ROW = (
-    "run", "group", "model", "metric", "estimate", "low", "high", "status", "message", "seconds",
-)  # fmt: skip
+`runs.run_jobs` puts its `seconds` beside them.
+"""
+
+ROW = ("run", "group", "model", "metric", "estimate", "low", "high", "status", "message")
 FAILED = "failed"
 
 
@@ -56,5 +57,5 @@ def failure(status: str, error: Exception, run: int) -> Body:
     kind = type(error)
     text = str(error) if kind.__module__.startswith("fewlabels") else f"{kind.__name__}: {error}"
     nan = float("nan")
-    row = [run, "", "", "", nan, nan, nan, str(status), " ".join(text.split())[:300], 0.0]
+    row = [run, "", "", "", nan, nan, nan, str(status), " ".join(text.split())[:300]]
     return {"rows": [row], "traits": []}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from functools import lru_cache
@@ -151,7 +150,6 @@ class Bench:
         everything, named = self._whole(cell.dataset)
         rows: list[Any] = []
         for run in range(protocol.curve_runs):
-            started = time.perf_counter()
             half = self._half(cell.dataset, run)
             rng = generator("curve", protocol.seed, cell.dataset, cell.n_labeled, run)
             others = min(protocol.n_unlabeled[0], len(half) - cell.n_labeled - 2)
@@ -167,8 +165,7 @@ class Bench:
             groups, values = measured(items, protocol.metrics, world.by)
             # As with method "labeled", a group without labels falls back to all of them.
             values = values[[groups.index(g) if g in groups else 0 for g in named]]
-            seconds = time.perf_counter() - started
-            rows += self._rows(run, named, items.models, values, seconds=seconds)
+            rows += self._rows(run, named, items.models, values)
         return {"rows": rows, "traits": []}
 
     def _estimates(self, world: World, cell: Cell) -> Body:
@@ -181,7 +178,6 @@ class Bench:
         estimand = protocol.estimand
         if protocol.factor == "labels":
             estimand = "sample" if cell.level == "drawn" else "population"
-        started = time.perf_counter()
         try:
             found = fl.estimate(
                 predictions, model, list(protocol.metrics), by=list(world.by) or None,
@@ -199,7 +195,6 @@ class Bench:
         except Exception as error:
             # A benchmark outlives a method's failure and records it.
             return failure(FAILED, error, cell.run)
-        seconds = time.perf_counter() - started
         groups = [group.group or "" for group in found.groups]
         shape = (len(groups), predictions.n_models, len(self.metrics))
         value, low, high, status = (
@@ -213,14 +208,12 @@ class Bench:
                 if "ece" in metric.name:
                     value[0, :, place] = gaps_by_item(found, predictions)
                     status[0, :, place] = Status.OK
-        rows = self._rows(
-            cell.run, groups, predictions.models, value, low, high, status, seconds=seconds
-        )
+        rows = self._rows(cell.run, groups, predictions.models, value, low, high, status)
         return {"rows": rows, "traits": []}
 
     def _rows(
         self, run: int, groups: Sequence[str], models: Sequence[str], value: Array,
-        low: Any = None, high: Any = None, status: Any = None, seconds: float = 0.0,
+        low: Any = None, high: Any = None, status: Any = None,
     ) -> list[list[Any]]:  # fmt: skip
         """Rows of values (groups, M, metrics), as plain values in the order of `cells.ROW`."""
         places = [(g, m, n) for g in groups for m in models for n in self.metrics]
@@ -232,7 +225,7 @@ class Bench:
             status = np.where(known, str(Status.OK), str(Status.UNDEFINED))
         said = [str(s) for s in np.ravel(status)]
         return [
-            [run, *place, *values, state, "", seconds]
+            [run, *place, *values, state, ""]
             for place, *values, state in zip(places, *numbers, said, strict=True)
         ]
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -96,8 +97,11 @@ class Results:
 
 def long_table(found: Mapping[Cell, Body], protocol: Protocol) -> pd.DataFrame:
     """The rows of all cells, each estimate beside the truth of its run, sorted."""
-    rows = [(*cell, *row) for cell, body in found.items() for row in body["rows"]]
-    names = [*Cell._fields[:5], "at", "method", *ROW]
+    rows: list[tuple[Any, ...]] = []
+    for cell, body in found.items():
+        seconds = body["seconds"] / max(len({row[0] for row in body["rows"]}), 1)  # of a run
+        rows += [(*cell, seconds, *row) for row in body["rows"]]
+    names = [*Cell._fields[:5], "at", "method", "seconds", *ROW]
     frame = pd.DataFrame(rows, columns=names)
     frame["truth_level"] = frame["level"].map(lambda level: truth_level(protocol.factor, level))
     place = ["dataset", "truth_level", "run", "group", "model", "metric"]

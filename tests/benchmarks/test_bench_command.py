@@ -9,14 +9,21 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 
-from bench import Results, fingerprints, load, names
+import fingerprints
+import parts
+import runs
+import samples
+from bench import Results, load, names
 from bench.command import main as command
 from bench.folder import CELLS
+from runs import run_missing
 
 ROOT = Path(__file__).resolve().parents[2]
 Write = Callable[..., Path]
@@ -163,70 +170,200 @@ def _runs(pid: int) -> bool:
         return False
 
 
-# --- fingerprints --------------------------------------------------------------------------------
+# --- fingerprints and samples --------------------------------------------------------------------
+
+STUDY = """
+from pathlib import Path
+from pinned import PINNED
+from runs import DATA, command_line, read_lines, run_missing
+
+def run(cell):
+    time = {"seconds": 1.0 / cell["k"]}
+    return time | {"rows": [{"value": PINNED / cell["k"], "held": 1.0, **time}]}
+
+given = command_line("one", data=DATA, work=Path("w"), cells=20, page_only=False).parse_args()
+cells, file = [{"k": k} for k in range(1, given.cells + 1)], given.work / "one.jsonl"
+lines = read_lines(file) if given.page_only else run_missing(file, run, cells, 1)
+Path("PAGE").write_text(f"text of {len(lines)}\\n")
+"""
+PARTED = """
+from parts import Part, crossed, run_page
+from pinned import PINNED
+
+def run(data, k):
+    return [{"value": PINNED / (3 + k)}]
+
+def part(name):
+    return Part(crossed(k=range(3)), run, lambda records, plan: {name: "table"}, "a design")
+
+run_page("parted", "parted", {name: part(name) for name in ("a", "b")}, ())
+"""
+FILES = {
+    "package/a.py": "A = 1", "package/cli/b.py": "B = 1", "package/of_others/c.py": "C = 1",
+    "benchmarks/one.py": STUDY, "benchmarks/parted.py": PARTED, "benchmarks/three.py": "T = 1",
+    "benchmarks/pinned.py": "PINNED = 1", "data/x/y.csv": "1", "docs/page.md": "text\n",
+    "docs/benchmarks/parted.md": "<!-- a -->\n<!-- end a -->\n<!-- b -->\n<!-- end b -->\n",
+}  # fmt: skip
+Put = Callable[..., None]
+Ask = Callable[..., tuple[int, list[str]]]
 
 
-def test_code_and_data_that_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    benchmarks, page = tmp_path / "benchmarks", tmp_path / "page.md"
-    monkeypatch.setattr(fingerprints, "BENCHMARKS", benchmarks)
-    monkeypatch.setattr(fingerprints, "PACKAGE", tmp_path / "package")
-    files = {
-        "package/a.py": "A = 1", "package/cli/b.py": "B = 1", "benchmarks/one.py": "import two",
-        "benchmarks/two.py": "T = 1", "benchmarks/three.py": "T = 1", "data/x/y.csv": "1",
-    }  # fmt: skip
+@pytest.fixture
+def put(dispatcher: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Put:
+    """Write a file of a small repository with a study of one call and one of two parts."""
+    for module, name, folder in (
+        (dispatcher, "HERE", "benchmarks"), (dispatcher, "DOCS", "docs"), (parts, "ROOT", ""),
+        (fingerprints, "BENCHMARKS", "benchmarks"), (fingerprints, "PACKAGE", "package"),
+    ):  # fmt: skip
+        monkeypatch.setattr(module, name, tmp_path / folder)
+    study = dispatcher.Study
+    studies = {"one": study(("page",), ("x",)), "parted": study(("benchmarks/parted",))}
+    monkeypatch.setattr(dispatcher, "STUDIES", studies)
+    monkeypatch.syspath_prepend(tmp_path / "benchmarks")
 
-    def put(name: str, text: str) -> str:
+    def write(name: str, text: str) -> None:
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        path.write_text(text.replace("PAGE", str(tmp_path / "docs" / "page.md")))
+        sys.modules.pop("pinned", None)
+        importlib.invalidate_caches()
         fingerprints._code.cache_clear()
         fingerprints._content.cache_clear()
-        return fingerprints.stale(page, "one", tmp_path / "data") if page.exists() else ""
 
-    for name, text in files.items():
-        put(name, text)
-    page.write_text("text\n")
-    assert fingerprints.stale(page, "one", tmp_path / "data") == "has no fingerprint"
-    for _ in range(2):  # the line is replaced, not added
-        for module in ("one", "three"):
-            fingerprints.stamp(
-                page, f"python -m benchmarks {module}", module, tmp_path / "data", ["x"]
-            )
-    for module in ("one", "three"):
-        made_by = f"<!-- made by: python -m benchmarks {module}; code "
-        assert page.read_text().count(made_by) == 1
-    assert page.read_text().startswith("text\n\n<!-- ")
-    for name in ("package/cli/b.py", "benchmarks/three.py"):
-        assert put(name, "NEW = 2") == ""
-    assert put("benchmarks/two.py", '"""A docstring."""\n\nT = 1  # the same') == ""
-    for name, what in (("benchmarks/two.py", "code"), ("package/a.py", "code"),
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    for name, text in FILES.items():
+        write(name, text)
+    return write
+
+
+@pytest.fixture
+def ask(dispatcher: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], put: Put) -> Ask:
+    """Call `python -m benchmarks`: its code and lines."""
+
+    def call(*words: str) -> tuple[int, list[str]]:
+        capsys.readouterr()
+        work = [] if words[0] == "stale" else ["--work", str(tmp_path / "work")]
+        code = dispatcher.main([*words, "--data", str(tmp_path / "data"), *work])
+        return code, capsys.readouterr().out.splitlines()
+
+    return call
+
+
+def test_code_and_data_that_changed(ask: Ask, put: Put, tmp_path: Path) -> None:
+    none = "docs/page.md has no record: python -m benchmarks one"
+    assert ask("stale", "page") == (1, [none])
+    page = tmp_path / "docs" / "page.md"
+    for _ in range(2):  # the line is replaced, not added; cells that are taken over have theirs
+        assert ask("one") == (0, [])
+        assert page.read_text().startswith("text of 20\n\n<!-- made by: python -m benchmarks one; ")
+        assert page.read_text().count("made by") == 1
+        assert ask("stale", "docs/page.md") == (0, [])
+    for name in ("package/cli/b.py", "package/of_others/c.py", "benchmarks/three.py"):
+        put(name, "NEW = 2")  # on none of these a number depends
+    put("benchmarks/pinned.py", '"""A docstring."""\n\nPINNED = 1  # the same')
+    assert ask("stale", "page") == (0, [])
+    for name, what in (("benchmarks/pinned.py", "code"), ("package/a.py", "code"),
                        ("data/x/y.csv", "data")):  # fmt: skip
-        assert put(name, "NEW = 2") == f"{what} changed: python -m benchmarks one"
-        assert put(name, files[name]) == ""
+        put(name, "NEW = 2")
+        changed = f"docs/page.md {what} changed: python -m benchmarks one"
+        assert ask("stale", "page") == (1, [changed])
+        put(name, FILES[name])
+        assert ask("stale", "page") == (0, [])
     (tmp_path / "data" / "x" / "y.csv").unlink()  # data that are not at hand have not changed
-    assert fingerprints.stale(page, "one", tmp_path / "data") == ""
+    assert ask("stale", "page") == (0, [])
 
 
-def test_a_page_of_stored_results_keeps_its_fingerprint(
-    dispatcher: object, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_sample_confirms_a_page_or_says_what_changed(ask: Ask, put: Put, tmp_path: Path) -> None:
+    ask("one")
+    (sample,) = fingerprints.samples_of("one").values()
+    assert (sample["cells"], len(sample["sample"])) == (20, samples.CELLS)
+    assert {*range(1, samples.CELLS + 1)} != {one["cell"]["k"] for one in sample["sample"]}
+    names = {name for one in sample["sample"] for name in one["numbers"]}
+    assert names == {"rows/0/value"}  # neither seconds nor whole numbers
+    page = tmp_path / "docs" / "page.md"
+    before = page.read_text()
+    put("benchmarks/pinned.py", "PINNED = 0.5 + 0.5")
+    assert ask("stale", "page", "--run", "--minutes", "0")[0] == 1  # there is no time
+    assert page.read_text() == before
+    assert ask("stale", "page", "--run") == (0, [])
+    assert ask("stale", "page") == (0, [])
+    made, confirmed = (page.read_text(), f", confirmed by {samples.CELLS} cells of 20 on code ")
+    assert confirmed in made
+    assert made.replace(made[made.index(", confirmed") : made.index("; data")], "") == before
+    put("benchmarks/pinned.py", "PINNED = 1.00001")
+    code, (line,) = ask("stale", "page", "--run")
+    assert code == 1
+    one = sample["sample"][0]
+    assert f"{one['cell']}: rows/0/value was {one['numbers']['rows/0/value']:g} and is " in line
+    assert line.count(" was ") == samples.CELLS
+    assert page.read_text() == made
+    (tmp_path / "data" / "x" / "y.csv").unlink()
+    assert ask("stale", "page", "--run")[1][0].endswith("; its data are not at hand")
+
+
+def test_what_cells_of_unknown_code_made_is_stale_until_a_sample_agrees(
+    ask: Ask, put: Put, tmp_path: Path
 ) -> None:
-    page, here = tmp_path / "page.md", tmp_path / "benchmarks"
-    here.mkdir()
-    (here / "one.py").write_text(f"from pathlib import Path\nPath({str(page)!r}).write_text('new')")
-    page.write_text("old\n")
-    monkeypatch.setattr(dispatcher, "HERE", here)
-    monkeypatch.setattr(dispatcher, "DOCS", tmp_path)
-    monkeypatch.setattr(fingerprints, "BENCHMARKS", here)
-    monkeypatch.setitem(dispatcher.STUDIES, "one", dispatcher.Study(("page",)))  # type: ignore[attr-defined]
-    run = dispatcher.main  # type: ignore[attr-defined]
-    monkeypatch.setattr(fingerprints, "code_of", lambda module: "aaa")
-    assert run(["one"]) == 0
-    monkeypatch.setattr(fingerprints, "code_of", lambda module: "bbb")
-    for words, code in ((["one", "--page-only"], "aaa"), (["one"], "bbb")):
-        page.write_text(page.read_text().replace("new", "older"))
-        assert run(words) == 0
-        assert fingerprints.stamps_of(page)["one"].code == code
-        assert page.read_text().startswith("new\n\n")
+    page = tmp_path / "docs" / "page.md"
+    ask("one", "--cells", "10")
+    ask("one")
+    assert "made by: python -m benchmarks one; code unknown; " in page.read_text()
+    assert ask("stale", "page")[0] == 1
+    assert ask("stale", "page", "--run") == (0, [])
+    put("benchmarks/one.py", STUDY + "\nMORE = 1\n")
+    made = page.read_text()
+    ask("one", "--page-only")  # what it writes is of the code that ran, not of this
+    assert page.read_text() == made
+
+
+def test_a_cell_that_is_gone_and_a_command_that_fails(ask: Ask, put: Put) -> None:
+    ask("one")
+    put("benchmarks/one.py", STUDY.replace("cells=20", "cells=1"))
+    assert ask("stale", "page", "--run")[1][0].endswith("no such cell now")
+    put("benchmarks/one.py", "raise SystemExit(2)")
+    assert ask("stale", "page", "--run")[1][0].endswith("its sample cannot be run")
+
+
+def test_each_part_of_a_page_has_a_record(
+    ask: Ask, put: Put, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads = lambda workers, *_, **__: ThreadPoolExecutor(workers)  # noqa: E731
+    monkeypatch.setattr(runs, "ProcessPoolExecutor", threads)
+    page = tmp_path / "docs" / "benchmarks" / "parted.md"
+    assert ask("parted", "all")[0] == 0
+    assert all(f"<!-- {p} made by: python -m benchmarks parted all; " in page.read_text()
+               for p in "ab")  # fmt: skip
+    assert ask("stale", "parted") == (0, [])
+    put("benchmarks/pinned.py", "PINNED = 2 - 1")
+    assert ask("parted", "b", "--fresh")[0] == 0
+    old = "docs/benchmarks/parted.md a code changed: python -m benchmarks parted all"
+    assert ask("stale", "parted") == (1, [old])
+    assert ask("stale", "--run", "parted")[0] == 0
+    page.write_text("`python -m benchmarks parted c`: more\n" + page.read_text())
+    none = "docs/benchmarks/parted.md c has no record: python -m benchmarks parted c"
+    assert ask("stale", "parted") == (1, [none])
+
+
+def test_samples_are_of_cheap_cells_and_not_of_cells_within_cells(tmp_path: Path) -> None:
+    def drawn(seconds: list[float]) -> dict[int, dict[str, float]]:
+        sampler, cells = samples.Sampler(), [{"k": k} for k in range(len(seconds))]
+        lines = [c | {"seconds": s, "v": 0.5} for c, s in zip(cells, seconds, strict=True)]
+        sampler.draw("", cells, lines, 0, set())
+        return {one["cell"]["k"]: one["numbers"] for one in sampler.found[""]["sample"]}
+
+    assert drawn([20.0, 1e4, 20.0, 30.0, 1e4]).keys() < {0, 2, 3}
+    assert drawn([1e4, 1e3]) == {1: {"v": 0.5}}
+
+    def inner(cell: dict[str, Any]) -> dict[str, Any]:
+        return {"v": cell["k"] + 0.5}
+
+    def outer(cell: dict[str, Any]) -> dict[str, Any]:
+        return {"lines": run_missing(tmp_path / "b" / "cells.jsonl", inner, [cell], 1)}
+
+    sampler = samples.Sampler()
+    with samples.using(sampler):
+        run_missing(tmp_path / "a" / "cells.jsonl", outer, [{"k": 1}], 1)
+    assert list(sampler.found) == ["a"]
 
 
 def test_stale_lists_pages(dispatcher: object, capsys: pytest.CaptureFixture[str]) -> None:
