@@ -11,14 +11,13 @@ Run it from the root of the repository. DIR is by default FEWLABELS_DATA.
 
 from __future__ import annotations
 
-import argparse
 import re
 import runpy
 import shlex
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,7 +27,7 @@ sys.path.insert(0, str(HERE))  # modules of this folder import one another by th
 
 import fingerprints  # noqa: E402
 import samples  # noqa: E402
-from fingerprints import Key, Stamp  # noqa: E402
+from fingerprints import Record  # noqa: E402
 from runs import DATA, command_line, rooms_imported  # noqa: E402
 from samples import Sampler  # noqa: E402
 
@@ -123,9 +122,9 @@ def _what_there_is() -> Iterator[str]:
 
 
 def _study(name: str, arguments: Sequence[str], sampler: Sampler | None = None) -> int:
-    """Run a study; pages that it writes get the fingerprints and samples of its calls."""
+    """Run a study, and keep records of the pages that it writes."""
     pages = [page for part in STUDIES[name].pages if (page := DOCS / f"{part}.md").exists()]
-    before = {page: (page.stat().st_mtime_ns, fingerprints.stamps_of(page)) for page in pages}
+    before = {page: page.stat().st_mtime_ns for page in pages}
     sys.argv, sampler = [f"python -m benchmarks {name}", *arguments], sampler or Sampler()
     code = 0
     try:
@@ -135,51 +134,38 @@ def _study(name: str, arguments: Sequence[str], sampler: Sampler | None = None) 
         if isinstance(ended.code, str):
             print(ended.code, file=sys.stderr)
         code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
-    for page, (changed, stamps) in before.items():
-        if code or page.stat().st_mtime_ns == changed:
-            continue
-        if "--page-only" not in arguments:
-            stamps |= _stamps(page, name, arguments, sampler, stamps)
-        fingerprints.write(page, stamps)  # what was not run again keeps the code that it ran on
+    for page, changed in before.items():
+        if not code and page.stat().st_mtime_ns != changed:
+            stored = "--page-only" in arguments  # its code is that on which it ran
+            new = {} if stored else _records(page, name, arguments, sampler)
+            fingerprints.keep(name, page, new)
     return code
 
 
-def _stamps(
-    page: Path, name: str, arguments: Sequence[str], sampler: Sampler, before: Mapping[Key, Stamp]
-) -> dict[Key, Stamp]:
-    """Keep the samples of the calls that made a page, and give the lines that it has of them.
+_HOW = re.compile(
+    r" --(?:fresh|resume|run|(?:data|work|out|results|workers|minutes)[ =]\S+)(?= |$)"
+)
+"""Options on which no number depends: folders, processes, and what is taken over."""
 
-    A call with the page's name is of no other page.
-    """
-    command = shlex.join(["python", "-m", "benchmarks", name, *_telling(arguments)])
-    found = {c: s for c, s in sampler.found.items() if c == page.stem} or sampler.found
+
+def _records(
+    page: Path, name: str, arguments: Sequence[str], sampler: Sampler
+) -> dict[str, Record]:
+    """What made a page: the calls of a command; one with the page's name is of no other page."""
+    command = shlex.join(["python", "-m", "benchmarks", name, *_without_folders(arguments)])
+    calls = {c: s for c, s in sampler.found.items() if c == page.stem} or sampler.found
     whole = {"cells": 0, "anew": 0, "seconds": 0, "rooms": sorted(rooms_imported()), "sample": []}
-    kept, stamps = fingerprints.samples_of(name), {}
-    root, places = _root(arguments), tuple(sorted(STUDIES[name].data))
-    for call, one in (found or {"": whole}).items():
-        sample, old = dict(one), before.get((name, call))
-        if (anew := sample.pop("anew")) < sample["cells"]:
-            if not anew and old and old.command == command:
-                continue  # the cells are those of the line
-            sample["rooms"] = None  # nobody knows which code the others ran on
-        code = "unknown" if sample["rooms"] is None else fingerprints.code_of(name, sample["rooms"])
-        kept[fingerprints.title(page, call)] = sample
-        stamps[name, call] = Stamp(command, code, fingerprints.data_of(root, places), places)
-    fingerprints.keep_samples(name, kept)
-    return stamps
-
-
-_HOW = re.compile(r"--(?:(data|work|out|results|workers|minutes)(=.*)?|fresh|resume|run)")
-
-
-def _telling(arguments: Sequence[str]) -> Iterator[str]:
-    """Arguments on which numbers depend: no folders, processes, or what is taken over."""
-    left = iter(_without_folders(arguments))
-    for argument in left:
-        if (how := _HOW.fullmatch(argument)) is None:
-            yield argument
-        elif how[1] and not how[2]:
-            next(left, None)
+    places = sorted(STUDIES[name].data)
+    made = {"command": _HOW.sub("", command), "places": places,
+            "data": fingerprints.data_of(_root(arguments), places)}  # fmt: skip
+    before, new = fingerprints.records_of(name).get(page.stem, {}), {}
+    for call, sample in (calls or {"": whole}).items():
+        if sample["anew"] == sample["cells"]:
+            new[call] = {**made, **sample, "code": fingerprints.code_of(name, sample["rooms"])}
+        elif sample["anew"] or before.get(call, {}).get("command") != made["command"]:
+            # Nobody knows on which code the cells ran that were taken over.
+            new[call] = {**made, **sample, "code": "unknown", "rooms": None}
+    return new
 
 
 def _without_folders(arguments: Sequence[str]) -> list[str]:
@@ -189,10 +175,8 @@ def _without_folders(arguments: Sequence[str]) -> list[str]:
 
 def _root(arguments: Sequence[str]) -> Path:
     """The folder of the data: that of --data, or FEWLABELS_DATA."""
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.add_argument("--data", type=Path, default=DATA)
-    root: Path = parser.parse_known_args(arguments)[0].data
-    return root
+    given = re.search(r"--data[ =](\S+)", " ".join(arguments))
+    return Path(given[1]) if given else DATA
 
 
 def _stale(arguments: Sequence[str]) -> int:
@@ -205,49 +189,46 @@ def _stale(arguments: Sequence[str]) -> int:
     given = parser.parse_args(arguments)
     asked, found = {Path(page).stem for page in given.pages}, 0
     until = time.monotonic() + 60 * given.minutes
-    every = [(DOCS / f"{part}.md", name) for name, study in STUDIES.items() for part in study.pages]
-    for page, name in every:
-        for call in fingerprints.calls_of(page, name) if page.stem in asked or not asked else ():
-            timed = STUDIES[name].timed
-            why = fingerprints.stale(page, (name, call), given.data, timed=timed)
-            if why and given.run:
-                why = _confirm(page, (name, call), why, given.data, until - time.monotonic())
-            if why:
-                found += 1
-                print(f"docs/{page.relative_to(DOCS)}{' ' * bool(call)}{call} {why}", flush=True)
+    for name, study in STUDIES.items():
+        for page in (DOCS / f"{part}.md" for part in study.pages):
+            for call in fingerprints.calls_of(page, name):
+                if asked and page.stem not in asked:
+                    continue
+                why = fingerprints.stale(page, name, call, given.data, timed=study.timed)
+                if why and given.run and call in fingerprints.records_of(name).get(page.stem, {}):
+                    more = _confirm(page, name, call, given.data, until - time.monotonic())
+                    why = f"{why}; {more}" if more else ""
+                if why:
+                    found += 1
+                    print(f"docs/{page.relative_to(DOCS)}{' ' * bool(call)}{call} {why}")
     return int(found > 0)
 
 
-def _confirm(page: Path, key: Key, why: str, root: Path, seconds: float) -> str:
-    """Run the sample of a call again, and stamp the page if it agrees; else why it is stale."""
-    (name, call), title = key, fingerprints.title(page, key[1])
-    stamps, kept = fingerprints.stamps_of(page), fingerprints.samples_of(name)
-    made, sample = stamps.get(key), kept.get(title)
-    if made is None or sample is None:
-        return why
-    data = fingerprints.data_of(root, made.places)
-    if made.places and not data:
-        return f"{why}; its data are not at hand"
-    if sample["seconds"] > seconds:
-        return f"{why}; its sample takes {sample['seconds']:.0f} seconds"
-    words = shlex.split(made.command)[4:]
-    if not sample["cells"]:  # it is run as a whole
-        return f"{why}; its command fails" if _study(name, words) else ""
+def _confirm(page: Path, name: str, call: str, root: Path, seconds: float) -> str:
+    """Run the sample of a call again, and confirm its record; why not, where it does not agree."""
+    made = fingerprints.records_of(name)[page.stem][call]
+    data, words = fingerprints.data_of(root, made["places"]), shlex.split(made["command"])[4:]
+    if made["places"] and not data:
+        return "its data are not at hand"
+    if made["seconds"] > seconds:
+        return f"its sample takes {made['seconds']:.0f} seconds"
+    if not made["cells"]:
+        return "its command fails" if _study(name, words) else ""
     with tempfile.TemporaryDirectory() as scratch:
         folders = dict.fromkeys(("work", "results"), Path(scratch))
-        sampler = Sampler({call: sample}, {"data": root.resolve(), **folders})
-        failed = _study(name, words, sampler)
+        sampler = Sampler({call: made}, {"data": root.resolve(), **folders})
+        try:
+            failed = _study(name, words, sampler)
+        except Exception as error:  # others are run nonetheless
+            return f"its sample fails: {error!r}"
     if failed or sampler.differ or call not in sampler.found:
-        return "; ".join([why, *(sampler.differ or ["its sample cannot be run"])])
-    if sample["rooms"] is not None:
-        sample["rooms"] = sorted({*sample["rooms"], *sampler.found[call]["rooms"]})
-        fingerprints.keep_samples(name, kept)
-    stamps[key] = made._replace(
-        data=data, cells=f"{len(sample['sample'])} cells of {sample['cells']:,}",
-        on=fingerprints.code_of(name, sample["rooms"]),
-    )  # fmt: skip
-    fingerprints.write(page, stamps)
-    print(f"{title}: confirmed by {stamps[key].cells}", file=sys.stderr)
+        return "; ".join(sampler.differ) or "its sample cannot be run"
+    if made["rooms"] is not None:
+        made["rooms"] = sorted({*made["rooms"], *sampler.found[call]["rooms"]})
+    made |= {"data": data, "confirmed": f"{len(made['sample'])} cells of {made['cells']:,}",
+             "on": fingerprints.code_of(name, made["rooms"])}  # fmt: skip
+    fingerprints.keep(name, page, {call: made})
+    print(f"{page.stem} {call}: confirmed by {made['confirmed']}", file=sys.stderr)
     return ""
 
 

@@ -1,10 +1,10 @@
 """Which code and data a page was made by, and whether they have changed since.
 
-A page ends with a line for each call of a study that fills it: its command and fingerprints of the
-code and of the data, the files below the places that the study reads. The code is that of the
-modules that the study imports here and of the package's rooms that its cells imported, without
-comments, docstrings and layout. results/samples has numbers of the cells (`samples`), by which a
-page is confirmed on other code.
+results/records has for each page and call of a study what made it: the command, fingerprints of the
+code and of the data below the places that the study reads, and numbers of some cells (`samples`),
+by which the page is confirmed on other code. The code is that of the modules which the study
+imports here and of the package's rooms that its cells imported, without comments, docstrings and
+layout. The page ends with a line of each.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 BENCHMARKS = Path(__file__).resolve().parent
 PACKAGE = BENCHMARKS.parent / "src" / "fewlabels"
@@ -24,24 +24,9 @@ PACKAGE = BENCHMARKS.parent / "src" / "fewlabels"
 _NO_NUMBERS = ("cli", "report", "labeling")
 """Rooms of the package on which no number depends."""
 
-_LINE = re.compile(
-    r"^<!-- (?:(\S+) )?made by: (.*?); code (\w+)(?:, confirmed by (.*?) on code (\w+))?; "
-    r"data (\w*) of (.*?) -->$", re.MULTILINE,
-)  # fmt: skip
-Key = tuple[str, str]
-"""A study and a call of it, "" where it has one."""
-Samples = dict[str, dict[str, Any]]
-
-
-class Stamp(NamedTuple):
-    """What made a call's part of a page; `on` is the code on which `cells` confirmed it, or ""."""
-
-    command: str
-    code: str
-    data: str
-    places: tuple[str, ...]
-    cells: str = ""
-    on: str = ""
+Record = dict[str, Any]
+"""`command`, `code`, `data` and `places`, a sample (`samples.Kept`), and `confirmed`, where it is:
+by how many cells and `on` which code."""
 
 
 def code_of(module: str, rooms: Collection[str] | None = None) -> str:
@@ -66,71 +51,56 @@ def data_of(root: Path, places: Sequence[str]) -> str:
     return _digest(parts)
 
 
-def write(page: Path, stamps: Mapping[Key, Stamp]) -> None:
-    """Let a page end with these lines and no others."""
+def records_of(module: str) -> dict[str, dict[str, Record]]:
+    """The records of a study by the page's name and the call's, which is "" where it has one."""
+    file = _file(module)
+    found: dict[str, dict[str, Record]] = {}
+    return json.loads(file.read_text(encoding="utf-8")) if file.exists() else found
+
+
+def keep(module: str, page: Path, new: Mapping[str, Record]) -> None:
+    """Put records of a page into the study's file, and all that it has there at its end."""
+    records = records_of(module)
+    own = records.setdefault(page.stem, {})
+    own |= new
+    _file(module).parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(records).replace('{"cell"', '\n{"cell"')  # a line each
+    _file(module).write_text(text + "\n", encoding="utf-8")
     lines = [
-        f"<!-- {call}{' ' * bool(call)}made by: {made.command}; code {made.code}"
-        + (f", confirmed by {made.cells} on code {made.on}" if made.on else "")
-        + f"; data {made.data} of {' '.join(made.places)} -->"
-        for (_, call), made in sorted(stamps.items())
+        f"<!-- made by: {made['command']}{f' ({call})' * bool(call)}; code {made['code']}"
+        + (f", confirmed by {made['confirmed']} on code {made['on']}" if "on" in made else "")
+        + f"; data {made['data']} of {' '.join(made['places'])} -->"
+        for call, made in sorted(own.items())
     ]
-    text = _LINE.sub("", page.read_text(encoding="utf-8")).rstrip()
+    line = re.compile(rf"^<!-- made by: python -m benchmarks {module}\b.* -->\n?", re.MULTILINE)
+    text = line.sub("", page.read_text(encoding="utf-8")).rstrip()
     page.write_text("\n".join([text, *([""] if lines else []), *lines, ""]), encoding="utf-8")
 
 
-def stamps_of(page: Path) -> dict[Key, Stamp]:
-    """What the lines at the end of a page say: `python -m benchmarks MODULE ...`."""
-    found = _LINE.findall(page.read_text(encoding="utf-8"))
-    return {
-        (command.split()[3], call): Stamp(command, code, data, tuple(places.split()), cells, on)
-        for call, command, code, cells, on, data, places in found
-    }
+def _file(module: str) -> Path:
+    return BENCHMARKS / "results" / "records" / f"{module}.json"
 
 
 def calls_of(page: Path, module: str) -> list[str]:
-    """Calls of a study that fill a page: the page names commands of parts, its lines the others."""
+    """Calls of a study that fill a page: it names the commands of parts, the records the others."""
     text = page.read_text(encoding="utf-8")
     parts = re.findall(rf"^`python -m benchmarks {module} (\w+)", text, re.MULTILINE)
-    lines = [call for name, call in stamps_of(page) if name == module]
-    return list(dict.fromkeys(parts)) or lines or [""]
+    return list(dict.fromkeys(parts)) or [*records_of(module).get(page.stem, [""])]
 
 
-def title(page: Path, call: str) -> str:
-    """The name of a sample."""
-    return f"{page.stem} {call}".strip()
-
-
-def samples_of(module: str) -> Samples:
-    """The samples of a study by their names."""
-    file = BENCHMARKS / "results" / "samples" / f"{module}.json"
-    found: Samples = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
-    return found
-
-
-def keep_samples(module: str, samples: Samples) -> None:
-    """Put the samples of a study into their file, a line each."""
-    file = BENCHMARKS / "results" / "samples" / f"{module}.json"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    lines = [f"{json.dumps(key)}: {json.dumps(one)}" for key, one in sorted(samples.items())]
-    file.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
-
-
-def stale(page: Path, key: Key, root: Path, *, timed: bool = False) -> str:
+def stale(page: Path, module: str, call: str, root: Path, *, timed: bool = False) -> str:
     """Why a call would no longer write what it wrote; "" if it would, as far as can be seen.
 
     What is `timed` is of the day when it ran.
     """
-    made, kept = stamps_of(page).get(key), samples_of(key[0]).get(title(page, key[1]))
+    made = records_of(module).get(page.stem, {}).get(call)
     if made is None:
-        return f"has no record: python -m benchmarks {' '.join(key).strip()}"
-    if timed:
-        return ""
-    now = code_of(key[0], kept and kept["rooms"])
-    changed = ["code"] if now not in (made.code, made.on) else []
+        return f"has no record: python -m benchmarks {module} {call}".strip()
+    now, there = code_of(module, made["rooms"]), data_of(root, made["places"])
+    changed = ["code"] if now not in (made["code"], made.get("on")) and not timed else []
     # Data that are not at hand have not changed.
-    there = data_of(root, made.places)
-    changed += ["data"] if there and there != made.data else []
-    return f"{' and '.join(changed)} changed: {made.command}" if changed else ""
+    changed += ["data"] if there and there != made["data"] else []
+    return f"{' and '.join(changed)} changed: {made['command']}" if changed else ""
 
 
 def _digest(parts: Iterator[bytes] | list[bytes]) -> str:

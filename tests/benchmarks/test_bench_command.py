@@ -275,7 +275,7 @@ def test_code_and_data_that_changed(ask: Ask, put: Put, tmp_path: Path) -> None:
 
 def test_a_sample_confirms_a_page_or_says_what_changed(ask: Ask, put: Put, tmp_path: Path) -> None:
     ask("one")
-    (sample,) = fingerprints.samples_of("one").values()
+    sample = fingerprints.records_of("one")["page"][""]
     assert (sample["cells"], len(sample["sample"])) == (20, samples.CELLS)
     assert {*range(1, samples.CELLS + 1)} != {one["cell"]["k"] for one in sample["sample"]}
     names = {name for one in sample["sample"] for name in one["numbers"]}
@@ -331,8 +331,8 @@ def test_each_part_of_a_page_has_a_record(
     monkeypatch.setattr(runs, "ProcessPoolExecutor", threads)
     page = tmp_path / "docs" / "benchmarks" / "parted.md"
     assert ask("parted", "all")[0] == 0
-    assert all(f"<!-- {p} made by: python -m benchmarks parted all; " in page.read_text()
-               for p in "ab")  # fmt: skip
+    for p in "ab":
+        assert f"<!-- made by: python -m benchmarks parted all ({p}); code " in page.read_text()
     assert ask("stale", "parted") == (0, [])
     put("benchmarks/pinned.py", "PINNED = 2 - 1")
     assert ask("parted", "b", "--fresh")[0] == 0
