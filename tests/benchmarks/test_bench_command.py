@@ -17,6 +17,7 @@ import pandas as pd
 import pytest
 
 import fingerprints
+import paper
 import parts
 import runs
 import samples
@@ -364,6 +365,31 @@ def test_samples_are_of_cheap_cells_and_not_of_cells_within_cells(tmp_path: Path
     with samples.using(sampler):
         run_missing(tmp_path / "a" / "cells.jsonl", outer, [{"k": 1}], 1)
     assert list(sampler.found) == ["a"]
+
+
+def test_a_protocol_of_a_paper_is_sampled_in_its_own_folder(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = ("--data", "toy.parquet", *OPTIONS, "--runs", "2")
+    monkeypatch.setattr(paper, "STUDIES", {"toy": paper.Study("ssme-binary", options)})
+    monkeypatch.setattr(paper, "PAGES", tmp_path / "pages")
+    (tmp_path / "pages" / "figures").mkdir(parents=True)
+    (tmp_path / "again").mkdir()
+    write()
+    drawn = samples.Sampler()
+    with samples.using(drawn):
+        paper.run("toy", tmp_path, tmp_path, runs=None, workers=1, resume=False)
+    (sample,) = drawn.found.values()
+    again = samples.Sampler({"toy": sample})
+    page = (tmp_path / "pages" / "toy.md").read_text()
+    with samples.using(again), pytest.raises(samples.Taken):
+        paper.run("toy", tmp_path, tmp_path / "again", runs=None, workers=1, resume=False)
+    assert (again.differ, list(again.found)) == ([], ["toy"])
+    assert page == (tmp_path / "pages" / "toy.md").read_text()
+    sample["sample"][0]["numbers"] |= {"rows/0/9": 0.5}  # it was the tenth of a row's values
+    with samples.using(again), pytest.raises(samples.Taken):
+        paper.run("toy", tmp_path, tmp_path / "again", runs=None, workers=1, resume=False)
+    assert len(again.differ) == 1
 
 
 def test_stale_lists_pages(dispatcher: object, capsys: pytest.CaptureFixture[str]) -> None:
