@@ -93,3 +93,11 @@ def test_a_class_that_nobody_votes_for_is_said():
     predictions = fl.Predictions(votes=[[0, 1, 0], [1, 1, 0]], classes=["a", "b", "c"])
     said = MajorityVote().infer(predictions, 0).warnings
     assert any("no classifier ever votes for class c" in w for w in said)
+
+
+def test_as_in_the_paper_two_classes_are_decided_and_more_keep_their_shares():
+    for classes, votes in ((2, [[1, 1, 0]]), (3, [[2, 2, 0]])):
+        predictions = fl.Predictions(votes=votes, classes=range(classes))
+        two, three = [0, 1], [1 / 3, 0, 2 / 3]
+        usual = MajorityVote().infer(predictions, 0).marginals()[0]
+        np.testing.assert_allclose(usual, two if classes == 2 else three)

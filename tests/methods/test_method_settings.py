@@ -10,6 +10,7 @@ import pytest
 
 import fewlabels as fl
 from fewlabels.errors import UsageError
+from fewlabels.methods.registry import ALIASES
 from fewlabels.methods.settings import (
     canonical,
     changed_settings,
@@ -30,6 +31,10 @@ def test_methods_with_settings() -> None:
     assert make(spelled) == SSMEKDE(bandwidth=0.5, leave_one_out=True)
     assert make("ssme-kde[compat=official]") == SSMEKDE(compat="official")
     assert canonical("ssme-kde[]") == "ssme-kde"
+    # As the papers call them.
+    assert canonical("SSME-KDE-M[epochs=3]") == "ssme-kde-marginal[epochs=3]"
+    assert canonical("Dawid-Skene") == "dawid-skene"
+    assert set(ALIASES.values()) < set(METHODS)
     # Commas within a value, and settings of a model that a model holds.
     assert make("confusion-bee[error_prior=2,8,chains=1]") == ConfusionBEE(
         error_prior=(2, 8), chains=1
@@ -59,6 +64,8 @@ def test_methods_with_settings() -> None:
         ("labeled[x=1]", "unknown setting 'x'; there are none"),
         ("ssme-kde]", r"a method is NAME or NAME\[SETTING=VALUE,..\]"),
         ("active-testing[budget=3]", "unknown setting 'budget'"),
+        ("DPE", "DPE is no method; disagreement .* `fewlabels calibrate FILE --method alpha"),
+        ("cpe", "cpe is no method; class probability .* `fewlabels annotations FILE`"),
     ],
 )
 def test_methods_that_are_refused(text: str, message: str) -> None:

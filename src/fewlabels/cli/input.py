@@ -24,7 +24,6 @@ from fewlabels.cli.options import (
     check_choice,
     comma_list,
     fields_of,
-    method_names,
     option,
 )
 from fewlabels.cli.output import stream_bar
@@ -537,11 +536,10 @@ class Settings(Record):
         """
         values: dict[str, Any] = {**vars(self), "random_state": self.seed}
         if "method" in names:
-            from fewlabels.methods.registry import check_reference
+            from fewlabels.methods.registry import METHODS, check_reference, named
             from fewlabels.methods.settings import model_of
 
-            check_choice("method", self.method, method_names())
-            check_reference(self.method, reference)
+            check_reference(named(self.method, ["auto", *METHODS]), reference)
             values["method"] = model_of(self.method, self.options)
         return {name: values[name] for name in names}
 

@@ -14,7 +14,7 @@ from fewlabels.cli.files import table_writer, write_outputs
 from fewlabels.cli.input import Engine, Input, Settings
 from fewlabels.cli.options import CHOICE, OUTPUT, Record, command, method_names, option, takes
 from fewlabels.cli.output import Output, print_warnings, progress_bar, width
-from fewlabels.errors import UsageError, one_line, unknown
+from fewlabels.errors import UsageError, one_line
 
 
 @command(short_help="What is in a file, what is wrong and how to fix it.")
@@ -86,9 +86,10 @@ class Which(Record):
 @takes("output", Output, "json")
 def methods(which: Which, output: Output) -> None:
     """List the methods, or say of NAME how it works, what it assumes, and what can be set."""
-    name, registered = which.method, method_names()
-    if name is not None and name not in registered:
-        raise UsageError(unknown("method", name, registered))
+    from fewlabels.methods.registry import named
+
+    registered = method_names()
+    name = None if which.method is None else named(which.method, registered)
     report = _about(name) if name is not None else {"methods": [_about(m) for m in registered]}
     report = {"fewlabels": __version__, **report}
     output.save_all(lambda: report)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from importlib.resources import files
 from types import MappingProxyType
@@ -82,6 +82,30 @@ METHODS: Mapping[str, Method] = MappingProxyType(
 )
 """Every method by its name."""
 
+ALIASES: Mapping[str, str] = MappingProxyType(
+    {
+        "ssme": "ssme-kde",
+        "ssme-m": "ssme-kde-marginal",
+        "ssme-kde-m": "ssme-kde-marginal",
+        "ssme-nf": "ssme-flow",
+        "pseudo-labeled": "pseudo-label",
+        "gibbs-svm": "crowd-svm",
+    }
+)
+"""Names that the papers give to methods that have another here, in lower case."""
+
+ELSEWHERE: Mapping[str, str] = MappingProxyType(
+    {
+        "cpe": "class probability estimates are the classifiers' probabilities: `fewlabels "
+        "annotations FILE` evaluates them against the labels of several people, `fewlabels "
+        "calibrate FILE --method temperature --save MODEL.json` calibrates them",
+        "dpe": "disagreement probability estimates come from `fewlabels calibrate FILE --method "
+        "alpha --save MODEL.json`; `fewlabels annotations FILE --calibration MODEL.json` "
+        "evaluates them",
+    }
+)
+"""The same of what the papers name and is no label model: where it is."""
+
 CHOOSING = frozenset({"active-testing", "active-surrogate"})
 """Methods that ask for labels of their own choice, which are no random sample."""
 
@@ -94,6 +118,24 @@ AUTO = (
 MOST_SAMPLED = 20_000
 """With more annotators vote-selection, which fits several models repeatedly, would take many
 minutes; dawid-skene fits one."""
+
+
+def named(name: object, names: Iterable[str]) -> str:
+    """The one of these names that a reader of the papers means: in any case, or an alias.
+
+    Raises
+    ------
+    UsageError
+        If there is none; of what is no method it says where that is.
+    """
+    by_case = {each.casefold(): each for each in names}
+    typed = name.casefold() if isinstance(name, str) else ""
+    found = by_case.get(ALIASES.get(typed, typed))
+    if found is None and typed in ELSEWHERE:
+        raise UsageError(f"{name} is no method; {ELSEWHERE[typed]}")
+    if found is None:
+        raise UsageError(unknown("method", name, by_case.values()))
+    return found
 
 
 def resolve(
@@ -117,11 +159,10 @@ def resolve(
         names = [m.name for m in METHODS.values() if f"fewlabels.methods.{m.model}" == kind]
         name = names[0] if names else type(method).__name__
         return name, _with_reference(method, name, reference)
+    method = named(method, ["auto", *METHODS])
     check_reference(method, reference)
     if method == "auto":
         method = _automatic(predictions) if reference is None else "learned-ensemble"
-    if not isinstance(method, str) or method not in METHODS:
-        raise UsageError(unknown("method", method, ["auto", *METHODS]))
     return method, _with_reference(METHODS[method].make(), method, reference)
 
 

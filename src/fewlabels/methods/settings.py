@@ -15,9 +15,9 @@ from dataclasses import fields, replace
 from types import NoneType, UnionType
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
-from fewlabels.errors import UsageError, did_you_mean, listed, quoted, unknown
+from fewlabels.errors import UsageError, did_you_mean, listed, quoted
 from fewlabels.methods.base import LabelModel
-from fewlabels.methods.registry import METHODS
+from fewlabels.methods.registry import METHODS, named
 
 _FOR_PYTHON = ("oracle", "budget")
 """How many labels to ask for has no meaning without the function that is asked."""
@@ -47,11 +47,9 @@ class Setting(NamedTuple):
 
 def settings_of(name: str) -> dict[str, Setting]:
     """The settings of a method by their names, in the order of the class."""
-    if name not in METHODS:
-        raise UsageError(unknown("method", name, METHODS))
     return {
         name: Setting(name, kind, default, _meanings(owner).get(name, ""))
-        for owner, name, kind, default in _values(METHODS[name].make())
+        for owner, name, kind, default in _values(METHODS[named(name, METHODS)].make())
     }
 
 
@@ -65,7 +63,7 @@ def changed_settings(name: str, model: LabelModel) -> dict[str, Any]:
 
 def model_of(name: str, options: Iterable[str] = ()) -> str | LabelModel:
     """The method of this name with settings such as "bandwidth=scott"; its name without any."""
-    texts = list(options)
+    texts, name = list(options), named(name, ["auto", *METHODS])
     if not texts:
         return name
     if name == "auto":
@@ -127,7 +125,8 @@ def _parse(text: str) -> tuple[str, dict[str, Any]]:
         raise UsageError(f"a method is NAME or NAME[SETTING=VALUE,..]; got {quoted(text)}")
     # A comma within a value is not before the name of another setting.
     parts = re.split(r",(?=\s*\w+\s*=)|,\s*$", match[2] or "")
-    return match[1], _read(match[1], (part.strip() for part in parts), text)
+    name = named(match[1], METHODS)
+    return name, _read(name, (part.strip() for part in parts), text)
 
 
 def _read(name: str, parts: Iterable[str], text: str) -> dict[str, Any]:

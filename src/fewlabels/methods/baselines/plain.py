@@ -123,22 +123,23 @@ class MajorityVote(LabelModel):
 
     The accuracy is that on the labeled items that the classifier voted on; without any of these,
     the mean of the other classifiers'. Without labels, or where no voter was ever right, votes
-    count equally. A baseline in Shanmugam et al. (2025), whose figures are those of the class of
-    most votes, not of the shares.
+    count equally. A baseline in Shanmugam et al. (2025), appendix B.2: "the accuracy-weighted
+    average of discrete predictions".
 
     Parameters
     ----------
     weighted
         Whether accuracy weighs the votes; else they count equally.
     hard
-        Whether the class of most votes gets all the probability (classes that tie share it), as
-        in the paper; else every class keeps its share.
+        Whether the class of most votes gets all the probability (classes that tie share it);
+        else every class keeps its share. None is what gives the paper's errors: the class of most
+        votes for two classes, the shares for more.
     n_draws
         Draws of the weights, by Exp(1) weights of the labeled items, for intervals.
     """
 
     weighted: bool = True
-    hard: bool = True
+    hard: bool | None = None
     n_draws: int = 200
 
     def __post_init__(self) -> None:
@@ -165,7 +166,7 @@ class MajorityVote(LabelModel):
         total = vote_totals(served)
         parts = spans(self.n_draws, max(_BLOCK // len(informed), 1)) if len(informed) else []
         return _FittedMajority(
-            hard=self.hard,
+            hard=served.n_classes == 2 if self.hard is None else self.hard,
             models=served.models,
             weights=once[:, 0],
             refits=np.hstack([drawn(part) for part in parts]) if parts else once,
