@@ -48,7 +48,8 @@ _DECIDED = ("adult", "cifar10", "ssme_civilcomments", "ssme_multinli")
 _SSME = (
     "adult", "cifar10", "civilcomments", "classifiers", "correlation", "drawn-vs-expected",
     "effective-sizes", "ensembling", "ensembling-trained", "flow-adult", "flow-cifar10",
-    "flow-civilcomments", "flow-mix-mnist", "mix-mnist", "semisynthetic", "subgroups",
+    "flow-civilcomments", "flow-em-civilcomments", "flow-em-multinli", "flow-mix-mnist",
+    "mix-mnist", "multinli", "semisynthetic", "subgroups",
 )  # fmt: skip
 
 STUDIES = {
@@ -72,7 +73,7 @@ STUDIES = {
     "monotone_prior": Study(),
     "paper": Study(
         tuple(f"benchmarks/{name}" for name in _SSME),
-        ("adult", "cifar10", "mixed_lh", "ssme_civilcomments"),
+        ("adult", "cifar10", "mixed_lh", "ssme_civilcomments", "ssme_multinli"),
     ),
     "papers": Study(("papers",)),
     "peers": Study((), _ALL_SETS),

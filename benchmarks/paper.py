@@ -2,9 +2,10 @@
 
     python -m benchmarks paper --data DIR [--work DIR] [--only NAME ...] [--resume]
 
-Every study is one protocol of `python -m benchmarks`; the command is printed, and stands in the
-page. Pages and figures go to docs/benchmarks. An interrupted study goes on with --resume; do so
-only with unchanged code, as finished cells are kept.
+Every study is one protocol of `python -m benchmarks` on one or several sets; the command is
+printed, and stands in the page. Pages and figures go to docs/benchmarks. An interrupted study goes
+on with --resume; do so only with unchanged code, as finished cells are kept. At the end come the
+tables and figures of several studies, of those whose results are there; `--only` alone makes these.
 """
 
 from __future__ import annotations
@@ -13,12 +14,21 @@ import contextlib
 import json
 import shlex
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 
+import fewlabels as fl
 from bench import command
+from bench.errors import Errors
+from bench.figures import Figure, Panel, draw, ratios
+from bench.results import Results, joined
+from bench.splits import draw as draw_split
+from bench.splits import halve
+from fewlabels.kernels.simplex import additive_log_ratio, clip
 from runs import DATA, ROOT, command_line, fill, table
 from samples import Taken
 
@@ -28,6 +38,7 @@ RESULTS = ROOT / "benchmarks" / "results"
 CIVIL = ("--data", "ssme_civilcomments", "--exclude-models", "CORAL_seed1,CORAL_seed2")
 ADULT = ("--data", "adult/predictions_test.parquet")
 CIFAR = ("--data", "cifar10")
+MULTINLI = ("--data", "ssme_multinli")
 MNIST = ("--data", "mixed_lh/mixed_mnist_predictions.parquet", "--where", "partition=test")
 QUICK = (
     "labeled,majority-vote,pseudo-label,dawid-skene,autoeval,active-testing,bayesian-calibration,"
@@ -53,7 +64,7 @@ FEW = "labeled,ensemble,ssme-kde,tempered-ensemble"
 # Spelled as the seeds of the stored results have them: settings by name, of their types.
 # What a sentence in docs/choosing-a-method.md says of settings other than the defaults.
 VARIANTS = (
-    "labeled,majority-vote[hard=false],pseudo-label[features=log-ratios],autoeval[proxy=ensemble],"
+    "labeled,majority-vote[hard=false],majority-vote[hard=true],pseudo-label[features=log-ratios],autoeval[proxy=ensemble],"
     "active-testing[weighted=false],active-surrogate,active-surrogate[rounds=1],"
     "bayesian-calibration[offset_sd=1.0,slope_sd=0.3],"
     "bayesian-calibration[offset_sd=1.0,slope_sd=0.4],"
@@ -73,22 +84,26 @@ STUDIES = {
     "adult": Study("ssme-binary", (*ADULT, "--methods", QUICK)),
     "cifar10": Study("ssme-multiclass", (*CIFAR, "--methods", QUICK)),
     "mix-mnist": Study("ssme-multiclass", (*MNIST, "--methods", QUICK)),
+    "multinli": Study("ssme-multiclass", (*MULTINLI, "--methods", QUICK)),
     "drawn-vs-expected": Study("ssme-drawn-vs-expected", (*CIVIL, "--methods", FEW)),
-    "effective-sizes": Study("ssme-ess", (*CIVIL, "--methods", FEW)),
+    "effective-sizes": Study("ssme-ess", (*CIVIL, *MULTINLI, *ADULT, *CIFAR, "--methods", FEW)),
     "ensembling": Study("ssme-ensembling", (*CIVIL, *ADULT)),
-    "subgroups": Study("ssme-subgroup", (*ADULT, "--methods", QUICK, "--runs", "10")),
+    "subgroups": Study("ssme-subgroup", (*ADULT, *MULTINLI, "--methods", QUICK, "--runs", "10")),
     "correlation": Study("ssme-correlation", (*CIVIL, *ADULT, "--runs", "5")),
-    "classifiers": Study("ssme-per-classifier", (*CIVIL, "--methods", QUICK, "--runs", "10")),
+    "classifiers": Study("ssme-per-classifier", (*CIVIL, *MULTINLI, "--methods", QUICK)),
     "semisynthetic": Study(
         "ssme-semisynthetic", ("--data", "adult/data.parquet", "--methods", FEW)
     ),
     "variants": Study("ssme-binary", (*CIVIL, "--methods", VARIANTS, "--curve-runs", "0")),
+    "variants-multinli": Study(
+        "ssme-multiclass", (*MULTINLI, "--methods", VARIANTS, "--curve-runs", "0")
+    ),
     "ensembling-trained": Study("ssme-ensembling-trained", ("--data", "adult/data.parquet")),
     "flow-cifar10": Study("ssme-multiclass", (*CIFAR, *FLOW, "--runs", "10")),
     "flow-mix-mnist": Study("ssme-multiclass", (*MNIST, *FLOW, "--runs", "10")),
     "flow-civilcomments": Study("ssme-binary", (*CIVIL, *FLOW, "--runs", "10")),
     "flow-adult": Study("ssme-binary", (*ADULT, *FLOW, "--runs", "5")),
-    "flow-em-cifar10": Study("ssme-multiclass", (*CIFAR, *PAPER_FLOW, "--runs", "10")),
+    "flow-em-multinli": Study("ssme-multiclass", (*MULTINLI, *PAPER_FLOW, "--runs", "10")),
     "flow-em-civilcomments": Study("ssme-binary", (*CIVIL, *PAPER_FLOW, "--runs", "10")),
 }
 
@@ -130,27 +145,9 @@ SETS = {
     "Adult": "adult",
     "CIFAR-10": "cifar10",
     "Mix-MNIST": "mix-mnist",
+    "MultiNLI": "multinli",
 }
 ECE = {"CivilComments": "ece_quantile", "Adult": "ece_quantile"}
-
-# CivilComments (the paper's "toxicity"), as the paper prints it: accuracy (Table S3), and the
-# figures of the other metrics that are at hand (S4, S5).
-PRINTED = {
-    "labeled": (5.95, 4.03, 2.43),
-    "majority-vote": (4.62, 4.47, 4.26),
-    "pseudo-label": (5.03, 2.88, 1.90),
-    "dawid-skene": (4.82, 4.65, 4.46),
-    "autoeval": (5.27, 3.37, 2.34),
-    "active-testing": (7.19, 7.26, 7.50),
-    "bayesian-calibration": (5.29, 4.57, 3.78),
-    "ssme-kde-marginal": (6.71, 5.38, 3.80),
-    "ssme-kde": (2.34, 2.22, 2.14),
-}
-PRINTED_OTHERS = {
-    "ece_quantile": {"ssme-kde": (2.35, 2.26, 2.19)},
-    "roc_auc": {"ssme-kde": (3.34, 3.15, 3.09)},
-    "average_precision": {"ssme-kde": (10.88, 9.90, 9.90)},
-}
 
 
 def errors(folder: Path, metric: str) -> pd.DataFrame:
@@ -188,22 +185,62 @@ def overview(work: Path) -> str:
     return "\n".join(parts)
 
 
-def beside_the_paper(work: Path) -> str:
-    """Errors on CivilComments beside the paper's figures, a table for each metric."""
-    parts = []
-    for metric in ("accuracy", *PRINTED_OTHERS):
-        printed = PRINTED if metric == "accuracy" else PRINTED_OTHERS[metric]
-        found = errors(work / "civilcomments", metric)
-        known = found.index[found.notna().all(axis=1)]
-        texts = found.mean(axis=1).map("{:.2f} ± ".format) + found.std(axis=1).map("{:.2f}".format)
-        rows = [
-            [f"`{method}`", *(texts[method, n] for n in (20, 50, 100)),
-             " / ".join(f"{value:.2f}" for value in printed.get(method, ())) or "-"]
-            for method in PRINTED if (method, 20) in known
-        ]  # fmt: skip
-        head = ["", *(f"n_l = {n}" for n in (20, 50, 100)), "paper"]
-        parts.append(f"\n**{metric}**\n\n{table(head, rows)}")
-    return "\n".join(parts)
+FIGURES = {
+    "Error over that of labels alone, two classes (Figure 2)": ("civilcomments", "adult"),
+    "The same, more classes (Figure 3)": ("multinli", "cifar10", "mix-mnist"),
+}
+"""Figures of the paper that are of several studies."""
+
+
+def figures(data: Path, work: Path) -> None:
+    """Figures 1 to 3 of the paper: the first of the data, the others of studies that have run."""
+    drawn = {"Scores, fitted classes and metrics (Figure 1)": (explained(data), ())}
+    for title, names in FIGURES.items():
+        if all((work / name / "results.parquet").exists() for name in names):
+            errors = Errors(joined([Results.load(work / name) for name in names]))
+            ((_, panels),) = ratios(errors)
+            drawn[title] = Figure("ratios", "", panels), errors.methods
+    lines = []
+    for title, (figure, styles) in drawn.items():
+        place = f"benchmarks/figures/ssme/figure{title[-2]}.svg"
+        (ROOT / "docs" / place).parent.mkdir(parents=True, exist_ok=True)
+        draw(figure, ROOT / "docs" / place, styles)
+        lines += [f"\n![{title}]({place})"]
+    fill(ROOT / "docs" / "choosing-a-method.md", {"figures": "\n".join(lines)})
+
+
+def explained(data: Path) -> Figure:
+    """Scores of two classifiers, what SSME-KDE says of their items, and a classifier's metrics."""
+    pair, metrics = ["ERM", "IRM"], ["accuracy", "ece", "roc_auc", "average_precision"]
+    file = data / CIVIL[1] / "data.parquet"
+    everything = fl.read_predictions(file).select_models(pair)
+    half, rest = halve(everything.n_items, 0)
+    rows, labeled = draw_split(
+        "released", everything.labels, half, 20, 1000, 2, run=0, seed=0, dataset=file.parent.name
+    )
+    items = everything.take(rows).revealing(labeled)
+    x, y = additive_log_ratio(clip(items.probabilities), 0).T
+    ask = partial(fl.estimate, metrics=metrics, confidence_level=None, estimand="sample")
+    found = {"SSME-KDE": ask(items, "ssme-kde"), "labels alone": ask(items, "labeled"),
+             "truth": ask(everything.take(rest), "labeled")}  # fmt: skip
+    p = found["SSME-KDE"].posterior.marginals()[:, 1]
+
+    def points(**shown: np.ndarray) -> dict[str, pd.DataFrame]:
+        places = pd.DataFrame({"x": x, "mean": y, "se": 0.0})
+        return {name.replace("_", " "): places[where] for name, where in shown.items()}
+
+    values = {
+        name: pd.DataFrame({"x": range(len(metrics)), "se": 0.0, "mean": [
+            100 * one.get(pair[0], metric).value for metric in metrics
+        ]}) for name, one in found.items()
+    }  # fmt: skip
+    known = points(no_label=~labeled, not_toxic=items.labels == 0, toxic=items.labels == 1)
+    said = points(not_toxic=~labeled & (p <= 0.5), toxic=~labeled & (p > 0.5))
+    return Figure("explained", "", [
+        Panel("items, 20 of them labeled", pair[0], "", known, y=f"log-odds by {pair[1]}"),
+        Panel("the likelier class by SSME-KDE", pair[0], "", said, y=f"log-odds by {pair[1]}"),
+        Panel(f"metrics of {pair[0]}", "", "", values, metrics, y="points"),
+    ])  # fmt: skip
 
 
 def worth_of_two(folder: Path) -> dict[str, float]:
@@ -231,7 +268,7 @@ def main() -> None:
     """Run the studies that are asked for, or all."""
     work = ROOT / "build" / "paper"
     parser = command_line(__doc__, data=DATA, work=work, runs=int, workers=int, resume=False)
-    parser.add_argument("--only", nargs="+", choices=STUDIES, default=list(STUDIES))
+    parser.add_argument("--only", nargs="*", choices=STUDIES, default=list(STUDIES))
     given = parser.parse_args()
     if not given.data.is_dir():
         parser.error(f"no data at {given.data}; name the folder with --data or FEWLABELS_DATA")
@@ -249,8 +286,8 @@ def main() -> None:
         RESULTS.mkdir(exist_ok=True)
         (RESULTS / "semisynthetic.json").write_text(json.dumps(kept) + "\n", encoding="utf-8")
     if all((given.work / folder / "results.parquet").exists() for folder in SETS.values()):
-        tables = {"errors": overview(given.work), "paper": beside_the_paper(given.work)}
-        fill(ROOT / "docs" / "choosing-a-method.md", tables)
+        fill(ROOT / "docs" / "choosing-a-method.md", {"errors": overview(given.work)})
+    figures(given.data, given.work)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,8 @@ files (`quoted.find`), methods from the registry.
 
 from __future__ import annotations
 
+import math
+import re
 import shlex
 import subprocess
 import sys
@@ -18,6 +20,9 @@ import time
 import tomllib
 from collections.abc import Iterator, Mapping
 from typing import Any
+
+import numpy as np
+import pandas as pd
 
 from fewlabels.methods.registry import METHODS
 from quoted import find
@@ -41,7 +46,7 @@ def page() -> str:
     """The whole page."""
     parts = [HEAD]
     for paper in SAID.values():
-        parts += [f"## {paper['title']}", paper["about"], table(paper)]
+        parts += [f"## {paper['title']}", paper["about"], table(paper), *_beside(paper)]
     commands = (f"- `{one['command']}`: {_minutes(one)}" for one in RUNS)
     return "\n\n".join([*parts, "## What is run", FIRST, "\n".join(commands)]) + "\n"
 
@@ -90,6 +95,60 @@ def _row(one: Mapping[str, str]) -> list[str]:
         one.get("paper", "-"),
         one["here"].format(**found),
     ]
+
+
+# --- tables of a paper beside ours ------------------------------------------------------------
+
+_NOTHING = math.nan, math.nan
+_FORMS = {"paper": "{:.2f}", "here": "{:.2f}", "apart": "{:+.1f}"}
+
+
+def printed(one: Paper) -> pd.DataFrame:
+    """A table of a paper and ours: by method and number of labels, errors and standard errors.
+
+    A paper's ± is 1.96 standard errors, a page's the standard deviation over its runs.
+    """
+    page = one["at"].partition(" > ")[0]
+    path = PAGE.parent / f"{page}.md"
+    runs = re.findall(r"^- Runs: (\d+)$", path.read_text("utf-8") if path.exists() else "", re.M)
+
+    def read(text: str, per_se: float) -> tuple[float, float]:
+        mean, spread = map(float, text.split(" ± "))
+        return mean, spread / per_se
+
+    rows = []
+    for method, text in one["errors"].items():
+        for n, cell in zip((20, 50, 100), text.split(" / "), strict=True):
+            ours = _NOTHING
+            if runs:
+                ours = read(find(f"{one['at']} > {method} > n_l = {n}"), math.sqrt(int(runs[0])))
+            rows.append([method, n, *read(cell, 1.96), *ours])
+    found = pd.DataFrame(rows, columns=["method", "n", "paper", "paper_se", "here", "here_se"])
+    gap, unit = found["here"] - found["paper"], np.hypot(found["here_se"], found["paper_se"])
+    return found.assign(apart=gap / unit)
+
+
+def _beside(paper: Paper) -> Iterator[str]:
+    """Every table of a paper beside ours, and labels alone over each method, of both."""
+    ratios = []
+    for one in paper.get("printed", ()):
+        cells = printed(one)
+        known, near = cells["here"].count(), (cells["apart"].abs() <= 2).sum()
+        said = f"{near} of {known} within two standard errors" if known else "not run yet"
+        yield f"**{one['item']}: {one['what']}** (`{one['command']}`): {said}"
+        written = cells.assign(
+            **{name: cells[name].map(form.format) for name, form in _FORMS.items()}
+        )
+        lines = written.groupby("method", sort=False)[[*_FORMS]].agg(" / ".join)
+        head = ["", "paper", "here", "standard errors apart"]
+        yield markdown(head, lines.replace(r"\+?nan", "-", regex=True).reset_index().to_numpy())
+        first = cells[cells["n"] == 20].set_index("method")[["paper", "here"]]
+        if known and "labeled" in first.index:
+            ratios.append(first.loc["labeled"] / first)
+    if ratios:
+        mean = pd.concat(ratios).groupby(level=0, sort=False).mean()
+        yield paper["factors"]
+        yield markdown(["", "paper", "here"], mean.map("{:.2f}".format).reset_index().to_numpy())
 
 
 def _minutes(one: Mapping[str, Any]) -> str:

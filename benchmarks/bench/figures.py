@@ -30,7 +30,10 @@ _FULL = 5
 
 
 class Panel(NamedTuple):
-    """Lines of one plot: label -> frame with x, mean and se; `marks` are label -> (x, y)."""
+    """Lines of one plot: label -> frame with x, mean and se; `marks` are label -> (x, y).
+
+    `y` names what is no error, which is drawn as points.
+    """
 
     title: str
     x: str
@@ -38,6 +41,7 @@ class Panel(NamedTuple):
     lines: dict[str, pd.DataFrame]
     ticks: Sequence[str] = ()
     marks: Mapping[str, tuple[float, float]] = {}
+    y: str = ""
 
 
 class Figure(NamedTuple):
@@ -79,6 +83,8 @@ def _draw_panel(panel: Panel, axes: Axes, styles: Sequence[str]) -> None:
             style = {"color": "#7d8a9c", "linestyle": ":"}
         x, y, se = (line[c].to_numpy(dtype=float) for c in ("x", "mean", "se"))
         marker = _MARKERS[k % len(_MARKERS)] if len(x) <= 12 and name != FLOOR else None
+        if panel.y:
+            style["linestyle"], marker = "", marker or "."
         axes.plot(x, y, label=label, marker=marker, markersize=4, linewidth=1.4, **style)
         axes.fill_between(x, y - np.nan_to_num(se), y + np.nan_to_num(se), alpha=0.13, **style)
     for label, (x, y) in panel.marks.items():
@@ -87,7 +93,7 @@ def _draw_panel(panel: Panel, axes: Axes, styles: Sequence[str]) -> None:
     if panel.ticks:
         axes.set_xticks(range(len(panel.ticks)), panel.ticks)
     unit = "error, points" if scale(panel.metric) != 1 else "error"
-    axes.set(title=panel.title, xlabel=panel.x, ylabel=unit)
+    axes.set(title=panel.title, xlabel=panel.x, ylabel=panel.y or unit)
     axes.set_ylim(bottom=min(0, axes.get_ylim()[0]))
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", alpha=0.3)
@@ -124,6 +130,16 @@ def _by_level(errors: Errors) -> Iterator[tuple[str, list[Panel]]]:
         if len(levels) > 1:
             names, x = [level_name(factor, v) for v in levels], part["level"].map(levels.index)
             yield place_name(place), _over(part, factor_name(factor), x, names)
+
+
+def ratios(errors: Errors) -> Iterator[tuple[str, list[Panel]]]:
+    """Error over that of the labels alone, at the fewest labels, by data set (SSME, Figure 2)."""
+    cells = errors.cells[(errors.cells["group"] == "") & (errors.cells["factor"] == "")]
+    cells = cells[cells["n_labeled"] == cells["n_labeled"].min()]
+    cells = cells.assign(mean=cells["rmae"], se=0.0)
+    names = list(dict.fromkeys(cells["dataset"]))
+    panels = _over(cells, "", cells["dataset"].map(names.index), names)
+    yield "", [panel._replace(y="error over that of labels alone") for panel in panels]
 
 
 def _labeled_curve(errors: Errors) -> Iterator[tuple[str, list[Panel]]]:
@@ -193,6 +209,7 @@ Make = Callable[[Errors], Iterator[tuple[str, list[Panel]]]]
 FIGURES: Mapping[str, tuple[str, str, Make]] = {
     "error-by-labels": ("Error against the number of labels", _SE, _by_labels),
     "error-by-level": ("Error by {factor}", _SE, _by_level),
+    "ratios": ("Error relative to that of the labels alone", "At the fewest labels.", ratios),
     "labeled-curve": (
         "Error of the labels alone against their number",
         "Each method stands where its error at the fewest labels meets the curve of the labels "

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -90,6 +90,16 @@ class Results:
                 f"{folder} holds no finished benchmark ({' '.join(str(error).split())}); run it, "
                 "or finish it with `resume`"
             ) from None
+
+
+def joined(parts: Sequence[Results]) -> Results:
+    """Results of one protocol on several data sets, each run by itself, as those of one run."""
+    return replace(
+        parts[0],
+        datasets=tuple(dataset for part in parts for dataset in part.datasets),
+        rows=pd.concat([part.rows for part in parts], ignore_index=True),
+        traits=pd.concat([part.traits for part in parts], ignore_index=True),
+    )
 
 
 # --- from cells ----------------------------------------------------------------------------------

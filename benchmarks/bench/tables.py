@@ -261,6 +261,13 @@ def _methods(errors: Errors) -> Iterator[Table]:
 
 def _effective_sizes(errors: Errors) -> Iterator[Table]:
     """Effective sizes, and the curve that they are read from."""
+    for place, part in together(_of_all(errors), *_FIXED[1:]):
+        if part["dataset"].nunique() > 1:
+            means = part.groupby(["method", "n_labeled"], as_index=False)["ess"].mean()
+            yield lay_out(
+                place_name(place), means.assign(ess_bound=""), "n_labeled", [SIZE], errors.methods,
+                caption="The mean over the data sets; beyond a curve its end is taken.",
+            )  # fmt: skip
     for place, part in together(_of_all(errors), *_FIXED):
         curve = errors.curve({**place, "group": ""})
         if curve is None:

@@ -14,6 +14,7 @@ from fewlabels.methods.settings import settings_of
 
 ROOT = Path(__file__).resolve().parents[2]
 
+PRINTED = [one for paper in papers.SAID.values() for one in paper.get("printed", ())]
 ROWS = [(name, row) for name, paper in papers.SAID.items() for row in paper["row"]]
 
 
@@ -63,6 +64,16 @@ def test_what_a_row_names_is_there(row: dict[str, str]) -> None:
 def test_a_sentence_says_what_the_results_say(sentence: quoted.Sentence) -> None:
     text = (ROOT / sentence.page).read_text(encoding="utf-8")
     assert quoted.differences(sentence, text)[1] == []
+
+
+@pytest.mark.parametrize("one", PRINTED, ids=lambda one: one["item"])
+def test_methods_that_agree_with_a_paper_do_so_to_a_hundredth(one: papers.Paper) -> None:
+    assert is_study(one["command"])
+    cells = papers.printed(one).dropna()
+    if cells.empty:
+        pytest.skip("not run yet")
+    equal = cells[cells["method"].isin(one.get("equal", ()))]
+    assert ((equal["here"] - equal["paper"]).abs() < 0.0101).all(), equal
 
 
 def test_a_wrong_number_is_seen_and_mended() -> None:
