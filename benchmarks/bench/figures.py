@@ -18,6 +18,7 @@ from matplotlib.figure import Figure as Sheet
 from bench.errors import Errors, natural, rank_correlation, scale
 from bench.protocol import FLOOR, REFERENCE
 from bench.tables import factor_name, level_name, place_name, points, together, trait_name
+from runs import save_svg
 
 _MARKERS = "osD^vPX*<>"
 _COLOURS = ("#0b62a8", "#b34c06", "#2c7a3f", "#7a3fa0", "#a8275d", "#5d6b12")
@@ -64,14 +65,14 @@ def draw(figure: Figure, path: Path, styles: Sequence[str]) -> None:
     """
     columns = min(2, len(figure.panels))
     rows = -(-len(figure.panels) // columns)
-    with mpl.rc_context({"svg.hashsalt": "fewlabels", "svg.fonttype": "none", "font.size": 9}):
+    with mpl.rc_context({"font.size": 9}):
         sheet = Sheet(figsize=(5.2 * columns, 3.1 * rows), layout="constrained")
         axes = sheet.subplots(rows, columns, squeeze=False).ravel()
         for panel, place in zip(figure.panels, axes, strict=False):
             _draw_panel(panel, place, styles)
         for place in axes[len(figure.panels) :]:
             place.set_axis_off()
-        sheet.savefig(path, format="svg", metadata={"Date": None})
+        save_svg(sheet, path)
 
 
 def _draw_panel(panel: Panel, axes: Axes, styles: Sequence[str]) -> None:
@@ -86,7 +87,8 @@ def _draw_panel(panel: Panel, axes: Axes, styles: Sequence[str]) -> None:
         if panel.y:
             style["linestyle"], marker = "", marker or "."
         axes.plot(x, y, label=label, marker=marker, markersize=4, linewidth=1.4, **style)
-        axes.fill_between(x, y - np.nan_to_num(se), y + np.nan_to_num(se), alpha=0.13, **style)
+        if not panel.y:
+            axes.fill_between(x, y - np.nan_to_num(se), y + np.nan_to_num(se), alpha=0.13, **style)
     for label, (x, y) in panel.marks.items():
         axes.annotate(label, (x, y), textcoords="offset points", xytext=(4, 3), fontsize=7)
         axes.plot([x], [y], "o", color="#1a212c", markersize=3)

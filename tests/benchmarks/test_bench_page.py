@@ -9,7 +9,7 @@ from bench_samples import failed, on_the_curve, results, row
 from bench.errors import Errors
 from bench.figures import figures
 from bench.page import headline
-from bench.results import Results
+from bench.results import Results, joined
 from bench.tables import Table, glance, sections
 
 
@@ -108,6 +108,29 @@ def test_intervals_that_were_asked_for_are_shown_by_every_protocol(kinds: tuple[
     assert next(iter(table.cells)) == first
     assert texts(table, "labeled")[0].startswith("100.0% ± ")
     assert not tables(results([row("labeled", 0, 0.1)]), "intervals")
+
+
+def test_ratios_of_several_sets_stand_side_by_side() -> None:
+    """Studies that ran by themselves, as one; the labels alone are 1."""
+    each = [
+        results([row(m, r, e, dataset=name) for m, e in (("labeled", 0.2), ("ensemble", error))
+                 for r in range(2)], figures=("ratios",))
+        for name, error in (("a", 0.1), ("b", 0.4))
+    ]  # fmt: skip
+    ((_, _, figure),) = figures(Errors(joined(each)))
+    (panel,) = figure.panels
+    assert list(panel.ticks) == ["a", "b"]
+    assert panel.lines["labeled"]["mean"].tolist() == pytest.approx([1, 1])
+    assert panel.lines["ensemble"]["mean"].tolist() == pytest.approx([0.5, 2])
+
+
+def test_effective_sizes_are_averaged_over_the_sets() -> None:
+    rows = [
+        one for name, error in (("a", 0.2), ("b", 0.1))
+        for one in [*on_the_curve(name), *(row("ensemble", r, error, dataset=name) for r in (0, 1))]
+    ]  # fmt: skip
+    mean, *_ = tables(results(rows, tables=("effective-sizes",)), "effective-sizes")
+    assert texts(mean, "ensemble") == ["30"]
 
 
 # --- traits ------------------------------------------------------------------------------------
