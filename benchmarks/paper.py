@@ -238,9 +238,10 @@ def explained(data: Path) -> Figure:
     }  # fmt: skip
     known = points(no_label=~labeled, not_toxic=items.labels == 0, toxic=items.labels == 1)
     said = points(not_toxic=~labeled & (p <= 0.5), toxic=~labeled & (p > 0.5))
+    across, up = (f"log-odds by {name}" for name in pair)
     return Figure("explained", "", [
-        Panel("items, 20 of them labeled", f"log-odds by {pair[0]}", "", known, y=f"log-odds by {pair[1]}"),
-        Panel("the likelier class by SSME-KDE", f"log-odds by {pair[0]}", "", said, y=f"log-odds by {pair[1]}"),
+        Panel("items, 20 of them labeled", across, "", known, y=up),
+        Panel("the likelier class by SSME-KDE", across, "", said, y=up),
         Panel(f"metrics of {pair[0]}", "", "", values, metrics, y="points"),
     ])  # fmt: skip
 
