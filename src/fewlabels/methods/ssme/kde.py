@@ -16,7 +16,7 @@ import scipy.fft
 from scipy.optimize import brentq
 
 from fewlabels.checks.arguments import whole
-from fewlabels.errors import UsageError
+from fewlabels.errors import UsageError, listed
 from fewlabels.kernels.arrays import Array, Floats, Ints
 from fewlabels.kernels.blocks import map_blocks, spans
 from fewlabels.kernels.simplex import (
@@ -285,7 +285,7 @@ class SSMEKDE(LabelModel):
             if h.shape not in ((1,), (scores.shape[1],)) or not (h > 0).all():
                 raise UsageError(
                     f"`bandwidth` must be one positive number or {scores.shape[1]} of them, one "
-                    f"per log-ratio; got {self.bandwidth!r}"
+                    f"per log-ratio; got {h.size} ({listed([f'{one:g}' for one in h.flat], 3)})"
                 )
         if isinstance(rule, str):
             # Scott's rule knows all dimensions, the others one at a time.
