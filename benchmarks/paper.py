@@ -14,12 +14,14 @@ import contextlib
 import json
 import shlex
 import shutil
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.stats import linregress
 
 import fewlabels as fl
 from bench import command
@@ -28,8 +30,9 @@ from bench.figures import Figure, Panel, draw, ratios
 from bench.results import Results, joined
 from bench.splits import draw as draw_split
 from bench.splits import halve
+from bench.tables import points
 from fewlabels.kernels.simplex import additive_log_ratio, clip
-from runs import DATA, ROOT, command_line, fill, table
+from runs import DATA, ROOT, across, command_line, fill, markdown
 from samples import Taken
 
 PAGES = ROOT / "docs" / "benchmarks"
@@ -149,42 +152,36 @@ SETS = {
     "Mix-MNIST": "mix-mnist",
     "MultiNLI": "multinli",
 }
-ECE = {"CivilComments": "ece_quantile", "Adult": "ece_quantile"}
-
-
-def errors(folder: Path, metric: str) -> pd.DataFrame:
-    """Error of every method, n_l and run in points: the mean over the classifiers."""
-    rows = pd.read_parquet(folder / "results.parquet")
-    rows = rows[(rows.metric == metric) & (rows.factor == "") & (rows.group == "")]
-    rows = rows.assign(error=100 * (rows.estimate - rows.truth).abs())
-    return rows.groupby(["method", "n_labeled", "run"], sort=False).error.mean().unstack()
+ECE = ("ece_quantile", "ece")
+"""Of two classes, and of more."""
 
 
 def overview(work: Path) -> str:
     """Errors of every method on every set, and RMAE against Labeled on the same splits."""
-    parts = []
-    for kind in ("accuracy", "ECE"):
-        cells = {}
-        for title, folder in SETS.items():
-            metric = "accuracy" if kind == "accuracy" else ECE.get(title, "ece")
-            for name in (folder, f"flow-{folder}"):
-                if not (work / name / "results.parquet").exists():
-                    continue
-                found = errors(work / name, metric)
-                for (method, n), own in found[found.notna().all(axis=1)].iterrows():
-                    if (method == "ssme-flow") == name.startswith("flow-"):
-                        ratio = own.mean() / found.loc[("labeled", n)].mean()
-                        runs = f"; {len(own)} runs" if len(own) < 50 else ""
-                        cells[title, method, n] = f"{own.mean():.2f} ({ratio:.2f}{runs})"
-        wide = pd.Series(cells).unstack(0).reindex(columns=list(SETS)).fillna("-")
-        rows = [
-            [f"`{method}`" if n == 20 else "", n, *wide.loc[(method, n)]]
-            for method in (*QUICK.split(","), "ssme-flow", "all-labels-known")
-            for n in (20, 50, 100) if (method, n) in wide.index
-        ]  # fmt: skip
+    parts, titles = [], {}
+    for title, name in SETS.items():
+        for study in (name, f"flow-{name}"):
+            if (work / study / "results.parquet").exists():
+                found = Results.load(work / study)
+                titles[found.datasets[0].name] = title
+                flow = found.rows["method"] == "ssme-flow"
+                parts.append(replace(found, rows=found.rows[flow == (study != name)]))
+    errors = Errors(joined(parts))
+    cells = errors.cells[errors.cells["mean"].notna()]
+    runs = cells["n_runs"].map(lambda n: f"; {n} runs" if n < 50 else "")
+    text = cells["mean"].map("{:.2f} (".format) + cells["rmae"].map("{:.2f}".format) + runs + ")"
+    order = pd.Categorical(cells["method"], errors.methods)
+    cells = cells.assign(text=text, set=cells["dataset"].map(titles), method=order)
+    cells = cells.sort_values(["method", "n_labeled"], kind="stable")
+    cells["method"] = "`" + cells["method"].astype(str) + "`"
+    tables = []
+    for kind, metrics in {"accuracy": ["accuracy"], "ECE": [*ECE]}.items():
+        wide = across(
+            cells[cells["metric"].isin(metrics)], ["method", "n_labeled"], "set", empty="-"
+        )
         head = f"**{kind}**, mean absolute error in points (times that of `labeled`)"
-        parts.append(f"\n{head}\n\n{table(['', 'n_l', *SETS], rows)}")
-    return "\n".join(parts)
+        tables += [f"\n{head}\n\n{markdown(wide, ['', 'n_l'])}"]
+    return "\n".join(tables)
 
 
 FIGURES = {
@@ -226,18 +223,18 @@ def explained(data: Path) -> Figure:
              "truth": ask(everything.take(rest), "labeled")}  # fmt: skip
     p = found["SSME-KDE"].posterior.marginals()[:, 1]
 
-    def points(**shown: np.ndarray) -> dict[str, pd.DataFrame]:
-        places = pd.DataFrame({"x": x, "mean": y, "se": 0.0})
+    def places(**shown: np.ndarray) -> dict[str, pd.DataFrame]:
+        all_items = pd.DataFrame({"x": x, "mean": y, "se": 0.0})
         few = labeled | (np.arange(len(x)) < 400)  # as many as can be seen
-        return {name.replace("_", " "): places[where & few] for name, where in shown.items()}
+        return {name.replace("_", " "): all_items[where & few] for name, where in shown.items()}
 
     values = {
         name: pd.DataFrame({"x": range(len(metrics)), "se": 0.0, "mean": [
             100 * one.get(pair[0], metric).value for metric in metrics
         ]}) for name, one in found.items()
     }  # fmt: skip
-    known = points(no_label=~labeled, not_toxic=items.labels == 0, toxic=items.labels == 1)
-    said = points(not_toxic=~labeled & (p <= 0.5), toxic=~labeled & (p > 0.5))
+    known = places(no_label=~labeled, not_toxic=items.labels == 0, toxic=items.labels == 1)
+    said = places(not_toxic=~labeled & (p <= 0.5), toxic=~labeled & (p > 0.5))
     across, up = (f"log-odds by {name}" for name in pair)
     return Figure("explained", "", [
         Panel("items, 20 of them labeled", across, "", known, y=up),
@@ -252,19 +249,16 @@ def worth_of_two(folder: Path) -> dict[str, float]:
     The error of SSME-KDE falls by a slope with the mean accuracy of sets of three; what two more
     classifiers save is divided by it (the paper: worth more than 5%).
     """
-    rows = pd.read_parquet(folder / "results.parquet")
-    rows = rows[(rows.metric == "accuracy") & (rows.method == "ssme-kde")]
-    rows = rows.assign(error=100 * (rows.estimate - rows.truth).abs())
-    error = rows.groupby([rows.level.astype(str), "run"]).error.mean()
-    traits = pd.read_parquet(folder / "traits.parquet")
-    traits = traits[(traits.name == "mean_accuracy") & (traits.level == "3")]
-    accuracy = 100 * traits.set_index("run")["value"]
-    three, five = error["3"], error["5"]
-    x = accuracy.reindex(three.index) - accuracy.mean()
-    slope = float((x * (three - three.mean())).sum() / (x**2).sum())
-    noise = float((three - three.mean() - slope * x).std(ddof=2) / (x**2).sum() ** 0.5)
-    saved = float((three - five).mean())
-    return {"slope": slope, "slope_se": noise, "saved": saved, "worth": saved / -slope}
+    errors = Errors(Results.load(folder))
+    runs = errors.runs[
+        (errors.runs["metric"] == "accuracy") & (errors.runs["method"] == "ssme-kde")
+    ]
+    found = points(errors, runs, "mean_accuracy")
+    three, five = (100 * found[found["level"] == level][["x", "error"]] for level in "35")
+    line = linregress(three["x"], three["error"])
+    saved = three["error"].mean() - five["error"].mean()
+    return {"slope": line.slope, "slope_se": line.stderr, "saved": saved,
+            "worth": saved / -line.slope}  # fmt: skip
 
 
 def main() -> None:
