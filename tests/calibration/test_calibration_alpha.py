@@ -15,7 +15,6 @@ from sklearn.pipeline import make_pipeline
 import fewlabels as fl
 from fewlabels.calibration import AlphaCalibration, TemperatureScaling
 from fewlabels.calibration.alpha import _Problem
-from fewlabels.kernels import dirichlet_multinomial as dm
 
 
 def naive_loss(theta, f, counts, h, penalty=0.005, weight=None, xp=np, lgamma=gammaln):
@@ -36,12 +35,9 @@ def several(world):
 
 def of_log_alpha0(log_alpha0):
     """A calibration whose concentrations are given."""
-    model = AlphaCalibration("features").fit([[0.5, 0.5]], [[1, 1]], [[1.0]])
+    model = AlphaCalibration("features", penalty=0.005).fit([[0.5, 0.5]], [[1, 1]], [[1.0]])
     model.coef_, model.intercept_ = np.ones(1), 0.0
     return model, np.asarray(log_alpha0)[:, None]
-
-
-# --- golden values --------------------------------------------------------------------------------
 
 
 # --- the loss and its minimum ---------------------------------------------------------------------
@@ -54,20 +50,21 @@ def test_gradients_are_autograds(world):
     f, counts, features = several(world)
     h = (features - features.mean(axis=0)) / features.std(axis=0)
     weight = np.linspace(0.5, 2, len(f))
-    rate = weight / (weight @ counts.sum(axis=1))
-    pull = 2 * 0.005 / weight.sum() * weight
-    problem = _Problem(np.column_stack([h, np.ones(len(h))]), dm.terms(counts, f), rate, pull)
+    problem = _Problem.from_items(np.column_stack([h, np.ones(len(h))]), counts, f, weight)
     theta = np.array([0.3, -0.8, 0.1, 0.7])
 
     def loss(t):
         return naive_loss(t, f, counts, h, weight=weight, xp=autograd.numpy, lgamma=lgamma)
 
-    value, slope = problem.loss(theta)
+    value, slope = problem.loss(theta, 0.005)
     assert value == pytest.approx(loss(theta), rel=1e-12)
     np.testing.assert_allclose(slope, autograd.grad(loss)(theta), rtol=1e-8, atol=1e-12)
     step = 1e-5 * np.eye(4)
-    rows = [(problem.loss(theta + e)[1] - problem.loss(theta - e)[1]) / 2e-5 for e in step]
-    np.testing.assert_allclose(problem.hessian(theta), rows, rtol=1e-5, atol=1e-8)
+    ends = [[problem.loss(theta + sign * e, 0.005)[1] for sign in (1, -1)] for e in step]
+    rows = [(above - below) / 2e-5 for above, below in ends]
+    np.testing.assert_allclose(problem.hessian(theta, 0.005), rows, rtol=1e-5, atol=1e-8)
+    labels = weight @ counts.sum(axis=1)
+    assert problem.misfit(theta) == pytest.approx(problem.loss(theta, 0.0)[0] * labels, rel=1e-12)
 
 
 def test_units_of_features_do_not_matter(world):
@@ -105,6 +102,39 @@ def test_logits_and_probabilities_agree(world):
     np.testing.assert_allclose(a.concentration(f), b.concentration(logits), rtol=1e-9)
     np.testing.assert_allclose(b.predict_proba(logits), f, rtol=1e-12)
     np.testing.assert_array_equal(a.predict_proba(f), f)
+
+
+# --- the penalty ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("validation", ["split", 3])
+def test_the_penalty_of_the_least_held_out_loss(world, validation):
+    f, counts, features = (rows[:80] for rows in several(world))
+    noise = np.column_stack([features, np.random.default_rng(1).normal(size=(80, 6))])
+    model = AlphaCalibration(penalties=(1e-6, 0.02, 1e3), validation=validation)
+    model.fit(f, counts, noise)
+    losses = {}
+    for penalty in model.penalties:
+        losses[penalty] = 0.0
+        for h in model._held_out(80):
+            part = AlphaCalibration(penalty=penalty).fit(f[~h], counts[~h], noise[~h])
+            losses[penalty] -= part.score(f[h], counts[h], noise[h]) * counts[h].sum()
+    assert model.penalty_ == min(losses, key=losses.__getitem__) < 1e3
+    fixed = AlphaCalibration(penalty=model.penalty_).fit(f, counts, noise)
+    np.testing.assert_array_equal(model.coef_, fixed.coef_)
+
+
+def test_a_perfect_classifier_is_left_alone(rng):
+    """Labels are draws of f: alpha0 is infinite. The paper's penalty holds it at 9."""
+    f, g = rng.dirichlet(np.ones(4), (2, 20_000))
+    counts, later = rng.multinomial(4, f), rng.multinomial(4, g)
+    error = {}
+    for penalty in ("cross-validated", 0.005):
+        model = AlphaCalibration(penalty=penalty).fit(f, counts)
+        said = model.predict_disagreement(g)
+        error[penalty] = fl.annotations.evaluate(later, g, disagreement=said)["CE_disagreement"]
+    assert error["cross-validated"] < 0.01
+    assert error[0.005] == pytest.approx(0.062, abs=0.006)
 
 
 # --- what it is for -------------------------------------------------------------------------------

@@ -41,6 +41,7 @@ MORE = {
     "VectorScaling": {"check_fit2d_1sample": WORDS},
     "MatrixScaling": {"check_fit2d_1sample": WORDS},
     "AlphaOfLabels": {
+        "check_fit2d_1sample": WORDS,
         "check_sample_weights_pandas_series": COLUMNS,
         "check_positive_only_tag_during_fit": COLUMNS,
     },

@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import fewlabels as fl
-from fewlabels.calibration import MatrixScaling, TemperatureScaling, VectorScaling
+from fewlabels.calibration import MatrixScaling, TemperatureScaling, VectorScaling, penalties
 from fewlabels.calibration import scaling as kernel
 
 SCALINGS = [TemperatureScaling, VectorScaling, MatrixScaling]
@@ -299,7 +299,7 @@ def test_bad_use_is_one_line(world, labels):
 
 def test_fits_of_many_coefficients_go_on_from_each_other(world, labels, monkeypatch):
     starts, ends, tolerances = [], [], []
-    descend = kernel.descend
+    descend = penalties.descend
 
     def followed(loss, hessian, start, *, tolerance, max_iter):
         found = descend(loss, hessian, start, tolerance=tolerance, max_iter=max_iter)
@@ -308,16 +308,16 @@ def test_fits_of_many_coefficients_go_on_from_each_other(world, labels, monkeypa
         tolerances.append(tolerance)
         return found
 
-    monkeypatch.setattr(kernel, "descend", followed)
+    monkeypatch.setattr(penalties, "descend", followed)
     few = MatrixScaling(inputs="logits").fit(world["logits"], labels)
     assert all((start == kernel.identity(4, full=True)).all() for start in starts)
     assert set(tolerances) == {1e-9}
     for recorded in (starts, ends, tolerances):
         recorded.clear()
-    monkeypatch.setattr(kernel, "_LARGEST_HESSIAN", 0)
+    monkeypatch.setattr(penalties, "_LARGEST_HESSIAN", 0)
     many = MatrixScaling(inputs="logits", tol=1e-7).fit(world["logits"], labels)
     assert len(starts) == 10
     assert all((start == end).all() for start, end in zip(starts[1:9], ends[:8], strict=True))
-    assert tolerances == [kernel._ROUGH] * 9 + [1e-7]
+    assert tolerances == [penalties._ROUGH] * 9 + [1e-7]
     assert many.penalty_ == few.penalty_
     np.testing.assert_allclose(many.weights_, few.weights_, atol=1e-3)

@@ -138,3 +138,49 @@ def test_few_items_and_counts_as_features(cli, long_labels):
     )  # fmt: skip
     assert code == 0
     assert "few-labels: a is calibrated by 2 items" in " ".join(said.split())
+
+
+@pytest.fixture
+def too_sure(write):
+    """Labels are draws of a distribution that the classifier squares: alpha0 cannot mend that."""
+    rng = np.random.default_rng(4)
+    q = rng.dirichlet(np.ones(3), 600)
+    p = (q**2 / (q**2).sum(axis=1, keepdims=True)).round(6)
+    counts = rng.multinomial(4, q)
+    columns = {f"p__net__{k}": p[:, k].tolist() for k in range(3)}
+    return write(columns | {f"h__{k}": counts[:, k].tolist() for k in range(3)})
+
+
+def test_a_calibration_that_makes_things_worse_is_not_written(cli, answer, too_sure, tmp_path):
+    saved, page, out = (tmp_path / name for name in ("m.json", "page.html", "out.csv"))
+    options = ("calibrate", too_sure, "--method", "alpha", "--save", saved, "--out", out)
+    code, said, err = cli(*options, "--html", page)
+    assert code == 2
+    assert "makes net worse" in err
+    assert "--even-if-worse" in err
+    assert (page.exists(), saved.exists(), out.exists()) == (True, False, False)
+    assert "contradicted" in page.read_text("utf-8")
+    assert "net is worse after the calibration" in " ".join(said.split())
+    (entry,) = answer("calibrate", too_sure, "--method", "alpha")["calibrations"]
+    change = entry["change"]
+    gain = entry["before"]["L_disagreement"] - entry["after"]["L_disagreement"]
+    assert (entry["status"], change["loss"]) == ("contradicted", "L_disagreement")
+    assert change["difference"] == pytest.approx(-gain, rel=1e-9)
+    assert change["difference"] > 1.645 * change["standard_error"] > 0
+    assert change["beyond_chance"]
+    assert cli(*options, "--even-if-worse")[0] == 0
+    assert out.exists()
+    assert Recalibration.load(saved).worse == ("net",)
+
+
+def test_what_makes_things_better_is_written(cli, answer, too_sure, tmp_path):
+    """The probabilities first, as the warning says; then alpha has nothing left to make worse."""
+    softer, saved = tmp_path / "softer.csv", tmp_path / "m.json"
+    assert cli("calibrate", too_sure, "--method", "temperature", "--out", softer)[0] == 0
+    (entry,) = answer("calibrate", too_sure, "--method", "temperature")["calibrations"]
+    change = entry["change"]
+    assert (entry["status"], change["loss"]) == ("ok", "L")
+    gain = entry["before"]["L"] - entry["after"]["L"]
+    assert change["difference"] == pytest.approx(-gain, rel=1e-9)
+    assert change["difference"] < -3 * change["standard_error"]
+    assert cli("calibrate", softer, "--method", "alpha", "--save", saved)[0] == 0

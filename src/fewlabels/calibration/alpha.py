@@ -15,14 +15,18 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from fewlabels.calibration import inputs as door_of
-from fewlabels.calibration.scaling import descend
+from fewlabels.calibration.penalties import CROSS_VALIDATED, Penalised
 from fewlabels.checks.arguments import not_negative, one_of, plain_array
 from fewlabels.errors import InputError, UsageError
 from fewlabels.kernels import dirichlet_multinomial as kernel
-from fewlabels.kernels.arrays import Array, Floats
+from fewlabels.kernels.arrays import Bools, Floats
 from fewlabels.kernels.simplex import softmax
 
 CONCENTRATIONS = ("constant", "logits", "features")
+
+PENALTIES = (5e-7, 5e-6, 5e-5, 5e-4, 5e-3)
+"""Penalties to choose from: the paper's, which suits tens of features and hundreds of labels, and
+smaller ones, down to where 100,000 items of a perfect f leave alpha0 as large as it should be."""
 
 
 class _ParameterToo:
@@ -45,7 +49,7 @@ class _ParameterToo:
         vars(instance)[self._method.__name__] = value
 
 
-class AlphaCalibration(BaseEstimator):  # type: ignore[misc]
+class AlphaCalibration(Penalised, BaseEstimator):  # type: ignore[misc]
     """Alpha-calibration: labels of an item come from Dirichlet(alpha0 f), f the predictions.
 
     f stays as it is: calibrate it beforehand, or put a scaling before this in a `Pipeline`. alpha0,
@@ -59,7 +63,14 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]
         "features" (those passed to `fit`, such as a network's penultimate layer). None = features
         when they are passed, else constant. A constant, or one of logits, looks at no features.
     penalty
-        lambda, the weight of the mean square of log alpha0 beside the loss of a label.
+        lambda, the weight of the mean square of log alpha0 beside the loss of a label; or
+        "cross-validated": the one of `penalties` with the least held-out loss, and then a fit to
+        all items. The paper's is .005, for any number of labels: it draws alpha0 towards 1 however
+        many say otherwise.
+    penalties
+        What is tried.
+    validation
+        A number makes as many folds of the items; "split" holds out a fifth of them once.
     standardize
         Fit on features of mean 0 and standard deviation 1. The minimum is the same one, as the
         penalty is on log alpha0 and not on w; only the way there is shorter.
@@ -68,6 +79,8 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]
     compat
         "lh_calib" weighs the loss of an item by n_i / mean n and takes the mean over items, as the
         released code does: n times the weight against the penalty.
+    random_state
+        Seed of the folds.
     inputs
         "probabilities" or "logits" (n, K): what f is given as, in `fit` and everywhere else.
 
@@ -80,18 +93,18 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]
     n_labels_used_
         Labels of the items with two or more. Items with fewer say nothing about alpha0: they are
         left out altogether, of the penalty too.
-    concentration_
-        The choice of `concentration` that was fitted.
+    concentration_, penalty_
+        The choice of `concentration` that was fitted, and the penalty of the fit.
     classes_, n_features_in_, converged_, n_iter_
         Class indices (K,), K, whether the slopes vanished, iterations.
 
     Raises
     ------
     InputError
-        No item with two labels, counts that are negative or fractional, NaN (in features too), rows
-        that do not sum to 1.
+        No item with two labels, or only one to choose a penalty with; counts that are negative or
+        fractional, NaN (in features too), rows that do not sum to 1.
     UsageError
-        Features are asked for and not there.
+        Features are asked for and not there; a penalty or `validation` that is none.
 
     Notes
     -----
@@ -113,19 +126,25 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         concentration: str | None = None,
-        penalty: float = 0.005,
+        penalty: Any = CROSS_VALIDATED,
+        penalties: tuple[float, ...] = PENALTIES,
+        validation: str | int = 5,
         standardize: bool = True,
         max_iter: int = 500,
         tol: float = 1e-9,
         compat: str | None = None,
+        random_state: Any = 0,
         inputs: str = "probabilities",
     ) -> None:
         self.concentration = concentration
         self.penalty = penalty
+        self.penalties = penalties
+        self.validation = validation
         self.standardize = standardize
         self.max_iter = max_iter
         self.tol = tol
         self.compat = compat
+        self.random_state = random_state
         self.inputs = inputs
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -152,7 +171,7 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]
             )
         used = np.flatnonzero((total > (0 if self.compat else 1)) & (weight > 0))
         f = door_of.as_probabilities(scores[used], self.inputs)
-        self._solve(h[used], kernel.terms(counts[used], f), total[used], weight[used])
+        self._fit_to(h[used], counts[used], f, weight[used])
         self.concentration_ = kind
         self.n_labels_used_ = int(total[total > 1].sum())
         self.classes_ = np.arange(k)
@@ -229,8 +248,8 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]
             return np.empty((len(scores), 0))
         return door_of.as_logits(scores, self.inputs)
 
-    def _solve(self, h: Floats, terms: kernel.Terms, total: Array, weight: Floats) -> None:
-        """Find w and b: L-BFGS from zeros (alpha0 = 1), in units that make features comparable."""
+    def _fit_to(self, h: Floats, counts: Floats, f: Floats, weight: Floats) -> None:
+        """Find w and b: from zeros (alpha0 = 1), in units that make features comparable."""
         mean, scale = np.zeros(h.shape[1]), np.ones(h.shape[1])
         if self.standardize:  # a constant column keeps its unit
             mean, sd = h.mean(axis=0), h.std(axis=0)
@@ -238,13 +257,16 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]
         design = np.ones((len(h), len(scale) + 1))
         np.subtract(h, mean, out=design[:, :-1])
         design[:, :-1] /= scale
-        rate = weight * total / (weight @ total) if self.compat else weight / (weight @ total)
-        penalty = 2 * not_negative("penalty", self.penalty)
-        problem = _Problem(design, terms, rate, penalty / weight.sum() * weight)
+
+        def of_items(rows: Bools) -> _Problem:
+            as_code = self.compat is not None
+            return _Problem.from_items(
+                design[rows], counts[rows], f[rows], weight[rows], as_code=as_code
+            )
+
+        candidates = [not_negative("penalty", value) for value in self._tried()]
         start = np.zeros(design.shape[1])
-        minimum = descend(
-            problem.loss, problem.hessian, start, tolerance=self.tol, max_iter=self.max_iter
-        )
+        minimum, self.penalty_ = self._solve(len(h), of_items, candidates, start)
         self.coef_ = minimum.point[:-1] / scale
         self.intercept_ = float(minimum.point[-1] - self.coef_ @ mean)
         self.loss_ = minimum.value
@@ -253,26 +275,45 @@ class AlphaCalibration(BaseEstimator):  # type: ignore[misc]
 
 
 class _Problem(NamedTuple):
-    """The loss (50): design (n, d + 1), likelihoods at a rate (n,) each, pull to log 1 (n,)."""
+    """The loss (50): design (n, d + 1), likelihoods at a rate (n,) each, shares of items (n,).
+
+    `size` is how much all labels weigh.
+    """
 
     design: Floats
     terms: kernel.Terms
     rate: Floats
-    pull: Floats
+    share: Floats
+    size: float
 
-    def loss(self, theta: Floats) -> tuple[float, Floats]:
+    @staticmethod
+    def from_items(
+        design: Floats, counts: Floats, f: Floats, weight: Floats, *, as_code: bool = False
+    ) -> _Problem:
+        total = counts.sum(axis=1)
+        size = float(weight @ total)
+        rate = weight * (total if as_code else 1.0) / size
+        return _Problem(design, kernel.terms(counts, f), rate, weight / weight.sum(), size)
+
+    def loss(self, theta: Floats, penalty: float) -> tuple[float, Floats]:
         """Value and gradient."""
         eta = self.design @ theta
         terms = kernel.derivatives(self.terms, eta)
-        value = -float(self.rate @ terms.value) + 0.5 * float(self.pull @ eta**2)
-        return value, self.design.T @ (self.pull * eta - self.rate * terms.slope)
+        pull = 2 * penalty * self.share
+        value = -float(self.rate @ terms.value) + 0.5 * float(pull @ eta**2)
+        return value, self.design.T @ (pull * eta - self.rate * terms.slope)
 
-    def hessian(self, theta: Floats) -> Floats:
+    def hessian(self, theta: Floats, penalty: float) -> Floats:
         """Second derivatives."""
         terms = kernel.derivatives(self.terms, self.design @ theta)
-        bend = self.pull - self.rate * terms.curvature
+        bend = 2 * penalty * self.share - self.rate * terms.curvature
         out: Floats = (self.design * bend[:, None]).T @ self.design
         return out
+
+    def misfit(self, theta: Floats) -> float:
+        """Minus the log-likelihood of all labels."""
+        value = kernel.derivatives(self.terms, self.design @ theta).value
+        return -self.size * float(self.rate @ value)
 
 
 def ensemble_mean(samples: Any) -> Floats:

@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
+from scipy.special import stdtrit
 
 from fewlabels import __version__, calibration
-from fewlabels.annotations import evaluate
+from fewlabels.annotations import DISAGREEMENT, evaluate
 from fewlabels.checks.arguments import side_json
 from fewlabels.data.write import native_columns
-from fewlabels.errors import InputError, UsageError, listed, quoted, unknown
+from fewlabels.errors import InputError, Status, UsageError, listed, quoted, unknown
 from fewlabels.kernels.arrays import Bools, Floats, Frozen, Ints
+from fewlabels.kernels.dirichlet_multinomial import disagreement as expected_disagreement
 from fewlabels.kernels.simplex import filled
 from fewlabels.predictions import Predictions
 from fewlabels.report.shown import Result, plain_values
@@ -28,6 +30,9 @@ _FOLDS, _FEWER_FOLDS, _MANY = 5, 2, 20_000
 
 _FEW = 20
 """Fewer items are too few for any calibration."""
+
+_LEVEL = 0.95
+"""Level of the one-sided t-test whether a loss rises beyond chance."""
 
 _FLOOR = 1e-6
 """Lower bound of probabilities whose logarithms are features."""
@@ -43,8 +48,8 @@ class Settings:
     unchanged probabilities. The concentration is "constant", or depends on "logits", "features"
     (columns of the file) or "classifiers" (log-probabilities of all classifiers); None: features if
     there are any, else constant. `features` are the groups that hold the features as numbers.
-    `penalty` None is the estimator's own (cross-validated for vector and matrix). `seed` splits the
-    items to choose a penalty, and for the folds of the check.
+    `penalty` None is chosen on items held out. `seed` splits the items for that, and for the folds
+    of the check.
     """
 
     method: str
@@ -84,12 +89,13 @@ class Settings:
         """What the concentration depends on."""
         return self.concentration or ("features" if self.features else "constant")
 
-    def estimator(self) -> Any:
-        """The estimator, not fitted."""
+    def estimator(self, n: int = 0) -> Any:
+        """The estimator, not fitted; with many of the n items one split chooses the penalty."""
         chosen: dict[str, Any] = {} if self.penalty is None else {"penalty": self.penalty}
         if self.method == "alpha":
+            chosen |= {"validation": "split"} if n > _MANY else {}
             kind = "features" if self.kind == "classifiers" else self.kind
-            return calibration.AlphaCalibration(concentration=kind, **chosen)
+            return calibration.AlphaCalibration(kind, random_state=self.seed, **chosen)
         if self.method == "temperature":
             return calibration.TemperatureScaling()
         affine = {
@@ -146,7 +152,9 @@ class Recalibration(Frozen, Result):
     """Fitted calibrations of classifiers by name, their inputs, and their losses.
 
     `facts` are the plain values of `to_dict`: losses before, and after on items that the
-    calibration was not fitted to.
+    calibration was not fitted to; the `change` of one of them, L or L_disagreement, with its
+    standard error over the items; and the `status` of each classifier, "contradicted" where that
+    loss rises beyond chance.
     """
 
     _page, _text, _row_fields = "calibration", "render_calibration", LossRow._fields
@@ -217,8 +225,29 @@ class Recalibration(Frozen, Result):
             if not predictions.has_probabilities[:, predictions.models.index(name)].any():
                 raise InputError(f"classifier {quoted(name)} gives no probabilities to calibrate")
 
-    def save(self, path: str | Path) -> None:
-        """Write all of it as JSON, which `load` and `fewlabels.calibration.load` read."""
+    @property
+    def worse(self) -> tuple[str, ...]:
+        """Classifiers that are worse after the calibration, beyond chance."""
+        entries = self.facts["calibrations"]
+        return tuple(e["model"] for e in entries if e.get("status") == Status.CONTRADICTED)
+
+    def refuse_worse(self) -> None:
+        """Raise UsageError where a classifier is worse after the calibration, beyond chance."""
+        if self.worse:
+            raise UsageError(
+                f"the calibration makes {listed(self.worse)} worse on items left out, and was not "
+                "written; leave these classifiers out, or write it all the same "
+                "(--even-if-worse, `even_if_worse=True`)"
+            )
+
+    def save(self, path: str | Path, *, even_if_worse: bool = False) -> None:
+        """Write all of it as JSON, which `load` and `fewlabels.calibration.load` read.
+
+        A calibration that makes a classifier worse (`worse`) is refused, a UsageError, unless asked
+        for.
+        """
+        if not even_if_worse:
+            self.refuse_worse()
         about = {
             "method": self.settings.method,
             "concentration": self.settings.kind if self.settings.method == "alpha" else None,
@@ -324,8 +353,10 @@ def fit(
     for number, name in enumerate(names):
         one = _One.from_predictions(counts, name, settings, features)
         estimators[name] = one.fitted(one.informed)
-        entries.append(_entry(name, estimators[name], one))
+        entry = _entry(name, estimators[name], one)
+        entries.append(entry)
         messages += _few(name, one.counts, predictions.classes)
+        messages += _no_gain(entry)
         if not estimators[name].converged_:
             messages.append(f"not-converged: the fit of {name} did not reach its optimum")
         if progress is not None:
@@ -377,7 +408,7 @@ class _One:
     def fitted(self, rows: Bools) -> Any:
         """The estimator, fitted to some of the items."""
         more = {} if self.features is None else {"features": self.features[rows]}
-        return self.settings.estimator().fit(
+        return self.settings.estimator(len(self.p)).fit(
             self.p[rows], self.counts[rows], sample_weight=self.weight[rows], **more
         )
 
@@ -386,8 +417,11 @@ class _One:
         losses = evaluate(self.counts, p, disagreement=disagreement, weight=self.weight)
         return {name: losses[name] for name in _SHOWN}
 
-    def after(self) -> dict[str, Any] | None:
-        """Losses on each fold after a fit to the others; None if that is impossible."""
+    def left_out(self) -> tuple[Floats, Floats | None] | None:
+        """Probabilities and disagreement of each fold after a fit to the others.
+
+        The disagreement is that of alpha-calibration alone; None for both if a fit is impossible.
+        """
         alpha = self.settings.method == "alpha"
         p, differ = self.p.copy(), np.full(len(self.p), np.nan)
         for fold in range(int(self.fold.max(initial=0)) + 1):
@@ -403,7 +437,31 @@ class _One:
                 differ[inside] = estimator.predict_disagreement(self.p[inside], h)
             else:
                 p[inside] = estimator.predict_proba(self.p[inside])
-        return self.losses(p, differ if alpha else None)
+        return p, differ if alpha else None
+
+    def change(self, p: Floats, disagreement: Floats | None) -> dict[str, Any]:
+        """Mean change of the loss that is judged, its standard error over the items, and a test.
+
+        Of a squared error (q - y)^2, whose mean over an item's labels is observed, q' in the place
+        of q changes (q' - q) (q' + q - 2 mean y).
+        """
+        if disagreement is None:
+            before, after = self.p, p
+            observed = self.counts / self.counts.sum(axis=1, keepdims=True)
+        else:
+            before, after = expected_disagreement(self.p)[:, None], disagreement[:, None]
+            observed = DISAGREEMENT.observed(self.counts)[:, None]
+        each = ((after - before) * (after + before - 2 * observed)).sum(axis=1)
+        known = ~np.isnan(each)
+        each, share = each[known], self.weight[known] / self.weight[known].sum()
+        mean = float(share @ each)
+        error = float(np.sqrt(share**2 @ (each - mean) ** 2))
+        limit = float(stdtrit(len(each) - 1, _LEVEL)) * error if len(each) > 1 else np.inf
+        loss = "L_disagreement" if self.settings.method == "alpha" else "L"
+        return {
+            "loss": loss, "difference": mean, "standard_error": error,
+            "beyond_chance": abs(mean) > limit,
+        }  # fmt: skip
 
 
 def _entry(name: str, estimator: Any, one: _One) -> dict[str, Any]:
@@ -422,7 +480,43 @@ def _entry(name: str, estimator: Any, one: _One) -> dict[str, Any]:
         concentration = estimator.concentration(one.p, one.features)
         low, middle, high = np.quantile(concentration, [0.1, 0.5, 0.9])
         out["concentration"] = {"median": middle, "10%": low, "90%": high}
-    return out | {"before": one.losses(one.p), "after": one.after()}
+    after = one.left_out()
+    change = None if after is None else one.change(*after)
+    if len(one.p) < _FEW:  # too few to test by, too
+        status = Status.FEW_LABELS
+    elif change and change["difference"] > 0 and change["beyond_chance"]:
+        status = Status.CONTRADICTED
+    else:
+        status = Status.OK if out["converged"] else Status.NOT_CONVERGED
+    return out | {
+        "status": status.value,
+        "before": one.losses(one.p),
+        "after": None if after is None else one.losses(*after),
+        "change": change,
+    }
+
+
+def _no_gain(entry: Mapping[str, Any]) -> list[str]:
+    """A warning where a loss is higher after the calibration."""
+    if entry["after"] is None:
+        return []
+    name, loss, error = entry["model"], entry["change"]["loss"], entry["change"]["standard_error"]
+    before, after = entry["before"][loss], entry["after"][loss]
+    numbers = f"{loss} {before:.4f} -> {after:.4f}, standard error {error:.4f}"
+    if entry["status"] == Status.CONTRADICTED:
+        advice = "leave its probabilities as they are, or give more labels"
+        if loss == "L_disagreement":
+            advice = "calibrate its probabilities first (temperature, say), which alpha leaves"
+        return [
+            f"contradicted: on items left out, {name} is worse after the calibration ({numbers}); "
+            f"{advice}"
+        ]
+    if round(after, 3) > round(before, 3):
+        return [
+            f"on items left out, {name} is no better after the calibration ({numbers}); chance may "
+            "give that difference"
+        ]
+    return []
 
 
 def _few(name: str, counts: Floats, classes: Sequence[Any]) -> list[str]:

@@ -43,6 +43,7 @@ _FITTED: dict[str, dict[str, Any]] = {
         "concentration_": str,
         "coef_": "d",
         "intercept_": float,
+        "penalty_": float,
         "loss_": float,
         "n_labels_used_": int,
     },

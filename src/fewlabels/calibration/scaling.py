@@ -1,89 +1,23 @@
-"""Temperature, vector and matrix scaling: likelihoods of label counts, and their estimators.
-
-First the minimisation of a smooth loss: L-BFGS, then Newton steps to full precision.
-"""
+"""Temperature, vector and matrix scaling: likelihoods of label counts, and their estimators."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import product
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from scipy.optimize import brentq, minimize
+from scipy.optimize import brentq
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from fewlabels.calibration import inputs as door_of
-from fewlabels.checks.arguments import not_negative, one_of
-from fewlabels.errors import InputError, UsageError, quoted
-from fewlabels.kernels.arrays import Array, Bools, Floats
-from fewlabels.kernels.blocks import map_blocks, one_blas_thread, spans
+from fewlabels.calibration.penalties import CROSS_VALIDATED, Penalised
+from fewlabels.checks.arguments import not_negative
+from fewlabels.errors import UsageError
+from fewlabels.kernels.arrays import Array, Floats
+from fewlabels.kernels.blocks import map_blocks, spans
 from fewlabels.kernels.dirichlet_multinomial import FLOOR
 from fewlabels.kernels.simplex import softmax
-
-Loss = Callable[[Floats], tuple[float, Floats]]
-"""Value and gradient at a point (P,)."""
-
-Hessian = Callable[[Floats], Floats]
-"""Second derivatives (P, P) at a point (P,)."""
-
-_LARGEST_HESSIAN = 512
-"""Problems of more parameters are left to L-BFGS, as a Hessian would cost more than it saves."""
-
-
-_HAND_OVER = 1e-6
-"""Largest slope at which Newton steps take over from L-BFGS."""
-
-_ROUGH = 1e-5
-"""Slopes at which large problems stop while a penalty is chosen."""
-
-_NEWTON_STEPS = 20
-
-
-class Minimum(NamedTuple):
-    """Where the loss is least, its value, whether the gradient vanishes there, steps taken."""
-
-    point: Floats
-    value: float
-    converged: bool
-    n_iter: int
-
-
-def descend(
-    loss: Loss, hessian: Hessian, start: Floats, *, tolerance: float, max_iter: int
-) -> Minimum:
-    """The minimum reached from `start`; converged if no slope exceeds `tolerance`.
-
-    L-BFGS compares values and so stops at half the digits of a minimum; Newton's method compares
-    gradients, and starts here where it converges quadratically. scipy's trust regions compare
-    values too, and move arbitrarily in a direction that the data do not determine, such as a
-    feature given twice. Least-squares steps are the shortest, so that the start decides there.
-    """
-    polished = len(start) <= _LARGEST_HESSIAN
-    options = {"maxiter": max_iter, "maxfun": 4 * max_iter, "maxcor": 20, "ftol": 1e-15}
-    options["gtol"] = max(tolerance, _HAND_OVER) if polished else tolerance
-    # The losses share their rows out themselves; all else is small.
-    with one_blas_thread():
-        result = minimize(loss, start, jac=True, method="L-BFGS-B", options=options)
-        point, value, slope, spent = result.x, float(result.fun), result.jac, int(result.nit)
-        size, last = 1.0, min(spent + _NEWTON_STEPS, max_iter)
-        while polished and spent < last and size > 1e-6:
-            if size == 1.0:
-                step = np.linalg.lstsq(hessian(point), slope, rcond=1e-12)[0]
-            reached, after = loss(point - size * step)
-            # Within rounding of the value the gradient decides.
-            lower = reached <= value - 1e-4 * size * float(slope @ step)
-            level = reached <= value + 1e-13 * abs(value)
-            if not lower and not (level and np.abs(after).max() < np.abs(slope).max()):
-                size /= 4
-                continue
-            point, value, slope, spent = point - size * step, reached, after, spent + 1
-            if np.abs(slope).max() <= tolerance:
-                break
-            size = 1.0
-    return Minimum(point, value, bool(np.abs(slope).max() <= tolerance), spent)
-
 
 LOG_TEMPERATURES = (-7.0, 7.0)
 """Range of log temperatures: beyond it, a softmax of logits is an argmax or flat."""
@@ -281,10 +215,6 @@ def _spread(p: Floats, mass: Floats, inputs: Floats, *, full: bool) -> Floats:
     return ordered
 
 
-_SPLIT = 0.2
-"""Share of the items that a split holds out to choose a penalty: the paper's."""
-
-
 class _Scaling(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """A map of logits that is fitted by maximum likelihood: what the three have in common.
 
@@ -410,7 +340,31 @@ class TemperatureScaling(_Scaling):
         return (logits - logits.max(axis=1, keepdims=True)) / self.temperature_
 
 
-class _AffineScaling(_Scaling):
+class _AffineProblem(NamedTuple):
+    """Logits and counts of labels (n, K) of items with a weight (n,)."""
+
+    logits: Floats
+    labels: Labels
+    size: float
+    """How much all labels weigh."""
+
+    @staticmethod
+    def from_items(logits: Floats, counts: Floats, weight: Floats) -> _AffineProblem:
+        size = float(counts.sum(axis=1) @ weight)
+        return _AffineProblem(logits, scaled_labels(counts, weight), size)
+
+    def loss(self, theta: Floats, penalty: Affine) -> tuple[float, Floats]:
+        return affine_loss(theta, self.logits, self.labels, penalty)
+
+    def hessian(self, theta: Floats, penalty: Affine) -> Floats:
+        return affine_hessian(theta, self.logits, self.labels, penalty)
+
+    def misfit(self, theta: Floats) -> float:
+        scaled = apply_affine(*split_coefficients(theta, self.logits.shape[1]), self.logits)
+        return self.size * negative_log_likelihood(scaled, self.labels)
+
+
+class _AffineScaling(Penalised, _Scaling):
     """Vector and matrix scaling: a penalised affine map of the logits.
 
     Subclasses give `_full` and `_keep`.
@@ -420,7 +374,7 @@ class _AffineScaling(_Scaling):
 
     def __init__(
         self,
-        penalty: Any = "cross-validated",
+        penalty: Any = CROSS_VALIDATED,
         penalties: tuple[float, ...] = (0.1, 1.0, 10.0),
         validation: str | int = "split",
         inputs: str = "probabilities",
@@ -439,72 +393,20 @@ class _AffineScaling(_Scaling):
         self.floor = floor
 
     def _fit(self, logits: Floats, counts: Floats, weight: Floats) -> None:
-        candidates = self._candidates()
-        chosen, start = candidates[0], identity(logits.shape[1], full=self._full)
-        # Few coefficients have one minimum, which Newton's steps reach from anywhere. Of many, each
-        # fit goes on from that of the next larger penalty, as far as the choice of one needs.
-        large = len(start) > _LARGEST_HESSIAN
-        enough = max(self.tol, _ROUGH) if large else self.tol
-        if len(candidates) > 1:
-            losses = np.zeros(len(candidates))
-            for held_out in self._held_out(len(logits)):
-                retained = scaled_labels(counts[~held_out], weight[~held_out])
-                judged = scaled_labels(counts[held_out], weight[held_out])
-                share = float(counts[held_out].sum(axis=1) @ weight[held_out])
-                theta = start
-                for c, form in reversed(list(enumerate(candidates))):
-                    first = theta if large else start
-                    theta = self._descend(logits[~held_out], retained, form, first, enough).point
-                    scaled = self._affine(theta, logits[held_out])
-                    losses[c] += share * negative_log_likelihood(scaled, judged)
-            chosen = candidates[int(losses.argmin())]
-        minimum = self._descend(logits, scaled_labels(counts, weight), chosen, start, self.tol)
-        self._keep(*split_coefficients(minimum.point, logits.shape[1]), chosen)
+        k = logits.shape[1]
+        minimum, chosen = self._solve(
+            len(logits),
+            lambda rows: _AffineProblem.from_items(logits[rows], counts[rows], weight[rows]),
+            self._candidates(),
+            identity(k, full=self._full),
+        )
+        self._keep(*split_coefficients(minimum.point, k), chosen)
         self.converged_ = minimum.converged
         self.n_iter_ = minimum.n_iter
 
-    def _descend(
-        self, logits: Floats, labels: Labels, form: Affine, start: Floats,
-        tolerance: float,
-    ) -> Minimum:  # fmt: skip
-        return descend(
-            lambda theta: affine_loss(theta, logits, labels, form),
-            lambda theta: affine_hessian(theta, logits, labels, form),
-            start,
-            tolerance=tolerance,
-            max_iter=self.max_iter,
-        )
-
-    def _affine(self, theta: Floats, logits: Floats) -> Floats:
-        return apply_affine(*split_coefficients(theta, logits.shape[1]), logits)
-
-    def _held_out(self, n: int) -> list[Bools]:
-        """Which items each round of validation holds out, (n,) each."""
-        if n < 2:
-            raise InputError(
-                "choosing a penalty by validation needs two labeled items or more; got "
-                f"{n}: pass a number as `penalty`"
-            )
-        order = np.random.default_rng(self.random_state).permutation(n)
-        if self.validation == "split":
-            return [np.isin(np.arange(n), order[: max(1, round(_SPLIT * n))])]
-        folds = self.validation
-        if not isinstance(folds, int | np.integer) or isinstance(folds, bool) or folds < 2:
-            raise UsageError(
-                f"`validation` must be 'split' or a number of folds from 2; got {quoted(folds)}"
-            )
-        place = np.empty(n, dtype=np.int64)
-        place[order] = np.arange(n) % min(folds, n)
-        return [place == fold for fold in range(min(folds, n))]
-
     def _candidates(self) -> list[Affine]:
         """The penalties to try: of the off-diagonal entries, which a vector lacks, and of b."""
-        tried: list[Any] = [self.penalty]
-        if isinstance(self.penalty, str):
-            one_of("`penalty`", self.penalty, ("cross-validated",))
-            tried = [not_negative("penalties", value) for value in self.penalties]
-            if not tried:
-                raise UsageError("`penalties` must have one penalty or more; got none")
+        tried = self._tried()
         if not self._full:
             pairs = [(0.0, value) for value in tried]
         elif not isinstance(self.penalty, tuple | list | np.ndarray):

@@ -47,6 +47,9 @@ class Map(Record):
     )
     features: tuple[str, ...] = option(CHOICE, "Columns of the features.", "COL,..", ())
     penalty: float | None = option(HOW, "Use this penalty instead of choosing one.", "X")
+    even_if_worse: bool = option(
+        HOW, "Write the map even where it makes a classifier worse.", default=False
+    )
     apply: str | None = option(
         HOW, "Apply a saved map to FILE.", "MODEL.json", file="read", type=str
     )
@@ -67,6 +70,7 @@ class Map(Record):
         fits = {name: getattr(self, name) for name in ("method", "concentration", "features")}
         fits |= {"penalty": self.penalty, "save": output.save, "json": output.json}
         fits |= {"html": output.html, "models": settings.models}
+        fits |= {"even-if-worse": self.even_if_worse or None}
         provided = [f"--{name}" for name, value in fits.items() if value not in (None, ())]
         if provided:
             raise UsageError(
@@ -93,7 +97,7 @@ def calibrate(source: Input, settings: Settings, options: Map, output: Output) -
     """Fit a calibration to the classifiers in FILE, or apply one that was saved.
 
     Learns from known labels or from annotators' counts (h__ columns, or --votes). --out writes a
-    file like FILE.
+    file like FILE. A calibration that makes a classifier worse on items left out is not written.
     """
     options.check(settings, output)
 
@@ -129,13 +133,17 @@ def calibrate(source: Input, settings: Settings, options: Map, output: Output) -
             ),
             progress,
         )
-    output.save_all(
+    worse = bool(fitted.worse) and not options.even_if_worse
+    written = output.but(save=None, out=None) if worse else output
+    written.save_all(
         fitted.to_dict,
         html=fitted.save_html,
-        save=fitted.save,
+        save=lambda path: fitted.save(path, even_if_worse=True),
         out=lambda: fitted.apply(predictions).columns(),
     )
-    output.show(fitted.to_dict, fitted.summary, table="Calibrated")
+    written.show(fitted.to_dict, fitted.summary, table="Calibrated")
+    if written is not output and (output.save or output.out):
+        fitted.refuse_worse()
     return 0
 
 
