@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import softmax
 
+from bench.disagreement import PAPER_PENALTY
 from bench.splits import generator
 from disagreement_data import RUNS, SEED, Floats, draw_labels
 from fewlabels.annotations import evaluate
@@ -126,7 +127,7 @@ def _network(data: Path, run: int) -> list[Record]:
         ]
         inside, outside = (np.stack(members) for members in drawn)
         mean = ensemble_mean(outside)
-        alpha = AlphaCalibration().fit(ensemble_mean(inside), counts)
+        alpha = AlphaCalibration(penalty=PAPER_PENALTY).fit(ensemble_mean(inside), counts)
         of_alpha = alpha.concentration(mean)
         for method, concentration in (("raw", None), ("alpha", of_alpha)):
             differ = ensemble_disagreement(outside, concentration=concentration)

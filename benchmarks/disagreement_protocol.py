@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import pairwise, product
 from pathlib import Path
 
 import numpy as np
@@ -12,12 +12,22 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from bench import run
-from bench.disagreement import ENSEMBLE, MEAN, METHODS, ONE_NUMBER, SCALINGS, Trial
+from bench.disagreement import (
+    CONCENTRATIONS,
+    ENSEMBLE,
+    MEAN,
+    METHODS,
+    ONE_NUMBER,
+    PAPER_PENALTY,
+    SCALINGS,
+    Trial,
+)
 from disagreement_data import ALPHA, CIFAR, MNIST, RUNS, SEED, SIZES, file_of, world
 from fewlabels.annotations import evaluate
-from fewlabels.calibration import AlphaCalibration, TemperatureScaling
+from fewlabels.calibration import TemperatureScaling
+from fewlabels.calibration.penalties import CROSS_VALIDATED
 from parts import Part, Plan, Record, crossed
-from runs import averaged, grouped, number, panels, plus_minus, table, where
+from runs import averaged, averages, grouped, number, panels, plus_minus, table, where
 
 # --- the protocol: Tables 1, 2, 4 and 5 ---------------------------------------------------------
 
@@ -180,72 +190,73 @@ def _temperature(data: Path, dataset: str) -> list[Record]:
 
 def _temperature_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
     figure, axes = panels((9.2, 6.6), 2, 2, sharex=True)
-    rows = []
-    for row, dataset in zip(axes, (MNIST, CIFAR), strict=True):
-        own = records[records["dataset"] == dataset]
-        for k, model in enumerate(dict.fromkeys(own["model"])):
-            part = own[own["model"] == model].sort_values("temperature")
-            at = part[part["temperature"] == part["fitted"]].iloc[0]
+    fitted = records["temperature"] == records["fitted"]
+    for row, (dataset, own) in zip(axes, records.groupby("dataset", sort=False), strict=True):
+        for k, (model, part) in enumerate(own.groupby("model", sort=False)):
+            line, at = part.sort_values("temperature"), part[fitted[part.index]]
             for axis, metric in zip(row, ("L_disagreement", "CE_disagreement"), strict=True):
-                axis.plot(
-                    part["temperature"], part[metric], "-", color=f"C{k}", lw=1.2, label=model
-                )
-                axis.plot([at["temperature"]], [at[metric]], "o", color=f"C{k}", ms=5)
+                axis.plot(line["temperature"], line[metric], color=f"C{k}", lw=1.2, label=model)
+                axis.plot(at["temperature"], at[metric], "o", color=f"C{k}", ms=5)
                 axis.set(xscale="log", title=f"{dataset}: {metric.replace('_', ' of ')}")
-            one = part.iloc[(part["temperature"] - 1).abs().argmin()]
-            best = part.loc[part["L_disagreement"].idxmin()]
-            rows.append([
-                dataset, model, number(at["temperature"], 2), number(best["temperature"], 3),
-                *(number(line[m], 4) for m in ("L_disagreement", "CE_disagreement", "CE")
-                  for line in (one, at)),
-            ])  # fmt: skip
         row[0].legend(frameon=False, fontsize=7)
     for axis in axes[1]:
         axis.minorticks_off()
         axis.set(xlabel="temperature", xticks=[2.0**k for k in range(-3, 5)],
                  xticklabels=["1/8", "1/4", "1/2", "1", "2", "4", "8", "16"])  # fmt: skip
-    header = ["data", "classifier", "fitted temperature", "least L of disagreement at"]
-    header += [f"{m}, {at}" for m in ("L of disagreement", "CE of disagreement", "CE")
-               for at in ("t = 1", "fitted")]  # fmt: skip
+    columns = {
+        "fitted temperature": averaged("fitted", 2),
+        "least L of disagreement at": lambda own: number(
+            own.loc[own["L_disagreement"].idxmin(), "temperature"]
+        ),
+    }
+    at_one = (records["temperature"] - 1).abs() < 1e-3
+    for metric in ("L_disagreement", "CE_disagreement", "CE"):
+        name = metric.replace("_", " of ")
+        columns[f"{name}, t = 1"] = lambda own, m=metric: number(own.loc[at_one, m].iloc[0], 4)
+        columns[f"{name}, fitted"] = lambda own, m=metric: number(own.loc[fitted, m].iloc[0], 4)
+    shown = grouped(records, ["dataset", "model"], columns, ["data", "classifier"])
     text = "Losses of disagreement over the temperature"
-    picture = plan.picture(figure, "disagreement-temperature", text)
-    return {"temperature": f"{table(header, rows)}\n\n{picture}"}
+    return {"temperature": f"{shown}\n\n{plan.picture(figure, 'disagreement-temperature', text)}"}
 
 
 # --- the penalty on the concentration -----------------------------------------------------------
 
-PENALTIES = (0.005, 0.0)
+PENALTIES = {".005": PAPER_PENALTY, "0": 0.0, "chosen": CROSS_VALIDATED}
 
 
 def _penalty(data: Path, dataset: str, n: int) -> list[Record]:
-    """L of disagreement with a constant concentration, by penalty; run 0."""
+    """Losses of disagreement by what the concentration depends on and by penalty; run 0."""
     trial = Trial(world(data, dataset), SEED, 0, n)
     found = []
-    for scaling in ("raw", "temperature"):
-        valid, test = trial.scaled(scaling)
-        for j, model in enumerate(trial.models):
-            p = test[:, j]
-            one = np.full(len(p), trial.share_that_differ)
-            place = {"dataset": dataset, "n": n, "scaling": scaling, "model": model}
-            place["one"] = evaluate(trial.histogram, p, disagreement=one)["L_disagreement"]
-            for penalty in PENALTIES:
-                alpha = AlphaCalibration(penalty=penalty).fit(valid[:, j], trial.counts)
-                said = alpha.predict_disagreement(p)
-                loss = evaluate(trial.histogram, p, disagreement=said)["L_disagreement"]
+    for scaling, kind in product(("raw", "temperature"), CONCENTRATIONS):
+        _, test = trial.scaled(scaling)
+        for name, penalty in PENALTIES.items():
+            fits, features = trial.alpha(scaling, kind, penalty)
+            for j, model in enumerate(trial.models):
+                said = fits[j].predict_disagreement(test[:, j], features)
+                losses = evaluate(trial.histogram, test[:, j], disagreement=said)
                 found.append({
-                    **place, "penalty": penalty, "loss": loss,
-                    "concentration": float(alpha.concentration(p[:1])[0]),
+                    "dataset": dataset, "n": n, "scaling": scaling, "kind": kind, "model": model,
+                    "penalty": name, "chosen": fits[j].penalty_,
+                    "L": losses["L_disagreement"], "CE": losses["CE_disagreement"],
                 })  # fmt: skip
     return found
 
 
 def _penalty_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
-    columns = {"L of one number": lambda own: number(own["one"].iloc[0], 4)}
-    for penalty in PENALTIES:
-        columns[f"L, penalty {penalty:g}"] = where("penalty", penalty, averaged("loss", 4))
-        columns[f"a0, penalty {penalty:g}"] = where("penalty", penalty, averaged("concentration"))
-    head = ["data", "labels", "probabilities", "classifier"]
-    return {"penalty": grouped(records, ["dataset", "n", "scaling", "model"], columns, head)}
+    pair = averages({"L": 4, "CE": 4})
+    columns = {f"L / CE, {name}": where("penalty", name, pair) for name in PENALTIES}
+
+    def better(own: pd.DataFrame) -> str:
+        loss = own.pivot(index="model", columns="penalty", values="L")
+        return f"{(loss['chosen'] < loss['.005']).sum()} of {len(loss)}"
+
+    columns["chosen better than .005"] = better
+    columns["chosen, median"] = where(
+        "penalty", "chosen", lambda own: f"{own['chosen'].median():.0e}"
+    )
+    head = ["data", "labels", "probabilities", "concentration"]
+    return {"penalty": grouped(records, ["dataset", "n", "scaling", "kind"], columns, head)}
 
 
 PENALTY = Part(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,7 @@ from bench.splits import generator
 from disagreement_data import ALPHA, MNIST, RUNS, SEED, SIZES, Floats, draw_labels, truth, world
 from fewlabels.annotations import evaluate
 from parts import Part, Plan, Record, Some, crossed
-from runs import averaged, grouped, number, panels, table, where
+from runs import averaged, grouped, markdown, number, panels, where
 
 # --- Figure 2: debiasing on data that are calibrated --------------------------------------------
 
@@ -91,11 +92,17 @@ def _signed(value: float) -> str:
 
 
 def _truth(data: Path, n: int, draws: int) -> list[Record]:
-    """Losses of the six classifiers by labels that are drawn anew, and by Q itself."""
+    """Losses of the six classifiers by labels that are drawn anew, and by Q itself.
+
+    Q is a million labels in its proportions. Their debiased CL is that of the population; the
+    plugin is that of the items.
+    """
     own = world(data, MNIST)
     _, test = own.parts(SEED, 0)
     q, rng = truth(data)[test], generator("truth", SEED, n)
-    true = {j: _true_losses(q, own.probabilities[test, j]) for j in range(len(own.facts.models))}
+    labels = np.round(1e6 * q)
+    models = range(len(own.facts.models))
+    true = {j: evaluate(labels, own.probabilities[test, j]) for j in models}
     found = []
     for draw in range(draws):
         histogram = draw_labels(q, n, rng)
@@ -104,33 +111,10 @@ def _truth(data: Path, n: int, draws: int) -> list[Record]:
             for loss in ("EL", "CL"):
                 found.append({
                     "n": n, "draw": draw, "model": name, "loss": loss, "truth": true[j][loss],
-                    "items": true[j][f"{loss}, items"],
+                    "items": true[j][f"{loss}_plugin"],
                     "debiased": losses[loss], "plugin": losses[f"{loss}_plugin"],
                 })  # fmt: skip
     return found
-
-
-def _true_losses(q: Floats, p: Floats) -> dict[str, float]:
-    """Losses with Q in the place of the label frequencies.
-
-    "CL" is that of the population, as the debiased estimate has it: from the squared gap of every
-    bin of these items ("CL, items") the variance of its mean Q is taken off.
-    """
-    items = excess = 0.0
-    for k in range(q.shape[1]):
-        bins = np.digitize(p[:, k], np.linspace(0, 1, 16)[1:-1])
-        size = np.bincount(bins, minlength=15)
-        some, several = size > 0, size > 1
-        gap, mean, square = (
-            np.bincount(bins, v, minlength=15) / np.maximum(size, 1)
-            for v in (q[:, k] - p[:, k], q[:, k], q[:, k] ** 2)
-        )
-        items += float((size * gap**2)[some].sum()) / len(q)
-        variance = (square - mean**2)[several] / (size[several] - 1)
-        excess += float((size[several] * variance).sum()) / len(q)
-        excess += float((gap[size == 1] ** 2).sum()) / len(q)  # the paper's rule for one item
-    el = float(((q - p) ** 2).sum(axis=1).mean())
-    return {"EL": el, "CL": items - excess, "EL, items": el, "CL, items": items}
 
 
 def _truth_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
@@ -164,65 +148,46 @@ def _truth_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
 
 
 def _oracle(data: Path, run: int, n: int) -> list[Record]:
-    """Squared distance of the predicted disagreement to that of Q, and of posteriors to Q."""
-    own = world(data, MNIST)
-    trial = Trial(own, SEED, run, n)
+    """Squared distance of the predicted disagreement to that of Q."""
+    trial = Trial(world(data, MNIST), SEED, run, n)
     q = truth(data)[trial.test]
     differ = 1 - (q**2).sum(axis=1)
     found = []
     for method in _ORACLE:
         for said in forecasts(trial, method_of(method)):
-            gap = [("disagreement", ((said.disagreement - differ) ** 2).mean())]
-            if said.posterior is not None:
-                after = ((said.posterior - q[trial.again]) ** 2).sum(axis=1).mean()
-                gap.append(("posterior", after))
-            if method in ("raw", "temperature"):
-                gap += _bounds(said.probabilities, q, differ)
+            gaps = {method: said.disagreement}
+            if method == "temperature":
+                gaps |= _best(said.probabilities, differ)
             found += [
-                {"run": run, "n": n, "model": said.name, "method": method, "what": what, "gap": v}
-                for what, v in gap
+                {"n": n, "model": said.name, "method": name, "gap": ((d - differ) ** 2).mean()}
+                for name, d in gaps.items()
             ]
     noise = float((differ * (1 - differ)).mean())
     return [{**record, "noise": noise} for record in found]
 
 
-def _bounds(p: Floats, q: Floats, differ: Floats) -> list[tuple[str, float]]:
+def _best(p: Floats, differ: Floats) -> dict[str, Floats]:
     """The best that one concentration, and one of every item's own, can do with these p."""
     plain = 1 - (p**2).sum(axis=1)
     constant = np.clip(differ @ plain / (plain @ plain), 0, 1)
     each = np.clip(differ / np.maximum(plain, 1e-12), 0, 1)
-    prior = ((p - q) ** 2).sum(axis=1).mean()
-    return [
-        ("best constant", ((constant * plain - differ) ** 2).mean()),
-        ("best of each item", ((each * plain - differ) ** 2).mean()),
-        ("prior", prior),
-    ]
+    return {
+        "best constant, temperature": constant * plain,
+        "best of each item, temperature": each * plain,
+    }
 
 
 def _oracle_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
-    means = records.groupby(["n", "model", "method", "what"])["gap"].mean()
     parts = [f"L of the oracle, which knows Q: {number(records['noise'].iloc[0], 4)}."]
-    for size in SIZES:
-        rows, shares = [], []
-        for model in dict.fromkeys(records["model"]):
-            own = means[size, model]
-            cells = [own.get((m, "disagreement"), np.nan) for m in _ORACLE]
-            bounds = [own.get(("temperature", b), np.nan)
-                      for b in ("best constant", "best of each item")]  # fmt: skip
-            rows.append([model, *(number(v, 5) for v in [*cells, *bounds])])
-            # From what needs no classifier: one number is what any of them must beat.
-            one = own[ONE_NUMBER, "disagreement"]
-            shares.append([
-                model, *(f"{100 * (1 - v / one):.0f}%" for v in [cells[0], *cells[2:], *bounds])
-            ])  # fmt: skip
-        names = list(_ORACLE)
-        bounds_named = ["best constant, temperature", "best of each item, temperature"]
-        head = ["classifier", *names, *bounds_named]
+    for size, own in records.groupby("n"):
+        means = own.pivot_table("gap", "model", "method", sort=False)
+        # From what needs no classifier: one number is what any of them must beat.
+        share = 1 - means.drop(columns=ONE_NUMBER).div(means[ONE_NUMBER], axis=0)
         parts += [
             f"**Mean squared distance to the disagreement of Q, {size} labels**",
-            table(head, rows),
+            markdown(means.map(partial(number, digits=5)), ["classifier"]),
             f"**Share of the way from one number for all items to Q, {size} labels**",
-            table(["classifier", names[0], *names[2:], *bounds_named], shares),
+            markdown(share.map("{:.0%}".format), ["classifier"]),
         ]
     return {"oracle": "\n\n".join(parts)}
 

@@ -183,6 +183,9 @@ def plan(protocol: Protocol, worlds: Sequence[HistogramWorld]) -> tuple[list[Job
 
 # --- what cells share -------------------------------------------------------------------------
 
+PAPER_PENALTY = 0.005
+"""The penalty of alpha-calibration in the paper, whose protocol this is."""
+
 FEWEST = 1e-12
 """Least probability whose logarithm is a feature: that of alpha-calibration itself."""
 
@@ -269,7 +272,9 @@ class Trial:
         )
         return valid, test
 
-    def alpha(self, scaling: str, kind: str) -> tuple[list[AlphaCalibration], Array | None]:
+    def alpha(
+        self, scaling: str, kind: str, penalty: float | str = PAPER_PENALTY
+    ) -> tuple[list[AlphaCalibration], Array | None]:
         """Alpha-calibration of every classifier, and of their mean, with features of test items.
 
         These are None where the concentration does not depend on any.
@@ -277,7 +282,7 @@ class Trial:
         valid, _ = self.with_mean(scaling)
         seen, later = self.features if kind == "features" else (None, None)
         return [
-            AlphaCalibration(concentration=kind).fit(valid[:, j], self.counts, features=seen)
+            AlphaCalibration(kind, penalty).fit(valid[:, j], self.counts, features=seen)
             for j in range(valid.shape[1])
         ], later
 

@@ -18,6 +18,7 @@ from bench.disagreement import (
     MEAN,
     METHODS,
     METRICS,
+    PAPER_PENALTY,
     Trial,
     first_labels,
     method_of,
@@ -135,7 +136,7 @@ def test_numbers_are_those_of_the_public_functions(
     scaled = TemperatureScaling().fit(p, trial.counts).predict_proba(q)
     found = evaluate(trial.histogram, scaled)
     assert value(results, "temperature", "EL") == pytest.approx(found["EL"], abs=1e-12)
-    alpha = AlphaCalibration().fit(p, trial.counts)
+    alpha = AlphaCalibration(penalty=PAPER_PENALTY).fit(p, trial.counts)
     said = evaluate(trial.histogram, q, disagreement=alpha.predict_disagreement(q))
     assert value(results, "raw+alpha-constant", "L_disagreement") == said["L_disagreement"]
     after = evaluate(trial.rest, alpha.posterior(q[trial.again], trial.expert))
