@@ -9,8 +9,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from bench.cells import DatasetFacts
 from bench.datasets import Reading
 from bench.disagreement import METHODS, HistogramWorld, method_of, read_worlds
+from bench.splits import generator
 
 SEED = 0
 RUNS = 5
@@ -22,9 +24,26 @@ ALPHA = [m for m in METHODS if method_of(m).concentration]
 Floats = np.ndarray
 
 
+SIMULATED = {"perfect": (1.0, np.inf), "alpha0 = 1": (1.0, 1.0), "too sure": (2.0, np.inf)}
+"""Of simulated data sets: the power that the classifier raises f to, and alpha0 of Q around f."""
+
+
+def simulated(name: str) -> HistogramWorld:
+    """40,000 items of four classes and five labels each; f is uniform."""
+    power, alpha0 = SIMULATED[name]
+    rng = generator("simulated", SEED, name)
+    f = rng.dirichlet(np.ones(4), 40_000)
+    q = f if np.isinf(alpha0) else rng.gamma(alpha0 * f)
+    p = f**power / (f**power).sum(axis=1, keepdims=True)
+    facts = DatasetFacts(name, len(f), len(f) // 2, ("simulated",), tuple("0123"), (), "")
+    return HistogramWorld(facts, p[:, None], draw_labels(q, SIZES[-1], rng), None)
+
+
 @cache
 def world(data: Path, dataset: str) -> HistogramWorld:
     """A data set."""
+    if dataset in SIMULATED:
+        return simulated(dataset)
     with tempfile.TemporaryDirectory() as folder:
         return read_worlds([file_of(data, dataset, Path(folder))], Reading())[0][0]
 

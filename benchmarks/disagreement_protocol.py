@@ -22,7 +22,7 @@ from bench.disagreement import (
     SCALINGS,
     Trial,
 )
-from disagreement_data import ALPHA, CIFAR, MNIST, RUNS, SEED, SIZES, file_of, world
+from disagreement_data import ALPHA, CIFAR, MNIST, RUNS, SEED, SIMULATED, SIZES, file_of, world
 from fewlabels.annotations import evaluate
 from fewlabels.calibration import TemperatureScaling
 from fewlabels.calibration.penalties import CROSS_VALIDATED
@@ -221,7 +221,7 @@ def _temperature_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
 
 # --- the penalty on the concentration -----------------------------------------------------------
 
-PENALTIES = {".005": PAPER_PENALTY, "0": 0.0, "chosen": CROSS_VALIDATED}
+PENALTIES = {"without": None, ".005": PAPER_PENALTY, "0": 0.0, "chosen": CROSS_VALIDATED}
 
 
 def _penalty(data: Path, dataset: str, n: int) -> list[Record]:
@@ -231,13 +231,15 @@ def _penalty(data: Path, dataset: str, n: int) -> list[Record]:
     for scaling, kind in product(("raw", "temperature"), CONCENTRATIONS):
         _, test = trial.scaled(scaling)
         for name, penalty in PENALTIES.items():
-            fits, features = trial.alpha(scaling, kind, penalty)
+            if penalty is not None:
+                fits, features = trial.alpha(scaling, kind, penalty)
             for j, model in enumerate(trial.models):
-                said = fits[j].predict_disagreement(test[:, j], features)
-                losses = evaluate(trial.histogram, test[:, j], disagreement=said)
+                p, place = test[:, j], {"scaling": scaling, "kind": kind, "model": model}
+                said = None if penalty is None else fits[j].predict_disagreement(p, features)
+                losses = evaluate(trial.histogram, p, disagreement=said)
                 found.append({
-                    "dataset": dataset, "n": n, "scaling": scaling, "kind": kind, "model": model,
-                    "penalty": name, "chosen": fits[j].penalty_,
+                    "dataset": dataset, "n": n, **place, "penalty": name,
+                    "chosen": np.nan if penalty is None else fits[j].penalty_,
                     "L": losses["L_disagreement"], "CE": losses["CE_disagreement"],
                 })  # fmt: skip
     return found
@@ -260,8 +262,9 @@ def _penalty_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
 
 
 PENALTY = Part(
-    crossed(dataset=(MNIST, CIFAR), n=SIZES), _penalty, _penalty_blocks, f"seed {SEED}, run 0"
-)
+    crossed(dataset=(MNIST, CIFAR, *SIMULATED), n=SIZES), _penalty, _penalty_blocks,
+    f"seed {SEED}, run 0",
+)  # fmt: skip
 PROTOCOL = Part(
     lambda plan: [{"dataset": n, "runs": 1 if plan.quick else RUNS} for n in (MNIST, CIFAR)],
     _protocol, _protocol_blocks,
