@@ -56,13 +56,13 @@ def _draw_bins(records: pd.DataFrame) -> Figure:
         upper.plot([0, 1], [0, 1], ":", color="0.4", lw=1)
         for k, one in enumerate(drawn[drawn["model"] == model].itertuples()):
             at = np.array(one.bins["bin"]) / 15 + (0.5 + 0.8 * k) / 30
-            cl, dl = (np.array(one.bins[name]) for name in ("CL", "DL"))
+            cl, dl = (1000 * np.array(one.bins[name]) for name in ("CL", "DL"))
             upper.plot(one.bins["mean_probability"], one.bins["label_frequency"], "o-", ms=3.5,
                        color=f"C{k}", label=one.scaling)  # fmt: skip
             lower.bar(at, cl, 0.024, color=f"C{k}", label=f"CL, {one.scaling}")
             lower.bar(at, dl, 0.024, cl, color=f"C{k}", alpha=0.35, label=f"DL, {one.scaling}")
         upper.set(title=model, ylabel="frequency of the label")
-        lower.set(xlabel="P(class)", ylabel="part of EL")
+        lower.set(xlabel="P(class)", ylabel="part of EL, thousandths")
         upper.legend(frameon=False, fontsize=8)
         lower.legend(frameon=False, fontsize=8)
     return figure

@@ -133,7 +133,7 @@ def unchecked() -> Report:
         predictions(models=[f"{HOSTILE}{j}" for j in range(2)]), "vector", penalty=1.0
     )
     for entry in report["calibrations"]:
-        entry["after"], entry["converged"] = None, False
+        entry["after"], entry["status"] = None, "not-converged"
     report["warnings"] = [HOSTILE]
     return plain_values(report)
 
