@@ -227,8 +227,8 @@ PENALTIES = {"without": None, ".005": PAPER_PENALTY, "0": 0.0, "chosen": CROSS_V
 def _penalty(data: Path, dataset: str, n: int) -> list[Record]:
     """Losses of disagreement by what the concentration depends on and by penalty; run 0."""
     trial = Trial(world(data, dataset), SEED, 0, n)
-    found = []
-    for scaling, kind in product(("raw", "temperature"), CONCENTRATIONS):
+    kinds, found = CONCENTRATIONS[: 2 + (len(trial.models) > 1)], []  # features are of all of them
+    for scaling, kind in product(("raw", "temperature"), kinds):
         _, test = trial.scaled(scaling)
         for name, penalty in PENALTIES.items():
             if penalty is not None:

@@ -1,7 +1,7 @@
 """Alpha-calibration: how sure predicted probabilities are, as a Dirichlet around each of them.
 
 And ensembles, any array (S, n, K): passes of Monte Carlo dropout, test-time augmentations, several
-classifiers. Source: Mimori et al. (2021), equations 50, 51, 71 and 72, 73, 81.
+classifiers. Source: Mimori et al. (2021), equations 50, 71 and 72, 73, 81.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class AlphaCalibration(Penalised, BaseEstimator):  # type: ignore[misc]
     f is raised to 1e-12, so that a label of a class of probability 0 costs much, not everything.
     Logarithms of 0 are thus -27.6 where h are logits. log alpha0 is held to +-300 on new items: the
     answers stay finite. Where all labels agree the penalty alone keeps alpha0 from 0.
-    Source: Mimori et al. (2021), equations 50 (loss), 71 (disagreement), 51 (posterior).
+    Source: Mimori et al. (2021), equations 50 (loss), 71 (disagreement).
 
     Examples
     --------

@@ -34,6 +34,9 @@ _FEW = 20
 _LEVEL = 0.95
 """Level of the one-sided t-test whether a loss rises beyond chance."""
 
+_VISIBLE = 0.0005
+"""A smaller rise is none in the three decimals that are shown: a calibrated classifier's."""
+
 _FLOOR = 1e-6
 """Lower bound of probabilities whose logarithms are features."""
 
@@ -484,7 +487,7 @@ def _entry(name: str, estimator: Any, one: _One) -> dict[str, Any]:
     change = None if after is None else one.change(*after)
     if len(one.p) < _FEW:  # too few to test by, too
         status = Status.FEW_LABELS
-    elif change and change["difference"] > 0 and change["beyond_chance"]:
+    elif change and change["difference"] > _VISIBLE and change["beyond_chance"]:
         status = Status.CONTRADICTED
     else:
         status = Status.OK if out["converged"] else Status.NOT_CONVERGED
@@ -498,9 +501,10 @@ def _entry(name: str, estimator: Any, one: _One) -> dict[str, Any]:
 
 def _no_gain(entry: Mapping[str, Any]) -> list[str]:
     """A warning where a loss is higher after the calibration."""
-    if entry["after"] is None:
+    change = entry["change"]
+    if change is None or change["difference"] <= _VISIBLE:
         return []
-    name, loss, error = entry["model"], entry["change"]["loss"], entry["change"]["standard_error"]
+    name, loss, error = entry["model"], change["loss"], change["standard_error"]
     before, after = entry["before"][loss], entry["after"][loss]
     numbers = f"{loss} {before:.4f} -> {after:.4f}, standard error {error:.4f}"
     if entry["status"] == Status.CONTRADICTED:
@@ -511,12 +515,10 @@ def _no_gain(entry: Mapping[str, Any]) -> list[str]:
             f"contradicted: on items left out, {name} is worse after the calibration ({numbers}); "
             f"{advice}"
         ]
-    if round(after, 3) > round(before, 3):
-        return [
-            f"on items left out, {name} is no better after the calibration ({numbers}); chance may "
-            "give that difference"
-        ]
-    return []
+    return [
+        f"on items left out, {name} is no better after the calibration ({numbers}); "
+        "chance may give that difference"
+    ]
 
 
 def _few(name: str, counts: Floats, classes: Sequence[Any]) -> list[str]:
