@@ -138,9 +138,3 @@ def curves_fitted_once(monkeypatch):
         "fit",
         lambda model, *given: remembered(partial(fit, model), repr(model))(*given),
     )
-
-
-@pytest.fixture
-def as_sampled(monkeypatch):
-    """Draws under the prior as it is: which way round a domain is, is not decided anew."""
-    monkeypatch.setattr("fewlabels.methods.bee.gibbs.orient", lambda *_: None)

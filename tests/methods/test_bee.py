@@ -412,6 +412,14 @@ class TestConvergence:
         assert any("not-converged: the chains do not agree" in w for w in found.warnings)
         assert len(found.posterior.vote_rates.error_rates) == 4 * 40
 
+    @pytest.mark.parametrize(("chains", "sweeps"), [(1, 40), (1, 3), (2, 3)])
+    def test_one_chain_is_not_said_to_agree_with_others(self, chains, sweeps):
+        predictions, _ = world((0.1, 0.2, 0.3), n=300)
+        model = HCBEE(burn_in=0, sweeps=sweeps, thin=1, chains=chains)
+        (said,) = (w for w in model.infer(predictions, 0).warnings if "not-converged" in w)
+        parts = "the chains" if chains > 1 else "the halves of the chain"
+        assert f"{parts} {'agree' if sweeps == 3 else 'do not agree'}" in said
+
     def test_longer_runs_keep_every_second_draw_of_shorter_ones(self):
         predictions, _ = world((0.1, 0.2, 0.3), n=60)
         kept = []

@@ -173,6 +173,8 @@ def model(prior: Prior, **options) -> fl.models.LabelModel:
         options = {"concentration": prior.alpha} | options
     if prior.kind == "hcbee":
         options = {"top_concentration": prior.gamma} | options
+    if prior.kind in ("cbcc", "hcbee"):  # the posterior itself, which way round it is included
+        options = {"orient": False} | options
     make = getattr(fl.models, NAMES[prior.confusion, prior.kind])
     return make(error_prior=prior.error, class_prior=prior.class_prior, **options)
 

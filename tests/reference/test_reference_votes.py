@@ -103,7 +103,6 @@ def tiny(prior: Prior, seed: int = 5, known: int = 0) -> VoteWorld:
 
 
 @pytest.mark.product
-@pytest.mark.usefixtures("as_sampled")
 @pytest.mark.parametrize("K", [2, 3])
 @pytest.mark.parametrize(("confusion", "kind"), list(NAMES))
 def test_no_labels_is_the_exact_sum(confusion, kind, K):
@@ -130,7 +129,6 @@ def test_every_sampler_of_cbee_is_the_exact_sum(confusion, sampler):
     matches(infer(prior, w, sampler=sampler), exact(prior, w), prior)
 
 
-@pytest.mark.usefixtures("as_sampled")
 @pytest.mark.parametrize("confusion", [False, True])
 def test_uncollapsed_hcbee_is_the_exact_sum(confusion):
     prior = Prior("hcbee", confusion, alpha=0.8, gamma=1.3, error=(1.0, 4.0))
@@ -296,7 +294,6 @@ def test_small_concentration_pools_the_domains():
     assert posterior.diagnostics["clusters"] == pytest.approx(1, abs=1e-9)
 
 
-@pytest.mark.usefixtures("as_sampled")
 def test_small_concentrations_leave_one_rate():
     prior = Prior("hcbee", alpha=1e-9, gamma=1e-9)
     w = prior_world(prior, 2, 2, 4, np.random.default_rng(13))

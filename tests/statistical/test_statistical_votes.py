@@ -129,18 +129,15 @@ def test_bee_is_calibrated(confusion, K):
     calibrated(ranks_of(Prior("bee", confusion, K), (1, 4, 30), 2000, 20))
 
 
-@pytest.mark.usefixtures("as_sampled")
 def test_cbcc_is_calibrated():
     calibrated(ranks_of(Prior("cbcc"), (1, 4, 30), 1000, 20))
 
 
-@pytest.mark.usefixtures("as_sampled")
 @pytest.mark.parametrize(("confusion", "worlds"), [(False, 400), (True, 300)])
 def test_cbee_is_calibrated(confusion, worlds):
     calibrated(ranks_of(Prior("cbee", confusion), (5, 3, 25), worlds, 20))
 
 
-@pytest.mark.usefixtures("as_sampled")
 @pytest.mark.parametrize(("confusion", "worlds"), [(False, 400), (True, 300)])
 def test_hcbee_is_calibrated(confusion, worlds):
     """Thin by 40: at 10 the shared rates still remember, and ranks of the first domain show it."""

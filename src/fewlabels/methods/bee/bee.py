@@ -151,7 +151,8 @@ class VoteModel(LabelModel):
         # Where rules tell classes apart, a mirror image is not as likely.
         flip = self.flip and self.constraints is None and self.levels == 1
         learned = self.error_prior == "learned"
-        after = Rules(self.shared, flip, collapsed, False, alpha, gamma, learned)
+        orient = flip and getattr(self, "orient", False)
+        after = Rules(self.shared, flip, collapsed, False, alpha, gamma, learned, orient)
         if sampler == "collapsed then uncollapsed":
             # Burn-in integrates the rates out of the labels too.
             return after._replace(collapsed=True, collapsed_labels=True), after
@@ -422,8 +423,9 @@ class CBCC(CoupledVoteModel):
     """BEE whose classifiers are clustered within every domain by itself, by CRP(alpha).
 
     Clustered Bayesian classifier combination (Moreno, Teh, Perez-Cruz, Artes-Rodriguez 2015) with
-    one error rate per cluster, as Platanios, Dubey, Mitchell (2016) adapt it. Parameters beyond
-    these are those of `BEE`.
+    one error rate per cluster, as Platanios, Dubey, Mitchell (2016) adapt it. Its posterior is
+    theirs with `orient=False`, which is not the default. Parameters beyond these are those of
+    `BEE`.
 
     Parameters
     ----------
@@ -433,9 +435,15 @@ class CBCC(CoupledVoteModel):
         "collapsed": clusters with the rates integrated out; "uncollapsed": under current rates;
         "collapsed then uncollapsed": burn-in with the rates integrated out of labels too, as in
         the paper.
+    orient
+        Which of two classes is which, in domains without labels: true decides it for every draw by
+        a prior that counts each classifier, so that one bad classifier cannot outweigh several good
+        ones that share a rate (`gibbs.orient`). false leaves the draws as the paper's posterior
+        has them.
     """
 
     sampler: Literal["collapsed", "uncollapsed", "collapsed then uncollapsed"] = "collapsed"
+    orient: bool = True
 
     name = "cbcc"
     shared = TABLES
@@ -447,7 +455,8 @@ class HCBEE(CBCC):
 
     In every domain classifiers share tables, CRP(alpha); tables of all domains share dishes,
     CRP(gamma): error rates. Source: Platanios, Dubey, Mitchell (2016), section 4.3 and figure 3;
-    Teh, Jordan, Beal, Blei (2006). Parameters beyond these are those of `CBCC`.
+    Teh, Jordan, Beal, Blei (2006). Its posterior is theirs with `orient=False`, which is not the
+    default. Parameters beyond these are those of `CBCC`.
 
     Parameters
     ----------

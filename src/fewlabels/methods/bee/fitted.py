@@ -302,13 +302,14 @@ class FittedVoteModel(FittedLabelModel):
         if not predictions.labeled.all():
             warnings.append(INDEPENDENT)
         mixing = self._mixing
+        parts = "the chains" if self.draws.rates.shape[1] > 1 else "the halves of the chain"
         if np.isnan(mixing.r_hat):
             warnings.append(
-                "not-converged: too few draws to tell whether the chains agree; keep more"
+                f"not-converged: too few draws to tell whether {parts} agree; keep more"
             )
         elif not mixing.converged:
             warnings.append(
-                f"not-converged: the chains do not agree (R-hat {mixing.r_hat:.2f}, should be "
+                f"not-converged: {parts} do not agree (R-hat {mixing.r_hat:.2f}, should be "
                 f"below {mixing.most_r_hat:.2f}; worth {min(mixing.bulk, mixing.tail):.0f} "
                 f"independent draws, should be {mixing.least / 2:.0f}); use more sweeps, or get "
                 "labels"

@@ -38,7 +38,6 @@ from fewlabels.methods.bee.table import (
     ALONE,
     DOMAINS,
     FRANCHISE,
-    TABLES,
     Rules,
     Schedule,
     VoteDraws,
@@ -188,7 +187,7 @@ class _Chain:
                 kind[t] = value
             self.done += sweeps
             add(sweeps)
-        if rules.flip and rules.coupling in (FRANCHISE, TABLES) and len(run.table.row_of) == 2:
+        if rules.orient and len(run.table.row_of) == 2:
             rates, shares, atom, _ = (kind[held:] for kind in self.retained)
             orient(run.table, run.prior, rates, shares, atom, rng)
 

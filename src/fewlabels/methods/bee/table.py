@@ -41,7 +41,7 @@ class Rules(NamedTuple):
 
     `coupling` is one of the four above. `collapsed` integrates rates out of the coupling step,
     `collapsed_labels` out of the labels too. Learned concentrations have a Gamma(1, 1) prior, a
-    learned prior of the rates has its own (`draw_rates_prior`).
+    learned prior of the rates has its own (`draw_rates_prior`). `orient` is `gibbs.orient`.
     """
 
     coupling: int
@@ -51,6 +51,7 @@ class Rules(NamedTuple):
     learn_alpha: bool
     learn_gamma: bool
     learn_rates: bool = False
+    orient: bool = False
 
 
 class _Rows(NamedTuple):
