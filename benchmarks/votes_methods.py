@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
 import fewlabels as fl
 from fewlabels.kernels.arrays import Array, Floats
+from runs import number, plus_minus
 
 
 class Answer(NamedTuple):
@@ -91,12 +93,12 @@ SAMPLED = {
 }
 """Models by Gibbs sampling."""
 
-# The reference's Dawid and Skene: from the majority vote, with .01 votes in every cell, to the end.
+# From the majority vote, with .01 votes in every cell, to the end.
 _EM = {"start": "majority", "smoothing": 0.01, "iterations": 2000, "tolerance": 1e-10}
 
 
 def dawid_skene(rates: str) -> fl.models.LabelModel:
-    """EM as the reference has it, for every domain."""
+    """EM to convergence, for every domain."""
     return fl.models.DawidSkene(rates=rates, by_domain=True, **_EM)
 
 
@@ -114,6 +116,19 @@ BASELINES: Mapping[str, Method] = {
     "crowd-svm, gradient descent": apart(fl.models.CrowdSVM(solver="gradient-descent")),
 }
 """What the models by Gibbs sampling are compared with where there are domains."""
+
+
+PAIRED = ("difference", "wins", "z", "ratio")
+
+
+def paired(errors: pd.DataFrame, worse: str, better: str) -> list[str]:
+    """How much more one method (a column) errs than another where both were run: `PAIRED`."""
+    own = errors[[worse, better]].dropna()
+    gap = own[worse] - own[better]
+    z = gap.mean() / gap.sem() if gap.std() > 0 else np.nan
+    ratio = own[worse].mean() / own[better].mean()
+    wins = f"{int((gap > 0).sum())} of {len(gap)}"
+    return [plus_minus(gap, small), wins, number(z, 1), number(ratio, 2)]
 
 
 def small(value: float) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,32 +28,6 @@ _SHARES = (ALL, 10)
 
 # Repeats at 10% of what takes minutes.
 _FEW = {"crowd-svm": 1, "crowd-svm, gradient descent": 2, "vote-selection": 2}
-
-_MEASURED = {
-    "majority-vote": ("5.29e-4 / .0362", "5.77e-4 / .0359"),
-    "dawid-skene": ("1.54e-5 / .0082", "7.7e-5 / .0091"),
-    "dawid-skene, one rate": ("1.98e-4 / .0152", "2.19e-4 / .0152"),
-    "agreement-rates": ("1.59e-4 / .0146", "2.42e-4 / .0146"),
-    "cbcc": ("1.97e-4 / .0152", "2.08e-4 / .0150"),
-    "bee": ("1.96e-4 / .0152", "2.07e-4 / .0151"),
-    "cbee": ("1.98e-4 / .0152", "2.21e-4 / .0151"),
-    "hcbee": ("1.97e-4 / .0152", "2.30e-4 / .0150"),
-    "confusion-bee": ("1.28e-5 / .0082", "3.8e-5 / .0081"),
-}
-"""Mean squared error / error of the hard labels by the reference: all rows, 10%."""
-
-_BRAIN_MEASURED = {
-    "majority-vote": ("4.12e-3 / .1985", "6.25e-3 / .1962"),
-    "dawid-skene": ("2.74e-3 / .1736", "6.05e-3 / .1848"),
-    "dawid-skene, one rate": ("2.78e-3 / .1762", "6.22e-3 / .1832"),
-    "crowd-svm": ("3.34e-3 / .1749", "6.92e-3 / .1838"),
-    "cbcc": ("2.82e-3 / .1750", "5.40e-3 / .1787"),
-    "bee": ("2.87e-3 / .1760", "7.15e-3 / .1792"),
-    "cbee": ("2.92e-3 / .1744", "4.49e-3 / .1749"),
-    "hcbee": ("2.69e-3 / .1751", "5.08e-3 / .1808"),
-    "confusion-bee": ("3.31e-3 / .1725", "8.26e-3 / .1893"),
-}
-"""The same for the brain data."""
 
 METHODS: dict[str, Method] = {
     **BASELINES,
@@ -164,21 +139,12 @@ def errors(nell: Nell, found: Answer) -> dict[str, float]:
     }
 
 
-def table_by_method(
-    records: pd.DataFrame,
-    figures: Mapping[str, str],
-    reference: Mapping[str, tuple[str, str]] | None = None,
-) -> str:
-    """Means of figures by method, on all rows and on 10% of them, beside the reference's."""
+def table_by_method(records: pd.DataFrame, figures: Mapping[str, str]) -> str:
+    """Means of figures by method, on all rows and on 10% of them."""
     columns: dict[str, Callable[[pd.DataFrame], Any]] = {}
-    for place, percent in enumerate(_SHARES):
-        for name, title in figures.items():
-            say = averaged(name, small if name == "mse" else 4, "sem")
-            columns[f"{percent}%: {title}"] = where("percent", percent, say)
-        if reference is not None:
-            columns[f"{percent}%: reference"] = lambda own, place=place: reference.get(
-                own["method"].iloc[0], ("", "")
-            )[place]
+    for percent, (name, title) in product(_SHARES, figures.items()):
+        say = averaged(name, small if name == "mse" else 4, "sem")
+        columns[f"{percent}%: {title}"] = where("percent", percent, say)
     columns["repeats at 10%"] = lambda own: (own["percent"] == 10).sum()
     return grouped(records, ["method"], columns)
 
@@ -186,7 +152,7 @@ def table_by_method(
 def nell_blocks(records: pd.DataFrame, plan: Plan, *, brain: bool = False) -> dict[str, str]:
     """The table, and figure 4 of the paper: its part a is NELL, b the brain data."""
     figures = {"mse": "MSE", "mad": "MAD", "soft": "labels, soft", "hard": "labels, hard"}
-    shown = table_by_method(records, figures, _BRAIN_MEASURED if brain else _MEASURED)
+    shown = table_by_method(records, figures)
     name = "figure4b" if brain else "figure4"
     text = "Error of the rates and of the labels by method, on all rows and on 10% of them"
     figure = plan.picture(draw_figure(records), f"votes/{name}", text)
