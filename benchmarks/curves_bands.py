@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,7 +12,16 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 import fewlabels as fl
-from curves_data import OF_THESE, SPE_LISTS, Scores, draw, sample_curve, task_of
+from curves_data import (
+    OF_THESE,
+    SATIMAGE_LISTS,
+    SPE_LISTS,
+    Scores,
+    draw,
+    sample_curve,
+    set_of,
+    task_of,
+)
 from fewlabels.kernels.arrays import Floats
 from fewlabels.methods.base import FittedLabelModel, LabelModel
 from fewlabels.methods.registry import resolve
@@ -24,11 +34,8 @@ BOUND = 0.8
 """Figure 4's condition: precision and recall are both at least so much."""
 
 _CUTS, _BINS = 100, 10
-_HARD = 0.03
-"""A list is hard where labels alone, 20 of them, miss the curve by more."""
-
-_NEAR = 0.01
 _ROUNDING = 1e-9
+_BLUE, _BLACK = "#0072B2", "#222222"
 
 
 class Way(NamedTuple):
@@ -156,23 +163,19 @@ def errors(records: pd.DataFrame) -> str:
     return grouped(records, ["n", "method"], BANDS | more, ["n_l", "method"])
 
 
-def wins(records: pd.DataFrame) -> str:
-    """In how many lists a method is nearer to the curve than the labels alone."""
-    means = records.groupby(["list", "n", "method"])["area"].mean().unstack("method")
-    alone = means["labeled"].xs(20, level="n")
-    hard = set(alone.index[alone > _HARD])
-    header = ["n_l", "method", f"nearer, of {len(hard)} hard lists"]
-    header.append(f"nearer or within {_NEAR}, of {len(alone) - len(hard)} others")
-    rows = []
-    for n, own in means.groupby(level="n"):
-        own = own.droplevel("n")
-        for method in (name for name in METHODS if name != "labeled"):
-            gain = own["labeled"] - own[method]
-            is_hard = gain.index.isin(hard)
-            rows.append(
-                [n, method, int((gain[is_hard] > 0).sum()), int((gain[~is_hard] > -_NEAR).sum())]
-            )
-    return table(header, rows)
+def by_set(records: pd.DataFrame, methods: Sequence[str] = tuple(METHODS)[1:]) -> str:
+    """Figure 2E: areas by data set, and in how many lists a method is nearer than labels alone."""
+    means = records.groupby(["list", "n", "method"])["area"].mean().unstack("method").reset_index()
+    means["set"] = means["list"].map(set_of)
+
+    def beside(method: str) -> Callable[[pd.DataFrame], str]:
+        return lambda own: (
+            f"{number(own[method].mean())} ({int((own[method] < own['labeled']).sum())})"
+        )
+
+    columns = {"lists": len, "labeled": averaged("labeled")}
+    columns |= {name: beside(name) for name in methods}
+    return grouped(means, ["set", "n"], columns, ["data set", "n_l"])
 
 
 def by_list(records: pd.DataFrame, n: int = 20) -> str:
@@ -253,40 +256,72 @@ def draw_calibration(bins: Mapping[tuple[str, int], np.ndarray]) -> Figure:
 # --- parts ---------------------------------------------------------------------------------------
 
 
-def figure2_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
+def figure2_blocks(records: pd.DataFrame, plan: Plan, *, mark: str = "figure2") -> dict[str, str]:
     """Figures 2 and 4."""
-    parts = [errors(records), wins(records), by_list(records)]
-    figure, text = draw_calibration(threshold_bins(records)), "Claimed and realised probability"
-    image = plan.picture(figure, "curves/figure4", f"{text} of thresholds")
-    return {"figure2": "\n\n".join(parts), "figure4": f"{image}\n\n{calibration(records)}"}
+    text = "Error by number of labels, and of every list at 20 labels"
+    drawn = plan.picture(draw_errors(records, _PAPERS[mark]), f"curves/{mark}", text)
+    found = {mark: "\n\n".join([drawn, errors(records), by_set(records), by_list(records)])}
+    if mark == "figure2":
+        figure, text = draw_calibration(threshold_bins(records)), "Claimed and realised probability"
+        image = plan.picture(figure, "curves/figure4", f"{text} of thresholds")
+        found["figure4"] = f"{image}\n\n{calibration(records)}"
+    return found
 
 
-FIGURE2 = Part(
-    crossed(name=Some(SPE_LISTS, -2), trial=Some(range(5))),
-    run_list,
-    figure2_blocks,
-    f"24 lists x 5 trials, all items of a list, seed {SEED}; ± is the standard error over the 12 "
-    "tasks, of which the two classifiers are nearly one",
-)
+def draw_errors(records: pd.DataFrame, names: Sequence[str]) -> Figure:
+    """Figure 2A, C and E: a panel for each of some lists, and every list at 20 labels."""
+    figure, axes = panels((11.4, 3.8), 1, len(names) + 1)
+    for axis, name in zip(axes, names, strict=False):
+        own = records[records["list"] == name].groupby(["method", "n"])["area"]
+        axis.plot(own.median()["labeled"], "o-", color=_BLACK, label="labels alone, median")
+        axis.plot(own.mean()["spe"], "o-", color=_BLUE, label="SPE")
+        axis.set(title=name, xscale="log", xlabel="labels", ylabel="area between curves", ylim=0)
+    axes[0].legend(frameon=False)
+    means = records[records["n"] == 20].groupby(["list", "method"])["area"].mean().unstack("method")
+    for name, own in means.groupby(set_of):
+        axes[-1].plot(own["labeled"], own["spe"], "o", ms=4, label=name)
+    axes[-1].axline((0, 0), slope=1, color="0.6", lw=1, ls="--")
+    axes[-1].set(title="every list, 20 labels", xlabel="labels alone", ylabel="SPE")
+    axes[-1].legend(frameon=False)
+    return figure
+
+
+_PAPERS = {
+    "figure2": ("optdigits_8 logreg", "spambase_1 logreg"),
+    "satimage": ("satimage_1 logreg", "satimage_4 logreg"),
+}
+"""Lists of figure 2A and C: the first of figure2 is the paper's bad case, C and D."""
+
+
+def _errors_of(mark: str, lists: Sequence[str], tasks: int) -> Part:
+    return Part(
+        crossed(name=Some(lists, -2), trial=Some(range(5))),
+        run_list,
+        partial(figure2_blocks, mark=mark),
+        f"{len(lists)} lists x 5 trials, all items of a list, seed {SEED}; ± is the standard error "
+        f"over the {tasks} tasks, of which the two classifiers are nearly one",
+    )
+
+
+FIGURE2 = _errors_of("figure2", SPE_LISTS, 12)
+SATIMAGE = _errors_of("satimage", SATIMAGE_LISTS, 6)
 
 # --- figure 1 ------------------------------------------------------------------------------------
 
 _SHOWN = ("spe", "averaged-curves")
-_FIGURE_LISTS = ("optdigits_8 logreg", "spambase_1 logreg")
-_FIRST = 10
-_BLUE, _BLACK = "#0072B2", "#222222"
+_FIRST, _RECALIBRATED = 10, 100
 
 
-def figure1_run(data: Path, name: str, trial: int) -> list[Record]:
-    """Curves of both methods from ten labels, and the true one."""
+def figure1_run(data: Path, name: str, trial: int, n: int) -> list[Record]:
+    """Curves of both methods from so many labels, and the true one."""
     scores = draw(data, name, trial)
-    truth, predictions = scores.truth(), scores.show(_FIRST)
-    positives = int(scores.labels[:_FIRST].sum())
+    truth, predictions = scores.truth(), scores.show(n)
+    positives = int(scores.labels[:n].sum())
     records = []
     for method in _SHOWN:
         found, curve = measure(predictions, METHODS[method], truth, trial)
         lines = {"x": curve.x, "y": curve.y, "low": curve.low, "high": curve.high}
-        record = {"list": name, "method": method, "positives": positives, **found, **lines}
+        record = {"list": name, "n": n, "method": method, "positives": positives, **found, **lines}
         records.append(record | {"truth": truth.y})
     return records
 
@@ -299,20 +334,26 @@ def figure1_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
         "width": averaged("width", 2),
         "status": lambda own: own["status"].iloc[0],
     }
-    keys, head = ["list", "positives", "method"], ["list", "positive labels", "method"]
-    text = f"Precision-recall curves from {_FIRST} labels, with bands, beside the truth"
-    image = plan.picture(draw_figure(records), "curves/figure1", text)
-    return {"figure1": f"{image}\n\n{grouped(records, keys, columns, head)}"}
+    keys = ["list", "n", "positives", "method"]
+    shown = grouped(records, keys, columns, ["list", "labels", "positive labels", "method"])
+    images = []
+    for n, own in records.groupby("n"):
+        text = f"Precision-recall curves from {n} labels, with bands, beside the truth"
+        name = "figure1" if n == _FIRST else "figure4a"
+        images.append(plan.picture(draw_figure(own, n), f"curves/{name}", text))
+    return {"figure1": "\n\n".join([*images, shown])}
 
 
-def draw_figure(records: pd.DataFrame) -> Figure:
-    """A panel for each list and method: band, curve, and the truth."""
+def draw_figure(records: pd.DataFrame, n: int) -> Figure:
+    """A panel for each list and method: band, curve, the truth, and figure 4's condition."""
     figure, axes = panels((7.6, 6.4), 2, len(records) // 2, sharex=True, sharey=True)
     for axis, record in zip(axes.flat, records.to_dict("records"), strict=True):
         x, low, high = record["x"], record["low"], record["high"]
         axis.fill_between(x, low, high, color=_BLUE, alpha=0.2, lw=0, label="90% band")
         axis.plot(x, record["y"], color=_BLUE, label="estimate")
         axis.plot(x, record["truth"], color=_BLACK, ls="--", label="truth")
+        if n == _RECALIBRATED:
+            axis.fill_between([BOUND, 1], BOUND, 1, color="0.85", lw=0, label="wanted")
         axis.set(title=f"{record['list']}: {record['method']}", xlim=(0, 1), ylim=(0, 1.02))
     figure.supxlabel("recall")
     figure.supylabel("precision")
@@ -321,8 +362,8 @@ def draw_figure(records: pd.DataFrame) -> Figure:
 
 
 FIGURE1 = Part(
-    crossed(name=_FIGURE_LISTS, trial=[0]),
+    crossed(name=_PAPERS["figure2"], trial=[0], n=[_FIRST, _RECALIBRATED]),
     figure1_run,
     figure1_blocks,
-    f"the first trial of two lists, {_FIRST} labels, seed {SEED}",
+    f"the first trial of two lists, {_FIRST} and {_RECALIBRATED} labels, seed {SEED}",
 )

@@ -1,4 +1,4 @@
-"""The score lists on which curves are measured, those of the SPE experiment.
+"""The score lists on which curves are measured: one class against the rest, linear classifiers.
 
 A list is one classifier's scores of all items, with every label. Which items of a list are used
 in a trial, and in what order they are labeled, depends on the name of the list and on the number of
@@ -18,13 +18,15 @@ import pyarrow.parquet
 import fewlabels as fl
 from fewlabels.kernels.arrays import Bools, Floats, Ints
 from parts import SEED
+from score_lists import LINEAR, linear_scores
 
 # Of these very items and at 90%, as the papers have it.
 OF_THESE = {"confidence_level": 0.9, "estimand": "sample"}
 sample_curve = partial(fl.curve, **OF_THESE)
 
 TASKS = (*(f"optdigits_{digit}" for digit in range(10)), "magic_g_1", "spambase_1")
-SPE_LISTS = tuple(f"{task} {model}" for task in TASKS for model in ("logreg", "linsvm"))
+SPE_LISTS = tuple(f"{task} {model}" for task in TASKS for model in LINEAR)
+SATIMAGE_LISTS = tuple(f"satimage_{label} {model}" for label in "123457" for model in LINEAR)
 
 
 class Scores(NamedTuple):
@@ -52,6 +54,11 @@ def task_of(name: str) -> str:
     return name.split()[0]
 
 
+def set_of(name: str) -> str:
+    """The data set of a list."""
+    return name.partition("_")[0]
+
+
 def stream(*key: str | int) -> np.random.Generator:
     """Random numbers of their own for whatever these words and numbers name."""
     return np.random.default_rng([SEED, *(crc32(str(part).encode()) for part in key)])
@@ -66,8 +73,10 @@ def draw(data: Path, name: str, trial: int) -> Scores:
 
 @lru_cache(maxsize=1)
 def _load(data: Path, name: str) -> Scores:
-    """All items of a list."""
+    """All items of a list: satimage's are made here from its table, the others are a file's."""
     task, model = name.split()
+    if name in SATIMAGE_LISTS:
+        return Scores(*linear_scores(*task.split("_"), model))
     found = pyarrow.parquet.read_table(
         data / "spe_scores" / "data.parquet",
         columns=["label", f"s__{model}"],

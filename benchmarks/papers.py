@@ -64,7 +64,7 @@ equation or a system, which tests hold to an implementation of its own, or the p
 "not here" is followed by why. Numbers in the last column are read from the pages and result files
 that the command writes (`benchmarks/papers.py`, and a test that the page is what it writes); DIR is
 the folder of the data (`FEWLABELS_DATA`). Data that are private or not at hand are MIMIC, OGB, AG
-News and ImageNetBG (SSME); CPD, INRIA and the images of MDS (SPE)."""
+News and ImageNetBG (SSME); CPD and INRIA (SPE); images of MDS (histograms)."""
 
 FIRST = """`make papers` runs these from the top, as many as fit into an hour, and says what it
 skipped. Minutes are of two idle processors."""

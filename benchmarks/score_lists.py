@@ -128,6 +128,13 @@ def _noisy_labels(scores: Floats, labels: Ints, rng: np.random.Generator) -> tup
     return scores, np.where(flip, 1 - labels, labels)
 
 
+LINEAR: Mapping[str, Callable[[], Any]] = {
+    "logreg": lambda: _on_standardised(LogisticRegression(max_iter=1000)),
+    "linsvm": lambda: _on_standardised(LinearSVC(C=0.1, random_state=0)),
+}
+"""Unfitted classifiers of the SPE paper's kind, with fixed settings."""
+
+
 SHIFTS = {"none": None, "fewer positives": _fewer_positives, "noisy labels": _noisy_labels}
 """What may happen to items after training; half of the lists stay as they are."""
 
@@ -156,6 +163,16 @@ def collect(names: Sequence[str], seeds: Sequence[int], workers: int) -> list[Sc
     paths = data_sets()
     jobs = [(name, paths[name], seed) for name in names for seed in seeds]
     return [one for part in spread(_draw, jobs, workers, "data sets x seeds") for one in part]
+
+
+def linear_scores(name: str, positive: str, classifier: str) -> tuple[Floats, Ints]:
+    """Margins and labels of a random half of a data set by one of `LINEAR`, trained on the rest."""
+    data = _load(data_sets()[name])
+    order = np.random.default_rng(crc32(name.encode())).permutation(len(data.classes))
+    train, test = np.array_split(order, 2)
+    labels = (data.classes == positive).astype(np.int64)
+    fitted = LINEAR[classifier]().fit(data.features[train], labels[train])
+    return fitted.decision_function(data.features[test]), labels[test]
 
 
 class _Data(NamedTuple):

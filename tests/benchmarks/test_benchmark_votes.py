@@ -8,7 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
+
+from votes_methods import paired
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "benchmarks" / "votes.md"
@@ -36,6 +40,12 @@ def test_the_page_has_a_place_for_every_part():
     page = PAGE.read_text(encoding="utf-8")
     assert re.findall("<!-- end (.*) -->", page) == list(MARKS)
     assert all(block(page, name) is not None for name in MARKS)
+
+
+def test_pairs_are_compared_where_both_were_run():
+    errors = pd.DataFrame({"a": [3.0, 4.0, np.nan], "b": [1.0, 1.0, 5.0], "c": [1.0, 1.0, 5.0]})
+    assert paired(errors, "a", "b") == ["2.50e0 ± 5.00e-1", "2 of 2", "5.0", "3.50"]
+    assert paired(errors, "b", "c") == ["0.00e0 ± 0.00e0", "0 of 3", "-", "1.00"]
 
 
 @pytest.mark.slow

@@ -420,7 +420,7 @@ def threshold(
     Notes
     -----
     The probability at a threshold is the share of label draws in which the conditions hold there
-    (Welinder, Welling, Perona 2013, section 3.3). Thresholds are the distinct scores; of more
+    (Welinder, Welling, Perona 2013, on recalibration). Thresholds are the distinct scores; of more
     than 20,000, about 4,000 of them.
 
     Examples

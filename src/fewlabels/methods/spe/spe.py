@@ -91,7 +91,7 @@ class SPE(LabelModel):
         The proposal that comes first: "diagonal" (the paper) or "full". Where its weights cannot
         be trusted, others follow: full covariance, a mixture over modes, Hamiltonian Monte Carlo.
     proposals
-        Draws of each importance sample.
+        Draws of each importance sample; the paper's number is not known.
     n_draws
         Parameter draws that are kept.
     """
