@@ -188,21 +188,14 @@ def by_list(records: pd.DataFrame, n: int = 20) -> str:
 
 
 def calibration(records: pd.DataFrame) -> str:
-    """Claimed against realised probability of the condition, and what the best threshold is worth.
+    """What claimed probabilities of the condition are worth, and what the best threshold is worth.
 
     Beside the Brier score stands that of a forecast that always says how often the condition holds.
     """
     asked = records[records["bins"].notna()]
     groups = dict(iter(asked.groupby(["method", "n"], sort=False)))
-    total = threshold_bins(records)
-    columns = [f"{method}, {n}" for method, n in groups]
-    rows: list[list[str]] = []
-    for place in range(_BINS):
-        cells = [_bin(*bins[:, place]) for bins in total.values()]
-        rows.append([f"{place / _BINS:.1f} to {(place + 1) / _BINS:.1f}", *cells])
-    for title, cell in _SCORES.items():
-        rows.append([title, *(cell(own) for own in groups.values())])
-    return table(["claimed (method, n_l)", *columns], rows)
+    rows = [[title, *(cell(own) for own in groups.values())] for title, cell in _SCORES.items()]
+    return table(["method, n_l", *(f"{method}, {n}" for method, n in groups)], rows)
 
 
 def threshold_bins(records: pd.DataFrame) -> dict[tuple[str, int], np.ndarray]:
@@ -210,12 +203,6 @@ def threshold_bins(records: pd.DataFrame) -> dict[tuple[str, int], np.ndarray]:
     asked = records[records["bins"].notna()]
     groups = asked.groupby(["method", "n"], sort=False)
     return {(m, int(n)): np.array(own["bins"].tolist()).sum(axis=0) for (m, n), own in groups}
-
-
-def _bin(count: float, claimed: float, real: float) -> str:
-    if not count:
-        return "-"
-    return f"{number(claimed / count, 2)} → {number(real / count, 2)} ({count:.0f})"
 
 
 def _constant(own: pd.DataFrame) -> str:
@@ -236,7 +223,8 @@ _SCORES = {
 def draw_calibration(bins: Mapping[tuple[str, int], np.ndarray]) -> Figure:
     """Realised against claimed probability, a panel for each method and a line for each n_l.
 
-    `bins` are, by method and n_l, rows of counts, summed claims and realisations, (3, bins).
+    `bins` are, by method and n_l, rows of counts, summed claims and realisations, (3, bins). The
+    diameter of a point goes with the fourth root of the count.
     """
     methods = list(dict.fromkeys(method for method, _ in bins))
     figure, axes = panels((3.8 * len(methods), 3.8), 1, len(methods), sharey=True, squeeze=False)
@@ -245,8 +233,9 @@ def draw_calibration(bins: Mapping[tuple[str, int], np.ndarray]) -> Figure:
         for (own, n), (count, claimed, real) in bins.items():
             if own == method:
                 some = count > 0
-                axis.plot(claimed[some] / count[some], real[some] / count[some], "o-", ms=4,
-                          label=f"{n} labels")  # fmt: skip
+                x, y = claimed[some] / count[some], real[some] / count[some]
+                (line,) = axis.plot(x, y, label=f"{n} labels")
+                axis.scatter(x, y, np.sqrt(count[some]), color=line.get_color())
         axis.set(title=method, xlim=(0, 1), ylim=(0, 1.02), xlabel="claimed probability")
     axes[0, 0].set_ylabel("share of thresholds that meet it")
     axes[0, -1].legend(frameon=False)
@@ -270,14 +259,15 @@ def figure2_blocks(records: pd.DataFrame, plan: Plan, *, mark: str = "figure2") 
 
 def draw_errors(records: pd.DataFrame, names: Sequence[str]) -> Figure:
     """Figure 2A, C and E: a panel for each of some lists, and every list at 20 labels."""
-    figure, axes = panels((11.4, 3.8), 1, len(names) + 1)
-    for axis, name in zip(axes, names, strict=False):
+    means = records[records["n"] == 20].groupby(["list", "method"])["area"].mean().unstack("method")
+    shown = [name for name in names if name in means.index] or means.index[:1]
+    figure, axes = panels((3.8 * len(shown) + 3.8, 3.8), 1, len(shown) + 1)
+    for axis, name in zip(axes, shown, strict=False):
         own = records[records["list"] == name].groupby(["method", "n"])["area"]
         axis.plot(own.median()["labeled"], "o-", color=_BLACK, label="labels alone, median")
         axis.plot(own.mean()["spe"], "o-", color=_BLUE, label="SPE")
-        axis.set(title=name, xscale="log", xlabel="labels", ylabel="area between curves", ylim=0)
+        axis.set(title=name, xlabel="labels", ylabel="area between curves", ylim=0)
     axes[0].legend(frameon=False)
-    means = records[records["n"] == 20].groupby(["list", "method"])["area"].mean().unstack("method")
     for name, own in means.groupby(set_of):
         axes[-1].plot(own["labeled"], own["spe"], "o", ms=4, label=name)
     axes[-1].axline((0, 0), slope=1, color="0.6", lw=1, ls="--")
