@@ -423,9 +423,8 @@ class CBCC(CoupledVoteModel):
     """BEE whose classifiers are clustered within every domain by itself, by CRP(alpha).
 
     Clustered Bayesian classifier combination (Moreno, Teh, Perez-Cruz, Artes-Rodriguez 2015) with
-    one error rate per cluster, as Platanios, Dubey, Mitchell (2016) adapt it. Its posterior is
-    theirs with `orient=False`, which is not the default. Parameters beyond these are those of
-    `BEE`.
+    one error rate per cluster, as Platanios, Dubey, Mitchell (2016) adapt it; theirs is with
+    `orient=False`, not the default. Parameters beyond these are those of `BEE`.
 
     Parameters
     ----------
@@ -436,10 +435,9 @@ class CBCC(CoupledVoteModel):
         "collapsed then uncollapsed": burn-in with the rates integrated out of labels too, as in
         the paper.
     orient
-        Which of two classes is which, in domains without labels: true decides it for every draw by
-        a prior that counts each classifier, so that one bad classifier cannot outweigh several good
-        ones that share a rate (`gibbs.orient`). false leaves the draws as the paper's posterior
-        has them.
+        Whether it is decided for every draw which of two classes is which, in domains without
+        labels, by a prior that counts each classifier: a bad one then cannot outweigh several good
+        ones that share a rate (`gibbs.orient`). false: the paper's posterior.
     """
 
     sampler: Literal["collapsed", "uncollapsed", "collapsed then uncollapsed"] = "collapsed"
