@@ -59,14 +59,14 @@ def written() -> str:
 HEAD = """# The four papers, item by item
 
 What a reader with a paper in hand looks for: its systems, equations, experiments and claims, where
-each is, the command that makes the number, the paper's number and ours. In the last column `-` is no
-number: tests hold such an equation or system to an implementation of its own. In the paper's it says
-that there is no number, or that it is not at hand. "not here" is followed by why, "not run yet" by
-the command of its row. What the command measures is read from the pages and result files that it
-writes (`benchmarks/papers.py`); settings, and what a test or another page says, are typed. Files are
-in `src/fewlabels`, those of `benchmarks` and `tests` in the repository. Not at hand are the
-predictions on MIMIC, OGB, AG News and ImageNetBG (SSME), the scores on CPD and INRIA (SPE), and images
-of MDS (histograms)."""
+each is, the command that makes the number, the paper's number and ours. In the last column `-` is
+no number: tests hold such an equation or system to an implementation of its own. In the paper's it
+says that there is no number, or that it is not at hand. "not here" is followed by why, "not run
+yet" by the command of its row. What the command measures is read from the pages and result files
+that it writes (`benchmarks/papers.py`); settings, and what a test or another page says, are typed.
+Files are in `src/fewlabels`, those of `benchmarks` and `tests` in the repository. Not at hand are
+the predictions on MIMIC, OGB, AG News and ImageNetBG (SSME), the scores on CPD and INRIA (SPE),
+and images of MDS (histograms)."""
 
 FIRST = """`make papers` runs these from the top, as many as fit into an hour, and says what it
 skipped. Minutes are of two idle processors."""
