@@ -48,7 +48,7 @@ class Map(Record):
     features: tuple[str, ...] = option(CHOICE, "Columns of the features.", "COL,..", ())
     penalty: float | None = option(HOW, "Use this penalty instead of choosing one.", "X")
     even_if_worse: bool = option(
-        HOW, "Write the map even where it makes a classifier worse.", default=False
+        HOW, "Write the map even where it makes a classifier worse.", default=False, rare=True
     )
     apply: str | None = option(
         HOW, "Apply a saved map to FILE.", "MODEL.json", file="read", type=str
