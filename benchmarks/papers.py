@@ -58,13 +58,15 @@ def written() -> str:
 
 HEAD = """# The four papers, item by item
 
-What a reader with a paper in hand looks for: every system, equation, experiment and claim, where it
-is, the command that makes the number, the paper's number and ours. `-` is no number: the item is an
-equation or a system, which tests hold to an implementation of its own, or the paper shows a curve.
-"not here" is followed by why. Numbers in the last column are read from the pages and result files
-that the command writes (`benchmarks/papers.py`, and a test that the page is what it writes); DIR is
-the folder of the data (`FEWLABELS_DATA`). Data that are private or not at hand are MIMIC, OGB, AG
-News and ImageNetBG (SSME); CPD and INRIA (SPE); images of MDS (histograms)."""
+What a reader with a paper in hand looks for: its systems, equations, experiments and claims, where
+each is, the command that makes the number, the paper's number and ours. In the last column `-` is
+no number: tests hold such an equation or system to an implementation of its own. In the paper's it
+says that there is no number, or that it is not at hand. "not here" is followed by why, "not run
+yet" by the command of its row. What the command measures is read from the pages and result files
+that it writes (`benchmarks/papers.py`); settings, and what a test or another page says, are typed.
+Files are in `src/fewlabels`, those of `benchmarks` and `tests` in the repository. Not at hand are
+the predictions on MIMIC, OGB, AG News and ImageNetBG (SSME), the scores on CPD and INRIA (SPE),
+and images of MDS (histograms)."""
 
 FIRST = """`make papers` runs these from the top, as many as fit into an hour, and says what it
 skipped. Minutes are of two idle processors."""
@@ -120,7 +122,7 @@ def printed(one: Paper) -> pd.DataFrame:
     for method, text in one["errors"].items():
         for n, cell in zip((20, 50, 100), text.split(" / "), strict=True):
             ours = _NOTHING
-            if runs:
+            if runs and method not in one.get("absent", ()):
                 ours = read(find(f"{one['at']} > {method} > n_l = {n}"), math.sqrt(int(runs[0])))
             rows.append([method, n, *read(cell, 1.96), *ours])
     found = pd.DataFrame(rows, columns=["method", "n", "paper", "paper_se", "here", "here_se"])
@@ -130,8 +132,10 @@ def printed(one: Paper) -> pd.DataFrame:
 
 def _beside(paper: Paper) -> Iterator[str]:
     """Every table of a paper beside ours, and labels alone over each method, of both."""
-    ratios = []
-    for one in paper.get("printed", ()):
+    if tables := paper.get("printed", ()):
+        yield paper["beside"]
+    ratios = {}
+    for one in tables:
         cells = printed(one)
         known, near = cells["here"].count(), (cells["apart"].abs() <= 2).sum()
         said = f"{near} of {known} within two standard errors" if known else "not run yet"
@@ -141,18 +145,22 @@ def _beside(paper: Paper) -> Iterator[str]:
         )
         lines = written.groupby("method", sort=False)[[*_FORMS]].agg(" / ".join)
         head = ["", "paper", "here", "standard errors apart"]
-        yield markdown(head, lines.replace(r"\+?nan", "-", regex=True).reset_index().to_numpy())
+        yield _lines(head, lines)
         first = cells[cells["n"] == 20].set_index("method")[["paper", "here"]]
         if known and "labeled" in first.index:
-            ratios.append(first.loc["labeled"] / first)
+            over = (first.loc["labeled"] / first).map("{:.2f}".format)
+            ratios[one["what"]] = over.agg(" / ".join, axis=1)
     if ratios:
-        mean = pd.concat(ratios).groupby(level=0, sort=False).mean()
         yield paper["factors"]
-        yield markdown(["", "paper", "here"], mean.map("{:.2f}".format).reset_index().to_numpy())
+        yield _lines(["", *ratios], pd.concat(ratios, axis=1).fillna("-"))
+
+
+def _lines(head: list[str], lines: pd.DataFrame) -> str:
+    return markdown(head, lines.replace(r"\+?nan", "-", regex=True).reset_index().to_numpy())
 
 
 def _minutes(one: Mapping[str, Any]) -> str:
-    return f"{one['minutes']:,} minutes"
+    return f"{one['minutes']:,} minute{'s' * (one['minutes'] != 1)}"
 
 
 # --- running ----------------------------------------------------------------------------------
