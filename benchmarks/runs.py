@@ -173,8 +173,9 @@ def save_svg(figure: Figure, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with rc_context({"svg.fonttype": "none", "svg.hashsalt": path.stem}):
         figure.savefig(path, format="svg", metadata={"Date": None})
-    # A hundredth of a point cannot be seen; the other digits are half of the file.
-    path.write_text(re.sub(r"(\.\d\d)\d+", r"\1", path.read_text(encoding="utf-8")))
+    # A hundredth of a point cannot be seen; the other digits of attributes are half of the file.
+    short = partial(re.sub, r"(\.\d\d)\d+", r"\1")
+    path.write_text(re.sub('"[^"]*"', lambda m: short(m[0]), path.read_text(encoding="utf-8")))
 
 
 def read_lines(file: Path) -> list[Row]:
