@@ -528,8 +528,7 @@ class Cell(NamedTuple):
                 each = np.array([values[loss.name] for values in without])
                 drawn = len(each) >= _FEWEST and not np.isnan(each).any()
                 if drawn:
-                    largest = math.inf if loss.largest is None else loss.largest * losses.unit
-                    bounds = (-math.inf if math.isinf(largest) and not loss.root_of else 0, largest)
+                    bounds = losses.bounds(loss)
                     low, high = settings.for_annotators(v, (low, high), each, bounds)
                 verdict = judge_losses(v, enough[labels], labels, why, self.group)
                 status = verdict.status

@@ -148,6 +148,12 @@ class Losses(ABC, Generic[_Items]):
         needed = loss.sets * self.order
         return int(min(needed, self.scheme.panel)) if loss.independent else needed
 
+    def bounds(self, loss: Loss) -> Ends:
+        """The least and the largest that a loss may be."""
+        if loss.largest is not None:
+            return 0.0, loss.largest * self.unit
+        return (0.0 if loss.root_of else -math.inf), math.inf
+
     def full_name(self, loss: Loss) -> str:
         """A metric's name among those of an assessment."""
         return f"{loss.name}_{self.name}" if self.name else loss.name
@@ -178,10 +184,7 @@ class Losses(ABC, Generic[_Items]):
                 # The bootstrap mean of a debiased loss is the plugin of the data, as a resample
                 # adds the sampling variance once more: the draws are shifted to the value.
                 drawn = drawn + (middle - drawn.mean())
-            bounds = (-math.inf, math.inf)
-            if loss.largest is not None:
-                bounds = (0.0, loss.largest * self.unit)
-            low, high = interval(middle, drawn, level, bounds)
+            low, high = interval(middle, drawn, level, self.bounds(loss))
             if loss.root_of:
                 low, high = np.sqrt(np.maximum([low, high], 0))
             out[loss.name] = (float(low), float(high))

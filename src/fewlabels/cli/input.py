@@ -24,6 +24,7 @@ from fewlabels.cli.options import (
     check_choice,
     comma_list,
     fields_of,
+    method_names,
     option,
 )
 from fewlabels.cli.output import stream_bar
@@ -536,10 +537,10 @@ class Settings(Record):
         """
         values: dict[str, Any] = {**vars(self), "random_state": self.seed}
         if "method" in names:
-            from fewlabels.methods.registry import METHODS, check_reference, named
+            from fewlabels.methods.registry import check_reference, named
             from fewlabels.methods.settings import model_of
 
-            check_reference(named(self.method, ["auto", *METHODS]), reference)
+            check_reference(named(self.method, method_names()), reference)
             values["method"] = model_of(self.method, self.options)
         return {name: values[name] for name in names}
 
