@@ -53,7 +53,7 @@ AT_HOME = {("data", "pyarrow"), ("streaming", "pyarrow"), ("calibration", "sklea
 
 OUTSIDE = {
     "kernels": {"numpy", "scipy", "threadpoolctl", "numba"},
-    "report": {"jinja2", "markupsafe", "matplotlib", "pandas", "polars", "pyarrow"},
+    "report": {"jinja2", "markupsafe", "matplotlib", "pandas", "polars", "pyarrow", "rich"},
     "cli": {"click", "rich"},
 }
 

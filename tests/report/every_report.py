@@ -16,7 +16,7 @@ from scipy.special import expit
 import fewlabels as fl
 from fewlabels import report
 from fewlabels.questions.compare import compared
-from fewlabels.report.html import render_page
+from fewlabels.report.html import render_page, render_text
 
 
 def estimates_of(names: list[str], n: int = 120, labeled: int = 40) -> fl.Estimates:
@@ -97,7 +97,7 @@ _TEXTS: dict[str, Callable[..., str]] = {
     "comparison": report.render_comparison,
     "curves": report.render_curves,
     "threshold": report.render_threshold,
-    "shift": report.render_shift,
+    "shift": partial(render_text, "shift"),
     "label-next": report.render_label_next,
     "backtest": report.render_backtest,
 }

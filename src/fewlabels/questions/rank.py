@@ -84,7 +84,7 @@ class Ranking(Frozen, Result):
     `alone` has win rates by contestant of the judges alone, and of people alone.
     """
 
-    _page, _text = "ranking", "render_ranking"
+    _page = "ranking"
     _row_fields = ("model", "metric", "value", "low", "high", "confidence_level", "status")
 
     estimates: Estimates

@@ -32,8 +32,6 @@ _LAZY = {
     "html": ("render_fragment", "save_page", "summary_fragment"),
     "markdown": ("flat_numbers", "model_index", "render_junit", "render_markdown"),
     "monitoring": ("render_monitoring",),
-    "ranking": ("render_ranking",),
-    "shift_text": ("render_shift",),
     "text": (
         "brief_estimates",
         "brief_summary",
@@ -69,8 +67,6 @@ if TYPE_CHECKING:
     from fewlabels.report.markdown import render_junit as render_junit
     from fewlabels.report.markdown import render_markdown as render_markdown
     from fewlabels.report.monitoring import render_monitoring as render_monitoring
-    from fewlabels.report.ranking import render_ranking as render_ranking
-    from fewlabels.report.shift_text import render_shift as render_shift
     from fewlabels.report.text import brief_estimates as brief_estimates
     from fewlabels.report.text import brief_summary as brief_summary
     from fewlabels.report.text import render_predictions as render_predictions

@@ -73,11 +73,13 @@ class Block:
     direction: int = 0
     bounds: tuple[float | None, float | None] = (None, None)
     ranking: tuple[str, ...] = ()
+    writes: NumberFormat | None = None
+    truth_name: str = "truth"
 
     @cached_property
     def write(self) -> NumberFormat:
         """How the block's numbers are written."""
-        return number_format(n for row in self.rows for n in row.numbers)
+        return self.writes or number_format(n for row in self.rows for n in row.numbers)
 
     def figures(self, row: Row) -> tuple[str, str]:
         """A value as it is written, and its interval in brackets, "" where there is none."""

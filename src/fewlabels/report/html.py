@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 _PAGES = {
     "estimates": "estimates_html.render_html",
-    "shift": "shift_text.render_shift_html",
     "label-next": "curve_html.render_label_next_html",
     "annotations": "annotations.render_annotations_html",
     "backtest": "backtest.render_backtest_html",
@@ -35,14 +34,37 @@ _PAGES = {
     "comparison": "comparison.render_comparison_html",
     "curves": "curve_html.render_curves_html",
     "monitoring": "monitoring.render_monitoring_html",
-    "ranking": "ranking.render_ranking_html",
     "threshold": "curve_html.render_threshold_html",
     "summary": "html.render_summary_html",
 }
 """Renderer of each page, loaded on first use."""
 
+DOCUMENTS = {"shift": "shift", "ranking": "ranking"}
+"""The file whose function `document` says what there is to say of each kind of result."""
+
+
+def document_of(kind: str, report: Report, *, level: int = 0, **more: Any) -> Any:
+    """The document of a kind of result, with less on it at each level; how many levels there are.
+
+    `more` is what its page shows beside the report.
+    """
+    file = importlib.import_module(f"fewlabels.report.{DOCUMENTS[kind]}")
+    levels = getattr(file, "LEVELS", 1)
+    return file.document(report, **more, **({"level": level} if levels > 1 else {})), levels
+
+
+def render_text(kind: str, report: Report, width: int = 80) -> str:
+    """What is said of a result, as text in lines of at most `width` columns."""
+    from fewlabels.report import terminal
+
+    return terminal.render_text(document_of(kind, report)[0], width)
+
+
 _SCRIPT = "report.js"
 """The one script of every page; the content security policy allows it alone, by its hash."""
+
+_SHEETS = ("report.css", "annotations.css", "curve_series.css", "curve.css", "heat_map.css",
+           "monitoring.css", "calibration_curve.css")  # fmt: skip
 
 _HEADING = re.compile(r'<h2 id="([\w-]+)">(.*?)</h2>', re.DOTALL)
 
@@ -137,13 +159,28 @@ def environment() -> Environment:
         "score": words.score_text,
         "typeset": lambda text: text.replace(">=", "≥").replace("<=", "≤"),
         "weighed": weighed,
+        "id": id,
+        "heading": lambda text: str(text)[:1].upper() + str(text)[1:],
+        "marked": _marked,
     }
     script = _source(environment, _SCRIPT)
+    sheet = "\n".join(_source(environment, name) for name in _SHEETS)
     environment.globals |= {
+        "name": lambda text: Markup('<bdi class="name" title="{}">{}</bdi>').format(
+            words.escape_control(text), words.fit(words.escape_control(text), _NAME_COLUMNS)
+        ),
+        "style_sheet": Markup(sheet),  # noqa: S704
+        "part_sheet": Markup(scoped(sheet + _source(environment, "fragment.css"))),  # noqa: S704
         "script": Markup(script),  # noqa: S704
         "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     }
     return environment
+
+
+def _marked(sentence: object) -> Any:
+    from fewlabels.report.page import marked
+
+    return marked(sentence)
 
 
 def within_budget(make: Callable[[int], str], levels: int) -> str:
@@ -194,6 +231,17 @@ def _fact(value: Any) -> str:
 
 def render_page(page: str, report: Report, **more: Any) -> str:
     """A page by its name; `more` are further arguments of its renderer."""
+    if page in DOCUMENTS:
+        from fewlabels.report.page import render_page as rendered
+
+        fragment = more.pop("fragment", False)
+        levels = document_of(page, report, **more)[1]
+        return within_budget(
+            lambda level: rendered(
+                document_of(page, report, level=level, **more)[0], fragment=fragment
+            ),
+            levels,
+        )
     file, _, function = _PAGES[page].partition(".")
     made: str = getattr(importlib.import_module(f"fewlabels.report.{file}"), function)(
         report, **more

@@ -1,4 +1,4 @@
-"""Contestants ranked by comparisons, as text and as a page: who leads, everyone, judges."""
+"""Contestants ranked by comparisons: who leads, everyone, what judges' verdicts are worth."""
 
 from __future__ import annotations
 
@@ -6,25 +6,39 @@ from collections.abc import Iterator
 
 from fewlabels.report.blocks import Report, blocks, common_axis
 from fewlabels.report.comparison import letters, standing_sentence
-from fewlabels.report.html import render
+from fewlabels.report.document import (
+    Document,
+    Forest,
+    Listing,
+    Para,
+    Section,
+    Table,
+    name,
+    sentence,
+)
 from fewlabels.report.words import (
-    NARROWEST,
-    as_text,
     count,
-    escape_control,
-    fitted,
     made_by,
     percent,
     plural,
     probability,
-    style,
-    warning_lines,
     with_interval,
-    wrap,
 )
 
 _SURE = 0.05
 """Below this probability an order effect is told of as one."""
+
+_TERMS = {
+    "Win rate": "How often people prefer a contestant to the average opponent. A tie is half a "
+    "win, and each opponent counts alike, however often the two met.",
+    "Bradley-Terry, Elo": "Strengths that explain who beats whom, with ties and what the order of "
+    "presentation does. 400 points of Elo are odds of ten to one.",
+    "Alike": "Who shares a letter cannot be told apart, with all pairs compared at once.",
+}
+_JUDGES = {
+    "Judges say": "The win rate by the judges' verdicts alone. The win rate itself is of people's "
+    "verdicts: those that there are, and those inferred from the judges.",
+}
 
 
 def answer(report: Report) -> str:
@@ -32,15 +46,15 @@ def answer(report: Report) -> str:
     entry = report["comparison"].get("win_rate")
     few = any(row.status == "few-labels" for row in blocks(report)[0].rows)
     said = "no two contestants have a win rate" if entry is None else standing_sentence(entry)
-    return said + "; few-labels, see the warnings" * few
+    return sentence(said + "; few-labels, see the warnings" * few)
 
 
-def sentences(report: Report) -> Iterator[str]:
+def _sentences(report: Report) -> Iterator[str]:
     """What the verdicts of each judge, and of people, are worth, and what to ask people next."""
     for one in (*report["judges"], *([report["people"]] if report["n_labeled"] else ())):
-        who = escape_control(one["judge"])
-        name = who if one is report["people"] else f"judge {who}"
-        said = f"{name}: {plural(one['n_verdicts'], 'verdict')}"
+        who = name(one["judge"])
+        said = who if one is report["people"] else f"judge {who}"
+        said += f": {plural(one['n_verdicts'], 'verdict')}"
         if one["agreement"]["value"] is not None:
             said += f", as people would {with_interval(one['agreement'])}"
         if one["n_both_orders"]:
@@ -56,76 +70,82 @@ def sentences(report: Report) -> Iterator[str]:
                 f"; {matters}: where it is no tie, the first of two equals wins "
                 f"{with_interval(one['order'])} ({known})"
             )
-        yield said
+        yield sentence(said)
     if report["next"]:
         rows = ", ".join(str(one["row"] + 1) for one in report["next"])
         gain = sum(one["gain"] for one in report["next"])
         yield (
-            f"people should judge next: rows {rows} (their verdicts would likely take {gain:.0%} "
-            "off the variance of the win rates)"
+            f"People should judge next: rows {rows} (their verdicts would likely take {gain:.0%} "
+            "off the variance of the win rates)."
         )
 
 
-def _cells(report: Report) -> list[list[str]]:
-    """A row per contestant, the best first; headings first."""
+def _table(report: Report) -> Table:
+    """A row per contestant, the best first."""
     rates, _, elo = blocks(report)
     strengths = {row.model: row for row in elo.rows}
     alike = letters(report["comparison"].get("win_rate") or {"alike": ()})
     own = report["alone"].get("judges alone", {})
-    level = f"[{percent(report['confidence_level'])}]"
-    rows = [["", "win rate", level, "P(best)", "alike", "Elo", "", "status", "judges"]]
+    head = ["", "win rate", f"[{percent(report['confidence_level'])}]", "P(best)", "alike", "Elo",
+            "", "status", "judges say"]  # fmt: skip
+    rows = []
     for row in rates.ranked():
-        value, ends = rates.figures(row)
         score, strength = strengths[row.model], ["-", ""]
         if score.value is not None:
             strength = [f"{score.value:.0f}", f"[{score.low:.0f}, {score.high:.0f}]"]
         status = row.status if score.status in ("ok", row.status) else f"Elo: {score.status}"
         said = rates.write(own[row.model]["value"]) if own else ""
         rows.append([
-            row.model, value, ends, probability(row.best), alike.get(row.model, ""), *strength,
-            "" if status == "ok" else status, said,
+            row.model, *rates.figures(row), probability(row.best), alike.get(row.model, ""),
+            *strength, "" if status == "ok" else status, said,
         ])  # fmt: skip
     # Columns that say nothing are left out.
-    kept = [i for i in range(9) if i < 7 or any(row[i] for row in rows[1:])]
-    return [[row[i] for i in kept] for row in rows]
+    kept = [k for k in range(9) if k < 7 or any(row[k] for row in rows)]
+    return Table(
+        [head[k] for k in kept], [[row[k] for k in kept] for row in rows],
+        "All contestants, the best first", sides="lrlrlrllr", widest=28,
+    )  # fmt: skip
 
 
-def render_ranking(report: Report, width: int = 80) -> str:
-    """Who leads, a row per contestant, then what judges' verdicts are worth and what comes next.
-
-    `report` is the dictionary of `Ranking.to_dict`.
-    """
-    width = max(width, NARROWEST)
+def document(report: Report) -> Document:
+    """All that is said of `Ranking.to_dict`."""
+    shown = [b for b in blocks(report) if any(row.value is not None for row in b.rows)]
+    points = [*_sentences(report)]
     n, labeled = report["n_items"], report["n_labeled"]
-    head = (
-        f"{plural(n, 'comparison')} of {plural(len(report['models']), 'contestant')}, "
-        f"{count(labeled)} judged by people; {plural(len(report['judges']), 'judge')}"
-    )
-    lines = [style(line, "title") for line in wrap(head, width)]
-    for line in report["reading"]:
-        lines += wrap(f"  {escape_control(line)}", width, "  ")
-    lines += ["", *wrap(escape_control(answer(report)), width), ""]
-    lines += fitted(_cells(report), "lrlrlrllr", width, most=28)
-    lines += ["", *(line for s in sentences(report) for line in wrap(f"- {s}", width, "  "))]
-    foot = (
-        f"{percent(report['confidence_level'])} intervals for the population that the comparisons "
-        f"come from; who shares a letter under alike cannot be told apart; {made_by(report)}"
-    )
-    lines += ["", *(style(line, "soft") for line in wrap(foot, width))]
-    return as_text([*lines, *warning_lines(report, width)])
-
-
-def render_ranking_html(report: Report, *, fragment: bool = False) -> str:
-    """The same as a page; `report` is the dictionary of `Ranking.to_dict`."""
-    shown = blocks(report)
-    found = [block for block in shown if any(row.value is not None for row in block.rows)]
-    return render(
-        "ranking.html.j2",
-        () if fragment else None,
-        report=report,
-        answer=answer(report),
-        metrics=[(block, common_axis([block])) for block in found],
-        table=_cells(report),
-        sentences=[*sentences(report)],
-        who="Contestant",
-    )
+    return Document(
+        "Who is best?",
+        report,
+        head=[
+            f"{plural(n, 'comparison')} of {plural(len(report['models']), 'contestant')}, "
+            f"{count(labeled)} judged by people; {plural(len(report['judges']), 'judge')}",
+            *(f"  {line}" for line in report["reading"]),
+        ],
+        answer=[answer(report)],
+        facts={
+            "Comparisons": n, "Judged by people": labeled,
+            "Contestants": len(report["models"]), "Judges": len(report["judges"]),
+        },
+        body=[
+            *(
+                Section(
+                    block.metric,
+                    [
+                        Para(sentence(block.description), "soft"),
+                        Forest(block, block.ranked(), common_axis([block]), block.metric,
+                               "Contestant"),
+                    ],
+                    on="page",
+                )
+                for block in shown
+            ),
+            Section("All contestants", [_table(report)]),
+            *([Section("Judges and order", [Listing(points)])] if points else []),
+        ],
+        terms=_TERMS | (_JUDGES if report["judges"] else {}),
+        foot=[
+            f"{percent(report['confidence_level'])} intervals for the population that the "
+            "comparisons come from; who shares a letter under alike cannot be told apart; "
+            f"{made_by(report)}"
+        ],
+        warnings=report["warnings"],
+    )  # fmt: skip

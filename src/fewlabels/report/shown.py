@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 from fewlabels import report
 from fewlabels.errors import MissingExtraError, Status, UsageError
+from fewlabels.report.html import DOCUMENTS, render_text
 
 
 class HasSummary(ABC):
@@ -56,6 +57,8 @@ class Result(HasSummary):
 
     def summary(self, width: int = 80) -> str:
         """The answer as text in lines of at most `width` columns."""
+        if self._page in DOCUMENTS:
+            return render_text(self._page, self._report_of_text(), width)
         text: str = getattr(report, self._text)(self._report_of_text(), width=width)
         return text
 

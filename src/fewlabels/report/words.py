@@ -32,6 +32,11 @@ _ESTIMANDS = {
     "sample": "for these items only",
 }
 
+STYLES: dict[Role, str] = {
+    "title": "bold", "soft": "dim", "warning": "yellow", "error": "red", "good": "green",
+}  # fmt: skip
+"""Colours of the roles of a text, as rich names them."""
+
 _CODES: dict[Role, str] = {"title": "1", "soft": "2", "warning": "33", "error": "31", "good": "32"}
 _SEQUENCE = re.compile(r"\x1b\[[0-9;]*m")
 _STYLED: ContextVar[bool] = ContextVar("styled", default=False)
@@ -45,6 +50,11 @@ def styled() -> Iterator[None]:
         yield
     finally:
         _STYLED.reset(token)
+
+
+def has_style() -> bool:
+    """Whether texts have colour here."""
+    return _STYLED.get()
 
 
 def style(text: str, role: Role) -> str:

@@ -60,7 +60,7 @@ class Shift(Frozen, Result):
     number of labels after it, `settings` those of the method that differ from its own.
     """
 
-    _page, _text = "shift", "render_shift"
+    _page = "shift"
 
     sampling: SamplingTest
     label: LabelShiftFit

@@ -74,7 +74,7 @@
 
   /* Tables, and lists of rows that are one to who cannot see them. */
   const rowsOf = table => all("tr, [role=row]", table);
-  const cellsOf = row => [...row.children];
+  const cellsOf = row => row.cells ? [...row.cells] : all("[role$=header], [role=cell]", row);
   const textOf = cell => {
     const copy = cell.cloneNode(true);
     all("svg, i, .unseen, .chip + .soft", copy).forEach(e => e.remove());

@@ -1,0 +1,217 @@
+"""What a result says, in the order in which it is said: a text and a page are made from it.
+
+A builder makes a `Document` of the report, a dictionary of plain values; `text` and `page` render
+any document, and know nothing of any kind of result. Sentences are plain texts, in which `name`
+marks what comes from the data, `strong` the number that matters, and backticks what is to be typed.
+What is marked `on` "page" or "text" is in one of the two alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+from fewlabels.report.words import escape_control
+
+On = Literal["", "page", "text"]
+Side = Literal["l", "r"]
+
+# Controls, which no escaped name holds.
+_NAME, _STRONG, _END = "\x02", "\x03", "\x04"
+MARKS = re.compile(f"{_NAME}([^{_END}]*){_END}|{_STRONG}([^{_END}]*){_END}|`([^`]*)`")
+"""Marked parts of a sentence: a name, what matters, what is to be typed."""
+
+
+def name(text: object) -> str:
+    """A name of the data within a sentence; it stays on its line, and keeps its direction."""
+    return f"{_NAME}{escape_control(text)}{_END}"
+
+
+def strong(text: object) -> str:
+    """The number that a sentence is about."""
+    return f"{_STRONG}{escape_control(text)}{_END}"
+
+
+def unmarked(sentence: str) -> str:
+    """The sentence without its marks, as a terminal has it; backticks stay."""
+    return re.sub(f"[{_NAME}{_STRONG}{_END}]", "", sentence)
+
+
+def sentence(phrase: str) -> str:
+    """A phrase with a capital letter and a full stop; a name at its beginning stays as it is.
+
+    Examples
+    --------
+    >>> sentence("by accuracy, a leads"), sentence(name("a") + " leads") == name("a") + " leads."
+    ('By accuracy, a leads.', True)
+    """
+    phrase = phrase.strip()
+    end = "" if phrase[-1:] in {".", "!", "?", ":", ""} else "."
+    return phrase[:1].upper() + phrase[1:] + end
+
+
+@dataclass(frozen=True)
+class Node:
+    """A part of a document."""
+
+    on: On = field(default="", kw_only=True)
+    children: ClassVar[str] = ""
+
+    @property
+    def kind(self) -> str:
+        """What it is, as templates name it."""
+        return type(self).__name__.lower()
+
+
+@dataclass(frozen=True)
+class Para(Node):
+    """A paragraph; soft is what explains."""
+
+    text: str
+    role: Literal["", "soft"] = ""
+
+
+@dataclass(frozen=True)
+class Listing(Node):
+    """Points, one below the other."""
+
+    items: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Terms(Node):
+    """Words, and what each means."""
+
+    meanings: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Table(Node):
+    """Rows of cells; the first `names` columns are names of the data.
+
+    `sides` has "l" or "r" for each column, the last one for all that follow. `caption` says what
+    the table is to who cannot see it. `bars` has a share for each row (None: none), shown as a bar
+    in `bar_at`; `chips` a status for each row, beside its name. A terminal has the first `most`
+    rows, and shortens names to at most `widest` columns; `wrapped` cells on the left take lines.
+    """
+
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    caption: str
+    sides: str = "lr"
+    names: int = 1
+    bars: Sequence[float | None] = ()
+    bar_at: int = 1
+    chips: Sequence[str] = ()
+    note: str = ""
+    most: int | None = None
+    widest: int = 32
+    style: str = ""
+    wrapped: bool = False
+
+    def side(self, column: int) -> str:
+        """On which side a column is set."""
+        return self.sides[min(column, len(self.sides) - 1)]
+
+
+@dataclass(frozen=True)
+class Forest(Node):
+    """Intervals on one scale: a `report.blocks.Block`, of which `rows` are shown.
+
+    `extras` are further columns: heading and a cell for each row. `chips` is a status for each row;
+    `zero` marks no difference.
+    """
+
+    block: Any
+    rows: Sequence[Any]
+    axis: Any
+    caption: str
+    who: str = "Classifier"
+    extras: Sequence[tuple[str, Sequence[str]]] = ()
+    zero: bool = False
+    ends: int = 20
+    folded: bool = True
+
+
+@dataclass(frozen=True)
+class Drawing(Node):
+    """A figure of a page: the macro of `drawings.html.j2` that draws it, and what it draws.
+
+    `lines` make the same for a terminal of so many columns, where that is possible.
+    """
+
+    macro: str
+    view: Any
+    caption: str = ""
+    lines: Callable[[int], Iterator[str]] | None = None
+
+
+@dataclass(frozen=True)
+class Legend(Node):
+    """Samples of what is drawn, by the macro's name, and what each is."""
+
+    samples: Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Group(Node):
+    """Parts side by side where there is room; `style` is the class of the page's element."""
+
+    style: str
+    body: Sequence[Node]
+    children: ClassVar[str] = "body"
+
+
+@dataclass(frozen=True)
+class Fold(Node):
+    """Parts that a page folds away under a summary."""
+
+    summary: str
+    body: Sequence[Node]
+    aside: str = ""
+    open: bool = False
+    printed: bool = True
+    style: str = ""
+    children: ClassVar[str] = "body"
+
+
+@dataclass(frozen=True)
+class Section(Node):
+    """Parts under a heading."""
+
+    title: str
+    body: Sequence[Node]
+    aside: str = ""
+    heading: bool = True
+    children: ClassVar[str] = "body"
+
+
+@dataclass(frozen=True)
+class Document:
+    """All that is said of a result.
+
+    `title` is the question that it answers; `head` the first lines of a text (what was read, by
+    which method); `answer` and `basis` are paragraphs; `facts` are counts, empty ones left out;
+    `warnings` are those of the report; `body` is the answer in full, `more` what a part of another
+    page leaves out; `terms` explain the words; `foot` ends a text.
+    """
+
+    title: str
+    report: Mapping[str, Any]
+    head: Sequence[str] = ()
+    answer: Sequence[str] = ()
+    basis: Sequence[str] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    body: Sequence[Node] = ()
+    more: Sequence[Node] = ()
+    terms: Mapping[str, str] = field(default_factory=dict)
+    foot: Sequence[str] = ()
+    warnings: Sequence[str] = ()
+    deciding: Any = None
+
+
+def shown(parts: Sequence[Node], where: On) -> Iterator[Node]:
+    """The parts that a page or a text has."""
+    return (part for part in parts if part.on in ("", where))

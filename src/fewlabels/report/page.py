@@ -1,0 +1,70 @@
+"""A document as a page of HTML that needs no other file, or as a part of another page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from fewlabels.report.document import MARKS, Document, Section, shown, unmarked
+from fewlabels.report.html import environment, kicker, provenance, weighed
+from fewlabels.report.words import escape_control
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+
+def render_page(document: Document, *, fragment: bool = False) -> str:
+    """The page, or with `fragment` its answer and body for a page of somebody else.
+
+    All texts are escaped, control characters included; a content security policy forbids requests,
+    and all scripts but the one of every page.
+    """
+    parts = [*document.body, *(() if fragment else document.more)]
+    sections = [one for one in shown(parts, "page") if isinstance(one, Section)]
+    return (
+        environment()
+        .get_template("part.html.j2" if fragment else "document.html.j2")
+        .render(
+            document=document,
+            report=document.report,
+            kicker=kicker(),
+            provenance=provenance(document.report),
+            notes=weighed(document.warnings),
+            sections=sections,
+            anchors=_anchors(sections),
+            gravest=weighed([document.deciding])[0] if document.deciding else None,
+        )
+        .strip()
+    )
+
+
+def marked(sentence: object) -> Markup:
+    """A sentence as markup: its names are set apart, what matters is bold, what is typed is code.
+
+    Nothing else in it is markup.
+    """
+    from markupsafe import Markup
+
+    out, place, text = Markup(), 0, str(sentence)
+    for match in MARKS.finditer(text):
+        name, strong, typed = match.groups()
+        out += escape_control(text[place : match.start()])
+        if name is not None:
+            out += environment().globals["name"](name)  # type: ignore[operator]
+        elif strong is not None:
+            out += Markup("<strong>{}</strong>").format(escape_control(strong))
+        else:
+            out += Markup("<code>{}</code>").format(escape_control(typed))
+        place = match.end()
+    return out + escape_control(text[place:])
+
+
+def _anchors(sections: Sequence[Section]) -> dict[int, str]:
+    """The ids of sections, by what Python knows them by: from their titles, all distinct."""
+    out: dict[int, str] = {}
+    for part in sections:
+        plain = "".join(c if c.isalnum() else " " for c in unmarked(part.title).lower())
+        wanted = "-".join(plain.split()) or "part"
+        again = sum(made.split("~")[0] == wanted for made in out.values())
+        out[id(part)] = f"{wanted}~{again + 1}" if again else wanted
+    return out

@@ -1,0 +1,243 @@
+"""A document as text for a terminal, by rich."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from functools import singledispatch
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table as Grid
+from rich.text import Text
+
+from fewlabels.report import document as said
+from fewlabels.report.document import Document, Node, shown, unmarked
+from fewlabels.report.words import (
+    NARROWEST,
+    STYLES,
+    Role,
+    cell_width,
+    count,
+    escape_control,
+    has_style,
+    plural,
+    probability,
+    short_names,
+)
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+_INDENT, _GAP = 2, 2
+_LEAST_NAME = 8
+_PLOT = (10, 36)
+"""Columns of a plot of intervals: with fewer it is left out."""
+
+
+def render_text(document: Document, width: int = 80) -> str:
+    """A document in lines of at most `width` columns; less than 60 count as 60."""
+    width = max(width, NARROWEST)
+    parts: list[Any] = [*_paragraphs(document.head, "title")]
+    if document.deciding:
+        parts += [*_paragraphs([f"! {document.deciding}"], "warning")]
+    for group in (document.answer, document.basis):
+        parts += ["", *_paragraphs([" ".join(group)])] if group else []
+    for part in shown([*document.body, *document.more], "text"):
+        parts += _lines(part, width)
+    if document.foot:
+        parts += ["", *_paragraphs(document.foot, "soft")]
+    if document.warnings:
+        parts += ["", _text("Warnings", "title"), *map(_point, document.warnings)]
+    return written(parts, width)
+
+
+def written(parts: Sequence[Any], width: int) -> str:
+    """Renderables of rich below one another, as text of so many columns."""
+    colour = has_style()
+    console = Console(
+        file=io.StringIO(), width=width, color_system="standard" if colour else None,
+        force_terminal=colour, highlight=False, markup=False, emoji=False, legacy_windows=False,
+        _environ={},
+    )  # fmt: skip
+    for part in parts:
+        console.print(part)
+    assert isinstance(console.file, io.StringIO)
+    return "\n".join(line.rstrip() for line in console.file.getvalue().split("\n")).strip("\n")
+
+
+def _style(role: Role | None) -> str:
+    return STYLES[role] if role else ""
+
+
+def _text(sentence: str, role: Role | None = None) -> Text:
+    return Text(escape_control(unmarked(sentence)), _style(role), overflow="fold")
+
+
+def _paragraphs(sentences: Sequence[str], role: Role | None = None) -> Iterator[Text]:
+    return (_text(one, role) for one in sentences if one)
+
+
+def _point(sentence: str, mark: str = "-") -> RenderableType:
+    """A sentence behind its mark, which stands alone in front."""
+    grid = Grid.grid(padding=(0, 1, 0, 0))
+    grid.add_column(width=cell_width(mark))
+    grid.add_column(overflow="fold")
+    grid.add_row(mark, _text(sentence))
+    return grid
+
+
+@singledispatch
+def _lines(node: Node, width: int) -> Iterator[RenderableType]:
+    """A part of a document, as renderables one below the other."""
+    raise TypeError(node)
+
+
+@_lines.register(said.Para)
+def _(node: said.Para, width: int) -> Iterator[RenderableType]:
+    yield _text(node.text, "soft" if node.role else None)
+
+
+@_lines.register(said.Listing)
+def _(node: said.Listing, width: int) -> Iterator[RenderableType]:
+    yield from map(_point, node.items)
+
+
+@_lines.register(said.Terms)
+def _(node: said.Terms, width: int) -> Iterator[RenderableType]:
+    yield from (_text(f"{term}: {meaning}") for term, meaning in node.meanings.items())
+
+
+@_lines.register(said.Legend)
+def _(node: said.Legend, width: int) -> Iterator[RenderableType]:
+    return iter(())
+
+
+@_lines.register(said.Drawing)
+def _(node: said.Drawing, width: int) -> Iterator[RenderableType]:
+    yield from (Text(line, no_wrap=True) for line in (node.lines(width) if node.lines else ()))
+
+
+@_lines.register(said.Section)
+@_lines.register(said.Fold)
+@_lines.register(said.Group)
+def _(node: Any, width: int) -> Iterator[RenderableType]:
+    inside = [part for one in shown(node.body, "text") for part in _lines(one, width)]
+    if not inside:
+        return
+    if isinstance(node, said.Section):
+        yield ""
+        aside = f" ({node.aside})" if node.aside else ""
+        yield _text(node.title + aside, "title")
+    yield from inside
+
+
+@_lines.register(said.Table)
+def _(node: said.Table, width: int) -> Iterator[RenderableType]:
+    rows = node.rows[: node.most]
+    cells = [[escape_control(unmarked(cell)) for cell in row] for row in rows]
+    head = [*node.head]
+    if any(chip not in ("", "ok") for chip in node.chips):
+        head.append("status")
+        cells = [[*row, "" if chip == "ok" else chip]
+                 for row, chip in zip(cells, node.chips, strict=False)]  # fmt: skip
+    if node.wrapped:
+        grid = Grid.grid(padding=(0, _GAP, 0, 0))
+        for k in range(len(head)):
+            grid.add_column(justify="right" if node.side(k) == "r" else "left", overflow="fold")
+        for row in [head, *cells]:
+            grid.add_row(*map(Text, row))
+        yield grid
+        return
+    sides = [node.side(k) for k in range(len(node.head))] + ["l"] * (len(head) - len(node.head))
+    yield _grid(head, cells, sides, width, names=node.names, widest=node.widest)
+    if node.most is not None and len(node.rows) > node.most:
+        left_out = plural(len(node.rows) - node.most, "more row")
+        yield _text(f"  ... {left_out}: the JSON and the page have all")
+    if node.note:
+        yield _text(f"  ({node.note})")
+
+
+def _grid(
+    head: Sequence[str], rows: Sequence[Sequence[str]], sides: Sequence[str], width: int,
+    *, names: int = 1, widest: int = 32, roles: Sequence[Role | None] = (),
+) -> RenderableType:  # fmt: skip
+    """Cells below one another. Where they do not fit, names are shortened, then columns go."""
+    every = list(dict.fromkeys(name for row in rows for name in row[:names]))
+    least = min(_LEAST_NAME, max(map(cell_width, every), default=0))
+    columns = len(head)
+    while True:
+        table = [head[:columns], *(row[:columns] for row in rows)]
+        others = [max(map(cell_width, column)) for column in zip(*table, strict=True)][names:]
+        room = (width - sum(_GAP + wide for wide in others)) // max(names, 1) - _INDENT
+        if room >= least or columns - names <= 1:
+            break
+        columns -= 1
+    short = short_names(every, max(min(room, widest // max(names, 1)), least)) if names else {}
+    grid = Grid(box=None, show_edge=False, pad_edge=False, padding=(0, _GAP, 0, 0),
+                header_style=STYLES["soft"])  # fmt: skip
+    grid.add_column("", width=_INDENT - _GAP)
+    for k in range(columns):
+        grid.add_column(
+            Text(head[k]), justify="right" if sides[k] == "r" else "left", no_wrap=True,
+            overflow="ignore", style=_style(roles[k]) if roles else "",
+        )  # fmt: skip
+    for row in rows:
+        cut = [*(short[cell] for cell in row[:names]), *row[names:columns]]
+        grid.add_row("", *map(Text, cut))
+    return grid
+
+
+@_lines.register(said.Forest)
+def _(node: said.Forest, width: int) -> Iterator[RenderableType]:
+    block = node.block
+    first, between, last = block.ends(node.rows, node.ends)
+    rows = [*first, *last] if between else [*node.rows]
+    level = "" if block.level is None else f"[{100 * block.level:.6g}%]"
+    columns: list[tuple[str, list[str], str, Role | None]] = [
+        ("", [row.model for row in rows], "l", None),
+        ("value", [block.figures(row)[0] for row in rows], "r", None),
+        (level, [block.figures(row)[1] for row in rows], "l", None),
+    ]
+    if block.has_truth:
+        truths = ["-" if row.truth is None else block.write(row.truth) for row in rows]
+        columns.append((block.truth_name, truths, "r", None))
+    if block.has_best:
+        columns.append(("P(best)", [probability(row.best) for row in rows], "r", None))
+    places = [node.rows.index(row) for row in rows]
+    columns += [(head, [cells[k] for k in places], "r", None) for head, cells in node.extras]
+    statuses = ["" if row.status == "ok" else row.status for row in rows]
+    if any(statuses):
+        columns.append(("status", statuses, "l", "warning"))
+    taken = sum(max(map(cell_width, [head, *cells])) + _GAP for head, cells, *_ in columns[1:])
+    longest = max((cell_width(escape_control(row.model)) for row in rows), default=0)
+    plot = min(_PLOT[1], width - taken - min(longest, 18) - _INDENT - _GAP)
+    low, high = node.axis.ends
+    if plot >= max(_PLOT[0], len(low) + len(high) + 1):
+        drawn = [_plot(row, node.axis, plot) for row in rows]
+        columns.insert(-1 if any(statuses) else len(columns),
+                       (low + high.rjust(plot - len(low)), drawn, "l", None))  # fmt: skip
+    heads, cells, sides, roles = zip(*columns, strict=True)
+    written_rows = [[escape_control(cell) if k == 0 else cell for k, cell in enumerate(row)]
+                    for row in zip(*cells, strict=True)]  # fmt: skip
+    yield _grid(heads, written_rows, sides, width, widest=max(longest, 1), roles=roles)
+    if between:
+        hidden = f"{count(len(between))} of {count(len(node.rows))} rows are not shown"
+        yield _text(f"  ... {hidden}; the JSON and the HTML report have all")
+
+
+def _plot(row: Any, axis: Any, width: int) -> str:
+    """A row of a forest: interval, estimate, truth."""
+    low, value, high, truth = (
+        None if number is None else round(axis.at(number) * (width - 1))
+        for number in (row.low, row.value, row.high, row.truth)
+    )
+    cells = [" "] * width
+    if low is not None and high is not None:
+        cells[low : high + 1] = "-" * (high - low + 1)
+        cells[low] = cells[high] = "|"
+    if value is not None:
+        cells[value] = "o"
+    if truth is not None:
+        cells[truth] = "*" if truth == value else "x"
+    return "".join(cells)
