@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -17,7 +16,8 @@ from fewlabels.kernels.arrays import Floats, Frozen, Ints
 from fewlabels.kernels.interval_draws import Interval
 from fewlabels.posterior import LabelPosterior
 from fewlabels.predictions import Predictions
-from fewlabels.report.shown import Result, frame, plain_values, with_some_groups
+from fewlabels.report.html import render_page, render_text
+from fewlabels.report.shown import Result, brief, frame, plain_values, with_some_groups
 
 ITEM = "item"
 """The group whose values name the items, where the predictions have it."""
@@ -88,16 +88,9 @@ class Describe(Protocol):
 
 
 class EstimateTable(Result):
-    """A result of many estimates; `repr` shows the first rows."""
+    """A result of many estimates."""
 
     rows: tuple[Estimate, ...]
-
-    @abstractmethod
-    def _in_brief(self) -> Mapping[str, Any]:
-        """The estimates and what they are of, in plain values."""
-
-    def __repr__(self) -> str:
-        return report.brief_estimates(type(self).__name__, self._in_brief())
 
     def get(self, model: str, metric: str, group: str | None = None) -> Estimate:
         """The row of one classifier, metric and group.
@@ -138,7 +131,7 @@ class Estimates(Frozen, EstimateTable):
     estimates, in plain values, when somebody looks; `beside` are more of them.
     """
 
-    _page, _text = "estimates", "render_text"
+    _page = "estimates"
     _row_fields = Estimate._fields
 
     rows: tuple[Estimate, ...]
@@ -216,8 +209,10 @@ class Estimates(Frozen, EstimateTable):
         """Parts of what a report shows beside the estimates; None: all."""
         return dict(self.describe(self, names)) if self.describe else {}
 
-    def _in_brief(self) -> dict[str, Any]:
-        return with_some_groups(self._metadata())
+    def __repr__(self) -> str:
+        # Without what takes time: comparisons and details of the items.
+        shown = with_some_groups(self._metadata())
+        return brief(type(self).__name__, lambda width: render_text("estimates", shown, width))
 
     def _metadata(self) -> dict[str, Any]:
         info = {metric: {"direction": way} for metric, way in self.directions.items()}
@@ -318,7 +313,7 @@ class Estimates(Frozen, EstimateTable):
             ) from None
         mlflow.log_metrics(self.to_dict(flat=True))
         mlflow.log_dict(self.to_dict(), f"{folder}/estimates.json")
-        mlflow.log_text(report.render_html(self.report()), f"{folder}/report.html")
+        mlflow.log_text(render_page("estimates", self.report()), f"{folder}/report.html")
 
     def confusion(self, group: str | None = None) -> Result:
         """The confusion matrix of each classifier, of all items or of a group, with intervals.

@@ -9,7 +9,6 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse
 
-from fewlabels import report
 from fewlabels.checks.arguments import matrix, whole_counts
 from fewlabels.checks.arrays import (
     UNKNOWN,
@@ -76,6 +75,7 @@ from fewlabels.kernels.votes import (
     count_votes,
     votes_of,
 )
+from fewlabels.report.html import render_text
 from fewlabels.report.shown import HasSummary
 
 Needs = Literal["hard", "probabilities", "ranking"]
@@ -318,7 +318,8 @@ class Predictions(Frozen, HasSummary):
         }  # fmt: skip
         if self.is_sparse:
             has["hard"] = self.gives("hard").tolist()
-        return report.render_predictions(
+        return render_text(
+            "predictions",
             {
                 "n_items": self.size,
                 "n_labeled": self.n_labeled,

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from every_report import PAGES, TITLES
-from report_samples import SAMPLES
+from report_samples import SAMPLES, render_html
 
-from fewlabels.report import render_html
 
 if TYPE_CHECKING:
     from conftest import Measure, Measured

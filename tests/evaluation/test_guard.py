@@ -22,7 +22,6 @@ from fewlabels.methods.registry import METHODS
 from fewlabels.metrics.registry import resolve
 from fewlabels.posterior import Fixed, LabelPosterior
 from fewlabels.questions.compare import compared
-from fewlabels.report import render_html, render_text
 from fewlabels.report.blocks import Block, Row, verdict
 
 N, BIG = 1000, 200_000

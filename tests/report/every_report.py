@@ -90,7 +90,7 @@ TITLES = {
 }
 
 _TEXTS: dict[str, Callable[..., str]] = {
-    "estimates": report.render_text,
+    "estimates": partial(render_text, "estimates"),
     "annotations": report.render_annotations,
     "calibration": report.render_calibration,
     "calibration-curve": report.render_calibration_curve,

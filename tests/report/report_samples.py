@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import copy
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
+from fewlabels.report import html
+
 Report = dict[str, Any]
+
+render_html = partial(html.render_page, "estimates")
+render_text = partial(html.render_text, "estimates")
 
 NASTY = [
     "<script>document.title='pwned'</script>",

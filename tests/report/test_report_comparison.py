@@ -8,7 +8,6 @@ import pytest
 from every_report import estimates_of
 
 from fewlabels.questions.compare import compared
-from fewlabels.report import render_html, render_text
 from fewlabels.report.comparison import (
     correlations,
     joint_errors,

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from report_samples import SAMPLES, Report, two_classes
+from report_samples import SAMPLES, Report, render_html, render_text, two_classes
 
-from fewlabels.report import render_html
 from fewlabels.report.html import render_fragment, scoped, summary_fragment
-from fewlabels.report.text import brief_estimates
+from fewlabels.report.shown import brief
 
 
 @pytest.mark.parametrize("sample", SAMPLES.values(), ids=SAMPLES)
 def test_fragments_of_every_report(sample: Callable[[], Report]) -> None:
-    assert len(brief_estimates("Estimates", sample()).split("\n")) <= 12
+    text = brief("Estimates", lambda width: render_text(sample(), width))
+    assert len(text.split("\n")) <= 12
     assert "<script" not in render_fragment("estimates", sample())
 
 
@@ -25,8 +25,7 @@ def test_the_deciding_warning_is_at_the_top_and_said_once() -> None:
     assert page.index('class="answer"') < page.index("only 3</p>") < page.index("<main")
     assert page.index("only 3</p>") < page.index("<b>What to do:</b>")
     assert "Please note</h2>" in page
-    head = brief_estimates("Estimates", report).split("\n")
-    assert head[1] == "! few-labels: only 3"
+    assert render_text(report).split("\n")[1] == "! few-labels: only 3"
 
 
 def test_summaries_are_escaped() -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from page import Page
-from report_samples import two_classes
+from report_samples import render_html, render_text, two_classes
 
-from fewlabels.report import render_html
+from fewlabels.errors import gravest_first
+from fewlabels.report.estimates import warnings
 from fewlabels.report.html import ADVICE, weighed
-from fewlabels.report.text import warnings
 
 SAID = [
     "a note",
@@ -47,3 +47,15 @@ def test_advice_names_options_that_there_are() -> None:
     text = " ".join(ADVICE.values())
     for said in ("`fewlabels label-next`", "--method", "--metrics"):
         assert said in text
+
+
+def test_a_text_has_the_three_weightiest_with_what_to_do_once() -> None:
+    lines = render_text(two_classes() | {"warnings": gravest_first(SAID)}, 200).split("\n")
+    assert lines[1] == f"! {SAID[4]}"
+    start = lines.index("Warnings")
+    assert [line[2:12] for line in lines[start + 1 : start + 4]] == [
+        "unrelated:", "few-labels", "few-labels",
+    ]  # fmt: skip
+    assert "What to do: label more of these items" in lines[start + 2]
+    assert "What to do" not in lines[start + 1] + lines[start + 3]
+    assert lines[start + 4 :] == ["- and 2 more: the JSON and the HTML report have all"]

@@ -14,17 +14,17 @@ import pytest
 from annotations_samples import alpha, matrix, plain, temperature
 from curve_samples import THRESHOLDS, World, threshold
 from every_report import PAGES, TEXTS
+from fewlabels.report.text import brief_estimates
 from page import Page
-from report_samples import STATUS_MESSAGES, Report, minimal, two_classes
+from report_samples import STATUS_MESSAGES, Report, minimal, render_html, render_text, two_classes
 
 import outputs
-from fewlabels.report import render_html, render_text, render_threshold
+from fewlabels.report import render_threshold
 from fewlabels.report.annotations import render_annotations
 from fewlabels.report.calibration import render_calibration_html
 from fewlabels.report.comparison import labels_cell, settling_sentence, standing_sentence
 from fewlabels.report.diagnostics import partition
 from fewlabels.report.html import stated_origin
-from fewlabels.report.text import brief_estimates
 from outputs import check, together
 
 BOTH = [

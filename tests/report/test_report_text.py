@@ -3,22 +3,21 @@ from __future__ import annotations
 import re
 
 import numpy as np
-from report_samples import minimal, two_classes
+from report_samples import render_text, two_classes
 
 import fewlabels as fl
-from fewlabels.report import render_text
 from fewlabels.report.words import styled, without_style
 
 
-def test_metrics_lie_beside_each_other_where_there_is_room() -> None:
-    report = minimal()
-    narrow, wide = (render_text(report, width).split("\n") for width in (60, 120))
-    assert not any(line.startswith("accuracy") and "  ece" in line for line in narrow)
-    assert any(line.startswith("accuracy") and "  ece" in line for line in wide)
-    assert len(wide) < len(narrow)
-    # Nothing is lost: every number of the narrow one is in the wide one.
-    numbers = [set(re.findall(r"\d\.\d{3}", "\n".join(lines))) for lines in (narrow, wide)]
-    assert numbers[0] == numbers[1]
+def test_two_metrics_unless_others_were_asked_for() -> None:
+    asked = [render_text(two_classes() | more) for more in ({}, {"asked": []}, {"asked": ["auc"]})]
+    every = ["accuracy", "ece", "auc", "log_loss"]
+    for text, wanted in zip(asked, (every, every[:2], every[:3]), strict=True):
+        lines = text.split("\n")
+        assert [name for name in every if name in lines] == wanted
+        assert [name for name in every if f"{name}, sex=male" in lines] == wanted
+        left = [name for name in every if name not in wanted]
+        assert (f"`--metrics {','.join(left)}`" in " ".join(text.split())) == bool(left)
 
 
 def test_colour_only_where_it_is_asked_for() -> None:
@@ -37,10 +36,10 @@ def test_groups_come_after_all_items_under_a_heading_each() -> None:
     report = two_classes()
     report["estimates"].reverse()
     lines = render_text(report).split("\n")
-    headings = [lines[k - 1] for k, line in enumerate(lines) if line and not line.strip("=")]
-    assert headings == ["sex=null", "sex=male", "sex=female"]
-    first = next(k for k, line in enumerate(lines) if line.startswith("log_loss"))
-    assert first < lines.index("sex=null")
+    groups = [line.partition(", ")[2] for line in lines if re.match(r"\w+, sex=\w+$", line)]
+    assert list(dict.fromkeys(groups)) == ["sex=null", "sex=male", "sex=female"]
+    assert groups == sorted(groups, key=["sex=null", "sex=male", "sex=female"].index)
+    assert lines.index("accuracy") < lines.index("log_loss, sex=null")
 
 
 def test_without_intervals() -> None:
@@ -52,5 +51,5 @@ def test_without_intervals() -> None:
     given = fl.Predictions(np.c_[p, p**2], labels)
     found = fl.estimate(given, metrics="accuracy", confidence_level=None)
     assert "no intervals" in found.summary()
-    assert "interval]" not in found.summary()
+    assert "[" not in found.summary()
     assert "None" not in found._repr_html_()

@@ -113,9 +113,6 @@ class Assessment(Frozen, EstimateTable):
         out: dict[str, Any] = plain_values(shown)
         return out
 
-    def _in_brief(self) -> dict[str, Any]:
-        return self.to_dict()
-
 
 def assess(
     predictions: Any,

@@ -49,13 +49,11 @@ def long_run(predictions: Predictions, method: str) -> str:
 class EstimateOptions(Record):
     """Options of `fewlabels estimate` beside the common ones."""
 
-    metrics: str = option(
+    metrics: str | None = option(
         CHOICE,
         "Named as in scikit-learn; `grades` are all of grades. By default accuracy, ece, roc_auc "
         "and average_precision, as far as FILE gives them.",
         "A,B,..",
-        "default",
-        show_default=False,
     )
     threshold: tuple[str, ...] = option(
         CHOICE,
@@ -96,8 +94,11 @@ def estimate(
     source: Input, settings: Settings, options: EstimateOptions, output: Output, engine: Engine
 ) -> int:
     """Estimate how good each classifier in FILE is, from the few labels there are."""
+    from fewlabels.metrics.registry import DEFAULT, check_asked
+
     conditions = [parse_requirement(condition) for condition in options.require]
-    metrics = list(dict.fromkeys([*comma_list(options.metrics), *(r.metric for r in conditions)]))
+    required = [requirement.metric for requirement in conditions]
+    metrics = [*dict.fromkeys([*comma_list(options.metrics or DEFAULT), *required])]
     if options.anytime and (len(source.labels) != 1 or source.labels_as is not None):
         raise UsageError(
             "--anytime goes by the order in which items were drawn; give one record of "
@@ -107,7 +108,6 @@ def estimate(
         raise UsageError("--junit writes each --require as a test, and there is none; add one")
 
     from fewlabels.estimates import ITEM
-    from fewlabels.metrics.registry import check_asked
 
     arguments = settings.arguments(*ESTIMATING, reference=source.reference)
     check_asked(metrics)
@@ -179,6 +179,8 @@ def estimate(
         from fewlabels.questions.anytime import anytime
 
         estimates = anytime(estimates, source.labels[0])
+    if options.metrics is None:
+        estimates = estimates.showing(asked=required)
     if output.confusion:
         estimates = estimates.showing(confusion=estimates.confusion().to_dict())
 

@@ -59,7 +59,7 @@ class ConfusionMatrices(Frozen, Result):
     `counted` says what the shares are of: "all" items, or the "labeled" ones alone.
     """
 
-    _text, _row_fields, _text_columns = "render_confusion", Cell._fields, ("model",)
+    _page, _row_fields, _text_columns = "confusion", Cell._fields, ("model",)
 
     rows: tuple[Cell, ...]
     classes: tuple[Any, ...]

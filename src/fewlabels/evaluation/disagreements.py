@@ -37,7 +37,7 @@ class Disagreements(Frozen, Result):
     and how sure it is, `sure__NAME`, and the other columns of the data.
     """
 
-    _text = "render_disagreements"
+    _page = "disagreements"
 
     columns: Mapping[str, Sequence[Any]]
     n_items: int

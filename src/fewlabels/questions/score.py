@@ -113,7 +113,7 @@ class CriterionScore(Frozen):
 class Scores(Frozen, Result):
     """What `fewlabels.score` returns: the scores under each criterion."""
 
-    _text, _row_fields = "render_score", ScoreRow._fields
+    _page, _row_fields = "score", ScoreRow._fields
     _text_columns = ("criterion", "judge")
 
     criteria: tuple[CriterionScore, ...]

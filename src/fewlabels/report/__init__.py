@@ -1,7 +1,7 @@
 """Reports: a dictionary of plain values becomes a table of text, a page of HTML or a figure.
 
 The room imports `errors` alone, and computes no statistic. `README.md` beside this file has the
-data flow. Start with `blocks.py` and `text.py`. Renderers are loaded on first use.
+data flow. Start with `document.py` and `ranking.py`. Renderers are loaded on first use.
 
 What all `render_*` share:
 
@@ -25,20 +25,11 @@ _LAZY = {
     "calibration": ("render_calibration",),
     "calibration_curve": ("render_calibration_curve",),
     "comparison": ("render_comparison",),
-    "confusion": ("render_confusion", "render_disagreements"),
     "curves": ("render_curves", "render_label_next", "render_threshold"),
-    "estimates_html": ("render_html",),
     "figure": ("render_backtest_figure", "render_curve_figure", "render_figure"),
     "html": ("render_fragment", "save_page", "summary_fragment"),
     "markdown": ("flat_numbers", "model_index", "render_junit", "render_markdown"),
     "monitoring": ("render_monitoring",),
-    "text": (
-        "brief_estimates",
-        "brief_summary",
-        "render_predictions",
-        "render_score",
-        "render_text",
-    ),
 }
 
 if TYPE_CHECKING:
@@ -50,12 +41,9 @@ if TYPE_CHECKING:
         render_calibration_curve as render_calibration_curve,
     )
     from fewlabels.report.comparison import render_comparison as render_comparison
-    from fewlabels.report.confusion import render_confusion as render_confusion
-    from fewlabels.report.confusion import render_disagreements as render_disagreements
     from fewlabels.report.curves import render_curves as render_curves
     from fewlabels.report.curves import render_label_next as render_label_next
     from fewlabels.report.curves import render_threshold as render_threshold
-    from fewlabels.report.estimates_html import render_html as render_html
     from fewlabels.report.figure import render_backtest_figure as render_backtest_figure
     from fewlabels.report.figure import render_curve_figure as render_curve_figure
     from fewlabels.report.figure import render_figure as render_figure
@@ -67,11 +55,6 @@ if TYPE_CHECKING:
     from fewlabels.report.markdown import render_junit as render_junit
     from fewlabels.report.markdown import render_markdown as render_markdown
     from fewlabels.report.monitoring import render_monitoring as render_monitoring
-    from fewlabels.report.text import brief_estimates as brief_estimates
-    from fewlabels.report.text import brief_summary as brief_summary
-    from fewlabels.report.text import render_predictions as render_predictions
-    from fewlabels.report.text import render_score as render_score
-    from fewlabels.report.text import render_text as render_text
 
 __all__ = sorted(name for names in _LAZY.values() for name in names)
 

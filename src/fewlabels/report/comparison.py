@@ -10,6 +10,8 @@ from typing import Any
 from fewlabels.report.axis import Axis, fit_axis
 from fewlabels.report.blocks import Report, Row
 from fewlabels.report.diagnostics import Cell, HeatMap
+from fewlabels.report.document import Listing, Node, Section
+from fewlabels.report.document import sentence as capital
 from fewlabels.report.html import render, within_budget
 from fewlabels.report.words import (
     NARROWEST,
@@ -454,3 +456,23 @@ def render_comparison_html(report: Report, *, fragment: bool = False) -> str:
         )
 
     return within_budget(page, 3)
+
+
+# --- FOR THE MERGE: the parts of the estimates' page; replaced by what the comparison's has -------
+
+
+def parts(report: Report) -> list[Node]:
+    """Which classifier is best, and what all do together; nothing if not compared."""
+    out: list[Node] = []
+    unlabeled = report["n_items"] - report["n_labeled"]
+    every: Mapping[str, Any] = report.get("comparison") or {}
+    if every:
+        points = [capital("; ".join(sentences(entry, unlabeled))) for entry in every.values()]
+        level = f"{percent(report['confidence_level'])}, all classifiers compared at once"
+        out.append(Section("Which is best?", [Listing(points)], aside=level))
+    together = report.get("together")
+    clauses = together_sentences(together) if together else ()
+    if clauses:
+        points = [*map(capital, clauses)]
+        out.append(Section("All classifiers together", [Listing(points)]))
+    return out

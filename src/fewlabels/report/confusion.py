@@ -1,22 +1,29 @@
-"""Confusion matrices of classifiers as tables of text and of pages, and disagreements as text."""
+"""Confusion matrices of classifiers, and the items on which classifiers and labels differ."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from fewlabels.report.blocks import Report
 from fewlabels.report.diagnostics import Cell, HeatMap, share_cell
+from fewlabels.report.document import (
+    Document,
+    Group,
+    Node,
+    Para,
+    Section,
+    Table,
+    name,
+    plain,
+)
 from fewlabels.report.words import (
-    NARROWEST,
     UNDEFINED,
-    as_text,
     count,
     escape_control,
-    fitted,
     percent,
     plural,
-    style,
     with_interval,
     wrap,
 )
@@ -32,35 +39,91 @@ _MIXED_UP, _FIRST = 8, 10
 Matrix = Mapping[str, Any]
 
 
-def confusion_maps(report: Report) -> tuple[list[HeatMap], int, str]:
-    """Confusion matrix of each classifier, the number of those left out, and what they are of.
-
-    Those that were asked for, of all classifiers; else those of a model of votes.
-    """
-    if asked := report.get("confusion"):
-        some, ends = _by_model(asked), len(asked["classes"]) <= _MOST_ENDS
-        maps = [_map(asked, *one, ends=ends) for one in some[:MOST_MATRICES]]
-        return maps, len(some) - len(maps), _items(asked)
-    votes = (report.get("votes") or {}).get("confusion") or {"matrices": (), "n_models": 0}
+def parts(report: Report) -> list[Node]:
+    """The matrices that were asked for, of all classifiers; else those of a model of votes."""
+    if report.get("confusion"):
+        return matrices(report["confusion"])
+    votes = (report.get("votes") or {}).get("confusion")
+    if not votes or not votes["matrices"]:
+        return []
+    classes = votes["classes"]
 
     def of_votes(entry: Matrix) -> HeatMap:
         def cell(i: int, j: int) -> Cell:
             title = f"of class {classes[i]}, predicted {classes[j]}"
             return share_cell(entry["matrix"][i][j], title)
 
-        classes = votes["classes"]
-        return HeatMap.from_table(entry["model"], ("class", "predicted"), classes, classes, cell)
+        chart = HeatMap.from_table(entry["model"], ("class", "predicted"), classes, classes, cell)
+        return replace(chart, first="class")
 
-    maps = [of_votes(entry) for entry in votes["matrices"]]
-    return maps, votes["n_models"] - len(maps), ""
+    about = (
+        "Each row is a class, each column what the classifier predicts for its items, over all "
+        "domains where it votes: a good classifier has its colour on the diagonal."
+    )
+    charts = [of_votes(entry) for entry in votes["matrices"]]
+    maps = _maps([(chart, None) for chart in charts], votes["n_models"] - len(charts))
+    return [Section("Confusion matrices", [Para(about, "soft"), *maps], on="page")]
 
 
-def _by_model(matrix: Matrix) -> list[tuple[str, list[Matrix]]]:
-    """The cells of each classifier."""
+def matrices(matrix: Matrix) -> list[Node]:
+    """The matrices of `ConfusionMatrices.to_dict`."""
     by_model: dict[str, list[Matrix]] = {}
     for cell in matrix["cells"]:
         by_model.setdefault(cell["model"], []).append(cell)
-    return list(by_model.items())
+    some, ends = [*by_model.items()][:MOST_MATRICES], len(matrix["classes"]) <= _MOST_ENDS
+    items = f"estimated numbers of all {plural(matrix['n_items'], 'item')}"
+    if matrix["counted"] == "labeled":
+        items = f"counts of the {plural(matrix['n_labeled'], 'labeled item')}"
+    where = "" if matrix["group"] is None else f" of {name(matrix['group'])}"
+    about = (
+        f"Each row is a label, each column what the classifier predicts for its items: {items} "
+        "[interval]. Found is the share of a label's items predicted so, right that of a "
+        "prediction's items."
+    )
+    colours = (
+        "The stronger the colour, the larger the share of the label's items; point at a number for "
+        "its intervals."
+    )
+    maps = _maps(
+        [(_map(matrix, model, cells, ends=ends), (matrix, cells)) for model, cells in some],
+        len(by_model) - len(some),
+    )
+    return [Section(
+        f"Confusion matrices{where}",
+        [Para(about, "soft"), Para(colours, "soft", on="page"), *maps],
+    )]  # fmt: skip
+
+
+def _maps(
+    charts: Sequence[tuple[HeatMap, tuple[Matrix, Sequence[Matrix]] | None]], hidden: int
+) -> list[Node]:
+    """Matrices side by side, the colours explained once; a text has those of some cells."""
+    shown: list[Node] = []
+    for place, (chart, source) in enumerate(charts, 1):
+        drawing = replace(chart, ramp=place == len(charts)).drawing(caption=name(chart.caption))
+        shown.append(replace(drawing, lines=None if source is None else _lines(chart, *source)))
+    left = f"The first {len(charts)} classifiers are shown, {count(hidden)} are not."
+    return [Group("maps", shown), *([Para(left, "soft")] if hidden else [])]
+
+
+def _lines(
+    chart: HeatMap, matrix: Matrix, cells: Sequence[Matrix]
+) -> Callable[[int], Iterator[str]]:
+    """The matrix as text; what is mixed up most where it does not fit."""
+
+    def lines(width: int) -> Iterator[str]:
+        yield from ["", escape_control(chart.caption + "".join(f" ({n})" for n in chart.notes))]
+        for ends in (True, False):
+            table = [*_map(matrix, chart.caption, cells, ends=ends).lines(width)]
+            yield from table
+            if table and ends:
+                return
+        mixed = [c for c in cells if c["label"] != c["predicted"] and c["value"]]
+        for cell in sorted(mixed, key=lambda c: -c["value"])[:_MIXED_UP]:
+            said = f"{cell['label']} called {cell['predicted']}: {_number(matrix, cell)}"
+            yield from (f"  {line}" for line in wrap(escape_control(said), width - 2, "  "))
+
+    return lines
 
 
 def _map(matrix: Matrix, model: str, cells: Sequence[Matrix], *, ends: bool) -> HeatMap:
@@ -80,14 +143,8 @@ def _map(matrix: Matrix, model: str, cells: Sequence[Matrix], *, ends: bool) -> 
 
     notes = [] if cells[0]["status"] == "ok" else [cells[0]["status"]]
     rows, columns = [*classes, "right"], [*classes, "found"]
-    return HeatMap.from_table(model, ("label", "predicted"), rows, columns, cell, notes=notes)
-
-
-def _items(matrix: Matrix) -> str:
-    """What the numbers of the cells are."""
-    if matrix["counted"] == "labeled":
-        return f"counts of the {plural(matrix['n_labeled'], 'labeled item')}"
-    return f"estimated numbers of all {plural(matrix['n_items'], 'item')}"
+    chart = HeatMap.from_table(model, ("label", "predicted"), rows, columns, cell, notes=notes)
+    return replace(chart, first="label")
 
 
 def _number(matrix: Matrix, cell: Matrix, ends: bool = True) -> str:
@@ -118,59 +175,48 @@ def _share(
     return with_interval(shown, lambda share: UNDEFINED if share is None else write(share))
 
 
-def render_confusion(report: Matrix, width: int = 80) -> str:
-    """The matrices as text; `report` is the dictionary of `ConfusionMatrices.to_dict`."""
-    width = max(width, NARROWEST)
+def document(report: Matrix) -> Document:
+    """All that is said of `ConfusionMatrices.to_dict`."""
     foot = (
-        f"{percent(report['confidence_level'])} intervals; method {report['method']}, seed "
+        f"{percent(report['confidence_level'])} intervals; method {plain(report['method'])}, seed "
         f"{report['seed']}, fewlabels {report['fewlabels']}"
     )
-    return as_text([*confusion_lines(report, width), "", *wrap(foot, width)])
-
-
-def confusion_lines(matrix: Matrix, width: int) -> Iterator[str]:
-    """A heading, then for each classifier a table, or what it mixes up most where none fits."""
-    where = "" if matrix["group"] is None else f" of {escape_control(matrix['group'])}"
-    heading = (
-        f"Confusion matrices{where}: label in rows, prediction in columns; {_items(matrix)} "
-        "[interval]; found is the share of the label's items predicted so, right that of the "
-        "prediction's"
+    n, labeled = report["n_items"], report["n_labeled"]
+    return Document(
+        "What do the classifiers mix up?",
+        report,
+        head=[f"{plural(n, 'item')}, {count(labeled)} labeled"],
+        facts={"Items": n, "Labeled": labeled, "Classes": len(report["classes"])},
+        body=matrices(report),
+        foot=[foot],
     )
-    yield from (style(line, "title") for line in wrap(heading, width))
-    some = _by_model(matrix)
-    for model, cells in some[:MOST_MATRICES]:
-        chart = _map(matrix, model, cells, ends=True)
-        status = "".join(f" ({note})" for note in chart.notes)
-        yield from ["", style(f"{escape_control(model)}{status}", "title")]
-        if table := chart.table(width):
-            yield from table
-            continue
-        yield from _map(matrix, model, cells, ends=False).table(width)
-        mixed = [c for c in cells if c["label"] != c["predicted"] and c["value"]]
-        for cell in sorted(mixed, key=lambda c: -c["value"])[:_MIXED_UP]:
-            said = f"{cell['label']} called {cell['predicted']}: {_number(matrix, cell)}"
-            yield from (f"  {line}" for line in wrap(escape_control(said), width - 2, "  "))
-    if len(some) > MOST_MATRICES:
-        yield f"... {count(len(some) - MOST_MATRICES)} more classifiers; the JSON has all"
 
 
-def render_disagreements(report: Mapping[str, Any], width: int = 80) -> str:
+def disagreements(report: Mapping[str, Any]) -> Document:
     """How many there are, and the first; `report` is that of `Disagreements.to_dict`."""
-    width, columns = max(width, NARROWEST), report["columns"]
-    total = len(columns["row"])
-    between = total - report["with_label"]
-    head = (
+    columns = report["columns"]
+    total, with_label = len(columns["row"]), report["with_label"]
+    answer = (
         f"{plural(total, 'disagreement')} on {plural(report['n_items'], 'item')}: "
-        f"{count(report['with_label'])} with the label ({count(report['suspect'])} labels suspect),"
-        f" {count(between)} between classifiers that are {percent(report['confident'])} sure"
+        f"{count(with_label)} with the label ({count(report['suspect'])} labels suspect), "
+        f"{count(total - with_label)} between classifiers that are {percent(report['confident'])} "
+        "sure"
     )
-    answers = [name for name in columns if name.startswith("y__")][:3]
+    answers = [column for column in columns if column.startswith("y__")][:3]
     named = list(columns)[1 : list(columns).index("differ")][:1] or ["row"]
     shown = [*named, "label", *answers, "strength", "suspect"]
-    table = [[name.removeprefix("y__") for name in shown]]
-    for place in range(min(total, _FIRST)):
-        cells = [columns[name][place] for name in shown]
-        table.append(["-" if c is None else escape_control(str(c)) for c in cells])
-    rows = fitted(table, "l" * len(shown), width, most=24) if total else ()
-    more = [f"... {count(total - _FIRST)} more in the table"] if total > _FIRST else []
-    return as_text([*(style(line, "title") for line in wrap(head, width)), *rows, *more])
+    rows = [
+        ["-" if columns[key][place] is None else plain(columns[key][place]) for key in shown]
+        for place in range(min(total, _FIRST))
+    ]
+    left = [Para(f"... {count(total - _FIRST)} more in the table")] if total > _FIRST else []
+    table = Table([plain(key.removeprefix("y__")) for key in shown], rows, "Disagreements", "l",
+                  widest=24)  # fmt: skip
+    return Document(
+        "Where do classifiers and labels differ?",
+        report,
+        head=[answer],
+        facts={"Items": report["n_items"], "Labeled": report["n_labeled"], "Differ": total,
+               "Labels suspect": report["suspect"]},
+        body=[Section("The most telling", [table, *left])] if total else [],
+    )  # fmt: skip

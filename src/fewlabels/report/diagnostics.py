@@ -9,24 +9,33 @@ Heat maps are tables of numbers whose cells have a strength of colour. They come
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fewlabels.report.blocks import Report
+from fewlabels.report.document import (
+    Drawing,
+    Fold,
+    Group,
+    Listing,
+    Node,
+    Para,
+    Section,
+    Table,
+    plain,
+    sentence,
+)
 from fewlabels.report.words import (
     aligned,
     cell_width,
     count,
     enumerated,
-    escape_control,
-    fit,
+    fact,
     number_format,
     percent,
     plural,
     probability,
     short_names,
-    style,
-    wrap,
 )
 
 _ROOMY = 10
@@ -44,9 +53,6 @@ _ROOM = (12, 6)
 """Widths of a classifier's name: the largest that fits, at least the last."""
 
 _DOMAIN = 24
-
-ANSWERED_BY = "What the answer rests on"
-
 _MOST_MEMBERS = 6
 """With more members the rest is one entry."""
 
@@ -68,6 +74,8 @@ class HeatMap:
     """A table whose cells are coloured by their numbers.
 
     `corner` names the rows and the columns; `ends` are the numbers at both ends of the colours.
+    `first` is what a page has in the corner, `told` whether cells say more when they are pointed
+    at, and `ramp` whether the colours are explained below.
     """
 
     caption: str
@@ -76,6 +84,9 @@ class HeatMap:
     rows: tuple[tuple[str, tuple[Cell, ...]], ...]
     ends: tuple[str, str]
     notes: tuple[str, ...] = ()
+    first: str = ""
+    told: bool = True
+    ramp: bool = True
 
     @classmethod
     def from_table(
@@ -98,8 +109,8 @@ class HeatMap:
         """Whether the columns are too many for names that run across."""
         return len(self.columns) > _ROOMY
 
-    def table(self, width: int) -> list[str]:
-        """The table as text; empty where it does not fit."""
+    def lines(self, width: int) -> Iterator[str]:
+        """The table as text; nothing where it does not fit."""
         rows = short_names([name for name, _ in self.rows], _DOMAIN)
         for room in range(_ROOM[0], _ROOM[1] - 1, -1):
             columns = short_names(self.columns, room)
@@ -107,14 +118,13 @@ class HeatMap:
             table += [[rows[name], *(cell.text for cell in cells)] for name, cells in self.rows]
             lines = aligned(table, "lr")
             if cell_width(lines[0]) <= width:
-                return lines
-        return []
+                yield from lines
+                return
 
-    def lines(self, width: int) -> Iterator[str]:
-        """The same below a gap and a heading; nothing where it does not fit."""
-        if table := self.table(width):
-            notes = "".join(f"; {note}" for note in self.notes)
-            yield from ["", *wrap(f"{self.caption} (posterior mean){notes}", width), *table]
+    def drawing(self, most: int = _ROOMY**3, caption: str = "") -> Drawing:
+        """The picture; of more than `most` columns cells do not say more."""
+        told = len(self.columns) <= most
+        return Drawing("heat", replace(self, told=told), caption, self.lines)
 
 
 def error_map(report: Report) -> HeatMap | None:
@@ -226,21 +236,81 @@ def partition(report: Report) -> Partition | None:
     return Partition(heading, tuple(sentences), settled)
 
 
-def answered_by(report: Report) -> tuple[str, list[tuple[str, float]]] | None:
-    """A sentence on the first member, and all with their shares, the largest first.
+# --- as parts of a document -----------------------------------------------------------------------
 
-    The smallest are put together; None if the method has none.
-    """
+
+def rates(report: Report, most: int) -> list[Node]:
+    """Error rates by domain and classifier, where they fit; `most` columns say more."""
+    chart = error_map(report)
+    if chart is None:
+        return []
+    notes = "".join(f"; {note}" for note in chart.notes)
+    more = ""
+    if len(chart.columns) <= most:
+        interval = f"{percent(report['confidence_level'])} interval"
+        more = f" Point at a number for its {interval} and the votes behind it."
+    about = (
+        f"The estimated error rate of each classifier in each domain{notes}. The stronger the "
+        f'colour, the more errors.{more} "-" is where a classifier never votes.'
+    )
+    drawing = chart.drawing(most)
+    note = f"  (posterior mean{notes})"
+
+    def lines(width: int) -> Iterator[str]:
+        table = [*chart.lines(width)]
+        yield from [*table, *[note] * bool(table)]
+
+    parts = [Para(about, "soft", on="page"), replace(drawing, lines=lines)]
+    return [Section(chart.caption, parts)]
+
+
+def alike(report: Report, most: int) -> list[Node]:
+    """Which domains or classifiers share error rates: the likeliest grouping, and by pairs."""
+    groups, charts = partition(report), similarity_maps(report)
+    parts: list[Node] = []
+    if groups is not None:
+        heading = sentence(groups.heading)
+        points = Listing([plain(part) for part in groups.parts])
+        if groups.settled:
+            parts += [Para(heading), points]
+        else:
+            tell = " The probabilities below tell more than it does." if charts else ""
+            parts += [
+                Para(heading, on="text"),
+                Para(heading + tell, on="page"),
+                Fold("The most probable grouping all the same", [points], printed=False,
+                     style="plain", on="page"),
+            ]  # fmt: skip
+    for chart in charts:
+        others = "classifiers" if chart.corner[0] == "domain" else "domains"
+        over = f", on average over the {others}" if error_map(report) else ""
+        notes = "".join(f"; {note}" for note in chart.notes)
+        about = (
+            f"The probability that two of them share their error rates{over}{notes}. Those alike "
+            "stand side by side."
+        )
+        parts.append(Section(
+            chart.caption, [Para(about, "soft"), chart.drawing(most)], on="page",
+        ))  # fmt: skip
+    return [Section("Which are alike", parts)] if parts else []
+
+
+def members(report: Report) -> list[Node]:
+    """The members of a mixture with their shares, the largest first; of many the rest together."""
     weights = (report.get("diagnostics") or {}).get("answered_by")
     if not weights:
-        return None
+        return []
     weights = sorted(weights, key=lambda member: -member["share"])
-    members = [(member["member"], member["share"]) for member in weights]
-    others = members[_MOST_MEMBERS:]
+    shares = [(member["member"], member["share"]) for member in weights]
+    others = shares[_MOST_MEMBERS:]
     if len(others) > 1:
         rest = plural(len(others), "other"), sum(share for _, share in others)
-        members = [*members[:_MOST_MEMBERS], rest]
-    return weights[0]["says"], members
+        shares = [*shares[:_MOST_MEMBERS], rest]
+    table = Table(
+        ["Part", "Share"], [[member, probability(share)] for member, share in shares],
+        "Share of each part in the answer", bars=[share for _, share in shares], widest=36,
+    )  # fmt: skip
+    return [Section("What the answer rests on", [Para(sentence(plain(weights[0]["says"]))), table])]
 
 
 def reference_trust(report: Report) -> str | None:
@@ -256,28 +326,28 @@ def reference_trust(report: Report) -> str | None:
     return f"the labels {hardly}support the reference data: weight {share}"
 
 
-def anytime_table(report: Report) -> tuple[str, list[str], list[list[str]]] | None:
-    """Intervals that hold whenever one stops: a heading, columns, and rows; None without any."""
+def anytime(report: Report) -> list[Node]:
+    """Intervals that hold whenever one stops."""
     entry = (report.get("diagnostics") or {}).get("anytime")
     if not entry:
-        return None
+        return []
     ends: Mapping[str, Mapping[str, Sequence[float]]] = entry["intervals"]
-    level = percent(entry["confidence_level"])
-    heading = (
-        f"Intervals that stay valid however often you look and whenever you stop ({level}, from "
-        f"the {plural(entry['labels'], 'label')} that were drawn, for all items)"
+    about = (
+        "Intervals that stay valid however often you look and whenever you stop "
+        f"({percent(entry['confidence_level'])}, from the {plural(entry['labels'], 'label')} that "
+        "were drawn, for all items)."
     )
     rows = []
     for model in dict.fromkeys(m for intervals in ends.values() for m in intervals):
         cells = [ends[metric].get(model) for metric in ends]
-        shown = [
+        rows.append([model, *(
             "-" if c is None else " to ".join(number_format(c)(end) for end in c) for c in cells
-        ]
-        rows.append([escape_control(model), *shown])
-    return heading, ["", *ends], rows
+        )])  # fmt: skip
+    table = Table(["", *ends], rows, "Intervals valid at any time", widest=_DOMAIN)
+    return [Section("Valid whenever you stop labeling", [Para(about, "soft"), table])]
 
 
-def diagnostics(report: Report) -> dict[str, Any]:
+def _details(report: Report) -> dict[str, Any]:
     """What is known of the fit, other than what is shown as figures or in words."""
     votes = report.get("votes") or ()
     elsewhere = {
@@ -293,27 +363,35 @@ def diagnostics(report: Report) -> dict[str, Any]:
     return {name: value for name, value in entries.items() if not elsewhere.get(name)}
 
 
-def diagnostics_lines(report: Report, width: int) -> Iterator[str]:
-    """Error rates where they fit, the most probable partition, the beliefs; each below a gap."""
-    chart, groups, beliefs = error_map(report), partition(report), answered_by(report)
-    whenever = anytime_table(report)
-    if whenever is not None:
-        heading, columns, some = whenever
-        names = short_names([row[0] for row in some], _DOMAIN)
-        table = [columns, *([names[row[0]], *row[1:]] for row in some)]
-        yield from ["", *(style(line, "title") for line in wrap(heading, width))]
-        yield from (fit(line, width) for line in aligned(table, "lr"))
-    if chart is not None:
-        yield from chart.lines(width)
-    if groups is not None:
-        yield from ["", *wrap(groups.heading[:1].upper() + groups.heading[1:], width)]
-        for one in groups.parts if groups.settled else ():
-            yield from wrap(f"- {one}", width, "  ")
-    if beliefs is not None:
-        sentence, members = beliefs
-        yield from ["", style(ANSWERED_BY, "title"), *wrap(sentence, width)]
-        rows = [[fit(escape_control(name), 36), probability(share)] for name, share in members]
-        taken = max(map(cell_width, aligned(rows, "lr")))
-        bar = min(40, width - taken - 2)
-        bars = ["#" * round(share * bar) for _, share in members]
-        yield from aligned([[*row, bar] for row, bar in zip(rows, bars, strict=True)], "lrl")
+def method(report: Report) -> list[Node]:
+    """What the method does, assumes, and knows of its fit."""
+    info: Mapping[str, Any] = report.get("method_info") or {}
+    title = f": {plain(info['title'])}" if info.get("title") else ""
+    summary = info.get("summary") or f"the estimates were made by {report['method']}"
+    parts: list[Node] = [Para(sentence(plain(summary)))]
+    if info.get("how"):
+        parts.append(Para(plain(info["how"])))
+    columns: list[Node] = [
+        Group("", [Section(heading, [Listing([*map(plain, info[key])])])])
+        for heading, key in (("It assumes", "assumes"), ("It fails when", "fails_when"))
+        if info.get(key)
+    ]
+    if columns:
+        parts.append(Group("columns", columns))
+    if info.get("source"):
+        parts.append(Para(f"Source: {plain(info['source'])}", "soft"))
+    details, meanings = _details(report), report.get("diagnostic_info") or {}
+    if details:
+        rows = [
+            [spoken(name), plain(fact(value)), *[plain(meanings.get(name, ""))] * bool(meanings)]
+            for name, value in details.items()
+        ]
+        head = ["Name", "Value", *["Meaning"] * bool(meanings)]
+        table = Table(head, rows, "Diagnostics", "l")
+        parts.append(Fold("Diagnostics of the fit", [table], style="plain"))
+    return [Section(f"The method{title}", parts, on="page")]
+
+
+def spoken(name: object) -> str:
+    """The name of a value as words."""
+    return str(name).replace("_", " ")

@@ -29,6 +29,11 @@ def name(text: object) -> str:
     return f"{_NAME}{escape_control(text)}{_END}"
 
 
+def plain(text: object) -> str:
+    """Text of the data, or of a file, within a sentence: its backticks are its own."""
+    return escape_control(text).replace("`", name("`"))
+
+
 def strong(text: object) -> str:
     """The number that a sentence is about."""
     return f"{_STRONG}{escape_control(text)}{_END}"

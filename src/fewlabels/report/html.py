@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 _PAGES = {
-    "estimates": "estimates_html.render_html",
     "label-next": "curve_html.render_label_next_html",
     "annotations": "annotations.render_annotations_html",
     "backtest": "backtest.render_backtest_html",
@@ -39,8 +38,16 @@ _PAGES = {
 }
 """Renderer of each page, loaded on first use."""
 
-DOCUMENTS = {"shift": "shift", "ranking": "ranking"}
-"""The file whose function `document` says what there is to say of each kind of result."""
+DOCUMENTS = {
+    "confusion": "confusion",
+    "disagreements": "confusion.disagreements",
+    "estimates": "estimates",
+    "predictions": "estimates.predictions",
+    "ranking": "ranking",
+    "score": "score",
+    "shift": "shift",
+}
+"""The file, and its function unless that is `document`, that says all of each kind of result."""
 
 
 def document_of(kind: str, report: Report, *, level: int = 0, **more: Any) -> Any:
@@ -48,9 +55,11 @@ def document_of(kind: str, report: Report, *, level: int = 0, **more: Any) -> An
 
     `more` is what its page shows beside the report.
     """
-    file = importlib.import_module(f"fewlabels.report.{DOCUMENTS[kind]}")
-    levels = getattr(file, "LEVELS", 1)
-    return file.document(report, **more, **({"level": level} if levels > 1 else {})), levels
+    name, _, function = DOCUMENTS[kind].partition(".")
+    file = importlib.import_module(f"fewlabels.report.{name}")
+    levels = 1 if function else getattr(file, "LEVELS", 1)
+    make = getattr(file, function or "document")
+    return make(report, **more, **({"level": level} if levels > 1 else {})), levels
 
 
 def render_text(kind: str, report: Report, width: int = 80) -> str:
@@ -147,7 +156,7 @@ def environment() -> Environment:
         "sentence": _sentence,
         "short": lambda name: words.fit(words.escape_control(name), _NAME_COLUMNS),
         "spoken": lambda name: str(name).replace("_", " "),
-        "fact": _fact,
+        "fact": words.fact,
         # The first entries of a diagnostic that has many, and how many more there are.
         "some": lambda value: (
             [*value.items()][:_MOST_ENTRIES],
@@ -213,22 +222,6 @@ def _sentence(text: Any) -> str:
     return phrase[:1].upper() + phrase[1:] + ("" if phrase[-1:] in {".", "!", "?", ""} else ".")
 
 
-def _fact(value: Any) -> str:
-    """A diagnostic in words."""
-    if value is None or isinstance(value, bool):
-        return {None: "not known", True: "yes", False: "no"}[value]
-    if isinstance(value, int):
-        return words.count(value)
-    if isinstance(value, float):
-        return f"{value:,.4g}" if abs(value) < 1e6 else f"{value:.4g}"
-    if isinstance(value, Mapping):
-        return ", ".join(f"{key}: {_fact(inner)}" for key, inner in value.items())
-    if isinstance(value, (list, tuple)):
-        more = f" and {words.count(len(value) - 12)} more" if len(value) > 12 else ""
-        return ", ".join(map(_fact, value[:12])) + more if value else "none"
-    return str(value)
-
-
 def render_page(page: str, report: Report, **more: Any) -> str:
     """A page by its name; `more` are further arguments of its renderer."""
     if page in DOCUMENTS:
@@ -264,22 +257,12 @@ def summary_fragment(text: str) -> str:
 
 
 def render_summary_html(report: Report) -> str:
-    """A page of the summary, and confusion matrices if there are.
-
-    `report` has the `summary`, the `kind` of the result and its `report`.
-    """
-    from fewlabels.report.confusion import confusion_maps
-
-    shown: Report = report.get("report") or {}
-    every = shown.get("criteria") or [{"confusion": shown if "cells" in shown else None}]
+    """A page of the summary; `report` has it, the `kind` of the result and its `report`."""
     return render(
         "summary.html.j2",
         kind=report["kind"],
-        report=shown,
+        report=report.get("report") or {},
         lines=str(report["summary"]).split("\n"),
-        matrices=[
-            (one.get("criterion"), confusion_maps(one)) for one in every if one.get("confusion")
-        ],
     )
 
 

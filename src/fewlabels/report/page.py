@@ -21,6 +21,9 @@ def render_page(document: Document, *, fragment: bool = False) -> str:
     """
     parts = [*document.body, *(() if fragment else document.more)]
     sections = [one for one in shown(parts, "page") if isinstance(one, Section)]
+    # All warnings of the kind that decides stand together.
+    notes = weighed([*filter(None, [document.deciding]), *document.warnings])
+    gravest = notes.pop(0) if document.deciding else None
     return (
         environment()
         .get_template("part.html.j2" if fragment else "document.html.j2")
@@ -29,10 +32,10 @@ def render_page(document: Document, *, fragment: bool = False) -> str:
             report=document.report,
             kicker=kicker(),
             provenance=provenance(document.report),
-            notes=weighed(document.warnings),
+            notes=notes,
             sections=sections,
             anchors=_anchors(sections),
-            gravest=weighed([document.deciding])[0] if document.deciding else None,
+            gravest=gravest,
         )
         .strip()
     )

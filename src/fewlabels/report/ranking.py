@@ -14,6 +14,7 @@ from fewlabels.report.document import (
     Section,
     Table,
     name,
+    plain,
     sentence,
 )
 from fewlabels.report.words import (
@@ -118,7 +119,7 @@ def document(report: Report) -> Document:
         head=[
             f"{plural(n, 'comparison')} of {plural(len(report['models']), 'contestant')}, "
             f"{count(labeled)} judged by people; {plural(len(report['judges']), 'judge')}",
-            *(f"  {line}" for line in report["reading"]),
+            *(f"  {plain(line)}" for line in report["reading"]),
         ],
         answer=[answer(report)],
         facts={

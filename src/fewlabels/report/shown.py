@@ -9,12 +9,26 @@ import contextlib
 import math
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from fewlabels import report
 from fewlabels.errors import MissingExtraError, Status, UsageError
 from fewlabels.report.html import DOCUMENTS, render_text
+
+_LINES, _WIDTH = 12, 80
+"""Of a result in brief."""
+
+
+def brief(name: str, summary: Callable[[int], str]) -> str:
+    """The first lines of a summary, which is made to a width."""
+    head = f"{name}: "
+    first, *rest = (line for line in summary(_WIDTH - len(head)).split("\n") if line.strip())
+    lines = [head + first, *rest]
+    if len(lines) > _LINES:
+        more = f"  ... {len(lines) - _LINES + 1:,} more lines; print() shows all"
+        lines = [*lines[: _LINES - 1], more]
+    return "\n".join(lines)
 
 
 class HasSummary(ABC):
@@ -28,7 +42,7 @@ class HasSummary(ABC):
         return self.summary()
 
     def __repr__(self) -> str:
-        return report.brief_summary(type(self).__name__, self.summary)
+        return brief(type(self).__name__, self.summary)
 
     def _repr_html_(self) -> str:
         return report.summary_fragment(self.summary(width=100))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterator, Sequence
 from functools import singledispatch
 from typing import TYPE_CHECKING, Any
@@ -11,8 +12,10 @@ from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
 
+from fewlabels.errors import gravest_first
 from fewlabels.report import document as said
 from fewlabels.report.document import Document, Node, shown, unmarked
+from fewlabels.report.html import ADVICE
 from fewlabels.report.words import (
     NARROWEST,
     STYLES,
@@ -31,14 +34,17 @@ if TYPE_CHECKING:
 
 _INDENT, _GAP = 2, 2
 _LEAST_NAME = 8
-_PLOT = (10, 36)
-"""Columns of a plot of intervals: with fewer it is left out."""
+_MOST_WARNINGS = 3
+_PLOT = (10, 16, 36)
+"""Columns of a plot of intervals: with fewer it is left out; before names get more; at most."""
 
 
 def render_text(document: Document, width: int = 80) -> str:
     """A document in lines of at most `width` columns; less than 60 count as 60."""
     width = max(width, NARROWEST)
-    parts: list[Any] = [*_paragraphs(document.head, "title")]
+    parts: list[Any] = [
+        *_paragraphs(document.head[:1], "title"), *_paragraphs(document.head[1:], "soft"),
+    ]  # fmt: skip
     if document.deciding:
         parts += [*_paragraphs([f"! {document.deciding}"], "warning")]
     for group in (document.answer, document.basis):
@@ -48,8 +54,21 @@ def render_text(document: Document, width: int = 80) -> str:
     if document.foot:
         parts += ["", *_paragraphs(document.foot, "soft")]
     if document.warnings:
-        parts += ["", _text("Warnings", "title"), *map(_point, document.warnings)]
+        parts += ["", _text("Warnings", "title"), *map(_point, _weightiest(document.warnings))]
     return written(parts, width)
+
+
+def _weightiest(warnings: Sequence[str]) -> Iterator[str]:
+    """The first warnings, the gravest first, with what to do; how many more there are."""
+    advised = set()
+    for text in gravest_first(warnings)[:_MOST_WARNINGS]:
+        kind = text.partition(": ")[0]
+        advice = "" if kind in advised else ADVICE.get(kind, "")
+        advised.add(kind)
+        yield f"{text.rstrip('.')}. What to do: {advice}" if advice else text
+    more = len(warnings) - _MOST_WARNINGS
+    if more > 0:
+        yield f"and {count(more)} more: the JSON and the HTML report have all"
 
 
 def written(parts: Sequence[Any], width: int) -> str:
@@ -63,7 +82,10 @@ def written(parts: Sequence[Any], width: int) -> str:
     for part in parts:
         console.print(part)
     assert isinstance(console.file, io.StringIO)
-    return "\n".join(line.rstrip() for line in console.file.getvalue().split("\n")).strip("\n")
+    # Blanks at the end of a line, also those before the end of a colour.
+    return re.sub(r"[ \t]+((?:\x1b\[[\d;]*m)*)$", r"\1", console.file.getvalue(), flags=re.M).strip(
+        "\n"
+    )
 
 
 def _style(role: Role | None) -> str:
@@ -180,7 +202,7 @@ def _grid(
     for k in range(columns):
         grid.add_column(
             Text(head[k]), justify="right" if sides[k] == "r" else "left", no_wrap=True,
-            overflow="ignore", style=_style(roles[k]) if roles else "",
+            overflow="crop", style=_style(roles[k]) if roles else "",
         )  # fmt: skip
     for row in rows:
         cut = [*(short[cell] for cell in row[:names]), *row[names:columns]]
@@ -211,7 +233,9 @@ def _(node: said.Forest, width: int) -> Iterator[RenderableType]:
         columns.append(("status", statuses, "l", "warning"))
     taken = sum(max(map(cell_width, [head, *cells])) + _GAP for head, cells, *_ in columns[1:])
     longest = max((cell_width(escape_control(row.model)) for row in rows), default=0)
-    plot = min(_PLOT[1], width - taken - min(longest, 18) - _INDENT - _GAP)
+    # Names in full come before a wide plot.
+    room = width - taken - _INDENT - 2 * _GAP
+    plot = min(_PLOT[2], room - min(longest, max(_PLOT[1], room - _PLOT[1])))
     low, high = node.axis.ends
     if plot >= max(_PLOT[0], len(low) + len(high) + 1):
         drawn = [_plot(row, node.axis, plot) for row in rows]

@@ -1,0 +1,655 @@
+"""Estimates: which classifier is best and how sure that is, then a table per metric and group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from fewlabels.errors import decides
+from fewlabels.report import comparison, confusion
+from fewlabels.report import diagnostics as beside
+from fewlabels.report.axis import Profile, profile
+from fewlabels.report.blocks import (
+    ENDS,
+    NOT_APPLICABLE,
+    Block,
+    Report,
+    Verdict,
+    applicable,
+    blocks,
+    common_axis,
+    status_notes,
+    verdict,
+)
+from fewlabels.report.document import (
+    Document,
+    Drawing,
+    Fold,
+    Forest,
+    Group,
+    Legend,
+    Node,
+    Para,
+    Section,
+    Table,
+    Terms,
+    name,
+    plain,
+    sentence,
+    strong,
+)
+from fewlabels.report.words import (
+    enumerated,
+    percent,
+    plural,
+    probability,
+    reference_items,
+)
+
+_OPEN_PLOTS = 24
+"""With more plots than these only the leading classifier's are unfolded."""
+
+_FEWEST_PANELS = 2
+"""A picture of groups has at least so many classifiers, however many the groups."""
+
+_MOST_NAMES = 3
+_MOST_CLASSES = 20
+FIRST = 2
+"""Metrics whose tables a terminal has where nobody asked for any."""
+
+_DOUBTFUL = {"few-labels", "undefined", "not-applicable", "not-converged", "contradicted"}
+
+
+class _Level(NamedTuple):
+    """How much a page holds; a page that is too long is made again at the next level.
+
+    Estimates in the table; classifiers whose scores are drawn; rows shown at either end of very
+    many, and whether those between are there, folded; rows of a picture of groups; columns of a map
+    whose cells have tooltips.
+    """
+
+    listed: int
+    profiles: int
+    ends: int
+    folded: bool
+    group_rows: int
+    mapped: int
+
+
+_LEVELS = (
+    _Level(5_000, 1_000, ENDS, True, 48, 100),
+    _Level(600, 24, ENDS, False, 48, 100),
+    _Level(0, 12, 10, False, 24, 100),
+    _Level(0, 4, 8, False, 12, 16),
+)
+LEVELS = len(_LEVELS)
+
+
+def headline(report: Report) -> list[str]:
+    """What was read: how much, and which column was taken for what where nobody had said it."""
+    annotated, positive = report.get("n_annotated"), report.get("positive")
+    facts = [
+        plural(report["n_items"], "item"),
+        f"{report['n_labeled']:,} labeled",
+        f"{annotated:,} with counts of annotators" if annotated else "",
+        reference_items(report),
+        plural(len(report["models"]), "classifier"),
+        plural(len(report["classes"]), "class", "classes"),
+    ]
+    first = ", ".join(filter(None, facts)) + ("" if positive is None else "; positive: ")
+    return [
+        first + ("" if positive is None else name(positive)),
+        *(f"  {plain(line)}" for line in report.get("reading") or ()),
+    ]
+
+
+def warnings(report: Report) -> tuple[str | None, Sequence[str]]:
+    """The warning that decides how far to trust the estimates, if any does, and the others."""
+    every: Sequence[str] = report.get("warnings") or ()
+    # A warning may come twice, once with the status that it is the reason of.
+    reasons = {text.partition(": ")[2] for text in every}
+    others = [text for text in every if text not in reasons]
+    return (others[0], others[1:]) if others and decides(others[0]) else (None, others)
+
+
+def document(report: Report, level: int = 0) -> Document:
+    """All that is said of `Estimates.report`, with less on the page at each level."""
+    room = _LEVELS[level]
+    every = blocks(report)
+    applying, unfit = applicable(every)
+    # Where no metric applies, each says so itself.
+    shown, unfit = (applying, unfit) if applying else (every, [])
+    valued = {block.metric for block in shown for row in block.rows if row.value is not None}
+    # A metric that nobody has a value of needs a line, not a table.
+    unknown = list(dict.fromkeys(b.metric for b in shown if valued and b.metric not in valued))
+    shown = [block for block in shown if block.metric not in unknown]
+    metrics = [block for block in shown if block.group is None]
+    leading = verdict(metrics[0]) if metrics else None
+    deciding, notes = warnings(report)
+    applies = any(row.status == NOT_APPLICABLE for block in shown for row in block.rows)
+    hits = [
+        row.low <= row.truth <= row.high
+        for block in shown
+        for row in block.rows
+        if row.truth is not None and row.low is not None and row.high is not None
+    ]
+    return Document(
+        "How good are the classifiers?",
+        report,
+        head=headline(report),
+        answer=[" ".join(map(sentence, _answer(report, shown, leading)))],
+        basis=[" ".join(_basis(report, leading, hits))],
+        facts={
+            "Items": report["n_items"], "Labeled": report["n_labeled"],
+            "Annotated": report.get("n_annotated") or None,
+            "Reference": report["reference"]["n_items"] if report.get("reference") else None,
+            "Classifiers": len(report["models"]), "Classes": len(report["classes"]),
+            "Positive class": None if report.get("positive") is None else name(report["positive"]),
+            "Method": report.get("method_info", {}).get("title") or report["method"],
+        },
+        body=[
+            *_glance(metrics, report),
+            *_metrics(report, shown, room, known=bool(hits)),
+            *_unshown(report, unknown, unfit),
+            *beside.anytime(report),
+            *_all_estimates(report, shown, room, known=bool(hits)),
+        ],
+        more=[
+            *comparison.parts(report),
+            *beside.rates(report, room.mapped),
+            *confusion.parts(report),
+            *beside.alike(report, room.mapped),
+            *_classes(report),
+            *_profiles(report, metrics, leading, room),
+            *beside.members(report),
+            *beside.method(report),
+        ],
+        terms=_terms(report, known=bool(hits)),
+        foot=[*_foot(report, shown)],
+        warnings=[text for text in notes if applies or not text.startswith(NOT_APPLICABLE)],
+        deciding=deciding,
+    )  # fmt: skip
+
+
+# --- the first paragraphs -------------------------------------------------------------------------
+
+
+def _answer(report: Report, shown: Sequence[Block], found: Verdict | None) -> Iterator[str]:
+    """Which classifier, how good, how sure; what would settle it, and where nobody can say yet."""
+    if not shown:
+        yield "there are no estimates in this report"
+        return
+    if found is None:
+        metric, reason = plain(shown[0].metric), shown[0].rows[0].reason
+        yield (
+            f"none of the {plural(len(report['models']), 'classifier')} could be judged by "
+            f"{metric}: the metric is {reason} here"
+        )
+        return
+    block, leader, aside = found.block, found.leader, found.contradicted
+    metric, write = plain(block.metric), block.write
+    yield _leads(found)
+    if found.certainty != "contradicted":
+        whose = f"the {metric} of {name(leader.model)}" if found.likelier else f"its {metric}"
+        ends = ""
+        if leader.low is not None and leader.high is not None:
+            ends = (
+                f", with a {percent(block.level)} interval from {write(leader.low)} to "
+                f"{write(leader.high)}"
+            )
+        yield f"{whose} is estimated at {strong(write(leader.value))}{ends}"
+        if aside:
+            named = [f"{name(row.model)} ({write(row.value)})" for row in aside]
+            their = "its estimate" if len(aside) == 1 else "their estimates"
+            yield f"not ranked, as the labels contradict {their}: {_some(named, 'others')}"
+    entry, settling = (report.get("comparison") or {}).get(block.metric), ""
+    if found.certainty in ("clear", "likely", "leaning", "open") and entry:
+        unlabeled = report["n_items"] - report["n_labeled"]
+        settling = comparison.settling_sentence(entry, unlabeled)
+    yield settling
+    # Who is named as what would have to be decided need not be named again.
+    open_ = found.certainty in ("likely", "leaning", "open") and not found.likelier
+    if open_ and len(found.rivals) > bool(settling):
+        named = [f"{name(row.model)} ({probability(row.best)})" for row in found.rivals]
+        yield f"the best may also be {_some(named, 'others')}"
+    yield _open_groups([b for b in shown if b.metric == block.metric and b.group is not None])
+
+
+def _some(phrases: Sequence[str], rest: str) -> str:
+    return enumerated(phrases, _MOST_NAMES, rest)
+
+
+def _leads(found: Verdict) -> str:
+    """Who is best by the metric, as far as that can be said."""
+    block, leader = found.block, found.leader
+    metric, who, n = plain(block.metric), name(leader.model), found.n_ranked
+    of_all, sure = f"of {plural(n, 'classifier')}", f"probability {probability(leader.best)}"
+    match found.certainty:
+        case "alone":
+            here = "here" if len(block.rows) == 1 else f"that could be judged by {metric}"
+            return f"{who} is the only classifier {here}"
+        case "unordered":
+            return (
+                f"nothing says whether a larger or a smaller {metric} is better, so no classifier "
+                f"is named the best; the first one is {who}"
+            )
+        case "contradicted":
+            aside = len(found.contradicted)
+            return (
+                f"by {metric}, no classifier is called the best: the labels disagree with what the "
+                f"method says of {'both' if aside == 2 else f'all {aside}'}"
+            )
+        case "left":
+            return (
+                f"by {metric}, {who} is the only classifier of {len(block.rows)} that the labels "
+                "do not contradict"
+            )
+        case "unranked":
+            said = f"{of_all}, {who} has the best estimate by {metric}"
+            rivals = len(found.rivals)
+            if not rivals:
+                return f"{said}, and its interval overlaps with no other"
+            overlap = "interval of 1 other overlaps"
+            if rivals > 1:
+                overlap = f"intervals of {plural(rivals, 'other')} overlap"
+            return f"{said}, but the {overlap} with its own: the order is not settled"
+        case "clear" | "likely":
+            how = "very probably" if found.certainty == "clear" else "probably"
+            return f"by {metric}, {who} is {how} the best {of_all}, with {sure}"
+        case _ if found.likelier:
+            return (
+                f"by {metric}, it is open which {of_all} is the best: {who} has the best "
+                f"estimate, but {name(found.likelier.model)} is more probably the best "
+                f"({probability(found.likelier.best)} against {probability(leader.best)})"
+            )
+        case "leaning":
+            return (
+                f"by {metric}, {who} looks like the best {of_all}, but that is not settled ({sure})"
+            )
+        case _:
+            return (
+                f"by {metric}, no classifier stands out; {of_all}, {who} has the best estimate "
+                f"({sure} of being the best)"
+            )
+
+
+def _open_groups(groups: Sequence[Block]) -> str:
+    """The groups in which few labels, or none, leave open who is best."""
+    unsure = []
+    for block in groups:
+        found = verdict(block)
+        if (
+            found is None
+            or found.certainty == "contradicted"
+            or (found.leader.status in _DOUBTFUL and (found.rivals or found.certainty == "alone"))
+        ):
+            unsure.append(block.group)
+    if not unsure:
+        return ""
+    what = "which is best" if len(groups[0].rows) > 1 else "how good it is"
+    if len(unsure) == len(groups) > _MOST_NAMES:
+        return f"in none of the {len(groups)} groups can anybody say yet {what}"
+    return f"in {_some([*map(name, unsure)], 'other groups')} nobody can say yet {what}"
+
+
+def _basis(report: Report, found: Verdict | None, hits: Sequence[bool]) -> Iterator[str]:
+    """What the answer rests on, and what the numbers are about."""
+    n, labeled, annotated = report["n_items"], report["n_labeled"], report.get("n_annotated") or 0
+    labels, items = plural(labeled, "label"), plural(n, "item")
+    assumed = "What the {} items add depends on the assumptions of the method."
+    if annotated:
+        both = f"{labels} and on " if labeled else ""
+        yield (
+            f"This rests on {both}what annotators say of {plural(annotated, 'item')}, "
+            f"among {items}."
+        )
+        yield assumed.format("other")
+    elif not labeled:
+        yield (
+            f"None of the {items} has a label: everything here rests on the assumptions of the "
+            "method, which no label tests."
+        )
+    elif labeled == n:
+        yield f"Every one of the {items} is labeled."
+    else:
+        yield f"This rests on {labels} among {items}."
+        yield assumed.format("unlabeled")
+    if report.get("reference"):
+        used = report["reference"]["n_items"]
+        trust = beside.reference_trust(report)
+        yield (
+            f"{plural(used, 'labeled item')} from elsewhere {'is' if used == 1 else 'are'} used as "
+            f"well{f'; {trust}' if trust else ''}."
+        )
+    if report.get("estimand") == "population":
+        yield "The numbers are about the population that the items come from."
+    elif report.get("estimand") == "sample":
+        yield "The numbers are about these items only."
+    if report.get("against") == "distribution":
+        yield (
+            "A classifier is judged by the distribution of annotators' labels: accuracy is how "
+            "often it says what a random annotator says."
+        )
+    leader = None if found is None else found.leader
+    meaning = "" if leader is None else report.get("status_messages", {}).get(leader.status, "")
+    if leader is not None and leader.status != "ok" and meaning:
+        yield f"Take care: {meaning}."
+    if found is not None and found.certainty != "contradicted" and found.leader.truth is not None:
+        yield (
+            "The true labels of these data are known, and were kept from the method: the "
+            f"{plain(found.block.metric)} of {name(found.leader.model)} truly is "
+            f"{found.block.write(found.leader.truth)}."
+        )
+    if hits:
+        yield f"{sum(hits)} of the {plural(len(hits), 'interval')} below hold the true value."
+
+
+# --- tables of the estimates ----------------------------------------------------------------------
+
+
+def _level_of(report: Report) -> str:
+    level = report["confidence_level"]
+    return "" if level is None else f" [{percent(level)}]"
+
+
+def _glance(metrics: Sequence[Block], report: Report) -> list[Node]:
+    """The best estimate by each metric that classifiers can be ranked by, where there are some."""
+    ranked = [block for block in metrics if block.direction]
+    if len(ranked) < 2 or len(report["models"]) < 2:
+        return []
+    rows = []
+    for block in ranked:
+        found = verdict(block)
+        if found is None:
+            rows.append([block.metric, block.rows[0].reason, "", ""])
+        elif found.certainty == "contradicted":
+            rows.append([block.metric, "none: the labels contradict all", "", ""])
+        else:
+            best = found.leader
+            figures = " ".join(block.figures(best))
+            rows.append([block.metric, best.model, figures, probability(best.best)])
+    head = ["Metric", "Best estimate", f"Value{_level_of(report)}", "P(best)"]
+    caption = "The classifier with the best estimate by each metric"
+    return [
+        Section("At a glance", [Table(head, rows, caption, sides="llr", names=2)], on="page"),
+        Group("loose", [Legend([("estimate", "estimate and interval"), ("truth", "truth")][
+            : 1 + any(block.has_truth for block in metrics)])]),
+    ]  # fmt: skip
+
+
+def _metrics(
+    report: Report, shown: Sequence[Block], room: _Level, *, known: bool
+) -> Iterator[Node]:
+    """All items by each metric, and the groups: on the page below it, in a text by group."""
+    metrics = [block for block in shown if block.group is None]
+    asked = report.get("asked")
+    brief = [b.metric for k, b in enumerate(metrics) if asked is None or k < FIRST
+             or b.metric in asked]  # fmt: skip
+    groups = [block for block in shown if block.group is not None]
+    by_metric = {b.metric: [g for g in groups if g.metric == b.metric] for b in metrics}
+    for block in metrics:
+        about = "; ".join(filter(None, (plain(block.description), block.preference)))
+        columns: dict[str, list[Block]] = {}
+        for one in by_metric[block.metric]:
+            columns.setdefault((one.group or "").partition("=")[0], []).append(one)
+        yield Section(
+            plain(block.metric),
+            [
+                *([Para(sentence(about), "soft")] if about else []),
+                _forest(block, common_axis([block]), room),
+                *(_by(column, parts, block, report, room) for column, parts in columns.items()),
+            ],
+            on="" if block.metric in brief else "page",
+        )
+    if groups:
+        order = [row.model for row in metrics[0].ranked()] if metrics else []
+        sizes = {size["group"]: size for size in report.get("groups", ())}
+        axes = {metric: common_axis(some) for metric, some in by_metric.items() if some}
+        for group in dict.fromkeys(block.group for block in groups):
+            size = sizes.get(group)
+            about = f"{size['n_items']:,} items, {size['n_labeled']:,} labeled" if size else ""
+            for block in groups:
+                if block.group == group and block.metric in brief:
+                    title = f"{plain(block.metric)}, {name(group)}"
+                    forest = _forest(block, axes[block.metric], room, order)
+                    yield Section(title, [forest], aside=about, on="text")
+    left_out = [block.metric for block in metrics if block.metric not in brief]
+    if left_out:
+        yield Para("", on="text")
+        yield Para(
+            f"More: {plain(enumerated(left_out))}. Their tables are shown by "
+            f"`--metrics {','.join(left_out)}`; all is in `--html PATH` and `--json PATH`.",
+            on="text",
+        )
+
+
+def _forest(block: Block, axis: Any, room: _Level, order: Sequence[str] | None = None) -> Forest:
+    rows = block.ranked() if order is None else block.in_order(order)
+    where = "all items" if block.group is None else plain(block.group)
+    return Forest(block, rows, axis, f"{block.metric}, {where}", ends=room.ends,
+                  folded=room.folded)  # fmt: skip
+
+
+def _by(column: str, parts: Sequence[Block], block: Block, report: Report, room: _Level) -> Fold:
+    """Groups of a column side by side: a panel per classifier, the best first, on one scale."""
+    sizes = {size["group"]: size for size in report.get("groups", ())}
+    places = [block, *parts]
+    rows = [{row.model: row for row in one.rows} for one in places]
+    models = [row.model for row in block.ranked()]
+    panels = []
+    for model in models[: max(_FEWEST_PANELS, room.group_rows // len(places))]:
+        groups = []
+        for one, by_model in zip(places, rows, strict=True):
+            if model in by_model:
+                value = "all items" if one.group is None else one.group.partition("=")[2]
+                size = None if one.group is None else sizes.get(one.group)
+                labeled = "" if size is None else f"{size['n_labeled']:,} labeled"
+                groups.append({"name": value, "size": labeled, "block": one,
+                               "row": by_model[model]})  # fmt: skip
+        panels.append({"model": model, "groups": groups, "columns": max(b.columns for b in places)})
+    hidden = plural(len(models) - len(panels), "more classifier")
+    listed = "all estimates below" if len(report["estimates"]) <= room.listed else "the JSON"
+    caption = f"{block.metric} by {column}"
+    more = [Para(f"{hidden}: see {listed}.", "soft")] if len(panels) < len(models) else []
+    view = {"panels": panels, "axis": common_axis(places, 4)}
+    return Fold(f"By {name(column)}", [Drawing("groups", view, caption), *more],
+                plural(len(parts), "group"), open=True, printed=False, on="page")  # fmt: skip
+
+
+def _unshown(report: Report, unknown: Sequence[str], unfit: Sequence[str]) -> Iterator[Node]:
+    """Metrics without any value."""
+    points = []
+    if unknown:
+        points.append(f"Undefined on these items: {plain(enumerated(unknown))}.")
+    if unfit:
+        why = report.get("status_messages", {}).get(NOT_APPLICABLE)
+        points.append(
+            f"Not applicable here: {plain(enumerated(unfit))}{f' ({why})' if why else ''}."
+        )
+    if points:
+        yield Section("Without a value", [Para(point) for point in points])
+
+
+def _all_estimates(
+    report: Report, shown: Sequence[Block], room: _Level, *, known: bool
+) -> Iterator[Node]:
+    """What the statuses mean, and every estimate as a table of the page."""
+    statuses = dict(status_notes(report, shown))
+    if statuses:
+        yield Section("What a status means", [Terms(statuses)])
+    n = len(report["estimates"])
+    if not shown:
+        return
+    if n > room.listed:
+        text = f"The {n:,} estimates are too many for a table on this page; the JSON has all."
+        yield Section("All estimates", [Para(text)], on="page")
+        return
+    head = ["Group", "Metric", "Classifier", "Value", "Low", "High", *["Truth"] * known, "Status"]
+    rows = []
+    for block in shown:
+        for row in block.rows:
+            numbers = [row.low, row.high, *[row.truth] * known]
+            rows.append([
+                "all items" if block.group is None else block.group, block.metric, row.model,
+                row.reason if row.value is None else block.write(row.value),
+                *("-" if number is None else block.write(number) for number in numbers),
+                row.status,
+            ])  # fmt: skip
+    table = Table(head, rows, "All estimates", "lll" + "r" * (3 + known) + "l", names=3)
+    yield Section(
+        "All estimates",
+        [Fold("As a table", [table], plural(n, "estimate"), printed=n <= 60, style="plain")],
+        on="page",
+    )
+
+
+def _foot(report: Report, shown: Sequence[Block]) -> Iterator[str]:
+    """What the signs of the tables are, and what made them."""
+    if shown:
+        truth = ", x truth, * both" if any(block.has_truth for block in shown) else ""
+        yield f"o estimate, |--| interval{truth}"
+    against = ""
+    if report.get("against") == "distribution":
+        against = " against the distribution of annotators' labels"
+    classes = enumerated([*map(plain, report["classes"])], _MOST_CLASSES)
+    yield (
+        f"{percent(report['confidence_level'])} intervals{against}; method "
+        f"{plain(report['method'])}, seed {report['seed']}, fewlabels {report['fewlabels']}; "
+        f"classes: {classes}"
+    )
+
+
+# --- what else a page has -------------------------------------------------------------------------
+
+
+def _classes(report: Report) -> list[Node]:
+    """How often each class occurs among the labels, and by estimate."""
+    balance: Mapping[str, Mapping[str, Any]] = report.get("class_balance") or {}
+    labeled, inferred = balance.get("labeled") or {}, balance.get("estimated") or {}
+    if not (labeled or inferred):
+        return []
+    classes = [str(one) for one in report["classes"]]
+    shares = [inferred.get(one) for one in classes]
+    rows = [
+        [one, "-" if one not in labeled else f"{labeled[one]:,}",
+         "-" if share is None else f"{100 * share:.1f}%"]
+        for one, share in zip(classes, shares, strict=True)
+    ]  # fmt: skip
+    table = Table(["Class", "Labels", "Estimated share"], rows,
+                  "Labels and estimated share of each class", bars=shares, bar_at=2)  # fmt: skip
+    about = "How often each class occurs among the labels, and by estimate among all items."
+    return [Section("Classes", [Para(about, "soft"), table], on="page")]
+
+
+def _profiles(
+    report: Report, metrics: Sequence[Block], found: Verdict | None, room: _Level
+) -> list[Node]:
+    """Scores and calibration of each classifier; of too many, of the best."""
+    profiles = [profile(entry) for entry in report.get("profiles") or ()]
+    if not profiles:
+        return []
+    first = [row.model for row in metrics[0].ranked()] if metrics else []
+    place = {model: k for k, model in enumerate(first)}
+    best = sorted(profiles, key=lambda one: place.get(one.model, len(place)))[: room.profiles]
+    drawn = {one.model for one in best}
+    unfolded = sum(len(one.histograms) + 1 for one in profiles) <= _OPEN_PLOTS
+    classes, two = [*map(name, report["classes"])], len(report["classes"]) == 2
+    level = report["confidence_level"]
+    ends = "" if level is None else f", with the {percent(level)} interval as a shaded range"
+    parts: list[Node] = [
+        Para(
+            "The areas show the scores of the items of each inferred class: the taller, the more "
+            "items. (Heights are on a square-root scale, so that rare scores stay visible.) The "
+            "ticks below them are labeled items. A good classifier keeps the two apart.", "soft",
+        ),
+        Para(
+            "The reliability diagram shows how often the event occurs at each predicted "
+            f"probability{ends}; larger points hold more items. On the diagonal the classifier is "
+            "calibrated; below it the predicted probabilities are too high, above it too low.",
+            "soft",
+        ),
+        Legend([
+            ("own", f"inferred to be {classes[1] if two else 'of the class'}"),
+            ("other", f"inferred to be {classes[0]}" if two else "all other items"),
+            ("diagonal", "perfect calibration"),
+        ]),
+        Group("cards" if two else "stack", [
+            _plots(one, opened=unfolded or (found is not None and found.leader.model == one.model))
+            for one in profiles if one.model in drawn
+        ]),
+    ]  # fmt: skip
+    if len(drawn) < len(profiles):
+        left = plural(len(profiles) - len(drawn), "more classifier")
+        parts.append(Para(f"Not drawn, for the page to stay short: {left}.", "soft"))
+    return [Section("Scores and calibration of each classifier", parts, on="page")]
+
+
+def _plots(one: Profile, *, opened: bool) -> Fold:
+    """The plots of a classifier; of several classes the scores of each are small."""
+    many = len(one.histograms) > 1
+    scores: list[Node] = [
+        Drawing("compact_distribution" if many else "distribution", (plot, one))
+        for plot in one.histograms
+    ]
+    reliability: list[Node] = [Drawing("reliability", one)] if one.bins else []
+    inside = [*reliability, Group("multiples", scores)] if many else [*scores, *reliability]
+    missing = f"no prediction for {plural(one.missing, 'item')}" if one.missing else ""
+    return Fold(name(one.model), [Group("plots many" if many else "plots", inside)], missing,
+                open=opened, printed=False, style="profile")  # fmt: skip
+
+
+def _terms(report: Report, *, known: bool) -> dict[str, str]:
+    """How to read the page."""
+    level, best = report["confidence_level"], report.get("best")
+    interval = ""
+    if level is not None:
+        interval = (
+            f", the bar its {percent(level)} interval. The true value lies in it with about that "
+            "probability, if the assumptions of the method hold"
+        )
+    considered = "; P(best) takes that into account" if best else ""
+    out = {
+        "Estimate and interval": f"The point is the estimate{interval}. Where bars overlap, the "
+        "order of two classifiers may still be clear, because they are judged on the same "
+        f"items{considered}.",
+    }
+    if best:
+        out["P(best)"] = (
+            "The probability that the classifier is the best one by the metric. It is a statement "
+            "about this comparison only: the best of several bad classifiers is still bad. Rows "
+            "are in the order of the comparison of all pairs, which uses what the classifiers "
+            "share. Where two are close, their values alone may stand the other way round."
+        )
+    n, annotated = report["n_labeled"], report.get("n_annotated")
+    labels = f"{plural(n, 'item')} came with a trusted label. " if n else ""
+    if annotated:
+        labels += f"{plural(annotated, 'item')} came with counts of what annotators say. "
+    out["Labels"] = labels + (
+        "What is called inferred was not observed: an item of unsure class counts in part for each "
+        "class, by its probability."
+    )
+    if known:
+        out["Truth"] = (
+            "The value computed from all true labels, which the method did not see. It is there to "
+            "check the method, and is not available in practice."
+        )
+    return out
+
+
+# --- predictions ----------------------------------------------------------------------------------
+
+_KINDS = {"probabilities": "probabilities", "hard": "hard predictions", "scores": "scores"}
+
+
+def predictions(report: Report) -> Document:
+    """What was read of some predictions: counts, what was recognised, a line per classifier.
+
+    `report` is the facts of the headline, `reading`, and `gives`: for each of "probabilities",
+    "hard" and "scores" whether each classifier has any.
+    """
+    rows = []
+    for place, model in enumerate(report["models"]):
+        kinds = [_KINDS[kind] for kind, has in report["gives"].items() if has[place]]
+        rows.append([model, " and ".join(kinds) or "no predictions"])
+    table = Table(["", "gives"], rows, "What each classifier gives", "l", widest=40)
+    return Document("What was read?", report, head=headline(report), body=[table])

@@ -1,0 +1,121 @@
+"""Scores of the system that judges evaluate: by which way and judge, what a judge is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fewlabels.report import confusion
+from fewlabels.report.blocks import Block, Report, Row, common_axis
+from fewlabels.report.document import (
+    Document,
+    Forest,
+    Listing,
+    Node,
+    Para,
+    Section,
+    name,
+    plain,
+    sentence,
+    strong,
+)
+from fewlabels.report.words import UNDEFINED, count, percent, plural, with_interval
+
+_UNCORRECTED, _LABELS = "uncorrected", "labels only"
+_MOST_ANSWERS = 3
+
+Criterion = Mapping[str, Any]
+
+
+def document(report: Report) -> Document:
+    """All that is said of `Scores.to_dict`."""
+    criteria = report["criteria"]
+    level = percent(report["confidence_level"])
+    left = len(criteria) - _MOST_ANSWERS
+    more = [f"{plural(left, 'more criterion', 'more criteria')}: see below"] if left > 0 else []
+    return Document(
+        "How good is what the judges evaluate?",
+        report,
+        answer=[*map(sentence, [*map(_answer, criteria[:_MOST_ANSWERS]), *more])],
+        facts={"Criteria": len(criteria) if len(criteria) > 1 else None},
+        body=[_criterion(one, report) for one in criteria],
+        terms={
+            "Uncorrected": "The judge's own rate, whose interval ignores its mistakes.",
+            "Labels only": "The labels alone: unbiased, and few.",
+            "Prediction-powered": "The judge's mean on all items, plus the mean difference of the "
+            "labels from it, as far as the two are correlated.",
+        },
+        foot=[
+            f"{level} intervals for the population that the items come from; seed "
+            f"{report['seed']}, fewlabels {report['fewlabels']}. The uncorrected rate is the "
+            "judge's own, whose interval ignores its mistakes."
+        ],
+        warnings=report["warnings"],
+    )
+
+
+def _answer(one: Criterion) -> str:
+    """The score by all that helps: judges who do, and the labels."""
+    helps = any(judge["helps"] for judge in one["judges"])
+    rows = {row["way"]: row for row in one["rows"] if row["way"] != _UNCORRECTED}
+    last = [*rows.values()][-1] if helps else rows[_LABELS]
+    write = "{:.3f}".format
+    known = last["value"] is not None
+    value = strong(write(last["value"])) if known else UNDEFINED
+    ends = f" [{write(last['low'])}, {write(last['high'])}]" if known else ""
+    named = "" if one["criterion"] is None else f"{name(one['criterion'])}: "
+    return f"{named}the {plain(one['what'])} is {value}{ends}, by {last['way']}"
+
+
+def _criterion(one: Criterion, report: Report) -> Section:
+    rows = tuple(
+        Row(
+            row["way"] if row["judge"] is None else f"{row['way']}, {row['judge']}",
+            row["value"], row["low"], row["high"],
+            "ok" if row["way"] == _UNCORRECTED else row["status"],
+        )
+        for row in one["rows"]
+    )  # fmt: skip
+    block = Block("score", None, rows, report["confidence_level"])
+    points = [*map(sentence, map(_help, one["judges"]))]
+    if one["people"] is not None:
+        points.append(sentence(_people(one)))
+    named = "" if one["criterion"] is None else f"{name(one['criterion'])}: "
+    parts: list[Node] = [
+        *(Para(plain(line), "soft") for line in one["reading"]),
+        Forest(block, rows, common_axis([block]), "Scores by each way", "Way"),
+        *([Para("", on="text"), Listing(points)] if points else []),
+    ]
+    if one.get("confusion"):
+        parts += confusion.matrices(one["confusion"])
+    size = f"{plural(one['n_items'], 'item')}, {count(one['n_labeled'])} labeled"
+    return Section(named + plain(one["what"]), parts, size)
+
+
+def _help(judge: Mapping[str, Any]) -> str:
+    who, rho, n = name(judge["judge"]), judge["correlation"], judge["n_labeled"]
+    if not n:
+        return f"{who}: no labeled item has a predicted class or probabilities of it"
+    if rho is None:
+        return f"{who}: no correlation with the labels can be told from {plural(n, 'labeled item')}"
+    above = "above" if judge["helps"] else "not above"
+    return (
+        f"{who}: correlation with the labels {rho:.2f}, {above} the bound {judge['bound']:.2f} "
+        f"(1/sqrt(n - 2), n = {n}): it {'helps' if judge['helps'] else 'cannot help'}"
+    )
+
+
+def _people(one: Criterion) -> str:
+    people = one["people"]
+    of_all = {row["metric"]: row for row in people["estimates"] if row["annotator"] is None}
+
+    def figures(metric: str) -> str:
+        return with_interval(of_all[metric], lambda n: UNDEFINED if n is None else f"{n:.2f}")
+
+    shares = ", ".join(f"{name(n)} {v:.2f}" for n, v in one["judge_pairs"].items())
+    return (
+        f"people among themselves ({plural(people['n_items'], 'item')} with several labels): "
+        f"Krippendorff's alpha ({people['scale']}) {figures('alpha')}, Fleiss' kappa "
+        f"{figures('fleiss_kappa')}; two of them agree on {figures('agreement')} of the items"
+        + (f", a judge and one of them on {shares}" if shares else "")
+    )
