@@ -21,26 +21,21 @@ from typing import TYPE_CHECKING, Any
 _LAZY = {
     "agreement": ("render_agreement",),
     "annotations": ("render_annotations",),
-    "backtest": ("render_backtest",),
     "calibration": ("render_calibration",),
     "calibration_curve": ("render_calibration_curve",),
-    "comparison": ("render_comparison",),
     "curves": ("render_curves", "render_label_next", "render_threshold"),
     "figure": ("render_backtest_figure", "render_curve_figure", "render_figure"),
     "html": ("render_fragment", "save_page", "summary_fragment"),
     "markdown": ("flat_numbers", "model_index", "render_junit", "render_markdown"),
-    "monitoring": ("render_monitoring",),
 }
 
 if TYPE_CHECKING:
     from fewlabels.report.agreement import render_agreement as render_agreement
     from fewlabels.report.annotations import render_annotations as render_annotations
-    from fewlabels.report.backtest import render_backtest as render_backtest
     from fewlabels.report.calibration import render_calibration as render_calibration
     from fewlabels.report.calibration_curve import (
         render_calibration_curve as render_calibration_curve,
     )
-    from fewlabels.report.comparison import render_comparison as render_comparison
     from fewlabels.report.curves import render_curves as render_curves
     from fewlabels.report.curves import render_label_next as render_label_next
     from fewlabels.report.curves import render_threshold as render_threshold
@@ -54,7 +49,6 @@ if TYPE_CHECKING:
     from fewlabels.report.markdown import model_index as model_index
     from fewlabels.report.markdown import render_junit as render_junit
     from fewlabels.report.markdown import render_markdown as render_markdown
-    from fewlabels.report.monitoring import render_monitoring as render_monitoring
 
 __all__ = sorted(name for names in _LAZY.values() for name in names)
 

@@ -74,8 +74,7 @@ class HeatMap:
     """A table whose cells are coloured by their numbers.
 
     `corner` names the rows and the columns; `ends` are the numbers at both ends of the colours.
-    `first` is what a page has in the corner, `told` whether cells say more when they are pointed
-    at, and `ramp` whether the colours are explained below.
+    A page has `first` above the rows' names, tooltips if `told`, and the colours as a `ramp`.
     """
 
     caption: str

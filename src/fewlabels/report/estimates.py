@@ -155,7 +155,7 @@ def document(report: Report, level: int = 0) -> Document:
             *_all_estimates(report, shown, room, known=bool(hits)),
         ],
         more=[
-            *comparison.parts(report),
+            *comparison.parts(report, told=len(report["models"]) <= room.mapped),
             *beside.rates(report, room.mapped),
             *confusion.parts(report),
             *beside.alike(report, room.mapped),

@@ -27,21 +27,21 @@ if TYPE_CHECKING:
 _PAGES = {
     "label-next": "curve_html.render_label_next_html",
     "annotations": "annotations.render_annotations_html",
-    "backtest": "backtest.render_backtest_html",
     "calibration": "calibration.render_calibration_html",
     "calibration-curve": "calibration_curve.render_calibration_curve_html",
-    "comparison": "comparison.render_comparison_html",
     "curves": "curve_html.render_curves_html",
-    "monitoring": "monitoring.render_monitoring_html",
     "threshold": "curve_html.render_threshold_html",
     "summary": "html.render_summary_html",
 }
 """Renderer of each page, loaded on first use."""
 
 DOCUMENTS = {
+    "backtest": "backtest",
+    "comparison": "comparison",
     "confusion": "confusion",
     "disagreements": "confusion.disagreements",
     "estimates": "estimates",
+    "monitoring": "monitoring",
     "predictions": "estimates.predictions",
     "ranking": "ranking",
     "score": "score",
@@ -73,7 +73,7 @@ _SCRIPT = "report.js"
 """The one script of every page; the content security policy allows it alone, by its hash."""
 
 _SHEETS = ("report.css", "annotations.css", "curve_series.css", "curve.css", "heat_map.css",
-           "monitoring.css", "calibration_curve.css")  # fmt: skip
+           "calibration_curve.css")  # fmt: skip
 
 _HEADING = re.compile(r'<h2 id="([\w-]+)">(.*?)</h2>', re.DOTALL)
 
