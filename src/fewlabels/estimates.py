@@ -212,7 +212,9 @@ class Estimates(Frozen, EstimateTable):
     def __repr__(self) -> str:
         # Without what takes time: comparisons and details of the items.
         shown = with_some_groups(self._metadata())
-        return brief(type(self).__name__, lambda width: render_text("estimates", shown, width))
+        return brief(
+            type(self).__name__, lambda width: render_text("estimates", shown, width, brief=True)
+        )
 
     def _metadata(self) -> dict[str, Any]:
         info = {metric: {"direction": way} for metric, way in self.directions.items()}

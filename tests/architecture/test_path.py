@@ -8,13 +8,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
-FILES, FUNCTIONS = 87, 820
+FILES, FUNCTIONS = 92, 820
 """Of `fewlabels estimate examples/moderation.csv`, from the command line to its last line. Three of
 the files tell a table from the log of a tool; twelve functions read arrays of any kind, freeze the
 results, and look for sampling weights; fourteen add up labels and rankings, compiled or not; in one
 file fifteen count what rows are worth, of clusters or not. One file looks for labels that look
 wrong, one for groups, one for vectors in cells, and one tells files of this machine from those of
-stores; four say which rows of them are read."""
+stores; four say which rows of them are read; two are the document and its terminal."""
 
 OF_DATA = 100
 """Functions of the room of files alone, of a file with native names; what is wanted is 100."""
@@ -27,7 +27,7 @@ import sys, threading
 from pathlib import Path
 import fewlabels
 from fewlabels.cli import app
-from fewlabels import report
+from fewlabels.report import shown
 
 source = str(Path(fewlabels.__file__).parent)
 seen, printed, printing = set(), set(), []
@@ -41,16 +41,16 @@ def profile(frame, event, argument):
         where = (code.co_filename, code.co_qualname)
         (printed if printing else seen).add(where)
 
-formatted = report.render_text
+formatted = shown.render_text
 
-def render_text(*shown, **more):
+def render_text(*arguments, **more):
     printing.append(True)
     try:
-        return formatted(*shown, **more)
+        return formatted(*arguments, **more)
     finally:
         printing.clear()
 
-report.render_text = render_text
+shown.render_text = render_text
 threading.setprofile(profile)
 sys.setprofile(profile)
 try:

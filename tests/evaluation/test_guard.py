@@ -23,6 +23,7 @@ from fewlabels.metrics.registry import resolve
 from fewlabels.posterior import Fixed, LabelPosterior
 from fewlabels.questions.compare import compared
 from fewlabels.report.blocks import Block, Row, verdict
+from fewlabels.report.html import render_page
 
 N, BIG = 1000, 200_000
 
@@ -320,11 +321,11 @@ def test_a_contradicted_row_never_leads(moved: fl.Estimates) -> None:
 def test_texts_and_pages_name_another_one(moved: fl.Estimates) -> None:
     first = Block("accuracy", None, rows_of(moved), 0.95, direction=1).ranked()[0].model
     assert first != "strong"
-    text = render_text(moved.report(), 100)
+    text = moved.summary(100)
     assert "not ranked, as the labels contradict it" in " ".join(text.split())
     assert "strong leads" not in text
     assert "strong is ahead" not in text
-    page = render_html(moved.report())
+    page = render_page("estimates", moved.report())
     answer = page.split('<p class="answer">')[1].split("</p>")[0]
     assert "Not ranked, as the labels contradict" in answer
     assert answer.index(f'title="{first}"') < answer.index('title="strong"')
@@ -332,7 +333,8 @@ def test_texts_and_pages_name_another_one(moved: fl.Estimates) -> None:
     page = compared(moved).summary()
     assert "contradicted" in page
     lines = repr(moved).splitlines()
-    assert next(line.split()[0] for line in lines if line.split()[1:2] == ["accuracy"]) == first
+    head = next(k for k, line in enumerate(lines) if line.split()[:1] == ["value"])
+    assert lines[head + 1].split()[0] == first
 
 
 def rows_of(estimates: fl.Estimates) -> tuple[Row, ...]:
@@ -371,9 +373,9 @@ def test_where_all_are_contradicted_none_is_named() -> None:
     turned = given.with_labels(np.where(given.labeled, 1 - truth, -1)).select_models(["b", "c"])
     found = fl.estimate(turned, "ensemble", ["accuracy"])
     assert {r.status for r in found.rows} == {fl.Status.CONTRADICTED}
-    text = " ".join(render_text(found.report(), 100).split())
+    text = " ".join(found.summary(100).split())
     assert "nobody leads: the labels disagree with all estimates" in text
-    page = render_html(found.report())
+    page = render_page("estimates", found.report())
     assert "no classifier is called the best" in page
     assert all(np.isnan(p) for p in found.probability_best("accuracy").values())
     assert comparison(found, "accuracy").may_be_best == ()

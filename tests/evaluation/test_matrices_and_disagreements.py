@@ -73,7 +73,7 @@ def test_cells_are_a_distribution_with_intervals(method: str) -> None:
             assert (low <= matrix(found, name, model)).all()
             assert (matrix(found, name, model) <= high).all()
     assert found.to_frame("pyarrow").num_rows == 18
-    assert "found is the share" in " ".join(found.summary(80).split())
+    assert "Found is the share" in " ".join(found.summary(80).split())
 
 
 def test_matrices_of_groups_and_in_parts() -> None:
@@ -140,7 +140,7 @@ def test_disagreements_begin_with_suspect_labels_and_have_the_texts(
     arguments = [command, str(path), "--disagreements", str(out), "--confusion"]
     assert main([*arguments, "--html", str(page), "--json", str(record)]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "Confusion matrices: label in rows" in said
+    assert "Confusion matrices Each row is a label" in said
     assert f"Disagreements: {out}" in said
     with out.open(newline="") as file:
         rows = list(csv.DictReader(file))

@@ -12,6 +12,7 @@ import fewlabels as fl
 from fewlabels.errors import Status
 from fewlabels.evaluation.suspect_labels import suspect_labels
 from fewlabels.methods.voices import voices
+from fewlabels.report.html import render_page
 
 N, LABELED = 400, 80
 
@@ -119,7 +120,7 @@ def test_items_are_named_in_warning_diagnostics_json_text_and_page():
     assert told in warning
     assert warning.count(" has ") == min(len(records), 5)
     assert "suspect: check" in " ".join(estimates.summary().split())
-    assert first["item"] in fl.report.render_html(estimates.report())
+    assert first["item"] in render_page("estimates", estimates.report())
     unnamed = fl.estimate(fl.Predictions(**arguments), metrics="accuracy")
     assert any(f"item {first['row']} (from 0) has" in w for w in unnamed.warnings)
 

@@ -50,7 +50,8 @@ def test_rankings_and_differences(plain: dict[str, Any]) -> None:
     assert len(differences.rows) == 3
     assert (differences.rows[0].model, differences.versus[0]) == tuple(found["ranking"][:2])
     assert set(dict(differences.extras)["told apart"]) <= {"yes", "no"}
-    assert differences.zero and differences.axis.low <= 0 <= differences.axis.high
+    assert differences.zero
+    assert differences.axis.low <= 0 <= differences.axis.high
 
 
 def test_maps_of_the_set_as_a_whole(plain: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ made.
 from __future__ import annotations
 
 import copy
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,6 @@ import pytest
 from annotations_samples import alpha, matrix, plain, temperature
 from curve_samples import THRESHOLDS, World, threshold
 from every_report import PAGES, TEXTS
-from fewlabels.report.text import brief_estimates
 from page import Page
 from report_samples import STATUS_MESSAGES, Report, minimal, render_html, render_text, two_classes
 
@@ -26,6 +26,7 @@ from fewlabels.report.comparison import labels_cell, settling_sentence, standing
 from fewlabels.report.diagnostics import partition
 from fewlabels.report.document import unmarked
 from fewlabels.report.html import stated_origin
+from fewlabels.report.shown import brief
 from outputs import check, together
 
 BOTH = [
@@ -153,7 +154,7 @@ TABLES: dict[str, tuple[Report, int]] = {
 
 def test_tables_of_estimates() -> None:
     check("report/tables", together({name: render_text(*made) for name, made in TABLES.items()}))
-    check("report/brief", brief_estimates("Estimates", two_classes()))
+    check("report/brief", brief("Estimates", partial(render_text, two_classes())))
 
 
 def thresholds() -> dict[str, Report]:
@@ -263,7 +264,7 @@ def test_groupings_in_words() -> None:
         diagnostics = {"partition": blocks, "partition_probability": share}
         found = partition({"diagnostics": diagnostics | {"classifier_similarity": [[1.0]]}})
         assert found is not None
-        texts[name] = "\n".join([found.heading, *found.parts])
+        texts[name] = "\n".join([found[0], *found[1]])
     check("report/groupings", together(texts))
     assert partition({"diagnostics": {}}) is None
 

@@ -28,7 +28,7 @@ def test_colour_only_where_it_is_asked_for() -> None:
     with styled():
         coloured = render_text(report, 120)
     assert without_style(coloured) == plain
-    assert "\x1b[33m! assumption: one\x1b[0m" in coloured
+    assert "\x1b[33m! assumption: one. What to do:" in coloured
     assert "\x1b[33mfew-labels" in coloured
 
 

@@ -189,21 +189,12 @@ def share_cell(value: float | None, title: str) -> Cell:
     return Cell("0" if value < _NEVER else f"{value:.2f}", value, f"{title}: {value:.3f}")
 
 
-@dataclass(frozen=True)
-class Partition:
-    """Which domains or classifiers share error rates, in words.
+def partition(report: Report) -> tuple[str, tuple[str, ...], bool] | None:
+    """Which domains or classifiers share error rates, in words; None where that is not known.
 
-    `heading` says how reliable the grouping is, `parts` has one part per group; `settled` is False
-    if the draws agree on no grouping, so that one says little.
+    How reliable the most probable grouping is, a sentence per group, and False if the draws agree
+    on no grouping, so that one says little.
     """
-
-    heading: str
-    parts: tuple[str, ...]
-    settled: bool
-
-
-def partition(report: Report) -> Partition | None:
-    """The most probable partition; None where the report has none."""
     diagnostics: Mapping[str, Any] = report.get("diagnostics") or {}
     entry = diagnostics.get("partition")
     if not isinstance(entry, Sequence) or not entry:
@@ -222,7 +213,7 @@ def partition(report: Report) -> Partition | None:
     groups = sorted((group for group in entry if len(group) > 1), key=len, reverse=True)
     alone = len(entry) - len(groups)
     if not groups:
-        return Partition(heading, (f"no two {many} share their error rates",), settled)
+        return heading, (f"no two {many} share their error rates",), settled
     sentences = [
         f"{enumerated(list(map(str, group)), _MOST_NAMES, 'more')} share their error rates"
         for group in groups[:_MOST_GROUPS]
@@ -232,7 +223,7 @@ def partition(report: Report) -> Partition | None:
     if alone:
         stand = f"other {one} stands" if alone == 1 else f"other {many} stand"
         sentences.append(f"{count(alone)} {stand} alone")
-    return Partition(heading, tuple(sentences), settled)
+    return heading, tuple(sentences), settled
 
 
 # --- as parts of a document -----------------------------------------------------------------------
@@ -268,9 +259,8 @@ def alike(report: Report, most: int) -> list[Node]:
     groups, charts = partition(report), similarity_maps(report)
     parts: list[Node] = []
     if groups is not None:
-        heading = sentence(groups.heading)
-        points = Listing([plain(part) for part in groups.parts])
-        if groups.settled:
+        heading, points = sentence(groups[0]), Listing([*map(plain, groups[1])])
+        if groups[2]:
             parts += [Para(heading), points]
         else:
             tell = " The probabilities below tell more than it does." if charts else ""

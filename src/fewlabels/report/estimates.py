@@ -60,6 +60,22 @@ FIRST = 2
 _DOUBTFUL = {"few-labels", "undefined", "not-applicable", "not-converged", "contradicted"}
 
 
+_TERMS = {
+    "Estimate and interval": "The point is the estimate, the bar its interval: the true value lies "
+    "in it with about the stated probability, if the assumptions of the method hold. Where bars "
+    "overlap, the order of two classifiers may still be clear, because they are judged on the same "
+    "items.",
+    "P(best)": "The probability that the classifier is the best one by the metric. It is a "
+    "statement about this comparison only: the best of several bad classifiers is still bad. Rows "
+    "are in the order of the comparison of all pairs, which uses what the classifiers share. Where "
+    "two are close, their values alone may stand the other way round.",
+    "Labels": "What is called inferred was not observed: an item of unsure class counts in part "
+    "for each class, by its probability.",
+    "Truth": "The value computed from all true labels, which the method did not see. It is there "
+    "to check the method, and is not available in practice.",
+}
+
+
 class _Level(NamedTuple):
     """How much a page holds; a page that is too long is made again at the next level.
 
@@ -164,7 +180,10 @@ def document(report: Report, level: int = 0) -> Document:
             *beside.members(report),
             *beside.method(report),
         ],
-        terms=_terms(report, known=bool(hits)),
+        terms={
+            term: meaning for term, meaning in _TERMS.items()
+            if (term != "P(best)" or report.get("best")) and (term != "Truth" or hits)
+        },
         foot=[*_foot(report, shown)],
         warnings=[text for text in notes if applies or not text.startswith(NOT_APPLICABLE)],
         deciding=deciding,
@@ -219,58 +238,42 @@ def _some(phrases: Sequence[str], rest: str) -> str:
     return enumerated(phrases, _MOST_NAMES, rest)
 
 
+_LEADS = {
+    "alone": "{who} is the only classifier {here}",
+    "unordered": "nothing says whether a larger or a smaller {metric} is better; the first "
+    "classifier is {who}",
+    "contradicted": "by {metric}, no classifier is called the best: the labels disagree with what "
+    "the method says of {aside}",
+    "left": "by {metric}, {who} is the only classifier of {rows} that the labels do not contradict",
+    "unranked": "of {n}, {who} has the best estimate by {metric}{overlap}",
+    "clear": "by {metric}, {who} is very probably the best of {n}, with probability {sure}",
+    "likely": "by {metric}, {who} is probably the best of {n}, with probability {sure}",
+    "likelier": "by {metric}, it is open which of {n} is the best: {who} has the best estimate, "
+    "but {likelier} is more probably the best ({surer} against {sure})",
+    "leaning": "by {metric}, {who} looks like the best of {n}, but that is not settled "
+    "(probability {sure})",
+    "open": "by {metric}, no classifier of {n} stands out: {who} has the best estimate, and is the "
+    "best with probability {sure}",
+}
+"""Who is best, as far as that can be said, by `Verdict.certainty`."""
+
+
 def _leads(found: Verdict) -> str:
-    """Who is best by the metric, as far as that can be said."""
-    block, leader = found.block, found.leader
-    metric, who, n = plain(block.metric), name(leader.model), found.n_ranked
-    of_all, sure = f"of {plural(n, 'classifier')}", f"probability {probability(leader.best)}"
-    match found.certainty:
-        case "alone":
-            here = "here" if len(block.rows) == 1 else f"that could be judged by {metric}"
-            return f"{who} is the only classifier {here}"
-        case "unordered":
-            return (
-                f"nothing says whether a larger or a smaller {metric} is better, so no classifier "
-                f"is named the best; the first one is {who}"
-            )
-        case "contradicted":
-            aside = len(found.contradicted)
-            return (
-                f"by {metric}, no classifier is called the best: the labels disagree with what the "
-                f"method says of {'both' if aside == 2 else f'all {aside}'}"
-            )
-        case "left":
-            return (
-                f"by {metric}, {who} is the only classifier of {len(block.rows)} that the labels "
-                "do not contradict"
-            )
-        case "unranked":
-            said = f"{of_all}, {who} has the best estimate by {metric}"
-            rivals = len(found.rivals)
-            if not rivals:
-                return f"{said}, and its interval overlaps with no other"
-            overlap = "interval of 1 other overlaps"
-            if rivals > 1:
-                overlap = f"intervals of {plural(rivals, 'other')} overlap"
-            return f"{said}, but the {overlap} with its own: the order is not settled"
-        case "clear" | "likely":
-            how = "very probably" if found.certainty == "clear" else "probably"
-            return f"by {metric}, {who} is {how} the best {of_all}, with {sure}"
-        case _ if found.likelier:
-            return (
-                f"by {metric}, it is open which {of_all} is the best: {who} has the best "
-                f"estimate, but {name(found.likelier.model)} is more probably the best "
-                f"({probability(found.likelier.best)} against {probability(leader.best)})"
-            )
-        case "leaning":
-            return (
-                f"by {metric}, {who} looks like the best {of_all}, but that is not settled ({sure})"
-            )
-        case _:
-            return (
-                f"by {metric}, no classifier stands out; {of_all}, {who} has the best estimate "
-                f"({sure} of being the best)"
-            )
+    block, leader, likelier = found.block, found.leader, found.likelier
+    metric, rivals, aside = plain(block.metric), len(found.rivals), len(found.contradicted)
+    overlap = f", but the intervals of {plural(rivals, 'other')} overlap with its own"
+    if rivals < 2:
+        overlap = ", but the interval of 1 other overlaps with its own" * rivals
+    sure = found.certainty in ("leaning", "open") and likelier is not None
+    return _LEADS["likelier" if sure else found.certainty].format(
+        metric=metric, who=name(leader.model), rows=len(block.rows),
+        n=plural(found.n_ranked, "classifier"), sure=probability(leader.best),
+        here="here" if len(block.rows) == 1 else f"that could be judged by {metric}",
+        overlap=overlap or ", and its interval overlaps with no other",
+        aside="both" if aside == 2 else f"all {aside}",
+        likelier="" if likelier is None else name(likelier.model),
+        surer="" if likelier is None else probability(likelier.best),
+    )  # fmt: skip
 
 
 def _open_groups(groups: Sequence[Block]) -> str:
@@ -278,11 +281,8 @@ def _open_groups(groups: Sequence[Block]) -> str:
     unsure = []
     for block in groups:
         found = verdict(block)
-        if (
-            found is None
-            or found.certainty == "contradicted"
-            or (found.leader.status in _DOUBTFUL and (found.rivals or found.certainty == "alone"))
-        ):
+        settled = found and not found.rivals and found.certainty not in ("alone", "contradicted")
+        if found is None or (found.leader.status in _DOUBTFUL and not settled):
             unsure.append(block.group)
     if not unsure:
         return ""
@@ -347,34 +347,28 @@ def _basis(report: Report, found: Verdict | None, hits: Sequence[bool]) -> Itera
 # --- tables of the estimates ----------------------------------------------------------------------
 
 
-def _level_of(report: Report) -> str:
-    level = report["confidence_level"]
-    return "" if level is None else f" [{percent(level)}]"
-
-
 def _glance(metrics: Sequence[Block], report: Report) -> list[Node]:
     """The best estimate by each metric that classifiers can be ranked by, where there are some."""
-    ranked = [block for block in metrics if block.direction]
-    if len(ranked) < 2 or len(report["models"]) < 2:
-        return []
     rows = []
-    for block in ranked:
-        found = verdict(block)
-        if found is None:
-            rows.append([block.metric, block.rows[0].reason, "", ""])
-        elif found.certainty == "contradicted":
-            rows.append([block.metric, "none: the labels contradict all", "", ""])
-        else:
-            best = found.leader
-            figures = " ".join(block.figures(best))
-            rows.append([block.metric, best.model, figures, probability(best.best)])
-    head = ["Metric", "Best estimate", f"Value{_level_of(report)}", "P(best)"]
-    caption = "The classifier with the best estimate by each metric"
-    return [
-        Section("At a glance", [Table(head, rows, caption, sides="llr", names=2)], on="page"),
-        Group("loose", [Legend([("estimate", "estimate and interval"), ("truth", "truth")][
-            : 1 + any(block.has_truth for block in metrics)])]),
-    ]  # fmt: skip
+    for block in metrics:
+        found, figures = verdict(block), ["", ""]
+        best = block.rows[0].reason
+        if found is not None and found.certainty == "contradicted":
+            best = "none: the labels contradict all"
+        elif found is not None:
+            best, figures = found.leader.model, [" ".join(block.figures(found.leader)),
+                                                 probability(found.leader.best)]  # fmt: skip
+        rows += [[block.metric, best, *figures]] if block.direction else []
+    samples = [("estimate", "estimate and interval"), ("truth", "truth")]
+    known = any(block.has_truth for block in metrics)
+    legend = [Group("loose", [Legend(samples[: 1 + known])])] if metrics else []
+    if len(rows) < 2 or len(report["models"]) < 2:
+        return [*legend]
+    table = Table(
+        ["Metric", "Best estimate", f"Value [{percent(metrics[0].level)}]", "P(best)"], rows,
+        "The classifier with the best estimate by each metric", sides="llr", names=2,
+    )  # fmt: skip
+    return [Section("At a glance", [table], on="page"), *legend]
 
 
 def _metrics(
@@ -596,44 +590,6 @@ def _plots(one: Profile, *, opened: bool) -> Fold:
     missing = f"no prediction for {plural(one.missing, 'item')}" if one.missing else ""
     return Fold(name(one.model), [Group("plots many" if many else "plots", inside)], missing,
                 open=opened, printed=False, style="profile")  # fmt: skip
-
-
-def _terms(report: Report, *, known: bool) -> dict[str, str]:
-    """How to read the page."""
-    level, best = report["confidence_level"], report.get("best")
-    interval = ""
-    if level is not None:
-        interval = (
-            f", the bar its {percent(level)} interval. The true value lies in it with about that "
-            "probability, if the assumptions of the method hold"
-        )
-    considered = "; P(best) takes that into account" if best else ""
-    out = {
-        "Estimate and interval": f"The point is the estimate{interval}. Where bars overlap, the "
-        "order of two classifiers may still be clear, because they are judged on the same "
-        f"items{considered}.",
-    }
-    if best:
-        out["P(best)"] = (
-            "The probability that the classifier is the best one by the metric. It is a statement "
-            "about this comparison only: the best of several bad classifiers is still bad. Rows "
-            "are in the order of the comparison of all pairs, which uses what the classifiers "
-            "share. Where two are close, their values alone may stand the other way round."
-        )
-    n, annotated = report["n_labeled"], report.get("n_annotated")
-    labels = f"{plural(n, 'item')} came with a trusted label. " if n else ""
-    if annotated:
-        labels += f"{plural(annotated, 'item')} came with counts of what annotators say. "
-    out["Labels"] = labels + (
-        "What is called inferred was not observed: an item of unsure class counts in part for each "
-        "class, by its probability."
-    )
-    if known:
-        out["Truth"] = (
-            "The value computed from all true labels, which the method did not see. It is there to "
-            "check the method, and is not available in practice."
-        )
-    return out
 
 
 # --- predictions ----------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache, lru_cache
 from pathlib import Path
@@ -62,11 +63,12 @@ def document_of(kind: str, report: Report, *, level: int = 0, **more: Any) -> An
     return make(report, **more, **({"level": level} if levels > 1 else {})), levels
 
 
-def render_text(kind: str, report: Report, width: int = 80) -> str:
-    """What is said of a result, as text in lines of at most `width` columns."""
+def render_text(kind: str, report: Report, width: int = 80, *, brief: bool = False) -> str:
+    """What is said of a result, in at most `width` columns; brief: not what it rests on."""
     from fewlabels.report import terminal
 
-    return terminal.render_text(document_of(kind, report)[0], width)
+    document = document_of(kind, report)[0]
+    return terminal.render_text(replace(document, basis=()) if brief else document, width)
 
 
 _SCRIPT = "report.js"

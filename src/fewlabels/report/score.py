@@ -32,10 +32,15 @@ def document(report: Report) -> Document:
     criteria = report["criteria"]
     level = percent(report["confidence_level"])
     left = len(criteria) - _MOST_ANSWERS
+    judges = {row["judge"] for one in criteria for row in one["rows"]} - {None}
+    of = plural(len(criteria), "criterion", "criteria")
+    if len(criteria) == 1:
+        of = f"{plural(criteria[0]['n_items'], 'item')}, {count(criteria[0]['n_labeled'])} labeled"
     more = [f"{plural(left, 'more criterion', 'more criteria')}: see below"] if left > 0 else []
     return Document(
         "How good is what the judges evaluate?",
         report,
+        head=[f"{of}, {plural(len(judges), 'judge')}"],
         answer=[*map(sentence, [*map(_answer, criteria[:_MOST_ANSWERS]), *more])],
         facts={"Criteria": len(criteria) if len(criteria) > 1 else None},
         body=[_criterion(one, report) for one in criteria],

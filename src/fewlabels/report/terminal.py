@@ -46,31 +46,31 @@ def render_text(document: Document, width: int = 80) -> str:
     roles: list[Role] = ["title", *["soft"] * len(document.head)]  # type: ignore[list-item]
     lines = zip(document.head, roles, strict=False)
     parts: list[Any] = [_text(line, width, role) for line, role in lines if line]
+    warnings = gravest_first(document.warnings)
+    several = [*filter(None, [document.deciding]), *warnings[:_MOST_WARNINGS]]
+    advised = [*_advised(several)]
     if document.deciding:
-        parts += [_text(f"! {document.deciding}", width, "warning")]
+        parts += [_text(f"! {advised.pop(0)}", width, "warning")]
     for group in (document.answer, document.basis):
         parts += ["", _text(" ".join(group), width)] if group else []
     for part in shown([*document.body, *document.more], "text"):
         parts += _lines(part, width)
     if document.foot:
         parts += ["", *(_text(line, width, "soft") for line in document.foot)]
-    if document.warnings:
-        points = _points([*_weightiest(document.warnings)], width)
-        parts += ["", _text("Warnings", width, "title"), *points]
+    if warnings:
+        left = len(warnings) - _MOST_WARNINGS
+        if left > 0:
+            advised.append(f"and {count(left)} more: the JSON and the HTML report have all")
+        parts += ["", _text("Warnings", width, "title"), *_points(advised, width)]
     return written(parts, width)
 
 
-def _weightiest(warnings: Sequence[str]) -> Iterator[str]:
-    """The first warnings, the gravest first, with what to do; how many more there are."""
-    advised = set()
-    for text in gravest_first(warnings)[:_MOST_WARNINGS]:
-        kind = text.partition(": ")[0]
-        advice = "" if kind in advised else ADVICE.get(kind, "")  # type: ignore[call-overload]
-        advised.add(kind)
-        yield f"{text.rstrip('.')}. What to do: {advice}" if advice else text
-    more = len(warnings) - _MOST_WARNINGS
-    if more > 0:
-        yield f"and {count(more)} more: the JSON and the HTML report have all"
+def _advised(warnings: Sequence[str]) -> Iterator[str]:
+    """Warnings, each kind with what to do about it, once."""
+    advice = dict(ADVICE)
+    for text in warnings:
+        what = advice.pop(text.partition(": ")[0], "")  # type: ignore[call-overload]
+        yield f"{text.rstrip('.')}. What to do: {what}." if what else text
 
 
 def written(parts: Sequence[Any], width: int) -> str:
@@ -84,10 +84,9 @@ def written(parts: Sequence[Any], width: int) -> str:
     for part in parts:
         console.print(part)
     assert isinstance(console.file, io.StringIO)
-    # Blanks at the end of a line, also those before the end of a colour.
-    return re.sub(r"[ \t]+((?:\x1b\[[\d;]*m)*)$", r"\1", console.file.getvalue(), flags=re.M).strip(
-        "\n"
-    )
+    # Blanks at the end of a line go, colours stay.
+    ends = re.compile(r"(?:[ \t]|\x1b\[[\d;]*m)+$", re.MULTILINE)
+    return ends.sub(lambda end: re.sub(r"[ \t]", "", end[0]), console.file.getvalue()).strip("\n")
 
 
 def _style(role: Role | None) -> str:
