@@ -148,7 +148,7 @@ def test_several_people_and_their_agreement():
     assert found.rows[3].value == pytest.approx(share.mean())
     of_pairs = np.where(predictions.votes[:50, 1] == 1, share, 1 - share).mean()
     assert found.judge_pairs["good"] == pytest.approx(of_pairs)
-    assert "people among themselves (50 items" in " ".join(fl.score(several).summary().split())
+    assert "People among themselves (50 items" in " ".join(fl.score(several).summary().split())
 
 
 def test_every_criterion_of_a_log(tmp_path):

@@ -13,7 +13,7 @@ from fewlabels.report.shown import brief
 
 @pytest.mark.parametrize("sample", SAMPLES.values(), ids=SAMPLES)
 def test_fragments_of_every_report(sample: Callable[[], Report]) -> None:
-    text = brief("Estimates", lambda width: render_text(sample(), width))
+    text = brief("Estimates", lambda width: render_text(sample(), width, brief=True))
     assert len(text.split("\n")) <= 12
     assert "<script" not in render_fragment("estimates", sample())
 

@@ -154,7 +154,7 @@ TABLES: dict[str, tuple[Report, int]] = {
 
 def test_tables_of_estimates() -> None:
     check("report/tables", together({name: render_text(*made) for name, made in TABLES.items()}))
-    check("report/brief", brief("Estimates", partial(render_text, two_classes())))
+    check("report/brief", brief("Estimates", partial(render_text, two_classes(), brief=True)))
 
 
 def thresholds() -> dict[str, Report]:

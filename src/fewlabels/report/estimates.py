@@ -230,7 +230,7 @@ def _answer(report: Report, shown: Sequence[Block], found: Verdict | None) -> It
     open_ = found.certainty in ("likely", "leaning", "open") and not found.likelier
     if open_ and len(found.rivals) > bool(settling):
         named = [f"{name(row.model)} ({probability(row.best)})" for row in found.rivals]
-        yield f"the best may also be {_some(named, 'others')}"
+        yield f"others that may be the best: {_some(named, 'others')}"
     yield _open_groups([b for b in shown if b.metric == block.metric and b.group is not None])
 
 
@@ -252,7 +252,7 @@ _LEADS = {
     "but {likelier} is more probably the best ({surer} against {sure})",
     "leaning": "by {metric}, {who} looks like the best of {n}, but that is not settled "
     "(probability {sure})",
-    "open": "by {metric}, no classifier of {n} stands out: {who} has the best estimate, and is the "
+    "open": "by {metric}, none of {n} stands out: {who} has the best estimate, and is the "
     "best with probability {sure}",
 }
 """Who is best, as far as that can be said, by `Verdict.certainty`."""

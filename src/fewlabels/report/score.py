@@ -94,7 +94,8 @@ def _criterion(one: Criterion, report: Report) -> Section:
     if one.get("confusion"):
         parts += confusion.matrices(one["confusion"])
     size = f"{plural(one['n_items'], 'item')}, {count(one['n_labeled'])} labeled"
-    return Section(named + plain(one["what"]), parts, size)
+    what = plain(one["what"])
+    return Section(named + what[:1].upper() + what[1:], parts, size)
 
 
 def _help(judge: Mapping[str, Any]) -> str:
