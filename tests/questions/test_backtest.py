@@ -151,7 +151,7 @@ def test_the_text_fits_and_says_what_is_shared() -> None:
         assert max(map(len, text.splitlines())) <= width
         words = " ".join(text.split())
         for said in (
-            "accuracy, on average over 3 classifiers: from 10 labels it is off by",
+            "Accuracy, on average over 3 classifiers: from 10 labels it is off by",
             "not a standard error", "The truth is the metric on all 150 labels",
             "ssme-kde[bandwidth=scott] 10", "method labels error signed covered width",
         ):  # fmt: skip

@@ -419,7 +419,7 @@ def test_the_command(cli: Run, file: Path, tmp_path: Path) -> None:
     assert code == 1
     assert "not met: m0:win_rate>=.99" in err
     assert all(len(line) <= 80 for line in out.splitlines() if str(tmp_path) not in line)
-    assert "by win_rate, m" in out
+    assert "By win_rate, m" in out
     assert "people should judge next: rows" in out
     page = json.loads(report.read_text())
     assert {row["metric"] for row in page["estimates"]} == {"win_rate", "bradley_terry", "elo"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import date, timedelta
 from functools import cache, partial
 from typing import Any
 
@@ -74,6 +75,27 @@ BACKTESTS = {
     "nasty": lambda: backtest_of(NASTY, NASTY[:3], "majority-vote"),
 }
 
+
+def monitored(names: list[str], groups: list[str]) -> dict[str, Any]:
+    """Six weeks of classifiers, of which the last have a worse first one, by groups of items."""
+    rng = np.random.default_rng(2)
+    week = np.repeat(np.arange(7)[np.arange(7) != 3], 60)
+    truth = rng.random(len(week)) < 0.5
+    apart = np.where((week < 5)[:, None], 4.0, np.r_[0.5, [4.0] * (len(names) - 1)])
+    scores = expit(rng.normal(apart * (truth[:, None] - 0.5), 1))
+    day = np.array([date(2026, 3, 2) + timedelta(weeks=int(w)) for w in week], dtype=object)
+    rows = fl.Predictions(
+        dict(zip(names, scores.T, strict=True)), np.where(rng.random(len(week)) < 0.5, truth, -1),
+        groups={"day": day, "g": np.array(groups)[np.arange(len(week)) % len(groups)]},
+    )  # fmt: skip
+    return fl.monitor(rows, "day", "week", by="g", metrics="accuracy").to_dict()
+
+
+MONITORED = {
+    "two": lambda: monitored(["a", "b"], ["x", "y"]),
+    "nasty": lambda: monitored(NASTY[:2], NASTY[2:4]),
+}
+
 COMPARED = {"two": ["a", "b"], "nasty": NASTY, "many": [f"m{j}" for j in range(14)]}
 
 TITLES = {
@@ -87,6 +109,7 @@ TITLES = {
     "shift": "Do the labeled items differ from the others?",
     "label-next": "Which items to label next?",
     "backtest": "How far off are estimates from few labels?",
+    "monitoring": "Is it still as good?",
 }
 
 _TEXTS: dict[str, Callable[..., str]] = {
@@ -100,6 +123,7 @@ _TEXTS: dict[str, Callable[..., str]] = {
     "shift": partial(render_text, "shift"),
     "label-next": report.render_label_next,
     "backtest": partial(render_text, "backtest"),
+    "monitoring": partial(render_text, "monitoring"),
 }
 
 _MADE: dict[tuple[str, str], Callable[[], Any]] = {
@@ -116,6 +140,7 @@ _MADE: dict[tuple[str, str], Callable[[], Any]] = {
     **{("shift", name): made for name, made in SHIFTS.items()},
     **{("label-next", name): lambda m=made: m().report() for name, made in NEXT.items()},
     **{("backtest", name): made for name, made in BACKTESTS.items()},
+    **{("monitoring", name): made for name, made in MONITORED.items()},
 }  # fmt: skip
 
 

@@ -11,13 +11,7 @@ from report_samples import render_html
 from report_samples import render_text as text_of_estimates
 
 from fewlabels.questions.compare import compared
-from fewlabels.report.comparison import (
-    correlations,
-    document,
-    joint_errors,
-    letters,
-    together_sentences,
-)
+from fewlabels.report.comparison import document, heat_maps, letters, together_sentences
 from fewlabels.report.document import Forest, Section
 from fewlabels.report.html import render_text
 
@@ -50,16 +44,14 @@ def test_rankings_and_differences(plain: dict[str, Any]) -> None:
     assert len(differences.rows) == 3
     assert (differences.rows[0].model, differences.versus[0]) == tuple(found["ranking"][:2])
     assert set(dict(differences.extras)["told apart"]) <= {"yes", "no"}
-    assert differences.zero
     assert differences.axis.low <= 0 <= differences.axis.high
 
 
 def test_maps_of_the_set_as_a_whole(plain: dict[str, Any]) -> None:
-    chart = joint_errors(plain["together"][0])
-    assert chart is not None
+    chart, of_errors = heat_maps(plain["together"][0])
     assert chart.rows[0][1][0].heat is None
     assert "both wrong" in chart.rows[0][1][1].title
-    assert correlations(plain["together"][0]) is not None
+    assert of_errors.caption == "Correlation of errors"
 
 
 def test_of_many_pairs_neighbours_and_those_of_the_first_are_shown() -> None:
@@ -72,6 +64,7 @@ def test_those_that_the_labels_contradict_are_not_ranked(plain: dict[str, Any]) 
     report = copy.deepcopy(plain)
     entry = report["comparisons"][0]
     entry["contradicted"] = [entry["ranking"][-1]]
+    entry["standings"][-1] |= {"expected_rank": None, "expected_loss": None}
     ranking, _ = forests(report, entry["metric"])
     assert ranking.rows[-1].status == "contradicted"
     assert dict(ranking.extras)["P(best)"][-1] == "-"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from functools import partial
+import re
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,8 @@ BOTH = [
     "estimates: two_classes", "estimates: demo", "estimates: all_undefined", "estimates: minimal",
     "estimates: beliefs", "annotations: plain", "annotations: one_label", "calibration: alpha",
     "calibration: unchecked", "comparison: two", "curves: plain", "curves: undefined",
-    "threshold: met", "threshold: not_met", "shift: two", "label-next: metric",
+    "threshold: met", "threshold: not_met", "shift: two", "label-next: metric", "backtest: two",
+    "monitoring: two",
 ]  # fmt: skip
 IN_TEXT = [
     "estimates: single_model", "estimates: crowd", "annotations: no_intervals",
@@ -43,16 +45,23 @@ IN_TEXT = [
 ]  # fmt: skip
 
 
+def words(name: str, text: str) -> str:
+    """A text whose numbers are shown as #.## where a fit by default may move their last digit."""
+    if not name.startswith(("backtest", "monitoring")):
+        return text
+    return re.sub(r"\d*\.\d+|\d+%", lambda found: re.sub(r"\d", "#", found[0]), text)
+
+
 @pytest.mark.parametrize("name", BOTH + IN_TEXT)
 def test_a_text(name: str) -> None:
-    check(f"report/{name.replace(': ', '-')}", TEXTS[name](80))
+    check(f"report/{name.replace(': ', '-')}", words(name, TEXTS[name](80)))
 
 
 @pytest.mark.parametrize("name", [*BOTH, "estimates: domains", "estimates: crowd"])
 def test_a_page(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1767225600")
     made = PAGES[name].__wrapped__  # type: ignore[attr-defined]
-    check(f"report/{name.replace(': ', '-')}-page", Page(made()).lines)
+    check(f"report/{name.replace(': ', '-')}-page", words(name, Page(made()).lines))
 
 
 def test_a_page_says_where_it_comes_from(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,9 +59,13 @@ _OF_PAIRS = {
     "the difference seen so far; the chance is then one half. In brackets: fewer if the unlabeled "
     "items go on helping as they do now; with the larger number the chance is two in three.",
 }
+_OF_TWO = {
+    "both_wrong": "both wrong", "same_wrong": "with the same class", "disagreement": "disagree",
+    "correlation": "correlation", "excess": "times as often as if independent",
+}  # fmt: skip
 _TERMS = {
-    "P(best)": "The probability of being the best of all. The classifiers with * are a set that "
-    "contains the best one at the stated level.",
+    "P(best)": "The probability of being the best of all; those with * are a set that contains the "
+    "best one at the stated level.",
     "Shared letters": "Classifiers that share a letter cannot be told apart, with all pairs "
     "compared at once.",
     "Expected rank, behind the best": "The mean rank, and how far it is behind the best one on "
@@ -181,58 +185,67 @@ def together_sentences(entry: Mapping[str, Any]) -> list[str]:
     return [*map(sentence, clauses), *entry.get("warnings", ())]
 
 
+def _forest(
+    entry: Mapping[str, Any],
+    key: str,
+    shown: Sequence[Mapping[str, Any]],
+    cells: Mapping[str, Sequence[str]],
+    from_zero: bool,
+    **more: Any,
+) -> Forest:
+    """Rows on one scale, those of `key`; `cells` are further columns."""
+    aside = entry.get("contradicted") or ()
+    rows = [
+        Row(s[key], s["value"], s["low"], s["high"], CONTRADICTED if s[key] in aside else "ok")
+        for s in shown
+    ]
+    numbers = [n for row in rows for n in row.numbers if n is not None] + [0.0] * from_zero
+    # A metric that is a share has no values beyond 0 and 1, and its scale has none either.
+    inside = (0.0 if min(numbers) >= 0 else None, 1.0 if max(numbers) <= 1 else None)
+    axis = fit_axis(numbers, (None, None) if from_zero else inside, 4 if from_zero else 5)
+    block = Block(entry["metric"], None, tuple(rows), entry["confidence_level"],
+                  direction=0 if from_zero else entry["direction"])  # fmt: skip
+    return Forest(block, rows, axis, extras=[*cells.items()], zero=from_zero, **more)
+
+
 def _standings(entry: Mapping[str, Any], folded: bool) -> list[Node]:
     """A row per classifier, best first."""
-    aside, marks, shown = entry.get("contradicted") or (), letters(entry), entry["standings"]
-    rows = [
-        Row(s["model"], s["value"], s["low"], s["high"],
-            CONTRADICTED if s["model"] in aside else "ok")
-        for s in shown
-    ]  # fmt: skip
-    numbers = [n for row in rows for n in row.numbers if n is not None]
-    # A metric that is a share has no values beyond 0 and 1, and its scale has none either.
-    bounds = (0.0 if min(numbers) >= 0 else None, 1.0 if max(numbers) <= 1 else None)
-    lost = number_format(s["expected_loss"] for s in shown)
-    extras = [
-        ("P(best)", ["-" if s["model"] in aside else
-                     probability(s["probability_best"]) + "*" * s["may_be_best"] for s in shown]),
-        ("shared letters", [marks.get(s["model"], "") for s in shown]),
-        ("expected rank", ["-" if s["expected_rank"] is None else f"{s['expected_rank']:.1f}"
-                           for s in shown]),
-        ("behind the best", ["-" if s["expected_loss"] is None else lost(s["expected_loss"])
-                             for s in shown]),
-    ]  # fmt: skip
-    block = Block(entry["metric"], None, tuple(rows), entry["confidence_level"],
-                  direction=entry["direction"])  # fmt: skip
+    marks, shown = letters(entry), entry["standings"]
+    ranks, losses = ([s[of] for s in shown] for of in ("expected_rank", "expected_loss"))
+    cells = {
+        "P(best)": [
+            "-" if rank is None else probability(s["probability_best"]) + "*" * s["may_be_best"]
+            for s, rank in zip(shown, ranks, strict=True)
+        ],
+        "shared letters": [marks.get(s["model"], "") for s in shown],
+        "expected rank": ["-" if rank is None else f"{rank:.1f}" for rank in ranks],
+        "behind the best": ["-" if n is None else number_format(losses)(n) for n in losses],
+    }
     return [
         Para("With * it may be the best; who shares a letter cannot be told apart.", "soft",
              on="page"),
-        Forest(block, rows, fit_axis(numbers, bounds), f"Ranking by {entry['metric']}",
-               extras=extras, folded=folded),
+        _forest(entry, "model", shown, cells, False, caption=f"Ranking by {entry['metric']}",
+                folded=folded),
     ]  # fmt: skip
 
 
 def _differences(entry: Mapping[str, Any], folded: bool = True) -> list[Node]:
     """A row per pair in the order of the ranking, on one scale that has 0 on it."""
-    every, ranking = entry["pairs"], entry["ranking"]
-    shown, note = every, ""
-    if len(every) > MOST_PAIRS:
+    shown, ranking, note = entry["pairs"], entry["ranking"], ""
+    if len(shown) > MOST_PAIRS:
+        note = f" Shown are pairs of neighbours and of the first; the JSON has all {len(shown):,}."
         next_to = {*itertools.pairwise(ranking)}
-        shown = [p for p in every if p["a"] == ranking[0] or (p["a"], p["b"]) in next_to]
-        note = f" Shown are pairs of neighbours and of the first; the JSON has all {len(every):,}."
-    rows = [Row(p["a"], p["value"], p["low"], p["high"], "ok") for p in shown]
-    block = Block("difference", None, tuple(rows), entry["confidence_level"])
-    extras = [
-        ("P(better)", [probability(p["probability"]) for p in shown]),
-        ("told apart", ["yes" if p["separated"] else "no" for p in shown]),
-        ("labels to decide", [labels_cell(p["labels"]) for p in shown]),
-    ]
-    axis = fit_axis([0.0, *(n for row in rows for n in row.numbers)], (None, None), 4)
+        shown = [p for p in shown if p["a"] == ranking[0] or (p["a"], p["b"]) in next_to]
+    cells = {
+        "P(better)": [probability(p["probability"]) for p in shown],
+        "told apart": ["yes" if p["separated"] else "no" for p in shown],
+        "labels to decide": [labels_cell(p["labels"]) for p in shown],
+    }
     better = "right" if entry["direction"] > 0 else "left"
     return [
         Para(f"The first minus the second; {better} of 0 the first is better.{note}", "soft"),
-        Forest(block, rows, axis, f"Differences by {entry['metric']}", "First − second", extras,
-               versus=[p["b"] for p in shown], zero=True, folded=folded),
+        _forest(entry, "a", shown, cells, True, caption=f"Differences by {entry['metric']}",
+                who="First − second", versus=[p["b"] for p in shown], folded=folded),
     ]  # fmt: skip
 
 
@@ -255,8 +268,7 @@ def _together(
 ) -> Iterator[Section]:
     """The set as a whole, in one group, where it is known; text has no map of what is folded."""
     points, group = together_sentences(entry), entry["group"]
-    charts = [replace(chart, told=told) for chart in (joint_errors(entry), correlations(entry))
-              if chart is not None and maps]  # fmt: skip
+    charts = [replace(chart, told=told) for chart in heat_maps(entry) if maps]
     body: list[Node] = [Listing(points)] if points else []
     if charts:
         note = "".join(f" Shown: {note}." for note in charts[0].notes)
@@ -275,25 +287,21 @@ def _together(
         yield Section(f"All classifiers together{where}", body)
 
 
-def joint_errors(entry: Mapping[str, Any]) -> HeatMap | None:
-    """How often two classifiers are wrong on the same item; None without pairs."""
-    return _matrix(entry, "both_wrong", "Both wrong")
+def heat_maps(entry: Mapping[str, Any]) -> list[HeatMap]:
+    """How often two classifiers are wrong on the same item, and how their errors correlate."""
+    kinds = {"both_wrong": ("Both wrong", None), "correlation": ("Correlation of errors", 1.0)}
+    return [
+        _heat_map(entry, kind, *how)
+        for kind, how in kinds.items()
+        if any(p[kind]["value"] is not None for p in entry["pairs"])
+    ]
 
 
-def correlations(entry: Mapping[str, Any]) -> HeatMap | None:
-    """Correlation of the errors of two classifiers; None without pairs."""
-    return _matrix(entry, "correlation", "Correlation of errors", top=1.0)
-
-
-def _matrix(
-    entry: Mapping[str, Any], kind: str, caption: str, top: float | None = None
-) -> HeatMap | None:
+def _heat_map(entry: Mapping[str, Any], kind: str, caption: str, top: float | None) -> HeatMap:
     """Pairs as a table, coloured up to `top`; None: the largest number."""
     by_pair = {(p["a"], p["b"]): p for p in entry["pairs"]}
     shown = list(dict.fromkeys(model for pair in by_pair for model in pair))
     defined = [p[kind]["value"] for p in entry["pairs"] if p[kind]["value"] is not None]
-    if not defined:
-        return None
     write, most = number_format(defined), top or max(defined) or 1.0
 
     def cell(i: int, j: int) -> Cell:
@@ -304,14 +312,7 @@ def _matrix(
         value = pair[kind]["value"]
         if value is None:
             return Cell("-", None, f"{a} and {b}: not known")
-        text = "; ".join(
-            f"{what} {with_interval(pair[key])}"
-            for key, what in (
-                ("both_wrong", "both wrong"), ("same_wrong", "with the same class"),
-                ("disagreement", "disagree"), ("correlation", "correlation"),
-                ("excess", "times as often as if independent"),
-            )
-        )  # fmt: skip
+        text = "; ".join(f"{what} {with_interval(pair[key])}" for key, what in _OF_TWO.items())
         return Cell(write(value), min(max(value / most, 0.0), 1.0), f"{a} and {b}: {text}")
 
     ends = ("0", number_format([most])(most) if top is None else f"{top:g}")

@@ -112,6 +112,15 @@ class Series:
     falls: list[float | None]
     change: Mapping[str, Any] | None
 
+    @property
+    def key(self) -> tuple[str, str]:
+        """The classifier and the metric."""
+        return self.model, self.metric
+
+
+_Groups = dict[tuple[str, str], dict[str, Series]]
+"""By classifier and metric, then by group."""
+
 
 def series_of(report: Report, part: Report | None = None) -> list[Series]:
     """Every metric of every classifier, in the order of the estimates, of a subgroup or of all."""
@@ -148,8 +157,7 @@ def _cells(series: Series) -> list[list[str]]:
 
 def _table(series: Series, most: int) -> Table:
     """The last periods, a row each."""
-    cells = _cells(series)
-    earlier = len(cells) - most
+    cells, earlier = _cells(series), len(series.rows) - most
     return Table(
         ["period", *_HEAD], cells[-most:], f"{series.metric} of {series.model}, period by period",
         chips=[row["status"] for row in series.rows[-most:]],
@@ -157,14 +165,12 @@ def _table(series: Series, most: int) -> Table:
     )  # fmt: skip
 
 
-def _last_periods(metric: str, several: Mapping[str, Series]) -> Table:
-    """The last period of every subgroup, by one metric of a classifier."""
+def _last_periods(title: str, by_group: Mapping[str, Series]) -> Table:
+    """The last period of every group, by one metric of a classifier."""
     return Table(
-        ["group", *_HEAD],
-        [[group, *_cells(series)[-1][1:]] for group, series in several.items()],
-        f"{metric} by group, the last period",
-        chips=[series.rows[-1]["status"] for series in several.values()],
-    )
+        ["group", *_HEAD], [[group, *_cells(one)[-1][1:]] for group, one in by_group.items()],
+        title, chips=[one.rows[-1]["status"] for one in by_group.values()],
+    )  # fmt: skip
 
 
 # What is drawn ------------------------------------------------------------------------------------
@@ -287,41 +293,42 @@ def _label_bars(at: Sequence[float], numbers: Sequence[int], height: int) -> str
 
 
 def _classifier(
-    model: str, several: Sequence[Series], groups: Mapping[str, Mapping[str, Series]],
-    drawn: set[tuple[str, str]], timeline: Timeline, most: int, legend: Legend,
-) -> Section:  # fmt: skip
-    """A classifier: its metrics over time, then by group; `groups` are by metric, and `drawn`."""
-    panels = [
-        Drawing("curve", series_view(series, timeline, _scale(series), most), series.metric)
-        for series in several
-    ]
-    body: list[Node] = [legend, Group("panels", panels)]
-    for metric, by_group in groups.items():
-        if (model, metric) not in drawn:
-            continue
+    several: Sequence[Series], groups: _Groups, timeline: Timeline, most: int, legend: Legend
+) -> Section:
+    """A classifier on a page: its metrics over time, those of `groups`, then period by period."""
+    body: list[Node] = [
+        legend,
+        Group("panels", [
+            Drawing("curve", series_view(one, timeline, _scale(one), most), one.metric)
+            for one in several
+        ]),
+    ]  # fmt: skip
+    for title, by_group in (
+        (f"{one.metric} by group", groups[one.key]) for one in several if one.key in groups
+    ):
         up = _scale(*by_group.values())
         small = [
-            Drawing("curve", series_view(series, timeline, up, 0, group), name(group))
-            for group, series in by_group.items()
+            Drawing("curve", series_view(one, timeline, up, 0, group), name(group))
+            for group, one in by_group.items()
         ]
-        title = f"{metric} by group"
-        last = Fold(f"{title}, the last period", [_last_periods(metric, by_group)])
+        summary = f"{title}, the last period"
+        last = Fold(summary, [_last_periods(summary, by_group)])
         body.append(Section(title, [Group("panels small", small), last]))
-    for series in several:
-        table = _table(series, most)
+    for one in several:
+        table = _table(one, most)
         # Long tables would take pages of paper each.
         short = len(table.rows) <= _MOST_PRINTED
-        body.append(Fold(f"{series.metric}, period by period", [table], printed=short))
-    return Section(name(model), body, on="page")
+        body.append(Fold(f"{one.metric}, period by period", [table], printed=short))
+    return Section(name(several[0].model), body, on="page")
 
 
-def _printed(series: Series, by_group: Mapping[str, Series]) -> Iterator[Section]:
+def _printed(series: Series, by_group: Mapping[str, Series] | None) -> Iterator[Section]:
     """A metric of a classifier as tables of a text."""
     title = f"{name(series.model)}: {series.metric}"
     yield Section(title, [_table(series, _MOST_PERIODS)], on="text")
     if by_group:
-        last = _last_periods(series.metric, by_group)
-        yield Section(f"{title} by group, the last period", [last], on="text")
+        title = f"{title} by group, the last period"
+        yield Section(title, [_last_periods(title, by_group)], on="text")
 
 
 def document(report: Report) -> Document:
@@ -330,21 +337,19 @@ def document(report: Report) -> Document:
     n, labels = (sum(period[of] for period in periods) for of in ("n_items", "n_labeled"))
     level, tolerance = percent(report["confidence_level"]), report["tolerance"]
     first, last = periods[0]["name"], periods[-1]["name"]
-    every = series_of(report)
-    most = max(_MOST_ROWS // max(len(every), 1), _LEAST_ROWS)
-    groups: dict[str, dict[str, dict[str, Series]]] = {}
+    every, groups = series_of(report), _Groups()
     for part in report["subgroups"]:
-        for series in series_of(report, part):
-            of_metric = groups.setdefault(series.model, {}).setdefault(series.metric, {})
-            of_metric[str(part["subgroup"])] = series
-    room, left_out, drawn = _MOST_PANELS, 0, set()
-    for model, metrics in groups.items():
-        for metric, several in metrics.items():
-            if len(several) > room:
-                left_out += len(several)
-            else:
-                room -= len(several)
-                drawn.add((model, metric))
+        for one in series_of(report, part):
+            groups.setdefault(one.key, {})[str(part["subgroup"])] = one
+    room, drawn = _MOST_PANELS, _Groups()
+    for key, by_group in groups.items():
+        if len(by_group) <= room:
+            room, drawn[key] = room - len(by_group), by_group
+    left_out = sum(map(len, groups.values())) - sum(map(len, drawn.values()))
+    by_model: dict[str, list[Series]] = {}
+    for one in every:
+        by_model.setdefault(one.model, []).append(one)
+    most = max(_MOST_ROWS // max(len(every), 1), _LEAST_ROWS)
     legend = Legend([
         ("median", "estimate"), ("band", f"{level} interval"), ("chance", against),
         ("since", "since it fell"), ("labels", "labels of a period"),
@@ -355,7 +360,6 @@ def document(report: Report) -> Document:
         if period["moved"]
     ]
     answer, *rest = map(sentence, verdicts(report))
-    models = dict.fromkeys(series.model for series in every)
     return Document(
         "Is it still as good?",
         report,
@@ -370,18 +374,8 @@ def document(report: Report) -> Document:
         body=[
             *([Section("The other metrics, classifiers and groups", [Listing(rest)])]
               if rest else []),
-            *(
-                _classifier(
-                    model, [series for series in every if series.model == model],
-                    groups.get(model, {}), drawn, timeline, most, legend,
-                )
-                for model in models
-            ),
-            *(
-                section
-                for series in every
-                for section in _printed(series, groups.get(series.model, {}).get(series.metric, {}))
-            ),
+            *(_classifier(of, drawn, timeline, most, legend) for of in by_model.values()),
+            *(part for one in every for part in _printed(one, groups.get(one.key))),
             *([Para(f"{count(left_out)} panels of groups are left out of this page; their numbers "
                     "are in the JSON and the table.", "soft", on="page")] if left_out else []),
             *([Section("What moved, seen without a label", [
