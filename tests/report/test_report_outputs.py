@@ -18,11 +18,12 @@ from page import Page
 from report_samples import STATUS_MESSAGES, Report, minimal, two_classes
 
 import outputs
-from fewlabels.report import render_html, render_text, render_threshold
+from fewlabels.report import render_html, render_text
 from fewlabels.report.annotations import render_annotations
 from fewlabels.report.calibration import render_calibration_html
 from fewlabels.report.comparison import labels_cell, settling_sentence, standing_sentence
 from fewlabels.report.diagnostics import partition
+from fewlabels.report.html import render_text as text_of
 from fewlabels.report.html import stated_origin
 from fewlabels.report.text import brief_estimates
 from outputs import check, together
@@ -198,7 +199,7 @@ def thresholds() -> dict[str, Report]:
 def test_answers_about_thresholds() -> None:
     check(
         "report/thresholds",
-        together({name: render_threshold(made) for name, made in thresholds().items()}),
+        together({name: text_of("threshold", made) for name, made in thresholds().items()}),
     )
 
 

@@ -26,9 +26,8 @@ _LAZY = {
     "calibration_curve": ("render_calibration_curve",),
     "comparison": ("render_comparison",),
     "confusion": ("render_confusion", "render_disagreements"),
-    "curves": ("render_curves", "render_label_next", "render_threshold"),
     "estimates_html": ("render_html",),
-    "figure": ("render_backtest_figure", "render_curve_figure", "render_figure"),
+    "figure": ("render_backtest_figure", "render_curve_figure", "render_figure", "render_svg"),
     "html": ("render_fragment", "save_page", "summary_fragment"),
     "markdown": ("flat_numbers", "model_index", "render_junit", "render_markdown"),
     "monitoring": ("render_monitoring",),
@@ -52,13 +51,11 @@ if TYPE_CHECKING:
     from fewlabels.report.comparison import render_comparison as render_comparison
     from fewlabels.report.confusion import render_confusion as render_confusion
     from fewlabels.report.confusion import render_disagreements as render_disagreements
-    from fewlabels.report.curves import render_curves as render_curves
-    from fewlabels.report.curves import render_label_next as render_label_next
-    from fewlabels.report.curves import render_threshold as render_threshold
     from fewlabels.report.estimates_html import render_html as render_html
     from fewlabels.report.figure import render_backtest_figure as render_backtest_figure
     from fewlabels.report.figure import render_curve_figure as render_curve_figure
     from fewlabels.report.figure import render_figure as render_figure
+    from fewlabels.report.figure import render_svg as render_svg
     from fewlabels.report.html import render_fragment as render_fragment
     from fewlabels.report.html import save_page as save_page
     from fewlabels.report.html import summary_fragment as summary_fragment

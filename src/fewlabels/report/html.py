@@ -26,20 +26,20 @@ if TYPE_CHECKING:
 
 _PAGES = {
     "estimates": "estimates_html.render_html",
-    "label-next": "curve_html.render_label_next_html",
     "annotations": "annotations.render_annotations_html",
     "backtest": "backtest.render_backtest_html",
     "calibration": "calibration.render_calibration_html",
     "calibration-curve": "calibration_curve.render_calibration_curve_html",
     "comparison": "comparison.render_comparison_html",
-    "curves": "curve_html.render_curves_html",
     "monitoring": "monitoring.render_monitoring_html",
-    "threshold": "curve_html.render_threshold_html",
     "summary": "html.render_summary_html",
 }
 """Renderer of each page, loaded on first use."""
 
-DOCUMENTS = {"shift": "shift", "ranking": "ranking"}
+DOCUMENTS = {
+    "shift": "shift", "ranking": "ranking", "curves": "curves", "threshold": "threshold",
+    "label-next": "label_next",
+}  # fmt: skip
 """The file whose function `document` says what there is to say of each kind of result."""
 
 
@@ -147,7 +147,7 @@ def environment() -> Environment:
         "sentence": _sentence,
         "short": lambda name: words.fit(words.escape_control(name), _NAME_COLUMNS),
         "spoken": lambda name: str(name).replace("_", " "),
-        "fact": _fact,
+        "fact": fact,
         # The first entries of a diagnostic that has many, and how many more there are.
         "some": lambda value: (
             [*value.items()][:_MOST_ENTRIES],
@@ -213,7 +213,7 @@ def _sentence(text: Any) -> str:
     return phrase[:1].upper() + phrase[1:] + ("" if phrase[-1:] in {".", "!", "?", ""} else ".")
 
 
-def _fact(value: Any) -> str:
+def fact(value: Any) -> str:
     """A diagnostic in words."""
     if value is None or isinstance(value, bool):
         return {None: "not known", True: "yes", False: "no"}[value]
@@ -222,10 +222,10 @@ def _fact(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:,.4g}" if abs(value) < 1e6 else f"{value:.4g}"
     if isinstance(value, Mapping):
-        return ", ".join(f"{key}: {_fact(inner)}" for key, inner in value.items())
+        return ", ".join(f"{key}: {fact(inner)}" for key, inner in value.items())
     if isinstance(value, (list, tuple)):
         more = f" and {words.count(len(value) - 12)} more" if len(value) > 12 else ""
-        return ", ".join(map(_fact, value[:12])) + more if value else "none"
+        return ", ".join(map(fact, value[:12])) + more if value else "none"
     return str(value)
 
 

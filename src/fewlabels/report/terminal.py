@@ -180,7 +180,7 @@ def _grid(
     for k in range(columns):
         grid.add_column(
             Text(head[k]), justify="right" if sides[k] == "r" else "left", no_wrap=True,
-            overflow="ignore", style=_style(roles[k]) if roles else "",
+            overflow="crop", style=_style(roles[k]) if roles else "",
         )  # fmt: skip
     for row in rows:
         cut = [*(short[cell] for cell in row[:names]), *row[names:columns]]
@@ -211,7 +211,7 @@ def _(node: said.Forest, width: int) -> Iterator[RenderableType]:
         columns.append(("status", statuses, "l", "warning"))
     taken = sum(max(map(cell_width, [head, *cells])) + _GAP for head, cells, *_ in columns[1:])
     longest = max((cell_width(escape_control(row.model)) for row in rows), default=0)
-    plot = min(_PLOT[1], width - taken - min(longest, 18) - _INDENT - _GAP)
+    plot = min(_PLOT[1], width - taken - min(longest, 20) - _INDENT - _GAP)
     low, high = node.axis.ends
     if plot >= max(_PLOT[0], len(low) + len(high) + 1):
         drawn = [_plot(row, node.axis, plot) for row in rows]
