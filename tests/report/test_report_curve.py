@@ -212,4 +212,4 @@ def test_rates_at_other_thresholds_are_marked_where_the_best_is() -> None:
 
 def test_the_cost_has_a_scale_of_its_own() -> None:
     source = render_page("threshold", THRESHOLDS["sure"]())
-    assert re.findall("<title>Scale from 0.* to ([\\d.]+)</title>", source) == ["2.5", "1.00"]
+    assert re.findall("<title>Scale from 0.* to ([\\d.]+)</title>", source) == ["3", "1.00"]
