@@ -94,12 +94,12 @@ _TEXTS: dict[str, Callable[..., str]] = {
     "annotations": report.render_annotations,
     "calibration": report.render_calibration,
     "calibration-curve": report.render_calibration_curve,
-    "comparison": report.render_comparison,
+    "comparison": partial(render_text, "comparison"),
     "curves": partial(render_text, "curves"),
     "threshold": partial(render_text, "threshold"),
     "shift": partial(render_text, "shift"),
     "label-next": partial(render_text, "label-next"),
-    "backtest": report.render_backtest,
+    "backtest": partial(render_text, "backtest"),
 }
 
 _MADE: dict[tuple[str, str], Callable[[], Any]] = {

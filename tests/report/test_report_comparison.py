@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
 from every_report import estimates_of
 
 from fewlabels.questions.compare import compared
-from fewlabels.report import render_html, render_text
+from fewlabels.report import render_html
+from fewlabels.report import render_text as text_of_estimates
 from fewlabels.report.comparison import (
     correlations,
+    document,
     joint_errors,
     letters,
-    pairs,
-    standings,
     together_sentences,
 )
+from fewlabels.report.document import Forest, Section
+from fewlabels.report.html import render_text
 
 
 @pytest.fixture(scope="module")
@@ -27,19 +30,31 @@ def plain() -> dict[str, Any]:
 def test_the_report_of_the_estimates_has_the_parts_and_does_without_them() -> None:
     report = estimates_of(["large", "small"]).report()
     assert "Which is best?" in render_html(report)
-    assert "Which is best?" in render_text(report)
+    assert "Which is best?" in text_of_estimates(report)
     bare = {k: v for k, v in report.items() if k not in ("comparison", "together")}
     assert "Which is best?" not in render_html(bare)
-    assert "All classifiers together" not in render_text(bare)
+    assert "All classifiers together" not in text_of_estimates(bare)
 
 
-def test_tables(plain: dict[str, Any]) -> None:
+def forests(report: dict[str, Any], title: str) -> list[Forest]:
+    """The rankings, and the differences below them, of a section of the document."""
+    section = next(p for p in document(report).body if isinstance(p, Section) and p.title == title)
+    inner = next(p for p in section.body if isinstance(p, Section))
+    return [p for p in (*section.body, *inner.body) if isinstance(p, Forest)]
+
+
+def test_rankings_and_differences(plain: dict[str, Any]) -> None:
     found = plain["comparisons"][0]
-    ranking, differences = standings(found), pairs(found)
-    assert [row[0] for row in ranking.rows] == found["ranking"]
+    ranking, differences = forests(plain, found["metric"])
+    assert [row.model for row in ranking.rows] == found["ranking"]
     assert len(differences.rows) == 3
-    assert differences.rows[0][:2] == tuple(found["ranking"][:2])
-    assert {row[4] for row in differences.rows} <= {"yes", "no"}
+    assert (differences.rows[0].model, differences.versus[0]) == tuple(found["ranking"][:2])
+    assert set(dict(differences.extras)["told apart"]) <= {"yes", "no"}
+    assert differences.zero
+    assert differences.axis.low <= 0 <= differences.axis.high
+
+
+def test_maps_of_the_set_as_a_whole(plain: dict[str, Any]) -> None:
     chart = joint_errors(plain["together"][0])
     assert chart is not None
     assert chart.rows[0][1][0].heat is None
@@ -48,10 +63,18 @@ def test_tables(plain: dict[str, Any]) -> None:
 
 
 def test_of_many_pairs_neighbours_and_those_of_the_first_are_shown() -> None:
-    found = compared(estimates_of([f"m{j}" for j in range(14)])).to_dict()["comparisons"][0]
-    grid = pairs(found)
-    assert len(grid.rows) == 13 + 12
-    assert "all 91" in grid.note
+    report = compared(estimates_of([f"m{j}" for j in range(14)])).to_dict()
+    assert len(forests(report, "accuracy")[1].rows) == 13 + 12
+    assert "the JSON has all 91" in render_text("comparison", report)
+
+
+def test_those_that_the_labels_contradict_are_not_ranked(plain: dict[str, Any]) -> None:
+    report = copy.deepcopy(plain)
+    entry = report["comparisons"][0]
+    entry["contradicted"] = [entry["ranking"][-1]]
+    ranking, _ = forests(report, entry["metric"])
+    assert ranking.rows[-1].status == "contradicted"
+    assert dict(ranking.extras)["P(best)"][-1] == "-"
 
 
 def test_letters() -> None:

@@ -23,6 +23,7 @@ from fewlabels.report.annotations import render_annotations
 from fewlabels.report.calibration import render_calibration_html
 from fewlabels.report.comparison import labels_cell, settling_sentence, standing_sentence
 from fewlabels.report.diagnostics import partition
+from fewlabels.report.document import unmarked
 from fewlabels.report.html import render_text as text_of
 from fewlabels.report.html import stated_origin
 from fewlabels.report.text import brief_estimates
@@ -245,9 +246,9 @@ def test_what_would_settle_it_and_who_leads() -> None:
     for case in LABELS_NEEDED:
         labels = dict(zip(("status", "more", "low", "high"), case, strict=True))
         sentence = settling_sentence(led_by_one(0.3, True, labels), 100)
-        lines.append(f"{case}: {labels_cell(labels)}; {sentence}")
+        lines.append(f"{case}: {labels_cell(labels)}; {unmarked(sentence)}")
     for second, may in ((0.3, True), (0.8, True), (0.3, False)):
-        lines.append(standing_sentence(led_by_one(second, may, labels)))
+        lines.append(unmarked(standing_sentence(led_by_one(second, may, labels))))
     check("report/settling", "\n".join(lines))
 
 

@@ -69,7 +69,7 @@ class Backtest(Frozen, Result):
     be from the population's. `n_runs` of the `n_asked` runs were made.
     """
 
-    _page, _text, _row_fields = "backtest", "render_backtest", BacktestRow._fields
+    _page, _row_fields = "backtest", BacktestRow._fields
     _text_columns = ("model", "group")
 
     rows: tuple[BacktestRow, ...]

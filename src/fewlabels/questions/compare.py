@@ -46,7 +46,7 @@ class Comparisons(Frozen, Result):
     together: Mapping[str | None, Together]
     warnings: tuple[str, ...]
 
-    _page, _text = "comparison", "render_comparison"
+    _page = "comparison"
 
     def get(self, metric: str, group: str | None = None) -> Comparison:
         """The comparison by one metric, of all items or a group; `UsageError` if there is none."""

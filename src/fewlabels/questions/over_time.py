@@ -129,7 +129,7 @@ class Monitoring(Frozen, Result):
     are the same for the rows of each group ("column=value") alone.
     """
 
-    _page, _text = "monitoring", "render_monitoring"
+    _page = "monitoring"
     KEY: ClassVar = ("every", "subgroup", "period", "model", "metric")
     """The columns by which a row of the table stands once."""
 

@@ -21,16 +21,13 @@ from typing import TYPE_CHECKING, Any
 _LAZY = {
     "agreement": ("render_agreement",),
     "annotations": ("render_annotations",),
-    "backtest": ("render_backtest",),
     "calibration": ("render_calibration",),
     "calibration_curve": ("render_calibration_curve",),
-    "comparison": ("render_comparison",),
     "confusion": ("render_confusion", "render_disagreements"),
     "estimates_html": ("render_html",),
     "figure": ("render_backtest_figure", "render_curve_figure", "render_figure", "render_svg"),
     "html": ("render_fragment", "save_page", "summary_fragment"),
     "markdown": ("flat_numbers", "model_index", "render_junit", "render_markdown"),
-    "monitoring": ("render_monitoring",),
     "text": (
         "brief_estimates",
         "brief_summary",
@@ -43,12 +40,10 @@ _LAZY = {
 if TYPE_CHECKING:
     from fewlabels.report.agreement import render_agreement as render_agreement
     from fewlabels.report.annotations import render_annotations as render_annotations
-    from fewlabels.report.backtest import render_backtest as render_backtest
     from fewlabels.report.calibration import render_calibration as render_calibration
     from fewlabels.report.calibration_curve import (
         render_calibration_curve as render_calibration_curve,
     )
-    from fewlabels.report.comparison import render_comparison as render_comparison
     from fewlabels.report.confusion import render_confusion as render_confusion
     from fewlabels.report.confusion import render_disagreements as render_disagreements
     from fewlabels.report.estimates_html import render_html as render_html
@@ -63,7 +58,6 @@ if TYPE_CHECKING:
     from fewlabels.report.markdown import model_index as model_index
     from fewlabels.report.markdown import render_junit as render_junit
     from fewlabels.report.markdown import render_markdown as render_markdown
-    from fewlabels.report.monitoring import render_monitoring as render_monitoring
     from fewlabels.report.text import brief_estimates as brief_estimates
     from fewlabels.report.text import brief_summary as brief_summary
     from fewlabels.report.text import render_predictions as render_predictions

@@ -1,38 +1,45 @@
-"""Comparisons in words, tables, text and pages: who leads, who cannot be told apart."""
+"""Comparisons of classifiers: who leads, who cannot be told apart, how they fail together."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
-from fewlabels.report.axis import Axis, fit_axis
-from fewlabels.report.blocks import Report, Row
+from fewlabels.report.axis import fit_axis
+from fewlabels.report.blocks import CONTRADICTED, Block, Report, Row
 from fewlabels.report.diagnostics import Cell, HeatMap
-from fewlabels.report.html import render, within_budget
+from fewlabels.report.document import (
+    Document,
+    Drawing,
+    Fold,
+    Forest,
+    Group,
+    Listing,
+    Node,
+    Para,
+    Section,
+    Table,
+    Terms,
+    name,
+    sentence,
+)
 from fewlabels.report.words import (
-    NARROWEST,
-    NumberFormat,
     about,
-    as_text,
-    bulleted,
-    cell_width,
     classes_text,
     enumerated,
-    escape_control,
-    fit,
-    fitted,
     made_by,
     number_format,
     percent,
     plural,
     probability,
     reference_items,
-    warning_lines,
     with_interval,
-    wrap,
 )
+
+LEVELS = 3
+"""Maps of groups go first, then all maps and the tables of groups."""
 
 MOST_LABELS = 10_000
 """Numbers of labels above this are not stated."""
@@ -42,12 +49,25 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 MOST_PAIRS = 45
 """With more pairs, only those of neighbours and of the first are shown."""
 
-_READING = (
-    "P(best): probability of being the best; the classifiers with * are a set that contains the "
-    "best one at the stated level. rank: expected rank. loss: expected distance to the best. "
-    "alike: classifiers that share a letter cannot be told apart, with all pairs compared at once; "
-    "apart says the same of a pair. labels: about how many more a pair likely needs to decide."
-)
+_OF_PAIRS = {
+    "Difference": "The first classifier's metric minus the second's, on the same items and labels. "
+    "What both have in common cancels, so this interval is narrower than those of the two suggest.",
+    "P(better)": "The probability that the first is truly better.",
+    "Told apart": "Whether they are, when all pairs are looked at together. With the stated "
+    "probability no pair is told apart wrongly.",
+    "Labels to decide": "About how many more labels decide which of the two is better, judging by "
+    "the difference seen so far; the chance is then one half. In brackets: fewer if the unlabeled "
+    "items go on helping as they do now; with the larger number the chance is two in three.",
+}
+_TERMS = {
+    "P(best)": "The probability of being the best of all. The classifiers with * are a set that "
+    "contains the best one at the stated level.",
+    "Shared letters": "Classifiers that share a letter cannot be told apart, with all pairs "
+    "compared at once.",
+    "Expected rank, behind the best": "The mean rank, and how far it is behind the best one on "
+    "average, in the metric's units.",
+    **_OF_PAIRS,
+}
 
 
 def standing_sentence(entry: Mapping[str, Any]) -> str:
@@ -57,25 +77,25 @@ def standing_sentence(entry: Mapping[str, Any]) -> str:
     """
     aside = entry.get("contradicted") or ()
     first, *others = entry["standings"]
-    leader = first["model"]
-    if leader in aside:
+    leader = name(first["model"])
+    if first["model"] in aside:
         return f"by {entry['metric']}, nobody leads: the labels disagree with all estimates"
     if len(aside) == len(others):
         return f"by {entry['metric']}, {leader} is the only one that the labels do not contradict"
     left_out = (
-        f"; not ranked, as the labels contradict it: {enumerated(aside, _MOST_NAMES)}"
+        f"; not ranked, as the labels contradict it: {enumerated([*map(name, aside)], _MOST_NAMES)}"
         if aside
         else ""
     )
     sure = f"P(best) {probability(first['probability_best'])}"
-    rivals = [s["model"] for s in others if s["may_be_best"]]
+    rivals = [name(s["model"]) for s in others if s["may_be_best"]]
     if not rivals:
         return f"by {entry['metric']}, {leader} is ahead of all others ({sure}){left_out}"
     likelier = max(others, key=lambda s: s["probability_best"] or 0.0)
     if (likelier["probability_best"] or 0.0) >= (first["probability_best"] or 0.0) + 0.005:
         return (
             f"by {entry['metric']}, {leader} has the best estimate ({sure}), but "
-            f"{likelier['model']} is more probably the best "
+            f"{name(likelier['model'])} is more probably the best "
             f"({probability(likelier['probability_best'])}){left_out}"
         )
     but = f"but {enumerated(rivals, _MOST_NAMES)} could still be the best"
@@ -88,6 +108,7 @@ def settling_sentence(entry: Mapping[str, Any], n_unlabeled: int) -> str:
     needed = entry["labels_needed"]
     if needed["status"] == "unknown" or second in (entry.get("contradicted") or ()):
         return ""
+    second = name(second)
     if needed["status"] == "settled":
         return f"compared with {second} alone, its lead is clear"
     if needed["status"] == "tied":
@@ -104,9 +125,10 @@ def settling_sentence(entry: Mapping[str, Any], n_unlabeled: int) -> str:
     return clause
 
 
-def sentences(entry: Mapping[str, Any], n_unlabeled: int) -> tuple[str, ...]:
+def _said(entry: Mapping[str, Any], n_unlabeled: int) -> list[str]:
     """Who leads, and what would settle it where something tells."""
-    return tuple(filter(None, (standing_sentence(entry), settling_sentence(entry, n_unlabeled))))
+    phrases = (standing_sentence(entry), settling_sentence(entry, n_unlabeled))
+    return [sentence(phrase) for phrase in phrases if phrase]
 
 
 def labels_cell(needed: Mapping[str, Any]) -> str:
@@ -138,18 +160,17 @@ def together_sentences(entry: Mapping[str, Any]) -> list[str]:
     if entry["all_wrong"]["value"] is None:
         return []
     level = percent(entry["confidence_level"]) if entry["confidence_level"] else ""
-    m = len(entry["models"])
+    m, best = len(entry["models"]), entry["best_model"]
     clauses = [
         f"share of items on which {'both' if m == 2 else f'all {m:,}'} are wrong: "
         f"{with_interval(entry['all_wrong'])}"
         + (f" ({level} interval)" if level and entry["all_wrong"]["low"] is not None else ""),
-    ]
-    best = f"of the best one, {entry['best_model']}: {with_interval(entry['best_single'])}; "
-    clauses.append(
-        f"accuracy {best if entry['best_model'] else ''}"
-        f"of a majority vote: {with_interval(entry['majority'])}; "
-        f"of an oracle that picks the right one for each item: {with_interval(entry['oracle'])}"
-    )
+        *([f"accuracy of the best one, {name(best)}: {with_interval(entry['best_single'])}"]
+          if best else []),
+        f"accuracy of a majority vote: {with_interval(entry['majority'])}",
+        "accuracy of an oracle that picks the right one for each item: "
+        f"{with_interval(entry['oracle'])}",
+    ]  # fmt: skip
     voters = entry["effective_voters"]
     if voters["value"] is not None:
         clauses.append(
@@ -157,135 +178,101 @@ def together_sentences(entry: Mapping[str, Any]) -> list[str]:
             if voters["value"] < 0.95 * m
             else "their errors are hardly correlated"
         )
-    return [*clauses, *entry.get("warnings", ())]
+    return [*map(sentence, clauses), *entry.get("warnings", ())]
 
 
-@dataclass(frozen=True)
-class Grid:
-    """A table: headings and cells; the first `n_left` columns are names, the rest numbers.
-
-    `note` says what is not shown.
-    """
-
-    headings: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    n_left: int = 1
-    note: str = ""
-
-    def lines(self, width: int) -> Iterator[str]:
-        """The table as text; names are shortened until it fits, then columns go."""
-        sides = "l" * self.n_left + "r"
-        yield from fitted([self.headings, *self.rows], sides, width, names=self.n_left)
-        if self.note:
-            yield from wrap(f"  ({self.note})", width)
-
-
-def standings(entry: Mapping[str, Any]) -> Grid:
+def _standings(entry: Mapping[str, Any], folded: bool) -> list[Node]:
     """A row per classifier, best first."""
-    marks = letters(entry)
-    shown = entry["standings"]
-    write = number_format(n for s in shown for n in (s["value"], s["low"], s["high"]))
+    aside, marks, shown = entry.get("contradicted") or (), letters(entry), entry["standings"]
+    rows = [
+        Row(s["model"], s["value"], s["low"], s["high"],
+            CONTRADICTED if s["model"] in aside else "ok")
+        for s in shown
+    ]  # fmt: skip
+    numbers = [n for row in rows for n in row.numbers if n is not None]
+    # A metric that is a share has no values beyond 0 and 1, and its scale has none either.
+    bounds = (0.0 if min(numbers) >= 0 else None, 1.0 if max(numbers) <= 1 else None)
     lost = number_format(s["expected_loss"] for s in shown)
-    return Grid(
-        ("", "value", "P(best)", "rank", "loss", "alike"),
-        tuple(
-            (
-                s["model"],
-                with_interval(s, write),
-                "contradicted"
-                if s["model"] in (entry.get("contradicted") or ())
-                else probability(s["probability_best"]) + ("*" if s["may_be_best"] else " "),
-                "-" if s["expected_rank"] is None else f"{s['expected_rank']:.1f}",
-                "-" if s["expected_loss"] is None else lost(s["expected_loss"]),
-                marks.get(s["model"], ""),
-            )
-            for s in shown
-        ),
-    )
+    extras = [
+        ("P(best)", ["-" if s["model"] in aside else
+                     probability(s["probability_best"]) + "*" * s["may_be_best"] for s in shown]),
+        ("shared letters", [marks.get(s["model"], "") for s in shown]),
+        ("expected rank", ["-" if s["expected_rank"] is None else f"{s['expected_rank']:.1f}"
+                           for s in shown]),
+        ("behind the best", ["-" if s["expected_loss"] is None else lost(s["expected_loss"])
+                             for s in shown]),
+    ]  # fmt: skip
+    block = Block(entry["metric"], None, tuple(rows), entry["confidence_level"],
+                  direction=entry["direction"])  # fmt: skip
+    return [
+        Para("With * it may be the best; who shares a letter cannot be told apart.", "soft",
+             on="page"),
+        Forest(block, rows, fit_axis(numbers, bounds), f"Ranking by {entry['metric']}",
+               extras=extras, folded=folded),
+    ]  # fmt: skip
 
 
-def _shown_pairs(entry: Mapping[str, Any]) -> tuple[Sequence[Mapping[str, Any]], str]:
-    """Pairs in the order of the ranking, and a note if not all are shown."""
-    every = entry["pairs"]
-    if len(every) <= MOST_PAIRS:
-        return every, ""
-    ranking: Sequence[str] = entry["ranking"]
-    next_to = set(itertools.pairwise(ranking))
-    shown = [p for p in every if p["a"] == ranking[0] or (p["a"], p["b"]) in next_to]
-    return shown, f"pairs of neighbours and of the first; the JSON has all {len(every)}"
-
-
-def pairs(entry: Mapping[str, Any]) -> Grid:
-    """A row per pair of classifiers, in the order of the ranking."""
-    shown, note = _shown_pairs(entry)
-    write = _difference_format(shown)
-    return Grid(
-        ("", "", "difference", "P(better)", "apart", "labels"),
-        tuple(
-            (
-                p["a"],
-                p["b"],
-                with_interval(p, write),
-                probability(p["probability"]),
-                "yes" if p["separated"] else "no",
-                labels_cell(p["labels"]),
-            )
-            for p in shown
-        ),
-        2,
-        note,
-    )
-
-
-def _difference_format(shown: Sequence[Mapping[str, Any]]) -> NumberFormat:
-    return number_format(n for p in shown for n in (p["value"], p["low"], p["high"]))
-
-
-@dataclass(frozen=True)
-class Differences:
-    """Intervals of the differences of pairs on one scale, which has 0 on it."""
-
-    rows: tuple[tuple[str, str, Row, str, str, str], ...]
-    axis: Axis
-    write: NumberFormat
-    columns: int
-    note: str
-    better: str
-
-
-def differences(entry: Mapping[str, Any]) -> Differences:
-    """The pairs as a picture: names, interval, P(better), whether apart, labels needed."""
-    shown, note = _shown_pairs(entry)
-    write = _difference_format(shown)
-    rows = tuple(
-        (
-            p["a"], p["b"], Row(p["a"], p["value"], p["low"], p["high"], "ok"),
-            probability(p["probability"]), "yes" if p["separated"] else "no",
-            labels_cell(p["labels"]),
-        )
-        for p in shown
-    )  # fmt: skip
-    axis = fit_axis([0.0, *(n for _, _, row, *_ in rows for n in row.numbers)], (None, None), 4)
-    columns = max((len(with_interval(p, write)) for p in shown), default=10)
+def _differences(entry: Mapping[str, Any], folded: bool = True) -> list[Node]:
+    """A row per pair in the order of the ranking, on one scale that has 0 on it."""
+    every, ranking = entry["pairs"], entry["ranking"]
+    shown, note = every, ""
+    if len(every) > MOST_PAIRS:
+        next_to = {*itertools.pairwise(ranking)}
+        shown = [p for p in every if p["a"] == ranking[0] or (p["a"], p["b"]) in next_to]
+        note = f" Shown are pairs of neighbours and of the first; the JSON has all {len(every):,}."
+    rows = [Row(p["a"], p["value"], p["low"], p["high"], "ok") for p in shown]
+    block = Block("difference", None, tuple(rows), entry["confidence_level"])
+    extras = [
+        ("P(better)", [probability(p["probability"]) for p in shown]),
+        ("told apart", ["yes" if p["separated"] else "no" for p in shown]),
+        ("labels to decide", [labels_cell(p["labels"]) for p in shown]),
+    ]
+    axis = fit_axis([0.0, *(n for row in rows for n in row.numbers)], (None, None), 4)
     better = "right" if entry["direction"] > 0 else "left"
-    return Differences(rows, axis, write, columns, note, better)
+    return [
+        Para(f"The first minus the second; {better} of 0 the first is better.{note}", "soft"),
+        Forest(block, rows, axis, f"Differences by {entry['metric']}", "First − second", extras,
+               versus=[p["b"] for p in shown], zero=True, folded=folded),
+    ]  # fmt: skip
 
 
-def gaps(entries: Sequence[Mapping[str, Any]]) -> Grid:
+_ENDS = ("largest", "smallest")
+
+
+def _gaps(metric: str, column: str, entries: Sequence[Mapping[str, Any]]) -> Section:
     """A row per classifier: its largest minus its smallest value over the groups of a column."""
     write = number_format(n for g in entries for n in (g["value"], g["low"], g["high"]))
-    return Grid(
-        ("", "gap", "largest", "smallest"),
-        tuple(
-            (
-                g["model"],
-                with_interval(g, write),
-                g["largest"] or "-",
-                g["smallest"] or "-",
-            )
-            for g in entries
-        ),
-    )
+    rows = [
+        [g["model"], with_interval(g, write), *(name(g[end] or "-") for end in _ENDS)]
+        for g in entries
+    ]
+    title = f"{metric} by {name(column)}"
+    return Section(title, [Table(["classifier", "gap", *_ENDS], rows, f"Gaps of {title}")])
+
+
+def _together(
+    entry: Mapping[str, Any], *, maps: bool = True, folded: bool = True, told: bool = True
+) -> Iterator[Section]:
+    """The set as a whole, in one group, where it is known; text has no map of what is folded."""
+    points, group = together_sentences(entry), entry["group"]
+    charts = [replace(chart, told=told) for chart in (joint_errors(entry), correlations(entry))
+              if chart is not None and maps]  # fmt: skip
+    body: list[Node] = [Listing(points)] if points else []
+    if charts:
+        note = "".join(f" Shown: {note}." for note in charts[0].notes)
+        figures = [
+            Para(f"Point at a number for its {percent(entry['confidence_level'])} interval, and "
+                 f"for how often the two say the same wrong class or disagree.{note}", "soft",
+                 on="page"),
+            Group("maps", [
+                Drawing("heat", chart, chart.caption, None if folded or k else chart.lines)
+                for k, chart in enumerate(charts)
+            ]),
+        ]  # fmt: skip
+        body += [Fold("Who fails with whom", figures, printed=False)] if folded else figures
+    if body:
+        where = "" if group is None else f", {name(group)}"
+        yield Section(f"All classifiers together{where}", body)
 
 
 def joint_errors(entry: Mapping[str, Any]) -> HeatMap | None:
@@ -303,7 +290,7 @@ def _matrix(
 ) -> HeatMap | None:
     """Pairs as a table, coloured up to `top`; None: the largest number."""
     by_pair = {(p["a"], p["b"]): p for p in entry["pairs"]}
-    shown = list(dict.fromkeys(name for pair in by_pair for name in pair))
+    shown = list(dict.fromkeys(model for pair in by_pair for model in pair))
     defined = [p[kind]["value"] for p in entry["pairs"] if p[kind]["value"] is not None]
     if not defined:
         return None
@@ -318,8 +305,8 @@ def _matrix(
         if value is None:
             return Cell("-", None, f"{a} and {b}: not known")
         text = "; ".join(
-            f"{what} {with_interval(pair[name])}"
-            for name, what in (
+            f"{what} {with_interval(pair[key])}"
+            for key, what in (
                 ("both_wrong", "both wrong"), ("same_wrong", "with the same class"),
                 ("disagreement", "disagree"), ("correlation", "correlation"),
                 ("excess", "times as often as if independent"),
@@ -334,123 +321,113 @@ def _matrix(
     return HeatMap.from_table(caption, corner, shown, shown, cell, ends, notes)
 
 
-def comparison_lines(report: Report, width: int) -> Iterator[str]:
-    """Which classifier is best, in a few lines below the estimates; nothing if not compared."""
-    compared: Mapping[str, Any] = report.get("comparison") or {}
-    if compared:
-        level = percent(report["confidence_level"])
-        yield from [
-            "",
-            *wrap(f"Which is best? ({level}, all classifiers compared at once)", width),
-        ]
-        unlabeled = report["n_items"] - report["n_labeled"]
-        for entry in compared.values():
-            yield from wrap(f"- {'; '.join(sentences(entry, unlabeled))}", width, "  ")
-    together = report.get("together")
-    yield from bulleted(
-        "All classifiers together", together_sentences(together) if together else (), width
-    )
+def parts(report: Report, *, told: bool = True) -> list[Node]:
+    """Which classifier is best, and the set as a whole: sections within the estimates' document.
 
-
-def render_comparison(report: Report, width: int = 80) -> str:
-    """A comparison of classifiers as text.
-
-    `report` is the dictionary of `fewlabels.questions.compare.Comparisons.to_dict`.
+    Without `told` the cells of maps have no tooltips.
     """
-    width = max(width, NARROWEST)
-    items = f"{report['n_items']:,} items, {report['n_labeled']:,} labeled"
-    facts = ", ".join(filter(None, (items, reference_items(report))))
-    intervals = f"{percent(report['confidence_level'])} intervals of paired differences"
-    lines = [
-        *wrap(f"{facts}; {classes_text(report)}", width),
-        *wrap(f"{made_by(report)}; {intervals}", width),
-    ]
-    unlabeled = {g["group"]: g["n_items"] - g["n_labeled"] for g in report["groups"]}
-    for entry in report["comparisons"]:
-        group = entry["group"]
-        better = "larger" if entry["direction"] > 0 else "smaller"
-        suffix = "" if group is None else f", {escape_control(group)}"
-        title = fit(f"{escape_control(entry['metric'])} ({better} is better){suffix}", width)
-        lines += ["", title, "=" * cell_width(title)]
-        for sentence in sentences(entry, unlabeled.get(group, 0)):
-            lines += wrap(f"{sentence[:1].upper()}{sentence[1:]}.", width)
-        lines += ["", *standings(entry).lines(width), "", *pairs(entry).lines(width)]
-    for (metric, column), entries in by_column(report["group_gaps"]).items():
-        title = f"{metric}: largest minus smallest by {column}"
-        lines += ["", *wrap(title, width), *gaps(entries).lines(width)]
-    if report["group_gaps"]:
-        lines += wrap(
-            "A gap is without what chance adds; if its interval begins at 0, no two groups can be "
-            "told apart.", width,
+    entries: Mapping[str, Any] = report.get("comparison") or {}
+    out: list[Node] = []
+    if entries:
+        unlabeled = report["n_items"] - report["n_labeled"]
+        out.append(
+            Section(
+                "Which is best?",
+                [
+                    Listing([" ".join(_said(entry, unlabeled)) for entry in entries.values()]),
+                    *(
+                        Fold(
+                            f"Differences by {metric}", _differences(entry), on="page",
+                            aside=plural(len(entry["pairs"]), "pair"), open=place == 0,
+                        )
+                        for place, (metric, entry) in enumerate(entries.items())
+                    ),
+                    Fold("How to read the differences", [Terms(_OF_PAIRS)], on="page",
+                         printed=False),
+                ],
+                aside=f"{percent(report['confidence_level'])}, all classifiers compared at once",
+            )
         )  # fmt: skip
-    for entry in report["together"]:
-        group, chart = entry["group"], joint_errors(entry)
-        title = fit(
-            "All classifiers together" + ("" if group is None else f", {escape_control(group)}"),
-            width,
-        )
-        lines += [*bulleted(title, together_sentences(entry), width)] or ["", title]
-        if chart is not None and group is None:
-            lines += chart.lines(width)
-    lines += ["", *wrap(_READING, width)]
-    return as_text([*lines, *warning_lines(report, width)])
-
-
-def by_column(
-    entries: Sequence[Mapping[str, Any]],
-) -> dict[tuple[str, str], list[Mapping[str, Any]]]:
-    """Gaps by metric and by the column whose groups they are between."""
-    out: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
-    for gap in entries:
-        out.setdefault((gap["metric"], gap["column"]), []).append(gap)
+    if report.get("together"):
+        out += _together(report["together"], told=told)
     return out
 
 
-def compared(entry: Mapping[str, Any], n_unlabeled: int) -> dict[str, Any]:
-    """What a page shows of the comparison by one metric in one group."""
-    return {
-        "metric": entry["metric"],
-        "group": entry["group"],
-        "sentences": sentences(entry, n_unlabeled),
-        "differences": differences(entry),
-    }
-
-
-def together_view(entry: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What a page shows of the set as a whole, in one group; None where it is not known."""
-    clauses = together_sentences(entry)
-    maps = [chart for chart in (joint_errors(entry), correlations(entry)) if chart is not None]
-    view = {"group": entry["group"], "sentences": clauses, "maps": maps}
-    return view if clauses or maps else None
-
-
-def render_comparison_html(report: Report, *, fragment: bool = False) -> str:
-    """The comparison as a page that needs no other file and no network.
-
-    `report` is the dictionary of `fewlabels.questions.compare.Comparisons.to_dict`.
-    """
+def document(report: Report, level: int = 0) -> Document:
+    """All that is said of `Comparisons.to_dict`."""
     unlabeled = {g["group"]: g["n_items"] - g["n_labeled"] for g in report["groups"]}
-    comparisons = [
-        compared(entry, unlabeled.get(entry["group"], 0)) | {"standings": standings(entry)}
-        for entry in report["comparisons"]
-    ]
-    sets = [view for entry in report["together"] if (view := together_view(entry))]
-
-    def page(level: int) -> str:
-        # Of groups the sentences are kept, and of very many classifiers those of all items too.
-        def bare(group: str | None) -> bool:
-            return level > (1 if group is None else 0)
-
-        return render(
-            "compare.html.j2",
-            ("heat_map.css",) if fragment else None,
-            report=report,
-            comparisons=[
-                entry | {"bare": level > 1 and entry["group"] is not None} for entry in comparisons
-            ],
-            gaps={key: gaps(view) for key, view in by_column(report["group_gaps"]).items()},
-            sets=[view | {"maps": []} if bare(view["group"]) else view for view in sets],
-            left_out=level > 0,
+    n, labeled = report["n_items"], report["n_labeled"]
+    items = ", ".join(filter(None, (f"{n:,} items, {labeled:,} labeled", reference_items(report))))
+    within = percent(report["confidence_level"])
+    gaps: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for gap in report["group_gaps"]:
+        gaps.setdefault((gap["metric"], gap["column"]), []).append(gap)
+    said = [_said(entry, unlabeled.get(entry["group"], 0)) for entry in report["comparisons"]]
+    ranked = []
+    for place, entry in enumerate(report["comparisons"]):
+        group, tables = entry["group"], []
+        if group is None or level < 2:
+            tables = [*_standings(entry, level < 1),
+                      Section("Differences", _differences(entry, level < 1))]  # fmt: skip
+        if group is not None and tables:
+            tables = [Fold("Ranking and differences", tables, printed=False)]
+        where = "" if group is None else f", {name(group)}"
+        better = "larger" if entry["direction"] > 0 else "smaller"
+        words = [Para(" ".join(said[place]))] if place else []
+        ranked.append(
+            Section(entry["metric"] + where, [*words, *tables], aside=f"{better} is better")
         )
+    return Document(
+        "Which classifier is best?",
+        report,
+        head=[
+            f"{items}; {classes_text(report)}",
+            f"{made_by(report)}; {within} intervals of paired differences",
+        ],
+        answer=[" ".join(said[0])],
+        basis=[
+            f"This rests on {plural(labeled, 'label')} among {plural(n, 'item')}, and on what the "
+            f"method {report['method']} infers for the others. "
+            f"Intervals and sets are at {within}.",
+        ],
+        facts={
+            "Items": n, "Labeled": labeled,
+            "Reference": report["reference"]["n_items"] if report.get("reference") else None,
+            "Classifiers": len(report["comparisons"][0]["standings"]),
+            "Classes": len(report["classes"]),
+            "Positive class": None if report.get("positive") is None else name(report["positive"]),
+            "Method": report["method"],
+        },
+        body=[
+            *ranked,
+            *([Section("Gaps between groups", [
+                Para("Largest minus smallest value over the groups, without what chance adds. If "
+                     "the interval begins at 0, no two groups can be told apart.", "soft"),
+                *(_gaps(*key, some) for key, some in gaps.items()),
+            ])] if gaps else []),
+            *([Para("Some tables and maps are left out, for the page to stay short; the JSON has "
+                    "all.", "soft", on="page")] if level else []),
+            *(
+                section
+                for entry in report["together"]
+                for section in _together(
+                    entry, folded=entry["group"] is not None,
+                    maps=level < (2 if entry["group"] is None else 1),
+                )
+            ),
+        ],
+        terms=_TERMS,
+        foot=[f"{term}: {meaning.split('. ')[0].rstrip('.')}." for term, meaning in _TERMS.items()],
+        warnings=report["warnings"],
+    )  # fmt: skip
 
-    return within_budget(page, 3)
+
+# --- for the renderers of estimates, until they are a document ------------------------------------
+
+
+def comparison_lines(report: Report, width: int) -> Iterator[str]:
+    """The same as lines of a text."""
+    from fewlabels.report.terminal import _lines, written
+
+    for part in parts(report):
+        yield from ["", *written([*_lines(part, width)], width).split("\n")]

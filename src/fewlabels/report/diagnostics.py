@@ -68,6 +68,7 @@ class HeatMap:
     """A table whose cells are coloured by their numbers.
 
     `corner` names the rows and the columns; `ends` are the numbers at both ends of the colours.
+    A page has `first` above the rows' names, tooltips if `told`, and the colours as a `ramp`.
     """
 
     caption: str
@@ -76,6 +77,9 @@ class HeatMap:
     rows: tuple[tuple[str, tuple[Cell, ...]], ...]
     ends: tuple[str, str]
     notes: tuple[str, ...] = ()
+    first: str = ""
+    told: bool = True
+    ramp: bool = True
 
     @classmethod
     def from_table(

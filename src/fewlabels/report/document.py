@@ -123,8 +123,8 @@ class Table(Node):
 class Forest(Node):
     """Intervals on one scale: a `report.blocks.Block`, of which `rows` are shown.
 
-    `extras` are further columns: heading and a cell for each row. `chips` is a status for each row;
-    `zero` marks no difference.
+    `extras` are further columns: heading and a cell for each row. `versus` are whom the rows are
+    compared with, for differences, and `zero` marks none.
     """
 
     block: Any
@@ -133,6 +133,7 @@ class Forest(Node):
     caption: str
     who: str = "Classifier"
     extras: Sequence[tuple[str, Sequence[str]]] = ()
+    versus: Sequence[str] = ()
     zero: bool = False
     ends: int = 20
     folded: bool = True

@@ -20,7 +20,9 @@ from fewlabels.report.blocks import (
     verdict,
 )
 from fewlabels.report.confusion import confusion_maps
+from fewlabels.report.document import Section
 from fewlabels.report.html import render, weighed, within_budget
+from fewlabels.report.page import _anchors
 from fewlabels.report.text import headline, warnings
 
 _OPEN_PLOTS = 24
@@ -92,9 +94,7 @@ def render_html(report: Report, *, fragment: bool = False) -> str:
     balance: Mapping[str, Mapping[str, Any]] = report.get("class_balance") or {}
     labeled, inferred = balance.get("labeled") or {}, balance.get("estimated") or {}
     classes = [str(name) for name in report["classes"]] if labeled or inferred else []
-    compared: Mapping[str, Any] = report.get("comparison") or {}
-    unlabeled = report["n_items"] - report["n_labeled"]
-    together = report.get("together")
+    compared = comparison.parts(report)
     content: dict[str, Any] = {
         "report": report,
         "headline": headline(report),
@@ -113,7 +113,8 @@ def render_html(report: Report, *, fragment: bool = False) -> str:
         "statuses": status_notes(report, shown),
         "hits": (sum(hits), len(hits)) if hits else None,
         "balance": [(name, labeled.get(name), inferred.get(name)) for name in classes],
-        "comparisons": [comparison.compared(one, unlabeled) for one in compared.values()],
+        "compared": compared,
+        "anchors": _anchors([one for one in compared if isinstance(one, Section)]),
         "partition": beside.partition(report),
         "anytime": beside.anytime_table(report),
         "answered": beside.answered_by(report),
@@ -126,7 +127,6 @@ def render_html(report: Report, *, fragment: bool = False) -> str:
         "error_map": beside.error_map(report),
         "confusion": confusion_maps(report),
         "similarity_maps": beside.similarity_maps(report),
-        "together": comparison.together_view(together) if together else None,
     }
     # Of too many classifiers the scores of the best are drawn.
     first = metrics[0]["order"] if metrics else [p.model for p in profiles]

@@ -27,18 +27,16 @@ if TYPE_CHECKING:
 _PAGES = {
     "estimates": "estimates_html.render_html",
     "annotations": "annotations.render_annotations_html",
-    "backtest": "backtest.render_backtest_html",
     "calibration": "calibration.render_calibration_html",
     "calibration-curve": "calibration_curve.render_calibration_curve_html",
-    "comparison": "comparison.render_comparison_html",
-    "monitoring": "monitoring.render_monitoring_html",
     "summary": "html.render_summary_html",
 }
 """Renderer of each page, loaded on first use."""
 
 DOCUMENTS = {
-    "shift": "shift", "ranking": "ranking", "curves": "curves", "threshold": "threshold",
-    "label-next": "label_next",
+    "backtest": "backtest", "comparison": "comparison", "curves": "curves",
+    "label-next": "label_next", "monitoring": "monitoring", "ranking": "ranking",
+    "shift": "shift", "threshold": "threshold",
 }  # fmt: skip
 """The file whose function `document` says what there is to say of each kind of result."""
 
@@ -64,7 +62,7 @@ _SCRIPT = "report.js"
 """The one script of every page; the content security policy allows it alone, by its hash."""
 
 _SHEETS = ("report.css", "annotations.css", "curve_series.css", "curve.css", "heat_map.css",
-           "monitoring.css", "calibration_curve.css")  # fmt: skip
+           "calibration_curve.css")  # fmt: skip
 
 _HEADING = re.compile(r'<h2 id="([\w-]+)">(.*?)</h2>', re.DOTALL)
 

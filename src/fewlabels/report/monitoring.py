@@ -1,4 +1,4 @@
-"""Performance over time, as text and as a page: what changed and since when, then each period."""
+"""Performance over time: what changed and since when, then each period, as curves and tables."""
 
 from __future__ import annotations
 
@@ -9,26 +9,36 @@ from typing import Any
 
 from fewlabels.report.axis import Axis, Panel, Scale, View, fit_axis, strips
 from fewlabels.report.blocks import Report
-from fewlabels.report.html import render
+from fewlabels.report.document import (
+    Document,
+    Drawing,
+    Fold,
+    Group,
+    Legend,
+    Listing,
+    Node,
+    Para,
+    Section,
+    Table,
+    name,
+    sentence,
+    strong,
+)
 from fewlabels.report.words import (
-    NARROWEST,
-    as_text,
     count,
     enumerated,
-    escape_control,
-    fitted,
     made_by,
     number_format,
     percent,
     plural,
     probability,
-    style,
-    warning_lines,
     with_interval,
-    wrap,
 )
 
-_MOST_PERIODS = 14
+_MOST_PERIODS, _MOST_PRINTED = 14, 20
+"""Rows of a table: in a text, and on paper."""
+
+_HEAD = ("items", "labels", "estimate", "P(fall)")
 
 _AGAINST = {
     "first": "the first periods",
@@ -48,10 +58,10 @@ def verdicts(report: Report) -> Iterator[str]:
     yield from _falls(report, report, "")
     unsure = []
     for part in report["subgroups"]:
-        name, fell = escape_control(part["subgroup"]), [c for c in part["changes"] if c["since"]]
+        group, fell = name(part["subgroup"]), [c for c in part["changes"] if c["since"]]
         sure = [change for change in fell if change["alarm"]]
-        yield from _falls(report, {**part, "changes": sure}, f"in {name}, ")
-        unsure += [f"{c['metric']} of {c['model']} in {name}" for c in fell if not c["alarm"]]
+        yield from _falls(report, {**part, "changes": sure}, f"in {group}, ")
+        unsure += [f"{_which(change)} in {group}" for change in fell if not change["alarm"]]
     if unsure:
         yield f"perhaps fallen: {enumerated(unsure, 4)}"
     if steady and unlabeled:
@@ -60,12 +70,15 @@ def verdicts(report: Report) -> Iterator[str]:
             "nobody can say"
         )
     elif steady:
-        names = [f"{one['metric']} of {one['model']}" for one in steady]
         most = max(one["probability"] for one in steady)
         yield (
             f"no sign of a fall by more than {report['tolerance']:g} in {last}: "
-            f"{enumerated(names, 4)} (probability at most {probability(most)})"
+            f"{enumerated([*map(_which, steady)], 4)} (probability at most {probability(most)})"
         )
+
+
+def _which(one: Mapping[str, Any]) -> str:
+    return f"{one['metric']} of {name(one['model'])}"
 
 
 def _falls(report: Report, part: Report, front: str) -> Iterator[str]:
@@ -74,52 +87,14 @@ def _falls(report: Report, part: Report, front: str) -> Iterator[str]:
     for one in sorted(part["changes"], key=lambda one: -one["probability"]):
         if one["since"] is None:
             continue
-        sure = "has fallen" if one["alarm"] else "has perhaps fallen"
+        sure = strong("has fallen") if one["alarm"] else "has perhaps fallen"
         write = number_format([one["fall"], one["low"], one["high"]])
         yield (
-            f"{front}{one['metric']} of {one['model']} {sure} since {one['since']}: by "
+            f"{front}{_which(one)} {sure} since {one['since']}: by "
             f"{write(one['fall'])} [{write(one['low'])}, {write(one['high'])}] in {last} against "
             f"{against} (probability {probability(one['probability'])} of more than "
             f"{report['tolerance']:g}); what changed: {one['what']}"
         )
-
-
-def render_monitoring(report: Report, width: int = 80) -> str:
-    """What changed, and the estimates of the last periods of each classifier and metric.
-
-    `report` is the dictionary of `Monitoring.to_dict`.
-    """
-    width = max(width, NARROWEST)
-    periods = report["periods"]
-    n = sum(period["n_items"] for period in periods)
-    labels = sum(period["n_labeled"] for period in periods)
-    head = (
-        f"{plural(n, 'item')}, {plural(labels, 'label')}, {plural(len(periods), 'period')} of "
-        f"{escape_control(report['time'])}, from {periods[0]['name']} to {periods[-1]['name']}"
-    )
-    lines = [style(line, "title") for line in wrap(head, width, "  ")]
-    for sentence in verdicts(report):
-        wrapped = wrap(f"- {sentence}", width, "  ")
-        sure = "has fallen" in sentence
-        lines += [style(line, "warning") if sure else line for line in wrapped]
-    for series in series_of(report):
-        lines += ["", style(f"{escape_control(series.model)}: {series.metric}", "title")]
-        lines += _table(series, width)
-        lasts = last_rows(report, series.model, series.metric)
-        if lasts:
-            cells = [["last period of", *_HEAD[1:]], *([row[0], *row[2:]] for row in lasts)]
-            lines += ["", *fitted(cells, "lrrrrl", width, least=10)]
-    moved = moved_numbers(report)
-    if moved:
-        lines += ["", "Unlike all periods before, without any label:"]
-        lines += [line for text in moved for line in wrap(f"- {text}", width, "  ")]
-    made = (
-        f"{percent(report['confidence_level'])} intervals; P(fall): probability that it is lower "
-        f"by more than {report['tolerance']:g} than {_AGAINST[report['against']]}; "
-        f"{made_by(report)}"
-    )
-    lines += ["", *(style(line, "soft") for line in wrap(made, width))]
-    return as_text([*lines, *warning_lines(report, width)])
 
 
 @dataclass(frozen=True)
@@ -158,54 +133,40 @@ def series_of(report: Report, part: Report | None = None) -> list[Series]:
     return out
 
 
-def last_rows(report: Report, model: str, metric: str) -> list[list[str]]:
-    """The last period of every subgroup, by one metric of a classifier: cells of a table."""
-    return [
-        [escape_control(part["subgroup"]), *_cells(series)[-1]]
-        for part in report["subgroups"]
-        for series in series_of(report, part)
-        if (series.model, series.metric) == (model, metric)
-    ]
-
-
-def moved_numbers(report: Report) -> list[str]:
-    """The periods in which something moved that is seen without a label, and what."""
-    return [
-        f"{period['name']}: {enumerated(list(period['moved']), 4)}"
-        for period in report["periods"]
-        if period["moved"]
-    ]
-
-
-_HEAD = ("period", "items", "labels", "estimate", "P(fall)", "status")
-
-
 def _cells(series: Series) -> list[list[str]]:
     """Every period as the cells of a table."""
     write = number_format([row[end] for row in series.rows for end in ("value", "low", "high")])
     return [
         [
-            period["name"],
-            count(period["n_items"]),
-            count(period["n_labeled"]),
-            with_interval(row, write),
-            probability(fall),
-            row["status"],
+            period["name"], count(period["n_items"]), count(period["n_labeled"]),
+            with_interval(row, write), probability(fall),
         ]
         for row, period, fall in zip(series.rows, series.periods, series.falls, strict=True)
-    ]
+    ]  # fmt: skip
 
 
-def _table(series: Series, width: int) -> list[str]:
-    """The last periods, a line each."""
+def _table(series: Series, most: int) -> Table:
+    """The last periods, a row each."""
     cells = _cells(series)
-    out = fitted([_HEAD, *cells[-_MOST_PERIODS:]], "lrrrrl", width, least=10)
-    if len(cells) > _MOST_PERIODS:
-        out.insert(1, f"  ... {plural(len(cells) - _MOST_PERIODS, 'earlier period')} in the JSON")
-    return out
+    earlier = len(cells) - most
+    return Table(
+        ["period", *_HEAD], cells[-most:], f"{series.metric} of {series.model}, period by period",
+        chips=[row["status"] for row in series.rows[-most:]],
+        note=f"{plural(earlier, 'earlier period')}: in the JSON" if earlier > 0 else "",
+    )  # fmt: skip
 
 
-# The page -----------------------------------------------------------------------------------------
+def _last_periods(metric: str, several: Mapping[str, Series]) -> Table:
+    """The last period of every subgroup, by one metric of a classifier."""
+    return Table(
+        ["group", *_HEAD],
+        [[group, *_cells(series)[-1][1:]] for group, series in several.items()],
+        f"{metric} by group, the last period",
+        chips=[series.rows[-1]["status"] for series in several.values()],
+    )
+
+
+# What is drawn ------------------------------------------------------------------------------------
 
 _HEIGHT, _SMALL, _LABELS = 200, 120, 16
 """Pixels of a plot, of one of a subgroup, and of what shows the labels of a period."""
@@ -225,8 +186,6 @@ class SeriesView(View):
 
     since: float | None
     labels: str
-    table: list[list[str]]
-    left_out: int
 
 
 @dataclass(frozen=True)
@@ -283,8 +242,7 @@ def series_view(
 ) -> SeriesView:
     """Estimates with their band, bars for the labels of each period, the level before dashed.
 
-    The table and the tooltips are of so many of the last periods; `of` names a subgroup, whose
-    panel is smaller and without them.
+    Tooltips are of so many of the last periods; `of` names a subgroup, whose panel is smaller.
     """
     across = Scale(timeline.axis(_MOST_TICKS if of is None else _FEW_TICKS))
     panel = Panel(across, up, _HEIGHT if of is None else _SMALL)
@@ -301,23 +259,19 @@ def series_view(
     middles = [0.0, *((a + b) / 2 for a, b in itertools.pairwise(edges)), 100.0]
     since = change["since"] if change else None
     runs = timeline.runs(series)
-    cells = _cells(series) if of is None else []
-    tips = strips(middles, texts)[-most:] if of is None else ()
     return SeriesView(
         **vars(panel),
         title=f"{series.metric} of {series.model}" + ("" if of is None else f", {of}"),
         x_name=timeline.x_name,
-        y_name=series.metric if of is None else of,
+        y_name=series.metric if of is None else "",
         band="".join(panel.outline((at, r["low"], r["high"]) for at, r in run) for run in runs),
         line="".join(panel.path((at, r["value"]) for at, r in run) for run in runs),
         reference=panel.level(change["before"] if change else None),
-        strips=tips,
+        strips=strips(middles, texts)[-most:] if most else (),
         description="; ".join(texts[-3:]),
         marks=(),
         since=None if since is None else 100 * panel.x.at(timeline.names.index(since) - 0.5),
         labels=_label_bars(edges, [p["n_labeled"] for p in series.periods], panel.height),
-        table=cells[-most:],
-        left_out=max(len(cells) - most, 0),
     )
 
 
@@ -328,62 +282,139 @@ def _label_bars(at: Sequence[float], numbers: Sequence[int], height: int) -> str
     return "".join(f"M{x:.1f} {height}v-{_LABELS * (n / most) ** 0.5:.1f}" for x, n in drawn if n)
 
 
-@dataclass(frozen=True)
-class Multiples:
-    """Panels of the subgroups by one metric of a classifier, and their last period."""
-
-    metric: str
-    views: list[SeriesView]
-    rows: list[list[str]]
+# The whole ----------------------------------------------------------------------------------------
 
 
-def small_multiples(report: Report, timeline: Timeline) -> tuple[dict[str, list[Multiples]], int]:
-    """The panels of the subgroups by classifier, and how many are left out of the page."""
-    several: dict[tuple[str, str], list[tuple[str, Series]]] = {}
-    for part in report["subgroups"]:
-        for series in series_of(report, part):
-            named = (str(part["subgroup"]), series)
-            several.setdefault((series.model, series.metric), []).append(named)
-    out: dict[str, list[Multiples]] = {}
-    room, left_out = _MOST_PANELS, 0
-    for (model, metric), each in several.items():
-        if len(each) > room:
-            left_out += len(each)
+def _classifier(
+    model: str, several: Sequence[Series], groups: Mapping[str, Mapping[str, Series]],
+    drawn: set[tuple[str, str]], timeline: Timeline, most: int, legend: Legend,
+) -> Section:  # fmt: skip
+    """A classifier: its metrics over time, then by group; `groups` are by metric, and `drawn`."""
+    panels = [
+        Drawing("curve", series_view(series, timeline, _scale(series), most), series.metric)
+        for series in several
+    ]
+    body: list[Node] = [legend, Group("panels", panels)]
+    for metric, by_group in groups.items():
+        if (model, metric) not in drawn:
             continue
-        room -= len(each)
-        up = _scale(*(series for _, series in each))
-        views = [series_view(series, timeline, up, 0, name) for name, series in each]
-        rows = last_rows(report, model, metric)
-        out.setdefault(model, []).append(Multiples(metric, views, rows))
-    return out, left_out
+        up = _scale(*by_group.values())
+        small = [
+            Drawing("curve", series_view(series, timeline, up, 0, group), name(group))
+            for group, series in by_group.items()
+        ]
+        title = f"{metric} by group"
+        last = Fold(f"{title}, the last period", [_last_periods(metric, by_group)])
+        body.append(Section(title, [Group("panels small", small), last]))
+    for series in several:
+        table = _table(series, most)
+        # Long tables would take pages of paper each.
+        short = len(table.rows) <= _MOST_PRINTED
+        body.append(Fold(f"{series.metric}, period by period", [table], printed=short))
+    return Section(name(model), body, on="page")
 
 
-def render_monitoring_html(report: Report, *, fragment: bool = False) -> str:
-    """What changed, a panel per classifier and metric, and a table of all periods, as a page.
+def _printed(series: Series, by_group: Mapping[str, Series]) -> Iterator[Section]:
+    """A metric of a classifier as tables of a text."""
+    title = f"{name(series.model)}: {series.metric}"
+    yield Section(title, [_table(series, _MOST_PERIODS)], on="text")
+    if by_group:
+        last = _last_periods(series.metric, by_group)
+        yield Section(f"{title} by group, the last period", [last], on="text")
 
-    `report` is the dictionary of `Monitoring.to_dict`.
-    """
-    timeline = Timeline.of(report)
-    by_model: dict[str, list[SeriesView]] = {}
+
+def document(report: Report) -> Document:
+    """All that is said of `Monitoring.to_dict`."""
+    periods, timeline, against = report["periods"], Timeline.of(report), _AGAINST[report["against"]]
+    n, labels = (sum(period[of] for period in periods) for of in ("n_items", "n_labeled"))
+    level, tolerance = percent(report["confidence_level"]), report["tolerance"]
+    first, last = periods[0]["name"], periods[-1]["name"]
     every = series_of(report)
     most = max(_MOST_ROWS // max(len(every), 1), _LEAST_ROWS)
-    for series in every:
-        view = series_view(series, timeline, _scale(series), most)
-        by_model.setdefault(series.model, []).append(view)
-    multiples, left_out = small_multiples(report, timeline)
-    answer, *rest = verdicts(report)
-    return render(
-        "monitoring.html.j2",
-        ("curve_series.css", "curve.css", "monitoring.css") if fragment else None,
-        report=report,
-        answer=answer,
-        rest=rest,
-        by_model=by_model,
-        multiples=multiples,
-        left_out=left_out,
-        moved=moved_numbers(report),
-        labels=sum(period["n_labeled"] for period in report["periods"]),
-        items=sum(period["n_items"] for period in report["periods"]),
-        against=_AGAINST[report["against"]],
-        level=percent(report["confidence_level"]),
-    )
+    groups: dict[str, dict[str, dict[str, Series]]] = {}
+    for part in report["subgroups"]:
+        for series in series_of(report, part):
+            of_metric = groups.setdefault(series.model, {}).setdefault(series.metric, {})
+            of_metric[str(part["subgroup"])] = series
+    room, left_out, drawn = _MOST_PANELS, 0, set()
+    for model, metrics in groups.items():
+        for metric, several in metrics.items():
+            if len(several) > room:
+                left_out += len(several)
+            else:
+                room -= len(several)
+                drawn.add((model, metric))
+    legend = Legend([
+        ("median", "estimate"), ("band", f"{level} interval"), ("chance", against),
+        ("since", "since it fell"), ("labels", "labels of a period"),
+    ])  # fmt: skip
+    moved = [
+        f"{period['name']}: {enumerated([*map(name, period['moved'])], 4)}"
+        for period in periods
+        if period["moved"]
+    ]
+    answer, *rest = map(sentence, verdicts(report))
+    models = dict.fromkeys(series.model for series in every)
+    return Document(
+        "Is it still as good?",
+        report,
+        head=[
+            f"{plural(n, 'item')}, {plural(labels, 'label')}, {plural(len(periods), 'period')} of "
+            f"{name(report['time'])}, from {first} to {last}"
+        ],
+        answer=[answer],
+        facts={
+            "Periods": len(periods), "From": first, "To": last, "Items": n, "Labeled": labels,
+        },
+        body=[
+            *([Section("The other metrics, classifiers and groups", [Listing(rest)])]
+              if rest else []),
+            *(
+                _classifier(
+                    model, [series for series in every if series.model == model],
+                    groups.get(model, {}), drawn, timeline, most, legend,
+                )
+                for model in models
+            ),
+            *(
+                section
+                for series in every
+                for section in _printed(series, groups.get(series.model, {}).get(series.metric, {}))
+            ),
+            *([Para(f"{count(left_out)} panels of groups are left out of this page; their numbers "
+                    "are in the JSON and the table.", "soft", on="page")] if left_out else []),
+            *([Section("What moved, seen without a label", [
+                Para("Numbers of a period that lie outside of what the periods before it foretell, "
+                     "at 5% for a year of weekly looks.", "soft"),
+                Listing(moved),
+            ])] if moved else []),
+        ],
+        terms=_terms(report, against),
+        foot=[
+            f"{level} intervals; P(fall): probability that it is worse by more than {tolerance:g} "
+            f"than {against}; {made_by(report)}"
+        ],
+        warnings=report["warnings"],
+    )  # fmt: skip
+
+
+def _terms(report: Report, against: str) -> dict[str, str]:
+    terms = {}
+    if report["gaps"]:
+        gaps = ", ".join(report["gaps"])
+        terms["Gap"] = f"Periods without items ({gaps}) are white: nothing is estimated there."
+    if report["subgroups"]:
+        terms["By group"] = (
+            "The items of a group are estimated by themselves, from its own labels. They are "
+            "compared with its own first periods or reference. With many groups one falls by "
+            "chance more often than one in twenty."
+        )
+    return terms | {
+        "Estimate and interval": "What a score means walks from period to period. Labels of a "
+        "period move it and its neighbours, and a period without labels is less certain.",
+        "P(fall)": "The probability that the metric is worse by more than "
+        f"{report['tolerance']:g} than {against}.",
+        "P(class | scores), the mix of items": "A metric falls because scores mean something else "
+        "than before, or because other items come, of which the classifier was always less sure. "
+        "The second part is what the old meaning of the scores says of the new items.",
+    }

@@ -92,7 +92,7 @@ def about_one(
     if labeled in (0, report["n_items"]):
         rests = f"Every one of the {items} is labeled."
         if not labeled:
-            rests = f"None of the {items} has a label: what you see is the method's prior."
+            rests = f"No label among {items}: what you see is the method's prior."
     warnings = _warnings(report)
     deciding = warnings[0] if warnings and decides(warnings[0]) else None
     whole = report["estimand"] != "sample"

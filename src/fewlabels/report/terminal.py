@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterator, Sequence
 from functools import singledispatch
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from fewlabels.report import document as said
-from fewlabels.report.document import Document, Node, shown, unmarked
+from fewlabels.report.document import MARKS, Document, Node, shown, unmarked
 from fewlabels.report.words import (
     NARROWEST,
     STYLES,
@@ -24,6 +25,7 @@ from fewlabels.report.words import (
     plural,
     probability,
     short_names,
+    wrap,
 )
 
 if TYPE_CHECKING:
@@ -38,17 +40,17 @@ _PLOT = (10, 36)
 def render_text(document: Document, width: int = 80) -> str:
     """A document in lines of at most `width` columns; less than 60 count as 60."""
     width = max(width, NARROWEST)
-    parts: list[Any] = [*_paragraphs(document.head, "title")]
+    parts: list[Any] = [_text(line, width, "title") for line in document.head if line]
     if document.deciding:
-        parts += [*_paragraphs([f"! {document.deciding}"], "warning")]
+        parts += [_text(f"! {document.deciding}", width, "warning")]
     for group in (document.answer, document.basis):
-        parts += ["", *_paragraphs([" ".join(group)])] if group else []
+        parts += ["", _text(" ".join(group), width)] if group else []
     for part in shown([*document.body, *document.more], "text"):
         parts += _lines(part, width)
     if document.foot:
-        parts += ["", *_paragraphs(document.foot, "soft")]
+        parts += ["", *(_text(line, width, "soft") for line in document.foot)]
     if document.warnings:
-        parts += ["", _text("Warnings", "title"), *map(_point, document.warnings)]
+        parts += ["", _text("Warnings", width, "title"), *_points(document.warnings, width)]
     return written(parts, width)
 
 
@@ -70,21 +72,20 @@ def _style(role: Role | None) -> str:
     return STYLES[role] if role else ""
 
 
-def _text(sentence: str, role: Role | None = None) -> Text:
-    return Text(escape_control(unmarked(sentence)), _style(role), overflow="fold")
+def _text(sentence: str, width: int, role: Role | None = None, hanging: str = "") -> Text:
+    """A sentence in lines, broken as all texts are: rich counts other columns for joined emoji."""
+    said = unmarked(sentence)
+    front = " " * (len(said) - len(said.lstrip(" ")))
+    lines = [front + line for line in wrap(said, width - len(front), hanging)]
+    text = Text("\n".join(lines), _style(role), no_wrap=True, overflow="ignore")
+    for words in (match[2] for match in MARKS.finditer(sentence) if match[2]):
+        text.highlight_regex(r"\s+".join(map(re.escape, words.split())), STYLES["title"])
+    return text
 
 
-def _paragraphs(sentences: Sequence[str], role: Role | None = None) -> Iterator[Text]:
-    return (_text(one, role) for one in sentences if one)
-
-
-def _point(sentence: str, mark: str = "-") -> RenderableType:
-    """A sentence behind its mark, which stands alone in front."""
-    grid = Grid.grid(padding=(0, 1, 0, 0))
-    grid.add_column(width=cell_width(mark))
-    grid.add_column(overflow="fold")
-    grid.add_row(mark, _text(sentence))
-    return grid
+def _points(sentences: Sequence[str], width: int) -> Iterator[Text]:
+    """Sentences behind their marks, which stand alone in front."""
+    return (_text(f"- {one}", width, hanging="  ") for one in sentences)
 
 
 @singledispatch
@@ -95,17 +96,17 @@ def _lines(node: Node, width: int) -> Iterator[RenderableType]:
 
 @_lines.register(said.Para)
 def _(node: said.Para, width: int) -> Iterator[RenderableType]:
-    yield _text(node.text, "soft" if node.role else None)
+    yield _text(node.text, width, "soft" if node.role else None)
 
 
 @_lines.register(said.Listing)
 def _(node: said.Listing, width: int) -> Iterator[RenderableType]:
-    yield from map(_point, node.items)
+    yield from _points(node.items, width)
 
 
 @_lines.register(said.Terms)
 def _(node: said.Terms, width: int) -> Iterator[RenderableType]:
-    yield from (_text(f"{term}: {meaning}") for term, meaning in node.meanings.items())
+    yield from (_text(f"{term}: {meaning}", width) for term, meaning in node.meanings.items())
 
 
 @_lines.register(said.Legend)
@@ -128,7 +129,7 @@ def _(node: Any, width: int) -> Iterator[RenderableType]:
     if isinstance(node, said.Section):
         yield ""
         aside = f" ({node.aside})" if node.aside else ""
-        yield _text(node.title + aside, "title")
+        yield _text(node.title + aside, width, "title")
     yield from inside
 
 
@@ -153,9 +154,9 @@ def _(node: said.Table, width: int) -> Iterator[RenderableType]:
     yield _grid(head, cells, sides, width, names=node.names, widest=node.widest)
     if node.most is not None and len(node.rows) > node.most:
         left_out = plural(len(node.rows) - node.most, "more row")
-        yield _text(f"  ... {left_out}: the JSON and the page have all")
+        yield _text(f"  ... {left_out}: the JSON and the page have all", width)
     if node.note:
-        yield _text(f"  ({node.note})")
+        yield _text(f"  ({node.note})", width)
 
 
 def _grid(
@@ -165,10 +166,11 @@ def _grid(
     """Cells below one another. Where they do not fit, names are shortened, then columns go."""
     every = list(dict.fromkeys(name for row in rows for name in row[:names]))
     least = min(_LEAST_NAME, max(map(cell_width, every), default=0))
+    least = max([least, *map(cell_width, head[:names])])
     columns = len(head)
     while True:
         table = [head[:columns], *(row[:columns] for row in rows)]
-        others = [max(map(cell_width, column)) for column in zip(*table, strict=True)][names:]
+        others = [_wide(column) for column in zip(*table, strict=True)][names:]
         room = (width - sum(_GAP + wide for wide in others)) // max(names, 1) - _INDENT
         if room >= least or columns - names <= 1:
             break
@@ -180,22 +182,25 @@ def _grid(
     for k in range(columns):
         grid.add_column(
             Text(head[k]), justify="right" if sides[k] == "r" else "left", no_wrap=True,
-            overflow="crop", style=_style(roles[k]) if roles else "",
+            vertical="bottom", overflow="crop", style=_style(roles[k]) if roles else "",
         )  # fmt: skip
     for row in rows:
-        cut = [*(short[cell] for cell in row[:names]), *row[names:columns]]
+        # Of joined emoji rich counts one alone, and most terminals show them all.
+        cut = [*(short[cell].replace("\u200d", "") for cell in row[:names]), *row[names:columns]]
         grid.add_row("", *map(Text, cut))
     return grid
 
 
 @_lines.register(said.Forest)
 def _(node: said.Forest, width: int) -> Iterator[RenderableType]:
-    block = node.block
+    block, names = node.block, 2 if node.versus else 1
     first, between, last = block.ends(node.rows, node.ends)
     rows = [*first, *last] if between else [*node.rows]
     level = "" if block.level is None else f"[{100 * block.level:.6g}%]"
+    places = [node.rows.index(row) for row in rows]
     columns: list[tuple[str, list[str], str, Role | None]] = [
         ("", [row.model for row in rows], "l", None),
+        *([("", [node.versus[k] for k in places], "l", None)] if node.versus else []),
         ("value", [block.figures(row)[0] for row in rows], "r", None),
         (level, [block.figures(row)[1] for row in rows], "l", None),
     ]
@@ -204,35 +209,51 @@ def _(node: said.Forest, width: int) -> Iterator[RenderableType]:
         columns.append((block.truth_name, truths, "r", None))
     if block.has_best:
         columns.append(("P(best)", [probability(row.best) for row in rows], "r", None))
-    places = [node.rows.index(row) for row in rows]
-    columns += [(head, [cells[k] for k in places], "r", None) for head, cells in node.extras]
+    extras = [(head, [cells[k] for k in places]) for head, cells in node.extras]
+    columns += [(_folded(head, cells), cells, "r", None) for head, cells in extras]
     statuses = ["" if row.status == "ok" else row.status for row in rows]
     if any(statuses):
         columns.append(("status", statuses, "l", "warning"))
-    taken = sum(max(map(cell_width, [head, *cells])) + _GAP for head, cells, *_ in columns[1:])
-    longest = max((cell_width(escape_control(row.model)) for row in rows), default=0)
-    plot = min(_PLOT[1], width - taken - min(longest, 20) - _INDENT - _GAP)
+    taken = sum(_wide([head, *cells]) + _GAP for head, cells, *_ in columns[names:])
+    longest = max((cell_width(escape_control(cell)) for _, cells, *_ in columns[:names]
+                   for cell in cells), default=0)  # fmt: skip
+    plot = min(_PLOT[1], width - taken - names * (min(longest, 20) + _GAP) - _INDENT)
     low, high = node.axis.ends
     if plot >= max(_PLOT[0], len(low) + len(high) + 1):
-        drawn = [_plot(row, node.axis, plot) for row in rows]
+        drawn = [_plot(row, node.axis, plot, node.zero) for row in rows]
         columns.insert(-1 if any(statuses) else len(columns),
                        (low + high.rjust(plot - len(low)), drawn, "l", None))  # fmt: skip
     heads, cells, sides, roles = zip(*columns, strict=True)
-    written_rows = [[escape_control(cell) if k == 0 else cell for k, cell in enumerate(row)]
+    written_rows = [[escape_control(cell) if k < names else cell for k, cell in enumerate(row)]
                     for row in zip(*cells, strict=True)]  # fmt: skip
-    yield _grid(heads, written_rows, sides, width, widest=max(longest, 1), roles=roles)
+    widest = max(longest, 1) * names
+    yield _grid(heads, written_rows, sides, width, names=names, widest=widest, roles=roles)
     if between:
         hidden = f"{count(len(between))} of {count(len(node.rows))} rows are not shown"
-        yield _text(f"  ... {hidden}; the JSON and the HTML report have all")
+        yield _text(f"  ... {hidden}; the JSON and the HTML report have all", width)
 
 
-def _plot(row: Any, axis: Any, width: int) -> str:
-    """A row of a forest: interval, estimate, truth."""
+def _wide(column: Sequence[str]) -> int:
+    """Columns that cells take, which may have several lines."""
+    return max(cell_width(line) for cell in column for line in cell.split("\n"))
+
+
+def _folded(head: str, cells: Sequence[str]) -> str:
+    """A heading of several words in two lines, where it is wider than all that is below it."""
+    room, words = max(map(cell_width, cells), default=0), head.split()
+    ways = [f"{' '.join(words[:k])}\n{' '.join(words[k:])}" for k in range(1, len(words))]
+    return min(ways, key=lambda way: _wide([way])) if ways and cell_width(head) > room else head
+
+
+def _plot(row: Any, axis: Any, width: int, zero: bool = False) -> str:
+    """A row of a forest: zero where it matters, interval, estimate, truth."""
     low, value, high, truth = (
         None if number is None else round(axis.at(number) * (width - 1))
         for number in (row.low, row.value, row.high, row.truth)
     )
     cells = [" "] * width
+    if zero:
+        cells[round(axis.at(0) * (width - 1))] = ":"
     if low is not None and high is not None:
         cells[low : high + 1] = "-" * (high - low + 1)
         cells[low] = cells[high] = "|"
