@@ -161,7 +161,7 @@ def thresholds() -> dict[str, Report]:
     met = THRESHOLDS["met"]()
     more = {
         "thresholds": [0.2, 0.4, 0.6, 0.8], "probability": [0.5, 0.92, 0.95, 0.97],
-        "best": 0.8, "best_probability": 0.97, "met": True,
+        "best": 0.8, "best_probability": 0.97, "met": True, "by_threshold": {},
     }  # fmt: skip
 
     def interval_of(value: float) -> dict[str, float]:

@@ -137,6 +137,6 @@ def _diagnostics(report: Report) -> list[Node]:
     """What the fit knows of itself, folded away."""
     rows = [(str(key).replace("_", " "), fact(value))
             for key, value in report["diagnostics"].items()]  # fmt: skip
-    table = Table(["Diagnostic", ""], rows, "Diagnostics", sides="l")
+    table = Table(["diagnostic", "value"], rows, "Diagnostics", sides="l")
     fold = Fold(f"Of the fit by {name(report['method'])}", [table], style="between")
     return [Section("Diagnostics", [fold], on="page")] if rows else []

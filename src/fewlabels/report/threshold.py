@@ -156,8 +156,11 @@ class ThresholdBlock:
             ]  # fmt: skip
         else:
             said = [f"No threshold meets {self.conditions}", f"The nearest is {best}"]
-            short = [f"{rate_name(key)} is {number.text} where {asked} is asked"
-                     for key, number, asked in self.rates if asked]  # fmt: skip
+            short = [
+                f"{rate_name(key)} is {number.text} where "
+                f"{' '.join(_SIGNS.get(word, word) for word in asked.split())} is asked"
+                for key, number, asked in self.rates if asked
+            ]  # fmt: skip
             said[-1] += f": {', '.join(short)}" if short else ""
         return ". ".join(said) + "."
 
