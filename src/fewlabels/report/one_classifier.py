@@ -22,6 +22,9 @@ UNKNOWN = "not known"
 
 _NAMES = {
     "fpr": "false-positive rate",
+    "fnr": "false-negative rate",
+    "tpr": "true-positive rate",
+    "tnr": "true-negative rate",
     "f1": "F1",
     "predicted_positive_rate": "called positive",
     "cost": "cost per item",
@@ -84,7 +87,10 @@ def about_one(
     title: str, report: Report, answer: str, body: Sequence[Node], terms: Mapping[str, str],
     *, basis: Sequence[str] = (), numbers: str = "",
 ) -> Document:  # fmt: skip
-    """The document of an answer, with what all of them say; `numbers` have the confidence level."""
+    """The document of an answer, with what all of them say.
+
+    `numbers` are what has the confidence level; without them it rests on no label, but on `basis`.
+    """
     labeled, items = report["n_labeled"], plural(report["n_items"], "item")
     read = f"{items}, {labeled:,} labeled, {report['n_labeled_positive']:,} of them positive"
     read = read if labeled else f"{items}, none labeled"
@@ -102,7 +108,7 @@ def about_one(
         report,
         head=[f"{name(report['model'])}: {read}; {classes_text(report)}"],
         answer=[answer],
-        basis=basis or [rests],
+        basis=[rests, *basis] if numbers else basis,
         facts={
             "Classifier": name(report["model"]),
             "Positive class": name(report["positive"]),
