@@ -165,7 +165,7 @@ def test_other_thresholds_are_at_even_steps_of_items_and_of_positives():
     assert len(cuts) in (60, 61)
     assert (np.diff(cuts) > 0).all()
     steps = -np.diff(recall) - np.diff(found.by_threshold["predicted_positive_rate"].value)
-    assert 0 < steps.min()
+    assert steps.min() > 0
     assert steps.max() < 2.5 * 2 / 60
 
 

@@ -23,7 +23,7 @@ from fewlabels.report.document import (
     name,
     strong,
 )
-from fewlabels.report.one_classifier import RATES, Interval, about_one, level, rate_name
+from fewlabels.report.one_classifier import RATES, Interval, about_one, capital, level, rate_name
 from fewlabels.report.words import escape_control, percent, score_text
 
 _ROWS = 10  # Of the picture: a tenth each, and one for the value 0.
@@ -40,46 +40,34 @@ _DIAGONAL = [(0.0, 0.0), (1.0, 1.0)]
 
 
 class Kind(NamedTuple):
-    """Name of a kind of curve, and the places at which it is read off."""
+    """Name of a kind of curve, what its axes and its area are, and where a table reads it off."""
 
     name: str
     title: str
     x_key: str
     y_key: str
-    x_name: str
-    y_name: str
-    x_short: str
-    y_short: str
     area: str
     places: tuple[float, ...]
 
+    @property
+    def x_name(self) -> str:
+        """What is across."""
+        return rate_name(self.x_key)
+
+    @property
+    def y_name(self) -> str:
+        """What is up."""
+        return rate_name(self.y_key)
+
 
 KINDS = {
-    "precision-recall": Kind(
-        name="precision-recall",
-        title="Precision and recall",
-        x_key="recall",
-        y_key="precision",
-        x_name="recall",
-        y_name="precision",
-        x_short="recall",
-        y_short="precision",
-        area="average precision",
-        places=(0.1, 0.25, 0.5, 0.75, 0.9, 0.95),
-    ),
-    "roc": Kind(
-        name="roc",
-        title="ROC",
-        x_key="fpr",
-        y_key="tpr",
-        x_name="false-positive rate",
-        y_name="true-positive rate",
-        x_short="false pos.",
-        y_short="true pos.",
-        area="area under the ROC curve",
-        places=(0.01, 0.05, 0.1, 0.2),
-    ),
-}
+    kind.name: kind
+    for kind in (
+        Kind("precision-recall", "Precision and recall", "recall", "precision",
+             "average precision", (0.1, 0.25, 0.5, 0.75, 0.9, 0.95)),
+        Kind("roc", "ROC", "fpr", "tpr", "area under the ROC curve", (0.01, 0.05, 0.1, 0.2)),
+    )
+}  # fmt: skip
 
 
 class Point(NamedTuple):
@@ -176,7 +164,7 @@ def document(report: Report, picture: Mapping[str, Any] | None = None) -> Docume
         ],
         {
             "Line and band": "The labels that are missing were drawn many times, as the labels "
-            "there are and the method allow, and the curve was computed for every draw. The line "
+            "there are and the method allow. Each draw has a curve. The line "
             f"is the median at each place. The band is the shortest interval that holds "
             f"{level(report)} of the draws there. It is meant place by place: that it holds the "
             "whole curve at once is less probable.",
@@ -197,7 +185,7 @@ def _points(block: CurveBlock, report: Report) -> Group:
         value, band = point.y.parts
         cut = score_text(point.threshold, scored)
         rows.append([percent(point.x), strong(value), band, cut])
-    head = [kind.x_short, kind.y_short, f"[{percent(block.level)} band]", "threshold"]
+    head = [kind.x_name, kind.y_name, f"[{percent(block.level)} band]", "threshold"]
     table = Table(head, rows, kind.title, sides="rrlr", style="points")
     return Group("", [Section(kind.title, [table], aside=f"{kind.area} {block.area.text}")])
 
@@ -295,7 +283,7 @@ def curve_view(block: CurveBlock, report: Report) -> View:
         line=panel.path((p.x, p.y.value) for p in points),
         reference=panel.path(_DIAGONAL) if kind.name == "roc" else panel.level(chance),
         strips=strips_at(panel, [p.x for p in points], map(describe, points)),
-        description=f"{_capital(kind.y_name)} (up) against {kind.x_name} (right), {read_off}.",
+        description=f"{capital(kind.y_name)} (up) against {kind.x_name} (right), {read_off}.",
     )
 
 
@@ -308,7 +296,7 @@ def rate_views(
     panel = over_scores(cuts, report, height)
     views = []
     for key in names:
-        view = _line_view(f"{_capital(rate_name(key))} by threshold", rate_name(key), panel, cuts,
+        view = _line_view(f"{capital(rate_name(key))} by threshold", rate_name(key), panel, cuts,
                           rates[key], report)  # fmt: skip
         at = rates[key]["value"][cuts.index(marked[0])] if marked else None
         if marked and at is not None:
@@ -367,7 +355,7 @@ def _line_view(
         line=panel.path((at, number.value) for at, number in defined),
         reference="",
         strips=strips_at(panel, places, texts),
-        description=f"{_capital(y_name)} (up) by {score_name(report)} (right), from {texts[0]} "
+        description=f"{capital(y_name)} (up) by {score_name(report)} (right), from {texts[0]} "
         f"to {texts[-1]}.",
     )
 
@@ -395,10 +383,6 @@ def recalibration_view(report: Report, picture: Mapping[str, Any]) -> View:
         description=f"Probability of {positive} (up) against score (right){span}",
         histogram=_bars(picture["histogram"], panel.x),
     )
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def score_name(report: Report) -> str:

@@ -29,7 +29,15 @@ from fewlabels.report.document import (
     name,
     strong,
 )
-from fewlabels.report.one_classifier import RATES, UNKNOWN, Interval, about_one, level, rate_name
+from fewlabels.report.one_classifier import (
+    RATES,
+    UNKNOWN,
+    Interval,
+    about_one,
+    capital,
+    level,
+    rate_name,
+)
 from fewlabels.report.words import plural, probability, score_text
 
 _SAME = {"tpr": "recall", "sensitivity": "recall", "tnr": "specificity", "ppv": "precision"}
@@ -196,11 +204,7 @@ class ThresholdBlock:
         said, best = rate_name(choice), "lowest" if choice in ("fpr", "fnr") else "highest"
         if len(on) == len(self.report["conditions"]) == 1 and on[0][1] != choice:
             said += f" at {rate_name(on[0][1])} {on[0][3]}"
-        return f"{_capital(said)}: {value}, the {best} {among}"
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+        return f"{capital(said)}: {value}, the {best} {among}"
 
 
 def document(report: Report) -> Document:
@@ -236,7 +240,7 @@ def _forests(block: ThresholdBlock) -> Iterator[Forest]:
     """Costs, where they are asked about, and rates, which have another scale."""
     for unit in (False, True):
         rates = [rate for rate in block.rates if rate.key.startswith("cost") is not unit]
-        rows = tuple(Row(_capital(rate_name(r.key)), *r.number, "ok") for r in rates)
+        rows = tuple(Row(capital(rate_name(r.key)), *r.number, "ok") for r in rates)
         shown = Block("rate", None, rows, block.report["confidence_level"])
         axis = fit_axis([0.0, 1.0 if unit else None, *(n for row in rows for n in row.numbers)],
                         (0.0, 1.0 if unit else None))  # fmt: skip
@@ -273,7 +277,7 @@ def _moved(block: ThresholdBlock) -> list[Section]:
         f"What other thresholds would give, with {level(report)} intervals. The point marks the "
         "threshold."
     )
-    drawings = [Drawing("curve", view, _capital(rate_name(key)))
+    drawings = [Drawing("curve", view, capital(rate_name(key)))
                 for key, view in zip(drawn, views, strict=True)]  # fmt: skip
     fold = Fold(f"All {plural(len(cuts), 'threshold')}", [table], printed=False, style="between")
     return [
