@@ -152,6 +152,42 @@ def test_curves_are_read_by_arrow_keys(browser: webdriver.Browser, tmp_path: Pat
     assert browser.run(SAID) not in ("", first)
 
 
+def test_a_slider_moves_the_threshold(browser: webdriver.Browser, tmp_path: Path) -> None:
+    """It shows the numbers of a row of the table, and the marks of the figures go there."""
+    shown(browser, tmp_path, "threshold: met")
+
+    def told() -> list[str]:
+        script = "return [...document.querySelectorAll('.slider dd')].map(e => e.textContent)"
+        return [str(text) for text in browser.run(script)]
+
+    def marks() -> list[list[str]]:
+        script = (
+            "return [...document.querySelectorAll('.moved svg[role=img]')].map(plot => ["
+            "plot.querySelector('.drop').getAttribute('x1'),"
+            "plot.querySelector('.dot').getAttribute('cx'),"
+            "(1 - plot.querySelector('.dot').getAttribute('cy') / 180).toFixed(3)])"
+        )
+        return [[str(one) for one in mark] for mark in browser.run(script)]
+
+    rows = browser.run(
+        "return [...document.querySelectorAll('tr[data-x]')].map(row => [row.dataset.x,"
+        " ...[...row.cells].map(cell => cell.textContent)])"
+    )
+    (best,) = [k for k, row in enumerate(rows) if row[1].endswith(" best")]
+    assert told() == rows[best][1:]
+    before = marks()
+    browser.run("document.querySelector('.slider input').focus()")
+    browser.press("ArrowLeft", "ArrowLeft")
+    place, *texts = rows[best - 2]
+    assert told() == texts
+    values = [text.split()[0] for text in texts[1:5]]
+    assert marks() == [[place, place, value] for value in values] != before
+    spoken = browser.run("return document.querySelector('.slider input').ariaValueText")
+    assert spoken.startswith(f"Threshold {texts[0]}, Precision {texts[1]}, Recall {texts[2]}")
+    browser.press("ArrowRight", "ArrowRight")
+    assert (told(), marks()) == (rows[best][1:], before)
+
+
 @pytest.mark.parametrize("name", ["estimates: two_classes", "comparison: two", "annotations: plain",
                                   "threshold: met", "shift: two", "label-next: curve"])  # fmt: skip
 def test_a_page_is_whole_without_its_script(
@@ -160,7 +196,7 @@ def test_a_page_is_whole_without_its_script(
     def words() -> str:
         return str(
             browser.run(
-                "document.querySelectorAll('.copy').forEach(e => e.remove());"
+                "document.querySelectorAll('.copy, .slider').forEach(e => e.remove());"
                 "document.querySelectorAll('details').forEach(e => { e.open = true; });"
                 "return document.body.innerText.replace(/\\s+/g, ' ')"
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 from test_estimate import HOSTILE
 
 import fewlabels as fl
+from fewlabels.cli.one_classifier import OneModel
 
 Run = Callable[..., tuple[int, str, str]]
 Answer = Callable[..., dict[str, Any]]
@@ -85,11 +87,24 @@ def test_hostile_names(
 ) -> None:
     label = [{0: "a", 1: HOSTILE}.get(y, "") for y in columns["label"]]
     file = write({"label": label, f"p__{HOSTILE}__{HOSTILE}": columns["p__good__1"]})
+    pytest.importorskip("matplotlib", reason="the extra `plot` is not installed")
     files = ("--html", tmp_path / "out.html", "--svg", tmp_path / "out.svg")
     assert answer("curve", file, "--method", "bayesian-calibration", *files)["model"] == HOSTILE
     for name in ("out.html", "out.svg"):
         assert "<script>alert" not in (tmp_path / name).read_text("utf-8")
     ElementTree.parse(tmp_path / "out.svg")
+
+
+@pytest.mark.parametrize("command", [("curve",), ("threshold", "--min-recall", ".5")])
+def test_what_cannot_be_drawn_is_said_before_the_work(
+    cli: Run, tmp_path: Path, predictions_file: Path, command: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    monkeypatch.setattr(OneModel, "ask", lambda *_, **__: pytest.fail("it was asked"))
+    found = cli(command[0], predictions_file, *command[1:], *GOOD, "--svg", tmp_path / "a.svg")
+    assert found[:2] == (2, "")
+    assert re.fullmatch(r"error: matplotlib is not installed.*fewlabels\[plot\].*\n", found[2])
 
 
 def test_bounds_and_conditions_reach_the_answer(answer: Answer, predictions_file: Path) -> None:
@@ -132,7 +147,7 @@ def test_the_table_calls_positive_what_the_threshold_does(
     for row in rows:
         assert (row["called_positive"] == "true") == (float(row["score"]) >= report["best"])
     # The threshold as it is printed decides alike.
-    printed = float(re.search(r"positive from ([\d.]+) up", out)[1])  # type: ignore[index]
+    printed = float(re.search(r"Call it \S+ from ([\d.]+) up", out)[1])  # type: ignore[index]
     for row in rows:
         assert (float(row["score"]) >= printed) == (row["called_positive"] == "true")
 

@@ -27,7 +27,7 @@ from fewlabels.data.label_record import parse_record, read_record
 from fewlabels.labeling import server as server_module
 from fewlabels.labeling.server import HEADER, Server
 from fewlabels.labeling.session import Session
-from fewlabels.report.curve_html import render_narrowing
+from fewlabels.report.narrowing import render_narrowing
 
 pytest.importorskip("starlette", reason="needs the extra `label`")
 pytest.importorskip("uvicorn", reason="needs the extra `label`")

@@ -126,19 +126,47 @@ def test_rates_at_the_best_threshold_against_loops():
     found = threshold(predictions, min_f1=0.3, method=method, cost=COST)
     q = question_of(predictions, method, "sample")
     rows = np.flatnonzero(~np.isnan(q.scores) & (q.predictions.weight > 0))
-    (_, w), drawn = label_weights(q, 400, "interval"), []
-    for d in range(400):
-        negatives, positives = w[:, :, d].sum(axis=0)
-        tp, fp = w[q.scores[rows] >= found.best, :, d].sum(axis=0)[::-1]
-        drawn.append(rates_of(tp, fp, positives, negatives))
+    _, w = label_weights(q, 400, "interval")
+
+    def interval_at(cut, name):
+        drawn = []
+        for d in range(400):
+            negatives, positives = w[:, :, d].sum(axis=0)
+            tp, fp = w[q.scores[rows] >= cut, :, d].sum(axis=0)[::-1]
+            drawn.append(rates_of(tp, fp, positives, negatives)[name])
+        value, (low, high) = np.nanmedian(drawn), shortest(np.array(drawn), 0.9)
+        return value, low, high
+
     assert list(found.rates) == [
         "precision", "recall", "specificity", "fpr", "f1", "accuracy", "predicted_positive_rate",
         "cost", "cost_of_all", "cost_of_none",
     ]  # fmt: skip
     for name, rate in found.rates.items():
-        each = np.array([r[name] for r in drawn])
-        value, (low, high) = np.nanmedian(each), shortest(each, 0.9)
-        assert rate == pytest.approx((value, low, high), abs=1e-9), name
+        assert rate == pytest.approx(interval_at(found.best, name), abs=1e-9), name
+    moved = dict(found.by_threshold)
+    cuts = moved.pop("threshold")
+    assert list(moved) == ["precision", "recall", "fpr", "predicted_positive_rate", "cost"]
+    assert found.best in cuts
+    assert set(cuts) <= set(found.thresholds)
+    for name, band in moved.items():
+        for place in (0, len(cuts) // 2, len(cuts) - 1):
+            here = [end[place] for end in band]
+            assert here == pytest.approx(interval_at(cuts[place], name), abs=1e-9), name
+
+
+def test_other_thresholds_are_at_even_steps_of_items_and_of_positives():
+    """Of a rare class most thresholds would otherwise find nothing."""
+    rng = np.random.default_rng(0)
+    truth = rng.random(3000) < 0.02
+    score = 1 / (1 + np.exp(-rng.normal(4 * truth - 3, 1)))
+    data = fl.Predictions(score[:, None], truth.astype(int), models=["a"])
+    found = threshold(data, min_recall=0.5, method="labeled", estimand="sample")
+    cuts, recall = found.by_threshold["threshold"], found.by_threshold["recall"].value
+    assert len(cuts) in (60, 61)
+    assert (np.diff(cuts) > 0).all()
+    steps = -np.diff(recall) - np.diff(found.by_threshold["predicted_positive_rate"].value)
+    assert steps.min() > 0
+    assert steps.max() < 2.5 * 2 / 60
 
 
 def test_arguments_text_and_functions_are_one():
@@ -367,6 +395,7 @@ def test_no_item_to_put_a_threshold_at():
     assert report["best"] is None
     assert report["met"] is False
     assert report["rates"]["precision"] == {"value": None, "low": None, "high": None}
+    assert report["by_threshold"]["recall"] == {"value": [], "low": [], "high": []}
 
 
 @pytest.mark.parametrize("workers", [1, 2])

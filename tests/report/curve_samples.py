@@ -147,16 +147,12 @@ def curve(world: World, kind: str, **changes: Any) -> Report:
     return {**both, "what": "curve", "kind": kind, **line, **changes}
 
 
-def threshold(world: World, precision: float = 0.8, recall: float = 0.6, **changes: Any) -> Report:
-    """The report of thresholds that meet a precision and a recall."""
-    p, r = world.tp / world.called, world.tp / world.positive
-    met = ((p >= precision) & (r >= recall)).mean(axis=0)
-    short = (np.maximum(precision - p, 0) + np.maximum(recall - r, 0)).mean(axis=0)
-    best = int(met.argmax() if met.any() else short.argmin())
-    called, n = best + 1, len(world.scores)
-    tp, positive = world.tp[:, best], world.positive[:, 0]
+def rates_at(world: World, cut: int) -> dict[str, Any]:
+    """Draws of rates where the items down to one are called positive."""
+    called, n = cut + 1, len(world.scores)
+    tp, positive = world.tp[:, cut], world.positive[:, 0]
     fp, tn = called - tp, n - positive - (called - tp)
-    rates = {
+    return {
         "precision": tp / called,
         "recall": tp / positive,
         "specificity": tn / (n - positive),
@@ -165,6 +161,17 @@ def threshold(world: World, precision: float = 0.8, recall: float = 0.6, **chang
         "accuracy": (tp + tn) / n,
         "predicted_positive_rate": np.full(len(tp), called / n),
     }
+
+
+def threshold(world: World, precision: float = 0.8, recall: float = 0.6, **changes: Any) -> Report:
+    """The report of thresholds that meet a precision and a recall."""
+    p, r = world.tp / world.called, world.tp / world.positive
+    met = ((p >= precision) & (r >= recall)).mean(axis=0)
+    short = (np.maximum(precision - p, 0) + np.maximum(recall - r, 0)).mean(axis=0)
+    best = int(met.argmax() if met.any() else short.argmin())
+    at_best = rates_at(world, best)
+    some = np.unique([*np.linspace(0, len(world.scores) - 1, 12).astype(int), best])[::-1]
+    moved = [rates_at(world, cut) for cut in some]
     tail = {
         "conditions": [f"precision >= {precision}", f"recall >= {recall}"],
         "best": float(world.scores[best]),
@@ -172,7 +179,17 @@ def threshold(world: World, precision: float = 0.8, recall: float = 0.6, **chang
         "choice": "likeliest" if met.max() < 0.95 else "recall",
         "least": 0.95,
         "met": bool(met.any()),
-        "rates": {name: interval(values) for name, values in rates.items()},
+        "rates": {name: interval(values) for name, values in at_best.items()},
+        "by_threshold": {
+            "threshold": world.scores[some].tolist(),
+            **{
+                name: {
+                    end: [interval(rates[name])[end] for rates in moved]
+                    for end in ("value", "low", "high")
+                }
+                for name in ("precision", "recall", "fpr", "predicted_positive_rate")
+            },
+        },
         "thresholds": world.scores[::-1].tolist(),
         "probability": met[::-1].tolist(),
         "status": "ok",

@@ -118,10 +118,10 @@ _TEXTS: dict[str, Callable[..., str]] = {
     "calibration": report.render_calibration,
     "calibration-curve": report.render_calibration_curve,
     "comparison": partial(render_text, "comparison"),
-    "curves": report.render_curves,
-    "threshold": report.render_threshold,
+    "curves": partial(render_text, "curves"),
+    "threshold": partial(render_text, "threshold"),
     "shift": partial(render_text, "shift"),
-    "label-next": report.render_label_next,
+    "label-next": partial(render_text, "label-next"),
     "backtest": partial(render_text, "backtest"),
     "monitoring": partial(render_text, "monitoring"),
 }

@@ -44,6 +44,7 @@ def test_rankings_and_differences(plain: dict[str, Any]) -> None:
     assert len(differences.rows) == 3
     assert (differences.rows[0].model, differences.versus[0]) == tuple(found["ranking"][:2])
     assert set(dict(differences.extras)["told apart"]) <= {"yes", "no"}
+    assert differences.zero
     assert differences.axis.low <= 0 <= differences.axis.high
 
 

@@ -4,32 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 from curve_samples import CURVES, THRESHOLDS, World, curves, plain
 
-import fewlabels.report
-from fewlabels.report.curve_html import (
-    HEIGHT,
-    curve_view,
-    recalibration_view,
-    render_curves_html,
-    render_svg,
-    threshold_view,
-)
-from fewlabels.report.curves import (
-    ThresholdBlock,
-    curve_blocks,
-    cut_text,
-    render_curves,
-)
+from fewlabels.report.curves import HEIGHT, curve_blocks, curve_view, recalibration_view
+from fewlabels.report.figure import render_svg
+from fewlabels.report.html import render_page, render_text
+from fewlabels.report.threshold import ThresholdBlock, cut_text, threshold_view
 from fewlabels.report.words import score_text
 
 Report = dict[str, Any]
-TEMPLATES = Path(fewlabels.report.__file__).parent / "templates"
 
 
 REPORTS: dict[str, Callable[[], Report]] = {
@@ -45,7 +32,7 @@ def test_the_picture_has_the_curve_where_it_is() -> None:
         "area": {"metric": "average_precision", "value": 0.75, "low": 0.6, "high": 0.8},
     }  # fmt: skip
     report = curves(World(n=50)) | {"curves": {"precision-recall": line}}
-    rows = render_curves(report).split("\n")
+    rows = render_text("curves", report).split("\n")
     start = rows.index("precision") + 1
     cells = [row[7:].ljust(61) for row in rows[start : start + 11]]
     assert "".join(row[0] for row in cells) == "o::        "
@@ -110,40 +97,23 @@ def test_scores_keep_the_digits_that_tell_them_apart(
 
 
 def test_every_place_of_a_curve_has_a_tooltip() -> None:
-    source = render_curves_html(plain()[0])
+    source = render_page("curves", plain()[0])
     titles = re.findall(r'class="strip"[^>]*><title>([^<]*)</title>', source)
     assert len(titles) == 200
     assert re.fullmatch(r"recall 0\.5%: precision [\d.]+ \[[\d., ]+\], threshold [\d.]+", titles[0])
 
 
 @pytest.mark.parametrize("name", REPORTS)
-def test_figures_are_files_of_their_own(name: str) -> None:
-    root = ElementTree.fromstring(render_svg(REPORTS[name]()))
+def test_figures_are_files_of_their_own_and_the_same_each_time(name: str) -> None:
+    pytest.importorskip("matplotlib", reason="the extra `plot` is not installed")
+    report = REPORTS[name]()
+    source = render_svg(report)
+    root = ElementTree.fromstring(source)
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
-    tags = {element.tag.rpartition("}")[2] for element in root.iter()}
-    assert tags <= {
-        "svg",
-        "title",
-        "desc",
-        "style",
-        "rect",
-        "text",
-        "tspan",
-        "line",
-        "path",
-        "circle",
-    }
-
-
-def test_the_sheet_has_the_colours_of_the_page() -> None:
-    def colours(name: str, block: int) -> dict[str, str]:
-        css = (TEMPLATES / name).read_text().split("@media screen and (prefers-color-scheme")[block]
-        return dict(re.findall(r"--([\w-]+): ([^;]+);", css))
-
-    for block in (0, 1):
-        page = colours("report.css", block)
-        for name, value in colours("curve_sheet.css", block).items():
-            assert page[name] == value
+    texts = [element.text or "" for element in root.iter() if element.tag.endswith("}text")]
+    assert any("probability" in text or "recall" in text or "rate" in text for text in texts)
+    assert not [element for element in root.iter() if element.tag.endswith("}script")]
+    assert render_svg(report) == source
 
 
 def pixels(path: str) -> list[tuple[float, float]]:
@@ -154,7 +124,7 @@ def pixels(path: str) -> list[tuple[float, float]]:
 def test_curves_lie_within_their_band_and_the_plot(name: str) -> None:
     report, picture = CURVES[name]()
     views = [curve_view(block, report) for block in curve_blocks(report)]
-    views.append(recalibration_view(report, picture)[0])
+    views.append(recalibration_view(report, picture))
     for view in views:
         for x, y in pixels(view.line) + pixels(view.band):
             assert 0 <= x <= 100
@@ -181,7 +151,9 @@ def test_a_point_of_the_curve_stands_where_its_numbers_say() -> None:
 
 def test_labeled_items_stand_below_their_bins() -> None:
     report, picture = plain()
-    view, bars = recalibration_view(report, picture)
+    view = recalibration_view(report, picture)
+    bars = view.histogram
+    assert bars is not None
     counts = picture["histogram"]["positive"]
     edges = picture["histogram"]["edges"]
     bins = [k for k, count in enumerate(counts) for _ in range(count)]
@@ -223,3 +195,21 @@ def test_many_thresholds_make_no_long_path() -> None:
     view = threshold_view(ThresholdBlock(report))
     assert len(pixels(view.line)) <= 602
     assert len(view.strips) <= 120
+
+
+def test_rates_at_other_thresholds_are_marked_where_the_best_is() -> None:
+    """The page has them in a table, whose rows stand where the figures have them."""
+    source = render_page("threshold", THRESHOLDS["met"]())
+    places = re.findall(r'<tr data-x="([\d.]+%)">', source)
+    best = re.search(r'<tr data-x="([\d.]+%)"><th[^>]*>[^\n]*class="chip best"', source)
+    assert best is not None
+    assert len(places) == 13
+    section = source[source.index("If the threshold moves</h2>") :]
+    lines = re.findall(r'<line class="drop" x1="([\d.]+%)"', section)
+    assert lines == [best[1]] * 4
+    assert len(re.findall('class="strip" x=', section)) == 13 * 4
+
+
+def test_the_cost_has_a_scale_of_its_own() -> None:
+    source = render_page("threshold", THRESHOLDS["sure"]())
+    assert re.findall("<title>Scale from 0.* to ([\\d.]+)</title>", source) == ["3", "1.00"]

@@ -20,12 +20,12 @@ from page import Page
 from report_samples import STATUS_MESSAGES, Report, minimal, render_html, render_text, two_classes
 
 import outputs
-from fewlabels.report import render_threshold
 from fewlabels.report.annotations import render_annotations
 from fewlabels.report.calibration import render_calibration_html
 from fewlabels.report.comparison import labels_cell, settling_sentence, standing_sentence
 from fewlabels.report.diagnostics import partition
 from fewlabels.report.document import unmarked
+from fewlabels.report.html import render_text as text_of
 from fewlabels.report.html import stated_origin
 from fewlabels.report.shown import brief
 from outputs import check, together
@@ -170,7 +170,7 @@ def thresholds() -> dict[str, Report]:
     met = THRESHOLDS["met"]()
     more = {
         "thresholds": [0.2, 0.4, 0.6, 0.8], "probability": [0.5, 0.92, 0.95, 0.97],
-        "best": 0.8, "best_probability": 0.97, "met": True,
+        "best": 0.8, "best_probability": 0.97, "met": True, "by_threshold": {},
     }  # fmt: skip
 
     def interval_of(value: float) -> dict[str, float]:
@@ -209,7 +209,7 @@ def thresholds() -> dict[str, Report]:
 def test_answers_about_thresholds() -> None:
     check(
         "report/thresholds",
-        together({name: render_threshold(made) for name, made in thresholds().items()}),
+        together({name: text_of("threshold", made) for name, made in thresholds().items()}),
     )
 
 

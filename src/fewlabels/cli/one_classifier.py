@@ -105,10 +105,13 @@ def takes_one_model(*more: str) -> Callable[[Callback], Callback]:
     return add
 
 
-def _figure(report: Mapping[str, Any]) -> str:
-    from fewlabels.report.curve_html import render_svg
+def _figure(output: Output) -> Callable[[Mapping[str, Any]], str]:
+    """What draws figures of a report; that nothing can is said before the work is done."""
+    from fewlabels.report.figure import class_of_figures, render_svg
 
-    return render_svg(report)
+    if output.svg is not None:
+        class_of_figures()
+    return render_svg
 
 
 def _item_table(predictions: Predictions, report: Mapping[str, Any]) -> dict[str, Any]:
@@ -152,6 +155,7 @@ def curve(chosen: OneModel, band: Band, output: Output) -> None:
     """
     from fewlabels.questions.curve import curves as run
 
+    draw = _figure(output)
     predictions, curves = chosen.ask(
         run, "drawing curves", "confidence_level", "estimand", interval=band.interval
     )
@@ -159,7 +163,7 @@ def curve(chosen: OneModel, band: Band, output: Output) -> None:
     output.save_all(
         lambda: report,
         html=curves.save_html,
-        svg=partial(_figure, report),
+        svg=partial(draw, report),
         out=lambda: {**_item_table(predictions, report), "probability": curves.recalibrated},
     )
     output.show(lambda: report, curves.summary)
@@ -259,6 +263,7 @@ def threshold(chosen: OneModel, conditions: Conditions, output: Output) -> int:
     bounds = conditions.arguments()
     from fewlabels.questions.threshold import threshold as run
 
+    draw = _figure(output)
     predictions, result = chosen.ask(
         run, "trying thresholds", "confidence_level", "estimand", **bounds
     )
@@ -273,9 +278,7 @@ def threshold(chosen: OneModel, conditions: Conditions, output: Output) -> int:
         ]
         return columns
 
-    output.save_all(
-        lambda: report, html=result.save_html, svg=partial(_figure, report), out=decisions
-    )
+    output.save_all(lambda: report, html=result.save_html, svg=partial(draw, report), out=decisions)
     output.show(lambda: report, result.summary)
     required, probability = conditions.probability, report["best_probability"]
     why = untrusted(result.status)
@@ -335,7 +338,6 @@ def label_next(chosen: OneModel, wanted: List, output: Output) -> None:
     `drawn` is the probability with which it was drawn, which averages of the labels need.
     """
     from fewlabels.questions.label_next import label_next as run
-    from fewlabels.report import render_label_next
 
     predictions, result = chosen.ask(run, "choosing items", **vars(wanted))
     report = result.report()
@@ -345,4 +347,4 @@ def label_next(chosen: OneModel, wanted: List, output: Output) -> None:
     numbers = {key: shown[key] for key in (column, "probability", "gain", "drawn")}
     columns = {"row": shown["rows"], **names, **numbers}
     output.save_all(lambda: shown, html=result.save_html, out=lambda: columns)
-    output.show(lambda: shown, partial(render_label_next, report))
+    output.show(lambda: shown, result.summary)

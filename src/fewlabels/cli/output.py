@@ -50,7 +50,7 @@ class Output(Record):
 
     json: str | None = _path("Write JSON; - prints it to standard output.", "PATH")
     html: str | None = _path("Write the report as one HTML file.", "PATH", "written")
-    svg: str | None = _path("Write the figures as SVG.", "PATH")
+    svg: str | None = _path("Write the figures as SVG (extra `plot`).", "PATH")
     save: str | None = _path("Write the fitted map as JSON.", "MODEL.json", "written")
     out: str | None = _path(None, "FILE", "table")
     labels_out: str | None = _path(

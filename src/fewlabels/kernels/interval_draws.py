@@ -63,10 +63,8 @@ UNDEFINED = Interval(math.nan, math.nan, math.nan)
 
 
 def spelled(fields: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """What `asdict` makes of a record's parts: intervals by name, which JSON would make lists."""
-    return {
-        name: value._asdict() if isinstance(value, Interval) else value for name, value in fields
-    }
+    """What `asdict` makes of a record's parts: fields by name of tuples that have them."""
+    return {name: value._asdict() if hasattr(value, "_asdict") else value for name, value in fields}
 
 
 def above_noise_floor(drawn: Floats, value: Floats, gap: Floats) -> Floats:

@@ -180,7 +180,7 @@ class Monitor:
         }
 
     def picture(self, model: str, metric: str, decided: DecidedItems) -> Mapping[str, Any]:
-        """History of an interval, in plain values, for `report.curve_html.render_narrowing`."""
+        """History of an interval, in plain values, for `report.narrowing.render_narrowing`."""
         points = []
         for n in sorted(self.snapshots):
             for row in self.snapshots[n].rows:

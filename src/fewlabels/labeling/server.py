@@ -30,8 +30,8 @@ from fewlabels.errors import FewlabelsError, MissingExtraError, UsageError, one_
 from fewlabels.labeling.items import IMAGES
 from fewlabels.labeling.journal import NotSavedError
 from fewlabels.labeling.session import DecidedError, Session
-from fewlabels.report.curve_html import render_narrowing
 from fewlabels.report.html import style_sheet
+from fewlabels.report.narrowing import render_narrowing
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette

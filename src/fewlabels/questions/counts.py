@@ -105,11 +105,10 @@ class Counts(NamedTuple):
                 negatives=self.negatives * fewer,
             )
 
-    def at(self, cut: int) -> Counts:
-        """The same draws at one of the cuts."""
+    def at(self, cuts: Ints) -> Counts:
+        """The same draws at some of the cuts."""
         return self._replace(
-            true_positives=self.true_positives[cut : cut + 1],
-            false_positives=self.false_positives[cut : cut + 1],
+            true_positives=self.true_positives[cuts], false_positives=self.false_positives[cuts]
         )
 
 
@@ -149,10 +148,12 @@ class Points:
     """Cuts, and draws of the counts there: some for the value, and some for its interval.
 
     `thresholds` (G,) descend and are in the units of the file. With `exact`, every distinct score
-    is one.
+    is one. `share` (G,) is what is at or above each: the share of the items and that of the
+    expected positives, summed.
     """
 
     thresholds: Floats
+    share: Floats
     value: Draws
     interval: Draws
     exact: bool
@@ -177,11 +178,24 @@ class Points:
 
 @dataclass(frozen=True, eq=False)
 class Cuts:
-    """Thresholds (G,), descending, and for each item the highest it reaches (n,); G = none."""
+    """Thresholds (G,), descending, and for each item the highest it reaches (n,); G = none.
+
+    `share` (G,) is as in `Points`.
+    """
 
     thresholds: Floats
+    share: Floats
     codes: Ints
     exact: bool = True
+
+
+def evenly(share: Floats, most: int) -> Ints:
+    """At most so many of the cuts, upwards, that divide items and expected positives evenly.
+
+    `share` (G,) is that of `Points`. The last cut is among them.
+    """
+    targets = np.linspace(0, share[-1], most + 1)[1:-1]
+    return np.unique(np.append(np.searchsorted(share, targets), len(share) - 1))
 
 
 def make_cuts(scores: Floats, weight: Floats, expected: Floats) -> Cuts:
@@ -193,15 +207,14 @@ def make_cuts(scores: Floats, weight: Floats, expected: Floats) -> Cuts:
     last = len(values) - 1
     codes = last - inverse.ravel()
     values = values[::-1]
-    if len(values) <= EXACT_CUTS:
-        return Cuts(values, codes)
     share = np.zeros(len(values))
-    for mass in (weight, weight * expected):
+    for mass in (weight, weight * expected) if len(values) else ():
         down = np.cumsum(np.bincount(codes, mass, minlength=len(values)))
         share += down / max(down[-1], np.finfo(float).tiny)
-    targets = np.linspace(0, share[-1], COARSE_CUTS + 1)[1:-1]
-    keep = np.unique(np.append(np.searchsorted(share, targets), last))
-    return Cuts(values[keep], np.searchsorted(keep, codes), exact=False)
+    if len(values) <= EXACT_CUTS:
+        return Cuts(values, share, codes)
+    keep = evenly(share, COARSE_CUTS)
+    return Cuts(values[keep], share[keep], np.searchsorted(keep, codes), exact=False)
 
 
 class _Down:
@@ -259,7 +272,7 @@ class CutCounts:
             interval = self.sample(1 if certain else self.n_draws)
             if certain or posterior.value_draws is posterior.interval_draws:
                 value = interval  # of the same labels
-        return Points(self.cuts.thresholds, value, interval, self.cuts.exact)
+        return Points(self.cuts.thresholds, self.cuts.share, value, interval, self.cuts.exact)
 
     def sample(self, size: int) -> Draws:
         """Counts of labels of these items themselves.
@@ -312,7 +325,10 @@ def operating_points(question: OneClassifier, *, between: bool = False) -> Point
     theirs = question.predictions.n_classes == 2 and question.positive == 1
     if rates is None or not (population and theirs):
         return items.points(population=population)
-    thresholds = _refined(items.cuts.thresholds) if between else items.cuts.thresholds
+    thresholds, share_above = (
+        _refined(at_cuts) if between else at_cuts
+        for at_cuts in (items.cuts.thresholds, items.cuts.share)
+    )
     size = question.posterior.parameters.size
 
     def counts(index: Ints) -> Counts:
@@ -324,16 +340,16 @@ def operating_points(question: OneClassifier, *, between: bool = False) -> Point
         return collect_blocks(lambda index: finish(counts(index)), chunks, progress)
 
     draws = Draws(question.n_draws, run)
-    return Points(thresholds, draws, draws, exact=False)
+    return Points(thresholds, share_above, draws, draws, exact=False)
 
 
-def _refined(thresholds: Floats) -> Floats:
-    """Further thresholds between each two, where there are few."""
-    if not 1 < len(thresholds) < _FINE:
-        return thresholds
-    steps = -(-_FINE // (len(thresholds) - 1))
-    places = np.arange(steps * (len(thresholds) - 1) + 1) / steps
-    return np.interp(places, np.arange(len(thresholds)), thresholds)
+def _refined(at_cuts: Floats) -> Floats:
+    """Values at further cuts between each two, where there are few."""
+    if not 1 < len(at_cuts) < _FINE:
+        return at_cuts
+    steps = -(-_FINE // (len(at_cuts) - 1))
+    places = np.arange(steps * (len(at_cuts) - 1) + 1) / steps
+    return np.interp(places, np.arange(len(at_cuts)), at_cuts)
 
 
 GRID: Floats = (np.arange(100) + 0.5) / 100

@@ -30,6 +30,7 @@ from fewlabels.questions.counts import (
 )
 from fewlabels.questions.question import (
     Answer,
+    Band,
     IntervalKind,
     OneClassifier,
     band,
@@ -42,7 +43,7 @@ from fewlabels.report.shown import plain_values as plain
 class _Drawn(Answer):
     """What a curve and several curves have in common."""
 
-    _page, _text = "curves", "render_curves"
+    _page = "curves"
 
     prevalence: Interval
     recalibrated: Floats
@@ -101,14 +102,6 @@ class Curve(_Drawn):
 
     def _columns(self) -> dict[str, Any]:
         return self.to_dict() | {"threshold": self.threshold}
-
-
-class Band(NamedTuple):
-    """Medians with the ends of their intervals, (places,) each."""
-
-    value: Floats
-    low: Floats
-    high: Floats
 
 
 class ByThreshold(NamedTuple):
@@ -335,14 +328,7 @@ def _read(kinds: Sequence[Kind], points: Points, counts: Counts) -> list[Floats]
     for kind in kinds:
         y, cut = kind.read(at_cuts)
         out += [y, beyond[cut.astype(np.int64)], kind.area_under(counts, exact=points.exact)]
-    some = _places(points)
-    rates = Rates(
-        at_cuts._replace(
-            true_positives=at_cuts.true_positives[some],
-            false_positives=at_cuts.false_positives[some],
-        ),
-        (0.0, 0.0),
-    )
+    rates = Rates(at_cuts.at(_places(points)), (0.0, 0.0))
     return [*out, *(rates[name].T for name in _BY_THRESHOLD), equal_error_rate(counts)]
 
 

@@ -85,7 +85,7 @@ class LabelNext(Answer):
     items are of each stratum, where strata were named.
     """
 
-    _page, _text = "label-next", "render_label_next"
+    _page = "label-next"
 
     items: Ints
     gain: Floats

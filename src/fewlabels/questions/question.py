@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -83,6 +83,14 @@ class Answer(Frozen, Result):
 
 
 _FACTS = tuple(field.name for field in fields(Answer))[:-3]
+
+
+class Band(NamedTuple):
+    """Medians with the ends of their intervals, (places,) each."""
+
+    value: Floats
+    low: Floats
+    high: Floats
 
 
 def summarise(

@@ -29,9 +29,10 @@ from fewlabels.questions.counts import (
     Draws,
     Points,
     Rates,
+    evenly,
     operating_points,
 )
-from fewlabels.questions.question import Answer, OneClassifier, summarise
+from fewlabels.questions.question import Answer, Band, OneClassifier, summarise
 from fewlabels.report.shown import plain_values as plain
 
 _ROUNDING = 1e-12
@@ -265,6 +266,12 @@ SHOWN = (
 """Rates reported at the best threshold, beside those that are asked about."""
 
 
+MOVED = ("precision", "recall", "fpr", "predicted_positive_rate")
+"""Rates reported at other thresholds than the best."""
+
+_MOST_MOVED = 60
+
+
 def goal_of(conditions: Sequence[Condition]) -> str | None:
     """The rate by which the best of the thresholds that meet the conditions is chosen.
 
@@ -297,10 +304,12 @@ class Thresholds(Answer):
     at `best` are from the bounds, averaged over draws and summed over conditions (a cost: as a
     share of the largest cost). `rates` maps names to rates at `best` with their intervals;
     `conditions` are in words. `prevalence` is the one that was asked for, or None, and
-    `prevalence_here` that of the items.
+    `prevalence_here` that of the items. `by_threshold` is what other thresholds would give: its
+    `threshold` are up to 60 and `best`, ascending, at even steps of items and of expected
+    positives; the others are rates there, each with `value`, `low` and `high`.
     """
 
-    _page, _text = "threshold", "render_threshold"
+    _page = "threshold"
 
     thresholds: Floats
     probability: Floats
@@ -314,6 +323,7 @@ class Thresholds(Answer):
     conditions: tuple[str, ...]
     prevalence: float | None
     prevalence_here: Interval
+    by_threshold: Mapping[str, Any]
 
     def for_probability(self, probability: float) -> tuple[float, float] | None:
         """The widest range of thresholds that all meet the conditions with this probability.
@@ -346,7 +356,8 @@ class Thresholds(Answer):
             "rates", "prevalence", "prevalence_here", "thresholds", "probability",
         )  # fmt: skip
         own = spelled((name, getattr(self, name)) for name in names)
-        return self._report("threshold", own | {"rates": spelled(self.rates.items())})
+        own |= {name: spelled(getattr(self, name).items()) for name in ("rates", "by_threshold")}
+        return self._report("threshold", own)
 
     def _columns(self) -> dict[str, Any]:
         return {"threshold": self.thresholds, "probability": self.probability}
@@ -471,7 +482,7 @@ def threshold(
         if len(thresholds):
             place, choice = search.chosen(chance, shortfall, probability)
             best, lack, best_chance = (float(a[place]) for a in (thresholds, shortfall, chance))
-        rates, here = search.rates_at(best)
+        rates, here, moved = search.rates_at(best)
     verdict = question.verdict("average_precision", 0.0)
     status, unmet = verdict.status, None
     if prevalence is not None and status is Status.OK:
@@ -502,6 +513,7 @@ def threshold(
         conditions=tuple(one.text for one in conditions),
         prevalence=None if prevalence is None else float(prevalence),
         prevalence_here=here,
+        by_threshold=moved,
         status=status,
         warnings=question.warnings(verdict.reason, elsewhere, unmet),
     )
@@ -570,10 +582,10 @@ class _Search:
         longest = max(_runs(enough), key=lambda run: run.stop - run.start)
         return int(longest.start + longest.stop - 1) // 2, choice
 
-    def rates_at(self, best: float) -> tuple[dict[str, Interval], Interval]:
-        """Rates at one threshold and the prevalence of the items, with their intervals.
+    def rates_at(self, best: float) -> tuple[dict[str, Interval], Interval, dict[str, Any]]:
+        """Rates at the best threshold, the prevalence of the items, and rates at other thresholds.
 
-        NaN where there is no threshold.
+        All with intervals; NaN where there is no threshold, and at no others then.
         """
         asked = [one.rate for one in self.conditions if isinstance(one, Inequality)]
         asked += [] if self.goal is None else [self.goal]
@@ -582,22 +594,36 @@ class _Search:
         costs = COSTS if any(name in COSTS for name in asked) else ()
         by_formula = {FORMULAS[name]: name for name in (*shown, *costs, *reversed(asked))}
         names = [name for name in FORMULAS if name in {*by_formula.values()}]
+        moved = [*MOVED, *(name for name in costs[:1] if name in names)]
         if math.isnan(best):
-            return dict.fromkeys(names, UNDEFINED), UNDEFINED
-        cut = int(np.flatnonzero(self.points.thresholds == best)[0])
+            nothing = dict.fromkeys(moved, Band(*np.empty((3, 0))))
+            return dict.fromkeys(names, UNDEFINED), UNDEFINED, {"threshold": np.empty(0)} | nothing
+        at_best = np.flatnonzero(self.points.thresholds == best)
+        cuts = np.union1d(evenly(self.points.share, _MOST_MOVED), at_best)[::-1]
+        every = list(dict.fromkeys([*names, *moved]))
 
-        def at_best(counts: Counts) -> list[Floats]:
-            rates = self._rates(counts.at_fixed_cuts().at(cut))
-            here = Rates(counts.at(cut), self.costs)["prevalence"]
-            return [here[0], *(rates[name][0] for name in names)]
+        def at_cuts(counts: Counts) -> list[Floats]:
+            rates = self._rates(counts.at_fixed_cuts().at(cuts))
+            here = Rates(counts.at(at_best), self.costs)["prevalence"]
+            return [here.T, *(rates[name].T for name in every)]
 
-        values, drawn = self.points.measure(at_best, self.question.progress)
-        tops = [1.0, *(max(self.costs) if name in COSTS else 1.0 for name in names)]
-        here, *rates = (
-            summarise(value, draws, self.question.level, top)
-            for value, draws, top in zip(values, drawn, tops, strict=True)
+        values, drawn = self.points.measure(at_cuts, self.question.progress)
+
+        def summarised(place: int, top: float) -> list[Interval]:
+            pairs = zip(values[place].T, drawn[place].T, strict=True)
+            return [summarise(*pair, self.question.level, top) for pair in pairs]
+
+        rates = {
+            name: summarised(place, max(self.costs) if name in COSTS else 1.0)
+            for place, name in enumerate(every, 1)
+        }
+        best_place = int(np.flatnonzero(cuts == at_best)[0])
+        bands = {name: Band(*np.array(rates[name]).T) for name in moved}
+        return (
+            {name: rates[name][best_place] for name in names},
+            summarised(0, 1.0)[0],
+            {"threshold": self.points.thresholds[cuts]} | bands,
         )
-        return dict(zip(names, rates, strict=True)), here
 
 
 def _runs(mask: Bools) -> list[slice]:

@@ -23,8 +23,7 @@ _LAZY = {
     "annotations": ("render_annotations",),
     "calibration": ("render_calibration",),
     "calibration_curve": ("render_calibration_curve",),
-    "curves": ("render_curves", "render_label_next", "render_threshold"),
-    "figure": ("render_backtest_figure", "render_curve_figure", "render_figure"),
+    "figure": ("render_backtest_figure", "render_curve_figure", "render_figure", "render_svg"),
     "html": ("render_fragment", "save_page", "summary_fragment"),
     "markdown": ("flat_numbers", "model_index", "render_junit", "render_markdown"),
 }
@@ -36,12 +35,10 @@ if TYPE_CHECKING:
     from fewlabels.report.calibration_curve import (
         render_calibration_curve as render_calibration_curve,
     )
-    from fewlabels.report.curves import render_curves as render_curves
-    from fewlabels.report.curves import render_label_next as render_label_next
-    from fewlabels.report.curves import render_threshold as render_threshold
     from fewlabels.report.figure import render_backtest_figure as render_backtest_figure
     from fewlabels.report.figure import render_curve_figure as render_curve_figure
     from fewlabels.report.figure import render_figure as render_figure
+    from fewlabels.report.figure import render_svg as render_svg
     from fewlabels.report.html import render_fragment as render_fragment
     from fewlabels.report.html import save_page as save_page
     from fewlabels.report.html import summary_fragment as summary_fragment

@@ -152,6 +152,45 @@ def strips(edges: Sequence[float], texts: Iterable[str]) -> tuple[Strip, ...]:
     )
 
 
+BARS = 84
+"""Pixels of a histogram of scores."""
+
+
+class Bars(NamedTuple):
+    """Histogram of all scores, and below it the labeled ones, on the scale of a view.
+
+    Heights are square roots of counts: most scores are at one end, and on a linear scale the few in
+    between, which matter, would be invisible. Ticks are in percent of the width.
+    """
+
+    outline: str
+    positive: list[float]
+    negative: list[float]
+    n_positive: int
+    n_negative: int
+    height: int = BARS
+
+
+@dataclass(frozen=True, kw_only=True)
+class View(Panel):
+    """A panel with what is drawn on it. Outlines are SVG paths, "" where there is nothing to draw.
+
+    `reference` is a dashed line (chance, or perfect calibration); `marks` are points to be seen,
+    as (percent across, pixels down, text); a `histogram` stands below.
+    """
+
+    title: str
+    x_name: str
+    y_name: str
+    band: str
+    line: str
+    reference: str
+    strips: tuple[Strip, ...]
+    description: str
+    marks: tuple[tuple[float, float, str], ...] = ()
+    histogram: Bars | None = None
+
+
 # --- profiles of a classifier ---------------------------------------------------------------------
 
 

@@ -1,129 +1,73 @@
-"""Curves, thresholds and items to label next: what is said of them, and as text."""
+"""Precision-recall and ROC curves with their bands, and what a score means: document and views."""
 
 from __future__ import annotations
 
 import bisect
 import itertools
-import math
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from decimal import ROUND_FLOOR, Decimal
-from functools import cached_property
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
-from fewlabels.errors import Status
+from fewlabels.report.axis import BARS, Axis, Bars, Panel, Scale, Strip, View, fit_axis, strips
 from fewlabels.report.blocks import Report
-from fewlabels.report.words import (
-    NARROWEST,
-    aligned,
-    as_text,
-    classes_text,
-    count,
-    escape_control,
-    fit,
-    made_by,
-    percent,
-    plural,
-    probability,
-    score_text,
-    speaks_of,
-    style,
-    warning_lines,
-    wrap,
+from fewlabels.report.document import (
+    Document,
+    Drawing,
+    Group,
+    Legend,
+    Node,
+    Para,
+    Section,
+    Table,
+    name,
+    strong,
 )
-
-UNKNOWN = "not known"
-
-_NAMES = {
-    "fpr": "false-positive rate",
-    "f1": "F1",
-    "predicted_positive_rate": "called positive",
-    "cost": "cost per item",
-    "cost_of_all": "cost, all positive",
-    "cost_of_none": "cost, none positive",
-    "ppv": "PPV",
-    "npv": "NPV",
-}
-"""Names of rates that differ from their keys."""
-
-_SAME = {"tpr": "recall", "sensitivity": "recall", "tnr": "specificity", "ppv": "precision"}
-_CONDITION = re.compile(r"\s*(\w+)\s*((>=|<=|>|<)\s*(\S+))\s*")
+from fewlabels.report.one_classifier import RATES, Interval, about_one, capital, level, rate_name
+from fewlabels.report.words import escape_control, percent, score_text
 
 _ROWS = 10  # Of the picture: a tenth each, and one for the value 0.
 _MOST_COLUMNS = 61
 _LABEL = 5
 
+HEIGHT = 300
+"""Pixels of a plot."""
 
-class Interval(NamedTuple):
-    """A value between the ends of its interval; None where they are not known."""
-
-    value: float | None
-    low: float | None
-    high: float | None
-
-    @classmethod
-    def from_source(cls, source: Mapping[str, Any] | None) -> Interval:
-        """A value with its interval, from its entry in the report."""
-        entry = source or {}
-        return cls(entry.get("value"), entry.get("low"), entry.get("high"))
-
-    @property
-    def parts(self) -> tuple[str, str]:
-        """The value, and behind it the interval in brackets; the latter is "" if not known."""
-        if self.value is None:
-            return UNKNOWN, ""
-        if self.low is None or self.high is None:
-            return f"{self.value:.3f}", ""
-        return f"{self.value:.3f}", f"[{self.low:.3f}, {self.high:.3f}]"
-
-    @property
-    def text(self) -> str:
-        """Value and interval."""
-        return " ".join(filter(None, self.parts))
+_MOST_STRIPS = 120  # Tooltips of a panel; more could not be told apart with a mouse.
+_MOST_TICKS = 12  # Labeled items in a bin that are drawn one by one.
+_UNIT = Scale(Axis(0.0, 1.0, (0, 0.25, 0.5, 0.75, 1.0), ("0", "0.25", "0.5", "0.75", "1")))
+_DIAGONAL = [(0.0, 0.0), (1.0, 1.0)]
 
 
 class Kind(NamedTuple):
-    """Name of a kind of curve, and the places at which it is read off."""
+    """Name of a kind of curve, what its axes and its area are, and where a table reads it off."""
 
     name: str
     title: str
     x_key: str
     y_key: str
-    x_name: str
-    y_name: str
-    x_short: str
-    y_short: str
     area: str
     places: tuple[float, ...]
 
+    @property
+    def x_name(self) -> str:
+        """What is across."""
+        return rate_name(self.x_key)
+
+    @property
+    def y_name(self) -> str:
+        """What is up."""
+        return rate_name(self.y_key)
+
 
 KINDS = {
-    "precision-recall": Kind(
-        name="precision-recall",
-        title="Precision and recall",
-        x_key="recall",
-        y_key="precision",
-        x_name="recall",
-        y_name="precision",
-        x_short="recall",
-        y_short="precision",
-        area="average precision",
-        places=(0.1, 0.25, 0.5, 0.75, 0.9, 0.95),
-    ),
-    "roc": Kind(
-        name="roc",
-        title="ROC",
-        x_key="fpr",
-        y_key="tpr",
-        x_name="false-positive rate",
-        y_name="true-positive rate",
-        x_short="false pos.",
-        y_short="true pos.",
-        area="area under the ROC curve",
-        places=(0.01, 0.05, 0.1, 0.2),
-    ),
-}
+    kind.name: kind
+    for kind in (
+        Kind("precision-recall", "Precision and recall", "recall", "precision",
+             "average precision", (0.1, 0.25, 0.5, 0.75, 0.9, 0.95)),
+        Kind("roc", "ROC", "fpr", "tpr", "area under the ROC curve", (0.01, 0.05, 0.1, 0.2)),
+    )
+}  # fmt: skip
 
 
 class Point(NamedTuple):
@@ -168,8 +112,8 @@ def curve_blocks(report: Report) -> list[CurveBlock]:
     """The curves of either form of report: of one kind, or of several from one fit."""
     lines = report["curves"] if report["what"] == "curves" else {report["kind"]: report}
     shown = []
-    for name, line in lines.items():
-        kind = KINDS[name]
+    for key, line in lines.items():
+        kind = KINDS[key]
         lists = (line[key] for key in (kind.x_key, kind.y_key, "low", "high", "threshold"))
         points = [Point(x, Interval(*y), cut) for x, *y, cut in zip(*lists, strict=True)]
         area = Interval.from_source(line.get("area"))
@@ -177,228 +121,123 @@ def curve_blocks(report: Report) -> list[CurveBlock]:
     return shown
 
 
-def cut_text(thresholds: Sequence[float], cut: float) -> str:
-    """A threshold in the fewest digits that call the same items positive, at least three.
+def document(report: Report, picture: Mapping[str, Any] | None = None) -> Document:
+    """All that is said of `Curve.report` or `Curves.report`.
 
-    It is rounded down, but not to the next lower threshold of the report.
+    `picture` is that of `Curve.picture`; without it there is nothing of what a score means.
     """
-    place = bisect.bisect_left(thresholds, cut)
-    below = thresholds[place - 1] if place else -math.inf
-    exact = Decimal(repr(cut))
-    for digits in range(3, 18):
-        step = Decimal(1).scaleb(exact.adjusted() - digits + 1)
-        rounded = exact.quantize(step, rounding=ROUND_FLOOR)
-        if float(rounded) > below:
-            plain = cut == 0 or 1e-4 <= abs(cut) < 1e6
-            return f"{rounded:f}" if plain else f"{rounded:.{digits - 1}e}"
-    return repr(cut)
-
-
-def who(report: Report) -> str:
-    """Numbers of items, labels, positives and classes, and which class is positive."""
-    items, classes = plural(report["n_items"], "item"), classes_text(report)
-    if not report["n_labeled"]:
-        return f"{items}, none labeled; {classes}"
-    positives = f"{report['n_labeled_positive']:,} of them positive"
-    return f"{items}, {report['n_labeled']:,} labeled, {positives}; {classes}"
-
-
-def level(report: Report) -> str:
-    """Confidence level of the report's intervals, which thresholds may give with their rates."""
-    stated = report.get("confidence_level") or report.get("rates", {}).get("confidence_level", 0.95)
-    return percent(stated)
-
-
-def status_note(report: Report) -> str:
-    """The meaning of the status, or "" if it is "ok"."""
-    status = report["status"]
-    if status == Status.OK.value or status not in {member.value for member in Status}:
-        return ""
-    return Status(status).message.partition(", so it is not ranked")[0]  # there is but one
-
-
-class Rate(NamedTuple):
-    """A rate at the best threshold, and what the conditions ask of it; `asked` may be ""."""
-
-    key: str
-    name: str
-    number: Interval
-    asked: str
-
-
-@dataclass(frozen=True)
-class ThresholdBlock:
-    """The best threshold, how probably it meets the conditions, and what its rates are."""
-
-    report: Report
-
-    @property
-    def conditions(self) -> str:
-        """All conditions in one phrase."""
-        return " and ".join(escape_control(condition) for condition in self.report["conditions"])
-
-    @property
-    def best(self) -> str:
-        """The best threshold, which as printed calls the same items positive."""
-        best = self.report["best"]
-        return UNKNOWN if best is None else cut_text(self.report["thresholds"], best)
-
-    @property
-    def verdict(self) -> str:
-        """The result: "met", "unlikely", "not met" or "nothing".
-
-        "unlikely" is met with a probability below one half; "nothing" is that there is no
-        threshold.
-        """
-        if self.report["best"] is None:
-            return "nothing"
-        if not self.report["met"]:
-            return "not met"
-        return "met" if self.report["best_probability"] >= 0.5 else "unlikely"
-
-    @cached_property
-    def rates(self) -> list[Rate]:
-        """The rates at the best threshold, those that the conditions are about first."""
-        requested = {_SAME.get(m[1], m[1]): m[2] for m in self._comparisons}
-        rates = [
-            Rate(
-                key, rate_name(key),
-                Interval.from_source(entry), requested.get(_SAME.get(key, key), ""),
-            )
-            for key, entry in self.report["rates"].items()
-            if isinstance(entry, Mapping)
-        ]  # fmt: skip
-        return sorted(rates, key=lambda rate: not rate.asked)
-
-    @property
-    def _comparisons(self) -> list[re.Match[str]]:
-        """The conditions that compare a rate with a number: rate, sign and number, sign, number."""
-        matches = (_CONDITION.fullmatch(condition) for condition in self.report["conditions"])
-        return [match for match in matches if match]
-
-    @property
-    def elsewhere(self) -> str:
-        """The prevalence that the answer is for, and that of the items; "" where they are one."""
-        if self.report.get("prevalence") is None:
-            return ""
-        here = Interval.from_source(self.report["prevalence_here"]).text
-        return f"All rates are for a prevalence of {self.report['prevalence']:g}; here it is {here}"
-
-    @property
-    def shortfall(self) -> str:
-        """What the rates are where the conditions ask for something of them."""
-        return ", ".join(
-            f"{rate.name} is {rate.number.text} where {rate.asked} is asked"
-            for rate in self.rates
-            if rate.asked
-        )
-
-    def ranges(self, least: float) -> list[tuple[float, float]]:
-        """Ranges of neighbouring thresholds, each of which has at least this probability."""
-        pairs = zip(self.report["thresholds"], self.report["probability"], strict=True)
-        runs = itertools.groupby(pairs, key=lambda pair: (pair[1] or 0.0) >= least)
-        inside = [[cut for cut, _ in run] for enough, run in runs if enough]
-        return [(cuts[0], cuts[-1]) for cuts in inside]
-
-    @property
-    def choice(self) -> str:
-        """What the best threshold is among those that meet the conditions; "" if unclear."""
-        best, choice = self.report["best"], self.report["choice"]
-        if best is None or self.verdict == "not met":
-            return ""
-        if choice != "likeliest":
-            return self._best_side(choice)
-        least, unreached = self.report["least"], ""
-        if self.verdict == "met" and self.report["best_probability"] < least:
-            unreached = f"No threshold reaches {probability(least)}; this is the likeliest"
-        # It may be sure by finding hardly any.
-        around = [low for low, high in self.ranges(0.9) if low < best <= high]
-        if not around or self.verdict != "met":
-            return unreached
-        lower = cut_text(self.report["thresholds"], around[0])
-        more = f"Lower thresholds find more: from {lower} up the probability is at least 90%"
-        return ". ".join(filter(None, [unreached, more]))
-
-    def _best_side(self, choice: str) -> str:
-        """The value of the rate by which the threshold was chosen, and of which others."""
-        value, on = Interval.from_source(self.report["rates"][choice]).text, self._comparisons
-        least = probability(self.report["least"])
-        among = f"of the thresholds where the probability is at least {least}"
-        if choice == "cost":
-            return self._cost_beside(value, among if on else "of all thresholds")
-        name, best = rate_name(choice), "lowest" if choice in ("fpr", "fnr") else "highest"
-        if len(on) == len(self.report["conditions"]) == 1 and on[0][1] != choice:
-            name += f" at {rate_name(on[0][1])} {on[0][4]}"
-        return f"{name[:1].upper()}{name[1:]}: {value}, the {best} {among}"
-
-    def _cost_beside(self, value: str, among: str) -> str:
-        """The cost of the threshold, and what calling all items positive, or none, costs."""
-        rates, text = self.report["rates"], f"Cost per item: {value}, the lowest {among}"
-        for who in ("all", "none"):
-            other = Interval.from_source(rates[f"cost_of_{who}"])
-            less = ", which is less" if (other.value or 0.0) < rates["cost"]["value"] else ""
-            text += f"; calling {who} positive {other.text}{less}"
-        return text
-
-    def ranges_text(self, least: float, most: int = 3) -> str:
-        """The widest of those ranges in words, in ascending order."""
-        every = self.ranges(least)
-        widest = sorted(sorted(every, key=lambda r: r[0] - r[1])[:most])
-        thresholds = self.report["thresholds"]
-        texts = [" to ".join(cut_text(thresholds, cut) for cut in dict.fromkeys(r)) for r in widest]
-        more = f" and {plural(len(every) - most, 'shorter range')}" if len(every) > most else ""
-        return ", ".join(texts) + more if every else "nowhere"
-
-
-def rate_name(key: str) -> str:
-    """What a rate is called."""
-    return _NAMES.get(key, escape_control(key.replace("_", " ")))
-
-
-def render_curves(report: Report, width: int = 80) -> str:
-    """One curve, or several from one fit, as tables of points and a picture of the band.
-
-    `report` is the dictionary of `Curve.report` or `Curves.report`.
-    """
-    width = max(width, NARROWEST)
     blocks = curve_blocks(report)
-    first, scored = blocks[0], report["unit"] == "probability"
-    head = [who(report), f"{escape_control(report['model'])}: {first.kind.area} {first.area.text}"]
-    if first.kind.name == "precision-recall":
-        chance = Interval.from_source(report.get("prevalence")).text
-        head.append(f"Chance would give {chance}, the prevalence.")
-    if "by_threshold" in report:
-        equal = Interval.from_source(report["by_threshold"]["equal_error_rate"])
-        head.append(f"Equal error rate {equal.text}: as many of either class are missed.")
-    head.append(facts(report, "bands"))
-    lines = [line for sentence in head for line in wrap(sentence, width)]
-    for block in blocks:
-        kind = block.kind
-        title = kind.title if block is first else f"{kind.title}: {kind.area} {block.area.text}"
-        rows = [[kind.x_short, kind.y_short, f"[{percent(block.level)} band]", "threshold"]]
-        for point in block.read_off:
-            cut = score_text(point.threshold, scored)
-            rows.append([percent(point.x), *point.y.parts, cut])
-        lines += ["", *wrap(title, width), *aligned(rows, "rrlr")]
-    # Precision is what few labels leave open; the other picture looks much alike for everybody.
-    return as_text([*lines, "", *picture(first, width), *foot(report, width)])
+    first, band = blocks[0], f"{level(report)} band"
+    answer = f"The {first.kind.area} of {name(report['model'])} is {first.area.text}."
+    if first.area.value is not None:
+        value, low, high = (f"{number:.3f}" for number in first.area)
+        answer = (
+            f"The {first.kind.area} of {name(report['model'])} is estimated at {strong(value)}, "
+            f"with a {level(report)} interval from {low} to {high}."
+        )
+    chance = Interval.from_source(report.get("prevalence"))
+    if first.kind.name == "precision-recall" and chance.value is not None:
+        positive = name(report["positive"])
+        answer += f" Chance would give {chance.text}, the share of items that are {positive}."
+    drawings = [
+        Drawing("curve", curve_view(block, report), block.kind.title,
+                lines=partial(_picture, block) if block is first else None)
+        for block in blocks
+    ]  # fmt: skip
+    return about_one(
+        "How good is the ranking?",
+        report,
+        answer,
+        [
+            # Precision is what few labels leave open; ROC curves look much alike in a terminal.
+            Section("Curve" if len(blocks) == 1 else "Curves", [
+                Legend([("median", "median"), ("band", band), ("chance", "chance")]),
+                Group("panels", drawings),
+            ]),
+            Section("Operating points", [
+                Para("The threshold is the median of those that reach the rate in the first "
+                     "column.", "soft"),
+                Group("panels", [_points(block, report) for block in blocks]),
+            ]),
+            *_by_threshold(report),
+            *(_scores(report, picture) if picture else ()),
+        ],
+        {
+            "Line and band": "The labels that are missing were drawn many times, as the labels "
+            "there are and the method allow. Each draw has a curve. The line "
+            f"is the median at each place. The band is the shortest interval that holds "
+            f"{level(report)} of the draws there. It is meant place by place: that it holds the "
+            "whole curve at once is less probable.",
+            "Chance": "What a classifier would do that knows nothing. Its precision is the share "
+            "of positive items at any recall, and it calls as many of the others positive as of "
+            "the positive ones.",
+            **RATES,
+        },
+        numbers="bands",
+    )  # fmt: skip
 
 
-def facts(report: Report, what: str) -> str:
-    """Version, method, seed, and what the intervals or bands speak about."""
-    return f"{made_by(report)}; {level(report)} {what} {speaks_of(report)}"
+def _points(block: CurveBlock, report: Report) -> Group:
+    """The curve read off at a few places."""
+    kind, scored = block.kind, report["unit"] == "probability"
+    rows = []
+    for point in block.read_off:
+        value, band = point.y.parts
+        cut = score_text(point.threshold, scored)
+        rows.append([percent(point.x), strong(value), band, cut])
+    head = [kind.x_name, kind.y_name, f"[{percent(block.level)} band]", "threshold"]
+    table = Table(head, rows, kind.title, sides="rrlr", style="points")
+    return Group("", [Section(kind.title, [table], aside=f"{kind.area} {block.area.text}")])
 
 
-def foot(report: Report, width: int) -> Iterator[str]:
-    """Status and warnings in plain words."""
-    note = status_note(report)
-    if note:
-        lines = wrap(f"{report['status']}: {note}", width, "  ")
-        yield from ["", *(style(line, "warning") for line in lines)]
-    yield from warning_lines(report, width)
+def _by_threshold(report: Report) -> Iterator[Node]:
+    """Precision and recall by threshold, and where both errors are equally frequent."""
+    rates = report.get("by_threshold")
+    if not rates:
+        return
+    equal = Interval.from_source(rates["equal_error_rate"])
+    said = (
+        "False positives and false negatives are equally frequent, each in its class, at an error "
+        f"rate of {equal.text}."
+    )
+    enough = len(rates["threshold"]) > 1
+    views = rate_views(rates, ("precision", "recall"), report) if enough else ()
+    body = [
+        *([Para(said, "soft")] if equal.value is not None else ()),
+        *([Group("panels", [Drawing("curve", v, v.title) for v in views])] if enough else ()),
+    ]
+    if body:
+        yield Section("By threshold", body)
 
 
-def picture(block: CurveBlock, width: int) -> Iterator[str]:
+def _scores(report: Report, picture: Mapping[str, Any]) -> Iterator[Node]:
+    """The densities of the classes, and the probability that an item of a score is positive."""
+    densities = density_views(report, picture)
+    if densities:
+        yield Section("The fitted densities", [
+            Para("How many of all items are of a class and have such a score, as the densities "
+                 "say; dashed, how many items of either class have it. Where the dashed line "
+                 "leaves both bands, the densities do not fit.", "soft"),
+            Group("panels", [Drawing("curve", view, view.title) for view in densities]),
+        ], on="page")  # fmt: skip
+    view = recalibration_view(report, picture)
+    says = [("chance", "as the classifier says")] if view.reference else []
+    bars = view.histogram
+    assert bars is not None
+    yield Section("What a score means", [
+        Para(f"The probability that an item of a score is {name(report['positive'])}, as the "
+             "labels and the method have it. Below it the scores of all items (on a square-root "
+             "scale, so that rare scores stay visible), and of the labeled ones.", "soft"),
+        Legend([
+            ("median", "probability"), ("band", f"{level(report)} band"), *says, ("bars", "items"),
+            ("positive", f"labeled positive: {bars.n_positive:,}"),
+            ("negative", f"labeled otherwise: {bars.n_negative:,}"),
+        ]),
+        Drawing("curve", view),
+    ], on="page")  # fmt: skip
+
+
+def _picture(block: CurveBlock, width: int) -> Iterator[str]:
     """The curve and its band, eleven rows high, both axes from 0 to 1."""
     columns = (min(_MOST_COLUMNS, width - _LABEL - 2) - 1) // 4 * 4 + 1
     # Rows of the median and of both ends of the band; -1 where one is not known.
@@ -422,147 +261,164 @@ def picture(block: CurveBlock, width: int) -> Iterator[str]:
     yield " " * (_LABEL + 2) + names
 
 
-def render_threshold(report: Report, width: int = 80) -> str:
-    """The best threshold, the rates at it, and the ranges in which the conditions hold.
+def curve_view(block: CurveBlock, report: Report) -> View:
+    """A curve with its band; chance is the prevalence, or the diagonal of a ROC plot."""
+    kind = block.kind
+    scored = report["unit"] == "probability"
 
-    `report` is the dictionary of `Thresholds.report`.
-    """
-    width = max(width, NARROWEST)
-    block = ThresholdBlock(report)
-    lines = [*wrap(f"{escape_control(report['model'])}: {who(report)}", width), ""]
-    lines += [*wrap(answer(block), width), ""]
-    lines += [*wrap(block.elsewhere, width), ""] if block.elsewhere else []
-    lines += wrap(facts(report, "intervals"), width)
-    if block.rates and block.verdict != "nothing":
-        heading = "asked" if any(rate.asked for rate in block.rates) else ""
-        rows = [["", "value", f"[{level(report)} interval]", heading]]
-        rows += [[rate.name, *rate.number.parts, rate.asked] for rate in block.rates]
-        lines += ["", f"At {block.best}", *aligned(rows, "lrl")]
-    if block.verdict in ("met", "unlikely"):
-        holding = "Thresholds at which the conditions hold with probability at least"
-        lines += ["", *wrap(holding, width)]
-        for least in (0.5, 0.9):
-            first, *rest = wrap(block.ranges_text(least), width - 7)
-            lines += [f"  {least:.0%}: {first}", *(" " * 7 + line for line in rest)]
-    return as_text([*lines, *foot(report, width)])
+    def describe(point: Point) -> str:
+        text = f"{kind.x_name} {percent(point.x)}: {kind.y_name} {point.y.text}"
+        cut = point.threshold
+        return text if cut is None else f"{text}, threshold {score_text(cut, scored)}"
 
-
-def answer(block: ThresholdBlock) -> str:
-    """Where to put the threshold, and how probable it is that the conditions hold there."""
-    chance = probability(block.report["best_probability"])
-    if block.verdict == "met":
-        more = f". {block.choice}" if block.choice else ""
-        return (
-            f"Call it positive from {block.best} up: {block.conditions} with probability {chance}"
-            f"{more}"
-        )
-    if block.verdict == "unlikely":
-        return (
-            f"No threshold is more likely than not to meet {block.conditions}. The best there is, "
-            f"with probability {chance}: call it positive from {block.best} up"
-            + (f". {block.choice}" if block.choice else "")
-        )
-    if block.verdict == "nothing":
-        return f"No threshold can be given for {block.conditions}"
-    short = f": {block.shortfall}" if block.shortfall else ""
-    return f"No threshold meets {block.conditions}. The nearest is {block.best}{short}"
-
-
-class NextRow(NamedTuple):
-    """An item to label, as it is written; `share` is the gain as a number, None where unknown."""
-
-    row: str
-    shown: str
-    probability: str
-    gain: str
-    drawn: str
-    share: float | None
-
-
-@dataclass(frozen=True)
-class NextItems:
-    """The items to label next: purpose, headings of two columns, meaning of the gain, and rows."""
-
-    aim: str
-    heads: tuple[str, str]
-    gain: str
-    rows: tuple[NextRow, ...]
-
-
-def next_items(report: Report) -> NextItems:
-    """The items of `LabelNext.report` in words; rows are numbered from 1, as a file's are."""
-    kind = report["kind"].replace("roc", "ROC")
-    scored, votes = report["unit"] == "probability", "likeliest" in report
-    if votes:
-        heads, texts = (
-            ("likeliest", "P(likeliest)"),
-            [fit(escape_control(c), 20) for c in report["likeliest"]],
-        )
-        named = {"error-rates": "error rates", "labels": "labels of all items"}
-        aim = named.get(kind, kind.replace("_", " "))
-    else:
-        heads = ("score", "P(positive)")
-        texts = [score_text(score, scored) for score in report["score"]]
-        aim = f"{kind} curve"
-    gain = (
-        "gain: the share of the variance of the " + (aim if votes else "band") + " that the "
-        "label is expected to remove; drawn: how probable it was to draw the item"
+    points, panel = block.points, Panel(_UNIT, _UNIT, HEIGHT)
+    read_off = "; ".join(map(describe, block.read_off))
+    chance = Interval.from_source(report.get("prevalence")).value
+    return View(
+        **vars(panel),
+        title=kind.title,
+        x_name=kind.x_name,
+        y_name=kind.y_name,
+        band=panel.outline((p.x, p.y.low, p.y.high) for p in points),
+        line=panel.path((p.x, p.y.value) for p in points),
+        reference=panel.path(_DIAGONAL) if kind.name == "roc" else panel.level(chance),
+        strips=strips_at(panel, [p.x for p in points], map(describe, points)),
+        description=f"{capital(kind.y_name)} (up) against {kind.x_name} (right), {read_off}.",
     )
-    if report.get("strata"):
-        gain = (
-            "spread: how much an item's value varies in the stratum; to label: in proportion to "
-            "items times spread, with the labels there are (Neyman); drawn: how probable it was to "
-            "draw the item from its stratum"
+
+
+def rate_views(
+    rates: Mapping[str, Any], names: Iterable[str], report: Report, height: int = HEIGHT,
+    marked: tuple[float, str] | None = None,
+) -> list[View]:  # fmt: skip
+    """Rates at each threshold, with their bands; `marked` is one of these, and its text."""
+    cuts = rates["threshold"]
+    panel = over_scores(cuts, report, height)
+    views = []
+    for key in names:
+        view = _line_view(f"{capital(rate_name(key))} by threshold", rate_name(key), panel, cuts,
+                          rates[key], report)  # fmt: skip
+        at = rates[key]["value"][cuts.index(marked[0])] if marked else None
+        if marked and at is not None:
+            view = replace(view, marks=((*panel.at(marked[0], at), marked[1]),))
+        views.append(replace(view, y_name=""))  # the title has it
+    return views
+
+
+def density_views(report: Report, picture: Mapping[str, Any]) -> list[View]:
+    """Scores of each class as the densities have them; dashed, the histogram of all scores."""
+    densities = picture.get("densities")
+    if not densities:
+        return []
+    edges: Sequence[float] = picture["histogram"]["edges"]
+    middles = [(left + right) / 2 for left, right in itertools.pairwise(edges)]
+    sides = (picture["histogram"][side] for side in ("unlabeled", "negative", "positive"))
+    counts = [sum(k or 0 for k in bins) for bins in zip(*sides, strict=True)]
+    shares = [count / max(sum(counts), 1) for count in counts]
+    top = max([*shares, *(v or 0.0 for band in densities.values() for v in band["high"])]) or 1.0
+    panel = over_scores(edges, report)
+    views = []
+    for side in ("positive", "negative"):
+        outlines = {
+            key: [None if v is None else v / top for v in values]
+            for key, values in densities[side].items()
+        }
+        view = _line_view(
+            f"Scores of the {side} class", "share of items", panel, middles, outlines, report
         )
-    rows = tuple(
-        NextRow(
-            count(item + 1), text, probability(chance), "-" if gained is None else f"{gained:.1%}",
-            f"1 in {1 / drawn:,.0f}", gained,
+        reference = panel.path((m, s / top) for m, s in zip(middles, shares, strict=True))
+        views.append(replace(view, reference=reference, strips=()))
+    return views
+
+
+def over_scores(values: Iterable[float], report: Report, height: int = HEIGHT) -> Panel:
+    """Scores across that hold all values, and up what lies between 0 and 1."""
+    bounds = (0.0, 1.0) if report["unit"] == "probability" else (None, None)
+    return Panel(Scale(fit_axis(values, bounds)), _UNIT, height)
+
+
+def _line_view(
+    title: str, y_name: str, panel: Panel, places: Sequence[float], band: Mapping[str, Any],
+    report: Report,
+) -> View:  # fmt: skip
+    """Medians at scores with their band, between 0 and 1."""
+    scored = report["unit"] == "probability"
+    lists = (band[key] for key in ("value", "low", "high"))
+    defined = [(at, Interval(*numbers)) for at, *numbers in zip(places, *lists, strict=True)]
+    texts = [f"{score_text(at, scored)}: {y_name} {number.text}" for at, number in defined]
+    return View(
+        **vars(panel),
+        title=title,
+        x_name=score_name(report),
+        y_name=y_name,
+        band=panel.outline((at, number.low, number.high) for at, number in defined),
+        line=panel.path((at, number.value) for at, number in defined),
+        reference="",
+        strips=strips_at(panel, places, texts),
+        description=f"{capital(y_name)} (up) by {score_name(report)} (right), from {texts[0]} "
+        f"to {texts[-1]}.",
+    )
+
+
+def recalibration_view(report: Report, picture: Mapping[str, Any]) -> View:
+    """P(positive | score) with its band, and the histogram of scores on the same scale."""
+    scored = report["unit"] == "probability"
+    panel = over_scores(picture["histogram"]["edges"], report)
+    source = picture["recalibration"]
+    lists = (source[key] for key in ("score", "probability", "low", "high"))
+    defined = [(s, Interval(*numbers)) for s, *numbers in zip(*lists, strict=True) if s is not None]
+    defined.sort(key=lambda pair: pair[0])
+    texts = [f"score {score_text(s, scored)}: probability {number.text}" for s, number in defined]
+    positive = escape_control(report["positive"])
+    span = f": from {texts[0]} to {texts[-1]}." if texts else "; it is not known."
+    return View(
+        **vars(panel),
+        title="From score to probability",
+        x_name=score_name(report),
+        y_name="probability",
+        band=panel.outline((s, number.low, number.high) for s, number in defined),
+        line=panel.path((s, number.value) for s, number in defined),
+        reference=panel.path(_DIAGONAL) if scored else "",
+        strips=strips_at(panel, [s for s, _ in defined], texts),
+        description=f"Probability of {positive} (up) against score (right){span}",
+        histogram=_bars(picture["histogram"], panel.x),
+    )
+
+
+def score_name(report: Report) -> str:
+    """What the axis of scores is called."""
+    scored = report["unit"] == "probability"
+    return f"score: P({escape_control(report['positive'])})" if scored else "score"
+
+
+def _bars(histogram: Mapping[str, Any], x: Scale) -> Bars:
+    edges: Sequence[float] = histogram["edges"]
+    unlabeled, negative, positive = (
+        [int(k or 0) for k in histogram[side]] for side in ("unlabeled", "negative", "positive")
+    )
+    totals = [sum(counts) for counts in zip(unlabeled, negative, positive, strict=True)]
+    top, height, outline = max(totals, default=0), BARS, ""
+    if top:
+        steps = "".join(
+            f"V{height * (1 - (count / top) ** 0.5):.1f}H{100 * x.at(right):.2f}"
+            for right, count in zip(edges[1:], totals, strict=True)
         )
-        for item, text, chance, gained, drawn in zip(
-            report["items"], texts, report["probability"], report["gain"], report["drawn"],
-            strict=True,
-        )
-    )  # fmt: skip
-    return NextItems(aim, heads, gain, rows)
+        outline = f"M{100 * x.at(edges[0]):.2f} {height}{steps}V{height}Z"
 
-
-STRATA = ("stratum", "items", "labeled", "spread", "to label")
-
-
-def strata_rows(report: Report) -> list[tuple[str, ...]]:
-    """Name, items, labels, spread and labels to add of every stratum; [] where none are named."""
-    return [
-        (
-            fit(escape_control(one["name"]), 30), count(one["n_items"]), count(one["n_labeled"]),
-            f"{one['spread']:.3f}", count(one["n_next"]),
-        )
-        for one in report.get("strata", ())
-    ]  # fmt: skip
-
-
-def render_label_next(report: Report, width: int = 80) -> str:
-    """The items in the order to label them, what each is worth, and who may learn from them.
-
-    `report` is the dictionary of `LabelNext.report`. Rows are shown as the file has them, from
-    1.
-    """
-    width = max(width, NARROWEST)
-    items = next_items(report)
-    number = plural(len(report["items"]), "item")
-    rows = [["row", *items.heads, "gain", "drawn"], *([*row[:5]] for row in items.rows)]
-    strata = [[*map(str, row)] for row in strata_rows(report)]
-    return as_text(
-        [
-            *wrap(who(report), width),
-            *wrap(f"{escape_control(report['model'])}: label {number} for the {items.aim}", width),
-            *(["", *aligned([[*STRATA], *strata], "lr")] if strata else []),
-            "",
-            *aligned(rows, "r"),
-            "",
-            *wrap(items.gain, width),
-            "",
-            *wrap(report["statement"], width),
-            *foot(report, width),
+    def ticks(counts: Sequence[int]) -> list[float]:
+        """Labeled items spread over their bins: of a bin the report says how many it holds."""
+        return [
+            100 * x.at(left + (k + 0.5) / min(count, _MOST_TICKS) * (right - left))
+            for (left, right), count in zip(itertools.pairwise(edges), counts, strict=True)
+            for k in range(min(count, _MOST_TICKS))
         ]
-    )
+
+    return Bars(outline, ticks(positive), ticks(negative), sum(positive), sum(negative))
+
+
+def strips_at(panel: Panel, places: Sequence[float], texts: Iterable[str]) -> tuple[Strip, ...]:
+    """A strip per point, to the middles of its neighbours."""
+    step = max(1, -(-len(places) // _MOST_STRIPS))
+    edges = [100 * panel.x.at(at) for at in places[::step]]
+    middles = [(a + b) / 2 for a, b in itertools.pairwise(edges)]
+    return strips([0.0, *middles, 100.0] if edges else [], itertools.islice(texts, 0, None, step))

@@ -98,8 +98,10 @@ class Table(Node):
 
     `sides` has "l" or "r" for each column, the last one for all that follow. `caption` says what
     the table is to who cannot see it. `bars` has a share for each row (None: none), shown as a bar
-    in `bar_at`; `chips` a status for each row, beside its name. A terminal has the first `most`
-    rows, and shortens names to at most `widest` columns; `wrapped` cells on the left take lines.
+    in `bar_at`; `chips` a status for each row, beside its name; `places` where a row stands on the
+    figures of its section, in percent across, which a slider goes through. A terminal has the
+    first `most` rows, and shortens names to at most `widest` columns; `wrapped` cells on the left
+    take lines.
     """
 
     head: Sequence[str]
@@ -110,6 +112,7 @@ class Table(Node):
     bars: Sequence[float | None] = ()
     bar_at: int = 1
     chips: Sequence[str] = ()
+    places: Sequence[float] = ()
     note: str = ""
     most: int | None = None
     widest: int = 32

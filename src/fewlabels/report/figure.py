@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
+from warnings import catch_warnings, filterwarnings
 
 from fewlabels.errors import MissingExtraError, UsageError
 from fewlabels.report.blocks import Block, Report, Row, blocks
-from fewlabels.report.curves import Interval, ThresholdBlock, curve_blocks, level
+from fewlabels.report.curves import curve_blocks
+from fewlabels.report.document import unmarked
+from fewlabels.report.one_classifier import Interval, level
+from fewlabels.report.threshold import ThresholdBlock
 from fewlabels.report.words import escape_control, fit, percent
 
 if TYPE_CHECKING:
@@ -54,11 +59,16 @@ def render_figure(report: Report, metric: str | None = None) -> Figure:
 
 def _blank(width: float, height: float) -> Figure:
     """A figure of so many inches, made without pyplot."""
+    return class_of_figures()(figsize=(width, height), layout="constrained")
+
+
+def class_of_figures() -> type[Figure]:
+    """What figures are made of, or a `MissingExtraError`: to ask before the work is done."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
         raise MissingExtraError("matplotlib", "plot") from None
-    return Figure(figsize=(width, height), layout="constrained")
+    return Figure
 
 
 def _draw(axes: Axes, blocks: Sequence[Block], *, names: bool) -> None:
@@ -117,7 +127,8 @@ def render_curve_figure(report: Report) -> Figure:
         axes.plot(report["thresholds"], report["probability"], color=_BLUE)
         if report["best"] is not None:
             axes.plot([report["best"]], [report["best_probability"]], "o", color=_BLUE)
-        title = fit(f"{escape_control(report['model'])}: {thresholds.conditions}", _TITLE_COLUMNS)
+        title = f"{escape_control(report['model'])}: {unmarked(thresholds.conditions)}"
+        title = fit(title, _TITLE_COLUMNS)
         axes.set_title(title, loc="left", fontsize="medium", parse_math=False)
         axes.set_xlabel("threshold")
         axes.set_ylabel("probability that the conditions hold")
@@ -150,6 +161,19 @@ def render_curve_figure(report: Report) -> Figure:
     for axes in figure.axes:
         axes.set_ylim(0, 1.02)
     return _ruled(figure)
+
+
+def render_svg(report: Report) -> str:
+    """The figure of curves or thresholds as a file of SVG, the same each time; text stays text."""
+    figure = render_curve_figure(report)
+    from matplotlib import rc_context
+
+    out = io.StringIO()
+    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "fewlabels"}), catch_warnings():
+        # Whoever opens the file may have the characters that are missing here.
+        filterwarnings("ignore", message="Glyph .* missing from font")
+        figure.savefig(out, format="svg", metadata={"Date": None})
+    return out.getvalue()
 
 
 def render_backtest_figure(report: Report) -> Figure:

@@ -26,12 +26,9 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 _PAGES = {
-    "label-next": "curve_html.render_label_next_html",
     "annotations": "annotations.render_annotations_html",
     "calibration": "calibration.render_calibration_html",
     "calibration-curve": "calibration_curve.render_calibration_curve_html",
-    "curves": "curve_html.render_curves_html",
-    "threshold": "curve_html.render_threshold_html",
     "summary": "html.render_summary_html",
 }
 """Renderer of each page, loaded on first use."""
@@ -40,13 +37,16 @@ DOCUMENTS = {
     "backtest": "backtest",
     "comparison": "comparison",
     "confusion": "confusion",
+    "curves": "curves",
     "disagreements": "confusion.disagreements",
     "estimates": "estimates",
+    "label-next": "label_next",
     "monitoring": "monitoring",
     "predictions": "estimates.predictions",
     "ranking": "ranking",
     "score": "score",
     "shift": "shift",
+    "threshold": "threshold",
 }
 """The file, and its function unless that is `document`, that says all of each kind of result."""
 

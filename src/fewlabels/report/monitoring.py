@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fewlabels.report.axis import Axis, Panel, Scale, fit_axis, strips
+from fewlabels.report.axis import Axis, Panel, Scale, View, fit_axis, strips
 from fewlabels.report.blocks import Report
-from fewlabels.report.curve_html import View
 from fewlabels.report.document import (
     Document,
     Drawing,

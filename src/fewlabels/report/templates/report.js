@@ -139,6 +139,45 @@
     }
   };
 
+  /* A slider goes through rows that stand on the figures of their section: it shows the numbers of
+     one, and moves the marks there, the first figure's by the second cell, and so on. */
+  for (const table of all("table")) {
+    const rows = all("tr[data-x]", table), section = table.closest("section");
+    if (!rows.length || !section) continue;
+    const heads = cellsOf(rowsOf(table)[0]).map(textOf), plots = all(".panel > svg[role=img]", section);
+    const box = make("div", { class: "slider" }), shown = make("dl", { class: "facts" });
+    const label = make("label", {}, `Move the ${heads[0].toLowerCase()}`);
+    const slider = make("input", { type: "range", min: 0, max: rows.length - 1 });
+    const values = heads.map(head => {
+      const pair = make("div", {}), value = make("dd", {});
+      pair.append(make("dt", {}, head), value);
+      shown.append(pair);
+      return value;
+    });
+    const show = () => {
+      const row = rows[slider.value], cells = cellsOf(row), texts = cells.map(textOf);
+      values.forEach((value, k) => value.replaceChildren(...cells[k].cloneNode(true).childNodes));
+      const said = heads.map((head, k) => `${head} ${texts[k]}`);
+      slider.setAttribute("aria-valuetext", said.join(", "));
+      plots.forEach((plot, k) => {
+        const value = numberOf(texts[k + 1]);
+        for (const mark of all(".drop, circle", plot)) {
+          const down = plot.querySelector(".drop").getAttribute("y2") * (1 - value);
+          mark.style.display = isNaN(value) ? "none" : "";
+          for (const at of ["x1", "x2", "cx"]) if (mark.hasAttribute(at)) mark.setAttribute(at, row.dataset.x);
+          for (const at of ["y1", "cy"]) if (mark.hasAttribute(at) && value >= 0) mark.setAttribute(at, down);
+          if (mark.dataset.said) mark.dataset.said = `${said[0]}: ${said[k + 1]}`;
+        }
+      });
+    };
+    slider.value = Math.max(0, rows.findIndex(row => row.querySelector(".chip")));
+    slider.addEventListener("input", show);
+    label.append(slider);
+    box.append(label, shown);
+    section.querySelector(".panels").before(box);
+    show();
+  }
+
   for (const table of all("table, .sorted")) {
     const [head, ...rows] = rowsOf(table);
     if (!head || !rows.length || !head.querySelector("[scope=col], [role=columnheader]")) continue;
