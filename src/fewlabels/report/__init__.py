@@ -19,11 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 # Files, and what of each is asked for by its name alone (PEP 562).
 _LAZY = {
-    "agreement": ("render_agreement",),
-    "annotations": ("render_annotations",),
     "backtest": ("render_backtest",),
-    "calibration": ("render_calibration",),
-    "calibration_curve": ("render_calibration_curve",),
     "comparison": ("render_comparison",),
     "confusion": ("render_confusion", "render_disagreements"),
     "curves": ("render_curves", "render_label_next", "render_threshold"),
@@ -42,13 +38,7 @@ _LAZY = {
 }
 
 if TYPE_CHECKING:
-    from fewlabels.report.agreement import render_agreement as render_agreement
-    from fewlabels.report.annotations import render_annotations as render_annotations
     from fewlabels.report.backtest import render_backtest as render_backtest
-    from fewlabels.report.calibration import render_calibration as render_calibration
-    from fewlabels.report.calibration_curve import (
-        render_calibration_curve as render_calibration_curve,
-    )
     from fewlabels.report.comparison import render_comparison as render_comparison
     from fewlabels.report.confusion import render_confusion as render_confusion
     from fewlabels.report.confusion import render_disagreements as render_disagreements

@@ -27,10 +27,7 @@ if TYPE_CHECKING:
 _PAGES = {
     "estimates": "estimates_html.render_html",
     "label-next": "curve_html.render_label_next_html",
-    "annotations": "annotations.render_annotations_html",
     "backtest": "backtest.render_backtest_html",
-    "calibration": "calibration.render_calibration_html",
-    "calibration-curve": "calibration_curve.render_calibration_curve_html",
     "comparison": "comparison.render_comparison_html",
     "curves": "curve_html.render_curves_html",
     "monitoring": "monitoring.render_monitoring_html",
@@ -39,7 +36,10 @@ _PAGES = {
 }
 """Renderer of each page, loaded on first use."""
 
-DOCUMENTS = {"shift": "shift", "ranking": "ranking"}
+DOCUMENTS = {
+    "agreement": "agreement", "annotations": "annotations", "calibration": "calibration",
+    "calibration-curve": "calibration_curve", "ranking": "ranking", "shift": "shift",
+}  # fmt: skip
 """The file whose function `document` says what there is to say of each kind of result."""
 
 
@@ -118,6 +118,8 @@ def environment() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
+    from fewlabels.report.page import cell, marked
+
     def finalize(value: Any) -> Any:
         # Markup is a macro's output; every other text is data and stays on its line.
         plain_text = isinstance(value, str) and type(value) is not Markup
@@ -147,7 +149,7 @@ def environment() -> Environment:
         "sentence": _sentence,
         "short": lambda name: words.fit(words.escape_control(name), _NAME_COLUMNS),
         "spoken": lambda name: str(name).replace("_", " "),
-        "fact": _fact,
+        "fact": words.fact,
         # The first entries of a diagnostic that has many, and how many more there are.
         "some": lambda value: (
             [*value.items()][:_MOST_ENTRIES],
@@ -161,7 +163,8 @@ def environment() -> Environment:
         "weighed": weighed,
         "id": id,
         "heading": lambda text: str(text)[:1].upper() + str(text)[1:],
-        "marked": _marked,
+        "cell": cell,
+        "marked": marked,
     }
     script = _source(environment, _SCRIPT)
     sheet = "\n".join(_source(environment, name) for name in _SHEETS)
@@ -175,12 +178,6 @@ def environment() -> Environment:
         "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     }
     return environment
-
-
-def _marked(sentence: object) -> Any:
-    from fewlabels.report.page import marked
-
-    return marked(sentence)
 
 
 def within_budget(make: Callable[[int], str], levels: int) -> str:
@@ -211,22 +208,6 @@ def _sentence(text: Any) -> str:
     """A phrase with a capital letter and a full stop."""
     phrase = str(text).strip()
     return phrase[:1].upper() + phrase[1:] + ("" if phrase[-1:] in {".", "!", "?", ""} else ".")
-
-
-def _fact(value: Any) -> str:
-    """A diagnostic in words."""
-    if value is None or isinstance(value, bool):
-        return {None: "not known", True: "yes", False: "no"}[value]
-    if isinstance(value, int):
-        return words.count(value)
-    if isinstance(value, float):
-        return f"{value:,.4g}" if abs(value) < 1e6 else f"{value:.4g}"
-    if isinstance(value, Mapping):
-        return ", ".join(f"{key}: {_fact(inner)}" for key, inner in value.items())
-    if isinstance(value, (list, tuple)):
-        more = f" and {words.count(len(value) - 12)} more" if len(value) > 12 else ""
-        return ", ".join(map(_fact, value[:12])) + more if value else "none"
-    return str(value)
 
 
 def render_page(page: str, report: Report, **more: Any) -> str:

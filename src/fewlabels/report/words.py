@@ -19,6 +19,9 @@ NumberFormat = Callable[[float | None], str]
 Role = Literal["title", "soft", "warning", "error", "good"]
 
 UNDEFINED = "undefined"
+_MOST_ENTRIES = 30
+"""Of a value with more entries the first are said; the JSON has all of them."""
+
 NARROWEST = 60
 """Smallest width of a text: no table fits into less."""
 
@@ -416,3 +419,21 @@ def score_text(score: float | None, probability: bool) -> str:
     if probability and room >= 1e-6:
         return f"{score:.{2 - math.floor(math.log10(room))}f}"
     return f"{score:.4g}"
+
+
+def fact(value: Any) -> str:
+    """A diagnostic in words."""
+    if value is None or isinstance(value, bool):
+        return {None: "not known", True: "yes", False: "no"}[value]
+    if isinstance(value, int):
+        return count(value)
+    if isinstance(value, float):
+        return f"{value:,.4g}" if abs(value) < 1e6 else f"{value:.4g}"
+    if isinstance(value, Mapping):
+        some = [f"{key}: {fact(inner)}" for key, inner in [*value.items()][:_MOST_ENTRIES]]
+        more = f" and {count(len(value) - len(some))} more" if len(value) > len(some) else ""
+        return ", ".join(some).replace("_", " ") + more
+    if isinstance(value, (list, tuple)):
+        more = f" and {count(len(value) - 12)} more" if len(value) > 12 else ""
+        return ", ".join(map(fact, value[:12])) + more if value else "none"
+    return str(value)
