@@ -25,7 +25,7 @@ _LAZY = {
     "curves": ("render_curves", "render_label_next", "render_threshold"),
     "estimates_html": ("render_html",),
     "figure": ("render_backtest_figure", "render_curve_figure", "render_figure"),
-    "html": ("render_fragment", "save_page", "summary_fragment"),
+    "html": ("render_fragment", "save_page"),
     "markdown": ("flat_numbers", "model_index", "render_junit", "render_markdown"),
     "monitoring": ("render_monitoring",),
     "text": (
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from fewlabels.report.figure import render_figure as render_figure
     from fewlabels.report.html import render_fragment as render_fragment
     from fewlabels.report.html import save_page as save_page
-    from fewlabels.report.html import summary_fragment as summary_fragment
     from fewlabels.report.markdown import flat_numbers as flat_numbers
     from fewlabels.report.markdown import model_index as model_index
     from fewlabels.report.markdown import render_junit as render_junit

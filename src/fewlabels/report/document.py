@@ -236,6 +236,12 @@ class Document:
     deciding: Any = None
 
 
+def of_summary(report: Mapping[str, Any]) -> Document:
+    """A result of a `kind` that its `summary` alone tells of; where it is from, its `report`."""
+    text = Preformatted(report["summary"])
+    return Document(report["kind"], report.get("report") or {}, body=[Group("card", [text])])
+
+
 def shown(parts: Sequence[Node], where: On) -> Iterator[Node]:
     """The parts that a page or a text has."""
     return (part for part in parts if part.on in ("", where))

@@ -32,15 +32,19 @@ _PAGES = {
     "curves": "curve_html.render_curves_html",
     "monitoring": "monitoring.render_monitoring_html",
     "threshold": "curve_html.render_threshold_html",
-    "summary": "html.render_summary_html",
 }
 """Renderer of each page, loaded on first use."""
 
 DOCUMENTS = {
-    "agreement": "agreement", "annotations": "annotations", "calibration": "calibration",
-    "calibration-curve": "calibration_curve", "ranking": "ranking", "shift": "shift",
-}  # fmt: skip
-"""The file whose function `document` says what there is to say of each kind of result."""
+    "agreement": "agreement",
+    "annotations": "annotations",
+    "calibration": "calibration",
+    "calibration-curve": "calibration_curve",
+    "ranking": "ranking",
+    "shift": "shift",
+    "summary": "document.of_summary",
+}
+"""The file, and its function unless that is `document`, that says all of each kind of result."""
 
 
 def document_of(kind: str, report: Report, *, level: int = 0, **more: Any) -> Any:
@@ -48,9 +52,11 @@ def document_of(kind: str, report: Report, *, level: int = 0, **more: Any) -> An
 
     `more` is what its page shows beside the report.
     """
-    file = importlib.import_module(f"fewlabels.report.{DOCUMENTS[kind]}")
-    levels = getattr(file, "LEVELS", 1)
-    return file.document(report, **more, **({"level": level} if levels > 1 else {})), levels
+    name, _, function = DOCUMENTS[kind].partition(".")
+    file = importlib.import_module(f"fewlabels.report.{name}")
+    levels = 1 if function else getattr(file, "LEVELS", 1)
+    make = getattr(file, function or "document")
+    return make(report, **more, **({"level": level} if levels > 1 else {})), levels
 
 
 def render_text(kind: str, report: Report, width: int = 80) -> str:
@@ -237,31 +243,6 @@ def render_fragment(page: str, report: Report) -> str:
     "comparison", "curves", "threshold", "shift" or "label-next"; `report` holds plain JSON values.
     """
     return render_page(page, report, fragment=True).strip()
-
-
-def summary_fragment(text: str) -> str:
-    """The summary of a result that has no page of its own."""
-    return render("summary_fragment.html.j2", (), lines=text.split("\n"), report=None).strip()
-
-
-def render_summary_html(report: Report) -> str:
-    """A page of the summary, and confusion matrices if there are.
-
-    `report` has the `summary`, the `kind` of the result and its `report`.
-    """
-    from fewlabels.report.confusion import confusion_maps
-
-    shown: Report = report.get("report") or {}
-    every = shown.get("criteria") or [{"confusion": shown if "cells" in shown else None}]
-    return render(
-        "summary.html.j2",
-        kind=report["kind"],
-        report=shown,
-        lines=str(report["summary"]).split("\n"),
-        matrices=[
-            (one.get("criterion"), confusion_maps(one)) for one in every if one.get("confusion")
-        ],
-    )
 
 
 def save_page(page: str, report: Report, path: str | os.PathLike[str], **more: Any) -> None:
