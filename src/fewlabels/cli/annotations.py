@@ -102,9 +102,10 @@ def assess_annotations(
 ) -> int:
     """Assess the classifiers in FILE by what annotators say (h__ columns).
 
-    Shows how far each is from the shares of their labels, how much of that calibration could
-    remove, how well it predicts that annotators disagree, and how far these agree (of votes alone
-    too). A known label is one annotator's; so are --votes and classifiers without probabilities.
+    Shows how far each is from the shares of their labels, and how much of that calibration could
+    remove. Then how well it predicts that annotators disagree, and how far these agree (of votes
+    alone too). A known label is one annotator's; so are --votes and classifiers without
+    probabilities.
     """
     conditions = [parse_requirement(condition) for condition in options.require]
 

@@ -294,8 +294,8 @@ class _Rows:
             two = listed([self.contestants[self.a[row]], self.contestants[self.b[row]]])
             raise InputError(
                 f"column {quoted(column.column)} says {quoted(str(column.each()[row]))} in row "
-                f"{row + 1}, and must say model_a, model_b or tie, or one of the two that are "
-                f"compared there ({two}), and not what may be both; correct it, or leave the cell "
+                f"{row + 1}; it must say model_a, model_b or tie, or one of the two that are "
+                f"compared there ({two}); and not what may be both; correct it, or leave the cell "
                 "empty"
             )
         by_name = [t for t in texts if t in place and not way]

@@ -159,7 +159,7 @@ def no_predictions(names: Sequence[str], further: Iterable[str] = ()) -> str:
     """The message about a table without a classifier; `further` says what is seen instead."""
     said = (
         f"no prediction columns; the columns are {listed(map(quoted, names)) or 'none'}: name "
-        "them p__<model>__<class>, y__<model> or s__<model>, or say which they are with "
+        "them p__<model>__<class>, y__<model> or s__<model>; or say which they are with "
         "--model NAME=COL,COL (probabilities), --hard NAME=COL or --score NAME=COL"
     )
     long = {"item", "annotator", "label"} <= set(names)

@@ -92,8 +92,8 @@ def _refuse_raters(sheet: Sheet) -> None:
     raise InputError(
         f"{len(items):,} columns ({listed(map(quoted, items), 2)}) hold the same words "
         f"({listed(map(quoted, said), 3)}), as if each row were what one rater says of items: "
-        f"write a row for each item and a column for each rater ({quoted(raters[-1])}), "
-        "in pandas with frame.set_index(...)[items].T, and name those columns with --hard NAME=COL"
+        f"write a row for each item and a column for each rater ({quoted(raters[-1])}); "
+        "in pandas: frame.set_index(...)[items].T; then name those columns with --hard NAME=COL"
     )
 
 

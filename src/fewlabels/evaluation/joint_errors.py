@@ -33,7 +33,7 @@ from fewlabels.predictions import Predictions
 
 _AVERAGED = (
     "each classifier is judged by labels inferred for it alone, and what several do together by "
-    "the average of these, so such rates need not agree with the accuracies"
+    "the average of these; so such rates need not agree with the accuracies"
 )
 
 _CONTRADICTED = (

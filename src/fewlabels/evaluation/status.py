@@ -93,8 +93,8 @@ def judge(
         why = "the labeled items do not define it (no label, or a class is missing)"
         if posterior.infers:
             why = (
-                "these items do not define it (a class is absent or never predicted, there is no "
-                "prediction, or a function raised an error or gave no finite number)"
+                "these items do not define it (a class is absent or never predicted; there is no "
+                "prediction; or a function raised an error or gave no finite number)"
             )
         reason = f"undefined: {metric.name}{_where(group)}: {why}"
         return Verdict(Status.UNDEFINED, reason, of_model=True)

@@ -108,10 +108,10 @@ def _classes(report: Report) -> list[Section]:
             "How frequent the classes are",
             [
                 Para(
-                    f"Among the labeled items, and by estimate among the unlabeled ones with its "
-                    f"{percent(level)} interval, if items of a class have the same scores in both. "
-                    "The weight is what a label of the class would count for; BBSE and RLLS are "
-                    "two other estimates of it.", "soft",
+                    "Among the labeled items, and by estimate among the unlabeled ones with its "
+                    f"{percent(level)} interval. The estimate holds if items of a class have the "
+                    "same scores in both. The weight is what a label of the class would count for; "
+                    "BBSE and RLLS are two other estimates of it.", "soft",
                 ),
                 Legend([("estimate", "unlabeled, estimated"), ("truth", "labeled")]),
                 Forest(block, rows, axis, "Class frequencies", "Class", extras, ends=_MOST_CLASSES),

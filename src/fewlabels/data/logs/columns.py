@@ -282,8 +282,8 @@ def _corrections(log: Log, chosen: Sequence[str]) -> list[str]:
         )
         if changed > confirmed:
             line += (
-                ": people seem to have corrected what they found wrong and left the rest, so that "
-                "the labels are no random sample and the judge looks far worse than it is; confirm "
+                ": people seem to have corrected what they found wrong and left the rest; so the "
+                "labels are no random sample, and the judge looks far worse than it is; confirm "
                 "the verdicts of a random sample as well"
             )
         out.append(line)
