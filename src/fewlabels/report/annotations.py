@@ -209,11 +209,8 @@ def _answer(found: Assessed) -> Iterator[str]:
         many, whose = plural(best.n_ranked, "classifier"), "its probabilities"
         sentences = [f"Of {many}, {leader} comes nearest to what annotators say."]
     if n := len(best.rivals):
-        overlap = (
-            f"intervals of {plural(n, 'other')} overlap"
-            if n > 1
-            else ("interval of 1 other overlaps")
-        )
+        one, s = ("", "s") if n == 1 else ("s", "")
+        overlap = f"interval{one} of {plural(n, 'other')} overlap{s}"
         sentences.append(f"The {overlap} with its own, so the order is not settled.")
     figures = " ".join(filter(None, [strong(value), interval]))
     sentences.append(
