@@ -50,6 +50,17 @@ def backtest_of(names: list[str], classes: list[str], *method: str) -> dict[str,
     return fl.backtest(known, (5, 20), 2, method=method, metrics=["accuracy", "brier"]).to_dict()
 
 
+def agreement_of(names: list[str], classes: list[str]) -> dict[str, Any]:
+    """Agreement of people, who err the more often the later they are named."""
+    rng = np.random.default_rng(2)
+    truth = rng.integers(len(classes), size=80)
+    wrong = rng.random((80, len(names))) < np.linspace(0.1, 0.4, len(names))
+    votes = np.where(wrong, rng.integers(len(classes), size=wrong.shape), truth[:, None])
+    votes[rng.random(votes.shape) < 0.3] = -1
+    items = fl.Predictions(votes=votes, models=names, classes=classes)
+    return fl.annotations.agreement(items).to_dict()
+
+
 SHIFTS = {
     "two": lambda: fl.shift(some(["a", "b"], ["no", "yes"]), method="labeled").to_dict(),
     "nasty": lambda: fl.shift(some(NASTY[:3], NASTY[:4]), method="labeled").to_dict(),
@@ -68,6 +79,11 @@ CALIBRATION_CURVES = {
     "nasty": lambda: fl.calibration_curve(
         some(NASTY, NASTY[:3]), method="ensemble", bins=3, classwise=True
     ).report(),
+}
+
+PEOPLE = {
+    "people": lambda: agreement_of(["ann", "bob", "cid"], ["no", "yes"]),
+    "hostile": lambda: agreement_of(NASTY, NASTY[:3]),
 }
 
 BACKTESTS = {
@@ -99,6 +115,7 @@ MONITORED = {
 COMPARED = {"two": ["a", "b"], "nasty": NASTY, "many": [f"m{j}" for j in range(14)]}
 
 TITLES = {
+    "agreement": "How far do annotators agree?",
     "estimates": "How good are the classifiers?",
     "annotations": "How well do the classifiers predict what annotators say?",
     "calibration": "What does the calibration change?",
@@ -113,10 +130,11 @@ TITLES = {
 }
 
 _TEXTS: dict[str, Callable[..., str]] = {
+    "agreement": partial(render_text, "agreement"),
     "estimates": partial(render_text, "estimates"),
-    "annotations": report.render_annotations,
-    "calibration": report.render_calibration,
-    "calibration-curve": report.render_calibration_curve,
+    "annotations": partial(render_text, "annotations"),
+    "calibration": partial(render_text, "calibration"),
+    "calibration-curve": partial(render_text, "calibration-curve"),
     "comparison": partial(render_text, "comparison"),
     "curves": partial(render_text, "curves"),
     "threshold": partial(render_text, "threshold"),
@@ -130,6 +148,7 @@ _MADE: dict[tuple[str, str], Callable[[], Any]] = {
     **{("estimates", name): made for name, made in SAMPLES.items()},
     **{("estimates", f"compared {name}"): lambda n=names: estimates_of(n).report()
        for name, names in COMPARED.items()},
+    **{("agreement", name): made for name, made in PEOPLE.items()},
     **{("annotations", name): made for name, made in ASSESSMENTS.items()},
     **{("calibration", name): made for name, made in CALIBRATIONS.items()},
     **{("calibration-curve", name): made for name, made in CALIBRATION_CURVES.items()},

@@ -14,12 +14,7 @@ from annotations_samples import predictions as made
 from page import Page
 
 import fewlabels as fl
-from fewlabels.report.annotations import (
-    Assessed,
-    render_annotations,
-    render_annotations_html,
-)
-from fewlabels.report.html import stated_origin
+from fewlabels.report.html import render_page, render_text, stated_origin
 
 Report = dict[str, Any]
 
@@ -32,22 +27,31 @@ def value(report: Report, model: str, metric: str, group: str | None = None) -> 
     )
 
 
+def text(report: Report) -> str:
+    """The assessment as text."""
+    return render_text("annotations", report)
+
+
+def page(report: Report) -> str:
+    """The assessment as a page."""
+    return render_page("annotations", report)
+
+
 def test_a_loss_below_zero_is_explained_once() -> None:
     report = copy.deepcopy(plain())
-    assert ("Below 0" in render_annotations(report)) == Assessed(report).negative
     value(report, "good", "CL")["value"] = -0.01
-    assert render_annotations(report).count("Below 0: a loss below 0") == 1
-    assert "Below 0" in Page(render_annotations_html(report)).words
+    assert text(report).count("A loss below 0") == 1
+    assert Page(page(report)).words.count("A loss below 0") == 1
     for row in report["estimates"]:
         row["value"] = abs(row["value"] or 0.0)
-    assert "Below 0" not in render_annotations(report)
+    assert "below 0" not in text(report)
 
 
 def test_of_two_classes_one_is_drawn_and_of_many_the_worst() -> None:
-    assert Page(render_annotations_html(binary())).count("figure", "map") == 1
+    assert Page(page(binary())).count("figure", "map") == 1
     report = plain()
-    assert Page(render_annotations_html(report)).count("figure", "map") == 6
-    source = render_annotations_html(many())
+    assert Page(page(report)).count("figure", "map") == 6
+    source = page(many())
     # 240 diagrams for 22 classifiers would be too long a page: those of 4 are drawn.
     assert Page(source).count("figure", "map") == 4 * 10
     assert "10 further classes" in source
@@ -56,7 +60,7 @@ def test_of_two_classes_one_is_drawn_and_of_many_the_worst() -> None:
 
 def test_bars_show_the_losses_of_the_bins() -> None:
     report = binary()
-    source = render_annotations_html(report)
+    source = page(report)
     rows = [row for row in report["dispersion"] if row["class"] == "yes"]
     tallest = max(max(r["CL"], 0) + max(r["DL"], 0) for r in rows)
     heights = re.findall(r'<rect class="calibration"[^>]* height="([\d.]+)%"', source)
@@ -68,14 +72,14 @@ def test_bars_show_the_losses_of_the_bins() -> None:
 def test_an_assessment_shows_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
     found = fl.annotations.assess(made(n=30), confidence_level=None)
-    assert str(found) == found.summary() == render_annotations(found.to_dict())
+    assert str(found) == found.summary() == text(found.to_dict())
     found.save_html(tmp_path / "page.html")
     with stated_origin():
-        page = render_annotations_html(found.to_dict())
-    assert (tmp_path / "page.html").read_text("utf-8") == page
+        source = page(found.to_dict())
+    assert (tmp_path / "page.html").read_text("utf-8") == source
     # The dictionary is JSON as it is, and the page needs nothing besides.
     report = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    assert render_annotations_html(report) == render_annotations_html(found.to_dict())
+    assert page(report) == page(found.to_dict())
 
 
 def test_rates_of_disagreement_are_means_over_the_items() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from report_samples import SAMPLES, Report, render_html, render_text, two_classes
 
-from fewlabels.report.html import render_fragment, scoped, summary_fragment
+from fewlabels.report.html import render_fragment, scoped
 from fewlabels.report.shown import brief
 
 
@@ -29,7 +29,7 @@ def test_the_deciding_warning_is_at_the_top_and_said_once() -> None:
 
 
 def test_summaries_are_escaped() -> None:
-    assert "&lt;i&gt;" in summary_fragment("<i>")
+    assert "&lt;i&gt;" in render_fragment("summary", {"kind": "Predictions", "summary": "<i>"})
 
 
 def test_a_style_sheet_within_an_element() -> None:

@@ -20,22 +20,20 @@ from page import Page
 from report_samples import STATUS_MESSAGES, Report, minimal, render_html, render_text, two_classes
 
 import outputs
-from fewlabels.report.annotations import render_annotations
-from fewlabels.report.calibration import render_calibration_html
 from fewlabels.report.comparison import labels_cell, settling_sentence, standing_sentence
 from fewlabels.report.diagnostics import partition
 from fewlabels.report.document import unmarked
+from fewlabels.report.html import render_page, stated_origin
 from fewlabels.report.html import render_text as text_of
-from fewlabels.report.html import stated_origin
 from fewlabels.report.shown import brief
 from outputs import check, together
 
 BOTH = [
     "estimates: two_classes", "estimates: demo", "estimates: all_undefined", "estimates: minimal",
     "estimates: beliefs", "annotations: plain", "annotations: one_label", "calibration: alpha",
-    "calibration: unchecked", "comparison: two", "curves: plain", "curves: undefined",
-    "threshold: met", "threshold: not_met", "shift: two", "label-next: metric", "backtest: two",
-    "monitoring: two",
+    "calibration: unchecked", "calibration-curve: two", "agreement: people", "comparison: two",
+    "curves: plain", "curves: undefined", "threshold: met", "threshold: not_met", "shift: two",
+    "label-next: metric", "backtest: two", "monitoring: two",
 ]  # fmt: skip
 IN_TEXT = [
     "estimates: single_model", "estimates: crowd", "annotations: no_intervals",
@@ -222,7 +220,7 @@ def test_signs_of_losses_and_gains_of_calibrations() -> None:
             losses = {"EL": el, "CL": cl, "DL": dl}
             if (row["model"], row["group"]) == ("good", None) and row["metric"] in losses:
                 row["value"] = losses[row["metric"]]
-        texts[f"EL {el}, CL {cl}, DL {dl}"] = render_annotations(report).split("\ngood\n")[0]
+        texts[f"EL {el}, CL {cl}, DL {dl}"] = text_of("annotations", report).split("\nHow far")[0]
     for name, made, loss, after in (
         ("gains", alpha(), "L_disagreement", -0.01), ("no gain", matrix(), "EL", 1.0),
         ("no gain of one", temperature(), "EL", 1.0),
@@ -230,7 +228,7 @@ def test_signs_of_losses_and_gains_of_calibrations() -> None:
         report = copy.deepcopy(made)
         for number, entry in enumerate(report["calibrations"], 1):
             entry["after"][loss] = entry["before"][loss] + number * after
-        source = render_calibration_html(report)
+        source = render_page("calibration", report)
         texts[name] = Page(source[source.index("<h1>") : source.index("</header>")]).lines
     check("report/signs", together(texts))
 

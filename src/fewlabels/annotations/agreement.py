@@ -108,7 +108,7 @@ class Agreement(Frozen, Result):
     nobody disagrees. `shares` are those of classes among labels, `diagnostics` of a `selection`.
     """
 
-    _text = "render_agreement"
+    _page = "agreement"
     _row_fields = AgreementRow._fields
     _text_columns = ("annotator", "other")
 

@@ -76,7 +76,7 @@ class Assessment(Frozen, EstimateTable):
     themselves, None where no item has two labels or the data were read in parts.
     """
 
-    _page, _text = "annotations", "render_annotations"
+    _page = "annotations"
     _row_fields = Estimate._fields
 
     rows: tuple[Estimate, ...]

@@ -161,7 +161,7 @@ class Recalibration(Frozen, Result):
     loss rises beyond chance.
     """
 
-    _page, _text, _row_fields = "calibration", "render_calibration", LossRow._fields
+    _page, _row_fields = "calibration", LossRow._fields
     _text_columns = ("model", "loss")
 
     settings: Settings

@@ -108,7 +108,7 @@ class CalibrationCurves(Frozen, Result):
     of the labels alone, with a test.
     """
 
-    _page, _text = "calibration-curve", "render_calibration_curve"
+    _page = "calibration-curve"
     _row_fields, _text_columns = CalibrationBin._fields, ("model", "event")
 
     estimates: Estimates

@@ -19,29 +19,18 @@ from typing import TYPE_CHECKING, Any
 
 # Files, and what of each is asked for by its name alone (PEP 562).
 _LAZY = {
-    "agreement": ("render_agreement",),
-    "annotations": ("render_annotations",),
-    "calibration": ("render_calibration",),
-    "calibration_curve": ("render_calibration_curve",),
     "figure": ("render_backtest_figure", "render_curve_figure", "render_figure", "render_svg"),
-    "html": ("render_fragment", "save_page", "summary_fragment"),
+    "html": ("render_fragment", "save_page"),
     "markdown": ("flat_numbers", "model_index", "render_junit", "render_markdown"),
 }
 
 if TYPE_CHECKING:
-    from fewlabels.report.agreement import render_agreement as render_agreement
-    from fewlabels.report.annotations import render_annotations as render_annotations
-    from fewlabels.report.calibration import render_calibration as render_calibration
-    from fewlabels.report.calibration_curve import (
-        render_calibration_curve as render_calibration_curve,
-    )
     from fewlabels.report.figure import render_backtest_figure as render_backtest_figure
     from fewlabels.report.figure import render_curve_figure as render_curve_figure
     from fewlabels.report.figure import render_figure as render_figure
     from fewlabels.report.figure import render_svg as render_svg
     from fewlabels.report.html import render_fragment as render_fragment
     from fewlabels.report.html import save_page as save_page
-    from fewlabels.report.html import summary_fragment as summary_fragment
     from fewlabels.report.markdown import flat_numbers as flat_numbers
     from fewlabels.report.markdown import model_index as model_index
     from fewlabels.report.markdown import render_junit as render_junit

@@ -1,4 +1,4 @@
-"""Label histograms as text and as a page: how near classifiers are to what annotators say."""
+"""Label histograms: how near classifiers are to what annotators say."""
 
 from __future__ import annotations
 
@@ -9,94 +9,83 @@ from functools import cached_property
 from typing import Any
 
 from fewlabels.errors import listed
-from fewlabels.report.agreement import (
-    COEFFICIENTS,
-    Agreed,
-    agreement_lines,
-    agreement_meanings,
+from fewlabels.report import agreement
+from fewlabels.report.axis import profile
+from fewlabels.report.blocks import Block, Report, Verdict, blocks, common_axis, verdict
+from fewlabels.report.document import (
+    Document,
+    Drawing,
+    Fold,
+    Forest,
+    Group,
+    Legend,
+    Node,
+    Para,
+    Section,
+    Table,
+    Terms,
+    name,
+    sentence,
+    strong,
 )
-from fewlabels.report.axis import Profile, profile
-from fewlabels.report.blocks import Block, Report, Row, Verdict, blocks, common_axis, verdict
-from fewlabels.report.html import render, within_budget
-from fewlabels.report.words import (
-    NARROWEST,
-    as_text,
-    cell_width,
-    classes_text,
-    escape_control,
-    fit,
-    fitted,
-    made_by,
-    percent,
-    plural,
-    share,
-    warning_lines,
-    wrap,
-)
+from fewlabels.report.words import classes_text, made_by, percent, plural, share
 
-LOSSES = ("accuracy", "L", "EL", "CL", "DL", "CE")
-"""What is shown of the classes, in this order."""
+LOSSES = {
+    "accuracy": (
+        "right on the most frequent label", "share of items on which the classifier's likeliest "
+        "class is the annotators' most frequent label",
+    ),
+    "L": (
+        "distance from single labels", "squared distance of the probabilities from single labels; "
+        "as annotators disagree, even the best classifier does not reach 0",
+    ),
+    "EL": (
+        "distance from their shares", "epistemic loss: squared distance of the probabilities from "
+        "the shares of the labels that annotators give; 0 is a perfect match",
+    ),
+    "CL": (
+        "of it by calibration", "calibration loss: the part of EL that calibration could remove",
+    ),
+    "DL": (
+        "of it by the classifier", "dispersion loss: the rest of EL, for a better classifier",
+    ),
+    "CE": ("calibration error", "the square root of CL, so in units of probability"),
+    "L_disagreement": (
+        "error of the prediction", "squared error of the predicted probability that two annotators "
+        "disagree",
+    ),
+    "CL_disagreement": ("of it by calibration", "the part of it that calibration could remove"),
+    "CE_disagreement": (
+        "calibration error", "the square root of that: how far off the predicted disagreement is",
+    ),
+}  # fmt: skip
+"""The losses of classes, then of disagreement: what a column says, and what each is."""
 
-OF_PAIRS = ("L_disagreement", "CL_disagreement", "CE_disagreement")
-"""What is shown of the disagreement between two annotators."""
-
-OF_STATISTIC = ("L", "CL", "CE", "EL")
+_OF_CLASSES, _OF_PAIRS = [*LOSSES][:6], [*LOSSES][6:]
+_OF_STATISTIC = ("L", "CL", "CE", "EL")
 """What is shown of any other statistic of labels; its name follows an underscore."""
 
-MEANINGS = {
-    "accuracy": "share of items on which the classifier's likeliest class is the annotators' most "
-    "frequent label",
-    "L": "squared distance of the probabilities from single labels; as annotators disagree, even "
-    "the best classifier does not reach 0",
-    "EL": "epistemic loss: squared distance of the probabilities from the shares of the labels "
-    "that annotators give; 0 is a perfect match",
-    "CL": "calibration loss: the part of EL that calibration could remove",
-    "DL": "dispersion loss: the rest of EL, which takes a better classifier",
-    "CE": "calibration error: the square root of CL, so in units of probability",
-    "L_disagreement": "squared error of the predicted probability that two annotators disagree",
-    "CL_disagreement": "the part of it that calibration could remove",
-    "CE_disagreement": "the square root of that: how far off the predicted disagreement is",
-}
-"""What each loss is, in words."""
-
-HEADINGS = {
-    "accuracy": "Right on the most frequent label",
-    "L": "Distance from single labels",
-    "EL": "Distance from their shares",
-    "CL": "of it by calibration",
-    "DL": "of it by the classifier",
-    "CE": "Calibration error",
-    "L_disagreement": "Error of the prediction",
-    "CL_disagreement": "of it by calibration",
-    "CE_disagreement": "Calibration error",
-}
-"""What a column of a page says, above the symbol."""
-
-UNBIASED = (
-    "a loss below 0 cannot be told from 0; with few labels chance adds to a loss, and the estimate "
-    "takes that off again (it is unbiased), so a true 0 comes out below 0 about as often as above"
-)
-
-_DIRECTION = {"accuracy": 1}
-_BOUNDS: dict[str, tuple[float | None, float | None]] = {"accuracy": (0.0, 1.0)}
+_OF_GROUPS = {"EL": "EL", "CL": "CL", "DL": "DL", "CE_disagreement": "CE of pairs", "CE": "CE"}
 _FAMILIES = {
     "unanimity": "whether {} labels of an item are all the same",
     "majority_strength": "share of the most frequent class among {} labels of an item",
 }
 
-_MOST_PRINTED = 20
+_PRINTED: dict[str, Any] = {"whole": True, "most": 20}
 """With more classifiers, only the nearest are printed."""
 
-_OF_GROUPS = ("EL", "CL", "DL", "CE_disagreement")
+_BELOW = (
+    " A loss below 0 cannot be told from 0. Few labels add to a loss by chance, and the estimate "
+    "takes that off again (it is unbiased). So a true 0 comes out below 0 about as often as above."
+)
 
-_OPEN_CLASSES = 3
-"""Classes of a classifier whose diagrams are visible; the others are folded."""
+_OPEN_CLASSES, _MOST_CLASSES, _MOST_DIAGRAMS = 3, 30, 240
+"""Classes of a classifier whose diagrams are in sight, and all that are drawn; with many
+classifiers each gets fewer, so that a page has at most so many. The JSON has all."""
 
-_MOST_CLASSES = 30
-"""Classes of a classifier that are drawn; the JSON has all."""
-
-_MOST_DIAGRAMS = 240
-"""Diagrams of classes on a page: with many classifiers each gets fewer."""
+_DRAWN = (None, 8, 4, 2)
+LEVELS = len(_DRAWN)
+"""Classifiers whose diagrams a page has, fewer at each level."""
 
 
 @dataclass(frozen=True)
@@ -106,357 +95,333 @@ class Assessed:
     report: Report
 
     @cached_property
-    def _blocks(self) -> dict[tuple[str | None, str], Block]:
-        metrics = dict.fromkeys(row["metric"] for row in self.report["estimates"])
+    def blocks(self) -> dict[tuple[str | None, str], Block]:
+        """The estimates by group and metric, in the order in which they are shown."""
         info = {
-            name: {
-                "description": MEANINGS.get(name, ""),
-                "direction": _DIRECTION.get(name, -1),
-                "bounds": _BOUNDS.get(name),
+            row["metric"]: {
+                "direction": 1 if row["metric"] == "accuracy" else -1,
+                "bounds": (0.0, 1.0) if row["metric"] == "accuracy" else None,
             }
-            for name in metrics
+            for row in self.report["estimates"]
         }
         shown = blocks({**self.report, "metric_info": info})
         return {(block.group, block.metric): block for block in shown}
 
-    def row(self, model: str, metric: str, group: str | None = None) -> Row:
-        """One estimate."""
-        return next(row for row in self._blocks[group, metric].rows if row.model == model)
-
-    def figures(self, model: str, metric: str, group: str | None = None) -> tuple[str, str, str]:
-        """Value, interval and status of one estimate, as they are written."""
-        row = self.row(model, metric, group)
-        return (*self._blocks[group, metric].figures(row), row.status)
-
-    @cached_property
-    def groups(self) -> tuple[str, ...]:
-        """The groups, all items left out."""
-        return tuple(dict.fromkeys(group for group, _ in self._blocks if group is not None))
-
-    @property
-    def level(self) -> float | None:
-        """Confidence level of the intervals; None where there are none."""
-        return next((block.level for block in self._blocks.values()), None)
-
-    @property
-    def statistics(self) -> dict[str, list[str]]:
-        """Statistics besides disagreement, with the names of their losses."""
-        names: Sequence[str] = self.report["diagnostics"]["statistics"]
-        return {name: [f"{metric}_{name}" for metric in OF_STATISTIC] for name in names}
-
     @cached_property
     def nearest(self) -> Block:
         """Metric that orders the classifiers: EL, or L if no item has two labels."""
-        block = self._blocks[None, "EL"]
+        block = self.blocks[None, "EL"]
         defined = any(row.value is not None for row in block.rows)
-        return block if defined else self._blocks[None, "L"]
+        return block if defined else self.blocks[None, "L"]
 
-    @property
+    @cached_property
     def models(self) -> Sequence[str]:
         """Classifiers, the nearest to the labels first."""
         return [row.model for row in self.nearest.ranked()] if self.report["models"] else []
 
     @cached_property
-    def answer(self) -> Verdict | None:
+    def verdict(self) -> Verdict | None:
         """The classifier named first; None if none could be assessed."""
         return verdict(self.nearest) if self.report["models"] else None
 
-    @cached_property
-    def agreed(self) -> Agreed | None:
-        """How far annotators agree among themselves; None where that is not known."""
-        agreement = self.report.get("agreement")
-        return None if agreement is None else Agreed(agreement)
+    def value(self, model: str, metric: str) -> float | None:
+        """An estimate for all items."""
+        rows = self.blocks[None, metric].rows
+        return next(row.value for row in rows if row.model == model)
 
-    @property
-    def no_answer(self) -> str:
-        """Why no classifier is named first."""
-        if not self.report["models"]:
-            return "There are no classifiers with probabilities to judge, only annotators."
-        return "No classifier could be judged: no item has both a label and a prediction."
+    def table(
+        self, caption: str, metrics: Mapping[str, str], groups: Sequence[str | None] = (None,),
+        rates: Mapping[str, Any] | None = None, **more: Any,
+    ) -> Table:  # fmt: skip
+        """A row for each group and classifier, and a column for each metric, by its heading."""
+        rows, chips = [], []
+        for group in groups:
+            shown = [self.blocks[group, metric] for metric in metrics]
+            for found in zip(*(block.in_order(self.models) for block in shown), strict=True):
+                row = [*([] if group is None else [group]), found[0].model]
+                if rates is not None:
+                    own = rates.get(found[0].model)
+                    row += [share(own[k]) if own else "-" for k in ("observed", "predicted")]
+                figures = (b.figures(one) for b, one in zip(shown, found, strict=True))
+                rows.append(row + [" ".join(filter(None, cell)) for cell in figures])
+                statuses = (one.status for one in found)
+                chips.append(next((s for s in statuses if s not in ("ok", "undefined")), ""))
+        names = ["group", "classifier"][groups[0] is None :]
+        head = [*names, *(() if rates is None else ("observed", "predicted")), *metrics.values()]
+        return Table(head, rows, caption, "l" * len(names) + "r", names=len(names), chips=chips,
+                     style="losses", **more)  # fmt: skip
 
-    @property
-    def parts(self) -> str:
-        """How much of the first classifier's EL calibration could remove; "" if EL is unknown."""
-        if self.answer is None:
-            return ""
-        model, value = self.answer.leader.model, self.answer.leader.value
-        removed, left = (self.row(model, metric).value for metric in ("CL", "DL"))
-        if self.nearest.metric != "EL" or value is None or removed is None or left is None:
-            return ""
-        write = self.nearest.write
-        if self.answer.leader.status == "contradicted":
-            return (
-                "No squared distance is below 0, so the labels of an item are not independent: "
-                "--panel fixed takes the labels of these annotators for the distribution."
-            )
-        if value <= 0:
-            return (
-                "That cannot be told from 0: the labels show no distance. (The estimate is "
-                "unbiased, so a true 0 comes out below 0 about as often as above.)"
-            )
-        if removed <= 0:
-            return (
-                "The labels show nothing that calibration could remove; all of it takes a better "
-                f"classifier (DL {write(left)})."
-            )
-        if left <= 0:
-            return f"Calibration could remove all of it (CL {write(removed)})."
+
+def _heads(metrics: Sequence[str], suffix: str = "") -> dict[str, str]:
+    """Headings of columns of losses, by metric."""
+    return {f"{one}{suffix}": f"{LOSSES[one][0]} ({one})" for one in metrics}
+
+
+def _removable(found: Assessed) -> str:
+    """How much of the first classifier's EL calibration could remove; "" if EL is unknown."""
+    best = found.verdict
+    if best is None or found.nearest.metric != "EL" or best.leader.value is None:
+        return ""
+    if best.leader.status == "contradicted":
         return (
-            f"Calibration could remove {write(removed)} of it (CL); the other {write(left)} (DL) "
-            "takes a better classifier."
+            "No squared distance is below 0, so the labels of an item are not independent: "
+            "`--panel fixed` takes the labels of these annotators for the distribution."
         )
-
-    @property
-    def rates(self) -> Mapping[str, Mapping[str, Any]]:
-        """How often two annotators disagree, observed and predicted; of none if nobody does."""
-        rates: Mapping[str, Mapping[str, Any]] = self.report["diagnostics"]["disagreement"]
-        return rates
-
-    @cached_property
-    def negative(self) -> bool:
-        """Whether a loss that is shown is below 0."""
-        shown = {*LOSSES, *OF_PAIRS}.union(*self.statistics.values())
-        return any(
-            row.value is not None and row.value < 0 and row.status != "contradicted"
-            for (_, metric), block in self._blocks.items()
-            if metric in shown
-            for row in block.rows
+    if best.leader.value <= 0:
+        return (
+            "That cannot be told from 0: the labels show no distance. (The estimate is unbiased, "
+            "so a true 0 comes out below 0 about as often as above.)"
         )
-
-    @property
-    def panel(self) -> str:
-        """Whose labels are the distribution, if not those of many annotators."""
-        size = self.report["diagnostics"].get("panel")
-        return f"Annotators: a fixed panel of {size}" if size else ""
-
-    @property
-    def labels(self) -> str:
-        """How many labels there are, in words."""
-        per_item: Mapping[str, int] = self.report["labels_per_item"]
-        sizes = sorted(int(size) for size in per_item)
-        each = f"{sizes[0]}" if sizes[0] == sizes[-1] else f"{sizes[0]} to {sizes[-1]}"
-        n_items: int = self.report["n_annotated"]
-        labels = plural(self.report["n_labels"], "label")
-        return f"{labels} of {plural(n_items, 'item')}" + (f", {each} each" if n_items > 1 else "")
-
-
-def statistic_meaning(name: str) -> str:
-    """A statistic in words; "" for a user's own."""
-    match = re.fullmatch(r"(unanimity|majority_strength)_(\d+)", name)
-    return _FAMILIES[match[1]].format(match[2]) if match else ""
+    removed, left = (found.value(best.leader.model, metric) for metric in ("CL", "DL"))
+    write = found.nearest.write
+    if removed is None or left is None:
+        return ""
+    if removed <= 0:
+        return (
+            "The labels show nothing that calibration could remove; all of it takes a better "
+            f"classifier (DL {write(left)})."
+        )
+    if left <= 0:
+        return f"Calibration could remove all of it (CL {write(removed)})."
+    return (
+        f"Calibration could remove {write(removed)} of it (CL); the other {write(left)} (DL) takes "
+        "a better classifier."
+    )
 
 
-def render_annotations(report: Report, width: int = 80) -> str:
-    """The losses of every classifier, a table each, in lines of at most `width` columns.
-
-    `report` is the dictionary of `Assessment.to_dict`.
-    """
-    width = max(width, NARROWEST)
-    assessed = Assessed(report)
-    applied = report["diagnostics"].get("calibration")
-    head = [
-        f"{plural(report['n_items'], 'item')}; {assessed.labels}; {classes_text(report)}",
-        made_by(report),
-        f"Classes: {listed(report['classes'], 12)}",
-        *([f"Applied first: {applied}"] if applied else []),
-        *([assessed.panel] if assessed.panel else []),
-    ]
-    lines = [line for sentence in head for line in wrap(sentence, width)]
-    lines += ["", *wrap(" ".join(_answer(assessed)), width)]
-    metrics = [*LOSSES, *OF_PAIRS, *(m for names in assessed.statistics.values() for m in names)]
-    models = assessed.models[:_MOST_PRINTED]
-    for model in models:
-        level = "" if assessed.level is None else f"[{percent(assessed.level)} interval]"
-        rows = [["", "value", level, ""]]
-        for metric in metrics:
-            *numbers, status = assessed.figures(model, metric)
-            rows.append([metric, *numbers, "" if status in ("ok", "undefined") else status])
-        lines += ["", fit(escape_control(model), width), *fitted(rows, "lrl", width, most=width)]
-        if model in assessed.rates:
-            rates = assessed.rates[model]
-            lines.append(
-                f"  two annotators disagree: observed {share(rates['observed'])}, predicted "
-                f"{share(rates['predicted'])}"
-            )
-    if len(assessed.models) > _MOST_PRINTED:
-        hidden = plural(len(assessed.models) - _MOST_PRINTED, "more classifier")
-        lines += ["", *wrap(f"... {hidden}: the JSON and the HTML report have all", width)]
-    for group in assessed.groups:
-        heading = fit(escape_control(group), width)
-        rows = [["", "EL", "", *_OF_GROUPS[1:]]]
-        for model in models:
-            first, *rest = (assessed.figures(model, metric, group) for metric in _OF_GROUPS)
-            rows.append([model, *first[:2], *(value for value, _, _ in rest)])
-        lines += ["", heading, "=" * cell_width(heading), *fitted(rows, "lrlr", width)]
-    if assessed.agreed is not None:
-        heading = "How far annotators agree"
-        lines += ["", heading, "=" * len(heading), *agreement_lines(assessed.agreed, width)]
-    lines.append("")
-    for sentence in _meanings(assessed):
-        lines += wrap(sentence, width, "  ")
-    return as_text([*lines, *warning_lines(report, width)])
-
-
-def _answer(assessed: Assessed) -> Iterator[str]:
-    """The first paragraph."""
-    if assessed.answer is None:
-        yield assessed.no_answer
+def _answer(found: Assessed) -> Iterator[str]:
+    """The first paragraphs."""
+    best = found.verdict
+    if best is None:
+        agreed = found.report.get("agreement")
+        if found.report["models"]:
+            yield "No classifier could be judged: no item has both a label and a prediction."
+        elif agreed is None:
+            yield "There are no classifiers with probabilities to judge, only annotators."
+        else:
+            yield " ".join(agreement.sentences(agreed))
         return
-    leader, block = assessed.answer.leader, assessed.nearest
-    name = escape_control(leader.model)
-    figures = " ".join(filter(None, block.figures(leader)))
+    leader, block = name(best.leader.model), found.nearest
+    value, interval = block.figures(best.leader)
     what = "the shares of the annotators' labels" if block.metric == "EL" else "single labels"
-    if assessed.answer.n_ranked > 1:
-        yield f"{name} comes nearest to what annotators say."
-    yield (
-        f"The squared distance of its probabilities from {what} is {figures} "
-        f"({block.metric}; 0 is a perfect match)."
-        if assessed.answer.n_ranked > 1
-        else f"The squared distance of {name} from {what} is {figures} ({block.metric}; 0 is a "
-        "perfect match)."
+    sentences, whose = [], leader
+    if best.n_ranked > 1:
+        many, whose = plural(best.n_ranked, "classifier"), "its probabilities"
+        sentences = [f"Of {many}, {leader} comes nearest to what annotators say."]
+    if n := len(best.rivals):
+        one, s = ("", "s") if n == 1 else ("s", "")
+        overlap = f"interval{one} of {plural(n, 'other')} overlap{s}"
+        sentences.append(f"The {overlap} with its own, so the order is not settled.")
+    figures = " ".join(filter(None, [strong(value), interval]))
+    sentences.append(
+        f"The squared distance of {whose} from {what} is {figures} ({block.metric}; "
+        f"{'0 is a perfect match' if block.metric == 'EL' else 'smaller is better'})."
     )
-    n = len(assessed.answer.rivals)
-    if n:
-        overlap = "interval of 1 other overlaps"
-        if n > 1:
-            overlap = f"intervals of {plural(n, 'other')} overlap"
-        yield f"The {overlap} with its own, so the order is not settled."
-    if assessed.parts:
-        yield assessed.parts
-    if leader.model in assessed.rates:
-        rates = assessed.rates[leader.model]
-        yield (
-            f"Two annotators disagree on {share(rates['observed'])} of the items; {name} predicts "
-            f"{share(rates['predicted'])}."
-        )
+    yield " ".join([*sentences, _removable(found)]).strip()
+    if rates := found.report["diagnostics"]["disagreement"].get(best.leader.model):
+        observed, predicted = strong(share(rates["observed"])), strong(share(rates["predicted"]))
+        yield f"Two annotators disagree on {observed} of the items; {leader} predicts {predicted}."
 
 
-def _meanings(assessed: Assessed) -> Iterator[str]:
-    """What the losses and the coefficients of agreement are, a sentence each."""
-    if assessed.models:
-        yield from (f"{metric}: {MEANINGS[metric]}" for metric in (*LOSSES, *OF_PAIRS))
-    for name in assessed.statistics:
-        if statistic_meaning(name):
-            yield f"{name}: {statistic_meaning(name)}"
-    pairs = assessed.report["diagnostics"]["n_items_of_two_labels"]
-    if pairs and assessed.models:
-        yield f"Disagreement and EL are of the {plural(pairs, 'item')} with two labels or more"
-    if assessed.negative:
-        yield f"Below 0: {UNBIASED}"
-    if assessed.agreed is not None:
-        yield from agreement_meanings(assessed.agreed)
-
-
-def render_annotations_html(report: Report, *, fragment: bool = False) -> str:
-    """The report, a dictionary of `Assessment.to_dict`, as a page; a fragment has no diagrams."""
-    assessed = Assessed(report)
-    portraits = [] if fragment else _portraits(assessed)
-    limits = (len(portraits), 8, 4, 2)
-    return within_budget(
-        lambda level: _page(assessed, portraits, limits[level], fragment), len(limits)
+def _losses(found: Assessed) -> Iterator[Section]:
+    """The losses of all classifiers: of classes, of disagreement, of other statistics."""
+    diagnostics, block = found.report["diagnostics"], found.nearest
+    by_shares = block.metric == "EL" and found.verdict is not None
+    brackets = "" if block.level is None else f" In brackets are {percent(block.level)} intervals."
+    below = any(
+        row.value is not None and row.value < 0 and row.status != "contradicted"
+        for shown in found.blocks.values()
+        for row in shown.rows
     )
+    forest = Forest(block, block.ranked(), common_axis([block]), f"Classifiers by {block.metric}")
+    yield Section(f"How far from {'the label distribution' if by_shares else 'the labels'}", [
+        Para(
+            "The squared distance of the probabilities from the shares of the labels that "
+            "annotators give (EL), without what few labels add by chance. Smaller is better; 0 is "
+            "a perfect match."
+            if by_shares
+            else "The squared distance of the probabilities from single labels (L). Smaller is "
+            "better.", "soft",
+        ),
+        *([forest] if found.verdict and block.level is not None else []),
+        Section("All losses of the classes", [
+            Para(
+                "The distance from the shares (EL) has two parts, EL = CL + DL: what calibration "
+                f"could remove, and what takes a better classifier.{brackets}{below * _BELOW}",
+                "soft",
+            ),
+            found.table("Losses of the classes", _heads(_OF_CLASSES), **_PRINTED),
+        ]),
+    ])  # fmt: skip
+    rates = diagnostics["disagreement"]
+    twice = plural(diagnostics["n_items_of_two_labels"], "item")
+    yield Section("How often annotators disagree", [
+        Para(
+            "How often two annotators of an item disagree, how often each classifier expects them "
+            f"to, and how far off it is. It is of the {twice} with two labels or more, as EL is.",
+            "soft",
+        ),
+        found.table("Disagreement of two annotators", _heads(_OF_PAIRS), rates=rates, **_PRINTED),
+    ] if rates else [
+        Para("No item has two labels, so nobody can say how often annotators disagree. Ask a "
+             "second annotator about some items."),
+    ])  # fmt: skip
+    for statistic in diagnostics["statistics"]:
+        match = re.fullmatch(r"(unanimity|majority_strength)_(\d+)", statistic)
+        what = _FAMILIES[match[1]].format(match[2]) if match else name(statistic)
+        named = name(f"_{statistic}")
+        yield Section(what[:1].upper() + what[1:], [
+            Para("Losses of what each classifier expects of it; in the JSON their names end in "
+                 f"{named}.", "soft"),
+            found.table(statistic, _heads(_OF_STATISTIC, f"_{statistic}"), **_PRINTED),
+        ])  # fmt: skip
 
 
-def _page(
-    assessed: Assessed, portraits: Sequence[Mapping[str, Any]], most: int, fragment: bool
-) -> str:
-    """The page with diagrams of the first classifiers."""
-    report = assessed.report
-    return render(
-        "annotations.html.j2",
-        ("annotations.css",) if fragment else None,
-        report=report,
-        found=assessed,
-        answer=assessed.answer,
-        metric=assessed.nearest.metric if assessed.answer else "L",
-        # A forest is one of intervals.
-        forest=assessed.nearest if assessed.answer and assessed.level is not None else None,
-        axis=common_axis([assessed.nearest]) if assessed.models else None,
-        tables={"losses": list(LOSSES), "pairs": list(OF_PAIRS)},
-        meaning_of=statistic_meaning,
-        portraits=portraits[:most],
-        undrawn=max(len(portraits) - most, 0),
-        meanings=MEANINGS,
-        headings=HEADINGS,
-        coefficients=COEFFICIENTS,
-        unbiased=UNBIASED if assessed.negative else "",
+def document(report: Report, *, level: int = 0) -> Document:
+    """All that is said of `Assessment.to_dict`."""
+    found, agreed = Assessed(report), report.get("agreement")
+    models, diagnostics = report["models"], report["diagnostics"]
+    sizes = sorted(map(int, report["labels_per_item"]))
+    each = f"{sizes[0]}" if sizes[0] == sizes[-1] else f"{sizes[0]} to {sizes[-1]}"
+    labels = f"{plural(report['n_labels'], 'label')} of {plural(report['n_annotated'], 'item')}"
+    labels += f", {each} each" if report["n_annotated"] > 1 else ""
+    groups = list(dict.fromkeys(group for group, _ in found.blocks if group is not None))
+    terms = {one: sentence(meaning) for one, (_, meaning) in LOSSES.items() if models}
+    terms |= agreement.terms(agreed) if agreed else {}
+    terms["Labels"] = (
+        "What annotators say of an item; several may differ, and none of them is called the truth. "
+        "A known label of an item without counts is one."
     )
+    applied, panel = (diagnostics.get(key) for key in ("calibration", "panel"))
+    said = [Para(" ".join(agreement.sentences(agreed)), "soft")] if agreed and models else []
+    return Document(
+        "How well do the classifiers predict what annotators say?"
+        if models else "How far do annotators agree?",
+        report,
+        head=[
+            f"{plural(report['n_items'], 'item')}; {labels}; {classes_text(report)}",
+            f"Classes: {listed(report['classes'], 12)}",
+        ],
+        answer=[*_answer(found)],
+        basis=[
+            *([f"Applied first: {name(applied)}."] if applied else []),
+            *([f"Annotators: a fixed panel of {panel}."] if panel else []),
+        ],
+        facts={
+            "Items": report["n_items"], "With labels": report["n_annotated"],
+            "With two or more": diagnostics["n_items_of_two_labels"],
+            "Labels": report["n_labels"], "Labels of an item": each,
+            "Classifiers": len(models), "Classes": len(report["classes"]),
+            "Positive class": report.get("positive") and name(report["positive"]),
+        },
+        body=[
+            *(_losses(found) if models else ()),
+            *([Section("How far annotators agree", [*said, *agreement.tables(agreed)])]
+              if agreed else ()),
+            *([Section("By group", [found.table("Losses by group", _OF_GROUPS, groups)])]
+              if groups else ()),
+            Section("What the words mean", [Terms(terms)], on="text"),
+        ],
+        more=[*_diagrams(found, _DRAWN[level])],
+        terms=terms,
+        foot=[made_by(report)],
+        warnings=report["warnings"],
+    )  # fmt: skip
 
 
-def _portraits(assessed: Assessed) -> list[dict[str, Any]]:
-    """What is drawn of each classifier: disagreement, the first classes, the folded ones."""
-    report, models = assessed.report, assessed.models
-    by_class: dict[tuple[str, str], dict[Any, list[Mapping[str, Any]]]] = {}
+# --- diagrams of a page ---------------------------------------------------------------------------
+
+
+def _diagrams(found: Assessed, most: int | None) -> Iterator[Section]:
+    """Reliability of the first classifiers, and where their loss lies."""
+    report, level = found.report, found.nearest.level if found.report["models"] else None
+    by: dict[tuple[str, str], dict[Any, list[Mapping[str, Any]]]] = {}
     for kind in ("reliability", "dispersion", "disagreement_reliability"):
         for row in report[kind]:
-            rows = by_class.setdefault((kind, row["model"]), {})
-            rows.setdefault(row.get("class"), []).append(row)
-    most = max(_OPEN_CLASSES, min(_MOST_CLASSES, _MOST_DIAGRAMS // max(len(models), 1)))
-    out = []
-    for model in models:
-        maps = by_class.get(("dispersion", model))
-        if not maps:
-            continue
-        # By their part of the epistemic loss; of two, which mirror each other, the last.
-        names = sorted(maps, key=lambda name: -sum(row["EL_plugin"] or 0.0 for row in maps[name]))
-        if len(report["classes"]) == 2:
-            names = list(maps)[-1:]
-        # All classes of a classifier share a scale, so that they can be compared. A debiased loss
-        # below 0 is drawn as 0, and said as it is.
-        drawn = {
-            name: [(max(row["CL"] or 0.0, 0.0), max(row["DL"] or 0.0, 0.0), row) for row in rows]
-            for name, rows in maps.items()
-        }
-        top = max((cl + dl for bars in drawn.values() for cl, dl, _ in bars), default=0.0)
-        scale = 100 / top if top > 0 else 0.0
-        shown = [
-            {
-                "name": name,
-                "reliability": _reliability(
-                    model, f"P({name})", by_class["reliability", model][name]
+            by.setdefault((kind, row["model"]), {}).setdefault(row.get("class"), []).append(row)
+    drawn = [model for model in found.models if ("dispersion", model) in by]
+    folds = [
+        Fold(name(model), [Group("pair", [*_portrait(report, model, by)])], style="profile",
+             open=k == 0 or len(drawn[:most]) <= 2)
+        for k, model in enumerate(drawn[:most])
+    ]  # fmt: skip
+    undrawn = plural(len(drawn) - len(folds), "more classifier")
+    range_ = "" if level is None else f", with the {percent(level)} interval as a shaded range"
+    if folds:
+        yield Section(
+            "Reliability and where the loss lies",
+            [
+                Para(
+                    "A reliability diagram shows how often annotators choose a class, or disagree, "
+                    f"at each predicted probability{range_}. Larger points hold more items; on the "
+                    "diagonal the classifier is calibrated. Below it, bars show how much the items "
+                    "at each probability add to the loss.", "soft",
                 ),
-                # In percent from the lower left corner, one loss on the other.
-                "bars": [
-                    {
-                        "left": 100 * row["low"],
-                        "width": 100 * (row["high"] - row["low"]),
-                        "calibration": scale * cl,
-                        "dispersion": scale * dl,
-                        "source": row,
-                    }
-                    for cl, dl, row in drawn[name]
-                ],
-                "top": top,
-            }
-            for name in names[:most]
-        ]
-        pairs = by_class.get(("disagreement_reliability", model), {}).get(None)
-        out.append(
+                Legend([
+                    ("diagonal", "perfect calibration"),
+                    ("calibration", "calibration could remove it (CL)"),
+                    ("dispersion", "takes a better classifier (DL)"),
+                ]),
+                Group("stack", folds),
+                *([Para(f"Not drawn, for the page to stay short: {undrawn}.", "soft")]
+                  if len(drawn) > len(folds) else []),
+            ],
+            on="page",
+        )  # fmt: skip
+
+
+def _portrait(report: Report, model: str, by: Mapping[Any, Any]) -> Iterator[Node]:
+    """What is drawn of a classifier: disagreement, the first classes, the folded ones."""
+    maps: Mapping[Any, list[Mapping[str, Any]]] = by["dispersion", model]
+    most = max(_OPEN_CLASSES, min(_MOST_CLASSES, _MOST_DIAGRAMS // len(report["models"])))
+    # By their part of the epistemic loss; of two, which mirror each other, the last.
+    classes = sorted(maps, key=lambda one: -sum(row["EL_plugin"] or 0.0 for row in maps[one]))
+    if len(report["classes"]) == 2:
+        classes = list(maps)[-1:]
+    # All classes of a classifier share a scale, so that they can be compared. A debiased loss below
+    # 0 is drawn as 0, and said as it is.
+    losses = {
+        one: [(max(row["CL"] or 0.0, 0.0), max(row["DL"] or 0.0, 0.0), row) for row in rows]
+        for one, rows in maps.items()
+    }
+    top = max((cl + dl for bars in losses.values() for cl, dl, _ in bars), default=0.0)
+    scale = 100 / top if top > 0 else 0.0
+
+    def diagrams(one: Any) -> Group:
+        # In percent from the lower left corner, one loss on the other.
+        bars = [
             {
-                "model": model,
-                "pairs": _reliability(model, "disagreement", pairs) if pairs else None,
-                "first": shown[:_OPEN_CLASSES],
-                "folded": shown[_OPEN_CLASSES:],
-                "hidden": len(names) - len(shown),
+                "left": 100 * row["low"], "width": 100 * (row["high"] - row["low"]),
+                "calibration": scale * cl, "dispersion": scale * dl, "source": row,
             }
-        )
-    return out
+            for cl, dl, row in losses[one]
+        ]  # fmt: skip
+        bins = _reliability(model, f"P({one})", by["reliability", model][one])
+        return Group("class", [bins, Drawing("loss_map", {"name": one, "bars": bars, "top": top},
+                                             model)])  # fmt: skip
+
+    if pairs := by.get(("disagreement_reliability", model), {}).get(None):
+        yield Group("class", [_reliability(model, "disagreement", pairs)])
+    yield from map(diagrams, classes[:_OPEN_CLASSES])
+    if folded := classes[_OPEN_CLASSES:most]:
+        more = plural(len(folded), "more class", "more classes")
+        yield Fold(more, [Group("pair", [*map(diagrams, folded)])], "with smaller losses",
+                   printed=False)  # fmt: skip
+    if hidden := len(classes[most:]):
+        more = plural(hidden, "further class", "further classes")
+        yield Para(f"{more}, with the smallest losses, in the JSON", "soft")
 
 
-def _reliability(model: str, kind: str, rows: Sequence[Mapping[str, Any]]) -> Profile:
+def _reliability(model: str, kind: str, rows: Sequence[Mapping[str, Any]]) -> Drawing:
     """A reliability diagram as the plots of scores draw theirs."""
     bins = [
         {
-            "from": row["low"],
-            "to": row["high"],
-            "predicted": row["mean_probability"],
-            "observed": row["label_frequency"],
-            "low": row["frequency_low"],
-            "high": row["frequency_high"],
-            "weight": row["share"],
+            "from": row["low"], "to": row["high"], "predicted": row["mean_probability"],
+            "observed": row["label_frequency"], "low": row["frequency_low"],
+            "high": row["frequency_high"], "weight": row["share"],
         }
         for row in rows
-    ]
+    ]  # fmt: skip
     n_items = sum(row["n_items"] for row in rows)
-    reliability = {"kind": kind, "bins": bins}
-    return profile({"model": model, "n_items": n_items, "missing": 0, "reliability": reliability})
+    source = {"model": model, "n_items": n_items, "missing": 0}
+    return Drawing("reliability", profile(source | {"reliability": {"kind": kind, "bins": bins}}))

@@ -1,4 +1,4 @@
-"""A calibration as text and as a page: what was fitted, and the losses before and after."""
+"""A calibration: what was fitted, and the losses before and after."""
 
 from __future__ import annotations
 
@@ -6,30 +6,30 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fewlabels.report.blocks import Report
-from fewlabels.report.html import render
-from fewlabels.report.words import (
-    NARROWEST,
-    as_text,
-    count,
-    fitted,
-    plural,
-    warning_lines,
-    wrap,
+from fewlabels.report.document import (
+    Document,
+    Fold,
+    Para,
+    Section,
+    Table,
+    Terms,
+    name,
+    sentence,
+    strong,
 )
+from fewlabels.report.words import fact, made_by, plural
 
-LOSSES = {
+_OF_MAPS = {
     "EL": "squared distance to the label distribution",
     "CL": "its part that calibration removes",
     "CE": "calibration error, the root of CL",
+}
+"""What is shown of maps of the probabilities, most important first, and what it is."""
+
+_OF_ALPHA = {
     "L_disagreement": "squared error of the predicted disagreement of two annotators",
     "CE_disagreement": "calibration error of that prediction",
 }
-"""What each loss is, in words."""
-
-OF_MAPS = ("EL", "CL", "CE")
-"""What is shown of maps of the probabilities, most important first."""
-
-OF_ALPHA = ("L_disagreement", "CE_disagreement")
 """What is shown of alpha-calibration, which does not change the probabilities."""
 
 _PARAMETERS = {
@@ -43,52 +43,15 @@ _PARAMETERS = {
 }
 """What parameters are, in words."""
 
-
-def render_calibration(report: Report, width: int = 80) -> str:
-    """Fitted calibrations and their losses, in lines of at most `width` columns.
-
-    `report` is what `fewlabels.calibration.recalibration.fit` says.
-    """
-    width = max(width, NARROWEST)
-    entries: Sequence[Mapping[str, Any]] = report["calibrations"]
-    losses = OF_ALPHA if report["method"] == "alpha" else OF_MAPS
-    rows = [["", "fitted", *(cell for name in losses for cell in (name, "after"))]]
-    for entry in entries:
-        after = entry["after"] or {}
-        pairs = ((entry["before"][name], after.get(name)) for name in losses)
-        numbers = [loss_text(loss) for pair in pairs for loss in pair]
-        rows.append([entry["model"], fitted_text(entry), *numbers])
-    head = f"fewlabels {report['fewlabels']}, {kind(report)}, seed {report['seed']}"
-    labels, items = plural(entries[0]["n_labels"], "label"), plural(entries[0]["n_items"], "item")
-    suffix = " (the first classifier)" if len(entries) > 1 else ""
-    meanings = [f"{name}: {LOSSES[name]}" for name in losses]
-    meanings.append(
-        "After: on items that the calibration was not fitted to; smaller is better, and below 0 "
-        "cannot be told from 0 (the estimate is unbiased)"
-    )
-    return as_text(
-        [
-            *wrap(head, width),
-            *wrap(
-                f"{count(report['n_items'])} items; fitted to {labels} of {items}{suffix}", width
-            ),
-            "",
-            *fitted(rows, "llr", width),
-            "",
-            *(line for meaning in meanings for line in wrap(meaning, width, "  ")),
-            *warning_lines(report, width),
-        ]
-    )
+_TERMS = {
+    "After": "The items were dealt into parts; each part was judged by a calibration that was "
+    "fitted to the others. What is saved is fitted to all of them.",
+    "Below 0": "A loss below 0 cannot be told from 0: the estimate takes off what few labels add "
+    "by chance (it is unbiased). So a true 0 comes out below 0 about as often as above.",
+}
 
 
-def kind(report: Report) -> str:
-    """What was fitted to all classifiers, in words."""
-    if report["method"] == "alpha":
-        return f"alpha-calibration ({report['concentration']})"
-    return f"{report['method']} scaling"
-
-
-def fitted_text(entry: Mapping[str, Any]) -> str:
+def _fitted(entry: Mapping[str, Any]) -> str:
     """What was fitted, in a few characters."""
     if "concentration" in entry:
         estimate = entry["concentration"]
@@ -103,40 +66,100 @@ def fitted_text(entry: Mapping[str, Any]) -> str:
     return "penalty " + ", ".join(f"{value:g}" for value in several)
 
 
-def loss_text(value: float | None) -> str:
+def _loss(value: float | None) -> str:
     """A loss to three decimals, more than few labels can determine."""
     return "undefined" if value is None else f"{round(value, 3) + 0.0:.3f}"
 
 
-def render_calibration_html(report: Report, *, fragment: bool = False) -> str:
-    """The report as a page of HTML that needs no other file and no network.
-
-    `report` is what `fewlabels.calibration.recalibration.fit` says.
-    """
-    losses = OF_ALPHA if report["method"] == "alpha" else OF_MAPS
-    entries: Sequence[Mapping[str, Any]] = report["calibrations"]
-    # The first loss before and after, on items that the map was not fitted to.
+def _answer(report: Report, kind: str, loss: str) -> str:
+    """Whether the first loss is lower on items that the calibration was not fitted to."""
     changes = [
-        {"model": entry["model"], "before": before, "after": after, "gain": before - after}
-        for entry in entries
-        if (before := entry["before"][losses[0]]) is not None
-        and (after := (entry["after"] or {}).get(losses[0])) is not None
+        (before - after, entry["model"], before, after)
+        for entry in report["calibrations"]
+        if (before := entry["before"][loss]) is not None
+        and (after := (entry["after"] or {}).get(loss)) is not None
     ]
-    return render(
-        "calibration.html.j2",
-        () if fragment else None,
-        report=report,
-        kind=kind(report),
-        losses=losses,
-        meanings={name: LOSSES[name] for name in losses},
-        entries=entries,
-        fitted=[fitted_text(entry) for entry in entries],
-        parameters=[
-            [(name, symbol, entry[name]) for name, symbol in _PARAMETERS.items() if name in entry]
-            for entry in entries
+    if not changes:
+        return f"{sentence(kind)} There are too few labels to say what it is worth on other items."
+    gain, model, before, after = max(changes, key=lambda change: change[0])
+    what = "distance to the label distribution"
+    if report["method"] == "alpha":
+        what = "error of the predicted disagreement"
+    start = f"On items that it was not fitted to, {kind}"
+    values = f"from {_loss(before)} to {strong(_loss(after))}"
+    if len(changes) == 1:
+        does = "lowers" if gain > 0 else "does not lower"
+        return f"{start} {does} the {what} of {name(model)} ({loss}): {values}."
+    many = plural(len(changes), "classifier")
+    if better := sum(change[0] > 0 for change in changes):
+        return (
+            f"{start} lowers the {what} ({loss}) of {better} of {many}. It lowers it the most for "
+            f"{name(model)}: {values}."
+        )
+    return f"{start} lowers the {what} ({loss}) of none of the {many}. Leave them as they are."
+
+
+def document(report: Report) -> Document:
+    """All that is said of what `fewlabels.calibration.recalibration.fit` says."""
+    alpha = report["method"] == "alpha"
+    losses = _OF_ALPHA if alpha else _OF_MAPS
+    kind = f"{report['method']} scaling"
+    if alpha:
+        kind = f"alpha-calibration ({report['concentration']})"
+    entries: Sequence[Mapping[str, Any]] = report["calibrations"]
+    items, labels = plural(entries[0]["n_items"], "item"), plural(entries[0]["n_labels"], "label")
+    rows = [
+        [entry["model"], _fitted(entry)]
+        + [
+            cell
+            for loss in losses
+            for cell in (
+                _loss(entry["before"][loss]),
+                strong(_loss(entry["after"][loss])) if entry["after"] else "-",
+            )
+        ]
+        for entry in entries
+    ]
+    parameters = [
+        [entry["model"], key.replace("_", " "), meaning, fact(entry[key])]
+        for entry in entries
+        for key, meaning in _PARAMETERS.items()
+        if key in entry
+    ]
+    terms = {loss: sentence(meaning) for loss, meaning in losses.items()} | _TERMS
+    return Document(
+        "What does the calibration change?",
+        report,
+        head=[
+            f"{plural(report['n_items'], 'item')}; fitted to {labels} of {items}"
+            + (" (the first classifier)" if len(entries) > 1 else "")
         ],
-        changes=changes,
-        most=max(changes, key=lambda change: change["gain"], default=None),
-        better=sum(change["gain"] > 0 for change in changes),
-        write=loss_text,
-    )
+        answer=[_answer(report, kind, next(iter(losses)))],
+        basis=[
+            "The probabilities stay as they are. What is fitted is how sure they are, and so how "
+            "often two annotators will disagree."
+        ] if alpha else [],
+        facts={
+            "Items": report["n_items"], "Fitted to": items, "Labels": entries[0]["n_labels"],
+            "Classifiers": len(entries), "Classes": len(report["classes"]),
+        },
+        body=[
+            Section("Losses before and after", [
+                Para("Smaller is better. After: on items that the calibration was not fitted to.",
+                     "soft"),
+                Table(
+                    ["classifier", "fitted", *(h for loss in losses for h in (loss, "after"))],
+                    rows, "Losses before and after the calibration", "llr",
+                    chips=[entry["status"] for entry in entries],
+                ),
+            ]),
+            Section("What was fitted", [Fold("Parameters of each classifier", [
+                Table(["classifier", "parameter", "what it is", "value"], parameters,
+                      "Parameters", "l"),
+            ])], on="page"),
+            Section("What the words mean", [Terms(terms)], on="text"),
+        ],
+        terms=terms,
+        foot=[made_by(report)],
+        warnings=report["warnings"],
+    )  # fmt: skip

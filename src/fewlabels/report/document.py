@@ -23,6 +23,8 @@ _NAME, _STRONG, _END = "\x02", "\x03", "\x04"
 MARKS = re.compile(f"{_NAME}([^{_END}]*){_END}|{_STRONG}([^{_END}]*){_END}|`([^`]*)`")
 """Marked parts of a sentence: a name, what matters, what is to be typed."""
 
+_INTERVAL = re.compile(r"(\S+) (\[[-+\d.,e%<>= ]+\])")
+
 
 def name(text: object) -> str:
     """A name of the data within a sentence; it stays on its line, and keeps its direction."""
@@ -42,6 +44,18 @@ def strong(text: object) -> str:
 def unmarked(sentence: str) -> str:
     """The sentence without its marks, as a terminal has it; backticks stay."""
     return re.sub(f"[{_NAME}{_STRONG}{_END}]", "", sentence)
+
+
+def parted(cell: str) -> tuple[str, str]:
+    """A cell's number and its interval, "" where it has none: every table sets them apart.
+
+    Examples
+    --------
+    >>> parted("0.12 [0.10, 0.15]"), parted("few [or none]")
+    (('0.12', '[0.10, 0.15]'), ('few [or none]', ''))
+    """
+    match = _INTERVAL.fullmatch(cell)
+    return (match[1], match[2]) if match else (cell, "")
 
 
 def sentence(phrase: str) -> str:
@@ -93,6 +107,13 @@ class Terms(Node):
 
 
 @dataclass(frozen=True)
+class Preformatted(Node):
+    """A text that has its lines and columns, of a result that is told in no other way."""
+
+    text: str
+
+
+@dataclass(frozen=True)
 class Table(Node):
     """Rows of cells; the first `names` columns are names of the data.
 
@@ -101,7 +122,8 @@ class Table(Node):
     in `bar_at`; `chips` a status for each row, beside its name; `places` where a row stands on the
     figures of its section, in percent across, which a slider goes through. A terminal has the
     first `most` rows, and shortens names to at most `widest` columns; `wrapped` cells on the left
-    take lines.
+    take lines. Where it is too narrow, intervals behind the first go, then columns; with `whole`
+    nothing goes, and each row is a list.
     """
 
     head: Sequence[str]
@@ -118,6 +140,7 @@ class Table(Node):
     widest: int = 32
     style: str = ""
     wrapped: bool = False
+    whole: bool = False
 
     def side(self, column: int) -> str:
         """On which side a column is set."""
@@ -219,6 +242,12 @@ class Document:
     foot: Sequence[str] = ()
     warnings: Sequence[str] = ()
     deciding: Any = None
+
+
+def of_summary(report: Mapping[str, Any]) -> Document:
+    """A result of a `kind` that its `summary` alone tells of; where it is from, its `report`."""
+    text = Preformatted(report["summary"])
+    return Document(report["kind"], report.get("report") or {}, body=[Group("card", [text])])
 
 
 def shown(parts: Sequence[Node], where: On) -> Iterator[Node]:

@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 _PAGES = {
-    "annotations": "annotations.render_annotations_html",
-    "calibration": "calibration.render_calibration_html",
-    "calibration-curve": "calibration_curve.render_calibration_curve_html",
-    "summary": "html.render_summary_html",
 }
 """Renderer of each page, loaded on first use."""
 
 DOCUMENTS = {
+    "agreement": "agreement",
+    "annotations": "annotations",
     "backtest": "backtest",
+    "calibration": "calibration",
+    "calibration-curve": "calibration_curve",
     "comparison": "comparison",
     "confusion": "confusion",
     "curves": "curves",
@@ -46,6 +46,7 @@ DOCUMENTS = {
     "ranking": "ranking",
     "score": "score",
     "shift": "shift",
+    "summary": "document.of_summary",
     "threshold": "threshold",
 }
 """The file, and its function unless that is `document`, that says all of each kind of result."""
@@ -129,6 +130,8 @@ def environment() -> Environment:
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
+    from fewlabels.report.page import cell, marked
+
     def finalize(value: Any) -> Any:
         # Markup is a macro's output; every other text is data and stays on its line.
         plain_text = isinstance(value, str) and type(value) is not Markup
@@ -172,7 +175,8 @@ def environment() -> Environment:
         "weighed": weighed,
         "id": id,
         "heading": lambda text: str(text)[:1].upper() + str(text)[1:],
-        "marked": _marked,
+        "cell": cell,
+        "marked": marked,
     }
     script = _source(environment, _SCRIPT)
     sheet = "\n".join(_source(environment, name) for name in _SHEETS)
@@ -186,12 +190,6 @@ def environment() -> Environment:
         "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     }
     return environment
-
-
-def _marked(sentence: object) -> Any:
-    from fewlabels.report.page import marked
-
-    return marked(sentence)
 
 
 def within_budget(make: Callable[[int], str], levels: int) -> str:
@@ -251,21 +249,6 @@ def render_fragment(page: str, report: Report) -> str:
     "comparison", "curves", "threshold", "shift" or "label-next"; `report` holds plain JSON values.
     """
     return render_page(page, report, fragment=True).strip()
-
-
-def summary_fragment(text: str) -> str:
-    """The summary of a result that has no page of its own."""
-    return render("summary_fragment.html.j2", (), lines=text.split("\n"), report=None).strip()
-
-
-def render_summary_html(report: Report) -> str:
-    """A page of the summary; `report` has it, the `kind` of the result and its `report`."""
-    return render(
-        "summary.html.j2",
-        kind=report["kind"],
-        report=report.get("report") or {},
-        lines=str(report["summary"]).split("\n"),
-    )
 
 
 def save_page(page: str, report: Report, path: str | os.PathLike[str], **more: Any) -> None:

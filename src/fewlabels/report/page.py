@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from fewlabels.report.document import MARKS, Document, Section, shown, unmarked
+from fewlabels.report.document import MARKS, Document, Section, parted, shown, unmarked
 from fewlabels.report.html import environment, kicker, provenance, weighed
 from fewlabels.report.words import escape_control
 
@@ -60,6 +60,14 @@ def marked(sentence: object) -> Markup:
             out += Markup("<code>{}</code>").format(escape_control(typed))
         place = match.end()
     return out + escape_control(text[place:])
+
+
+def cell(text: object) -> Markup:
+    """A cell of a table as markup: its number, and softer the interval."""
+    from markupsafe import Markup
+
+    number, ends = parted(str(text))
+    return marked(number) + (Markup(' <span class="soft">{}</span>').format(ends) if ends else "")
 
 
 def _anchors(sections: Sequence[Section]) -> dict[int, str]:

@@ -45,7 +45,11 @@ class HasSummary(ABC):
         return brief(type(self).__name__, self.summary)
 
     def _repr_html_(self) -> str:
-        return report.summary_fragment(self.summary(width=100))
+        return report.render_fragment("summary", self._as_summary())
+
+    def _as_summary(self) -> dict[str, Any]:
+        """What a page has that shows the summary alone."""
+        return {"kind": type(self).__name__, "summary": self.summary(width=100)}
 
 
 class Result(HasSummary):
@@ -93,11 +97,7 @@ class Result(HasSummary):
             If the path cannot be written.
         """
         if self._page is None:
-            shown = {
-                "kind": type(self).__name__, "summary": self.summary(width=100),
-                "report": self.report(),
-            }  # fmt: skip
-            report.save_page("summary", shown, path)
+            report.save_page("summary", self._as_summary() | {"report": self.report()}, path)
         else:
             report.save_page(self._page, self.report(), path, **self._beside_report())
 

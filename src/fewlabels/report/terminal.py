@@ -14,7 +14,7 @@ from rich.text import Text
 
 from fewlabels.errors import gravest_first
 from fewlabels.report import document as said
-from fewlabels.report.document import MARKS, Document, Node, shown, unmarked
+from fewlabels.report.document import MARKS, Document, Node, parted, shown, unmarked
 from fewlabels.report.html import ADVICE
 from fewlabels.report.words import (
     NARROWEST,
@@ -147,37 +147,85 @@ def _(node: Any, width: int) -> Iterator[RenderableType]:
     inside = [part for one in shown(node.body, "text") for part in _lines(one, width)]
     if not inside:
         return
-    if isinstance(node, said.Section):
+    if not isinstance(node, said.Group):
         yield ""
-        aside = f" ({node.aside})" if node.aside else ""
-        yield _text(node.title + aside, width, "title")
+        heading = node.title if isinstance(node, said.Section) else node.summary
+        yield _text(heading + (f" ({node.aside})" if node.aside else ""), width, "title")
     yield from inside
+
+
+@_lines.register(said.Preformatted)
+def _(node: said.Preformatted, width: int) -> Iterator[RenderableType]:
+    yield from (Text(line, no_wrap=True) for line in node.text.split("\n"))
 
 
 @_lines.register(said.Table)
 def _(node: said.Table, width: int) -> Iterator[RenderableType]:
     rows = node.rows[: node.most]
     cells = [[escape_control(unmarked(cell)) for cell in row] for row in rows]
-    head = [*node.head]
+    head, names = [*node.head], node.names
     if any(chip not in ("", "ok") for chip in node.chips):
         head.append("status")
         cells = [[*row, "" if chip == "ok" else chip]
                  for row, chip in zip(cells, node.chips, strict=False)]  # fmt: skip
-    if node.wrapped:
-        grid = Grid.grid(padding=(0, _GAP, 0, 0))
-        for k in range(len(head)):
-            grid.add_column(justify="right" if node.side(k) == "r" else "left", overflow="fold")
-        for row in [head, *cells]:
-            grid.add_row(*map(Text, row))
-        yield grid
-        return
     sides = [node.side(k) for k in range(len(node.head))] + ["l"] * (len(head) - len(node.head))
-    yield _grid(head, cells, sides, width, names=node.names, widest=node.widest)
+    rows = _aligned(cells, names)
+    narrow = _room([head, *rows], names, width) < _least(rows, names)
+    if node.wrapped:
+        yield _folding([head, *cells], sides)
+    elif narrow and node.whole:
+        for row in cells:
+            yield ""
+            yield _text(", ".join(row[:names]), width)
+            pairs = zip(head[names:], row[names:], strict=True)
+            yield _folding([["", *pair] for pair in pairs if pair[1]], "lll")
+    else:
+        rows = _aligned(cells, names, 1) if narrow else rows
+        yield _grid(head, rows, sides, width, names=names, widest=node.widest)
     if node.most is not None and len(node.rows) > node.most:
         left_out = plural(len(node.rows) - node.most, "more row")
         yield _text(f"  ... {left_out}: the JSON and the page have all", width)
     if node.note:
         yield _text(f"  ({node.note})", width)
+
+
+def _folding(rows: Sequence[Sequence[str]], sides: Sequence[str]) -> RenderableType:
+    """Cells below one another, which take lines where they do not fit."""
+    grid = Grid.grid(padding=(0, _GAP, 0, 0))
+    for side in sides:
+        grid.add_column(justify="right" if side == "r" else "left", overflow="fold")
+    for row in rows:
+        grid.add_row(*map(Text, row))
+    return grid
+
+
+def _aligned(
+    rows: Sequence[Sequence[str]], names: int, most: int | None = None
+) -> list[Sequence[str]]:
+    """Rows whose numbers and intervals are below one another; intervals of `most` columns alone."""
+    columns, kept = [], 0
+    for k, column in enumerate(zip(*rows, strict=True)):
+        pairs = [parted(cell) for cell in column]
+        wide, far = (max(map(cell_width, part)) for part in zip(*pairs, strict=True))
+        if k >= names and far:
+            kept += 1
+            shown = most is None or kept <= most
+            pairs = [(" " * (wide - cell_width(n)) + n, " " + e.ljust(far)) for n, e in pairs]
+            column = tuple(number + ends * shown for number, ends in pairs)
+        columns.append(column)
+    return list(zip(*columns, strict=True))
+
+
+def _least(rows: Sequence[Sequence[str]], names: int) -> int:
+    """Columns that a name has at least."""
+    return min(_LEAST_NAME, max((cell_width(n) for row in rows for n in row[:names]), default=0))
+
+
+def _room(table: Sequence[Sequence[str]], names: int, width: int) -> int:
+    """Columns that there are for a name beside all else."""
+    others = [_wide(column) for column in zip(*table, strict=True)][names:]
+    gaps = _INDENT + _GAP * (len(table[0]) - 1)
+    return (width - gaps - sum(others)) // max(names, 1)
 
 
 def _grid(
@@ -186,13 +234,9 @@ def _grid(
 ) -> RenderableType:  # fmt: skip
     """Cells below one another. Where they do not fit, names are shortened, then columns go."""
     every = list(dict.fromkeys(name for row in rows for name in row[:names]))
-    least = min(_LEAST_NAME, max(map(cell_width, every), default=0))
-    least = max([least, *map(cell_width, head[:names])])
-    columns = len(head)
+    least, columns = _least(rows, names), len(head)
     while True:
-        table = [head[:columns], *(row[:columns] for row in rows)]
-        others = [_wide(column) for column in zip(*table, strict=True)][names:]
-        room = (width - sum(_GAP + wide for wide in others)) // max(names, 1) - _INDENT
+        room = _room([row[:columns] for row in (head, *rows)], names, width)
         if room >= least or columns - names <= 1:
             break
         columns -= 1
@@ -200,10 +244,11 @@ def _grid(
     grid = Grid(box=None, show_edge=False, pad_edge=False, padding=(0, _GAP, 0, 0),
                 header_style=STYLES["soft"])  # fmt: skip
     grid.add_column("", width=_INDENT - _GAP)
-    for k in range(columns):
+    for k, heading in enumerate(head[:columns]):
         grid.add_column(
-            Text(head[k]), justify="right" if sides[k] == "r" else "left", no_wrap=True,
-            vertical="bottom", overflow="crop", style=_style(roles[k]) if roles else "",
+            Text(heading if k >= names or cell_width(heading) <= room else ""), no_wrap=True,
+            justify="right" if sides[k] == "r" else "left", overflow="crop", vertical="bottom",
+            style=_style(roles[k]) if roles else "",
         )  # fmt: skip
     for row in rows:
         # Of joined emoji rich counts one alone, and most terminals show them all.
