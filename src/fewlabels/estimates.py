@@ -140,6 +140,7 @@ class Estimates(Frozen, EstimateTable):
 
     _page, _text = "estimates", "render_text"
     _row_fields = Estimate._fields
+    _figure = "estimates"
 
     rows: tuple[Estimate, ...]
     method: str
@@ -278,11 +279,6 @@ class Estimates(Frozen, EstimateTable):
 
     def _report_of_text(self) -> dict[str, Any]:
         return with_some_groups(self._metadata() | self._parts(OF_TABLE) | dict(self.beside))
-
-    def plot(self, metric: str | None = None) -> Any:
-        """A forest plot per metric (or of one), as a matplotlib figure (extra `plot`)."""
-        shown = with_some_groups(self._metadata() | self._parts(OF_TABLE))
-        return report.render_figure(shown, metric=metric)
 
     def to_markdown(self) -> str:
         """The estimates as tables of Markdown, for a pull request or the page of a CI job."""

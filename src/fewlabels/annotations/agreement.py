@@ -111,6 +111,7 @@ class Agreement(Frozen, Result):
     _text = "render_agreement"
     _row_fields = AgreementRow._fields
     _text_columns = ("annotator", "other")
+    _figure = "agreement"
 
     rows: tuple[AgreementRow, ...]
     n_items: int

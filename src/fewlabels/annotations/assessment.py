@@ -78,6 +78,7 @@ class Assessment(Frozen, EstimateTable):
 
     _page, _text = "annotations", "render_annotations"
     _row_fields = Estimate._fields
+    _figure = "annotations"
 
     rows: tuple[Estimate, ...]
     seed: int

@@ -163,6 +163,7 @@ class Recalibration(Frozen, Result):
 
     _page, _text, _row_fields = "calibration", "render_calibration", LossRow._fields
     _text_columns = ("model", "loss")
+    _figure = "calibration"
 
     settings: Settings
     classes: tuple[Any, ...]

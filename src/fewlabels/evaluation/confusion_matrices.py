@@ -61,6 +61,8 @@ class ConfusionMatrices(Frozen, Result):
 
     _text, _row_fields, _text_columns = "render_confusion", Cell._fields, ("model",)
 
+    _figure = "confusion"
+
     rows: tuple[Cell, ...]
     classes: tuple[Any, ...]
     group: str | None

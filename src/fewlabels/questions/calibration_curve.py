@@ -110,6 +110,7 @@ class CalibrationCurves(Frozen, Result):
 
     _page, _text = "calibration-curve", "render_calibration_curve"
     _row_fields, _text_columns = CalibrationBin._fields, ("model", "event")
+    _figure = "calibration-curve"
 
     estimates: Estimates
     bins: tuple[CalibrationBin, ...]

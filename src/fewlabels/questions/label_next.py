@@ -87,6 +87,8 @@ class LabelNext(Answer):
 
     _page, _text = "label-next", "render_label_next"
 
+    _figure = "label-next"
+
     items: Ints
     gain: Floats
     drawn: Floats

@@ -132,6 +132,7 @@ class Monitoring(Frozen, Result):
     _page, _text = "monitoring", "render_monitoring"
     KEY: ClassVar = ("every", "subgroup", "period", "model", "metric")
     """The columns by which a row of the table stands once."""
+    _figure = "monitoring"
 
     estimates: Estimates
     time: str

@@ -86,6 +86,7 @@ class Ranking(Frozen, Result):
 
     _page = "ranking"
     _row_fields = ("model", "metric", "value", "low", "high", "confidence_level", "status")
+    _figure = "estimates"
 
     estimates: Estimates
     judges: tuple[Voice, ...]

@@ -115,6 +115,7 @@ class Scores(Frozen, Result):
 
     _text, _row_fields = "render_score", ScoreRow._fields
     _text_columns = ("criterion", "judge")
+    _figure = "scores"
 
     criteria: tuple[CriterionScore, ...]
     seed: int

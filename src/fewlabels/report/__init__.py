@@ -28,7 +28,7 @@ _LAZY = {
     "confusion": ("render_confusion", "render_disagreements"),
     "curves": ("render_curves", "render_label_next", "render_threshold"),
     "estimates_html": ("render_html",),
-    "figure": ("render_backtest_figure", "render_curve_figure", "render_figure"),
+    "figure": ("render_figure",),
     "html": ("render_fragment", "save_page", "summary_fragment"),
     "markdown": ("flat_numbers", "model_index", "render_junit", "render_markdown"),
     "monitoring": ("render_monitoring",),
@@ -56,8 +56,6 @@ if TYPE_CHECKING:
     from fewlabels.report.curves import render_label_next as render_label_next
     from fewlabels.report.curves import render_threshold as render_threshold
     from fewlabels.report.estimates_html import render_html as render_html
-    from fewlabels.report.figure import render_backtest_figure as render_backtest_figure
-    from fewlabels.report.figure import render_curve_figure as render_curve_figure
     from fewlabels.report.figure import render_figure as render_figure
     from fewlabels.report.html import render_fragment as render_fragment
     from fewlabels.report.html import save_page as save_page

@@ -39,10 +39,12 @@ class Result(HasSummary):
 
     `_page` names its page (None: the summary is the page), and `_text` the function of the room
     `report` that makes the summary. `_row_fields` are the columns of the table of `rows`;
-    `_text_columns` are text even if all of it is missing.
+    `_text_columns` are text even if all of it is missing. `_figure` is what `report.figure` makes
+    its figure by (None: there is nothing to draw).
     """
 
     _page: ClassVar[str | None] = None
+    _figure: ClassVar[str | None] = None
     _text: ClassVar[str]
     _row_fields: ClassVar[tuple[str, ...]]
     _text_columns: ClassVar[tuple[str, ...]] = ("group",)
@@ -69,6 +71,20 @@ class Result(HasSummary):
         """
         columns = self._columns()
         return frame(columns, backend, [name for name in self._text_columns if name in columns])
+
+    def plot(self, metric: str | None = None) -> Any:
+        """A figure for a slide, 16:9, by `metric` where there are several: matplotlib's `Figure`.
+
+        Raises
+        ------
+        UsageError
+            If there is nothing to draw, or no such metric.
+        MissingExtraError
+            If matplotlib is not installed (extra `plot`).
+        """
+        if self._figure is None:
+            raise UsageError(f"{type(self).__name__} has nothing to draw; see `to_frame()`")
+        return report.render_figure(self._figure, self._report_of_text(), metric)
 
     def save_html(self, path: str | os.PathLike[str]) -> None:
         """Write the answer as one self-contained HTML file.

@@ -61,6 +61,7 @@ class Shift(Frozen, Result):
     """
 
     _page = "shift"
+    _figure = "shift"
 
     sampling: SamplingTest
     label: LabelShiftFit
