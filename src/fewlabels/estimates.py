@@ -276,11 +276,6 @@ class Estimates(Frozen, EstimateTable):
     def _report_of_text(self) -> dict[str, Any]:
         return with_some_groups(self._metadata() | self._parts(OF_TABLE) | dict(self.beside))
 
-    def plot(self, metric: str | None = None) -> Any:
-        """A forest plot per metric (or of one), as a matplotlib figure (extra `plot`)."""
-        shown = with_some_groups(self._metadata() | self._parts(OF_TABLE))
-        return report.render_figure(shown, metric=metric)
-
     def to_markdown(self) -> str:
         """The estimates as tables of Markdown, for a pull request or the page of a CI job."""
         return report.render_markdown(self._metadata())

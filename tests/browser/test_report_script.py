@@ -1,4 +1,4 @@
-"""What the script of a page adds: values are read, tables are sorted, and copied as CSV."""
+"""What the script of a page adds: values are read, tables are sorted, filtered and copied."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import csv
 import io
 import re
 import sys
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,9 @@ import webdriver
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "report"))
 
 from every_report import PAGES
+from report_samples import crowd
+
+from fewlabels.report.html import render_page
 
 if webdriver.found() is None:
     pytest.skip(
@@ -95,7 +99,7 @@ def test_no_copied_cell_is_a_formula(browser: webdriver.Browser, tmp_path: Path)
 def test_intervals_are_copied_as_three_columns(browser: webdriver.Browser, tmp_path: Path) -> None:
     shown(browser, tmp_path, "estimates: compared two")
     browser.run(COPIES, False)
-    browser.click(".pairs + .copy")
+    browser.click(".pairs + .tools .copy")
     (text,) = browser.until(lambda: browser.run("return window.copied"))
     header, row = csv.reader(io.StringIO(text)) if text.count("\n") == 2 else ([], [])
     names = ["First − second", "Difference", "Difference low", "Difference high"]
@@ -103,6 +107,141 @@ def test_intervals_are_copied_as_three_columns(browser: webdriver.Browser, tmp_p
     assert row[0] == "a − b"
     value, low, high = map(float, row[1:4])
     assert low <= value <= high
+
+
+def test_a_table_is_copied_as_markdown(browser: webdriver.Browser, tmp_path: Path) -> None:
+    shown(browser, tmp_path, "estimates: two_classes")
+    browser.run(COPIES, False)
+    browser.click("[aria-labelledby=all] summary")
+    browser.run(
+        "document.querySelector('[aria-labelledby=all] tbody tr').children[2].textContent"
+        " = arguments[0]",
+        "a|b *c* <d> e_f",
+    )
+    browser.click("[aria-labelledby=all] .tools .copy + .copy")
+    (text,) = browser.until(lambda: browser.run("return window.copied"))
+    names, rule, first, *_ = text.splitlines()
+    assert names == "| Group | Metric | Classifier | Value | Low | High | Status |"
+    assert rule == "| --- | --- | --- | ---: | ---: | ---: | --- |"
+    assert first.split(" | ")[2] == r"a\|b \*c\* \<d\> e_f"
+    assert len(text.splitlines()) == 2 + len(rows_of(browser, 2))
+
+
+def test_rows_are_filtered_by_what_is_typed(browser: webdriver.Browser, tmp_path: Path) -> None:
+    """What is left is what is seen and copied; paper has all of it."""
+    shown(browser, tmp_path, "estimates: two_classes")
+    browser.run(COPIES, False)
+    browser.click("[aria-labelledby=all] summary")
+    rows = "[...document.querySelectorAll('[aria-labelledby=all] tbody tr')]"
+    seen = f"return {rows}.filter(e => e.checkVisibility()).map(e => e.children[1].textContent)"
+    every = browser.run(seen)
+    wanted = every[0].upper()
+    browser.run("document.querySelector('[aria-labelledby=all] input').focus()")
+    browser.press(*wanted)
+    left = browser.run(seen)
+    assert 0 < len(left) < len(every)
+    assert set(left) == {every[0]}
+    said = browser.text("[aria-labelledby=all] [role=status]")
+    assert said == f"{len(left)} of {len(every)} rows"
+    browser.click("[aria-labelledby=all] .copy")
+    (text,) = browser.until(lambda: browser.run("return window.copied"))
+    assert [row[1] for row in csv.reader(io.StringIO(text))][1:] == left
+    media = {"cmd": "Emulation.setEmulatedMedia", "params": {"media": "print"}}
+    browser.call("POST", "/goog/cdp/execute", media)
+    try:
+        assert browser.run(seen) == every
+        assert not browser.run(
+            "return [...document.querySelectorAll('.tools')].some(e => e.checkVisibility())"
+        )
+    finally:
+        browser.call("POST", "/goog/cdp/execute", media | {"params": {"media": ""}})
+
+
+def test_the_filter_looks_into_what_is_folded(browser: webdriver.Browser, tmp_path: Path) -> None:
+    """Of 61 classifiers the best and the worst are in sight; all are one list."""
+    report = crowd()
+    names = report["models"][:61]
+    report |= {"models": names, "estimates": [
+        row for row in report["estimates"]
+        if row["model"] in names and row["metric"] == "accuracy" and row["group"] is None
+    ]}  # fmt: skip
+    shown(browser, tmp_path, "", render_page("estimates", report))
+    folded = browser.run(
+        "return document.querySelector('details.between .forest .row:last-child .who').textContent"
+    ).strip()
+    browser.run("document.querySelector('.tools input').focus()")
+    browser.press(*folded)
+    seen = (
+        "return [...document.querySelectorAll('.forest .row:not(.head) .who')]"
+        ".filter(e => e.checkVisibility()).map(e => e.textContent.trim())"
+    )
+    assert folded in browser.run(seen)
+    browser.press(*["Backspace"] * len(folded))
+    browser.click(".forest .who .sort")  # by name, through all three parts
+    browser.click(".forest .who .sort")
+    assert [text[: len(name)] for text, name in zip(browser.run(seen), names, strict=True)] == names
+
+
+def test_groups_are_sorted_and_copied(browser: webdriver.Browser, tmp_path: Path) -> None:
+    """Classifiers side by side are one table; all items stay above the groups."""
+    shown(browser, tmp_path, "estimates: two_classes")
+    browser.run(COPIES, False)
+    groups = (
+        "return [...document.querySelector('.sides .side').querySelectorAll('.row:not(.head)')]"
+        ".map(e => parseFloat(e.querySelector('.value').textContent))"
+    )
+    first, *before = browser.run(groups)
+    browser.click(".sides .side:first-child .value .sort")
+    assert browser.run(groups) == [first, *sorted(before, reverse=True)]
+    browser.click(".sides + .tools .copy")
+    (text,) = browser.until(lambda: browser.run("return window.copied"))
+    header, *rows = csv.reader(io.StringIO(text))
+    assert header == ["Classifier", "Group", "Value", "Value low", "Value high"]
+    panels = browser.run("return document.querySelector('.sides').children.length")
+    assert len({row[0] for row in rows}) == panels
+    assert [float(row[2]) for row in rows[: 1 + len(before)]] == browser.run(groups)
+
+
+@pytest.mark.parametrize(
+    ("name", "figure"),
+    [("estimates: two_classes", ".forest"), ("estimates: two_classes", ".sides"),
+     ("curves: plain", "figure"), ("calibration-curve: nasty", ".plots, figure")],
+)  # fmt: skip
+def test_a_figure_is_saved_as_png(
+    browser: webdriver.Browser, tmp_path: Path, name: str, figure: str
+) -> None:
+    """Twice as large as on the screen, in its colours, under the strict policy of the page."""
+    where = {"behavior": "allow", "downloadPath": str(tmp_path / "saved")}
+    cdp = {"cmd": "Browser.setDownloadBehavior", "params": where}
+    browser.call("POST", "/goog/cdp/execute", cdp)
+    shown(browser, tmp_path, name)
+    browser.run(
+        "const e = document.querySelector(arguments[0]);"
+        "const bar = e.querySelector('.tools') || e.nextElementSibling;"
+        "bar.querySelector('.copy:last-child').click()",
+        figure,
+    )
+    saved = browser.until(lambda: [*(tmp_path / "saved").glob("*.png")])
+    content = saved[0].read_bytes()
+    assert content.startswith(b"\x89PNG\r\n\x1a\n")
+    width, height = (int.from_bytes(content[k : k + 4]) for k in (16, 20))
+    wide = browser.run(
+        "return document.querySelector(arguments[0]).getBoundingClientRect().width", figure
+    )
+    assert width > 2 * wide - 100
+    assert height > 300
+    assert len({*zlib.decompress(image_data(content))[:: 4 * 7]}) > 10, "nothing is drawn"
+
+
+def image_data(content: bytes) -> bytes:
+    """The compressed pixels of a PNG."""
+    place, out = 8, b""
+    while place < len(content):
+        length = int.from_bytes(content[place : place + 4])
+        if content[place + 4 : place + 8] == b"IDAT":
+            out += content[place + 8 : place + 8 + length]
+        place += length + 12
+    return out
 
 
 def test_a_table_is_sorted_by_keys(browser: webdriver.Browser, tmp_path: Path) -> None:
@@ -196,7 +335,7 @@ def test_a_page_is_whole_without_its_script(
     def words() -> str:
         return str(
             browser.run(
-                "document.querySelectorAll('.copy, .slider').forEach(e => e.remove());"
+                "document.querySelectorAll('.tools, .slider').forEach(e => e.remove());"
                 "document.querySelectorAll('details').forEach(e => { e.open = true; });"
                 "return document.body.innerText.replace(/\\s+/g, ' ')"
             )

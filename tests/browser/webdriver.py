@@ -28,7 +28,7 @@ FLAGS = (
 
 _ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 KEYS = {"ArrowLeft": "\ue012", "ArrowRight": "\ue014", "Escape": "\ue00c", "Enter": "\ue007",
-        "Tab": "\ue004"}  # fmt: skip
+        "Tab": "\ue004", "Backspace": "\ue003"}  # fmt: skip
 
 
 def found() -> tuple[str, str] | None:

@@ -22,7 +22,7 @@ from fewlabels.report.shown import Result
 
 QUICK = {"method": "ensemble"}
 A = "<b>a</b>"
-METHODS = ("summary", "to_frame", "to_dict", "report", "save_html", "_repr_html_")
+METHODS = ("summary", "to_frame", "to_dict", "report", "save_html", "plot", "_repr_html_")
 
 
 def predictions(**more: Any) -> fl.Predictions:
@@ -133,10 +133,13 @@ def test_results_are_tables_of_every_kind(name: str) -> None:
         result.to_frame("excel")
 
 
-@pytest.mark.parametrize("name", ["estimate", "curve", "curves", "threshold", "backtest"])
-def test_results_with_a_picture_plot_it(name: str) -> None:
-    figure = made(name).plot()  # type: ignore[attr-defined]
-    assert figure.axes
+@results
+def test_results_plot_what_there_is_to_draw(name: str) -> None:
+    if name in ("disagreements", "diagnose"):
+        with pytest.raises(fl.UsageError, match=r"has nothing to draw; see `to_frame\(\)`"):
+            made(name).plot()
+    else:
+        assert made(name).plot().axes
 
 
 class Tags(HTMLParser):

@@ -1,55 +1,102 @@
+"""Figures for slides: where their marks lie, what their titles say, and what cannot be drawn."""
+
 from __future__ import annotations
 
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
-from curve_samples import CURVES, THRESHOLDS, plain
-from report_samples import SAMPLES, Report, all_undefined, demo, minimal, two_classes
+from curve_samples import THRESHOLDS, plain
+from every_report import _made
+from report_samples import Report, all_undefined, demo, many_models, minimal, two_classes
 
 from fewlabels.errors import MissingExtraError, UsageError
-from fewlabels.report import render_curve_figure, render_figure
+from fewlabels.report import render_figure
 
 pytest.importorskip("matplotlib", reason="the extra `plot` is not installed")
 
+DRAWN = [
+    "estimates: two_classes", "estimates: nasty_names", "estimates: all_undefined",
+    "annotations: plain", "calibration: alpha", "calibration-curve: nasty", "comparison: nasty",
+    "comparison: many", "curves: plain", "curves: score_unit", "curves: nasty_names",
+    "threshold: met", "threshold: nasty_conditions", "shift: two", "shift: nasty",
+    "label-next: curve", "label-next: metric", "backtest: two", "backtest: nasty",
+]  # fmt: skip
 
-@pytest.mark.parametrize("name", ["two_classes", "nasty_names", "all_undefined"])
-def test_axes_per_metric_and_a_line_per_row(name: str) -> None:
-    report = SAMPLES[name]()
-    figure = render_figure(report)
-    titles = [axes.get_title(loc="left") for axes in figure.axes]
-    assert titles == ["accuracy", "ece", "auc", "log_loss"]
-    rows = [row for row in report["estimates"] if row["metric"] == "accuracy"]
-    groups = {row["group"] for row in rows} - {None}
-    assert len(figure.axes[0].get_yticks()) == len(rows) + len(groups)
+
+def title_of(figure: Any) -> str:
+    return " ".join(figure.get_suptitle().split())
+
+
+def spans(axes: Any) -> list[tuple[float, ...]]:
+    """The intervals of a forest, from above."""
+    return [tuple(line.get_xdata()) for line in axes.lines if len(line.get_xdata()) == 2]
+
+
+@pytest.mark.filterwarnings("ignore:Glyph")
+@pytest.mark.parametrize("name", DRAWN)
+def test_every_report_is_drawn_for_a_slide(name: str, tmp_path: Path) -> None:
+    kind, _, which = name.partition(": ")
+    figure = render_figure(kind, _made(kind, which)[0])
+    figure.savefig(tmp_path / "figure.png")
+    width, height = figure.get_size_inches()
+    assert width / height == pytest.approx(16 / 9)
+    assert title_of(figure)
+    assert 1 <= len(figure.axes) <= 6
+    assert "\x1b" not in title_of(figure)
+    box = figure.get_tightbbox()
+    assert (box.x0 >= -0.05, box.x1 <= width + 0.05) == (True, True), "something is cut off"
 
 
 def test_points_lie_at_the_estimates() -> None:
     report = minimal()
-    axes = render_figure(report, metric="ece").axes[0]
-    rows = [row for row in report["estimates"] if row["metric"] == "ece"]
-    (points,) = (line.get_xdata() for line in axes.lines if line.get_marker() == "o")
-    ends = [tuple(span[:, 0]) for span in axes.collections[0].get_segments()]
-    assert list(points) == [row["value"] for row in rows]
-    assert ends == [(row["low"], row["high"]) for row in rows]
-    assert [text.get_text() for text in axes.get_yticklabels()] == ["a", "b"]
+    axes = render_figure("estimates", report, metric="ece").axes[0]
+    rows = sorted((r for r in report["estimates"] if r["metric"] == "ece"),
+                  key=lambda row: row["value"])  # fmt: skip
+    points = [line.get_xdata()[0] for line in axes.lines if line.get_marker() == "o"]
+    assert points == [row["value"] for row in rows]
+    assert spans(axes) == [(row["low"], row["high"]) for row in rows]
+    assert [text.get_text() for text in axes.get_yticklabels()] == [row["model"] for row in rows]
 
 
-def test_one_metric_alone() -> None:
-    assert len(render_figure(two_classes(), metric="auc").axes) == 1
+def test_groups_stand_under_their_names() -> None:
+    report = two_classes()
+    axes = render_figure("estimates", report).axes[0]
+    bold = [t.get_text() for t in axes.get_yticklabels() if t.get_fontweight() == "bold"]
+    assert bold == ["sex=female", "sex=male"]
+    assert "more rows are not drawn" in axes.get_xlabel()
+
+
+def test_of_many_rows_the_first_are_drawn() -> None:
+    report = many_models()
+    axes = render_figure("estimates", report).axes[0]
+    assert len(axes.get_yticks()) == 20
+    rows = [row for row in report["estimates"] if row["metric"] == "accuracy"]
+    more = len(rows) + len({row["group"] for row in rows} - {None}) - 20
+    assert axes.get_xlabel().endswith(f"; {more} more rows are not drawn")
+
+
+def test_the_title_says_who_is_best_and_how_sure_it_is() -> None:
+    assert title_of(render_figure("estimates", demo())) == (
+        "forest is probably best by accuracy: 0.930 [0.895, 0.959]"
+    )
+    said = title_of(render_figure("estimates", two_classes()))
+    assert said == "bert-base leads by accuracy with 0.945 [0.909, 0.984], not surely"
+    assert title_of(render_figure("estimates", all_undefined())).endswith("is undefined here")
 
 
 def test_the_truth_is_marked_where_it_is_known() -> None:
     def marks(report: Report) -> int:
-        axes = render_figure(report, metric="accuracy").axes[0]
+        axes = render_figure("estimates", report, metric="accuracy").axes[0]
         return sum(len(line.get_xdata()) for line in axes.lines if line.get_marker() == "|")
 
     assert (marks(demo()), marks(minimal())) == (5, 0)
 
 
 def test_what_has_no_value_is_named() -> None:
-    axes = render_figure(all_undefined(), metric="accuracy").axes[0]
+    axes = render_figure("estimates", all_undefined(), metric="accuracy").axes[0]
     assert [text.get_text() for text in axes.texts] == ["undefined"] * 3
 
 
@@ -57,65 +104,53 @@ def test_a_name_is_no_formula(tmp_path: Path) -> None:
     report = minimal()
     for row in report["estimates"]:
         row["model"] = {"a": r"$\bad{$", "b": "two\nlines"}[row["model"]]
-    figure = render_figure(report)
+    figure = render_figure("estimates", report)
     figure.savefig(tmp_path / "figure.png")
-    assert [t.get_text() for t in figure.axes[0].get_yticklabels()] == [r"$\bad{$", r"two\nlines"]
+    names = {t.get_text() for t in figure.axes[0].get_yticklabels()}
+    assert names == {r"$\bad{$", r"two\nlines"}
 
 
 def test_an_unknown_metric() -> None:
-    with pytest.raises(UsageError, match="unknown metric 'f1'; estimated here: accuracy, ece"):
-        render_figure(minimal(), metric="f1")
-
-
-@pytest.mark.parametrize("name", ["plain", "score_unit", "nasty_names"])
-def test_a_panel_per_curve(name: str, tmp_path: Path) -> None:
-    report = CURVES[name]()[0]
-    figure = render_curve_figure(report)
-    assert len(figure.axes) == len(report.get("curves", [0]))
-    figure.savefig(tmp_path / "figure.svg")
+    with pytest.raises(UsageError, match="unknown metric 'f1'"):
+        render_figure("estimates", minimal(), metric="f1")
 
 
 def test_lines_lie_at_the_numbers() -> None:
     report = plain()[0]
-    axes = render_curve_figure(report).axes[0]
+    axes = render_figure("curves", report).axes[0]
     line = report["curves"]["precision-recall"]
-    assert axes.lines[0].get_xdata().tolist() == line["recall"]
-    assert axes.lines[0].get_ydata().tolist() == line["precision"]
+    assert axes.lines[-1].get_xdata().tolist() == line["recall"]
+    assert axes.lines[-1].get_ydata().tolist() == line["precision"]
     outline = axes.collections[0].get_paths()[0].vertices[:, 1]
     assert outline.min() == min(line["low"])
     assert outline.max() == max(line["high"])
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("recall", "precision")
+    assert len(render_figure("curves", report, metric="roc").axes) == 1
 
 
 @pytest.mark.parametrize("name", ["met", "nasty_conditions"])
-def test_thresholds(name: str, tmp_path: Path) -> None:
+def test_thresholds(name: str) -> None:
     report = THRESHOLDS[name]()
-    figure = render_curve_figure(report)
-    line, best = figure.axes[0].lines
+    line, best = render_figure("threshold", report).axes[0].lines
     assert line.get_ydata().tolist() == report["probability"]
     assert best.get_xdata().tolist() == [report["best"]]
-    figure.savefig(tmp_path / "figure.svg")
 
 
 def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    missing = pytest.raises(
-        MissingExtraError, match=r"matplotlib is not installed.*fewlabels\[plot\]"
-    )
-    with missing:
-        render_figure(minimal())
-    with missing:
-        render_curve_figure(plain()[0])
+    with pytest.raises(MissingExtraError, match=r"matplotlib is not installed.*fewlabels\[plot\]"):
+        render_figure("estimates", minimal())
 
 
 def test_no_global_state_of_pyplot_is_touched() -> None:
     program = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
-        "from curve_samples import plain\n"
         "from report_samples import minimal\n"
-        "from fewlabels.report import render_curve_figure, render_figure\n"
-        "render_figure(minimal()), render_curve_figure(plain()[0])\n"
-        "sys.exit('matplotlib.pyplot' in sys.modules)"
+        "import matplotlib\n"
+        "before = matplotlib.rcParams['font.size']\n"
+        "from fewlabels.report import render_figure\n"
+        "render_figure('estimates', minimal())\n"
+        "sys.exit('matplotlib.pyplot' in sys.modules or before != matplotlib.rcParams['font.size'])"
     )
     command = [sys.executable, "-c", program, str(Path(__file__).parent)]
     assert subprocess.run(command).returncode == 0

@@ -10,7 +10,7 @@ import click
 
 from fewlabels.checks.conditions import parse_requirement
 from fewlabels.cli.input import ESTIMATING, Engine, Input, Settings
-from fewlabels.cli.options import CHOICE, HOW, Record, comma_list, command, option, takes
+from fewlabels.cli.options import CHOICE, HOW, Record, comma_list, command, loudness, option, takes
 from fewlabels.cli.output import (
     Output,
     check_classifiers,
@@ -165,7 +165,7 @@ def estimate(
                 reference = apply_thresholds(
                     source.read_reference_for(predictions), everyone, named
                 )
-            if note := long_run(predictions, settings.method):
+            if (note := long_run(predictions, settings.method)) and loudness() != "quiet":
                 click.echo(note, err=True)
             estimates = run(
                 predictions,

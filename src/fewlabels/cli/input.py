@@ -6,8 +6,9 @@ Start at `Input`; `Settings` are the library's arguments; `Engine` is for files 
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, get_args
 
@@ -28,7 +29,7 @@ from fewlabels.cli.options import (
     option,
 )
 from fewlabels.cli.output import stream_bar
-from fewlabels.errors import InputError, UsageError, quoted
+from fewlabels.errors import InputError, UsageError, one_line, quoted
 
 if TYPE_CHECKING:
     from fewlabels.predictions import Predictions
@@ -682,7 +683,8 @@ class Engine(Record):
         if self.scheduler is not None:
             settings["workers"] = None
         if "resume" in settings and not source.is_standard_input:
-            advise(lambda: "; the same command with --resume goes on from what is saved")
+            begun = time.time()
+            advise(lambda: f"; {_kept(begun)}")
         from fewlabels.data.options import column_options
 
         with stream_bar() as progress:
@@ -695,6 +697,21 @@ class Engine(Record):
                 columns=column_options(**source.arguments()),
                 **settings,
             )
+
+
+def _kept(begun: float) -> str:
+    """What a run that began at this time has saved, as checkpoints, and how to go on."""
+    from fewlabels.streaming.checkpoint import default_folder
+
+    folder, saved = default_folder(), 0.0
+    with suppress(OSError):
+        saved = max((path.stat().st_mtime for path in folder.glob("*.checkpoint")), default=0.0)
+    if saved < begun:
+        return "nothing was saved yet"
+    return (
+        f"what was done up to {max(0.0, time.time() - saved):.0f} s ago is kept in "
+        f"{one_line(str(folder))}: the same command with --resume goes on from there"
+    )
 
 
 def _is_large(source: Input) -> bool:

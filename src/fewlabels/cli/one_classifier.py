@@ -105,7 +105,7 @@ def takes_one_model(*more: str) -> Callable[[Callback], Callback]:
     return add
 
 
-def _figure(output: Output) -> Callable[[Mapping[str, Any]], str]:
+def _figure(output: Output) -> Callable[[str, Mapping[str, Any]], str]:
     """What draws figures of a report; that nothing can is said before the work is done."""
     from fewlabels.report.figure import class_of_figures, render_svg
 
@@ -163,7 +163,7 @@ def curve(chosen: OneModel, band: Band, output: Output) -> None:
     output.save_all(
         lambda: report,
         html=curves.save_html,
-        svg=partial(draw, report),
+        svg=partial(draw, "curves", report),
         out=lambda: {**_item_table(predictions, report), "probability": curves.recalibrated},
     )
     output.show(lambda: report, curves.summary)
@@ -278,7 +278,12 @@ def threshold(chosen: OneModel, conditions: Conditions, output: Output) -> int:
         ]
         return columns
 
-    output.save_all(lambda: report, html=result.save_html, svg=partial(draw, report), out=decisions)
+    output.save_all(
+        lambda: report,
+        html=result.save_html,
+        svg=partial(draw, "threshold", report),
+        out=decisions,
+    )
     output.show(lambda: report, result.summary)
     required, probability = conditions.probability, report["best_probability"]
     why = untrusted(result.status)

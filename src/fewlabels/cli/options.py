@@ -54,6 +54,9 @@ GROUPS = {
 NAMED, EVERYTHING = "fewlabels.named", "fewlabels.everything"
 """Keys of the click context: the files of a run, and whether `--help` shows rare options too."""
 
+LOUDNESS = "fewlabels.loudness"
+"""Key of the click context for what --quiet and --verbose ask."""
+
 
 class Field(NamedTuple):
     """Description of an option in a record; see `option`."""
@@ -228,6 +231,38 @@ def _param(record: Any, name: str, change: str | Mapping[str, Any]) -> Made:
 _kinds = cache(get_type_hints)
 
 
+def _say_less(context: click.Context, param: click.Parameter, given: bool) -> None:
+    if given:
+        context.meta[LOUDNESS] = str(param.name)
+
+
+class Loudness(Record):
+    """What any command says on standard error beside its answer; the last one given holds."""
+
+    quiet: bool = option(
+        RUNNING,
+        "No progress and no notes on standard error; warnings stay.",
+        default=False,
+        rare=True,
+        expose_value=False,
+        callback=_say_less,
+    )
+    verbose: bool = option(
+        RUNNING,
+        "Say on standard error how long each step took, and with how much memory.",
+        default=False,
+        rare=True,
+        expose_value=False,
+        callback=_say_less,
+    )
+
+
+def loudness() -> str:
+    """What was asked of the running command: "quiet", "verbose", or nothing."""
+    context = click.get_current_context(silent=True)
+    return "" if context is None else str(context.meta.get(LOUDNESS, ""))
+
+
 def _show_all(context: click.Context, param: click.Parameter, given: bool) -> None:
     if given and not context.resilient_parsing:
         context.meta[EVERYTHING] = True
@@ -243,6 +278,7 @@ class GroupedCommand(click.Command):
         if not self.params:
             makers = getattr(self.callback, "params", ())
             self.made: list[Made] = [made for params in makers for made in params()]
+            self.made += [_param(Loudness, name, {}) for name in fields_of(Loudness)]
             shows: dict[str, Any] = {"is_flag": True, "is_eager": True, "expose_value": False}
             every = click.Option(
                 ["--help-all"], callback=_show_all, help="Show all options.", **shows

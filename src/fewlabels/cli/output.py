@@ -9,6 +9,7 @@ import os
 import shlex
 import shutil
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
@@ -26,7 +27,7 @@ from fewlabels.cli.files import (
     text_writer,
     write_outputs,
 )
-from fewlabels.cli.options import OUTPUT, Record, fields_of, option
+from fewlabels.cli.options import OUTPUT, Record, fields_of, loudness, option
 from fewlabels.errors import UsageError, one_line, quoted, redacted, unknown
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ class Output(Record):
                 writers[path] = content if role == "written" else text_writer(content)
             edited += [path] if role == "edited" else []
         if writers or last is not None:
-            with stated_command():
+            with stated_command(), _timed("writing"):
                 write_outputs(writers, last, edited)
 
     def show(
@@ -265,12 +266,13 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int], None] | None]:
 
     Gives None where that is not a terminal.
     """
-    with _bar() as bar:
-        if bar is None:
-            yield None
-            return
+    with _bar() as bar, _timed(what) as begin:
         from fewlabels.kernels.blocks import hearing_steps
 
+        if bar is None:
+            with hearing_steps(begin):
+                yield None
+            return
         task = bar.add_task(what, total=None, rate="")
         # Each step has progress of its own: the bar begins anew.
         with hearing_steps(lambda name: bar.reset(task, description=name)):
@@ -278,16 +280,14 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int], None] | None]:
 
 
 @contextmanager
-def stream_bar() -> Iterator[Callable[[Progress], None] | None]:
-    """Show step, share, rate and time left on stderr; gives None where that is not a terminal."""
-    with _bar() as bar:
-        if bar is None:
-            yield None
-            return
+def stream_bar() -> Iterator[Callable[[Progress], None]]:
+    """Show step, share, rate and time left on stderr, if that is a terminal."""
+    with _bar() as bar, _timed("") as begin:
         tasks: dict[str, Any] = {}
 
         def show(progress: Progress) -> None:
             if progress.step not in tasks:
+                begin(progress.step)
                 for task in tasks.values():
                     bar.update(task, visible=False)
                 tasks[progress.step] = bar.add_task(progress.step, rate="")
@@ -298,21 +298,71 @@ def stream_bar() -> Iterator[Callable[[Progress], None] | None]:
                 rate="" if progress.rate != progress.rate else f"{progress.rate:,.0f} rows/s",
             )
 
-        yield show
+        def tell(progress: Progress) -> None:
+            if progress.step not in tasks:
+                begin(progress.step)
+                tasks[progress.step] = None
+
+        yield tell if bar is None else show
 
 
 @contextmanager
 def _bar() -> Iterator[Any]:
-    """A bar with room for a rate, that disappears when the block ends; None without a terminal."""
-    if sys.stderr is None or not sys.stderr.isatty():
+    """One line: what, how far, how long still, rate and memory; it goes when the block ends.
+
+    None without a terminal, or where somebody asks for less or for a line per step.
+    """
+    if sys.stderr is None or not sys.stderr.isatty() or loudness():
         yield None
         return
     from rich.console import Console
-    from rich.progress import Progress, TextColumn
+    from rich.progress import Progress, ProgressColumn, Task, TextColumn
+    from rich.text import Text
 
-    columns = (*Progress.get_default_columns(), TextColumn("{task.fields[rate]}"))
+    class Memory(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            return Text(_memory(), style="dim")
+
+    columns = (
+        *Progress.get_default_columns(),
+        TextColumn("left  {task.fields[rate]}"),
+        Memory(),
+    )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         yield bar
+
+
+@contextmanager
+def _timed(what: str) -> Iterator[Callable[[str], None]]:
+    """Say after each step how long it took, with --verbose; gives what a step's begin is told to.
+
+    `what` is the first step, if there is one.
+    """
+    steps = [(what, time.monotonic())]
+
+    def begin(name: str) -> None:
+        last, begun = steps.pop()
+        if last and loudness() == "verbose":
+            seconds = time.monotonic() - begun
+            click.echo(f"{one_line(last)}: {seconds:.1f} s, {_memory()}", err=True)
+        steps.append((name, time.monotonic()))
+
+    yield begin
+    begin("")
+
+
+def _memory() -> str:
+    """What this process holds in memory; where systems do not say, the most that it held."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
+        size = pages * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, AttributeError):
+        try:
+            from resource import RUSAGE_SELF, getrusage
+        except ImportError:  # Windows
+            return ""
+        size = getrusage(RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return f"{size / 1e6:,.0f} MB"
 
 
 def print_warnings(warnings: Iterable[str]) -> None:

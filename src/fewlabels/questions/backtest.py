@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fewlabels import __version__, report
+from fewlabels import __version__
 from fewlabels.checks.arguments import level_of, seed_of, whole
 from fewlabels.data.inputs import predictions_of
 from fewlabels.errors import FewlabelsError, InputError, UsageError, listed, plain_name, quoted
@@ -124,10 +124,6 @@ class Backtest(Frozen, Result):
             }
         )
         return out
-
-    def plot(self) -> Any:
-        """The error by the number of labels, as a matplotlib figure (extra `plot`)."""
-        return report.render_backtest_figure(self.to_dict())
 
 
 def backtest(

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, final, get_args
 
 import numpy as np
 
-from fewlabels import report
 from fewlabels.errors import Status, UsageError, unknown
 from fewlabels.evaluation.draws import DRAWS_AT_ONCE
 from fewlabels.evaluation.evaluator import Estimand
@@ -45,6 +44,7 @@ class _Drawn(Answer):
 
     _page = "curves"
 
+
     prevalence: Interval
     recalibrated: Floats
     draw_picture: Callable[[], dict[str, Any]] = field(repr=False)
@@ -53,11 +53,6 @@ class _Drawn(Answer):
     def picture(self) -> dict[str, Any]:
         """Histogram of the scores, and P(positive) by score with a band, for pages."""
         return self.draw_picture()
-
-    @final
-    def plot(self) -> Any:
-        """Curves and their bands as a matplotlib figure (extra `plot`)."""
-        return report.render_curve_figure(self.report())
 
     @final
     def _beside_report(self) -> dict[str, Any]:

@@ -87,6 +87,7 @@ class LabelNext(Answer):
 
     _page = "label-next"
 
+
     items: Ints
     gain: Floats
     drawn: Floats

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from fewlabels import report
 from fewlabels.errors import Status, UsageError, quoted, unknown
 from fewlabels.evaluation.evaluator import Estimand
 from fewlabels.kernels.arrays import Array, Bools, Floats
@@ -311,6 +310,7 @@ class Thresholds(Answer):
 
     _page = "threshold"
 
+
     thresholds: Floats
     probability: Floats
     best: float
@@ -344,10 +344,6 @@ class Thresholds(Answer):
         names = ("thresholds", "probability", "best", "best_probability", "met")
         out: dict[str, Any] = plain({name: getattr(self, name) for name in names})
         return out
-
-    def plot(self) -> Any:
-        """P(all conditions hold) at each threshold, as a matplotlib figure (extra `plot`)."""
-        return report.render_curve_figure(self.report())
 
     def report(self) -> dict[str, Any]:
         """Everything, as a dictionary of plain values."""

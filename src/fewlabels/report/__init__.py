@@ -19,14 +19,12 @@ from typing import TYPE_CHECKING, Any
 
 # Files, and what of each is asked for by its name alone (PEP 562).
 _LAZY = {
-    "figure": ("render_backtest_figure", "render_curve_figure", "render_figure", "render_svg"),
+    "figure": ("render_figure", "render_svg"),
     "html": ("render_fragment", "save_page"),
     "markdown": ("flat_numbers", "model_index", "render_junit", "render_markdown"),
 }
 
 if TYPE_CHECKING:
-    from fewlabels.report.figure import render_backtest_figure as render_backtest_figure
-    from fewlabels.report.figure import render_curve_figure as render_curve_figure
     from fewlabels.report.figure import render_figure as render_figure
     from fewlabels.report.figure import render_svg as render_svg
     from fewlabels.report.html import render_fragment as render_fragment

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from fewlabels import report
 from fewlabels.errors import MissingExtraError, Status, UsageError
-from fewlabels.report.html import DOCUMENTS, render_text
+from fewlabels.report.html import render_text
 
 _LINES, _WIDTH = 12, 80
 """Of a result in brief."""
@@ -55,13 +55,12 @@ class HasSummary(ABC):
 class Result(HasSummary):
     """The answer to a question: text, table, plain values and a page.
 
-    `_page` names its page (None: the summary is the page), and `_text` the function of the room
-    `report` that makes the summary. `_row_fields` are the columns of the table of `rows`;
-    `_text_columns` are text even if all of it is missing.
+    `_page` names the kind of document that says it all (None: there is a summary alone).
+    `_row_fields` are the columns of the table of `rows`; `_text_columns` are text even if all of it
+    is missing.
     """
 
     _page: ClassVar[str | None] = None
-    _text: ClassVar[str]
     _row_fields: ClassVar[tuple[str, ...]]
     _text_columns: ClassVar[tuple[str, ...]] = ("group",)
 
@@ -75,10 +74,8 @@ class Result(HasSummary):
 
     def summary(self, width: int = 80) -> str:
         """The answer as text in lines of at most `width` columns."""
-        if self._page in DOCUMENTS:
-            return render_text(self._page, self._report_of_text(), width)
-        text: str = getattr(report, self._text)(self._report_of_text(), width=width)
-        return text
+        assert self._page is not None
+        return render_text(self._page, self._report_of_text(), width)
 
     def to_frame(self, backend: str | None = None) -> Any:
         """The answer as a table of kind `backend`: "pandas", "polars" or "pyarrow".
@@ -87,6 +84,18 @@ class Result(HasSummary):
         """
         columns = self._columns()
         return frame(columns, backend, [name for name in self._text_columns if name in columns])
+
+    def plot(self, metric: str | None = None) -> Any:
+        """A figure for a slide, 16:9, by `metric` where there are several: matplotlib's `Figure`.
+
+        Raises
+        ------
+        UsageError
+            If there is nothing to draw, or no such metric.
+        MissingExtraError
+            If matplotlib is not installed (extra `plot`).
+        """
+        return report.render_figure(self._page or "", self._report_of_text(), metric)
 
     def save_html(self, path: str | os.PathLike[str]) -> None:
         """Write the answer as one self-contained HTML file.

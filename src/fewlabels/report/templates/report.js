@@ -1,6 +1,7 @@
 "use strict";
 /* The page is whole without this. It lets one read a value that is pointed at, tapped or reached by
-   arrow keys, sort a table by a column, and copy it as CSV. It asks nobody and sends nothing. */
+   arrow keys, sort and filter rows, copy them as CSV or Markdown, and save a figure as PNG. It asks
+   nobody and sends nothing. */
 (() => {
   const all = (selector, within = document) => [...within.querySelectorAll(selector)];
   const make = (tag, attributes, text) => {
@@ -87,31 +88,56 @@
     return found ? parseFloat(found[1].replace(/,/g, "")) : NaN;
   };
 
-  const sort = (table, column, button) => {
-    const [head, ...rows] = rowsOf(table), parent = rows[0].parentNode;
+  /* What belongs together: classifiers side by side; of very many rows the best, others, worst. */
+  const partsOf = table => {
+    const sides = table.closest(".sides"), fold = table.nextElementSibling;
+    if (sides) return all(".forest", sides);
+    if (!fold || !fold.matches("details.between")) return [table];
+    const last = fold.nextElementSibling;
+    return [table, ...all(".forest", fold), ...(last && last.matches(".forest") ? [last] : [])];
+  };
+  const bodyOf = table => rowsOf(table).slice(1).filter(row => !row.matches(".all"));
+
+  const sort = (parts, column, button) => {
     const cell = button.parentNode, down = cell.getAttribute("aria-sort") !== "descending";
-    cellsOf(head).forEach(e => e.removeAttribute("aria-sort"));
+    parts.forEach(part => all("[aria-sort]", part).forEach(e => e.removeAttribute("aria-sort")));
     cell.setAttribute("aria-sort", down ? "descending" : "ascending");
-    const keyed = rows.map(row => {
+    const keyed = parts.flatMap(bodyOf).map(row => {
       const text = textOf(cellsOf(row)[column]);
       return { row, text, number: numberOf(text) };
     });
     const numbers = keyed.some(k => !isNaN(k.number));
     keyed.sort((a, b) => {
-      if (!numbers) return (down ? -1 : 1) * a.text.localeCompare(b.text);
+      if (!numbers) return (down ? -1 : 1) * a.text.localeCompare(b.text, undefined, { numeric: true });
       if (isNaN(a.number) || isNaN(b.number)) return isNaN(a.number) - isNaN(b.number);
       return (down ? -1 : 1) * (a.number - b.number);
     });
-    keyed.forEach(k => parent.append(k.row));
+    for (const rows of parts.map(bodyOf)) {
+      rows[0].parentNode.append(...keyed.splice(0, rows.length).map(k => k.row));
+    }
+  };
+  const filter = (parts, wanted, said) => {
+    const rows = parts.flatMap(bodyOf), text = wanted.trim().toLowerCase();
+    const left = rows.filter(row => row.textContent.toLowerCase().includes(text));
+    rows.forEach(row => row.classList.toggle("filtered", !left.includes(row)));
+    if (text) left.forEach(row => { (row.closest("details") || {}).open = true; });
+    said.textContent = text ? `${left.length} of ${rows.length} rows` : "";
   };
 
   /* A cell "0.9 [0.8, 1.0]" becomes three: whoever copies numbers wants to count with them. */
   const interval = /^(\S+) \[(\S+), (\S+)\]$/;
-  const csv = table => {
-    const [head, ...rows] = rowsOf(table);
-    const plots = cellsOf(head).map(isPlot);
+  const cells = parts => {
+    const plots = cellsOf(rowsOf(parts[0])[0]).map(isPlot), aside = parts[0].matches(".side");
     const kept = row => cellsOf(row).map(textOf).filter((_, k) => !plots[k]);
-    const body = rows.map(kept), names = kept(head);
+    return parts.flatMap((part, k) => {
+      const [head, ...rows] = rowsOf(part), [first, ...names] = kept(head);
+      const body = rows.filter(row => !row.matches(".filtered")).map(kept);
+      const lines = k ? body : [[aside ? "Group" : first, ...names], ...body];
+      return aside ? lines.map((line, n) => [n || k ? first : "Classifier", ...line]) : lines;
+    });
+  };
+  const csv = parts => {
+    const [names, ...body] = cells(parts);
     const split = names.map((_, k) => body.some(row => interval.test(row[k])));
     // As in the tables that are written: a spreadsheet takes no name for a formula.
     const formula = text => /^'*[=+\-@]/.test(text) && !/^'*[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?%?$/i.test(text);
@@ -125,6 +151,14 @@
       })),
     ];
     return lines.map(line => line.map(inert).map(quoted).join(",") + "\n").join("");
+  };
+  const markdown = parts => {
+    const [names, ...body] = cells(parts);
+    const plain = text => interval.test(text) ? text
+      : text.replace(/[\\`*\[\]<>|~&$#]|(?<![^\W_])_|_(?![^\W_])/g, "\\$&");
+    const rule = names.map((_, k) => body.some(row => !isNaN(numberOf(row[k]))) ? "---:" : "---");
+    const lines = [names.map(plain), rule, ...body.map(row => row.map(plain))];
+    return lines.map(line => `| ${line.join(" | ")} |\n`).join("");
   };
   const copy = async text => {
     try {
@@ -178,24 +212,165 @@
     show();
   }
 
-  for (const table of all("table, .sorted")) {
-    const [head, ...rows] = rowsOf(table);
-    if (!head || !rows.length || !head.querySelector("[scope=col], [role=columnheader]")) continue;
-    if (rows.length > 2 && !table.matches(".heat, .bench")) {
-      cellsOf(head).forEach((cell, column) => {
+  /* A figure as an image: all that is seen of it is drawn once more, each word where it stands. */
+  const STYLES = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray",
+    "stroke-linecap", "vector-effect", "opacity", "text-anchor", "font-family", "font-size", "font-weight"];
+  const picture = (elements, title) => {
+    const SVG = document.querySelector("svg").namespaceURI, root = document.createElementNS(SVG, "svg");
+    const set = (made, attributes) => {
+      for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+      return made;
+    };
+    const put = (tag, attributes, text) => {
+      const made = set(document.createElementNS(SVG, tag), attributes);
+      made.textContent = text || "";
+      root.append(made);
+    };
+    let across = 9 * title.length, down = 52, dx = 0, dy = 0;
+    const reach = (x, y) => { [across, down] = [Math.max(across, x), Math.max(down, y)]; };
+    const word = (text, style, attributes) => put("text", { fill: style.color, "font-family": style.fontFamily,
+      "font-size": style.fontSize, "font-weight": style.fontWeight, "dominant-baseline": "central",
+      ...attributes }, text);
+    const words = (node, style, clip) => {
+      const range = document.createRange();
+      const pieces = (pattern, text, start) => {
+        for (const found of text.matchAll(pattern)) {
+          range.setStart(node, start + found.index);
+          range.setEnd(node, start + found.index + found[0].length);
+          const [box, more] = [...range.getClientRects()].filter(box => box.width);
+          if (more && pattern.source !== ".") pieces(/./gu, found[0], start + found.index);
+          else if (box && box.top < clip) {
+            word(found[0], style, { x: box.left + dx, y: (box.top + box.bottom) / 2 + dy });
+            reach(box.right + dx, box.bottom + dy);
+          }
+        }
+      };
+      pieces(/\S+/g, node.data, 0);
+    };
+    const draw = (element, clip) => {
+      if (!element.checkVisibility() || element.matches(".unseen, .tools, caption")) return;
+      if (element.matches("figcaption") && title.endsWith(textOf(element))) return;
+      const style = getComputedStyle(element), box = element.getBoundingClientRect();
+      const x = box.left + dx, y = box.top + dy, { width, height } = box;
+      if (element.namespaceURI === SVG) {
+        const copy = element.cloneNode(true), from = [element, ...all("*", element)];
+        [copy, ...all("*", copy)].forEach((made, k) => {
+          const own = getComputedStyle(from[k]);
+          STYLES.forEach(name => made.setAttribute(name, own.getPropertyValue(name)));
+        });
+        all("desc, .strip, .touch", copy).forEach(e => e.remove());
+        root.append(set(copy, { x, y, width, height, overflow: "visible" }));
+        reach(x + width, y + height);
+        return;
+      }
+      if (!/, 0\)$/.test(style.backgroundColor)) {
+        put("rect", { x, y, width, height, rx: parseFloat(style.borderRadius) || 0, fill: style.backgroundColor });
+      }
+      for (const [side, at] of [["Top", y], ["Bottom", y + height]]) {
+        if (parseFloat(style[`border${side}Width`])) {
+          put("line", { x1: x, x2: x + width, y1: at, y2: at, stroke: style[`border${side}Color`] });
+        }
+      }
+      if (style.writingMode !== "horizontal-tb") {
+        word(element.textContent.trim(), style, { "text-anchor": "middle",
+          transform: `translate(${x + width / 2} ${y + height / 2}) rotate(-90)` });
+        return;
+      }
+      const within = style.overflow === "hidden" ? Math.min(clip, box.bottom) : clip;
+      for (const node of element.childNodes) {
+        if (node.nodeType === 3) words(node, style, within); else if (node.nodeType === 1) draw(node, within);
+      }
+    };
+    const page = getComputedStyle(elements[0].closest(".card") || document.body);
+    word(title, page, { x: 16, y: 26, "font-size": "17px", "font-weight": 600 });
+    for (const element of elements.filter(e => e.checkVisibility())) {
+      const box = element.getBoundingClientRect();
+      [dx, dy] = [16 - box.left, down - box.top];
+      draw(element, Infinity);
+      down += 16;
+    }
+    const about = document.querySelector(".facts .name");
+    const from = [about && about.textContent, document.title].filter(Boolean).join(" · ").slice(0, 150);
+    word(from, page, { x: 16, y: down + 12, "font-size": "12px", opacity: 0.7 });
+    const size = { width: Math.max(across, 7 * from.length) + 16, height: down + 32 };
+    return { root: set(root, size), ...size, ground: page.backgroundColor };
+  };
+  const save = async (elements, title) => {
+    const { root, width, height, ground } = picture(elements, title), image = new Image();
+    image.src = "data:image/svg+xml," + encodeURIComponent(new XMLSerializer().serializeToString(root));
+    await image.decode();
+    const canvas = make("canvas", {}), scale = Math.min(2, 16000 / Math.max(width, height));
+    [canvas.width, canvas.height] = [width * scale, height * scale];
+    const brush = canvas.getContext("2d");
+    brush.fillStyle = ground;
+    brush.fillRect(0, 0, canvas.width, canvas.height);
+    brush.drawImage(image, 0, 0, canvas.width, canvas.height);
+    const href = URL.createObjectURL(await new Promise(done => canvas.toBlob(done)));
+    const name = title.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, "-").slice(0, 60);
+    make("a", { href, download: `${name}.png` }).click();
+    setTimeout(() => URL.revokeObjectURL(href), 60000);
+  };
+
+  /* What can be done with a table or a figure stands below it. */
+  const tool = (text, done, act) => {
+    const button = make("button", { type: "button", class: "copy" }, text);
+    button.addEventListener("click", async () => {
+      await act();
+      button.textContent = done;
+      setTimeout(() => { button.textContent = text; }, 2000);
+    });
+    return button;
+  };
+  const png = (elements, own) => tool("Save as PNG", "Saved", () => {
+    const section = elements[0].closest(".card") || document, heading = section.querySelector("h2");
+    const above = heading ? textOf(heading) : document.title, legend = section.querySelector(".legend")
+      || document.querySelector(".legend.loose");
+    const title = own.startsWith(above) || !own ? own || above : `${above}: ${own}`;
+    return save([...elements, ...(legend ? [legend] : [])], title.slice(0, 100));
+  });
+  const bar = tools => {
+    const made = make("div", { class: "tools" });
+    made.append(...tools);
+    return made;
+  };
+
+  const done = new Set();
+  for (const table of all("table, .forest, .sorted")) {
+    const [head] = rowsOf(table), parts = partsOf(table), body = parts.flatMap(bodyOf);
+    if (done.has(table) || !head || !body.length) continue;
+    if (!head.querySelector("[scope=col], [role=columnheader]")) continue;
+    parts.forEach(part => done.add(part));
+    const beside = table.closest(".sides"), figure = table.closest("figure");
+    for (const part of parts) {
+      if (body.length < 3 || table.matches(".heat, .bench")) break;
+      cellsOf(rowsOf(part)[0]).forEach((cell, column) => {
         if (isPlot(cell) || !textOf(cell)) return;
         const button = make("button", { type: "button", class: "sort" });
         button.append(...cell.childNodes);
-        button.addEventListener("click", () => sort(table, column, button));
+        button.addEventListener("click", () => sort(beside ? [part] : parts, column, button));
         cell.replaceChildren(button);
       });
     }
-    const button = make("button", { type: "button", class: "copy" }, "Copy as CSV");
-    button.addEventListener("click", async () => {
-      await copy(csv(table));
-      button.textContent = "Copied";
-      setTimeout(() => { button.textContent = "Copy as CSV"; }, 2000);
-    });
-    table.after(button);
+    const whole = beside || table.closest(".scroll");
+    if (rowsOf(table).length > 9 && !figure) {
+      const field = make("input", { type: "search", placeholder: "type to filter", "aria-label": "Filter rows" });
+      const said = make("span", { role: "status" });
+      field.addEventListener("input", () => filter(parts, field.value, said));
+      (whole || table).before(bar([field, said]));
+    }
+    (whole || parts[parts.length - 1]).after(bar([
+      tool("Copy as CSV", "Copied", () => copy(csv(parts))),
+      tool("Copy as Markdown", "Copied", () => copy(markdown(parts))),
+      ...(figure || table.matches(".forest") ? [png(figure ? [figure] : beside ? [beside] : parts,
+        (table.getAttribute("aria-label") || textOf(table.caption)).replace(
+          beside ? `, ${textOf(cellsOf(head)[0])}` : "", ""))] : []),
+    ]));
+  }
+  for (const figure of all(".plots, .pair, figure")) {
+    const group = figure.parentNode.closest(".plots, .pair"), caption = figure.querySelector("figcaption");
+    if (group || figure.querySelector("table")) continue;
+    const fold = figure.closest("details");
+    const own = figure.matches("figure") ? caption : fold && fold.querySelector("summary");
+    figure.append(bar([png([figure], own ? textOf(own) : "")]));
   }
 })();
