@@ -15,7 +15,6 @@ from report_samples import NASTY, SAMPLES
 from scipy.special import expit
 
 import fewlabels as fl
-from fewlabels import report
 from fewlabels.questions.compare import compared
 from fewlabels.report.html import render_page, render_text
 

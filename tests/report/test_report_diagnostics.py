@@ -25,7 +25,7 @@ import fewlabels.report
 from fewlabels.evaluation.details import MOST_CELLS
 from fewlabels.report.diagnostics import error_map, members, reference_trust, similarity_maps
 
-STYLE = Path(fewlabels.report.__file__).parent / "templates" / "heat_map.css"
+STYLE = Path(fewlabels.report.__file__).parent / "templates" / "page.css"
 FAST = {"burn_in": 60, "sweeps": 120, "thin": 4, "chains": 2}
 
 
@@ -156,7 +156,8 @@ def test_a_page_of_very_many_estimates_can_still_be_opened() -> None:
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_numbers_can_be_read_on_the_strongest_colour(dark: bool) -> None:
-    hues = re.findall(r"--heat: (\d+), (\d+), (\d+); --heat-most: ([\d.]+);", STYLE.read_text())
+    (heat,) = re.findall(r"--heat: (.*);", STYLE.read_text())
+    hues = re.findall(r"rgba\((\d+), (\d+), (\d+), ([\d.]+)\)", heat)
     assert len(hues) == 2
     *hue, most = map(float, hues[dark])
     colours = DARK if dark else LIGHT

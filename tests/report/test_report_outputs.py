@@ -7,8 +7,8 @@ made.
 from __future__ import annotations
 
 import copy
-from functools import partial
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 

@@ -61,7 +61,6 @@ class ConfusionMatrices(Frozen, Result):
 
     _page, _row_fields, _text_columns = "confusion", Cell._fields, ("model",)
 
-
     rows: tuple[Cell, ...]
     classes: tuple[Any, ...]
     group: str | None

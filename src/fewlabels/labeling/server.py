@@ -212,7 +212,7 @@ def application(server: Server) -> Starlette:
         return Response(_file("page.js"), media_type="text/javascript")
 
     def style(request: Request) -> Response:
-        sheets = style_sheet("report.css", "curve_series.css")
+        sheets = style_sheet("page.css")
         return Response(f"{sheets}\n{_file('page.css')}", media_type="text/css")
 
     def state(request: Request) -> Response:

@@ -48,7 +48,6 @@ class Comparisons(Frozen, Result):
 
     _page = "comparison"
 
-
     def get(self, metric: str, group: str | None = None) -> Comparison:
         """The comparison by one metric, of all items or a group; `UsageError` if there is none."""
         match = self.comparisons.get((metric, group))

@@ -44,7 +44,6 @@ class _Drawn(Answer):
 
     _page = "curves"
 
-
     prevalence: Interval
     recalibrated: Floats
     draw_picture: Callable[[], dict[str, Any]] = field(repr=False)

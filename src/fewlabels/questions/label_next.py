@@ -87,7 +87,6 @@ class LabelNext(Answer):
 
     _page = "label-next"
 
-
     items: Ints
     gain: Floats
     drawn: Floats

@@ -310,7 +310,6 @@ class Thresholds(Answer):
 
     _page = "threshold"
 
-
     thresholds: Floats
     probability: Floats
     best: float

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,10 +24,6 @@ from fewlabels.report.words import count, enumerated, percent, speaks_of
 
 if TYPE_CHECKING:
     from jinja2 import Environment
-
-_PAGES = {
-}
-"""Renderer of each page, loaded on first use."""
 
 DOCUMENTS = {
     "agreement": "agreement",
@@ -75,53 +71,14 @@ def render_text(kind: str, report: Report, width: int = 80, *, brief: bool = Fal
 _SCRIPT = "report.js"
 """The one script of every page; the content security policy allows it alone, by its hash."""
 
-_SHEETS = ("report.css", "annotations.css", "curve_series.css", "curve.css", "heat_map.css",
-           "calibration_curve.css")  # fmt: skip
-
-_HEADING = re.compile(r'<h2 id="([\w-]+)">(.*?)</h2>', re.DOTALL)
-
-_FRAGMENT = "fragment.html.j2"
-"""The frame of what is shown within another page."""
-
 MOST_BYTES = 300_000
 """Largest page; above it, details that are in the JSON are left out."""
-
-_MOST_ENTRIES = 30
-"""A diagnostic with more entries is cut; the JSON has all of them."""
 
 _NAME_COLUMNS = 80
 """Longer names lose their middle; the full name is in the tooltip."""
 
-_ELEMENT = "div.fewlabels"
-_PIXELS = 14
-"""Pixels per rem, as the surrounding page may have any size."""
-
-_DARK = "prefers-color-scheme: dark"
-_THEMES = {
-    True: ('body[data-jp-theme-light="false"]', "body.vscode-dark", 'html[theme="dark"]'),
-    False: ('body[data-jp-theme-light="true"]', "body.vscode-light", 'html[theme="light"]'),
-}
-"""How notebooks (Jupyter, VS Code, Colab) mark their dark theme, whatever the system has."""
-
-_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
-_REM = re.compile(r"(\d*\.?\d+)rem\b")
-_COMMA = re.compile(r",(?![^()]*\))")
-
-
-def render(template: str, sheets: Sequence[str] | None = None, **shown: Any) -> str:
-    """A page from the file `template`, whose variables are `shown`.
-
-    With `sheets`, style sheets beside those of every page (maybe none), it is a part of another
-    page.
-    """
-    if sheets is None:
-        frame: dict[str, Any] = {
-            "kicker": kicker(),
-            "provenance": provenance(shown["report"]) if "report" in shown else (),
-        }
-    else:
-        frame = {"frame": _FRAGMENT, "sheets": sheets}
-    return environment().get_template(template).render(**shown, **frame).lstrip()
+_REM, _PIXELS = re.compile(r"(\d*\.?\d+)rem\b"), 14
+"""Pixels per rem within another page, which may have any size of its own."""
 
 
 @cache
@@ -146,46 +103,25 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {
-        # Of markup that the templates made: the ids and titles of its sections, as text again.
-        "contents": lambda markup: [
-            (anchor, Markup(title).striptags())  # noqa: S704
-            for anchor, title in _HEADING.findall(markup)
-        ],
         "at": lambda share: f"{100 * share:.4g}%",
         "count": words.count,
         "percent": words.percent,
         "plural": words.plural,
         "probability": words.probability,
-        # Markup, as styles hold quotes; they are of this package, never of the report.
-        "scoped": lambda css: Markup(scoped(str(css))),  # noqa: S704
-        "sentence": _sentence,
-        "short": lambda name: words.fit(words.escape_control(name), _NAME_COLUMNS),
-        "spoken": lambda name: str(name).replace("_", " "),
-        "fact": words.fact,
-        # The first entries of a diagnostic that has many, and how many more there are.
-        "some": lambda value: (
-            [*value.items()][:_MOST_ENTRIES],
-            max(len(value) - _MOST_ENTRIES, 0),
-        ),
-        "kind": lambda value: "table" if isinstance(value, Mapping) else "text",
-        "share": words.share,
-        "number": words.number,
-        "score": words.score_text,
-        "typeset": lambda text: text.replace(">=", "≥").replace("<=", "≤"),
-        "weighed": weighed,
         "id": id,
         "heading": lambda text: str(text)[:1].upper() + str(text)[1:],
         "cell": cell,
         "marked": marked,
     }
-    script = _source(environment, _SCRIPT)
-    sheet = "\n".join(_source(environment, name) for name in _SHEETS)
+    script, sheet, part = (_source(environment, n) for n in (_SCRIPT, "page.css", "part.css"))
+    # Nested, the rules hold within the element alone.
+    nested = _REM.sub(lambda rem: f"{float(rem[1]) * _PIXELS:g}px", f"{sheet}\n{part}")
     environment.globals |= {
         "name": lambda text: Markup('<bdi class="name" title="{}">{}</bdi>').format(
             words.escape_control(text), words.fit(words.escape_control(text), _NAME_COLUMNS)
         ),
         "style_sheet": Markup(sheet),  # noqa: S704
-        "part_sheet": Markup(scoped(sheet + _source(environment, "fragment.css"))),  # noqa: S704
+        "part_sheet": Markup(f"div.fewlabels {{\n{nested}\n}}"),  # noqa: S704
         "script": Markup(script),  # noqa: S704
         "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     }
@@ -216,37 +152,24 @@ def _source(environment: Environment, name: str) -> str:
     return environment.loader.get_source(environment, name)[0]
 
 
-def _sentence(text: Any) -> str:
-    """A phrase with a capital letter and a full stop."""
-    phrase = str(text).strip()
-    return phrase[:1].upper() + phrase[1:] + ("" if phrase[-1:] in {".", "!", "?", ""} else ".")
-
-
 def render_page(page: str, report: Report, **more: Any) -> str:
-    """A page by its name; `more` are further arguments of its renderer."""
-    if page in DOCUMENTS:
-        from fewlabels.report.page import render_page as rendered
+    """A page by its kind; `more` is what it shows beside the report, and whether it is a part."""
+    from fewlabels.report.page import render_page as rendered
 
-        fragment = more.pop("fragment", False)
-        levels = document_of(page, report, **more)[1]
-        return within_budget(
-            lambda level: rendered(
-                document_of(page, report, level=level, **more)[0], fragment=fragment
-            ),
-            levels,
-        )
-    file, _, function = _PAGES[page].partition(".")
-    made: str = getattr(importlib.import_module(f"fewlabels.report.{file}"), function)(
-        report, **more
+    fragment = more.pop("fragment", False)
+    levels = document_of(page, report, **more)[1]
+    return within_budget(
+        lambda level: rendered(
+            document_of(page, report, level=level, **more)[0], fragment=fragment
+        ),
+        levels,
     )
-    return made
 
 
 def render_fragment(page: str, report: Report) -> str:
     """A part of a page with its style, light and dark; without script, and nothing is fetched.
 
-    `page` is "estimates", "annotations", "backtest", "calibration", "calibration-curve",
-    "comparison", "curves", "threshold", "shift" or "label-next"; `report` holds plain JSON values.
+    `page` is one of `DOCUMENTS`; `report` holds plain JSON values.
     """
     return render_page(page, report, fragment=True).strip()
 
@@ -254,7 +177,7 @@ def render_fragment(page: str, report: Report) -> str:
 def save_page(page: str, report: Report, path: str | os.PathLike[str], **more: Any) -> None:
     """Write a page, or nothing: the file appears only when it is complete.
 
-    `page` is one of `render_fragment`, or "summary"; `more` are further arguments of its renderer.
+    `page` is one of `DOCUMENTS`; `more` is what it shows beside the report.
     """
     with stated_origin():
         content = render_page(page, report, **more).encode("utf-8")
@@ -279,59 +202,6 @@ def save_page(page: str, report: Report, path: str | os.PathLike[str], **more: A
             f"cannot write {words.escape_control(os.fspath(path))!r}: {reason}; "
             "`path` must name a file in a folder that exists and is writable"
         ) from None
-
-
-@lru_cache(maxsize=16)
-def scoped(css: str) -> str:
-    """The rules of a style sheet limited to the element; without those for print.
-
-    Rules for root and body apply to the element. Its two sets of colours follow the theme of the
-    notebook, else the system.
-    """
-    return "\n".join(_rules(_COMMENT.sub("", css), dark=False))
-
-
-def _rules(css: str, *, dark: bool) -> Iterator[str]:
-    for selector, body in _blocks(css):
-        if not selector.startswith("@"):
-            inside = (one.strip() for one in _COMMA.split(selector))
-            roots = {":root", "body", "html"}
-            places = (_ELEMENT if one in roots else f"{_ELEMENT} {one}" for one in inside)
-            yield f"{', '.join(places)} {{{_in_pixels(body)}}}"
-        elif "print" not in selector:
-            inner = "\n".join(_rules(body, dark=_DARK in selector))
-            # A container is measured by the notebook's own rem, a window by the browser's.
-            block = _in_pixels(selector) if "@container" in selector else selector
-            yield f"{block} {{\n{inner}\n}}"
-            if _DARK in selector:
-                yield from _themes(body, dark=True)
-    if not dark:
-        yield from _themes(css, dark=False)
-
-
-def _in_pixels(css: str) -> str:
-    return _REM.sub(lambda rem: f"{float(rem[1]) * _PIXELS:g}px", css)
-
-
-def _themes(css: str, *, dark: bool) -> Iterator[str]:
-    """Colours as the notebook's theme asks for them."""
-    places = ", ".join(f"{theme} {_ELEMENT}" for theme in _THEMES[dark])
-    return (f"{places} {{{body}}}" for selector, body in _blocks(css) if selector == ":root")
-
-
-def _blocks(css: str) -> Iterator[tuple[str, str]]:
-    """Selectors (or rules that begin with @) and what is between their outermost braces."""
-    depth = start = opened = 0
-    for place, character in enumerate(css):
-        if character == "{":
-            depth += 1
-            if depth == 1:
-                opened = place
-        elif character == "}":
-            depth -= 1
-            if depth == 0:
-                yield " ".join(css[start:opened].split()), css[opened + 1 : place]
-                start = place + 1
 
 
 # Warnings as a page lists them: by their kind, the gravest first, with what to do about each.

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fewlabels.report.axis import Panel, Scale, View, fit_axis, strips
-from fewlabels.report.html import render
+from fewlabels.report.html import environment
 from fewlabels.report.words import escape_control, number_format, percent, plural
 
 _HEIGHT = 170
@@ -49,7 +49,8 @@ def render_narrowing(picture: Mapping[str, Any]) -> str:
     )
     target = picture["target"]
     down = None if target is None else panel.down(target)
-    return render("labeling.svg.j2", view=view, target=down).strip()
+    template = environment().get_template("labeling.svg.j2")
+    return template.render(view=view, target=down).strip()
 
 
 def _unit(values: Sequence[float]) -> bool:

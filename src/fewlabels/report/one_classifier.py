@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 from fewlabels.errors import Status, decides, gravest_first
 from fewlabels.report.blocks import Report
 from fewlabels.report.document import Document, Fold, Node, Section, Table, name
-from fewlabels.report.words import fact
 from fewlabels.report.words import (
     classes_text,
     escape_control,
+    fact,
     made_by,
     percent,
     plural,
