@@ -108,6 +108,7 @@ def environment() -> Environment:
         "percent": words.percent,
         "plural": words.plural,
         "probability": words.probability,
+        "number": words.number,
         "id": id,
         "heading": lambda text: str(text)[:1].upper() + str(text)[1:],
         "cell": cell,
