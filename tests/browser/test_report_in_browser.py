@@ -9,7 +9,6 @@ import pytest
 from every_report import PAGES, TITLES
 from report_samples import SAMPLES, render_html
 
-
 if TYPE_CHECKING:
     from conftest import Measure, Measured
 
