@@ -340,7 +340,7 @@ class Estimates(Frozen, EstimateTable):
         """
         return self._described().disagreements(self, confident)
 
-    def showing(self, **parts: Mapping[str, Any]) -> Estimates:
+    def showing(self, **parts: Any) -> Estimates:
         """These estimates with `parts` in what text, page and JSON show beside them."""
         return replace(self, beside={**self.beside, **parts})
 

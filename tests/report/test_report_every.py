@@ -30,7 +30,7 @@ def test_text_keeps_to_its_width_and_is_plain(name: str) -> None:
         controls = {c for c in text if unicodedata.category(c) in {"Cc", "Cs", "Zl", "Zp"}}
         assert controls <= {"\n"}
         assert "\u202e" not in text
-        assert "None" not in text
+        assert "None" not in text.replace("None of the", "")
         assert not re.search(r"\bnan\b", text.replace("naïve", ""))
     assert TEXTS[name](10) == TEXTS[name](60)
 
