@@ -99,11 +99,11 @@ def test_no_copied_cell_is_a_formula(browser: webdriver.Browser, tmp_path: Path)
 def test_intervals_are_copied_as_three_columns(browser: webdriver.Browser, tmp_path: Path) -> None:
     shown(browser, tmp_path, "estimates: compared two")
     browser.run(COPIES, False)
-    browser.click(".pairs + .tools .copy")
+    browser.click("[aria-label^=Differences] + .tools .copy")
     (text,) = browser.until(lambda: browser.run("return window.copied"))
     header, row = csv.reader(io.StringIO(text)) if text.count("\n") == 2 else ([], [])
-    names = ["First − second", "Difference", "Difference low", "Difference high"]
-    assert header == [*names, "P(better)", "Apart", "Labels"]
+    names = ["First − second", "Value [95%]", "Value [95%] low", "Value [95%] high"]
+    assert header == [*names, "P(better)", "Told apart", "Labels to decide"]
     assert row[0] == "a − b"
     value, low, high = map(float, row[1:4])
     assert low <= value <= high
