@@ -95,9 +95,12 @@ def test_verbose_of_files_read_in_parts(tmp_path: Path, cli: Run) -> None:
     assert (code, len(steps) >= 2, len(steps) == len({*steps})) == (0, True, True)
 
 
-def test_quiet_leaves_warnings_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_quiet_leaves_warnings_alone(tmp_path: Path) -> None:
     """No bar even where somebody watches; what is wrong is still said."""
     write(tmp_path / "a.csv", 2)
+    lines = (tmp_path / "a.csv").read_text().splitlines(keepends=True)
+    unlabeled = [re.sub("^[01],", ",", line) for line in lines[5:]]  # four labels are left
+    (tmp_path / "a.csv").write_text("".join(lines[:5] + unlabeled))
     program = (
         "import sys; from fewlabels.cli import main, output; sys.stderr.isatty = lambda: True\n"
         "sys.exit(main(sys.argv[1:]))"

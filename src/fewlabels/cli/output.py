@@ -316,18 +316,20 @@ def _bar() -> Iterator[Any]:
         yield None
         return
     from rich.console import Console
-    from rich.progress import Progress, ProgressColumn, Task, TextColumn
+    from rich.progress import Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
     from rich.text import Text
+
+    class Left(TimeRemainingColumn):
+        def render(self, task: Task) -> Text:
+            time_left = super().render(task)
+            return time_left.append(" left") if any(map(str.isdigit, time_left.plain)) else Text()
 
     class Memory(ProgressColumn):
         def render(self, task: Task) -> Text:
             return Text(_memory(), style="dim")
 
-    columns = (
-        *Progress.get_default_columns(),
-        TextColumn("left  {task.fields[rate]}"),
-        Memory(),
-    )
+    *first, _ = Progress.get_default_columns()
+    columns = (*first, Left(), TextColumn("{task.fields[rate]}"), Memory())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         yield bar
 
