@@ -88,7 +88,7 @@ def _table(report: Report) -> Table:
     alike = letters(report["comparison"].get("win_rate") or {"alike": ()})
     own = report["alone"].get("judges alone", {})
     head = ["", "win rate", f"[{percent(report['confidence_level'])}]", "P(best)", "alike", "Elo",
-            "", "status", "judges say"]  # fmt: skip
+            "", "status", "judges"]  # fmt: skip
     rows = []
     for row in rates.ranked():
         score, strength = strengths[row.model], ["-", ""]
