@@ -49,7 +49,9 @@ ONLY = {
 
 # Heavy packages that a whole room is about: data when a file or frame is read, streaming
 # when it is read in parts, calibration, whose estimators are scikit-learn's, when it is asked for.
-AT_HOME = {("data", "pyarrow"), ("streaming", "pyarrow"), ("calibration", "sklearn")}
+AT_HOME = {
+    ("data", "pyarrow"), ("streaming", "pyarrow"), ("calibration", "sklearn"), ("report", "rich"),
+}  # fmt: skip
 
 OUTSIDE = {
     "kernels": {"numpy", "scipy", "threadpoolctl", "numba"},

@@ -107,13 +107,14 @@ def test_every_place_of_a_curve_has_a_tooltip() -> None:
 def test_figures_are_files_of_their_own_and_the_same_each_time(name: str) -> None:
     pytest.importorskip("matplotlib", reason="the extra `plot` is not installed")
     report = REPORTS[name]()
-    source = render_svg(report)
+    kind = "threshold" if report["what"] == "threshold" else "curves"
+    source = render_svg(kind, report)
     root = ElementTree.fromstring(source)
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     texts = [element.text or "" for element in root.iter() if element.tag.endswith("}text")]
     assert any("probability" in text or "recall" in text or "rate" in text for text in texts)
     assert not [element for element in root.iter() if element.tag.endswith("}script")]
-    assert render_svg(report) == source
+    assert render_svg(kind, report) == source
 
 
 def pixels(path: str) -> list[tuple[float, float]]:

@@ -83,7 +83,7 @@ def render_figure(kind: str, report: Report, metric: str | None = None) -> Figur
     shown = panels[:_MOST_PANELS]
     note += f"; {len(shown)} of {len(panels)} are drawn" * (len(shown) < len(panels))
     lines = textwrap.wrap(escape_control(title), _TITLE_COLUMNS, max_lines=2, placeholder=" ...")
-    with mpl.rc_context(_STYLE):  # type: ignore[arg-type]
+    with mpl.rc_context(_STYLE):
         figure = figures(figsize=_INCHES, layout="constrained")
         figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize=25, fontweight="bold")
         figure.supxlabel(escape_control(note), x=0.01, ha="left", fontsize=13, color=_SOFT)
