@@ -193,12 +193,9 @@ def _answer(found: Assessed) -> Iterator[str]:
     """The first paragraphs."""
     best = found.verdict
     if best is None:
-        agreed = found.report.get("agreement")
         if found.report["models"]:
             yield "No classifier could be judged: no item has both a label and a prediction."
-        elif agreed is None:
-            yield "There are no classifiers with probabilities to judge, only annotators."
-        else:
+        elif agreed := found.report.get("agreement"):
             yield " ".join(agreement.sentences(agreed))
         return
     leader, block = name(best.leader.model), found.nearest
@@ -304,6 +301,9 @@ def document(report: Report, *, level: int = 0) -> Document:
         ],
         answer=[*_answer(found)],
         basis=[
+            *([] if models else [
+                "There are no classifiers with probabilities to judge, only annotators."
+            ]),
             *([f"Applied first: {name(applied)}."] if applied else []),
             *([f"Annotators: a fixed panel of {panel}."] if panel else []),
         ],
