@@ -145,7 +145,7 @@ def test_the_head_of_a_room_lists_what_it_imports(room: str) -> None:
 
 def test_lines_of_a_room() -> None:
     count = dict.fromkeys(LINES, 0) | {"": 0}
-    for path in SOURCE.rglob("*.py"):
+    for path in (*SOURCE.rglob("*.py"), *SOURCE.glob("report/templates/*")):
         room = path.relative_to(SOURCE).parts[0]
         count[room if room in LINES else ""] += len(path.read_text("utf-8").splitlines())
     over = {r: n for r, n in count.items() if n > LINES.get(r, SURFACE)}

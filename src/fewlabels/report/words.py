@@ -190,58 +190,6 @@ def aligned(rows: Sequence[Sequence[str]], sides: str) -> list[str]:
     ]
 
 
-def fitted(
-    rows: Sequence[Sequence[str]],
-    sides: str,
-    width: int,
-    *,
-    names: int = 1,
-    least: int = 8,
-    most: int = 32,
-) -> list[str]:
-    """Rows, the headings first, in `width` columns: names are shortened, then columns left out.
-
-    `rows` and `sides` are those of `aligned`. The first `names` columns hold names, which stay and
-    are kept distinct: each is at least `least` wide, all names of a row together at most `most`.
-    """
-    cells = [[*row[:names], *map(escape_control, row[names:])] for row in rows]
-    every = list(dict.fromkeys(name for row in cells[1:] for name in row[:names]))
-    least = min(least, max((cell_width(escape_control(name)) for name in every), default=0))
-    while True:
-        others = [max(map(cell_width, column)) for column in [*zip(*cells, strict=True)][names:]]
-        room = (width - sum(2 + wide for wide in others)) // names - 2
-        if room >= least or len(others) <= 1:
-            break
-        cells = [row[:-1] for row in cells]
-    short = short_names(every, max(min(room, most // names), least))
-    # Columns of names are of one width.
-    taken = max(map(cell_width, [*short.values(), *cells[0][:names]]), default=0)
-    shown = [cells[0][:names], *([short[name] for name in row[:names]] for row in cells[1:])]
-    padded = [
-        [*(pad(name, taken) for name in left), *row[names:]]
-        for left, row in zip(shown, cells, strict=True)
-    ]
-    return aligned(padded, sides[: len(padded[0])])
-
-
-def bulleted(title: str, items: Sequence[str], width: int) -> Iterator[str]:
-    """A gap, the title, and an entry for each item; nothing without items."""
-    if items:
-        yield from ["", title]
-        for item in items:
-            yield from wrap(f"- {item}", width, "  ")
-
-
-def warning_lines(report: Mapping[str, Any], width: int) -> Iterator[str]:
-    """All warnings of a report, below what it says."""
-    return bulleted(style("Warnings", "title"), report.get("warnings") or (), width)
-
-
-def as_text(lines: Iterable[str]) -> str:
-    """Lines as one text, without blanks at their ends."""
-    return "\n".join(line.rstrip() for line in lines)
-
-
 def short_names(names: Sequence[str], width: int) -> dict[str, str]:
     """Each name in at most `width` columns, no two of them alike.
 
