@@ -433,7 +433,10 @@ def test_a_held_key_is_one_decision(browser: webdriver.Browser, start: Start) ->
     page.counted(1)
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(400, "dark"), (1280, "light")])
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [(400, "dark"), pytest.param(1280, "light", marks=pytest.mark.slow)],
+)
 def test_it_fits_a_phone_and_a_desktop(
     browser: webdriver.Browser, start: Start, width: int, scheme: str
 ) -> None:

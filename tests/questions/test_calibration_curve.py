@@ -206,7 +206,8 @@ def test_probabilities_that_are_all_equal_or_certain_have_a_test():
     assert independent_test(sure, wrong, events, 0).p_value < 0.001
 
 
-@pytest.mark.parametrize("labels", [20, 50, 200])
+@pytest.mark.product
+@pytest.mark.parametrize("labels", [20, 50, pytest.param(200, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("k", [2, 3])
 def test_the_test_holds_its_level(labels, k):
     """By labels drawn from the probabilities; p-values are uniform, if coarser than that."""
