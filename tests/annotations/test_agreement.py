@@ -228,7 +228,8 @@ def world(n, seed, prevalence=0.1, people=3, right=0.93, missing=0.2):
     return said
 
 
-@pytest.mark.parametrize("n", [20, *(pytest.param(n, marks=pytest.mark.slow) for n in (50, 200))])
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [20, 50, 200])
 def test_intervals_cover(n):
     """Of a rare class with missing labels: the truth is that of very many items."""
     runs, level = 100, 0.9

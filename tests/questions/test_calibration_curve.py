@@ -304,7 +304,9 @@ def test_labels_of_annotators_give_a_curve_without_a_test():
     p, _ = world(200, 0)
     counts = np.random.default_rng(1).binomial(3, p)
     found = fl.calibration_curve(
-        fl.Predictions(p[:, None], histogram=np.column_stack([3 - counts, counts])), bins=5
+        fl.Predictions(p[:, None], histogram=np.column_stack([3 - counts, counts])),
+        bins=5,
+        method="tempered-ensemble",
     )
     assert np.isnan(found.from_labels[0].p_value)
     assert all(b.low <= b.observed <= b.high for b in found.bins if b.n_items)

@@ -729,7 +729,8 @@ def two_classifiers(seed, weeks=9, n=300, sick=7, begins=0):
     return items, ((p[:, 0] > 0.5) == truth)[week == weeks - 1].mean()
 
 
-@pytest.mark.parametrize("begins", [pytest.param(0, marks=pytest.mark.slow), 4])
+@pytest.mark.slow
+@pytest.mark.parametrize("begins", [0, 4])
 def test_a_classifier_is_not_blamed_for_the_fall_of_another(begins):
     """Not even of one that came later, which is compared with its own first periods."""
     held = 0
