@@ -371,6 +371,7 @@ def test_each_group_is_estimated_from_its_own_rows():
     assert [one["subgroup"] for one in over_time.to_dict()["subgroups"]] == [*over_time.subgroups]
 
 
+@pytest.mark.slow
 def test_the_reference_of_a_group_is_its_own():
     items, _ = by_language(falls=0)
     before, _ = by_language(weeks=1, falls=99, seed=7)
