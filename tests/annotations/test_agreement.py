@@ -228,7 +228,8 @@ def world(n, seed, prevalence=0.1, people=3, right=0.93, missing=0.2):
     return said
 
 
-@pytest.mark.parametrize("n", [20, 50, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [20, 50, 200])
 def test_intervals_cover(n):
     """Of a rare class with missing labels: the truth is that of very many items."""
     runs, level = 100, 0.9
@@ -424,20 +425,23 @@ def panel(said, p):
     return found.get("m", "EL")
 
 
-def test_a_panel_by_how_often_each_labels():
+@pytest.mark.parametrize(
+    "rates",
+    [(0.9, 0.6, 0.3), *(pytest.param((1, 1, r), marks=pytest.mark.slow) for r in (0.02, 0.5))],
+)
+def test_a_panel_by_how_often_each_labels(rates):
     """EL is of the mean share of a label over the sets of annotators that items have."""
     rng, cuts, many = np.random.default_rng(8), (0.3, 0.6, 0.7), 200_000
-    for rates in ((1, 1, 0.02), (0.9, 0.6, 0.3), (1, 1, 0.5)):
-        said, p = thresholds(many, cuts, 8, 0.1)
+    said, p = thresholds(many, cuts, 8, 0.1)
+    there = rng.random(said.shape) < np.array(rates)
+    several = there[there.sum(axis=1) >= 2]
+    mean = said @ (several / several.sum(axis=1, keepdims=True)).mean(axis=0)
+    exact, found = 2 * ((p - mean) ** 2).mean(), []
+    for seed in range(40):
+        said, p = thresholds(150, cuts, seed, 0.1)
         there = rng.random(said.shape) < np.array(rates)
-        several = there[there.sum(axis=1) >= 2]
-        mean = said @ (several / several.sum(axis=1, keepdims=True)).mean(axis=0)
-        exact, found = 2 * ((p - mean) ** 2).mean(), []
-        for seed in range(40):
-            said, p = thresholds(150, cuts, seed, 0.1)
-            there = rng.random(said.shape) < np.array(rates)
-            found.append(panel(np.where(there, said, -1), p).value)
-        assert np.mean(found) == pytest.approx(exact, abs=3.5 * np.std(found) / np.sqrt(40))
+        found.append(panel(np.where(there, said, -1), p).value)
+    assert np.mean(found) == pytest.approx(exact, abs=3.5 * np.std(found) / np.sqrt(40))
 
 
 def test_a_guest_does_not_make_a_panel():
@@ -476,7 +480,7 @@ def test_a_panel_of_one():
     assert any("not a fixed panel" in warning for warning in statistic.warnings)
 
 
-@pytest.mark.parametrize("n", [20, 50, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n", [20, *(pytest.param(n, marks=pytest.mark.slow) for n in (50, 200))])
 def test_intervals_of_a_fixed_panel_cover(n):
     runs, level = 60, 0.9
     said, p = thresholds(200_000, (0.35, 0.6), 0, 0.1)

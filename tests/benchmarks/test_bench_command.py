@@ -412,6 +412,7 @@ def test_a_protocol_of_a_paper_is_sampled_in_its_own_folder(
     assert len(again.differ) == 1
 
 
+@pytest.mark.slow
 def test_stale_lists_pages(dispatcher: object, capsys: pytest.CaptureFixture[str]) -> None:
     code = dispatcher.main(["stale", "--data", "nowhere"])  # type: ignore[attr-defined]
     lines = capsys.readouterr().out.splitlines()

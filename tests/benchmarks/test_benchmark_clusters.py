@@ -45,7 +45,8 @@ def test_clusters_drawn_again_are_new_ones() -> None:
     assert set(sizes.tolist()) == {1, 2, 3}
 
 
-def test_a_cell_and_its_table() -> None:
+def test_a_cell_and_its_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench, "WHOLE", 10_000)
     cell = {"world": "crossed", "rho": 0.3, "drawn": "cluster", "labeled": 10}
     records = bench.run(Path(), **cell, method="labeled", runs=2, both=1)
     assert len(records) == 3 * len(bench.METRICS) * 2

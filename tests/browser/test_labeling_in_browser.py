@@ -207,7 +207,10 @@ def test_the_estimate_is_hidden_until_five_labels(browser: webdriver.Browser, st
     browser.until(lambda: "good" in browser.text("#rows"))
 
 
-def test_hostile_texts_stay_texts(browser: webdriver.Browser, start: Start) -> None:
+@pytest.mark.parametrize("options", [pytest.param((), marks=pytest.mark.slow), ("--markdown",)])
+def test_hostile_texts_stay_texts(
+    browser: webdriver.Browser, start: Start, options: tuple[str, ...]
+) -> None:
     """In items, names of classes, classifiers and columns, with and without marks of Markdown."""
     hostile = HOSTILE.replace("\n", " ")
     table = table_of(12, classes=("fine", hostile))
@@ -216,29 +219,27 @@ def test_hostile_texts_stay_texts(browser: webdriver.Browser, start: Start) -> N
     ]
     table = table.set_column(1, hostile, pa.array(texts)).append_column("more", pa.array(texts))
     table = table.rename_columns([n.replace("good", hostile) for n in table.column_names])
-    for options in ((), ("--markdown",)):
-        served = start(table, "--show", f"{hostile},more", "--see-predictions", *options)
-        page = Page(browser, served)
-        browser.run("sessionStorage.setItem('shown', 'yes')")
-        for k in range(3):
-            browser.press("1")
-            page.counted(k + 1)
-        browser.until(lambda: browser.text("#rows"))
-        browser.until(lambda: browser.run("return document.querySelector('#figure svg') !== null"))
-        browser.press("ArrowLeft")
-        browser.until(lambda: browser.text("#state"))
-        found = browser.run(
-            "return {ran: window.ran === undefined, title: document.title,"
-            " active: document.querySelectorAll('img, iframe, object, embed, form[action],"
-            " script:not([src]), [onerror], [onload]').length,"
-            " text: document.getElementById('cells').textContent,"
-            " fetched: performance.getEntriesByType('resource').map(e => new URL(e.name).host)}"
-        )
-        assert (found["ran"], found["active"]) == (True, 0)
-        assert "<img src=x onerror=" in found["text"]
-        assert set(found["fetched"]) == {served.url.split("/")[2]}
-        assert ("**bold**" in found["text"]) == (not options)
-        served.end()
+    served = start(table, "--show", f"{hostile},more", "--see-predictions", *options)
+    page = Page(browser, served)
+    browser.run("sessionStorage.setItem('shown', 'yes')")
+    for k in range(3):
+        browser.press("1")
+        page.counted(k + 1)
+    browser.until(lambda: browser.text("#rows"))
+    browser.until(lambda: browser.run("return document.querySelector('#figure svg') !== null"))
+    browser.press("ArrowLeft")
+    browser.until(lambda: browser.text("#state"))
+    found = browser.run(
+        "return {ran: window.ran === undefined, title: document.title,"
+        " active: document.querySelectorAll('img, iframe, object, embed, form[action],"
+        " script:not([src]), [onerror], [onload]').length,"
+        " text: document.getElementById('cells').textContent,"
+        " fetched: performance.getEntriesByType('resource').map(e => new URL(e.name).host)}"
+    )
+    assert (found["ran"], found["active"]) == (True, 0)
+    assert "<img src=x onerror=" in found["text"]
+    assert set(found["fetched"]) == {served.url.split("/")[2]}
+    assert ("**bold**" in found["text"]) == (not options)
 
 
 def test_two_tabs_on_one_record(browser: webdriver.Browser, start: Start) -> None:
@@ -433,7 +434,10 @@ def test_a_held_key_is_one_decision(browser: webdriver.Browser, start: Start) ->
     page.counted(1)
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(400, "dark"), (1280, "light")])
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [(400, "dark"), pytest.param(1280, "light", marks=pytest.mark.slow)],
+)
 def test_it_fits_a_phone_and_a_desktop(
     browser: webdriver.Browser, start: Start, width: int, scheme: str
 ) -> None:

@@ -76,6 +76,7 @@ def test_labels_must_be_there(labels: int) -> None:
         make_demo(labels)
 
 
+@pytest.mark.slow
 def test_without_labels(cli: Run, tmp_path: Path) -> None:
     code, out, _ = cli("demo", "--labels", "0", "--out", tmp_path / "r.html")
     assert code == 0

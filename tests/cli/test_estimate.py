@@ -22,7 +22,8 @@ def test_a_group_does_not_count_for_requirements(
     cli: Run, columns: Columns, write: Callable[..., Path]
 ) -> None:
     file = write(columns | {"id": [str(i // 2) for i in range(80)]})
-    arguments = ["--metrics", "accuracy", "--by", "id", "--require", "accuracy>=0.3"]
+    arguments = ["--method", "labeled", "--metrics", "accuracy", "--by", "id"]
+    arguments += ["--require", "accuracy>=0.3"]
     assert cli("estimate", file, *arguments)[0] == 0
 
 

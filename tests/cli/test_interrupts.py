@@ -85,6 +85,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
 
 @pytest.mark.product
+@pytest.mark.slow_with("a long step of the main thread", "a worker that is not waited for")
 @pytest.mark.parametrize(
     ("number", "code", "said"),
     [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "stopped by SIGTERM")],

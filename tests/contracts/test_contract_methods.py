@@ -25,7 +25,9 @@ JUDGED = [name for name in NAMES if name not in AS_BEE]
 # Seconds for items that are not those of `world`.
 SLOW_TO_FIT = pytest.mark.slow_with("averaged-curves", "crowd-svm", "spe")
 # They differ from those that are quick in which rates are shared.
-SLOW_CHAINS = pytest.mark.slow_with("cbee", "confusion-cbee", "confusion-bee", "hcbee", "cbcc")
+SLOW_CHAINS = pytest.mark.slow_with(
+    "cbee", "confusion-cbee", "confusion-bee", "hcbee", "confusion-hcbee", "cbcc"
+)
 N, KNOWN = 180, 40
 
 

@@ -184,7 +184,7 @@ FILES: dict[str, dict[str, Case]] = {
             pa.Table.from_arrays([pa.array([0.5])] * 2, ["p__a__1"] * 2)
         ),
         "a large cell.parquet": parquet(
-            {"p__a__0": [0.5], "p__a__1": [0.5], "label": ["x" * 10_000_000]}
+            {"p__a__0": [0.5], "p__a__1": [0.5], "label": ["x" * 500_000]}
         ),
         "objects.npz": npz(probabilities=P, domain=np.array(["x"], dtype=object)),
         "label.npz": npz(label=np.ones(1)),

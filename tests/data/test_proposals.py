@@ -74,6 +74,7 @@ def test_of_ordinary_files(name: str, cli: Any) -> None:
     checked(FILES[name].path, cli)
 
 
+@pytest.mark.slow
 def test_of_shapes_and_columns(cli: Any, tmp_path: Path) -> None:
     tables = {name: pd.DataFrame(shape.table) for name, shape in SHAPES.items()} | TAKEN
     tried = 0

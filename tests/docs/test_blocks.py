@@ -51,7 +51,8 @@ def runs(language: str) -> list[str]:
 
 
 @pytest.mark.slow_with("docs/votes.md", "docs/backtest.md", "docs/annotations.md",
-                       "docs/shift.md", "docs/comparing.md", "docs/scaling.md")  # fmt: skip
+                       "docs/shift.md", "docs/comparing.md", "docs/scaling.md",
+                       "docs/monitoring.md")  # fmt: skip
 @pytest.mark.parametrize("page", runs("console"))
 def test_commands_print_what_the_page_shows(
     page: str, as_a_reader: Path, cli: Callable[..., tuple[int, str, str]]

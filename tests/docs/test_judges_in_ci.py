@@ -14,6 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDER, LOG = ROOT / "examples" / "judges_in_ci", ROOT / "examples" / "verdicts.csv"
 
 
+@pytest.mark.slow
 def test_the_fixture(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", os.devnull]
     done = subprocess.run(

@@ -177,7 +177,7 @@ def test_unknown_tasks() -> None:
         items().of_task("no")
 
 
-@pytest.mark.parametrize("native", [False, True])
+@pytest.mark.parametrize("native", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_files_in_parts(tmp_path: Path, native: bool) -> None:
     path, label, score = tmp_path / "tags.csv", "true_{}", "prob_{}_{}"
     if native:

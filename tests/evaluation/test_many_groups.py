@@ -144,7 +144,7 @@ def test_a_page_shows_the_largest_and_the_worst_and_json_all(
 def test_a_file_in_parts_is_read_whole_for_many_groups(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write(tmp_path / "a.parquet", world(70, 20))
+    write(tmp_path / "a.parquet", world(55, 10))
     monkeypatch.setattr(cli_settings, "STREAMED_ROWS", 100)
     tried = []
     refuse = scan.Scan._refuse_many
@@ -154,7 +154,7 @@ def test_a_file_in_parts_is_read_whole_for_many_groups(
     said = ["estimate", str(tmp_path / "a.parquet"), "--by", "site", "--json", "-"]
     assert main(said) == 0
     assert tried
-    assert len(json.loads(capsys.readouterr().out)["groups"]) == 71
+    assert len(json.loads(capsys.readouterr().out)["groups"]) == 56
     assert main([*said, "--engine", "threads"]) == 2
     error = capsys.readouterr().err
     assert "more than 50 values" in error

@@ -471,7 +471,8 @@ def given(url: str, path: str = "/state", body: Any = None) -> Answer:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits of a process are those of Unix")
-@pytest.mark.parametrize("room", [1024, pytest.param(24, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("room", [1024, 24])
 def test_connections_that_say_nothing_stop_nobody(
     running: Callable[..., tuple[subprocess.Popen[str], str]], room: int
 ) -> None:

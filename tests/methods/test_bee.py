@@ -530,7 +530,7 @@ class TestHyperparameters:
         np.testing.assert_allclose(rates[1], rates[0], atol=0.02)
         np.testing.assert_allclose(rates[2], rates[0], atol=0.02)
 
-    @pytest.mark.parametrize("make", [HCBEE, CBCC])
+    @pytest.mark.parametrize("make", [HCBEE, pytest.param(CBCC, marks=pytest.mark.slow)])
     def test_a_burn_in_with_the_rates_integrated_out_changes_no_answer(self, make):
         base, _ = world((0.1, 0.2, 0.3), n=90)
         predictions = fl.Predictions(votes=base.votes, domain=["a", "b", "c"] * 30)

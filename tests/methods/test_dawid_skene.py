@@ -29,7 +29,7 @@ def crowd(
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("iterations", [1, 7, 60])
+@pytest.mark.parametrize("iterations", [1, 7, pytest.param(60, marks=pytest.mark.slow)])
 def test_agrees_with_crowd_kit(iterations):
     aggregation = pytest.importorskip("crowdkit.aggregation")
     pandas = pytest.importorskip("pandas")
@@ -228,6 +228,7 @@ def test_a_classifier_without_votes_in_a_domain_has_no_rate_there():
     assert 0 <= found["y"]["model3"] <= 1
 
 
+@pytest.mark.product
 @pytest.mark.parametrize("rates", ["confusion", "one"])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_extrapolated_steps_reach_the_fixed_point_of_plain_ones(rates, smoothing):

@@ -450,6 +450,7 @@ def held(
     return np.mean(out, axis=0)
 
 
+@pytest.mark.slow
 def test_hard_predictions_of_real_classifiers_with_labels():
     """Three classifiers that share mistakes: agreement alone takes them for far better."""
     from sklearn.datasets import load_digits

@@ -66,6 +66,7 @@ def test_sparse_votes_answer_as_dense_ones(both, method, estimand):
     assert one.warnings == other.warnings
 
 
+@pytest.mark.slow_with("majority-vote")
 @pytest.mark.parametrize("method", ["dawid-skene", "majority-vote"])
 def test_many_voters_have_the_value_that_each_has(method):
     """Of a population all go together, of these items each by itself: a mean is the same."""

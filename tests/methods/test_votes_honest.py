@@ -37,6 +37,13 @@ def near_copies(seed=0, n=600):
     return fl.Predictions(votes=votes, classes=(0, 1)), truth
 
 
+@pytest.fixture(scope="module")
+def of_copies():
+    """Near copies, the truth, and what is estimated of them."""
+    predictions, truth = near_copies()
+    return predictions, truth, fl.estimate(predictions, metrics="error_rate")
+
+
 def held(found, truth, votes):
     """Which error rates lie in their intervals."""
     rows = {e["model"]: e for e in found.to_dict()["estimates"] if e["group"] is None}
@@ -47,9 +54,8 @@ def held(found, truth, votes):
 
 
 class TestSharedMistakes:
-    def test_near_copies_are_named_and_count_as_about_one(self):
-        predictions, truth = near_copies()
-        found = fl.estimate(predictions, metrics="error_rate")
+    def test_near_copies_are_named_and_count_as_about_one(self, of_copies):
+        predictions, truth, found = of_copies
         (group,) = found.diagnostics["shared_mistakes"]
         assert group["classifiers"] == ["model0", "model1", "model2"]
         assert group["z"] > 10
@@ -152,9 +158,8 @@ class TestAllowance:
         assert np.mean(held_) > 0.8
         assert abs(np.mean(off)) < 0.03
 
-    def test_draws_are_spread_and_keep_their_order_of_classifiers(self):
-        predictions, _ = near_copies()
-        posterior = fl.models.VoteSelection().infer(predictions, 0)
+    def test_draws_are_spread_and_keep_their_order_of_classifiers(self, of_copies):
+        posterior = of_copies[2].posterior
         assert posterior.allowance.better == posterior.allowance.worse >= 0.15
         some, other = (
             posterior.log_odds_errors(["a", "b"], 400),

@@ -206,7 +206,8 @@ def test_probabilities_that_are_all_equal_or_certain_have_a_test():
     assert independent_test(sure, wrong, events, 0).p_value < 0.001
 
 
-@pytest.mark.parametrize("labels", [20, 50, 200])
+@pytest.mark.product
+@pytest.mark.parametrize("labels", [20, 50, pytest.param(200, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("k", [2, 3])
 def test_the_test_holds_its_level(labels, k):
     """By labels drawn from the probabilities; p-values are uniform, if coarser than that."""
@@ -303,7 +304,9 @@ def test_labels_of_annotators_give_a_curve_without_a_test():
     p, _ = world(200, 0)
     counts = np.random.default_rng(1).binomial(3, p)
     found = fl.calibration_curve(
-        fl.Predictions(p[:, None], histogram=np.column_stack([3 - counts, counts])), bins=5
+        fl.Predictions(p[:, None], histogram=np.column_stack([3 - counts, counts])),
+        bins=5,
+        method="tempered-ensemble",
     )
     assert np.isnan(found.from_labels[0].p_value)
     assert all(b.low <= b.observed <= b.high for b in found.bins if b.n_items)

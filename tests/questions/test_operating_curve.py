@@ -419,6 +419,7 @@ TURNED = {
 }
 
 
+@pytest.mark.slow_with("the highest scores are bad")
 @pytest.mark.parametrize("world", TURNED)
 def test_labels_that_do_not_rise_with_the_score_contradict_the_method(world):
     found = fl.curve(_scored(TURNED[world], 0, 200))

@@ -54,6 +54,7 @@ def test_a_fall_is_found_where_it_began():
     assert {"model", "metric", "since", "probability", "what"} <= row.keys()
 
 
+@pytest.mark.slow
 def test_what_stays_raises_no_alarm():
     quiet = 0
     for seed in range(6):
@@ -241,9 +242,9 @@ def test_files_in_parts_and_items_in_memory_give_one_answer(tmp_path):
 
 
 def test_a_run_each_week_says_what_one_run_over_all_says(tmp_path):
-    items, _, week = weekly(n=300, falls=5)
+    items, _, week = weekly(weeks=5, n=200, falls=3)
     state = tmp_path / "state"
-    for last in range(2, 9):
+    for last in range(2, 6):
         first = 0 if last == 2 else last - 1
         rows = items.take((week >= first) & (week < last))
         if last > 2:  # one week alone has nothing to be compared with but what the state has
@@ -258,7 +259,7 @@ def test_a_run_each_week_says_what_one_run_over_all_says(tmp_path):
     assert again.warnings[0] == "1 day was read before, and taken from this run"
     # Labels that come late: the days are read again.
     told = items.with_labels((items.probabilities[:, 0, 1] > 0.5).astype(int))
-    late = fl.monitor(told.take(week >= 5), "date", "week", "accuracy", state=state)
+    late = fl.monitor(told.take(week >= 2), "date", "week", "accuracy", state=state)
     assert late.rows[-1].value == 1
     assert late.rows[0].low < 1
 
@@ -370,6 +371,7 @@ def test_each_group_is_estimated_from_its_own_rows():
     assert [one["subgroup"] for one in over_time.to_dict()["subgroups"]] == [*over_time.subgroups]
 
 
+@pytest.mark.slow
 def test_the_reference_of_a_group_is_its_own():
     items, _ = by_language(falls=0)
     before, _ = by_language(weeks=1, falls=99, seed=7)
@@ -386,10 +388,10 @@ def test_the_reference_of_a_group_is_its_own():
 
 
 def test_groups_in_parts_and_from_a_state_are_those_of_one_run(tmp_path):
-    items, _ = by_language(n=200)
+    items, _ = by_language(weeks=4, n=200, falls=2)
     weeks = np.array([(day - dt.date(2026, 9, 7)).days // 7 for day in items.groups["date"]])
     asked = {"by": "language", "every": "week", "metrics": "accuracy"}
-    for first, last in ((0, 6), (5, 8)):
+    for first, last in ((0, 3), (2, 4)):
         rows = items.take((weeks >= first) & (weeks < last))
         latest = fl.monitor(rows, "date", **asked, state=tmp_path / "s")
     whole = fl.monitor(items, "date", **asked)
@@ -411,7 +413,7 @@ def test_a_new_version_is_a_group_with_periods_of_its_own():
     assert over_time.alarms
     once = fl.monitor(
         items.with_groups({**groups, "version": np.where(week < 7, "1.9", "2.0")}),
-        "date", "week", "accuracy", by="version",
+        "date", "week", "accuracy", by="version", method="labeled",
     )  # fmt: skip
     assert list(once.subgroups) == ["version=1.9"]
     assert any("version=2.0" in said and "one period alone" in said for said in once.warnings)
@@ -484,7 +486,7 @@ def test_a_table_keeps_the_periods_of_all_runs(tmp_path):
     path, table = tmp_path / "spam.csv", tmp_path / "rows.csv"
     spam_file(path)
     for span in ("date < 2026-10-05", "date >= 2026-09-28"):
-        assert monday(path, "--where", span, "--to", table) == 0
+        assert monday(path, "--method", "labeled", "--where", span, "--to", table) == 0
     rows = [line.split(",") for line in table.read_text().splitlines()]
     periods = [row[0].strip('"') for row in rows[1:]]
     assert sorted(periods) == [str(dt.date(2026, 9, 7) + dt.timedelta(weeks=w)) for w in range(8)]
@@ -552,12 +554,13 @@ def test_times_with_zones_and_without_are_said(tmp_path):
     path = tmp_path / "spam.csv"
     hours = ["00:30:00+02:00", "23:30:00-05:00", "12:00:00"]
     spam_file(path, at=lambda days: [f"{day}T{hours[i % 3]}" for i, day in enumerate(days)])
-    mixed = fl.monitor(path, "at", "week", "accuracy")
+    mixed = fl.monitor(path, "at", "week", "accuracy", method="labeled")
     assert "some times (at) have a zone, the others are taken as UTC" in mixed.warnings
     # Half past midnight of a Monday in Berlin is Sunday in UTC.
     assert mixed.periods[0].name == "2026-08-31"
     spam_file(path, at=lambda days: [f"{day}T12:00:00+02:00" for day in days])
-    assert not any("zone" in said for said in fl.monitor(path, "at", "week", "accuracy").warnings)
+    alike = fl.monitor(path, "at", "week", "accuracy", method="labeled")
+    assert not any("zone" in said for said in alike.warnings)
 
 
 def test_a_time_that_cannot_be_read_is_said_with_a_command_that_works(tmp_path, capsys):
@@ -576,13 +579,14 @@ def test_times_that_are_written_otherwise_are_asked_about_with_a_command_that_wo
 ):
     path = tmp_path / "spam.csv"
     spam_file(path)
-    assert monday(path) == 0
+    quick = ("--method", "labeled")
+    assert monday(path, *quick) == 0
     by_iso = capsys.readouterr().out
     spam_file(path, date=lambda days: [f"{day:{form}}" for day in days])
     assert monday(path) == 2
     (asked,) = re.findall(r"(--time-format .*) \(\d+ \w+ \d{4}\)$", capsys.readouterr().err.strip())
     assert shlex.split(asked)[1] == form
-    assert monday(path, *shlex.split(asked)) == 0
+    assert monday(path, *quick, *shlex.split(asked)) == 0
     assert capsys.readouterr().out == by_iso
 
 
@@ -726,6 +730,7 @@ def two_classifiers(seed, weeks=9, n=300, sick=7, begins=0):
     return items, ((p[:, 0] > 0.5) == truth)[week == weeks - 1].mean()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("begins", [0, 4])
 def test_a_classifier_is_not_blamed_for_the_fall_of_another(begins):
     """Not even of one that came later, which is compared with its own first periods."""

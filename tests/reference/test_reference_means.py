@@ -145,6 +145,7 @@ def test_autoeval_weights_are_copies():
             assert a == pytest.approx(b, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_autoeval_is_unbiased_for_these_items_over_choices_of_labels():
     """Estimand sample, lambda 1: the mean over random labeled subsets is the items' own metric."""
     w = world(n=80, models=1, labeled=0, seed=79, strength=1.0)

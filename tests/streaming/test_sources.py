@@ -133,6 +133,7 @@ class Killed(BaseException):
     """What ends a run at once, as a kill would."""
 
 
+@pytest.mark.slow_with("postgresql")
 @pytest.mark.parametrize("kind", ["sqlite", "duckdb", "postgresql", "s3 hive"])
 def test_a_run_goes_on_and_a_change_is_said(
     kind: str, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
@@ -275,6 +276,7 @@ def _kill(progress: Progress) -> None:
         raise Killed
 
 
+@pytest.mark.slow_with("duckdb")
 @pytest.mark.parametrize("kind", ["sqlite", "duckdb", "postgresql"])
 def test_results_go_back_whole_or_not_at_all(
     kind: str, tmp_path: Path, request: pytest.FixtureRequest, capsys: Any

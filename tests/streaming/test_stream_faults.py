@@ -155,7 +155,7 @@ class TestResumed:
         assert len(list(source.iterdir())) == 5
 
 
-@pytest.mark.slow_with("bee", "spe", "ssme-flow")
+@pytest.mark.slow_with("auto", "bee", "spe", "ssme-flow")
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("method", ["auto", "dawid-skene", "bee", "ssme-kde", "spe", "ssme-flow"])
 def test_the_fit_is_kept(method: str, source: Path, monkeypatch: pytest.MonkeyPatch) -> None:

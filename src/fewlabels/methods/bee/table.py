@@ -536,7 +536,8 @@ class VoteData:
         distinct, evidence, place = counts[rows.first], evidence[rows.first], group[rows.first]
         distinct.sort_indices()
         if rules is None:
-            evidence = evidence[:, states.class_of[:, 0]]
+            # In the order of C, as that of tied states: another would be compiled once more.
+            evidence = np.take(evidence, states.class_of[:, 0], axis=1)
         informed = ((evidence != 0) & (states.weights[place] > 0)).any(axis=1)
         unit, vote = np.divmod(distinct.indices.astype(np.int64), predictions.n_classes)
         table = VoteTable(
