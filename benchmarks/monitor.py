@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache, partial
 from itertools import product
 from pathlib import Path
@@ -24,12 +24,12 @@ import numpy as np
 import pandas as pd
 
 import fewlabels as fl
-from bench.world import measured
+import monitor_cases as cases
+from bench.world import mean_of, measured
 from fewlabels.checks.conditions import NOT_RANDOM
-from monitor_cases import DRIFTS, LEAGUES, PERIODS, Case, Floats, real, simulated
-from monitor_others import YEAR, cusum, has_nannyml, limit, nannyml, wilson
+from monitor_cases import DRIFTS, LEAGUES, PERIODS, YEAR, Case, Floats
 from parts import SEED, Arguments, Part, Plan, Record, run_page
-from runs import averaged, grouped, number, where
+from runs import averaged, grouped, number, share, where
 
 METRICS, LABELS, LEVEL = ("accuracy", "precision", "recall", "auc"), (0, 5, 20, 50), 0.95
 SETS, RUNS = (*LEAGUES, "semeval", "civilcomments"), 2
@@ -42,6 +42,11 @@ FALL, HARMLESS = 0.05, 0.025
 OURS, HINDSIGHT = "fewlabels", "fewlabels, in hindsight"
 
 
+Ways = dict[str, Floats]
+"""Estimates of ways: arrays (value, low, high) of (T, M, metrics); or their alarms (T, M). NaN
+where there was no look."""
+
+
 def run(data: Path, kind: str, labels: int, world: int, looked: bool = False) -> list[Record]:
     """Errors and intervals by way, metric and span, and alarms by way, in one world."""
     case, truth, others = _world(data, kind, world)
@@ -49,33 +54,25 @@ def run(data: Path, kind: str, labels: int, world: int, looked: bool = False) ->
     shown = case.items.with_labels(np.where(case.rank < labels, case.items.labels, -1))
     values, alarms, held = _ours(case, shown, names, looked)
     for part, found in (_labels(case, shown, labels), others):
-        values |= part
-        alarms |= found
-    place = {"kind": kind, "labels": labels, "world": world}
-    estimates = _errors(values, truth, held)
-    return [place | one for one in (*estimates, *_alarms(alarms, case.fall))]
+        values, alarms = values | part, alarms | found
+    found = [*_errors(values, truth, held), *_alarms(alarms, case.fall)]
+    return [{"kind": kind, "labels": labels, "world": world} | one for one in found]
 
 
 @lru_cache(maxsize=2)
-def _world(
-    data: Path, kind: str, world: int
-) -> tuple[Case, Floats, tuple[dict[str, Floats], dict[str, Floats]]]:
+def _world(data: Path, kind: str, world: int) -> tuple[Case, Floats, tuple[Ways, Ways]]:
     """A world, its true metrics by period (T, M, metrics), and what sees no labels of its periods.
 
     These are the same whatever the number of labels.
     """
-    case = simulated(kind, world) if kind in DRIFTS else real(data, kind, world)
+    case = cases.simulated(kind, world) if kind in DRIFTS else cases.real(data, kind, world)
     truth = measured(case.items, METRICS, ("period",))[1][1:]  # not of all periods
     return case, truth, _nannyml(case)
 
 
-# A way's estimates are arrays (value, low, high) of (T, M, metrics), its alarms (T, M): NaN where
-# there was no look.
-
-
 def _ours(
     case: Case, shown: fl.Predictions, names: list[Any], looked: bool
-) -> tuple[dict[str, Floats], dict[str, Floats], Floats]:
+) -> tuple[Ways, Ways, Floats]:
     """What `monitor` says in hindsight, and looked at as time goes; where its status is ok."""
     size = (len(names), shown.n_models, len(METRICS))
     ask = partial(fl.monitor, time="period", every=case.every, reference=case.reference,
@@ -106,9 +103,7 @@ def _ours(
     return estimates, alarms, ok
 
 
-def _labels(
-    case: Case, shown: fl.Predictions, labels: int
-) -> tuple[dict[str, Floats], dict[str, Floats]]:
+def _labels(case: Case, shown: fl.Predictions, labels: int) -> tuple[Ways, Ways]:
     """Metrics of the labels of each period alone, the reference's, and a CUSUM's alarms."""
     before = measured(case.reference, METRICS)[1][0]
     size = (3, len(case.fall), *before.shape)
@@ -123,17 +118,17 @@ def _labels(
     alone, alarms = np.full(size, np.nan), np.zeros(right.shape)
     alone[0] = measured(known, METRICS, ("period",))[1][1:]
     for m in range(shown.n_models):
-        alone[1:, :, m, 0] = wilson(right[:, m], counts, LEVEL)
+        alone[1:, :, m, 0] = cases.wilson(right[:, m], counts, LEVEL)
         wrong = counts - right[:, m]
-        alarms[:, m] = cusum(wrong, counts, 1 - before[m, 0]) > limit(labels)
+        alarms[:, m] = cases.cusum(wrong, counts, 1 - before[m, 0]) > cases.limit(labels)
     return values | {"labels only": alone}, {"CUSUM": alarms}
 
 
-def _nannyml(case: Case) -> tuple[dict[str, Floats], dict[str, Floats]]:
+def _nannyml(case: Case) -> tuple[Ways, Ways]:
     """CBPE and DLE, which see no labels but the reference's."""
-    values: dict[str, Floats] = {}
-    alarms: dict[str, Floats] = {}
-    for way, models in nannyml(case, METRICS).items() if has_nannyml() else ():
+    values: Ways = {}
+    alarms: Ways = {}
+    for way, models in cases.nannyml(case, METRICS).items() if cases.has_nannyml() else ():
         *ends, alert = (np.stack(part, axis=1) for part in zip(*models, strict=True))
         alarms[way] = alert[..., 0]
         values[way] = np.full((3, *alert.shape[:2], len(METRICS)), np.nan)
@@ -141,33 +136,25 @@ def _nannyml(case: Case) -> tuple[dict[str, Floats], dict[str, Floats]]:
     return values, alarms
 
 
-def _errors(values: dict[str, Floats], truth: Floats, ok: Floats) -> Iterator[Record]:
+def _errors(values: Ways, truth: Floats, ok: Floats) -> Iterator[Record]:
     """Means over the periods of a span, of those in which the truth is defined."""
     for way, (value, low, high) in values.items():
         bounded = np.isfinite(low)
         held = (low <= truth + 1e-9) & (truth <= high + 1e-9)
-        each = {
-            "error": np.abs(value - truth),
-            "held": np.where(bounded, held, np.nan),
-            "width": high - low,
-        }
+        each = {"error": np.abs(value - truth), "width": high - low,
+                "held": np.where(bounded, held, np.nan)}  # fmt: skip
         if way == OURS:
             each |= {"ok": ok, "held_ok": np.where(bounded & (ok > 0), held, np.nan)}
         for k, start in product(range(len(METRICS)), range(0, len(truth), SPAN)):
             part = np.s_[start : start + SPAN, :, k]
             defined = np.isfinite(truth[part]) & np.isfinite(value[part])
             if defined.any():
-                means = {n: _mean(a[part][defined]) for n, a in each.items()}
+                means = {n: round(mean_of(a[part][defined]), 5) for n, a in each.items()}
                 yield {"what": "estimate", "way": way, "metric": METRICS[k],
                        "span": start // SPAN, **means}  # fmt: skip
 
 
-def _mean(values: Floats) -> float:
-    known = values[np.isfinite(values)]
-    return round(float(known.mean()), 5) if len(known) else float("nan")
-
-
-def _alarms(alarms: dict[str, Floats], fall: Floats) -> Iterator[Record]:
+def _alarms(alarms: Ways, fall: Floats) -> Iterator[Record]:
     """False alarms where accuracy is about what it was, and the delay of the first that is due."""
     for (way, alarm), m in product(alarms.items(), range(fall.shape[1])):
         quiet = np.isfinite(alarm[:, m]) & (fall[:, m] < HARMLESS)
@@ -183,17 +170,17 @@ def _alarms(alarms: dict[str, Floats], fall: Floats) -> Iterator[Record]:
 # --- the page -------------------------------------------------------------------------------------
 
 
-def blocks(name: str, records: pd.DataFrame, plan: Plan) -> dict[str, str]:
+def blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
     """Coverage, errors and alarms, by kind and number of labels."""
-    if not has_nannyml():
+    if not cases.has_nannyml():
         print("NannyML is not there: pip install --group monitors", file=sys.stderr)
-    by = ["kind", "labels"]
+    by, name = ["kind", "labels"], plan.part
     estimates = records[records["what"] == "estimate"]
     ours = estimates[estimates["way"] == OURS]
     spans = {f"periods {SPAN * s + 1} to {SPAN * (s + 1)}": s for s in range(PERIODS // SPAN)}
-    columns = {f"{m} holds": where("metric", m, _share("held")) for m in METRICS}
-    columns |= {title: where("span", s, _share("held")) for title, s in spans.items()}
-    columns |= {"status ok": _share("ok"), "holds where ok": _share("held_ok")}
+    columns = {f"{m} holds": where("metric", m, share("held")) for m in METRICS}
+    columns |= {title: where("span", s, share("held")) for title, s in spans.items()}
+    columns |= {"status ok": share("ok"), "holds where ok": share("held_ok")}
     columns |= {f"{m}, width": where("metric", m, averaged("width")) for m in METRICS}
     out = {f"{name}-coverage": grouped(ours, by, columns)}
     ways = (OURS, "labels only", "CBPE", "DLE", "reference")
@@ -208,12 +195,8 @@ def blocks(name: str, records: pd.DataFrame, plan: Plan) -> dict[str, str]:
     return out
 
 
-def _share(name: str) -> Callable[[pd.DataFrame], str]:
-    return lambda own: f"{own[name].mean():.0%}" if own[name].notna().any() else "-"
-
-
 def _holds(own: pd.DataFrame) -> str:
-    return f"{_share('held')(own)} at {number(own['width'].mean(), 2)}" if len(own) else "-"
+    return f"{share('held')(own)} at {number(own['width'].mean(), 2)}" if len(own) else "-"
 
 
 def _alarmed(own: pd.DataFrame) -> str:
@@ -228,10 +211,10 @@ def _alarmed(own: pd.DataFrame) -> str:
     return f"{false}; {int(fell['found'].sum())} of {len(fell)}, {number(delay, 1)}"
 
 
-def cells(name: str, plan: Plan) -> list[Arguments]:
+def cells(plan: Plan) -> list[Arguments]:
     """A cell for each world and number of labels."""
     asked = plan.asked
-    if name == "real":
+    if plan.part == "real":
         runs = range(min(RUNS, asked["worlds"]))
         every = product(plan.some(SETS, -2), plan.some(LABELS, -2), runs)
         return [{"kind": k, "labels": n, "world": w} for k, n, w in every]
@@ -244,14 +227,9 @@ def cells(name: str, plan: Plan) -> list[Arguments]:
 
 _DESIGN = f"{LEVEL:.0%} intervals of these items, seed {SEED}"
 PARTS = {
-    "simulated": Part(
-        partial(cells, "simulated"), run, partial(blocks, "simulated"),
-        f"{PERIODS} periods a world, {_DESIGN}",
-    ),
-    "real": Part(
-        partial(cells, "real"), run, partial(blocks, "real"), f"{RUNS} choices of labels, {_DESIGN}"
-    ),
-}  # fmt: skip
+    "simulated": Part(cells, run, blocks, f"{PERIODS} periods a world, {_DESIGN}"),
+    "real": Part(cells, run, blocks, f"{RUNS} choices of labels, {_DESIGN}"),
+}
 
 
 if __name__ == "__main__":

@@ -92,9 +92,9 @@ def real_truth(data: Path) -> dict[str, float]:
     return {m: ranking.estimates.get(m, "win_rate").value for m in ranking.estimates.models}
 
 
-def cells(name: str, plan: Plan) -> list[Arguments]:
+def cells(plan: Plan) -> list[Arguments]:
     """Every cell of a table."""
-    worlds, sizes, labels, runs = _CELLS[name]
+    worlds, sizes, labels, runs = _CELLS[plan.part]
     some = [
         {"world": world, "n": n, "labeled": labeled, "runs": 2 if plan.quick else runs}
         for world, n, labeled in product(worlds, sizes, labels)
@@ -122,40 +122,33 @@ def run(data: Path, world: str, n: int, labeled: int, runs: int) -> list[Record]
                 for a, b in combinations(truth, 2)
             ]
             out += [
-                {
-                    "world": world, "n": n, "labeled": labeled, "run": number, "way": way,
-                    "model": m, "error": rows[m].value - value, "order": float(np.mean(pairs)),
-                    "held": rows[m].low <= value <= rows[m].high,
-                    "width": rows[m].high - rows[m].low,
-                }
+                {"world": world, "n": n, "labeled": labeled, "run": number, "way": way, "model": m,
+                 "error": rows[m].value - value, "order": float(np.mean(pairs)),
+                 "held": rows[m].low <= value <= rows[m].high,
+                 "width": rows[m].high - rows[m].low}
                 for m, value in truth.items()
             ]  # fmt: skip
     return out
 
 
-def blocks(name: str, records: pd.DataFrame) -> dict[str, str]:
+def blocks(records: pd.DataFrame, plan: Plan) -> str:
     """Root mean square error, share of pairs in order, coverage and width, by way."""
 
-    def spread(own: pd.DataFrame, what: str) -> tuple[float, float]:
-        by_run = own.groupby("run")[what].mean()
-        return float(by_run.mean()), float(by_run.std(ddof=1) / np.sqrt(len(by_run)))
-
     def share(own: pd.DataFrame, what: str) -> str:
-        mean, error = spread(own, what)
-        return f"{mean:.0%} ± {error:.0%}"
+        by_run = own.groupby("run")[what].mean()
+        return f"{by_run.mean():.0%} ± {by_run.std(ddof=1) / np.sqrt(len(by_run)):.0%}"
 
     def rmse(own: pd.DataFrame) -> str:
         return f"{np.sqrt((own['error'] ** 2).mean()):.3f}"
 
-    columns: dict[str, Any] = {}
-    for way in (OURS, "people alone", "judges alone"):
-        columns[f"error, {way}"] = where("way", way, rmse)
-    for way in (OURS, "people alone", "judges alone"):
-        columns[f"order, {way}"] = where("way", way, partial(share, what="order"))
+    ways = (OURS, "people alone", "judges alone")
+    columns: dict[str, Any] = {f"error, {way}": where("way", way, rmse) for way in ways}
+    order = partial(share, what="order")
+    columns |= {f"order, {way}": where("way", way, order) for way in ways}
     columns["covered"] = where("way", OURS, partial(share, what="held"))
     columns["width"] = where("way", OURS, lambda own: f"{own['width'].mean():.2f}")
     by, head = ["world", "n", "labeled"], ["judge", "verdicts", "people's"]
-    return {name: grouped(records, by, columns, head)}
+    return grouped(records, by, columns, head)
 
 
 _CELLS: dict[str, tuple[Any, Any, Any, int]] = {
@@ -166,7 +159,7 @@ _CELLS: dict[str, tuple[Any, Any, Any, int]] = {
 """Judges, numbers of their verdicts and of people's, and runs."""
 PARTS = {
     name: Part(
-        partial(cells, name), run, lambda records, plan, name=name: blocks(name, records),
+        cells, run, blocks,
         f"95% intervals, seed {SEED}, {runs} runs a cell; ± is the standard error over runs",
     )
     for name, (*_, runs) in _CELLS.items()

@@ -98,6 +98,11 @@ def averaged(
     return lambda own: plus_minus(own[name], write, spread)
 
 
+def share(name: str, digits: int = 0) -> Callable[[pd.DataFrame], str]:
+    """A column of `grouped`: the mean of a column of the records in percent."""
+    return lambda own: f"{own[name].mean():.{digits}%}" if own[name].notna().any() else "-"
+
+
 def averages(digits: Mapping[str, int]) -> Callable[[pd.DataFrame], str]:
     """A column of `grouped`: means of several columns, with a slash between."""
     return lambda own: " / ".join(number(own[name].mean(), d) for name, d in digits.items())
