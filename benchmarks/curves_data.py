@@ -49,11 +49,6 @@ class Scores(NamedTuple):
         return sample_curve(self.show(len(self.labels)), method="labeled", workers=1)
 
 
-def task_of(name: str) -> str:
-    """What lists are dependent by: the task."""
-    return name.split()[0]
-
-
 def set_of(name: str) -> str:
     """The data set of a list."""
     return name.partition("_")[0]
@@ -78,12 +73,8 @@ def _load(data: Path, name: str) -> Scores:
     if name in SATIMAGE_LISTS:
         return Scores(*linear_scores(*task.split("_"), model))
     found = pyarrow.parquet.read_table(
-        data / "spe_scores" / "data.parquet",
-        columns=["label", f"s__{model}"],
+        data / "spe_scores" / "data.parquet", columns=["label", f"s__{model}"],
         filters=[("task", "=", task)],
-    )
-    return Scores(_column(found, f"s__{model}"), _column(found, "label").astype(int))
-
-
-def _column(table: pyarrow.Table, name: str) -> Floats:
-    return table[name].to_numpy().astype(np.float64)
+    )  # fmt: skip
+    values, labels = (found[c].to_numpy().astype(np.float64) for c in (f"s__{model}", "label"))
+    return Scores(values, labels.astype(int))

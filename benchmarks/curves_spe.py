@@ -29,8 +29,6 @@ PROPOSALS = 2_000
 FREEDOM = 5.0
 """Degrees of freedom of the proposal with full covariance."""
 
-# --- data from the model -------------------------------------------------------------------------
-
 
 class World(NamedTuple):
     """Families of both classes with mean and deviation, prevalence, items and labels."""
@@ -72,8 +70,8 @@ def target_of(scores: Scores, labeled: int, pair: tuple[str, str]) -> Target:
     data = score_data(
         scale.unit(scores.values), predictions.evidence, predictions.weight, predictions.keys
     )
-    one, zero = (ClassDensity(FAMILIES[name]) for name in pair)
-    return Target(ScoreMixture(one, zero), data, ordered=False)
+    mixture = ScoreMixture(*(ClassDensity(FAMILIES[name]) for name in pair))
+    return Target(mixture, data, ordered=False)
 
 
 def synthetic_run(data: Path, name: str, trial: int) -> list[Record]:
@@ -99,16 +97,13 @@ def synthetic_run(data: Path, name: str, trial: int) -> list[Record]:
     return records
 
 
-def synthetic_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
+def synthetic_blocks(records: pd.DataFrame, plan: Plan) -> str:
     """Errors, and the quality of the proposals."""
     sizes = records["world"].map(lambda name: WORLDS[name][3:])
     records = records.assign(n=sizes.str[0], n_l=sizes.str[1])
-    errors = {
-        "area": averaged("area", spread="sem"),
-        "coverage": averaged("covered", spread="sem"),
-        "width": averaged("width", spread="sem"),
-        "no curve": lambda own: f"{own['area'].isna().mean():.0%}",
-    }
+    heads = {"area": "area", "coverage": "covered", "width": "width"}
+    errors = {head: averaged(name, spread="sem") for head, name in heads.items()}
+    errors["no curve"] = lambda own: f"{own['area'].isna().mean():.0%}"
     weights = {
         "median k": lambda own: number(_pareto(own).median(), 2),
         "k above .7": lambda own: f"{(_pareto(own) > 0.7).mean():.0%}",
@@ -118,7 +113,7 @@ def synthetic_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
         grouped(records.dropna(subset="method"), ["world", "n", "n_l", "method"], errors),
         grouped(records.dropna(subset="proposal"), ["world", "proposal"], weights),
     )
-    return {"synthetic": "\n\n".join(tables)}
+    return "\n\n".join(tables)
 
 
 def _pareto(own: pd.DataFrame) -> pd.Series:
@@ -126,13 +121,9 @@ def _pareto(own: pd.DataFrame) -> pd.Series:
 
 
 SYNTHETIC = Part(
-    crossed(name=Some(tuple(WORLDS), -2), trial=Some(range(40))),
-    synthetic_run,
-    synthetic_blocks,
+    crossed(name=Some(tuple(WORLDS), -2), trial=Some(range(40))), synthetic_run, synthetic_blocks,
     f"40 trials, seed {SEED}; ± is the standard error over trials",
-)
-
-# --- figure 3G -----------------------------------------------------------------------------------
+)  # fmt: skip
 
 _STARTS = 8
 _TOP = 3
@@ -150,19 +141,17 @@ def figure3g_run(data: Path, name: str) -> list[Record]:
         for family in FAMILIES:
             density = ClassDensity(FAMILIES[family])
             held = density.log_density(Points(own[cut:]), maximise(density, own[:cut])[None])
-            found = {"list": name, "label": label, "family": family}
-            records.append(found | {"held": float(held.mean())})
+            records.append({"list": name, "label": label, "family": family,
+                            "held": float(held.mean())})  # fmt: skip
     return records
 
 
 def maximise(density: ClassDensity, x: Floats) -> Floats:
     """Parameters of the highest likelihood, from several starts around the moments."""
-    points, weights = Points(x), np.ones(len(x))
-    nothing = Points(np.empty(0))
+    points, nothing = Points(x), Points(np.empty(0))
 
     def target(u: Floats) -> tuple[Floats, Floats]:
-        value = density.log_density(points, u).sum(axis=0)
-        each = np.repeat(weights[:, None], len(u), axis=1)
+        value, each = density.log_density(points, u).sum(axis=0), np.ones((len(x), len(u)))
         slope = density.pull(u, points, each, nothing, np.empty(0))
         bad = ~(np.isfinite(value) & np.isfinite(slope).all(axis=1))
         return np.where(bad, -1e200, value), np.where(bad[:, None], 0.0, slope)
@@ -176,8 +165,12 @@ def maximise(density: ClassDensity, x: Floats) -> Floats:
     return summit(target, found[int(np.argmax(values))], bound=BOUND).point
 
 
-def figure3g_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
+def figure3g_blocks(records: pd.DataFrame, plan: Plan) -> str:
     """How often each family is among the best three, and how far below the best it is."""
+
+    def tops(own: pd.DataFrame) -> int:
+        return int(own["top"].sum())
+
     records["set"], score = records["list"].map(set_of), records["held"].fillna(-np.inf)
     classes = score.groupby([records["list"], records["label"]])
     records["top"] = classes.rank(ascending=False, method="min") <= _TOP
@@ -185,19 +178,13 @@ def figure3g_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
     two = records[records["family"].isin(["normal", "gamma"])].groupby(["set", "list", "label"])
     either = two.agg({"top": "any", "loss": "min"}).reset_index().assign(family="normal or gamma")
     of = either["set"].value_counts(sort=False)
-    columns = {f"{name}: of {n}": where("set", name, _tops) for name, n in of.items()}
-    columns |= {f"all: of {len(either)}": _tops}
+    columns = {f"{name}: of {n}": where("set", name, tops) for name, n in of.items()}
+    columns |= {f"all: of {len(either)}": tops}
     columns["median loss per item"] = lambda own: number(own["loss"].median())
-    return {"figure3g": grouped(pd.concat([records, either]), ["family"], columns)}
-
-
-def _tops(own: pd.DataFrame) -> int:
-    return int(own["top"].sum())
+    return grouped(pd.concat([records, either]), ["family"], columns)
 
 
 FIGURE3G = Part(
-    crossed(name=Some((*SATIMAGE_LISTS, *SPE_LISTS), -2)),
-    figure3g_run,
-    figure3g_blocks,
+    crossed(name=Some((*SATIMAGE_LISTS, *SPE_LISTS), -2)), figure3g_run, figure3g_blocks,
     "two classes of 36 lists with all labels; no spread: nothing is drawn but the held-out fifth",
-)
+)  # fmt: skip

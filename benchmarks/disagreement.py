@@ -56,11 +56,9 @@ def _protocol_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
         own = records[(records["dataset"] == dataset) & (records["group"] == "")]
         mark = dataset.lower()
         found[f"{mark}-losses"] = _tables(own, ("accuracy", "L", "EL", "CL", "CE"), bench.SCALINGS)
-        found[f"{mark}-disagreement"] = "\n\n".join(
-            [
-                _tables(own, ("L_disagreement",), METHODS),
-                _tables(own, ("CE_disagreement",), [m for m in METHODS if m != ONE_NUMBER]),
-            ]
+        found[f"{mark}-disagreement"] = (
+            f"{_tables(own, ('L_disagreement',), METHODS)}\n\n"
+            + _tables(own, ("CE_disagreement",), [m for m in METHODS if m != ONE_NUMBER])
         )
         found[f"{mark}-updates"] = _tables(own, ("posterior_EL",), ("prior", "raw", *ALPHA))
         found[f"{mark}-directions"] = _directions(own)
@@ -194,7 +192,7 @@ def _temperature(data: Path, dataset: str) -> list[Record]:
     return found
 
 
-def _temperature_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
+def _temperature_blocks(records: pd.DataFrame, plan: Plan) -> str:
     figure, axes = panels((9.2, 6.6), 2, 2, sharex=True)
     fitted = records["temperature"] == records["fitted"]
     for row, (dataset, own) in zip(axes, records.groupby("dataset", sort=False), strict=True):
@@ -222,7 +220,7 @@ def _temperature_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
         columns[f"{name}, fitted"] = lambda own, m=metric: number(own.loc[fitted, m].iloc[0], 4)
     shown = grouped(records, ["dataset", "model"], columns, ["data", "classifier"])
     text = "Losses of disagreement over the temperature"
-    return {"temperature": f"{shown}\n\n{plan.picture(figure, 'disagreement-temperature', text)}"}
+    return f"{shown}\n\n{plan.picture(figure, 'disagreement-temperature', text)}"
 
 
 # --- the penalty on the concentration -----------------------------------------------------------
@@ -254,7 +252,7 @@ def _penalty(data: Path, dataset: str, n: int) -> list[Record]:
     return found
 
 
-def _penalty_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
+def _penalty_blocks(records: pd.DataFrame, plan: Plan) -> str:
     pair = averages({"L": 4, "CE": 4})
     columns = {f"L / CE, {name}": where("penalty", name, pair) for name in PENALTIES}
 
@@ -267,7 +265,7 @@ def _penalty_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
         "penalty", "chosen", lambda own: f"{own['chosen'].median():.0e}"
     )
     head = ["data", "labels", "probabilities", "concentration"]
-    return {"penalty": grouped(records, ["dataset", "n", "scaling", "kind"], columns, head)}
+    return grouped(records, ["dataset", "n", "scaling", "kind"], columns, head)
 
 
 # --- `estimate` where annotators differ, against the known distribution of their labels -----------
@@ -326,7 +324,7 @@ def _losses(q: Floats, p: Floats) -> dict[str, float]:
     return {"accuracy": float(hit.mean()), "brier": float(brier), "ece": sum(gaps) / len(q)}
 
 
-def _joined_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
+def _joined_blocks(records: pd.DataFrame, plan: Plan) -> str:
     def error(own: pd.DataFrame) -> str:
         return plus_minus(own["error"].abs().groupby(own["run"]).mean(), 4)
 
@@ -338,19 +336,18 @@ def _joined_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
         for name, say in figures.items()
     }
     head = ["data", "items x labels", "judged by"]
-    return {"joined": grouped(records, ["dataset", "some", "way"], columns, head)}
+    return grouped(records, ["dataset", "some", "way"], columns, head)
 
 
 JOINED = Part(
     crossed(dataset=Some((CIFAR, MNIST), -1), some=tuple(SOME), run=Some(range(JOINED_RUNS))),
-    _joined,
-    _joined_blocks,
+    _joined, _joined_blocks,
     f"{JOINED_RUNS} runs of {DRAWN:,} items, seed {SEED}; {LEVEL:.0%} intervals; mean over "
     "classifiers, ± the standard error over runs",
-)
+)  # fmt: skip
 PENALTY = Part(
-    crossed(dataset=(MNIST, CIFAR, *disagreement_data.SIMULATED), n=SIZES), _penalty, _penalty_blocks,
-    f"seed {SEED}, run 0",
+    crossed(dataset=(MNIST, CIFAR, *disagreement_data.SIMULATED), n=SIZES),
+    _penalty, _penalty_blocks, f"seed {SEED}, run 0",
 )  # fmt: skip
 PROTOCOL = Part(
     lambda plan: [{"dataset": n, "runs": 1 if plan.quick else RUNS} for n in (MNIST, CIFAR)],

@@ -23,14 +23,13 @@ _DRAWN = ("cnn_e8", "rf50")
 
 def _maps(data: Path, dataset: str, run: int) -> list[Record]:
     """Calibration loss and dispersion loss of every classifier under every scaling."""
-    trial = Trial(world(data, dataset), SEED, run, _LABELS)
-    found = []
+    trial, found = Trial(world(data, dataset), SEED, run, _LABELS), []
     for scaling in SCALINGS:
         _, test = trial.scaled(scaling)
         for j, model in enumerate(trial.models):
             losses = evaluate(trial.histogram, test[:, j])
-            place = {"dataset": dataset, "run": run, "model": model, "scaling": scaling}
-            found.append({**place, "CL": losses["CL"], "DL": losses["DL"]})
+            found.append({"dataset": dataset, "run": run, "model": model, "scaling": scaling,
+                          "CL": losses["CL"], "DL": losses["DL"]})  # fmt: skip
             if run == 0 and model in _DRAWN and scaling in SCALINGS[:2]:
                 found[-1]["bins"] = _bins(trial.histogram, test[:, j])
     return found
@@ -44,8 +43,7 @@ def _bins(histogram: Floats, p: Floats) -> dict[str, list[float]]:
     rows[means] = rows[means].mul(rows["n_items"], axis=0)
     sums = rows.groupby("bin")[["n_items", *means, "CL", "DL"]].sum()
     sums[means] = sums[means].div(sums["n_items"], axis=0)
-    found: dict[str, list[float]] = sums.reset_index().to_dict("list")
-    return found
+    return sums.reset_index().to_dict("list")
 
 
 def _draw_bins(records: pd.DataFrame) -> Figure:
@@ -132,7 +130,7 @@ def _items(data: Path, run: int) -> list[Record]:
     return found
 
 
-def _items_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
+def _items_blocks(records: pd.DataFrame, plan: Plan) -> str:
     columns = {
         "disagreement of Q": averaged("truth"), "raw": averaged("raw"),
         "temperature": averaged("temperature"), "Delta^D": averaged("delta", 3, "std"),
@@ -150,7 +148,7 @@ def _items_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
                  ylim=(0, 1), title=f"{_DRAWN[0]}, {method}")  # fmt: skip
     axes[0].legend(frameon=False)
     text = "Disagreement of items, before and after temperature scaling and alpha-calibration"
-    return {"items": f"{plan.picture(figure, 'disagreement-items', text)}\n\n{shown}"}
+    return f"{plan.picture(figure, 'disagreement-items', text)}\n\n{shown}"
 
 
 MAPS = Part(

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 
 from bench.disagreement import ONE_NUMBER, Trial, forecasts, method_of
 from bench.splits import generator
-from disagreement_data import ALPHA, MNIST, RUNS, SEED, SIZES, Floats, draw_labels, truth, world
+from disagreement_data import ALPHA, MNIST, RUNS, SEED, SIZES, draw_labels, truth, world
 from fewlabels.annotations import evaluate
 from parts import Part, Plan, Record, Some, crossed
 from runs import averaged, grouped, markdown, number, panels, where
@@ -30,26 +30,22 @@ def _debiasing(data: Path, n: int, items: int) -> list[Record]:
         p = rng.random(items)
         q = np.column_stack([p, 1 - p])
         losses = evaluate(draw_labels(q, n, rng), q)
-        found.append({k: losses[k] for k in ("EL_plugin", "EL", "CL_plugin", "CL")})
-    return [{"n": n, "items": items, **row} for row in found]
+        kept = {k: losses[k] for k in ("EL_plugin", "EL", "CL_plugin", "CL")}
+        found.append({"n": n, "items": items, **kept})
+    return found
 
 
-def _debiasing_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
+def _debiasing_blocks(records: pd.DataFrame, plan: Plan) -> str:
     def said(name: str) -> Callable[[pd.DataFrame], str]:
         return lambda own: f"{_signed(own[name].mean())} ({_signed(own[name].std())})"
 
-    def closed(bins: int, say: Callable[[pd.DataFrame], float]) -> Callable[[pd.DataFrame], str]:
-        return lambda own: _signed(bins / (3 * say(own)))
-
     columns = {
-        "runs": len,
-        "EL plugin": said("EL_plugin"),
-        "1/(3n)": closed(1, lambda own: own["n"].iloc[0]),
-        "EL debiased": said("EL"),
-        "CL plugin": said("CL_plugin"),
-        "15/(3nN)": closed(15, lambda own: own["n"].iloc[0] * own["items"].iloc[0]),
+        "runs": len, "EL plugin": said("EL_plugin"),
+        "1/(3n)": lambda own: _signed(1 / (3 * own["n"].iloc[0])),
+        "EL debiased": said("EL"), "CL plugin": said("CL_plugin"),
+        "15/(3nN)": lambda own: _signed(15 / (3 * (own["n"].iloc[0] * own["items"].iloc[0]))),
         "CL debiased": said("CL"),
-    }
+    }  # fmt: skip
     texts = records.assign(size=records["items"].map("{:,}".format))
     shown = grouped(texts, ["n", "size"], columns, ["labels", "items"])
     figure, axes = panels((9.2, 3.8), 1, 2)
@@ -62,7 +58,7 @@ def _debiasing_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
     figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
     text = "Plugin and debiased losses by number of items"
     picture = plan.picture(figure, "disagreement-debiasing", text)
-    return {"debiasing": f"{shown}\n\n{picture}"}
+    return f"{shown}\n\n{picture}"
 
 
 def _draw_losses(axis: Axes, part: pd.DataFrame, loss: str, n: int, colour: str) -> None:
@@ -71,7 +67,7 @@ def _draw_losses(axis: Axes, part: pd.DataFrame, loss: str, n: int, colour: str)
     CL falls as 1 / items, and is drawn times their number.
     """
     by = part.groupby("items")
-    x = np.array(sorted(part["items"].unique()), dtype=float)
+    x = np.array(sorted(by.groups), dtype=float)
     scale = x if loss == "CL" else np.ones_like(x)
     for name, style in ((f"{loss}_plugin", "o-"), (loss, "s--")):
         what = "debiased" if name == loss else "plugin"
@@ -117,7 +113,7 @@ def _truth(data: Path, n: int, draws: int) -> list[Record]:
     return found
 
 
-def _truth_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
+def _truth_blocks(records: pd.DataFrame, plan: Plan) -> str:
     def known(name: str) -> Callable[[pd.DataFrame], str]:
         return lambda own: number(own[name].iloc[0], 5)
 
@@ -133,15 +129,14 @@ def _truth_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
         + grouped(records[records["loss"] == loss], ["model"], head | means, ["classifier"])
         for loss, head in heads.items()
     ]
-    error = (records["debiased"] - records["truth"]).groupby(
-        [records["model"], records["n"], records["loss"]]
-    )
+    error = records.assign(gap=records["debiased"] - records["truth"])
+    error = error.groupby(["model", "n", "loss"])["gap"]
     z = (error.mean() / error.sem()).abs()
     said = (
         f"Of the {len(z)} debiased means {(z > 1.96).sum()} are more than 1.96 "
         f"standard errors from the truth; the farthest is {z.max():.2f}."
     )
-    return {"truth": "\n\n".join([*blocks, said])}
+    return "\n\n".join([*blocks, said])
 
 
 # --- the oracle ---------------------------------------------------------------------------------
@@ -152,32 +147,26 @@ def _oracle(data: Path, run: int, n: int) -> list[Record]:
     trial = Trial(world(data, MNIST), SEED, run, n)
     q = truth(data)[trial.test]
     differ = 1 - (q**2).sum(axis=1)
-    found = []
+    found, noise = [], float((differ * (1 - differ)).mean())
     for method in _ORACLE:
         for said in forecasts(trial, method_of(method)):
             gaps = {method: said.disagreement}
             if method == "temperature":
-                gaps |= _best(said.probabilities, differ)
+                # The best that one concentration, and one of every item's own, can do with these.
+                plain = 1 - (said.probabilities**2).sum(axis=1)
+                constant = np.clip(differ @ plain / (plain @ plain), 0, 1)
+                gaps["best constant, temperature"] = constant * plain
+                each = np.clip(differ / np.maximum(plain, 1e-12), 0, 1)
+                gaps["best of each item, temperature"] = each * plain
             found += [
-                {"n": n, "model": said.name, "method": name, "gap": ((d - differ) ** 2).mean()}
+                {"n": n, "model": said.name, "method": name, "gap": ((d - differ) ** 2).mean(),
+                 "noise": noise}
                 for name, d in gaps.items()
-            ]
-    noise = float((differ * (1 - differ)).mean())
-    return [{**record, "noise": noise} for record in found]
+            ]  # fmt: skip
+    return found
 
 
-def _best(p: Floats, differ: Floats) -> dict[str, Floats]:
-    """The best that one concentration, and one of every item's own, can do with these p."""
-    plain = 1 - (p**2).sum(axis=1)
-    constant = np.clip(differ @ plain / (plain @ plain), 0, 1)
-    each = np.clip(differ / np.maximum(plain, 1e-12), 0, 1)
-    return {
-        "best constant, temperature": constant * plain,
-        "best of each item, temperature": each * plain,
-    }
-
-
-def _oracle_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
+def _oracle_blocks(records: pd.DataFrame, plan: Plan) -> str:
     parts = [f"L of the oracle, which knows Q: {number(records['noise'].iloc[0], 4)}."]
     for size, own in records.groupby("n"):
         means = own.pivot_table("gap", "model", "method", sort=False)
@@ -190,7 +179,7 @@ def _oracle_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
             f"**Share of the way from one number for all items to Q, {size} labels**",
             markdown(share.map("{:.0%}".format), ["classifier"]),
         ]
-    return {"oracle": "\n\n".join(parts)}
+    return "\n\n".join(parts)
 
 
 _ORACLE = ("raw", ONE_NUMBER, "temperature", *ALPHA)

@@ -12,8 +12,8 @@ nothing of the others. The page is docs/benchmarks/judges.md.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache, partial
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,7 +29,7 @@ from fewlabels.kernels.arrays import Bools, Floats
 from fewlabels.kernels.votes import vote_shares
 from fewlabels.predictions import Predictions
 from parts import SEED, Arguments, Part, Plan, Record, run_page
-from runs import across, number, table
+from runs import across, markdown, number, table
 from study.sets import truth_of as truths
 from votes_methods import CROWDS, read_crowd
 
@@ -40,14 +40,10 @@ LEAST_VOTES, BUSIEST, LEAST_LABELS = 50, 10, 2
 # --- the sets ---------------------------------------------------------------------------------
 
 
-def _crowd(name: str) -> Callable[[Path], Predictions]:
+def _crowd(data: Path, name: str) -> Predictions:
     """Annotators, on the items with a gold label."""
-
-    def read(data: Path) -> Predictions:
-        crowd = read_crowd(data, name)
-        return crowd.predictions.take(crowd.items).with_labels(crowd.gold)
-
-    return read
+    crowd = read_crowd(data, name)
+    return crowd.predictions.take(crowd.items).with_labels(crowd.gold)
 
 
 def verdicts(data: Path, orders: tuple[str, ...] = ("order1",)) -> Predictions:
@@ -76,10 +72,11 @@ class Source(NamedTuple):
 
 
 SETS: Mapping[str, Source] = {
-    **{f"crowd: {name}": Source(f"crowd/{name}.gold.parquet", _crowd(name)) for name in CROWDS},
+    **{f"crowd: {name}": Source(f"crowd/{name}.gold.parquet", partial(_crowd, name=name))
+       for name in CROWDS},
     "LLM judges: JudgeBench": Source("llm_judges/judgebench.parquet", verdicts),
     "LLM judges: PandaLM": Source("llm_judges/pandalm.parquet", _panda),
-}
+}  # fmt: skip
 """Of the crowd sets adultcontent2 has the votes of s5_adult, and adultcontent3 no gold labels."""
 
 
@@ -122,20 +119,13 @@ class Answer(NamedTuple):
     ok: Bools
 
 
-Way = Callable[[Predictions, int], Answer]
-
-
-def _method(name: str) -> Way:
-    """One of fewlabels' methods."""
-
-    def ask(given: Predictions, seed: int) -> Answer:
-        found = fl.estimate(
-            given, name, ["accuracy"], confidence_level=LEVEL, random_state=seed, workers=1
-        )
-        columns = (np.array([r[k] for r in found.rows], dtype=float) for k in (3, 4, 5))
-        return Answer(*columns, np.array([r.status is Status.OK for r in found.rows]))
-
-    return ask
+def _estimated(given: Predictions, seed: int, method: str) -> Answer:
+    """By one of fewlabels' methods."""
+    found = fl.estimate(
+        given, method, ["accuracy"], confidence_level=LEVEL, random_state=seed, workers=1
+    )
+    columns = (np.array([r[k] for r in found.rows], dtype=float) for k in (3, 4, 5))
+    return Answer(*columns, np.array([r.status is Status.OK for r in found.rows]))
 
 
 def _shares(given: Predictions, seed: int) -> Floats:
@@ -151,15 +141,13 @@ def _by_votes(given: Predictions, seed: int) -> Floats:
     return fl.models.DawidSkene().infer(unlabeled, np.random.default_rng(seed)).marginals()
 
 
-def _rectified(proxy: Callable[[Predictions, int], Floats]) -> Way:
+def _rectified(
+    given: Predictions, seed: int, proxy: Callable[[Predictions, int], Floats]
+) -> Answer:
     """ppi-python (PPI++), from a probability of each item's label that no label has touched."""
-
-    def ask(given: Predictions, seed: int) -> Answer:
-        p = proxy(given, seed)
-        rows = [_rectified_one(given, p, j) for j in range(given.n_models)]
-        return Answer(*np.array(rows).T, np.ones(given.n_models, dtype=bool))
-
-    return ask
+    p = proxy(given, seed)
+    rows = [_rectified_one(given, p, j) for j in range(given.n_models)]
+    return Answer(*np.array(rows).T, np.ones(given.n_models, dtype=bool))
 
 
 def _rectified_one(given: Predictions, p: Floats, j: int) -> tuple[float, float, float]:
@@ -178,16 +166,15 @@ def _rectified_one(given: Predictions, p: Floats, j: int) -> tuple[float, float,
     return float(value[0]), float(low[0]), float(high[0])
 
 
-WAYS: Mapping[str, Way] = {
-    "auto": _method("auto"),
-    "labels only": _method("labeled"),
-    "ppi by shares of votes": _rectified(_shares),
-    "ppi by Dawid-Skene": _rectified(_by_votes),
-    "dawid-skene": _method("dawid-skene"),
+ALONE = "labels only"
+WAYS: Mapping[str, Callable[[Predictions, int], Answer]] = {
+    "auto": partial(_estimated, method="auto"),
+    ALONE: partial(_estimated, method="labeled"),
+    "ppi by shares of votes": partial(_rectified, proxy=_shares),
+    "ppi by Dawid-Skene": partial(_rectified, proxy=_by_votes),
+    "dawid-skene": partial(_estimated, method="dawid-skene"),
 }
-
-
-# --- runs -------------------------------------------------------------------------------------
+_DIGITS = {"truth": 4, "error": 5, "width": 5}
 
 
 def beside(truth: float, value: float, low: float, high: float, ok: bool) -> dict[str, Any]:
@@ -202,9 +189,9 @@ def beside(truth: float, value: float, low: float, high: float, ok: bool) -> dic
 
 
 def asked(
-    votes: Predictions, name: str, n_labeled: int, runs: Iterable[int], ways: Sequence[str]
-) -> Iterator[dict[str, Any]]:
-    """What each way says in each run of the judges that count and have labels."""
+    votes: Predictions, name: str, n_labeled: int, runs: range, ways: Sequence[str]
+) -> Iterator[Record]:
+    """What each way says in each run of the judges that count and have labels, in few digits."""
     judged, truth = judged_of(votes), dict(zip(votes.models, truth_of(votes).tolist(), strict=True))
     for run in runs:
         given = drawn(votes, name, n_labeled, run)
@@ -215,9 +202,10 @@ def asked(
                 warnings.simplefilter("ignore")
                 found = WAYS[way](given, seed_of("judges", SEED, name, n_labeled, run))
             for j in who:
-                judge = given.models[j]
-                one = {"run": run, "way": way, "judge": judge, "truth": truth[judge]}
-                yield one | beside(truth[judge], *(float(part[j]) for part in found))
+                one = {"name": name, "labels": n_labeled, "run": run, "way": way}
+                one |= {"judge": given.models[j], "truth": truth[given.models[j]]}
+                one |= beside(one["truth"], *(float(part[j]) for part in found))
+                yield one | {key: round(one[key], digits) for key, digits in _DIGITS.items()}
 
 
 # --- the accuracy of judges -------------------------------------------------------------------
@@ -226,10 +214,8 @@ RUNS, FEWER, OF_CELL = 50, 20, 10
 MOST = 10
 """Judges of a set: a log has few."""
 LLM = tuple(name for name in SETS if name.startswith("LLM judges"))
-CROWDS = tuple(name for name in SETS if name.startswith("crowd") and "s5_adult" not in name)
+GOLDEN = tuple(name for name in SETS if name.startswith("crowd") and "s5_adult" not in name)
 """The gold of s5_adult is of a small and perhaps biased part of its items."""
-ALONE = "labels only"
-_DIGITS = {"truth": 4, "error": 5, "width": 5}
 ASKED = tuple(WAYS)
 
 
@@ -253,18 +239,9 @@ def _cells(plan: Plan, names: Sequence[str], runs: int = FEWER) -> list[Argument
     ]
 
 
-def _asked(
-    votes: fl.Predictions, name: str, n_labeled: int, runs: range, ways: tuple[str, ...]
-) -> Iterator[Record]:
-    """What each way says of the judges that count and have labels, in few digits."""
-    place = {"name": name, "labels": n_labeled}
-    for one in asked(votes, name, n_labeled, runs, ways):
-        yield place | one | {key: round(one[key], d) for key, d in _DIGITS.items()}
-
-
 def accuracy_run(data: Path, name: str, n_labeled: int, start: int, runs: int) -> list[Record]:
     """Error, width and coverage of every judge in every run, by way."""
-    return [*_asked(_set(data, name), name, n_labeled, range(start, start + runs), ASKED)]
+    return [*asked(_set(data, name), name, n_labeled, range(start, start + runs), ASKED)]
 
 
 def accuracy_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
@@ -296,10 +273,9 @@ def _short(value: Any) -> str:
 
 def _widths(records: pd.DataFrame) -> str:
     """Median widths of the intervals of LLM judges, by labels."""
-    ways = ["auto", ALONE, "ppi by Dawid-Skene"]
-    median = records.groupby(["labels", "way"])["width"].median().unstack()[ways]
-    return table(["labels", *ways], ((n, *(number(v, 2) for v in row)) for n, *row in
-                                     median.itertuples()))  # fmt: skip
+    median = records.groupby(["labels", "way"])["width"].median().unstack()
+    median = median[["auto", ALONE, "ppi by Dawid-Skene"]]
+    return markdown(median.map(partial(number, digits=2)), ["labels"])
 
 
 def _summary(records: pd.DataFrame) -> str:
@@ -331,18 +307,13 @@ _BOTH, _ONE = "both orders, as twice as many judges", "one order"
 _OF_ORDERS = ("auto", "dawid-skene")
 
 
-def _orders(data: Path) -> Mapping[str, fl.Predictions]:
-    """JudgeBench with the verdicts of one order, and of both as if these were more judges."""
-    return {_ONE: _set(data, _ORDERED), _BOTH: verdicts(data, ("order1", "order2"))}
-
-
 def order_run(data: Path, name: str, n_labeled: int, start: int, runs: int) -> list[Record]:
     """What is said of the same judges in the first order, by both sets of columns."""
-    each, own = _orders(data), range(start, start + runs)
+    each = {_ONE: _set(data, _ORDERED), _BOTH: verdicts(data, ("order1", "order2"))}
     return [
         record | {"what": what}
         for what, votes in each.items()
-        for record in _asked(votes, name, n_labeled, own, _OF_ORDERS)
+        for record in asked(votes, name, n_labeled, range(start, start + runs), _OF_ORDERS)
         if record["judge"] in each[_ONE].models
     ]
 
@@ -360,13 +331,12 @@ def score_run(data: Path, name: str, n_labeled: int, start: int, runs: int) -> l
     truth = float(np.mean(votes.labels == classes.index(str(_PASSES))))
     records: list[Record] = []
     for run in range(start, start + runs):
-        given = drawn(votes, name, n_labeled, run)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            seed = seed_of("judges", SEED, name, n_labeled, run)
             found = fl.score(
-                given, confidence_level=LEVEL, positive=_PASSES, workers=1, random_state=seed
-            )
+                drawn(votes, name, n_labeled, run), confidence_level=LEVEL, positive=_PASSES,
+                workers=1, random_state=seed_of("judges", SEED, name, n_labeled, run),
+            )  # fmt: skip
         for row in found.rows:
             place = {"name": name, "labels": n_labeled, "run": run, "way": row.way}
             place |= {"judge": row.judge or "", "truth": truth}
@@ -382,24 +352,22 @@ _DESIGN = (
 
 PARTS = {
     "accuracy": Part(
-        lambda plan: _cells(plan, LLM, RUNS) + _cells(plan, plan.some(CROWDS)),
+        lambda plan: _cells(plan, LLM, RUNS) + _cells(plan, plan.some(GOLDEN)),
         accuracy_run, accuracy_blocks,
-        f"{len(LLM) + len(CROWDS)} sets, {RUNS} random draws of the labels ({FEWER} of crowd "
+        f"{len(LLM) + len(GOLDEN)} sets, {RUNS} random draws of the labels ({FEWER} of crowd "
         f"sets), {_DESIGN}; ± is the standard error over sets",
     ),
     "orders": Part(
         lambda plan: _cells(plan, (_ORDERED,)), order_run,
-        lambda records, plan: {
-            "orders": _by(records, ["labels", "what"], ["labels", "columns"], _OF_ORDERS)
-        },
+        lambda records, plan: _by(records, ["labels", "what"], ["labels", "columns"], _OF_ORDERS),
         f"JudgeBench, {FEWER} random draws of the labels, {_DESIGN}",
     ),
     "score": Part(
         lambda plan: _cells(plan, plan.some(LLM), RUNS), score_run,
-        lambda records, plan: {
-            "score": _by(records, ["name", "truth", "labels"], ["set", "pass rate", "labels"],
-                         list(dict.fromkeys(records["way"])))
-        },
+        lambda records, plan: _by(
+            records, ["name", "truth", "labels"], ["set", "pass rate", "labels"],
+            list(dict.fromkeys(records["way"])),
+        ),
         f"{RUNS} random draws of the labels, {_DESIGN}",
     ),
 }  # fmt: skip

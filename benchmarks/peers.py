@@ -69,9 +69,8 @@ Peer = Callable[[Judged, np.random.Generator], Answer]
 
 def _ppi(y: Floats, f: Floats, other: Floats) -> Answer:
     """PPI++ with probabilities of being right on the labeled and on the other items."""
-    low, high = ppi_py.ppi_mean_ci(y, f, other, alpha=ALPHA)
     value = ppi_py.ppi_mean_pointestimate(y, f, other)
-    return float(np.squeeze(value)), float(np.squeeze(low)), float(np.squeeze(high))
+    return tuple(float(np.squeeze(v)) for v in (value, *ppi_py.ppi_mean_ci(y, f, other, ALPHA)))
 
 
 def truescore_ppi(j: Judged, rng: np.random.Generator) -> Answer:
@@ -84,9 +83,8 @@ def truescore_ppi(j: Judged, rng: np.random.Generator) -> Answer:
 def truescore_rogan(j: Judged, rng: np.random.Generator) -> Answer:
     """Rogan and Gladen's correction; the judge says right where all think 1/2 at least."""
     f = (np.concatenate([j.all, j.all_other]) >= 0.5).astype(int)
-    found = truescore.rogan_gladen_estimate(
-        f, j.correct.astype(int), np.arange(len(j.correct)), alpha=ALPHA
-    )
+    labels = j.correct.astype(int)
+    found = truescore.rogan_gladen_estimate(f, labels, np.arange(len(labels)), alpha=ALPHA)
     return found.point, found.low, found.high
 
 

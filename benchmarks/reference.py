@@ -56,10 +56,6 @@ class Pair(NamedTuple):
     reference: Predictions
 
 
-def _by_group(name: str, data: Predictions, target: Bools) -> Pair:
-    return Pair(name, data.take(target), data.take(~target))
-
-
 def adult(data: Path) -> Iterator[Pair]:
     """Women by men, men by women; the same for white people and all others."""
     for column, value, of, others in (
@@ -68,8 +64,8 @@ def adult(data: Path) -> Iterator[Pair]:
     ):
         read = whole(data / REAL["Adult"].file, column)
         chosen = np.array([str(v) == value for v in read.groups[column]])
-        yield _by_group(f"Adult: {of} by {others}", read, chosen)
-        yield _by_group(f"Adult: {others} by {of}", read, ~chosen)
+        yield Pair(f"Adult: {of} by {others}", read.take(chosen), read.take(~chosen))
+        yield Pair(f"Adult: {others} by {of}", read.take(~chosen), read.take(chosen))
 
 
 def nell(data: Path) -> Iterator[Pair]:
@@ -77,14 +73,10 @@ def nell(data: Path) -> Iterator[Pair]:
     read = whole(data / REAL["NELL animal"].file)
     assert read.domain is not None
     domain = read.domain.astype(str)
-    for target, reference in (
+    for names in (
         ("vegetable", "animal"), ("animal", "vegetable"), ("animal", "city"), ("city", "animal"),
     ):  # fmt: skip
-        yield Pair(
-            f"NELL: {target} by {reference}",
-            read.take(domain == target),
-            read.take(domain == reference),
-        )
+        yield Pair(f"NELL: {' by '.join(names)}", *(read.take(domain == name) for name in names))
 
 
 def civil_comments(data: Path) -> Iterator[Pair]:
@@ -125,21 +117,16 @@ def cifar(data: Path) -> Iterator[Pair]:
         return Predictions(other / (one + other), labels[rows] == second, models=read.models)
 
     # 0 airplane, 1 automobile, 2 bird, 3 cat, 4 deer, 5 dog, 6 frog, 7 horse, 8 ship, 9 truck.
-    yield Pair(
-        "CIFAR-10: animal or vehicle by other ones",
-        vehicle_or_animal([4, 6, 8, 9]),
-        vehicle_or_animal([3, 5, 0, 1]),
-    )
+    first, other = vehicle_or_animal([4, 6, 8, 9]), vehicle_or_animal([3, 5, 0, 1])
+    yield Pair("CIFAR-10: animal or vehicle by other ones", first, other)
     yield Pair("CIFAR-10: cat or dog by deer or horse", second_of(3, 5), second_of(4, 7))
     yield Pair("CIFAR-10: deer or horse by cat or dog", second_of(4, 7), second_of(3, 5))
 
 
 SOURCES: Mapping[str, Callable[[Path], Iterator[Pair]]] = {
-    REAL["Adult"].file: adult,
-    REAL["NELL animal"].file: nell,
-    REAL["CivilComments"].file: civil_comments,
-    REAL["CIFAR-10"].file: cifar,
-}
+    REAL["Adult"].file: adult, REAL["NELL animal"].file: nell,
+    REAL["CivilComments"].file: civil_comments, REAL["CIFAR-10"].file: cifar,
+}  # fmt: skip
 
 
 # --- the ways ---------------------------------------------------------------------------------
@@ -196,9 +183,8 @@ def expected_metrics(p: Floats, called: Bools, scores: Floats) -> tuple[float, f
 def _area(y: Bools, scores: Floats) -> float:
     """Area under the ROC curve by ranks, as `roc_auc_score` in a tenth of its time."""
     positive = int(y.sum())
-    pairs = positive * (len(y) - positive)
     above = rankdata(scores)[y].sum() - positive * (positive + 1) / 2
-    return float(above / pairs) if pairs else float("nan")
+    return float(above / pairs) if (pairs := positive * (len(y) - positive)) else float("nan")
 
 
 def _log_odds(predictions: Predictions, j: int) -> Floats:
@@ -251,12 +237,11 @@ def judged(
                 known = np.isfinite([value, low, high, truth]).all(axis=0)
                 each = {"error": np.abs(value - truth), "width": high - low,
                         "coverage": (low <= truth) & (truth <= high)}  # fmt: skip
-                means = pd.DataFrame(
-                    {name: pd.DataFrame(np.where(known, a, np.nan)).mean()
-                     for name, a in each.items()}
-                )  # fmt: skip
+                means = {
+                    n: pd.DataFrame(np.where(known, a, np.nan)).mean() for n, a in each.items()
+                }
                 place = {"pair": pair.name, "n_labeled": n_labeled, "way": way}
-                found.append(means.assign(**place, metric=METRICS))
+                found.append(pd.DataFrame(each).assign(**place, metric=METRICS))
     rows = pd.concat(found).groupby(["pair", "n_labeled", "way", "metric"], sort=False)
     means = rows[["error", "coverage", "width"]].mean()
     means = means.assign(error_se=rows["error"].sem(), runs=rows["error"].count())
@@ -276,23 +261,17 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
         f"reference, {runs} run{'s' * (runs != 1)}. Cells: mean absolute error in points, how "
         f"often the {LEVEL:.0%} interval holds, its mean width in points."
     )
-    cells = pd.DataFrame(rows).assign(text=[_cell(row) for row in rows])
-    tables = (
-        markdown(
-            across(own, ["pair", "n_labeled"], "way", empty="-").reindex(
-                columns=list(WAYS), fill_value="-"
-            ),
-            [f"{metric}: target by reference", "labels"],
-        )
-        for metric, own in cells.groupby("metric", sort=False)
-    )
+    text = [
+        "-" if r["error"] is None
+        else f"{100 * r['error']:.1f}, {r['coverage']:.0%}, {100 * r['width']:.0f}"
+        for r in rows
+    ]  # fmt: skip
+    tables = []
+    for metric, own in pd.DataFrame(rows).assign(text=text).groupby("metric", sort=False):
+        wide = across(own, ["pair", "n_labeled"], "way", empty="-")
+        wide = wide.reindex(columns=list(WAYS), fill_value="-")
+        tables.append(markdown(wide, [f"{metric}: target by reference", "labels"]))
     return "\n\n".join([head, *tables])
-
-
-def _cell(row: Mapping[str, Any]) -> str:
-    if row["error"] is None:
-        return "-"
-    return f"{100 * row['error']:.1f}, {row['coverage']:.0%}, {100 * row['width']:.0f}"
 
 
 def run_cell(cell: dict[str, Any], data: Path) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from curves_data import stream
 from fewlabels.kernels.arrays import Floats
 from parts import SEED, Arguments, Part, Plan, Record, run_page
 from runs import averaged, grouped, where
-from votes_methods import CROWDS, read_crowd
+from votes_methods import CROWDS, domains_of, read_crowd
 from votes_nell import BRAIN, NELL, read_brain, read_nell
 from votes_settings import SETTINGS_PART
 
@@ -63,26 +63,23 @@ def honest_run(data: Path, what: str, tenth: int | None) -> list[Record]:
 
 def _set(data: Path, name: str, tenth: int | None) -> tuple[fl.Predictions, Floats, Floats]:
     """The votes, the true error rates (D, M), and how many votes each is of."""
+
+    def truth(votes: Floats, labels: Floats) -> tuple[Floats, Floats]:
+        given = votes >= 0
+        rows = given.sum(axis=0)
+        with np.errstate(invalid="ignore"):
+            return (((votes != labels[:, None]) & given).sum(axis=0) / rows)[None], rows[None]
+
     if name.startswith("crowd: "):
         crowd = read_crowd(data, name.removeprefix("crowd: "))
-        votes = crowd.predictions.hard[crowd.items]
-        return crowd.predictions, *_truth(votes, crowd.gold)
+        return crowd.predictions, *truth(crowd.predictions.hard[crowd.items], crowd.gold)
     found = (read_nell if name.startswith("nell") else read_brain)(data)
     if tenth is not None:
         found = found.sample(10, stream("votes", "honest", name, tenth))
-    parts = [
-        _truth(found.votes[found.domain == d], found.labels[found.domain == d])
-        for d in dict.fromkeys(found.domain.tolist())
-    ]
-    return found.predictions(), *(np.concatenate(kind) for kind in zip(*parts, strict=True))
-
-
-def _truth(votes: Floats, labels: Floats) -> tuple[Floats, Floats]:
-    """Error rates (1, M) on the items whose label is known, and of how many votes."""
-    given = votes >= 0
-    rows = given.sum(axis=0)
-    with np.errstate(invalid="ignore"):
-        return (((votes != labels[:, None]) & given).sum(axis=0) / rows)[None], rows[None]
+    predictions = found.predictions()
+    domains = domains_of(predictions).values()
+    parts = [truth(found.votes[rows], found.labels[rows]) for rows in domains]
+    return predictions, *(np.concatenate(kind) for kind in zip(*parts, strict=True))
 
 
 def _intervals(predictions: fl.Predictions, method: str) -> tuple[Floats, Floats, Floats, str]:
@@ -101,7 +98,7 @@ def _intervals(predictions: fl.Predictions, method: str) -> tuple[Floats, Floats
     return low, value, high, str(rows[0].status)
 
 
-def honest_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
+def honest_blocks(records: pd.DataFrame, plan: Plan) -> str:
     """Coverage, width and error of every set."""
 
     def coverage(own: pd.DataFrame) -> str:
@@ -112,27 +109,22 @@ def honest_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
     columns = {
         "sets": lambda own: own["set"].nunique(),
         "error rates": where("method", "auto", lambda own: own["rates"].sum()),
-        **{
-            f"{m}: {name}": where("method", m, say)
-            for m in METHODS
-            for name, say in figures.items()
-        },
+        **{f"{m}: {name}": where("method", m, say)
+           for m in METHODS for name, say in figures.items()},
         "auto: not-converged": where(
             "method", "auto", lambda own: f"{(own['status'] == 'not-converged').mean():.0%}"
         ),
-    }
-    return {"honest": grouped(records, ["what"], columns, ["votes"])}
+    }  # fmt: skip
+    return grouped(records, ["what"], columns, ["votes"])
 
 
 HONEST = Part(
-    honest_cells,
-    honest_run,
-    honest_blocks,
+    honest_cells, honest_run, honest_blocks,
     f"NELL and the brain data, all rows and {_TENTHS} random tenths, domain by domain, and nine "
     f"crowd sets with gold; classifiers with {_LEAST} votes on items whose truth is known; 90% "
     f"intervals of error rates of the items at hand, no labels; seed {SEED}; ± is the standard "
     "error over sets, in points",
-)
+)  # fmt: skip
 
 PARTS = {"nell": NELL, "brain": BRAIN, "honest": HONEST, "settings": SETTINGS_PART}
 

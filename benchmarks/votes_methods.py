@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 import fewlabels as fl
-from fewlabels.kernels.arrays import Array, Floats, Ints
+from fewlabels.kernels.arrays import Floats, Ints
 from runs import number, plus_minus
 
 CROWDS = (
@@ -57,13 +57,12 @@ def together(model: fl.models.LabelModel) -> Method:
     def ask(predictions: fl.Predictions, seed: int) -> Answer:
         posterior = model.infer(predictions, np.random.default_rng(seed))
         labels = posterior.marginals()
-        told = posterior.diagnostics.get("error_rate")
-        if told is None:
+        rates = posterior.diagnostics.get("error_rate")
+        if rates is None:
             return Answer(implied(predictions, labels), labels)
         names = domains_of(predictions)
-        rows = [told] if len(names) == 1 else [told[name] for name in names]
-        error = np.array([[row[m] for m in predictions.models] for row in rows])
-        return Answer(error, labels)
+        rows = [rates] if len(names) == 1 else [rates[name] for name in names]
+        return Answer(np.array([[row[m] for m in predictions.models] for row in rows]), labels)
 
     return ask
 
@@ -75,8 +74,7 @@ def apart(model: fl.models.LabelModel) -> Method:
     def ask(predictions: fl.Predictions, seed: int) -> Answer:
         labels = np.empty((predictions.n_items, predictions.n_classes))
         error = []
-        for name in domains_of(predictions):
-            rows = np.flatnonzero(_domain(predictions) == name)
+        for rows in domains_of(predictions).values():
             found = alone(predictions.take(rows), seed)
             labels[rows] = found.labels
             error.append(found.error[0])
@@ -85,40 +83,28 @@ def apart(model: fl.models.LabelModel) -> Method:
     return ask
 
 
-def domains_of(predictions: fl.Predictions) -> list[str]:
-    """Names by first appearance; one, empty, where there are none."""
-    return list(dict.fromkeys(_domain(predictions).tolist()))
+def domains_of(predictions: fl.Predictions) -> dict[str, Ints]:
+    """Rows of each domain by first appearance; of one, empty, where there are none."""
+    domain = predictions.domain
+    domain = np.full(predictions.n_items, "") if domain is None else domain
+    return {name: np.flatnonzero(domain == name) for name in dict.fromkeys(domain.tolist())}
 
 
 def implied(predictions: fl.Predictions, labels: Floats) -> Floats:
     """How often votes differ from labels of these probabilities (n, K), (D, M)."""
-    domain, k = _domain(predictions), predictions.n_classes
-    out = []
-    for name in domains_of(predictions):
-        rows = np.flatnonzero(domain == name)
-        counts = predictions.vote_counts[rows]
-        joint = np.asarray(counts.T @ labels[rows]).reshape(-1, k, k)
-        votes = joint.sum(axis=(1, 2))
-        right = np.einsum("jkk->j", joint)
+    out, k = [], predictions.n_classes
+    for rows in domains_of(predictions).values():
+        joint = np.asarray(predictions.vote_counts[rows].T @ labels[rows]).reshape(-1, k, k)
+        votes, right = joint.sum(axis=(1, 2)), np.einsum("jkk->j", joint)
         out.append(np.where(votes > 0, 1 - right / np.maximum(votes, 1e-300), np.nan))
     return np.array(out)
 
 
-def _domain(predictions: fl.Predictions) -> Array:
-    if predictions.domain is None:
-        return np.full(predictions.n_items, "")
-    return predictions.domain
-
-
 SAMPLED = {
-    "cbcc": fl.models.CBCC,
-    "bee": fl.models.BEE,
-    "cbee": fl.models.CBEE,
-    "hcbee": fl.models.HCBEE,
-    "confusion-bee": fl.models.ConfusionBEE,
-    "confusion-cbee": fl.models.ConfusionCBEE,
+    "cbcc": fl.models.CBCC, "bee": fl.models.BEE, "cbee": fl.models.CBEE, "hcbee": fl.models.HCBEE,
+    "confusion-bee": fl.models.ConfusionBEE, "confusion-cbee": fl.models.ConfusionCBEE,
     "confusion-hcbee": fl.models.ConfusionHCBEE,
-}
+}  # fmt: skip
 """Models by Gibbs sampling."""
 
 # From the majority vote, with .01 votes in every cell, to the end.
