@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from bench.cells import DatasetFacts
 from bench.datasets import Reading
 from bench.disagreement import METHODS, HistogramWorld, method_of, read_worlds
 from bench.splits import generator
+from bench.world import DatasetFacts
 
 SEED = 0
 RUNS = 5

@@ -20,10 +20,10 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.cells import FAILED, Body, Cell, DatasetFacts, Job, failure
-from bench.datasets import Reading, digest_of, find_files, open_file, read_each
+from bench.datasets import Reading, digest_of, find_files, kept_of, open_file, read_each
 from bench.protocol import Protocol
 from bench.splits import generator, seed_of
+from bench.world import FAILED, Body, Cell, DatasetFacts, Job, failure
 from fewlabels import FewlabelsError, InputError, Status, UsageError, calibration
 from fewlabels.annotations import DISAGREEMENT as SHARE_THAT_DIFFER
 from fewlabels.annotations import disagreement_reliability, evaluate
@@ -138,10 +138,8 @@ def _read(file: Path, name: str, reading: Reading) -> HistogramWorld:
         valid = texts.isin(VALID).to_numpy()
         needs = {"neither valid nor test": valid | texts.isin(TEST).to_numpy()} | needs
         notes.append("validation and test items are those of the column `partition`")
-    for why, good in needs.items():
-        if lost := int((rows & ~good).sum()):
-            notes.append(f"{lost:,} rows {why} are left out")
-        rows = rows & good
+    rows, left_out = kept_of(rows, needs)
+    notes += left_out
     probabilities, histogram = read.probabilities[rows], histogram[rows]
     valid = None if valid is None else valid[rows]
     # Nothing can be learned from, or measured on, fewer.
