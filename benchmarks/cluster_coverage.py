@@ -37,9 +37,6 @@ STRENGTHS, PREVALENCE, WHOLE = (1.3, 1.0), 0.4, 400_000
 NAMES = ("a", "b")
 
 
-# --- worlds ---------------------------------------------------------------------------------
-
-
 def in_clusters(labels: Ints, p: Floats, votes: Any, clusters: dict[str, Ints]) -> fl.Predictions:
     """Rows with all labels, in clusters (n,) by name, which are numbered from 0."""
     groups = {name: own.astype(str) for name, own in clusters.items()}
@@ -104,9 +101,6 @@ def drawn_clusters(rows: fl.Predictions, number: int, rng: np.random.Generator) 
     again = np.repeat(np.arange(number), [len(part) for part in parts])
     some = rows.take(np.concatenate(parts))
     return in_clusters(some.labels, some.probabilities, some.votes, {"case": again})
-
-
-# --- what is asked --------------------------------------------------------------------------
 
 
 @cache

@@ -12,16 +12,9 @@ from curves_bands import METHODS, measure
 from curves_data import SATIMAGE_LISTS, SPE_LISTS, Scores, draw, set_of, stream
 from fewlabels.kernels.arrays import Floats
 from fewlabels.kernels.importance import ImportanceSample, Proposal
+from fewlabels.methods.spe import sampling
 from fewlabels.methods.spe.families import FAMILIES, Points
 from fewlabels.methods.spe.mixture import BOUND, ClassDensity, ScoreMixture, ScoreScale, score_data
-from fewlabels.methods.spe.sampling import (
-    Target,
-    climb,
-    find_modes,
-    laplace_root,
-    slice_scales,
-    summit,
-)
 from parts import SEED, Part, Plan, Record, Some, crossed
 from runs import averaged, grouped, number, where
 
@@ -63,7 +56,7 @@ def draw_world(world: World, rng: np.random.Generator) -> Scores:
     return Scores(20 * scores - 7, labels)
 
 
-def target_of(scores: Scores, labeled: int, pair: tuple[str, str]) -> Target:
+def target_of(scores: Scores, labeled: int, pair: tuple[str, str]) -> sampling.Target:
     """Posterior of one pair of families, positive class first, given the first few labels."""
     predictions = scores.show(labeled)
     scale = ScoreScale.of(scores.values, logit=False)
@@ -71,7 +64,7 @@ def target_of(scores: Scores, labeled: int, pair: tuple[str, str]) -> Target:
         scale.unit(scores.values), predictions.evidence, predictions.weight, predictions.keys
     )
     mixture = ScoreMixture(*(ClassDensity(FAMILIES[name]) for name in pair))
-    return Target(mixture, data, ordered=False)
+    return sampling.Target(mixture, data, ordered=False)
 
 
 def synthetic_run(data: Path, name: str, trial: int) -> list[Record]:
@@ -85,10 +78,10 @@ def synthetic_run(data: Path, name: str, trial: int) -> list[Record]:
         found, _ = measure(predictions, METHODS[method], truth, trial)
         records.append({"world": name, "method": method, **found})
     target = target_of(scores, world.labeled, (world.positive[0], world.negative[0]))
-    mode = find_modes(target).points[0]
+    mode = sampling.find_modes(target).points[0]
     proposals = {  # the paper's, and Student's t with the full covariance
-        "diagonal": Proposal.of(mode, np.diag(slice_scales(target.log_density, mode))),
-        "full": Proposal.of(mode, laplace_root(target.smooth, mode), FREEDOM),
+        "diagonal": Proposal.of(mode, np.diag(sampling.slice_scales(target.log_density, mode))),
+        "full": Proposal.of(mode, sampling.laplace_root(target.smooth, mode), FREEDOM),
     }
     for kind, proposal in proposals.items():
         sample = ImportanceSample.draw(target.log_density, proposal, PROPOSALS, rng)
@@ -161,8 +154,8 @@ def maximise(density: ClassDensity, x: Floats) -> Floats:
     # Degrees of freedom may be anything.
     apart = 0.5 * np.array([1.0, 1.0, 3.0])[: density.family.size]
     around = start + rng.standard_normal((_STARTS, len(start))) * apart
-    found, values = climb(target, np.vstack([start, around]), bound=BOUND, iterations=60)
-    return summit(target, found[int(np.argmax(values))], bound=BOUND).point
+    found, values = sampling.climb(target, np.vstack([start, around]), bound=BOUND, iterations=60)
+    return sampling.summit(target, found[int(np.argmax(values))], bound=BOUND).point
 
 
 def figure3g_blocks(records: pd.DataFrame, plan: Plan) -> str:

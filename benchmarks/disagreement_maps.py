@@ -14,7 +14,6 @@ from fewlabels.annotations import dispersion_map, evaluate, reliability
 from parts import Part, Plan, Record, Some, crossed
 from runs import averaged, averages, grouped, panels, where
 
-# --- the calibration-dispersion map of F.3 ------------------------------------------------------
 
 _LABELS = SIZES[-1]
 _DRAWN = ("cnn_e8", "rf50")
@@ -88,8 +87,6 @@ def _maps_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
     bins = plan.picture(_draw_bins(records), "disagreement-bins", text)
     return {"bins": bins, "maps": f"{picture}\n\n{shown}"}
 
-
-# --- item by item: equation 83 ------------------------------------------------------------------
 
 _POINTS = 1500
 _CHANGED = {"temperature": "temperature", "alpha": "raw+alpha-features"}

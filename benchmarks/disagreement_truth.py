@@ -17,7 +17,6 @@ from fewlabels.annotations import evaluate
 from parts import Part, Plan, Record, Some, crossed
 from runs import averaged, grouped, markdown, number, panels, where
 
-# --- Figure 2: debiasing on data that are calibrated --------------------------------------------
 
 COUNTS = (100, 250, 500, 1000, 2500, 5000, 10000)
 
@@ -84,9 +83,6 @@ def _signed(value: float) -> str:
     return f"{value:.2e}" if abs(value) < 1e-3 else number(value, 4)
 
 
-# --- debiased losses against the truth ----------------------------------------------------------
-
-
 def _truth(data: Path, n: int, draws: int) -> list[Record]:
     """Losses of the six classifiers by labels that are drawn anew, and by Q itself.
 
@@ -137,9 +133,6 @@ def _truth_blocks(records: pd.DataFrame, plan: Plan) -> str:
         f"standard errors from the truth; the farthest is {z.max():.2f}."
     )
     return "\n\n".join([*blocks, said])
-
-
-# --- the oracle ---------------------------------------------------------------------------------
 
 
 def _oracle(data: Path, run: int, n: int) -> list[Record]:

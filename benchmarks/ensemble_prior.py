@@ -62,19 +62,12 @@ ERROR_WEIGHT, RIDGE, LEAST = 3.0, 2e-4, 0.002
 
 _POOLS: tuple[IndexName, ...] = ("raw", "calibrated")
 _SLOPES = (  # anchored, mean and sd of the slope, sd of the offsets
-    (False, 1.0, 0.15, 0.2),
-    (False, 1.5, 0.3, 0.3),
-    (False, 2.5, 0.6, 0.5),
-    (True, 1.0, 0.15, 0.2),
-    (True, 1.4, 0.35, 0.35),
-    (True, 1.2, 0.6, 0.5),
-)
+    (False, 1.0, 0.15, 0.2), (False, 1.5, 0.3, 0.3), (False, 2.5, 0.6, 0.5),
+    (True, 1.0, 0.15, 0.2), (True, 1.4, 0.35, 0.35), (True, 1.2, 0.6, 0.5),
+)  # fmt: skip
 _DEVIATIONS = (  # sds of the gap, the deviations, the votes, and the slopes by class
-    (0.0, 0.0, 0.0, 0.0),
-    (0.0, 0.0, 0.7, 0.0),
-    (0.3, 0.3, 0.8, 0.0),
-    (0.8, 1.0, 2.0, 0.4),
-)
+    (0.0, 0.0, 0.0, 0.0), (0.0, 0.0, 0.7, 0.0), (0.3, 0.3, 0.8, 0.0), (0.8, 1.0, 2.0, 0.4),
+)  # fmt: skip
 _LATENT: tuple[IndexName, ...] = ("latent", "votes")
 LIBRARY = (
     *(
@@ -254,14 +247,10 @@ def tabulate(sets: Sequence[Seen]) -> Table:
         gap = most - values.shape[-1]
         return np.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, gap)], constant_values=np.nan)
 
-    return Table(
-        np.array([s.evidence - s.evidence.max() for s in sets]),
-        np.array([padded(s.mean) for s in sets]),
-        np.array([padded(s.sd) for s in sets]),
-        np.array([padded(s.truth) for s in sets]),
-        np.array([s.n_labeled for s in sets]),
-        np.array([s.family for s in sets]),
-    )
+    rows = [
+        (s.evidence - s.evidence.max(), *map(padded, (s.mean, s.sd, s.truth)), *s[4:]) for s in sets
+    ]
+    return Table(*map(np.array, zip(*rows, strict=True)))
 
 
 def learn(table: Table) -> Floats:
@@ -311,12 +300,9 @@ def _learned(table: Table, chosen: Bools) -> Floats:
     )
     weights = np.where(chosen, softmax(found.x, axis=0), 0.0)
     weights /= weights.sum()
-    kinds = np.array([belief.pool for belief in LIBRARY])
-    best = [
-        np.argmax(np.where(kinds == kind, weights, -1)) for kind in dict.fromkeys(kinds[chosen])
-    ]
-    small = weights < LEAST
-    small[best] = False
+    kinds, small = np.array([belief.pool for belief in LIBRARY]), weights < LEAST
+    for kind in kinds[chosen]:
+        small[np.argmax(np.where(kinds == kind, weights, -1))] = False
     weights[small] = 0
     return np.asarray(weights / weights.sum())
 
@@ -330,9 +316,8 @@ def main() -> None:
     jobs = [Job(family, seed) for seed in range(said.seeds) for family in sorted(FAMILIES)]
     jobs += [
         Job(target.family, seed, name)
-        for seed in range(said.tables)
-        for name, target in prior_tables.targets().items()
-    ]
+        for seed in range(said.tables) for name, target in prior_tables.targets().items()
+    ]  # fmt: skip
     sets = list(spread(partial(look, parts=said.parts), jobs, said.workers, "sets"))
     table = tabulate(sets)
     families = ["", *sorted(set(table.family))]

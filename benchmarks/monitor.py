@@ -167,9 +167,6 @@ def _alarms(alarms: Ways, fall: Floats) -> Iterator[Record]:
         yield record
 
 
-# --- the page -------------------------------------------------------------------------------------
-
-
 def blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
     """Coverage, errors and alarms, by kind and number of labels."""
     if not cases.has_nannyml():

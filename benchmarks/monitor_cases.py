@@ -183,8 +183,6 @@ def _read(data: Path, name: str) -> tuple[dict[str, Floats], Ints, Floats, int |
     return p, frame["label"].to_numpy(), part - 7, 1
 
 
-# --- what else monitors --------------------------------------------------------------------------
-
 YEAR, TUNING, FALSE = 52, 400, 0.05
 FALL = 0.1
 """Rise of the error rate that the CUSUM looks for."""

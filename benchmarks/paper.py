@@ -146,12 +146,9 @@ def run(
 
 
 SETS = {
-    "CivilComments": "civilcomments",
-    "Adult": "adult",
-    "CIFAR-10": "cifar10",
-    "Mix-MNIST": "mix-mnist",
-    "MultiNLI": "multinli",
-}
+    "CivilComments": "civilcomments", "Adult": "adult", "CIFAR-10": "cifar10",
+    "Mix-MNIST": "mix-mnist", "MultiNLI": "multinli",
+}  # fmt: skip
 ECE = ("ece_quantile", "ece")
 """Of two classes, and of more."""
 

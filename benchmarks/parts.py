@@ -128,13 +128,9 @@ def run_part(
 
 
 def run_page(
-    description: str | None,
-    name: str,
-    parts: Mapping[str, Part],
-    need_data: Collection[str],
-    page_name: str = "",
-    **more: Any,
-) -> None:
+    description: str | None, name: str, parts: Mapping[str, Part], need_data: Collection[str],
+    page_name: str = "", **more: Any,
+) -> None:  # fmt: skip
     """Run the parts that the command line asks for, and fill a page of docs/benchmarks with them.
 
     The page has a study's own name unless told otherwise; `more` are options of its own.

@@ -39,17 +39,8 @@ from threadpoolctl import threadpool_limits
 from fewlabels import Predictions
 from fewlabels.calibration import TemperatureScaling
 from score_lists import data_sets
-from study.families import (
-    LEARNERS,
-    MadeSet,
-    drawn_seed,
-    off_by,
-    region_of,
-    sharpened,
-    some_columns,
-    trained,
-    with_every_class,
-)
+from study import families
+from study.families import LEARNERS, MadeSet, drawn_seed
 
 Array, Floats, Ints = np.ndarray, np.ndarray, np.ndarray
 MANIFEST = Path(__file__).with_name("prior_tables.json")
@@ -325,12 +316,12 @@ def _train(
         even = np.r_[positive, rng.choice(negative, len(positive), replace=False)]
     rows = own
     for j, one in enumerate(trainees):
-        pool = region_of(rng, x, own, direction) if one.part == "regions" else even
+        pool = families.region_of(rng, x, own, direction) if one.part == "regions" else even
         columns = np.arange(x.shape[1])
         if one.part == "features":
-            columns = some_columns(rng, x.shape[1])
+            columns = families.some_columns(rng, x.shape[1])
         if j == 0 or not same_rows:
-            rows = with_every_class(rng, y, pool, own, k, one.size)
+            rows = families.with_every_class(rng, y, pool, own, k, one.size)
         columns = columns[np.ptp(x[np.ix_(rows, columns)], axis=0) > 0]
         if not len(columns):  # rare categories alone, none of which is among these rows
             rows, columns = own, np.arange(x.shape[1])
@@ -338,7 +329,7 @@ def _train(
         if one.shuffled:
             known = y.copy()
             known[rows] = rng.permutation(y[rows])
-        fitted = trained(one.learner(rng), x, known, rows, columns)
+        fitted = families.trained(one.learner(rng), x, known, rows, columns)
         if one.learner is _margin_machine:
             out[:, j, 1] = expit(fitted.decision_function(x[:n_seen, columns]))
             out[:, j, 0] = 1 - out[:, j, 1]
@@ -429,9 +420,9 @@ def table_set(name: str, seed: int, population: int = POPULATION) -> MadeSet:
         if n_more:
             probabilities = _calibrated(probabilities, y[:n_seen], n_held)
     together, each = (0.15, 0.0) if siblings else (0.4, 0.3)
-    temperature, off = off_by(rng, probabilities, together, each)
+    temperature, off = families.off_by(rng, probabilities, together, each)
     if (sharpness != 1).any():
-        off = sharpened(off, sharpness)
+        off = families.sharpened(off, sharpness)
     labels = y[:n_held]
     share = float((labels == 1).mean()) if k == 2 else float("nan")
     predictions = _said(rng, off, labels, kinds)

@@ -140,9 +140,6 @@ def _cells(line: str) -> tuple[str, ...]:
     return tuple(re.sub(r"[*`\\]", "", cell).strip() for cell in cells)
 
 
-# --- sentences of pages ---------------------------------------------------------------------------
-
-
 class Sentence(NamedTuple):
     """A sentence of a page with places for numbers, and where each of them stands."""
 

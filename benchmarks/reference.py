@@ -45,9 +45,6 @@ _PRIOR_SDS = (3.0, 1.0)
 """Of the offset and the slope of a classifier's calibration; the slope's mean is 1."""
 
 
-# --- the pairs --------------------------------------------------------------------------------
-
-
 class Pair(NamedTuple):
     """A target and a reference, all labels known."""
 
@@ -127,9 +124,6 @@ SOURCES: Mapping[str, Callable[[Path], Iterator[Pair]]] = {
     REAL["Adult"].file: adult, REAL["NELL animal"].file: nell,
     REAL["CivilComments"].file: civil_comments, REAL["CIFAR-10"].file: cifar,
 }  # fmt: skip
-
-
-# --- the ways ---------------------------------------------------------------------------------
 
 
 class Answer(NamedTuple):
@@ -215,9 +209,6 @@ WAYS: Mapping[str, Callable[[Predictions, Predictions, int], Answer]] = {
 """`auto` with and without the reference, the reference alone, and the labels alone."""
 
 
-# --- runs -------------------------------------------------------------------------------------
-
-
 def judged(
     pair: Pair, runs: int, ways: Sequence[str] = tuple(WAYS), sizes: Sequence[int] = N_LABELED
 ) -> list[dict[str, Any]]:
@@ -248,9 +239,6 @@ def judged(
     columns = ["error", "error_se", "coverage", "width", "runs"]
     out = means[columns].round(5).reset_index().to_dict("records")
     return [{k: None if v != v else v for k, v in row.items()} for row in out]
-
-
-# --- the table --------------------------------------------------------------------------------
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -134,6 +134,14 @@ def number(value: float, digits: int = 3) -> str:
     return text.replace("0.", ".", 1) if text.removeprefix("-").startswith("0.") else text
 
 
+def small(value: float) -> str:
+    """A small number: 1.54e-5."""
+    if not np.isfinite(value):
+        return "-"
+    mantissa, power = f"{value:.2e}".split("e")
+    return f"{mantissa}e{int(power)}"
+
+
 def across(
     cells: pd.DataFrame, index: Sequence[str], columns: str, values: str = "text", empty: str = ""
 ) -> pd.DataFrame:

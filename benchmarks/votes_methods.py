@@ -11,7 +11,7 @@ import pandas as pd
 
 import fewlabels as fl
 from fewlabels.kernels.arrays import Floats, Ints
-from runs import number, plus_minus
+from runs import number, plus_minus, small
 
 CROWDS = (
     "bluebird", "dog", "face", "rte", "weather_cf", "weather_cf_amt", "sentiment_sp",
@@ -116,9 +116,9 @@ def dawid_skene(rates: str) -> fl.models.LabelModel:
     return fl.models.DawidSkene(rates=rates, by_domain=True, **_EM)
 
 
-def sampled(name: str, **options: int) -> fl.models.LabelModel:
-    """A model by Gibbs sampling: one chain unless told otherwise."""
-    return SAMPLED[name](**{"chains": 1, **options})
+def sampled(name: str, **options: int) -> Method:
+    """By Gibbs sampling: one chain unless told otherwise."""
+    return together(SAMPLED[name](**{"chains": 1, **options}))
 
 
 BASELINES: Mapping[str, Method] = {
@@ -143,11 +143,3 @@ def paired(errors: pd.DataFrame, worse: str, better: str) -> list[str]:
     ratio = own[worse].mean() / own[better].mean()
     wins = f"{int((gap > 0).sum())} of {len(gap)}"
     return [plus_minus(gap, small), wins, number(z, 1), number(ratio, 2)]
-
-
-def small(value: float) -> str:
-    """A small number: 1.54e-5."""
-    if not np.isfinite(value):
-        return "-"
-    mantissa, power = f"{value:.2e}".split("e")
-    return f"{mantissa}e{int(power)}"

@@ -16,18 +16,8 @@ import fewlabels as fl
 from curves_data import stream
 from fewlabels.kernels.arrays import Array, Floats, Ints
 from parts import SEED, Arguments, Part, Plan, Record
-from runs import averaged, grouped, panels, where
-from votes_methods import (
-    BASELINES,
-    SAMPLED,
-    Answer,
-    Method,
-    domains_of,
-    implied,
-    sampled,
-    small,
-    together,
-)
+from runs import averaged, grouped, panels, small, where
+from votes_methods import BASELINES, SAMPLED, Answer, Method, domains_of, implied, sampled, together
 
 # The authors' unit test has these thresholds; the paper gives none.
 _THRESHOLDS = {"ADJ": 0.05, "CMC": 0.05, "CPL": 0.1, "VERB": 0.05}
@@ -41,7 +31,7 @@ _FEW = {"crowd-svm": 1, "crowd-svm, gradient descent": 2, "vote-selection": 2}
 
 METHODS: dict[str, Method] = {
     **BASELINES,
-    **{name: together(sampled(name)) for name in SAMPLED},
+    **{name: sampled(name) for name in SAMPLED},
     "vote-selection": together(fl.models.VoteSelection()),
 }
 

@@ -13,10 +13,9 @@ import fewlabels as fl
 from curves_data import stream
 from fewlabels.kernels.arrays import Array, Floats, Ints
 from parts import SEED, Part, Plan, Record
-from runs import table
-from votes_methods import BASELINES, PAIRED, Method, paired, sampled, small, together
+from runs import small, table
+from votes_methods import BASELINES, PAIRED, Method, paired, sampled
 
-# --- votes of two classes, by the coupled models' priors or three profiles ------------------------
 
 _WRONG, _RIGHT = 1.0, 10.0
 """Prior counts of errors and hits, the paper's."""
@@ -114,7 +113,6 @@ SETTINGS: Mapping[str, Callable[[np.random.Generator], World]] = {
 }
 """Settings in which coupling should help, or should not."""
 
-# --- methods -------------------------------------------------------------------------------------
 
 _SWEEPS = {"burn_in": 500, "sweeps": 1500, "thin": 5}
 _REPLICATES = {"S1": 20, "S2": 20, "S3": 20, "S4": 4}
@@ -132,7 +130,7 @@ def methods_of(setting: str) -> dict[str, Method]:
     """What is compared: two methods are too slow, or have too few items, but for S4."""
     first = ("majority-vote", "dawid-skene", "dawid-skene, one rate")
     found = {name: BASELINES[name] for name in first}
-    found |= {name: together(sampled(name, **_SWEEPS)) for name in _SAMPLED}
+    found |= {name: sampled(name, **_SWEEPS) for name in _SAMPLED}
     if setting == "S4":
         found |= {name: BASELINES[name] for name in _LARGE_ONLY}
     return found

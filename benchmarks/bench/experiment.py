@@ -14,18 +14,7 @@ from bench.datasets import Reading, read_datasets
 from bench.protocol import FLOOR, REFERENCE, TRAINED, Protocol
 from bench.semisynthetic import read_tables
 from bench.splits import draw, generator, items_needed, released, seed_of, uniform
-from bench.world import (
-    FAILED,
-    Body,
-    Cell,
-    DatasetFacts,
-    Job,
-    World,
-    failure,
-    gaps_by_item,
-    measured,
-    truth_level,
-)
+from bench.world import FAILED, Body, Cell, DatasetFacts, Job, World, failure, measured, truth_level
 from fewlabels import FewlabelsError, InputError, Predictions, Status
 from fewlabels.methods.settings import make as model_of
 
@@ -109,6 +98,25 @@ def fitting(protocol: Protocol, facts: DatasetFacts) -> tuple[list[tuple[int, in
             size = f"n_labeled {n_labeled:,} with n_unlabeled {n_unlabeled:,}"
             lines.append(f"{facts.name}: {size}: {why}")
     return able, lines
+
+
+def gaps_by_item(estimates: fl.Estimates, predictions: Predictions) -> Array:
+    """Mean over items of |P(event) - its probability| of each classifier, (M,) (SSME, E.2).
+
+    The event is that of `ece`: class 1 of two, of more that the predicted class is right. Where
+    nothing is put into bins nothing cancels within one, so that it is at least the ECE of
+    expected labels.
+    """
+    p, k = predictions.probabilities, predictions.n_classes
+    out = np.full(predictions.n_models, np.nan)
+    for j in range(predictions.n_models):
+        own = estimates.posterior.of(j)
+        rows = np.flatnonzero(~np.isnan(p[:, j, 0]))
+        rows = rows[own.speaks_of(rows)]
+        if len(rows):
+            event = np.ones(len(rows), np.int64) if k == 2 else p[rows, j].argmax(axis=1)
+            out[j] = np.abs(own.probabilities[rows, event] - p[rows, j, event]).mean()
+    return out
 
 
 class Bench:

@@ -125,6 +125,14 @@ class Results:
         names = ", ".join(dataset.name for dataset in self.datasets)
         return f"Results of {self.protocol.name}: {len(self.rows):,} rows; data sets: {names}"
 
+    @classmethod
+    def of_cells(
+        cls, found: Mapping[Cell, Body], protocol: Protocol, datasets: tuple[DatasetFacts, ...],
+        *rest: Any,
+    ) -> Results:  # fmt: skip
+        """What the cells of some data sets found."""
+        return cls(protocol, datasets, long_table(found, protocol), traits_table(found), *rest)
+
     def save(self, folder: Path) -> None:
         """Write results.parquet and traits.parquet."""
         for name, frame in (("results", self.rows), ("traits", self.traits)):

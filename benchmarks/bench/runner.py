@@ -22,16 +22,7 @@ import fewlabels as fl
 from bench.datasets import Reading
 from bench.page import check_shown
 from bench.protocol import FLOOR, HISTOGRAMS, REFERENCE, Protocol, load
-from bench.results import (
-    CELLS,
-    Results,
-    check_free,
-    long_table,
-    read_manifest,
-    traits_table,
-    write_manifest,
-    writing,
-)
+from bench.results import CELLS, Results, check_free, read_manifest, write_manifest, writing
 from bench.world import Body, Cell, DatasetFacts
 from fewlabels import InputError, UsageError
 from fewlabels.kernels.blocks import available_workers
@@ -39,18 +30,12 @@ from runs import Row, of_cells, run_jobs
 
 
 def run(
-    protocol: str | Path | Protocol,
-    data: str | Path | Sequence[str | Path] = (),
-    out: str | Path | None = None,
-    *,
-    resume: bool = False,
-    workers: int | None = None,
-    models: Sequence[str] = (),
-    exclude_models: Sequence[str] = (),
-    where: Mapping[str, str] | None = None,
-    columns: Mapping[str, Any] | None = None,
+    protocol: str | Path | Protocol, data: str | Path | Sequence[str | Path] = (),
+    out: str | Path | None = None, *, resume: bool = False, workers: int | None = None,
+    models: Sequence[str] = (), exclude_models: Sequence[str] = (),
+    where: Mapping[str, str] | None = None, columns: Mapping[str, Any] | None = None,
     **options: Any,
-) -> Results:
+) -> Results:  # fmt: skip
     """Run a benchmark on files of predictions, and write what it finds.
 
     Parameters
@@ -122,8 +107,7 @@ def run(
                 "under `if __name__ == '__main__':`"
             ) from None
         done = dict(zip(cells, of_cells(kept, asked), strict=True))
-        tables = long_table(done, wanted), traits_table(done)
-        results = Results(wanted, facts, *tables, tuple(found["skipped"]), folder)
+        results = Results.of_cells(done, wanted, facts, tuple(found["skipped"]), folder)
         results.save(folder)
     return results
 

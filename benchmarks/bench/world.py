@@ -163,25 +163,6 @@ def sharpen(p: Array, exponent: float) -> Array:
     return raised / np.sum(raised, axis=-1, keepdims=True)
 
 
-def gaps_by_item(estimates: fl.Estimates, predictions: Predictions) -> Array:
-    """Mean over items of |P(event) - its probability| of each classifier, (M,) (SSME, E.2).
-
-    The event is that of `ece`: class 1 of two, of more that the predicted class is right. Where
-    nothing is put into bins nothing cancels within one, so that it is at least the ECE of
-    expected labels.
-    """
-    p, k = predictions.probabilities, predictions.n_classes
-    out = np.full(predictions.n_models, np.nan)
-    for j in range(predictions.n_models):
-        own = estimates.posterior.of(j)
-        rows = np.flatnonzero(~np.isnan(p[:, j, 0]))
-        rows = rows[own.speaks_of(rows)]
-        if len(rows):
-            event = np.ones(len(rows), np.int64) if k == 2 else p[rows, j].argmax(axis=1)
-            out[j] = np.abs(own.probabilities[rows, event] - p[rows, j, event]).mean()
-    return out
-
-
 def quality(predictions: Predictions) -> dict[str, float]:
     """Mean accuracy and mean calibration error over the classifiers, by all labels."""
     accuracy, ece = measured(predictions, ["accuracy", "ece"])[1][0].T

@@ -205,9 +205,6 @@ LEARNERS: tuple[Callable[[np.random.Generator], ClassifierMixin], ...] = (
 """Unfitted classifiers, whose settings are drawn."""
 
 
-# --- where the data come from ------------------------------------------------------------------
-
-
 def _classification(rng: np.random.Generator, n: int, k: int) -> Table:
     clusters = int(rng.integers(1, 4))
     informative = int(rng.integers(int(np.ceil(np.log2(k * clusters))) + 1, 12))
@@ -278,16 +275,11 @@ def _real(load: Callable[..., Any], rng: np.random.Generator, n: int, k: int) ->
 
 
 FAMILIES: Mapping[str, tuple[Source, int]] = {
-    "classification": (_classification, 10),
-    "quantiles": (_quantiles, 6),
-    "blobs": (_blobs, 10),
-    "shapes": (_shapes, 2),
-    "friedman": (_friedman, 5),
-    "sparse": (_sparse, 5),
-    "manifold": (_manifold, 8),
-    "hastie": (_hastie, 2),
+    "classification": (_classification, 10), "quantiles": (_quantiles, 6), "blobs": (_blobs, 10),
+    "shapes": (_shapes, 2), "friedman": (_friedman, 5), "sparse": (_sparse, 5),
+    "manifold": (_manifold, 8), "hastie": (_hastie, 2),
     "digits": (partial(_real, datasets.load_digits), 10),
     "tumours": (partial(_real, datasets.load_breast_cancer), 2),
     "wine": (partial(_real, datasets.load_wine), 3),
-}
+}  # fmt: skip
 """Each family's source of data, and how many classes it has at most."""
