@@ -21,8 +21,7 @@ import pandas as pd
 from scipy.special import expit, ndtr
 
 import fewlabels as fl
-from curves_data import stream
-from parts import SEED, Arguments, Part, Plan, Record, run_page
+from parts import SEED, Arguments, Part, Plan, Record, run_page, stream
 from runs import grouped, share, where
 
 Floats, Ints = np.ndarray, np.ndarray

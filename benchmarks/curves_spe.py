@@ -8,14 +8,13 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from curves_bands import METHODS, measure
-from curves_data import SATIMAGE_LISTS, SPE_LISTS, Scores, draw, set_of, stream
+from curves_bands import METHODS, SATIMAGE_LISTS, SPE_LISTS, Scores, draw, measure, set_of
 from fewlabels.kernels.arrays import Floats
 from fewlabels.kernels.importance import ImportanceSample, Proposal
 from fewlabels.methods.spe import sampling
 from fewlabels.methods.spe.families import FAMILIES, Points
 from fewlabels.methods.spe.mixture import BOUND, ClassDensity, ScoreMixture, ScoreScale, score_data
-from parts import SEED, Part, Plan, Record, Some, crossed
+from parts import SEED, Part, Plan, Record, Some, crossed, stream
 from runs import averaged, grouped, number, where
 
 PROPOSALS = 2_000

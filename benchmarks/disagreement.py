@@ -19,16 +19,29 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-import disagreement_data
+import disagreement_truth
 import fewlabels as fl
 from bench import disagreement as bench
 from bench import run as run_protocol
 from bench.disagreement import ENSEMBLE, MEAN, METHODS, ONE_NUMBER, Trial
 from bench.splits import generator
-from disagreement_data import ALPHA, CIFAR, MNIST, RUNS, SEED, SIZES, Floats, file_of, truth, world
 from disagreement_maps import ITEMS, MAPS
 from disagreement_network import NETWORK
-from disagreement_truth import DEBIASING, ORACLE, TRUTH
+from disagreement_truth import (
+    ALPHA,
+    CIFAR,
+    DEBIASING,
+    MNIST,
+    ORACLE,
+    RUNS,
+    SEED,
+    SIZES,
+    TRUTH,
+    Floats,
+    file_of,
+    truth,
+    world,
+)
 from fewlabels.annotations import evaluate
 from fewlabels.calibration import TemperatureScaling
 from fewlabels.calibration.penalties import CROSS_VALIDATED
@@ -346,7 +359,7 @@ JOINED = Part(
     "classifiers, ± the standard error over runs",
 )  # fmt: skip
 PENALTY = Part(
-    crossed(dataset=(MNIST, CIFAR, *disagreement_data.SIMULATED), n=SIZES),
+    crossed(dataset=(MNIST, CIFAR, *disagreement_truth.SIMULATED), n=SIZES),
     _penalty, _penalty_blocks, f"seed {SEED}, run 0",
 )  # fmt: skip
 PROTOCOL = Part(

@@ -9,11 +9,10 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from bench.disagreement import SCALINGS, Trial, forecasts, method_of
-from disagreement_data import CIFAR, MNIST, RUNS, SEED, SIZES, Floats, truth, world
+from disagreement_truth import CIFAR, MNIST, RUNS, SEED, SIZES, Floats, truth, world
 from fewlabels.annotations import dispersion_map, evaluate, reliability
 from parts import Part, Plan, Record, Some, crossed
 from runs import averaged, averages, grouped, panels, where
-
 
 _LABELS = SIZES[-1]
 _DRAWN = ("cnn_e8", "rf50")

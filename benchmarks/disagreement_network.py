@@ -15,7 +15,7 @@ from scipy.special import softmax
 
 from bench.disagreement import PAPER_PENALTY
 from bench.splits import generator
-from disagreement_data import RUNS, SEED, Floats, draw_labels
+from disagreement_truth import RUNS, SEED, Floats, draw_labels
 from fewlabels import calibration
 from fewlabels.annotations import evaluate
 from parts import Part, Plan, Record, Some, crossed

@@ -19,12 +19,11 @@ import pandas as pd
 from scipy.special import ndtri
 
 import fewlabels as fl
-from curves_bands import Way, measure
-from curves_data import SPE_LISTS, draw, stream
+from curves_bands import SPE_LISTS, Way, draw, measure
 from fewlabels.evaluation.anytime import DrawnValues, anytime, confidence_sequence, pooled
 from fewlabels.kernels.importance import lure_weights
 from fewlabels.questions.next_items import STRATIFIED, next_items
-from parts import SEED, Part, Plan, Record, Some, crossed, run_page
+from parts import SEED, Part, Plan, Record, Some, crossed, run_page, stream
 from runs import averaged, grouped, number, share, table, where
 from study.families import make_set
 from study.sets import MADE, load, truth_of

@@ -17,7 +17,9 @@ from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from zlib import crc32
 
+import numpy as np
 import pandas as pd
 
 import fewlabels
@@ -59,6 +61,11 @@ class Plan:
         """Keep a figure below those of the pages, and show it on one."""
         save_svg(figure, self.figures / f"{name}.svg")
         return f"![{text}](figures/{name}.svg)"
+
+
+def stream(*key: str | int) -> np.random.Generator:
+    """Random numbers of their own for whatever these words and numbers name."""
+    return np.random.default_rng([SEED, *(crc32(str(part).encode()) for part in key)])
 
 
 class Some(NamedTuple):

@@ -20,8 +20,7 @@ import numpy as np
 import pandas as pd
 
 import fewlabels as fl
-from curves_data import stream
-from parts import SEED, Arguments, Part, Plan, Record, run_page
+from parts import SEED, Arguments, Part, Plan, Record, run_page, stream
 from runs import grouped, where
 
 Floats, Ints = np.ndarray, np.ndarray

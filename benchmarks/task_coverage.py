@@ -20,8 +20,7 @@ from scipy.special import expit
 from sklearn.metrics import roc_auc_score
 
 import fewlabels as fl
-from curves_data import stream
-from parts import Arguments, Part, Plan, Record, run_page
+from parts import Arguments, Part, Plan, Record, run_page, stream
 from runs import averaged, grouped, share, where
 
 Floats, Ints = np.ndarray, np.ndarray

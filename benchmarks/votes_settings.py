@@ -10,12 +10,10 @@ import numpy as np
 import pandas as pd
 
 import fewlabels as fl
-from curves_data import stream
 from fewlabels.kernels.arrays import Array, Floats, Ints
-from parts import SEED, Part, Plan, Record
+from parts import SEED, Part, Plan, Record, stream
 from runs import small, table
-from votes_methods import BASELINES, PAIRED, Method, paired, sampled
-
+from votes_nell import BASELINES, PAIRED, Method, paired, sampled
 
 _WRONG, _RIGHT = 1.0, 10.0
 """Prior counts of errors and hits, the paper's."""
