@@ -116,9 +116,6 @@ def read(source: Table, data: Path) -> Set:
     return Set(sample.predictions(len(frame)), source.metrics, source.by)
 
 
-# --- worlds with a classifier unlike the rest ---------------------------------------------------
-
-
 def outsider(
     alike: int, gap: float, k: int = 2, kind: str = "y", seed: int = 0, n: int = 20_000
 ) -> Set:
@@ -157,9 +154,6 @@ MADE: Mapping[str, Callable[[], Set]] = {
 def load(name: str, data: Path) -> Set:
     """A set by its name."""
     return MADE[name]() if name in MADE else read(TABLES[name], data)
-
-
-# --- a run --------------------------------------------------------------------------------------
 
 
 def answers(

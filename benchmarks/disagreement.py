@@ -48,8 +48,6 @@ from fewlabels.calibration.penalties import CROSS_VALIDATED
 from parts import Part, Plan, Record, Some, crossed, run_page
 from runs import averaged, averages, grouped, number, panels, plus_minus, table, where
 
-# --- the protocol: Tables 1, 2, 4 and 5 ---------------------------------------------------------
-
 
 def _protocol(data: Path, dataset: str, runs: int) -> list[Record]:
     """`python -m benchmarks histograms` on a data set, without its empty bins."""
@@ -181,8 +179,6 @@ def _draw_reliability(records: pd.DataFrame) -> Figure:
     return figure
 
 
-# --- Figure 4: disagreement over the temperature ------------------------------------------------
-
 TEMPERATURES = tuple(np.round(np.geomspace(1 / 8, 16, 29), 4).tolist())
 
 
@@ -236,8 +232,6 @@ def _temperature_blocks(records: pd.DataFrame, plan: Plan) -> str:
     return f"{shown}\n\n{plan.picture(figure, 'disagreement-temperature', text)}"
 
 
-# --- the penalty on the concentration -----------------------------------------------------------
-
 PENALTIES = {"without": None, ".005": bench.PAPER_PENALTY, "0": 0.0, "chosen": CROSS_VALIDATED}
 
 
@@ -280,8 +274,6 @@ def _penalty_blocks(records: pd.DataFrame, plan: Plan) -> str:
     head = ["data", "labels", "probabilities", "concentration"]
     return grouped(records, ["dataset", "n", "scaling", "kind"], columns, head)
 
-
-# --- `estimate` where annotators differ, against the known distribution of their labels -----------
 
 JOINED_RUNS, DRAWN, LEVEL = 25, 2000, 0.9
 METRICS = ("accuracy", "brier", "ece")

@@ -113,9 +113,6 @@ class Seen(NamedTuple):
     family: str
 
 
-# --- what every belief says of a set --------------------------------------------------------
-
-
 class Job(NamedTuple):
     """A set: of a family and a seed, or of a table's target and a seed."""
 
@@ -223,9 +220,6 @@ class _Metrics:
             for name, values in states.finish(own, weights.shape[2]).items():
                 out[:, METRICS.index(name), j] = values[:, 0]
         return out
-
-
-# --- weights --------------------------------------------------------------------------------
 
 
 class Table(NamedTuple):

@@ -37,9 +37,6 @@ N_LABELED, N_UNLABELED, LEVEL = (20, 50, 100), 1_000, 0.9
 LEAST_VOTES, BUSIEST, LEAST_LABELS = 50, 10, 2
 
 
-# --- the sets ---------------------------------------------------------------------------------
-
-
 def _crowd(data: Path, name: str) -> Predictions:
     """Annotators, on the items with a gold label."""
     crowd = read_crowd(data, name)
@@ -105,9 +102,6 @@ def drawn(votes: Predictions, name: str, n_labeled: int, run: int) -> Prediction
     given = items.revealing(np.arange(n_labeled))
     there = given.has_hard.any(axis=0)
     return given.select_models([given.models[j] for j in np.flatnonzero(there)])
-
-
-# --- the ways ---------------------------------------------------------------------------------
 
 
 class Answer(NamedTuple):
@@ -208,8 +202,6 @@ def asked(
                 yield one | {key: round(one[key], digits) for key, digits in _DIGITS.items()}
 
 
-# --- the accuracy of judges -------------------------------------------------------------------
-
 RUNS, FEWER, OF_CELL = 50, 20, 10
 MOST = 10
 """Judges of a set: a log has few."""
@@ -300,8 +292,6 @@ def _summary(records: pd.DataFrame) -> str:
     )  # fmt: skip
 
 
-# --- two orders of one pair -----------------------------------------------------------------------
-
 _ORDERED = LLM[0]
 _BOTH, _ONE = "both orders, as twice as many judges", "one order"
 _OF_ORDERS = ("auto", "dawid-skene")
@@ -317,8 +307,6 @@ def order_run(data: Path, name: str, n_labeled: int, start: int, runs: int) -> l
         if record["judge"] in each[_ONE].models
     ]
 
-
-# --- what is judged -------------------------------------------------------------------------------
 
 _PASSES = 1
 """The class that passes: the first answer is the better one."""

@@ -240,8 +240,6 @@ def _by_set(answers: pd.DataFrame) -> str:
     return grouped(answers, ["name"], columns, ["set"])
 
 
-# --- curves and thresholds ------------------------------------------------------------------------
-
 _LISTS = SPE_LISTS[::4]
 _ORDERS = (*EVEN, "informative", "precision", "uncertainty")
 
@@ -299,8 +297,6 @@ def curve_blocks(records: pd.DataFrame, plan: Plan) -> str:
     records = records.iloc[np.lexsort((order, records["labels"]))]
     return grouped(records, ["labels", "order"], columns)
 
-
-# --- when to stop ---------------------------------------------------------------------------------
 
 _STOPS = 400
 

@@ -72,19 +72,15 @@ def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
 
 def grouped(
-    records: pd.DataFrame,
-    by: Sequence[str],
-    columns: Mapping[str, Callable[[pd.DataFrame], Any]],
+    records: pd.DataFrame, by: Sequence[str], columns: Mapping[str, Callable[[pd.DataFrame], Any]],
     head: Sequence[str] = (),
-) -> str:
+) -> str:  # fmt: skip
     """A Markdown table with a row for each group of records, in the order they come in.
 
     A row has the group's key, under `head`, and what every column says of the group's records.
     """
-    rows = (
-        [*key, *(say(own) for say in columns.values())]
-        for key, own in records.groupby([*by], sort=False)
-    )
+    groups = records.groupby([*by], sort=False)
+    rows = ([*key, *(say(own) for say in columns.values())] for key, own in groups)
     return table([*(head or by), *columns], rows)
 
 

@@ -85,8 +85,6 @@ def method_of(name: str) -> Method:
 model_of = method_of
 
 
-# --- data -------------------------------------------------------------------------------------
-
 PARTITION = "partition"
 VALID, TEST = ("valid", "validation"), ("test",)
 """Values of the column `partition`; rows of other values (of training, say) are left out."""
@@ -166,8 +164,6 @@ def plan(protocol: Protocol, worlds: Sequence[HistogramWorld]) -> tuple[list[Job
         for n in protocol.n_labeled
     ], []
 
-
-# --- what cells share -------------------------------------------------------------------------
 
 PAPER_PENALTY = 0.005
 """The penalty of alpha-calibration in the paper, whose protocol this is."""
@@ -289,8 +285,6 @@ def first_labels(histogram: Array, size: int, rng: np.random.Generator) -> Array
     cells = items[kept] * k + labels[kept]
     return np.bincount(cells, minlength=n * k).reshape(n, k).astype(float)
 
-
-# --- cells ------------------------------------------------------------------------------------
 
 MEAN, ENSEMBLE = "mean of all", "ensemble"
 """Rows beside the classifiers: their average probability as one more classifier, which is

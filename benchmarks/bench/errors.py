@@ -85,9 +85,6 @@ def by_run(rows: pd.DataFrame, *, each_model: bool = False) -> pd.DataFrame:
     return found.assign(n_classifiers=found.groupby(setting)["n_classifiers"].transform("max"))
 
 
-# --- statistics of one setting -------------------------------------------------------------------
-
-
 def spread(values: Any) -> dict[str, Any]:
     """Mean, sd (ddof 1) and standard error over the known values, and how many there are."""
     known = pd.Series(values, dtype=float).dropna()
@@ -213,9 +210,6 @@ def natural(text: str) -> tuple[Any, ...]:
     if bound is None:
         return (1, 0.0, 0, rest)
     return (0, float(bound[2]), {"<": -1, None: 0}.get(bound[1], 1), rest)
-
-
-# --- all settings of a benchmark -----------------------------------------------------------------
 
 
 class Errors:

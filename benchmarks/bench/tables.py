@@ -121,9 +121,6 @@ def column_name(by: str, value: Any, cells: pd.DataFrame) -> str:
     return value.partition("=")[2] or value if by == "group" else str(value)
 
 
-# --- how numbers are written ---------------------------------------------------------------------
-
-
 def number(value: float, digits: int = 2) -> str:
     """A number with so many decimals; nothing is written as minus nothing."""
     return NOTHING if math.isnan(value) else f"{round(value, digits) + 0.0:,.{digits}f}"
@@ -195,9 +192,6 @@ BIAS = Part("bias", lambda cell: signed(cell["bias"]))
 COVERAGE = (Part("coverage", _coverage), Part("width", lambda cell: number(cell["width"])))
 LOSS = Part("", lambda cell: f"{number(cell['mean'], 4)} ± {number(cell['sd'], 4)}", bold=True)
 RANK = Part("", lambda cell: signed(cell["mean"]))
-
-
-# --- what stands side by side --------------------------------------------------------------------
 
 
 def factor_name(factor: str) -> str:
@@ -384,9 +378,6 @@ def _intervals(errors: Errors) -> Iterator[Table]:
             if own["coverage"].notna().any():
                 by = "level" if varied else "n_labeled"
                 yield lay_out(place_name(place), own, by, COVERAGE, errors.methods)
-
-
-# --- classifiers that are alike ------------------------------------------------------------------
 
 
 def trait_name(trait: str) -> str:
