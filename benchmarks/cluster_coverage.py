@@ -63,14 +63,11 @@ def simulated(rng: np.random.Generator, clusters: dict[str, Ints], rho: float) -
     return in_clusters(labels, expit(2 * z), None, clusters)
 
 
-def of_sizes(rng: np.random.Generator) -> dict[str, Ints]:
-    """Clusters whose logarithms of sizes are uniform."""
-    sizes = np.exp(rng.uniform(*np.log(SIZES), size=CLUSTERS)).round().astype(np.int64)
-    return {"case": np.repeat(np.arange(CLUSTERS), sizes)}
-
-
-def crossed() -> dict[str, Ints]:
-    """Every reader reads every case."""
+def made(world: str, rng: np.random.Generator) -> dict[str, Ints]:
+    """Clusters whose logarithms of sizes are uniform, or every reader reads every case."""
+    if world == "clusters":
+        sizes = np.exp(rng.uniform(*np.log(SIZES), size=CLUSTERS)).round().astype(np.int64)
+        return {"case": np.repeat(np.arange(CLUSTERS), sizes)}
     case, reader = (part.ravel() for part in np.indices((CASES, READERS)))
     return {"case": case, "reader": reader}
 
@@ -136,10 +133,8 @@ def run(
     known, out = truth(data, "simulated" if world in ("clusters", "crossed") else world), []
     for number in range(runs):
         rng = stream("clusters", world, rho, drawn, labeled, number)
-        if world == "clusters":
-            rows = simulated(rng, of_sizes(rng), rho)
-        elif world == "crossed":
-            rows = simulated(rng, crossed(), rho)
+        if world in ("clusters", "crossed"):
+            rows = simulated(rng, made(world, rng), rho)
         else:
             rows = drawn_clusters(real(data, world), DRAWN, rng)
         own, n = rows.groups["case"].astype(int), rows.n_items

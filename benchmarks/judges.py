@@ -231,11 +231,6 @@ def _cells(plan: Plan, names: Sequence[str], runs: int = FEWER) -> list[Argument
     ]
 
 
-def accuracy_run(data: Path, name: str, n_labeled: int, start: int, runs: int) -> list[Record]:
-    """Error, width and coverage of every judge in every run, by way."""
-    return [*asked(_set(data, name), name, n_labeled, range(start, start + runs), ASKED)]
-
-
 def accuracy_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
     """All sets together, set by set, and judge by judge of the LLM judges."""
     llm = records[records["name"].isin(LLM)]
@@ -255,12 +250,11 @@ def _by(
     means = records.groupby([*keys, "way"], sort=False)[["error", "held"]].mean()
     cells = means.assign(text=[f"{number(e)} ({h:.0%})" for e, h in means.values]).reset_index()
     rows = across(cells, keys, "way", empty="-").reindex(columns=list(ways), fill_value="-")
-    lines = ((*map(_short, place), *own) for place, *own in rows.itertuples())
+    head = rows.index.to_frame().map(
+        lambda v: number(v) if isinstance(v, float) else str(v).removeprefix("LLM judges: ")
+    )
+    lines = ((*place, *own) for place, own in zip(head.values, rows.values, strict=True))
     return table([*header, *ways], lines)
-
-
-def _short(value: Any) -> str:
-    return number(value) if isinstance(value, float) else str(value).removeprefix("LLM judges: ")
 
 
 def _widths(records: pd.DataFrame) -> str:
@@ -331,6 +325,11 @@ def score_run(data: Path, name: str, n_labeled: int, start: int, runs: int) -> l
             ok = row.status == "ok"
             records.append(place | beside(truth, row.value, row.low, row.high, ok))
     return records
+
+
+def accuracy_run(data: Path, name: str, n_labeled: int, start: int, runs: int) -> list[Record]:
+    """Error, width and coverage of every judge in every run, by way."""
+    return [*asked(_set(data, name), name, n_labeled, range(start, start + runs), ASKED)]
 
 
 _DESIGN = (

@@ -34,8 +34,8 @@ LOOKS = (10, 20, 50, 100, 200)
 BATCHES = (10,) * 5 + (25,) * 6
 """How many items are labeled at a time, up to the last look."""
 METRICS = ("accuracy", "ece", "roc_auc", "average_precision")
-MADE_SETS = ("classification-9000", "shapes-9001", "hastie-9002", "tumours-9003")
-SETS = ("CivilComments", "Adult", "CIFAR-10", "NELL animal", "NELL city", *MADE_SETS)
+SETS = ("CivilComments", "Adult", "CIFAR-10", "NELL animal", "NELL city", "classification-9000",
+        "shapes-9001", "hastie-9002", "tumours-9003")  # fmt: skip
 RUNS = 5
 EVEN = ("random", "stratified")
 OTHERS = ("active testing", "uncertainty")
@@ -178,31 +178,26 @@ def _guard(items: fl.Predictions, done: Labeled, way: str, name: str, run: int) 
 
 def question_blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
     """Errors beside random's, by question and labels; coverage; the guard; by set."""
-    is_guard = records["method"] == "guard"
-    by_method = dict([*records[~is_guard].groupby("method")])
+    by = dict([*records.groupby("method")])
     return {
-        "errors": _errors(by_method["auto"]),
-        "labels-alone": _errors(by_method["labeled"]),
-        "coverage": _coverage(records[~is_guard]),
-        "guard": _guards(records[is_guard]),
-        "sets": _by_set(by_method["auto"]),
-    }
-
-
-def _ratio(mean: pd.DataFrame, way: str) -> str:
-    """Geometric mean over sets of error / random's error, and its standard error over sets."""
-    logs = np.log((mean[way] + 1e-6) / (mean["random"] + 1e-6)).dropna()
-    error = f" ± {np.exp(logs.mean()) * logs.sem():.2f}" if len(logs) > 1 else ""
-    return f"{np.exp(logs.mean()):.2f}{error}"
+        "errors": _errors(by["auto"]), "labels-alone": _errors(by["labeled"]),
+        "coverage": _coverage(records[records["method"] != "guard"]),
+        "guard": _guards(by["guard"]), "sets": _by_set(by["auto"]),
+    }  # fmt: skip
 
 
 def _errors(answers: pd.DataFrame) -> str:
+    def ratio(mean: pd.DataFrame, way: str) -> str:
+        logs = np.log((mean[way] + 1e-6) / (mean["random"] + 1e-6)).dropna()
+        error = f" ± {np.exp(logs.mean()) * logs.sem():.2f}" if len(logs) > 1 else ""
+        return f"{np.exp(logs.mean()):.2f}{error}"
+
     rows, ways = [], (*EVEN[1:], "informative", *OTHERS)
     for question, labels in product(QUESTIONS, LOOKS):
         own = answers[(answers["question"] == question) & (answers["labels"] == labels)]
         random = own[own["way"] == "random"]["error"].mean()
         mean = own.groupby(["name", "way"])["error"].mean().unstack()
-        rows.append([question, labels, number(random, 4), *(_ratio(mean, w) for w in ways)])
+        rows.append([question, labels, number(random, 4), *(ratio(mean, w) for w in ways)])
     return table(["question", "labels", "error of random", *ways], rows)
 
 
@@ -254,29 +249,23 @@ def curve_run(data: Path, name: str, trial: int) -> list[Record]:
             shown = scores.show(np.array(rows, dtype=np.int64))
             rows += _curve_items(shown, order, size, trial, len(rows))
             if len(rows) in (20, 50, 100):
-                records.append({"name": name, "order": order, "labels": len(rows),
-                                **_curve_found(scores.show(np.array(rows)), truth)})  # fmt: skip
+                found, curve = measure(scores.show(np.array(rows)), Way("auto"), truth, 0)
+                near = np.abs(truth.y - 0.8) < 0.1
+                gap = np.abs(curve.y - truth.y)[near].mean() if near.any() else np.nan
+                records.append({"name": name, "order": order, "labels": len(rows), **found,
+                                "near": float(gap)})  # fmt: skip
     return records
 
 
 def _curve_items(shown: fl.Predictions, order: str, size: int, seed: int, before: int) -> list[int]:
+    how = {"size": size, "before": before, "random_state": seed}
     if order in EVEN:
-        found = next_items(shown, order=order, size=size, random_state=seed, before=before)
-        return found.items.tolist()
+        return next_items(shown, order=order, **how).items.tolist()
     if order == "uncertainty":
         p = fl.estimate(shown, metrics="accuracy").posterior.marginals()[:, 1]
         return _least(shown, np.abs(p - 0.5), size)
     precision = 0.8 if order == "precision" else None
-    found = fl.label_next(shown, size=size, before=before, min_precision=precision,
-                          random_state=seed)  # fmt: skip
-    return found.items.tolist()
-
-
-def _curve_found(shown: fl.Predictions, truth: fl.Curve) -> Record:
-    found, curve = measure(shown, Way("auto"), truth, 0)
-    near = np.abs(truth.y - 0.8) < 0.1
-    gap = np.abs(curve.y - truth.y)[near].mean() if near.any() else np.nan
-    return found | {"near": float(gap)}
+    return fl.label_next(shown, min_precision=precision, **how).items.tolist()
 
 
 def curve_blocks(records: pd.DataFrame, plan: Plan) -> str:

@@ -416,6 +416,10 @@ def blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
     """Coverage, errors and alarms, by kind and number of labels."""
     if not has_nannyml():
         print("NannyML is not there: pip install --group monitors", file=sys.stderr)
+
+    def holds(own: pd.DataFrame) -> str:
+        return f"{share('held')(own)} at {number(own['width'].mean(), 2)}" if len(own) else "-"
+
     by, name = ["kind", "labels"], plan.part
     estimates = records[records["what"] == "estimate"]
     ours = estimates[estimates["way"] == OURS]
@@ -430,15 +434,11 @@ def blocks(records: pd.DataFrame, plan: Plan) -> dict[str, str]:
     out[f"{name}-errors"] = grouped(estimates, [*by, "metric"], errors)
     ways = (OURS, "fewlabels, as of then", "labels only", "CBPE", "DLE")
     accuracy = estimates[estimates["metric"] == "accuracy"]
-    out[f"{name}-intervals"] = grouped(accuracy, by, {w: where("way", w, _holds) for w in ways})
+    out[f"{name}-intervals"] = grouped(accuracy, by, {w: where("way", w, holds) for w in ways})
     alarms = records[records["what"] == "alarm"]
     ways = (OURS, HINDSIGHT, "CUSUM", "CBPE", "DLE")
     out[f"{name}-alarms"] = grouped(alarms, by, {w: where("way", w, _alarmed) for w in ways})
     return out
-
-
-def _holds(own: pd.DataFrame) -> str:
-    return f"{share('held')(own)} at {number(own['width'].mean(), 2)}" if len(own) else "-"
 
 
 def _alarmed(own: pd.DataFrame) -> str:

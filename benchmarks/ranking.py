@@ -21,7 +21,7 @@ import pandas as pd
 
 import fewlabels as fl
 from parts import SEED, Arguments, Part, Plan, Record, run_page, stream
-from runs import grouped, where
+from runs import averaged, grouped, where
 
 Floats, Ints = np.ndarray, np.ndarray
 WORDS = np.array(["model_a", "model_b", "tie"])
@@ -64,6 +64,13 @@ def league(rng: np.random.Generator, world: str, n: int, labeled: int) -> pd.Dat
 
 
 @cache
+def real_truth(data: Path) -> dict[str, float]:
+    """The win rates of the majority of people on all pairs."""
+    ranking = fl.rank(pandalm(data).drop(columns=["gpt35", "pandalm7b"]), winner="truth", size=0)
+    return {m: ranking.estimates.get(m, "win_rate").value for m in ranking.estimates.models}
+
+
+@cache
 def simulated_truth() -> dict[str, float]:
     """The win rates of people."""
     each = {}
@@ -82,13 +89,6 @@ def pandalm(data: Path) -> pd.DataFrame:
     verdicts = {"gpt35": "y__gpt35", "pandalm7b": "y__pandalm7b", "truth": "majority"}
     said = {k: np.array(["tie", "model_a", "model_b", ""])[frame[c]] for k, c in verdicts.items()}
     return pd.DataFrame({"model_a": pair[0], "model_b": pair[1], **said})
-
-
-@cache
-def real_truth(data: Path) -> dict[str, float]:
-    """The win rates of the majority of people on all pairs."""
-    ranking = fl.rank(pandalm(data).drop(columns=["gpt35", "pandalm7b"]), winner="truth", size=0)
-    return {m: ranking.estimates.get(m, "win_rate").value for m in ranking.estimates.models}
 
 
 def cells(plan: Plan) -> list[Arguments]:
@@ -137,15 +137,14 @@ def blocks(records: pd.DataFrame, plan: Plan) -> str:
         by_run = own.groupby("run")[what].mean()
         return f"{by_run.mean():.0%} ± {by_run.std(ddof=1) / np.sqrt(len(by_run)):.0%}"
 
-    def rmse(own: pd.DataFrame) -> str:
-        return f"{np.sqrt((own['error'] ** 2).mean()):.3f}"
-
+    figures: dict[str, Any] = {
+        "error": lambda own: f"{np.sqrt((own['error'] ** 2).mean()):.3f}",
+        "order": partial(share, what="order"),
+    }
     ways = (OURS, "people alone", "judges alone")
-    columns: dict[str, Any] = {f"error, {way}": where("way", way, rmse) for way in ways}
-    order = partial(share, what="order")
-    columns |= {f"order, {way}": where("way", way, order) for way in ways}
+    columns = {f"{n}, {way}": where("way", way, say) for n, say in figures.items() for way in ways}
     columns["covered"] = where("way", OURS, partial(share, what="held"))
-    columns["width"] = where("way", OURS, lambda own: f"{own['width'].mean():.2f}")
+    columns["width"] = where("way", OURS, averaged("width", "{:.2f}".format))
     by, head = ["world", "n", "labeled"], ["judge", "verdicts", "people's"]
     return grouped(records, by, columns, head)
 

@@ -27,7 +27,7 @@ import fewlabels as fl
 from bench.splits import generator, seed_of
 from fewlabels import Predictions
 from fewlabels.kernels.multinomial import fit_map  # Newton's method alone diverges here
-from runs import DATA, ROOT, across, markdown, run_kept
+from runs import DATA, ROOT, across, markdown, plain, run_kept
 from study.sets import REAL, truth_of, whole
 
 Bools, Floats, Ints = np.ndarray, np.ndarray, np.ndarray
@@ -68,7 +68,6 @@ def adult(data: Path) -> Iterator[Pair]:
 def nell(data: Path) -> Iterator[Pair]:
     """A category by another, near or far."""
     read = whole(data / REAL["NELL animal"].file)
-    assert read.domain is not None
     domain = read.domain.astype(str)
     for names in (
         ("vegetable", "animal"), ("animal", "vegetable"), ("animal", "city"), ("city", "animal"),
@@ -80,14 +79,12 @@ def civil_comments(data: Path) -> Iterator[Pair]:
     """Comments by a half of which most that are surely fine are missing."""
     source = REAL["CivilComments"]
     read = whole(data / source.file, left_out=source.left_out)
-    assert read.probabilities is not None
     rng = generator("reference", "civil comments")
     half = rng.random(read.n_items) < 0.5
     surely = read.probabilities[:, read.models.index("ERM"), 1] < 0.02
     chance = rng.random(read.n_items)
-    kept = (chance > np.where(read.labels == 0, 0.6, 0.0)) & (
-        rng.random(read.n_items) > np.where(surely, 0.9, 0.0)
-    )
+    kept = chance > np.where(read.labels == 0, 0.6, 0.0)
+    kept &= rng.random(read.n_items) > np.where(surely, 0.9, 0.0)
     yield Pair("CivilComments: all by a tilted half", read.take(~half), read.take(half & kept))
 
 
@@ -97,16 +94,13 @@ _ANIMALS = (2, 3, 4, 5, 6, 7)
 def cifar(data: Path) -> Iterator[Pair]:
     """Pairs of classes by other pairs, as two classes each."""
     read = whole(data / REAL["CIFAR-10"].file)
-    assert read.probabilities is not None
     p, labels = read.probabilities, read.labels
     animal = p[:, :, list(_ANIMALS)].sum(axis=2)
 
     def vehicle_or_animal(classes: Sequence[int]) -> Predictions:
         rows = np.isin(labels, classes)
-        return Predictions(
-            animal[rows], np.isin(labels[rows], _ANIMALS).astype(int), models=read.models,
-            classes=["vehicle", "animal"],
-        )  # fmt: skip
+        truth, names = np.isin(labels[rows], _ANIMALS).astype(int), ["vehicle", "animal"]
+        return Predictions(animal[rows], truth, models=read.models, classes=names)
 
     def second_of(first: int, second: int) -> Predictions:
         rows = np.isin(labels, [first, second])
@@ -149,8 +143,7 @@ def reference_only(given: Predictions, reference: Predictions, seed: int) -> Ans
     draw the map from its posterior, the items with replacement, and their labels from the map.
     """
     rng = np.random.default_rng(seed)
-    value = np.empty((given.n_models, len(METRICS)))
-    ends = np.empty((2, given.n_models, len(METRICS)))
+    value, low, high = found = np.empty((3, given.n_models, len(METRICS)))
     for j in range(given.n_models):
         x, called = _log_odds(given, j), given.hard[:, j] == 1
         maps = _calibrations(_log_odds(reference, j), reference.labels, rng)
@@ -160,8 +153,8 @@ def reference_only(given: Predictions, reference: Predictions, seed: int) -> Ans
             rows = rng.integers(len(x), size=len(x))
             y = rng.random(len(x)) < expit(offset + slope * x[rows])
             drawn.append([np.mean(y == called[rows]), _area(y, x[rows])])
-        ends[:, j] = np.nanquantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
-    return Answer(value, np.minimum(ends[0], value), np.maximum(ends[1], value))
+        found[1:, j] = np.nanquantile(drawn, [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
+    return Answer(value, np.minimum(low, value), np.maximum(high, value))
 
 
 def expected_metrics(p: Floats, called: Bools, scores: Floats) -> tuple[float, float]:
@@ -182,10 +175,8 @@ def _area(y: Bools, scores: Floats) -> float:
 
 
 def _log_odds(predictions: Predictions, j: int) -> Floats:
-    assert predictions.probabilities is not None
     p = np.clip(predictions.probabilities[:, j, 1], 1e-12, 1 - 1e-12)
-    x: Floats = np.clip(np.log(p / (1 - p)), -_CLIP, _CLIP)
-    return x
+    return np.clip(np.log(p / (1 - p)), -_CLIP, _CLIP)
 
 
 def _calibrations(x: Floats, labels: Ints, rng: np.random.Generator) -> Floats:
@@ -199,7 +190,6 @@ def _calibrations(x: Floats, labels: Ints, rng: np.random.Generator) -> Floats:
     return np.concatenate([mode.coefficients[None], draws])
 
 
-# (given, reference, seed) -> answer
 WAYS: Mapping[str, Callable[[Predictions, Predictions, int], Answer]] = {
     "with reference": lambda given, other, seed: _estimated(given, seed, reference=other),
     "without": lambda given, other, seed: _estimated(given, seed),
@@ -237,8 +227,7 @@ def judged(
     means = rows[["error", "coverage", "width"]].mean()
     means = means.assign(error_se=rows["error"].sem(), runs=rows["error"].count())
     columns = ["error", "error_se", "coverage", "width", "runs"]
-    out = means[columns].round(5).reset_index().to_dict("records")
-    return [{k: None if v != v else v for k, v in row.items()} for row in out]
+    return plain(means[columns].round(5).reset_index().to_dict("records"))
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> str:
