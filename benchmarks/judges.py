@@ -31,7 +31,7 @@ from fewlabels.predictions import Predictions
 from parts import SEED, Arguments, Part, Plan, Record, run_page
 from runs import across, markdown, number, table
 from study.sets import truth_of as truths
-from votes_nell import CROWDS, read_crowd
+from votes_methods import CROWDS, read_crowd
 
 N_LABELED, N_UNLABELED, LEVEL = (20, 50, 100), 1_000, 0.9
 LEAST_VOTES, BUSIEST, LEAST_LABELS = 50, 10, 2

@@ -218,9 +218,7 @@ def judged(
                 known = np.isfinite([value, low, high, truth]).all(axis=0)
                 each = {"error": np.abs(value - truth), "width": high - low,
                         "coverage": (low <= truth) & (truth <= high)}  # fmt: skip
-                means = {
-                    n: pd.DataFrame(np.where(known, a, np.nan)).mean() for n, a in each.items()
-                }
+                each = {k: pd.DataFrame(np.where(known, v, np.nan)).mean() for k, v in each.items()}
                 place = {"pair": pair.name, "n_labeled": n_labeled, "way": way}
                 found.append(pd.DataFrame(each).assign(**place, metric=METRICS))
     rows = pd.concat(found).groupby(["pair", "n_labeled", "way", "metric"], sort=False)

@@ -19,7 +19,8 @@ import fewlabels as fl
 from fewlabels.kernels.arrays import Floats
 from parts import SEED, Arguments, Part, Plan, Record, run_page, stream
 from runs import averaged, grouped, where
-from votes_nell import BRAIN, CROWDS, NELL, domains_of, read_brain, read_crowd, read_nell
+from votes_methods import CROWDS, domains_of, read_crowd
+from votes_nell import BRAIN, NELL, read_brain, read_nell
 from votes_settings import SETTINGS_PART
 
 _TENTHS = 3

@@ -13,7 +13,7 @@ import fewlabels as fl
 from fewlabels.kernels.arrays import Array, Floats, Ints
 from parts import SEED, Part, Plan, Record, stream
 from runs import small, table
-from votes_nell import BASELINES, PAIRED, Method, paired, sampled
+from votes_methods import BASELINES, PAIRED, Method, paired, sampled
 
 _WRONG, _RIGHT = 1.0, 10.0
 """Prior counts of errors and hits, the paper's."""

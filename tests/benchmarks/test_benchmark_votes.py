@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from votes_nell import paired
+from votes_methods import paired
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "benchmarks" / "votes.md"
