@@ -18,16 +18,8 @@ import pandas as pd
 import fewlabels as fl
 from parts import SEED, Arguments, Part, Plan, run_page
 from runs import table
-from votes_nell import (
-    PAIRED,
-    Method,
-    apart,
-    nell_cells,
-    nell_run,
-    paired,
-    table_by_method,
-    together,
-)
+from votes_methods import PAIRED, Method, apart, paired, together
+from votes_nell import nell_cells, nell_run, table_by_method
 
 _LENGTH = {"burn_in": 4_000, "sweeps": 2_000, "thin": 10, "chains": 1}
 _STAGED = {**_LENGTH, "sampler": "collapsed then uncollapsed"}
