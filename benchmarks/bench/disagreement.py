@@ -3,7 +3,7 @@
 Any file with p__ and h__ columns; the protocol's `n_labeled` are labels per validation item. Files
 become `HistogramWorld`s; a `Trial` holds what the cells of a run share: the two parts, the labels
 that are drawn, scaled probabilities and fitted concentrations; a cell is one method on one trial,
-every classifier of it; `disagreement_page` makes tables and reliability diagrams.
+every classifier of it; `tables.losses` shows what they found.
 
 Traps: calibration maps see the drawn labels of the validation items alone, losses are those of
 the test items with all their labels; a label that a posterior was given is taken out of the
