@@ -99,6 +99,8 @@ def _row(one: Mapping[str, str]) -> list[str]:
     ]
 
 
+# --- tables of a paper beside ours ------------------------------------------------------------
+
 _NOTHING = math.nan, math.nan
 _FORMS = {"paper": "{:.2f}", "here": "{:.2f}", "apart": "{:+.1f}"}
 
@@ -159,6 +161,9 @@ def _lines(head: list[str], lines: pd.DataFrame) -> str:
 
 def _minutes(one: Mapping[str, Any]) -> str:
     return f"{one['minutes']:,} minute{'s' * (one['minutes'] != 1)}"
+
+
+# --- running ----------------------------------------------------------------------------------
 
 
 def run(minutes: float, workers: int | None) -> int:
