@@ -5,6 +5,7 @@
     python -m benchmarks NAME ...                      a study: writes or fills its pages in docs/
     python -m benchmarks stale [PAGE ...] [--data DIR]  pages whose code or data changed since
     python -m benchmarks stale [PAGE ...] --run [--minutes M]      runs some of their cells again
+    python -m benchmarks stale [PAGE ...] --mark       lets pages say that their numbers are earlier
 
 Run it from the root of the repository. DIR is by default FEWLABELS_DATA.
 """
@@ -48,7 +49,8 @@ _DECIDED = ("adult", "cifar10", "ssme_civilcomments", "ssme_multinli")
 _SSME = (
     "adult", "cifar10", "civilcomments", "classifiers", "correlation", "drawn-vs-expected",
     "effective-sizes", "ensembling", "ensembling-trained", "flow-adult", "flow-cifar10",
-    "flow-civilcomments", "flow-mix-mnist", "mix-mnist", "multinli", "semisynthetic", "subgroups",
+    "flow-civilcomments", "flow-em-civilcomments", "flow-em-multinli", "flow-mix-mnist",
+    "mix-mnist", "multinli", "semisynthetic", "subgroups",
 )  # fmt: skip
 
 STUDIES = {
@@ -182,12 +184,13 @@ def _root(arguments: Sequence[str]) -> Path:
 def _stale(arguments: Sequence[str]) -> int:
     """Print each page that is no longer what its command would write; 1 if there is one.
 
-    With --run a page whose sample agrees is confirmed, and is none of them.
+    With --run a page whose sample agrees is confirmed, and is none of them. Nor is one that says
+    that its numbers are of an earlier version, which --mark writes into it.
     """
-    parser = command_line(__doc__, data=DATA, run=False, minutes=60.0)
+    parser = command_line(__doc__, data=DATA, run=False, minutes=60.0, mark=False)
     parser.add_argument("pages", nargs="*", metavar="PAGE")
     given = parser.parse_args(arguments)
-    asked, found = {Path(page).stem for page in given.pages}, 0
+    asked, found, earlier = {Path(page).stem for page in given.pages}, 0, 0
     until = time.monotonic() + 60 * given.minutes
     for name, study in STUDIES.items():
         for page in (DOCS / f"{part}.md" for part in study.pages):
@@ -198,9 +201,15 @@ def _stale(arguments: Sequence[str]) -> int:
                 if why and given.run and call in fingerprints.records_of(name).get(page.stem, {}):
                     more = _confirm(page, name, call, given.data, until - time.monotonic())
                     why = f"{why}; {more}" if more else ""
-                if why:
+                if why and given.mark:
+                    fingerprints.mark(name, page, call)
+                if why and fingerprints.is_marked(page, name, call):
+                    earlier += 1
+                elif why:
                     found += 1
                     print(f"docs/{page.relative_to(DOCS)}{' ' * bool(call)}{call} {why}")
+    if earlier:
+        print(f"{earlier} say themselves that they are of an earlier version.", file=sys.stderr)
     return int(found > 0)
 
 
@@ -225,6 +234,7 @@ def _confirm(page: Path, name: str, call: str, root: Path, seconds: float) -> st
         return "; ".join(sampler.differ) or "its sample cannot be run"
     if made["rooms"] is not None:
         made["rooms"] = sorted({*made["rooms"], *sampler.found[call]["rooms"]})
+    made.pop("earlier", None)
     made |= {"data": data, "confirmed": f"{len(made['sample'])} cells of {made['cells']:,}",
              "on": fingerprints.code_of(name, made["rooms"])}  # fmt: skip
     fingerprints.keep(name, page, {call: made})

@@ -26,7 +26,7 @@ _NO_NUMBERS = ("cli", "report", "labeling")
 
 Record = dict[str, Any]
 """`command`, `code`, `data` and `places`, a sample (`samples.Kept`), and `confirmed`, where it is:
-by how many cells and `on` which code."""
+by how many cells and `on` which code. `earlier`: the page says that its numbers are old."""
 
 
 def code_of(module: str, rooms: Collection[str] | None = None) -> str:
@@ -63,6 +63,8 @@ def keep(module: str, page: Path, new: Mapping[str, Record]) -> None:
     records = records_of(module)
     own = records.setdefault(page.stem, {})
     own |= new
+    if any(new):
+        own.pop("", None)  # the page as a whole, of which nothing was known by part
     _file(module).parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(records).replace('{"cell"', '\n{"cell"')  # a line each
     _file(module).write_text(text + "\n", encoding="utf-8")
@@ -73,8 +75,25 @@ def keep(module: str, page: Path, new: Mapping[str, Record]) -> None:
         for call, made in sorted(own.items())
     ]
     line = re.compile(rf"^<!-- made by: python -m benchmarks {module}\b.* -->\n?", re.MULTILINE)
-    text = line.sub("", page.read_text(encoding="utf-8")).rstrip()
+    mark = re.compile(
+        rf"^> Numbers of an earlier version.*`python -m benchmarks {module}\b.*\n\n", re.M
+    )
+    text = mark.sub("", line.sub("", page.read_text(encoding="utf-8")).rstrip())
+    old = ", ".join(dict.fromkeys(f"`{m['command']}`" for m in own.values() if m.get("earlier")))
+    if old:
+        title, _, body = text.partition("\n\n")
+        said = f"> Numbers of an earlier version, not run again since: {old}."
+        text = f"{title}\n\n{said}\n\n{body}"
     page.write_text("\n".join([text, *([""] if lines else []), *lines, ""]), encoding="utf-8")
+
+
+def mark(module: str, page: Path, call: str) -> None:
+    """Let a page say that numbers of a call are those of an earlier version of the code."""
+    none = {"command": f"python -m benchmarks {module} {call}".strip(), "code": "unknown",
+            "data": "", "places": [], "rooms": None, "cells": 0, "anew": 0, "seconds": 0,
+            "sample": []}  # fmt: skip
+    made = records_of(module).get(page.stem, {}).get(call, none)
+    keep(module, page, {call: {**made, "earlier": True}})
 
 
 def _file(module: str) -> Path:
@@ -101,6 +120,11 @@ def stale(page: Path, module: str, call: str, root: Path, *, timed: bool = False
     # Data that are not at hand have not changed.
     changed += ["data"] if there and there != made["data"] else []
     return f"{' and '.join(changed)} changed: {made['command']}" if changed else ""
+
+
+def is_marked(page: Path, module: str, call: str) -> bool:
+    """Whether a page says that the numbers of a call are of an earlier version."""
+    return bool(records_of(module).get(page.stem, {}).get(call, {}).get("earlier"))
 
 
 def _digest(parts: Iterator[bytes] | list[bytes]) -> str:

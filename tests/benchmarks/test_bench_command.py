@@ -317,6 +317,26 @@ def test_what_cells_of_unknown_code_made_is_stale_until_a_sample_agrees(
     assert page.read_text() == made
 
 
+def test_a_page_says_that_its_numbers_are_of_an_earlier_version(
+    ask: Ask, put: Put, tmp_path: Path
+) -> None:
+    page = tmp_path / "docs" / "page.md"
+    page.write_text("# Title\n\ntext of none\n")
+    said = "# Title\n\n> Numbers of an earlier version, not run again since: "
+    assert ask("stale", "page", "--mark") == ask("stale", "page") == (0, [])
+    assert page.read_text().startswith(f"{said}`python -m benchmarks one`.\n\ntext of none\n")
+    ask("one")
+    assert "earlier version" not in page.read_text()
+    page.write_text("# Title\n\n" + page.read_text())
+    put("benchmarks/pinned.py", "PINNED = 0.5 + 0.5")
+    assert ask("stale", "page", "--mark") == ask("stale", "page") == (0, [])
+    assert page.read_text().startswith(said)
+    assert page.read_text().count("earlier") == 1
+    put("benchmarks/pinned.py", "PINNED = 1.0 * 1")
+    assert ask("stale", "page", "--run") == ask("stale", "page") == (0, [])
+    assert page.read_text().startswith("# Title\n\ntext of 20\n")
+
+
 def test_a_cell_that_is_gone_and_a_command_that_fails(ask: Ask, put: Put) -> None:
     ask("one")
     put("benchmarks/one.py", STUDY.replace("cells=20", "cells=1"))
